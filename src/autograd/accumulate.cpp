@@ -35,7 +35,7 @@ Ref<Node> grad_accumulator(const Tensor& t) {
   return made;
 }
 
-bool AccumulateGrad::leave_leaf() noexcept {
+bool AccumulateGrad::leave() noexcept {
   AutogradMeta& meta = *variable_->autograd;
   std::lock_guard guard(meta.lock);
   if (!release()) return false;  // found by grad_accumulator meanwhile: only our own reference goes

@@ -17,7 +17,7 @@ void leave_base(Tensor& t);
 // A leaf's accumulator lives while a graph refers to it. It owns the leaf; the leaf only knows it
 // (AutogradMeta::accumulator). Both sides take the lock of the leaf's meta: whoever finds the accumulator
 // there takes a reference under the lock, and the accumulator, whose last reference is gone, looks under the
-// lock whether somebody just did so (leave_leaf).
+// lock whether somebody just did so (leave).
 class AccumulateGrad final : public Node {
  public:
   explicit AccumulateGrad(const Tensor& leaf);
@@ -28,8 +28,6 @@ class AccumulateGrad final : public Node {
   void run_tensor_hooks(Gradients& grads) override;
   const Tensor& variable() const { return variable_; }
   void expect_dtype(OptDType dtype);  // nothing: any
-  // The last reference is gone: the leaf forgets the node. False: somebody found it meanwhile.
-  bool leave_leaf() noexcept;
 
   static void* operator new(size_t) { return Pool::take(); }
   static void operator delete(void* memory) { Pool::give(memory); }
@@ -37,6 +35,7 @@ class AccumulateGrad final : public Node {
  private:
   using Pool = FreeList<256, 16>;
   ~AccumulateGrad() override = default;
+  bool leave() noexcept override;
   void accumulate(Tensor grad);
 
   Tensor variable_;

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "autograd/accumulate.h"
 #include "autograd/gradient_ops.h"
 #include "autograd/meta.h"
 
@@ -26,7 +25,7 @@ struct DeadNodes {
 static_assert(sizeof(uint64_t) >= sizeof(Node*));
 
 void Node::destroy(Node* node) noexcept {
-  if (node->is_accumulate && !static_cast<AccumulateGrad*>(node)->leave_leaf()) return;
+  if ((node->is_accumulate || node->is_python) && !node->leave()) return;
   static thread_local constinit DeadNodes dead __attribute__((tls_model("initial-exec")));
   dead.push(node);
   if (dead.working) return;

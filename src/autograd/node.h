@@ -92,6 +92,9 @@ class Node : public RefCounted {
  protected:
   virtual ~Node() { delete hooks_.get(); }
   virtual void free() noexcept { delete this; }
+  // Of nodes that are known where they are not owned: the last reference is gone, and whoever knows the node
+  // forgets it. False: somebody took a reference meanwhile.
+  virtual bool leave() noexcept { return true; }
 
   Edge* edges_ = nullptr;
   InputMeta* outputs_ = nullptr;

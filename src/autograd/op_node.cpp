@@ -315,14 +315,7 @@ const Edge* OpNode::edge(int parameter, int element) const {
   return i < s[1].edge && edges_[i] ? &edges_[i] : nullptr;
 }
 
-void OpNode::release_saved() {
-  for (uint32_t i = 0; i < saved_count_; ++i) {
-    SavedVariable dead;  // dies outside the lock: its end may run user code
-    std::lock_guard guard(lock);
-    std::swap(dead, saved_[i]);
-    if (dead.defined()) saved_[i].mark_released();
-  }
-}
+void OpNode::release_saved() { rushlight::release_saved({saved_, saved_count_}, *this); }
 
 // The node as a derivative sees it, together with the gradients of this run.
 class OpContext final : public BackwardContext {

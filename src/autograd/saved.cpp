@@ -150,6 +150,15 @@ void SavedVariable::fail_version(const Node& owner) const {
   RL_FAIL(text);
 }
 
+void release_saved(std::span<SavedVariable> saved, Node& owner) {
+  for (SavedVariable& variable : saved) {
+    SavedVariable dead;  // dies outside the lock: its end may run user code
+    std::lock_guard guard(owner.lock);
+    std::swap(dead, variable);
+    if (dead.defined()) variable.mark_released();
+  }
+}
+
 void SavedVariable::release() {
   if (state_ == State::Empty) return;
   state_ = State::Released;

@@ -58,6 +58,9 @@ class SavedVariable {
   bool output_requires_grad_ = false;
 };
 
+// Releases what `owner` saved, one by one: others may be reading it.
+void release_saved(std::span<SavedVariable> saved, Node& owner);
+
 [[noreturn]] void fail_released();
 
 }  // namespace rushlight

@@ -16,7 +16,7 @@ struct PyNodeObject {
 // The Python object of a node, a new reference: the same one as long as it lives. None for null.
 PyObject* wrap_node(Node* node);
 // The node of a grad_fn object; null when `o` is none or when a custom Function's node is gone.
-Node* node_of(PyObject* o);
+Ref<Node> node_of(PyObject* o);
 
 // An Attachment that owns a Python object.
 template <class Base>

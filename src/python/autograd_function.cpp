@@ -22,10 +22,22 @@ FunctionNode::FunctionNode(PyObject* ctx) {
 void FunctionNode::free() noexcept {
   if (Py_IsInitialized()) {
     GilAcquire gil;
-    ctx().node = nullptr;
     Py_DECREF(static_cast<PyObject*>(pyobj.exchange(nullptr)));
   }
   delete this;
+}
+
+bool FunctionNode::leave() noexcept {
+  PyFunctionObject& object = ctx();
+  const IdentityLock guard(&object);
+  if (!release()) return false;
+  object.node = nullptr;
+  return true;
+}
+
+Ref<FunctionNode> recorded(PyFunctionObject& ctx) {
+  const IdentityLock guard(&ctx);
+  return Ref<FunctionNode>::share(ctx.node);
 }
 
 std::string FunctionNode::name() const {
@@ -35,10 +47,8 @@ std::string FunctionNode::name() const {
 }
 
 void FunctionNode::release_saved() {
-  std::vector<SavedVariable> dead;
-  std::lock_guard guard(lock);
   freed = !saved.empty();
-  dead.swap(saved);
+  rushlight::release_saved(saved, *this);
 }
 
 namespace {
@@ -274,10 +284,12 @@ int function_setattro(PyObject* o, PyObject* name, PyObject* value) {
 PyObject* get_saved_tensors(PyObject* o, void*) {
   return guard([&]() -> PyObject* {
     PyFunctionObject& f = self_of(o);
-    if (f.saved_for_forward) return Py_NewRef(f.saved_for_forward);
-    FunctionNode* node = f.node;
+    {
+      const CriticalSection section(o);
+      if (f.saved_for_forward) return Py_NewRef(f.saved_for_forward);
+    }
+    const Ref<FunctionNode> node = recorded(f);
     if (!node) return PyTuple_New(0);
-    const Ref<Node> keep = Ref<Node>::share(node);
     if (node->freed) fail_released();
     PyRef tuple(check(PyTuple_New(static_cast<Py_ssize_t>(node->saved.size()))));
     for (size_t i = 0; i < node->saved.size(); ++i) {
@@ -290,12 +302,15 @@ PyObject* get_saved_tensors(PyObject* o, void*) {
 
 template <PyObject* PyFunctionObject::* member>
 PyObject* get_member(PyObject* o, void*) {
+  const CriticalSection section(o);
   PyObject* value = self_of(o).*member;
   return Py_NewRef(value ? value : Py_None);
 }
 template <PyObject* PyFunctionObject::* member>
 int set_member(PyObject* o, PyObject* value, void*) {
-  Py_XSETREF(self_of(o).*member, value && value != Py_None ? Py_NewRef(value) : nullptr);
+  PyRef former;  // dies after the section
+  const CriticalSection section(o);
+  former = PyRef(std::exchange(self_of(o).*member, value && value != Py_None ? Py_NewRef(value) : nullptr));
   return 0;
 }
 template <bool PyFunctionObject::* member>
@@ -331,7 +346,7 @@ PyGetSetDef properties[] = {
     {}};
 PyObject* release_saved(PyObject* o, PyObject*) {
   return guard([&] {
-    if (FunctionNode* node = self_of(o).node) Ref<FunctionNode>::share(node)->release_saved();
+    if (const Ref<FunctionNode> node = recorded(self_of(o))) node->release_saved();
     return Py_NewRef(Py_None);
   });
 }
@@ -367,9 +382,9 @@ PyTypeObject FunctionBaseType = {
     .tp_new = function_new,
 };
 
-Node* node_of(PyObject* o) {
-  if (PyObject_TypeCheck(o, &NodeType)) return reinterpret_cast<PyNodeObject*>(o)->node;
-  if (PyObject_TypeCheck(o, &FunctionBaseType)) return self_of(o).node;
+Ref<Node> node_of(PyObject* o) {
+  if (PyObject_TypeCheck(o, &NodeType)) return Ref<Node>::share(reinterpret_cast<PyNodeObject*>(o)->node);
+  if (PyObject_TypeCheck(o, &FunctionBaseType)) return recorded(self_of(o));
   return nullptr;
 }
 

@@ -10,7 +10,8 @@ class FunctionNode;
 
 // The ctx object: an instance of "XBackward". Note [Custom functions]
 struct PyFunctionObject {
-  PyObject_HEAD FunctionNode* node;  // borrowed; null before recording and after the graph was freed
+  PyObject_HEAD FunctionNode*
+      node;  // borrowed, so ask recorded(); null before recording and after the end of the graph
   PyObject *to_save, *saved_for_forward, *non_differentiable, *dirty_tensors, *needs_input_grad;
   bool materialize_grads, materialize_non_diff_grads, pure_view;
 };
@@ -32,14 +33,17 @@ class FunctionNode final : public PlainNode {
   std::vector<SavedVariable> saved;
   std::vector<bool> is_tensor_input;
   std::set<size_t> non_differentiable;  // outputs, by mark_non_differentiable
-  bool freed = false;
+  std::atomic<bool> freed{false};
 
  private:
   ~FunctionNode() override = default;
   void free() noexcept override;
+  bool leave() noexcept override;
   Gradients read_result(PyRef result);
 };
 
+// The node of a ctx object, which may be dying on another thread; null without one.
+Ref<FunctionNode> recorded(PyFunctionObject& ctx);
 // The outputs of forward, recorded as `node`'s (null: not recorded), in the form in which apply returns them.
 PyRef wrap_outputs(PyFunctionObject& ctx, const Ref<FunctionNode>& node, PyObject* inputs, PyRef raw);
 void save_tensors(PyFunctionObject& ctx, FunctionNode& node);

@@ -115,10 +115,10 @@ PyRef attribute_of_module(const char* module, const char* name) {
   return PyRef(check(PyObject_GetAttrString(m.get(), name)));
 }
 
-Node& expect_node(PyObject* o) {
-  Node* node = node_of(o);
+Ref<Node> expect_node(PyObject* o) {
+  Ref<Node> node = node_of(o);
   RL_CHECK(node, "this custom Function's node has been freed: keep a tensor of its graph alive");
-  return *node;
+  return node;
 }
 
 // The dictionary of the node's Python hooks of type Hook, made on demand.
@@ -160,15 +160,15 @@ PyObject* add_hook(PyObject* dict, PyObject* hook) {
 
 PyObject* node_register_hook(PyObject* self, PyObject* hook) {
   return guard([&] {
-    Node& node = expect_node(self);
-    return add_hook(dict_in<DictPostHook>(node, node.ensure_hooks().after).get(), hook);
+    const Ref<Node> node = expect_node(self);
+    return add_hook(dict_in<DictPostHook>(*node, node->ensure_hooks().after).get(), hook);
   });
 }
 
 PyObject* node_register_prehook(PyObject* self, PyObject* hook) {
   return guard([&] {
-    Node& node = expect_node(self);
-    return add_hook(dict_in<DictPreHook>(node, node.ensure_hooks().before).get(), hook);
+    const Ref<Node> node = expect_node(self);
+    return add_hook(dict_in<DictPreHook>(*node, node->ensure_hooks().before).get(), hook);
   });
 }
 

@@ -61,10 +61,10 @@ PyObject* increment_version(PyObject*, PyObject* tensor) {
 Edge edge_of(PyObject* o) {
   if (is_tensor(o)) return gradient_edge(tensor_of(o));
   if (PyTuple_Check(o) && PyTuple_GET_SIZE(o) >= 2) {
-    Node* node = node_of(PyTuple_GET_ITEM(o, 0));
+    Ref<Node> node = node_of(PyTuple_GET_ITEM(o, 0));
     const long input = PyLong_AsLong(PyTuple_GET_ITEM(o, 1));
     if (PyErr_Occurred()) throw PythonError();
-    if (node) return {Ref<Node>::share(node), static_cast<uint32_t>(input)};
+    if (node) return {std::move(node), static_cast<uint32_t>(input)};
   }
   throw_python(PyExc_TypeError,
                str("all inputs have to be Tensors or GradientEdges, but got ", type_name(o)));
@@ -155,7 +155,7 @@ PyObject* running_node(PyObject*, PyObject*) {
 }
 PyObject* will_execute(PyObject*, PyObject* o) {
   return guard([&] {
-    Node* node = node_of(o);
+    const Ref<Node> node = node_of(o);
     RL_CHECK_TYPE(node, "_will_engine_execute_node expects a grad_fn, but got ", type_name(o));
     return PyBool_FromLong(pass_executes(*node));
   });
@@ -196,7 +196,7 @@ void print_python_stack(Node& node) {
   PyRef parent = PyRef::borrow(PyDict_GetItemString(metadata.get(), "parent_"));
   while (parent && parent.get() != Py_None) {
     PyRef of_parent(check(PyObject_GetAttrString(parent.get(), "metadata")));
-    Node* n = node_of(parent.get());
+    const Ref<Node> n = node_of(parent.get());
     show_warning(str("\n\nPrevious calculation was induced by ", n ? n->name() : "a freed node", ". ",
                      stack_text(of_parent.get())));
     parent = PyRef::borrow(PyDict_GetItemString(of_parent.get(), "parent_"));

@@ -15,10 +15,10 @@
 namespace rushlight::python {
 namespace {
 
-Node& expect(PyObject* o) {
-  Node* node = node_of(o);
+Ref<Node> expect(PyObject* o) {
+  Ref<Node> node = node_of(o);
   RL_CHECK(node, "this custom Function's node has been freed: keep a tensor of its graph alive");
-  return *node;
+  return node;
 }
 
 // Nodes of the engine itself are called by their C++ names.
@@ -29,15 +29,13 @@ std::string full_name(const Node& node) {
 }
 
 PyObject* node_name(PyObject* self, PyObject*) {
-  return guard([&] {
-    const Node& node = expect(self);
-    return to_python(full_name(node));
-  });
+  return guard([&] { return to_python(full_name(*expect(self))); });
 }
 
 PyObject* get_next_functions(PyObject* self, void*) {
   return guard([&] {
-    const auto edges = expect(self).edges();
+    const Ref<Node> node = expect(self);
+    const auto edges = node->edges();
     PyRef tuple(check(PyTuple_New(static_cast<Py_ssize_t>(edges.size()))));
     for (size_t i = 0; i < edges.size(); ++i) {
       PyRef target(wrap_node(edges[i].node.get())), input(PyLong_FromUnsignedLong(edges[i].input));
@@ -49,7 +47,8 @@ PyObject* get_next_functions(PyObject* self, void*) {
 
 PyObject* get_metadata(PyObject* self, void*) {
   return guard([&] {
-    Node& node = expect(self);
+    const Ref<Node> kept = expect(self);
+    Node& node = *kept;
     NodeHooks& hooks = node.ensure_hooks();
     Ref<Attachment> metadata;
     auto read = [&] {
@@ -77,7 +76,8 @@ PyObject* get_input_metadata(PyObject* self, void*) {
       return check(PyObject_CallMethod(module.get(), "namedtuple", "s(sss)", "InputMetadata", "shape",
                                        "dtype", "device"));
     });
-    const auto outputs = expect(self).outputs();
+    const Ref<Node> node = expect(self);
+    const auto outputs = node->outputs();
     PyRef list(check(PyList_New(static_cast<Py_ssize_t>(outputs.size()))));
     for (size_t i = 0; i < outputs.size(); ++i) {
       PyRef shape(wrap_size(outputs[i].sizes)), dtype(wrap(outputs[i].dtype)),
@@ -92,13 +92,13 @@ PyObject* get_input_metadata(PyObject* self, void*) {
 
 PyObject* get_requires_grad(PyObject*, void*) { Py_RETURN_TRUE; }
 PyObject* sequence_nr(PyObject* self, PyObject*) {
-  return guard([&] { return PyLong_FromUnsignedLongLong(expect(self).sequence()); });
+  return guard([&] { return PyLong_FromUnsignedLongLong(expect(self)->sequence()); });
 }
 PyObject* set_sequence_nr(PyObject* self, PyObject* number) {
   return guard([&]() -> PyObject* {
     const auto value = PyLong_AsUnsignedLongLong(number);
     if (PyErr_Occurred()) return nullptr;
-    expect(self).set_sequence(value);
+    expect(self)->set_sequence(value);
     Py_RETURN_NONE;
   });
 }
@@ -108,7 +108,8 @@ PyObject* register_hook_dict(PyObject*, PyObject*) { Py_RETURN_NONE; }
 // Runs the node alone: gradients of its outputs in, gradients for its edges out.
 PyObject* node_call(PyObject* self, PyObject* args, PyObject*) {
   return guard([&] {
-    Node& node = expect(self);
+    const Ref<Node> kept = expect(self);
+    Node& node = *kept;
     Gradients grads(std::max<size_t>(node.outputs().size(), static_cast<size_t>(PyTuple_GET_SIZE(args))));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i)
       grads[i] = optional_tensor(PyTuple_GET_ITEM(args, i), "gradient");
@@ -124,7 +125,9 @@ PyObject* node_call(PyObject* self, PyObject* args, PyObject*) {
 
 // --- _saved_* attributes
 
-OpNode& op_node(PyObject* self) { return static_cast<OpNode&>(expect(self)); }
+OpNode& op_node(PyObject* self) {  // its wrapper owns it
+  return static_cast<OpNode&>(*reinterpret_cast<PyNodeObject*>(self)->node);
+}
 int index_of(void* closure) { return static_cast<int>(reinterpret_cast<intptr_t>(closure)); }
 
 PyObject* get_saved_input(PyObject* self, void* closure) {
@@ -248,7 +251,8 @@ PyTypeObject* type_of(Node& node) {
 }
 
 PyObject* node_repr(PyObject* o) {
-  return guard([&] { return check(PyUnicode_FromFormat("<%s object at %p>", expect(o).name().c_str(), o)); });
+  return guard(
+      [&] { return check(PyUnicode_FromFormat("<%s object at %p>", expect(o)->name().c_str(), o)); });
 }
 
 void node_dealloc(PyObject* o) {
@@ -281,7 +285,8 @@ int node_clear(PyObject* o) {
 
 PyObject* get_variable(PyObject* self, void*) {
   return guard([&]() -> PyObject* {
-    Node& node = expect(self);
+    const Ref<Node> kept = expect(self);
+    Node& node = *kept;
     if (!node.is_accumulate) {
       PyErr_Format(PyExc_AttributeError, "'%s' object has no attribute 'variable'", Py_TYPE(self)->tp_name);
       return nullptr;

@@ -121,11 +121,9 @@ class CompiledNode final : public PlainNode {
   std::string name() const override { return "CompiledFunctionBackward"; }
   Gradients apply(Gradients grads) override;
   void release_saved() override {
-    std::vector<SavedVariable> dead, inputs_dead;
-    std::lock_guard guard(lock);
     released_ = true;
-    dead.swap(kept);
-    inputs_dead.swap(inputs);
+    rushlight::release_saved(kept, *this);
+    rushlight::release_saved(inputs, *this);
   }
   void each_saved(const std::function<void(const SavedVariable&)>& f) const override {
     for (const SavedVariable& s : kept) f(s);
@@ -141,7 +139,7 @@ class CompiledNode final : public PlainNode {
 
   std::shared_ptr<Program> program_;
   Part& part_;
-  bool released_ = false;
+  std::atomic<bool> released_{false};
 };
 
 // Whether the executor may take a gradient: transforms and modes see single operators.

@@ -303,10 +303,14 @@ static PyObject* finish(Tensor t, bool requires_grad) {
   return wrap(std::move(t));
 }
 
+static PyObject* core_module() {
+  static constinit Lazy module;
+  return module.get([] { return check(PyImport_ImportModule("rushlight._C")); });
+}
+
 // Function modes and `with torch.device(...)` see the constructors too.
 static PyObject* through_modes(const char* name, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
-  static PyObject* module = PyImport_AddModule("rushlight._C");
-  PyRef callable(check(PyObject_GetAttrString(module, name)));
+  PyRef callable(check(PyObject_GetAttrString(core_module(), name)));
   PyObject* result = dispatch_torch_function(callable.get(), CallArgs{args, n, kwnames});
   if (!result && PyErr_Occurred()) throw PythonError();
   return result;
@@ -367,8 +371,7 @@ static PyObject* f_as_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyO
 // A capsule of DLPack, or the bytes of a storage or buffer as elements of the asked type; undefined for other
 // objects.
 static Tensor tensor_over_memory(PyObject* o, OptDType dtype) {
-  static PyObject* module = PyImport_AddModule("rushlight._C");
-  const PyRef storage_type(check(PyObject_GetAttrString(module, "StorageBase")));
+  const PyRef storage_type(check(PyObject_GetAttrString(core_module(), "StorageBase")));
   const int is_storage = PyObject_IsInstance(o, storage_type.get());
   check(is_storage);
   if (is_storage) {
@@ -379,7 +382,7 @@ static Tensor tensor_over_memory(PyObject* o, OptDType dtype) {
   if (exports_dlpack(o)) return tensor_from_dlpack(o);
   const bool capsule = PyCapsule_CheckExact(o);
   if (!capsule && (!PyObject_CheckBuffer(o) || is_numpy_scalar(o))) return {};
-  PyRef function(check(PyObject_GetAttrString(module, capsule ? "from_dlpack" : "frombuffer")));
+  PyRef function(check(PyObject_GetAttrString(core_module(), capsule ? "from_dlpack" : "frombuffer")));
   PyRef args(check(PyTuple_Pack(1, o))), kwargs(check(PyDict_New()));
   if (!capsule) {
     PyRef type(wrap(dtype.value_or(get_default_dtype())));
