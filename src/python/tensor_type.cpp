@@ -66,8 +66,9 @@ static PyObject* attach(PyTypeObject* type, Tensor&& t) {
   return reinterpret_cast<PyObject*>(self);
 }
 
-#ifdef Py_GIL_DISABLED
 static void free_wrapper(PyObject* object);
+
+#ifdef Py_GIL_DISABLED
 
 // What a dying wrapper holds goes to the one that takes its place.
 static void move_state(PyTensor* from, PyTensor* to) {
@@ -149,13 +150,28 @@ static void mark_type(PyTypeObject* type, TensorImpl* impl) {
     impl->flags.set(type_has_torch_dispatch(type) ? kPythonSubclass | kPythonDispatch : kPythonSubclass);
 }
 
+[[noreturn]] static void throw_wrapped_already(PyTypeObject* type) {
+  throw_python(PyExc_RuntimeError,
+               str("Creating a new Tensor subclass ", type->tp_name,
+                   " but the raw Tensor object is already associated to a python object"));
+}
+
 PyObject* wrap_as(PyTypeObject* type, Tensor t) {
-  if (t->pyobj)
-    throw_python(PyExc_RuntimeError,
-                 str("Creating a new Tensor subclass ", type->tp_name,
-                     " but the raw Tensor object is already associated to a python object"));
+  if (t->pyobj) throw_wrapped_already(type);
   mark_type(type, t.impl());
-  PyObject* self = attach(type, std::move(t));
+  PyTensor* wrapper = allocate(type);
+  auto* self = reinterpret_cast<PyObject*>(wrapper);
+  {
+    const IdentityLock lock(t.impl());
+    if (!t->pyobj) {
+      t->pyobj = wrapper;
+      wrapper->impl = t.detach_impl();
+    }
+  }
+  if (!wrapper->impl) {
+    free_wrapper(self);
+    throw_wrapped_already(type);
+  }
   if (type != tensor_type) track(self);
   return self;
 }

@@ -1,4 +1,4 @@
-"""Eight threads on the same modules, tensors, graphs and loaders. Without a global lock they really run at once
+"""Eight threads on the same modules, tensors, graphs and loaders. Without a global lock they run at once
 (docs/free_threading.md); with one they change places as often as the interpreter allows."""
 
 import gc
