@@ -11,8 +11,8 @@ _lock = threading.RLock()
 
 
 class _SharedTable(OrderedDict):
-    """An `OrderedDict` that threads may change while others walk over it. Its own methods, in CPython 3.13, are
-    not made for that without a global lock."""
+    """An `OrderedDict` that threads may change while others walk over it. Its own methods are not made for
+    that in CPython 3.13 without a global lock."""
 
     def __reduce__(self):  # in files it is what PyTorch has there
         return OrderedDict, (list(self.items()),)
