@@ -1,13 +1,13 @@
 """Tables of hooks, and handles that undo the registration of a hook."""
 
 import sys
-from _thread import allocate_lock
+from _thread import RLock
 from _weakref import ref
 from collections import OrderedDict
 
 __all__ = ["RemovableHandle", "unserializable_hook", "warn_if_has_hooks"]
 
-_lock = threading.RLock()
+_lock = RLock()
 
 
 class _SharedTable(OrderedDict):
