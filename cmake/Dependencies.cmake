@@ -2,6 +2,7 @@
 # chosen libraries. The configuration none/off/off needs nothing but a compiler.
 
 include(Wheels)
+include(Size)
 
 if(CMAKE_SYSTEM_NAME STREQUAL "Linux" AND CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|AMD64)$")
   set(RUSHLIGHT_X86_64 ON)
@@ -70,13 +71,18 @@ endif()
 
 if(RUSHLIGHT_ONEDNN)
   wheel_include(dnnl_include onednn-devel-cpu-tbb oneapi/dnnl/dnnl.hpp)
-  wheel_library(dnnl onednn-cpu-tbb libdnnl.so.3)
-  wheel_library(intel_math intel-cmplr-lib-rt libimf.so)
-  wheel_library(intel_base intel-cmplr-lib-rt libintlc.so.5)
+  if(RUSHLIGHT_SLIM_ONEDNN)
+    slim_onednn()
+  else()
+    wheel_library(dnnl onednn-cpu-tbb libdnnl.so.3)
+    wheel_library(intel_math intel-cmplr-lib-rt libimf.so)
+    wheel_library(intel_base intel-cmplr-lib-rt libintlc.so.5)
+    set(intel_libraries intel_math intel_base)
+  endif()
   target_include_directories(rushlight_deps SYSTEM INTERFACE "${dnnl_include}")
   # Loaded with its first use (cpu/onednn_api.h), by the path of the library that asks for it. A program that links the
   # static library has no such path, so that one names them, and all that libdnnl needs.
-  set(loaded_when_used dnnl intel_math intel_base)
+  set(loaded_when_used dnnl ${intel_libraries})
   target_link_options(rushlight_deps INTERFACE -Wl,--no-as-needed)
   with_feature(ONEDNN)
 endif()

@@ -32,21 +32,19 @@ message(STATUS "Instruction sets: ${names}")
 
 set(isa_flags_avx2 -O3 -mavx2 -mfma -mf16c)
 set(isa_flags_avx512 ${isa_flags_avx2} -mavx512f -mavx512dq -mavx512bw -mavx512vl -mprefer-vector-width=512)
-# Beside a wider set the baseline runs on processors of before 2013 only, but for casts of complex numbers and scalar
-# functions of the library, which have no wider variant: those are optimized as the wider ones are.
+# Beside a wider set the baseline runs on processors from before 2013 only, and is kept small: a quarter of the code, half
+# of the time to compile. But for types and formulas that have no wider variant it runs everywhere; the small runtime
+# gives that up too.
 set(only_in_baseline activation arithmetic cast comparison special transcendental)
 list(TRANSFORM only_in_baseline REPLACE "(.+)" "${CMAKE_CURRENT_SOURCE_DIR}/src/cpu/isa/\\1.cpp")
-if(RUSHLIGHT_SMALL_RUNTIME)
-  set(isa_flags_baseline -Os)  # a quarter of the code
-elseif(isas STREQUAL "baseline")
+if(isas STREQUAL "baseline" AND NOT RUSHLIGHT_SMALL_RUNTIME)
   set(isa_flags_baseline -O3)
 else()
-  set(isa_flags_baseline -O2)
-  if(RUSHLIGHT_INSTRUCTION_SETS STREQUAL "native")
-    set(isa_flags_baseline -O1)
+  set(isa_flags_baseline -Os)
+  if(NOT RUSHLIGHT_SMALL_RUNTIME)
+    # g++ 12 does not notice that a header was precompiled for another level, and crashes.
+    set_source_files_properties(${only_in_baseline} PROPERTIES COMPILE_OPTIONS -O3 SKIP_PRECOMPILE_HEADERS ON)
   endif()
-  # g++ 12 does not notice that a header was precompiled for another level, and crashes.
-  set_source_files_properties(${only_in_baseline} PROPERTIES COMPILE_OPTIONS -O3 SKIP_PRECOMPILE_HEADERS ON)
 endif()
 foreach(isa ${isas})
   if(NOT isa STREQUAL "baseline")

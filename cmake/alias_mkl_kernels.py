@@ -1,9 +1,11 @@
-"""Writes C++ that lets MKL's kernels for SSE 4.2 be those for any x86-64: ``NM libmkl_core.a OUT``.
+"""Writes C++ that lets some of MKL's kernels be those for any x86-64: ``NM libmkl_core.a OUT``.
 
-MKL has each kernel for five instruction sets. Processors with SSE 4.2 and without AVX2 are from before
-2013; for them the wheel would be 5 MB larger. `mkl_blas_mc3_x` becomes a jump to `mkl_blas_def_x`, which
-the same table of MKL's names. Both names are weak: kernels that nothing asks for stay in the archive, and
-one that only SSE 4.2 has comes from there with all it needs.
+MKL has each kernel for AVX-512, AVX2, SSE 4.2 (`mc3`) and any x86-64 (`def`), and has the last once more with
+the same results on every machine (`cnr_def`, for MKL_CBWR=COMPATIBLE). Processors with SSE 4.2 and without
+AVX2 are from before 2013; for them and for that mode the wheel would be 6 MB larger. `mkl_blas_mc3_x` and
+`mkl_blas_cnr_def_x` become jumps to `mkl_blas_def_x`, which the same table of MKL's names. Both names are
+weak: kernels that nothing asks for stay in the archive, and one that has no such counterpart comes from there
+with all it needs.
 """
 
 import re
@@ -25,12 +27,16 @@ JUMP = """\
 def main(nm, archive, out):
     listed = subprocess.run([nm, "-g", "--defined-only", archive], capture_output=True, text=True).stdout
     functions = set(re.findall(r" T (mkl_\w+)$", listed, re.MULTILINE))
-    pairs = [(name, name.replace("_mc3_", "_def_", 1)) for name in sorted(functions) if "_mc3_" in name]
-    jumps = [JUMP.format(name=name, target=target) for name, target in pairs if target in functions]
-    if not jumps:
-        sys.exit(
-            f"{archive} has no kernels for SSE 4.2: see whether this version of MKL names them otherwise"
-        )
+    jumps = []
+    for kind in ("_mc3_", "_cnr_def_"):
+        names = sorted(name for name in functions if kind in name)
+        pairs = [(name, name.replace(kind, "_def_", 1)) for name in names]
+        found = [JUMP.format(name=name, target=target) for name, target in pairs if target in functions]
+        if not found:
+            sys.exit(
+                f"{archive} has no kernels named {kind}: see whether this version of MKL names them otherwise"
+            )
+        jumps += found
     with open(out, "w") as file:
         file.write('asm(R"(\n' + "".join(jumps) + '.text\n)");\n')
 

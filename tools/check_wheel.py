@@ -1,6 +1,6 @@
 """Checks a wheel: ``python tools/check_wheel.py WHEEL``, by the interpreter that the wheel is for.
 
-It holds what it should, with the licences of all that it bundles, in at most 45 MB; and installed without a
+It holds what it should, with the licences of all that it bundles, in at most 30 MB; and installed without a
 network in an environment that has nothing else, it trains a network.
 """
 
@@ -13,7 +13,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-MEGABYTES = 45
+MEGABYTES = 30
 # One file of each kind that programs need; libraries are in contents() by what they are.
 NEEDED = """
     rushlight/py.typed rushlight/__init__.pyi rushlight/_C/__init__.pyi rushlight/return_types.pyi
@@ -27,13 +27,24 @@ LICENCES = {
     "librushlight": None,
     "libtbb": "tbb",
     "libdnnl": "onednn-cpu-tbb",
-    "libimf": "intel-cmplr-lib-rt",
-    "libintlc": "intel-cmplr-lib-rt",
     "libscipy_openblas": "scipy-openblas32",
     "libgloo": "libgloo",
     "libhiredis": "libhiredis",
     "libibverbs": "libibverbs",
     "libnl": "libnl-",
+}
+# What takes the place: the first pattern that a file's name matches.
+PARTS = {
+    "core with MKL": r"lib/librushlight",
+    "oneDNN": r"lib/libdnnl",
+    "oneTBB": r"lib/libtbb",
+    "Gloo and its libraries": r"rushlight\.libs/|_gloo\.",
+    "extension module and programs": r"\.so$|/bin/",
+    "headers": r"\.h$",
+    "stubs": r"\.pyi$",
+    "licences": r"/licenses/|LICENSE",
+    "Python": r"\.py$",
+    "all else": "",
 }
 TRAINS = """
 import importlib.util, sys
@@ -84,6 +95,16 @@ def contents(names):
     return wrong + [f"{name} would be installed beside the package" for name in sorted(strangers)]
 
 
+def sizes(entries):
+    """Packed and unpacked bytes of each part of a wheel."""
+    found = {part: [0, 0] for part in PARTS}
+    for entry in entries:
+        part = next(part for part, pattern in PARTS.items() if re.search(pattern, entry.filename))
+        found[part][0] += entry.compress_size
+        found[part][1] += entry.file_size
+    return found
+
+
 def train(wheel):
     """Install the wheel where nothing else is, without a network, and train."""
     with tempfile.TemporaryDirectory() as folder:
@@ -102,6 +123,9 @@ def main():
     wheel = parser.parse_args().wheel.resolve()
     with zipfile.ZipFile(wheel) as archive:
         wrong = contents(archive.namelist())
+        parts = sizes(archive.infolist())
+    for part, (packed, unpacked) in parts.items():
+        print(f"{packed / 1e6:8.2f} MB of {unpacked / 1e6:6.2f}  {part}")
     size = wheel.stat().st_size / 1e6
     if size > MEGABYTES:
         wrong.append(f"{size:.1f} MB are more than {MEGABYTES}")

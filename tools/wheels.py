@@ -1,14 +1,16 @@
-"""Builds what is published: ``./dev wheel [--dist FOLDER] [PYTHON ...]`` runs this (docs/releasing.md).
+"""Builds what is published: ``./dev wheel [--all | PYTHON ...]`` runs this (docs/releasing.md).
 
 The source distribution comes first and every wheel is built from it, so that what is published can be built
 from what is published. A wheel is repaired by auditwheel, which copies in libraries of the system and names
-the oldest system that it runs on; then it is checked (tools/check_wheel.py).
+the oldest system that it runs on, and packed tightly; then it is checked (tools/check_wheel.py).
 """
 
 import argparse
+import functools
 import os
 import re
 import shutil
+import struct
 import subprocess
 import sys
 import tarfile
@@ -18,6 +20,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 WORK = ROOT / "build" / "wheel"
 CHECK = ROOT / "tools" / "check_wheel.py"
+SUPPORTED = range(10, 15)  # minor versions of Python 3
 
 
 def run(*command, **variables):
@@ -51,14 +54,39 @@ def install_backend():
     return backend
 
 
+def ask(interpreter, question):
+    answer = subprocess.run([interpreter, "-c", question], capture_output=True, text=True)
+    return answer.stdout.strip() if answer.returncode == 0 else ""
+
+
+TAG = """
+import importlib.util, os, sys, sysconfig
+assert os.path.exists(sysconfig.get_path("include") + "/Python.h") and importlib.util.find_spec("venv")
+free_threaded = "t" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""
+print(f"{sys.version_info[0]}{sys.version_info[1]}{free_threaded}")
+"""
+
+
+def every_interpreter():
+    """One for each supported version that this machine has with headers and venv: on the path, of pyenv, and
+    where the images of manylinux keep them."""
+    folders = [Path(folder) for folder in os.get_exec_path()]
+    folders += sorted(Path.home().glob(".pyenv/versions/*/bin")) + sorted(Path("/opt/python").glob("*/bin"))
+    names = [f"python3.{minor}{kind}" for minor in SUPPORTED for kind in ("", "t")]
+    paths = [folder / name for folder in folders for name in names if (folder / name).exists()]
+    found = {}
+    for path in paths:
+        if (tag := ask(path, TAG)) and tag.rstrip("t")[1:] in map(str, SUPPORTED):
+            found.setdefault(tag, path)
+    return [found[tag] for tag in sorted(found)]
+
+
 def make_wheel(source, interpreter, backend, defines):
     """A wheel for one interpreter. Its environment holds pip alone: the libraries to link, some gigabytes,
     are those of the environment that runs this file, and the first interpreter's build compiles the core."""
-    version = "import sys, sysconfig; print(f'{sys.version_info[0]}{sys.version_info[1]}', end='');"
-    version += "print('t' if sysconfig.get_config_var('Py_GIL_DISABLED') else '')"
-    tag = subprocess.run(
-        [interpreter, "-c", version], check=True, capture_output=True, text=True
-    ).stdout.strip()
+    tag = ask(interpreter, TAG)
+    if not tag:
+        sys.exit(f"wheel: {interpreter} cannot be built for: it needs its headers and the module venv")
     folder = WORK / f"cp{tag}"
     run(interpreter, "-m", "venv", folder / "venv")
     python = folder / "venv" / "bin" / "python"
@@ -85,28 +113,76 @@ def repair(wheel, dist, debian_root):
     # libdnnl is loaded by name, so auditwheel does not find what it needs, which lies beside it.
     with zipfile.ZipFile(wheel) as archive:
         there = [f"--exclude={name}" for name in bundled(archive.namelist())]
-    run(sys.executable, "-m", "auditwheel", "repair", "-z", "9", "-w", out, *there, wheel, **variables)
-    return Path(shutil.copy2(only(out, "*.whl"), dist))
+    run(sys.executable, "-m", "auditwheel", "repair", "-z", "1", "-w", out, *there, wheel, **variables)
+    return pack(only(out, "*.whl"), dist)
+
+
+@functools.cache
+def deflated(data):
+    """What any unzip reads, 3% smaller than zlib's best. Wheels for several interpreters share libraries."""
+    import deflate  # of the group `wheel`
+
+    return deflate.deflate_compress(data, 12)
+
+
+def pack(wheel, dist):
+    """The same archive with its files packed as tightly as can be."""
+    records, directory = [], []
+    offset = 0
+    with zipfile.ZipFile(wheel) as archive:
+        for info in archive.infolist():
+            if info.is_dir():
+                continue
+            data = archive.read(info)
+            packed, method = deflated(data), zipfile.ZIP_DEFLATED
+            if len(packed) >= len(data):
+                packed, method = data, zipfile.ZIP_STORED
+            name = info.filename.encode()
+            year, month, day, hour, minute, second = info.date_time
+            clock = (hour << 11 | minute << 5 | second // 2, (year - 1980) << 9 | month << 5 | day)
+            common = struct.pack(
+                "<HHHHHIIIHH", 20, 0x800, method, *clock, info.CRC, len(packed), len(data), len(name), 0
+            )
+            local = b"PK\3\4" + common + name
+            place = struct.pack("<HHHII", 0, 0, 0, info.external_attr, offset)
+            directory.append(b"PK\1\2" + struct.pack("<H", 3 << 8 | 20) + common + place + name)
+            records += [local, packed]
+            offset += len(local) + len(packed)
+    entries = b"".join(directory)
+    end = struct.pack("<HHHHIIH", 0, 0, len(directory), len(directory), len(entries), offset, 0)
+    out = dist / wheel.name
+    out.write_bytes(b"".join([*records, entries, b"PK\5\6", end]))
+    return out
 
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("interpreters", nargs="*", default=[sys.executable], metavar="PYTHON")
+    parser.add_argument("interpreters", nargs="*", metavar="PYTHON", help="for which (the one running this)")
+    parser.add_argument("--all", action="store_true", help="for each that is found, 3.10 to 3.14")
     parser.add_argument("--dist", type=Path, default=ROOT / "dist", help="where the results go (dist/)")
     parser.add_argument("--define", action="append", default=[], metavar="NAME=VALUE", help="a CMake option")
     options = parser.parse_args(arguments)
+    if options.all and options.interpreters:
+        parser.error("--all and names of interpreters exclude each other")
+    interpreters = every_interpreter() if options.all else options.interpreters or [sys.executable]
+    interpreters = [shutil.which(name) or name for name in interpreters]
+    print("wheel: for", *interpreters)
     options.dist.mkdir(parents=True, exist_ok=True)
     debian_root = os.environ.get("RUSHLIGHT_DEBIAN_ROOT")
     # The CUDA backend would be in the wheel wherever the building machine has a compiler for it.
-    defines = {"RUSHLIGHT_WHEELS_PYTHON": sys.executable, "RUSHLIGHT_CUDA": "off"}
+    defines = {
+        "RUSHLIGHT_WHEELS_PYTHON": sys.executable,
+        "RUSHLIGHT_CUDA": "off",
+        "RUSHLIGHT_SLIM_ONEDNN": "on",
+    }
     defines |= {"RUSHLIGHT_DEBIAN_ROOT": debian_root} if debian_root else {}
     defines |= dict(text.split("=", 1) for text in options.define)
 
     archive, source = make_sdist(options.dist)
     backend = install_backend()
     made = []
-    for interpreter in options.interpreters:
-        raw = make_wheel(source, shutil.which(interpreter) or interpreter, backend, defines)
+    for interpreter in interpreters:
+        raw = make_wheel(source, interpreter, backend, defines)
         made.append(repair(raw, options.dist, Path(debian_root) if debian_root else None))
         run(raw.parent.parent / "venv" / "bin" / "python", CHECK, made[-1])
     for path in (Path(archive), *made):
