@@ -2,7 +2,7 @@
 # DT_RPATH rather than DT_RUNPATH, because it also serves the needs of libdnnl, which has no path of its own.
 target_link_options(rushlight PRIVATE -Wl,--disable-new-dtags)
 if(RUSHLIGHT_HAVE_LLD)
-  target_link_options(rushlight PRIVATE -Wl,-O2)
+  target_link_options(rushlight PRIVATE -Wl,-O2 -Wl,--icf=all)  # nothing tells functions apart by address
 endif()
 
 get_property(bundled GLOBAL PROPERTY RUSHLIGHT_BUNDLED)
