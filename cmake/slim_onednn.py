@@ -54,6 +54,8 @@ class Library:
         start, width, count, names = struct.unpack_from("<QxxxxxxxxxxHHH", self.data, 40)
         sections = [Section(self.data, self.data, start + i * width) for i in range(count)]
         self.sections = {self.text_at(sections[names].offset + s.name_at): s for s in sections}
+        if ".symtab" not in self.sections:
+            sys.exit(f"{path} does not say where its functions are: its symbols were stripped")
         self.dynamic_symbols = list(self.symbols(".dynsym", ".dynstr"))
         self.find_objects()
 
@@ -76,7 +78,7 @@ class Library:
                     named[address] = (size, name)
         order = sorted(named)
         starts, sizes, names = [], [], []
-        self.labels = []
+        self.labels = set()
 
         def add(start, size, name):
             starts.append(start), sizes.append(size), names.append(name)
@@ -95,9 +97,9 @@ class Library:
                 size, name = named[address]
                 if address > at:
                     add(at, address - at, title)
-                if not size:  # a label of assembly, whose code may run on into the next one
+                if not size:  # a label of assembly, whose code may run on into the next label
                     size = following - address
-                    self.labels.append(len(starts))
+                    self.labels.add(len(starts))
                 add(address, size, name)
                 at = max(at, address + size)
             if at < s.end:
@@ -149,7 +151,7 @@ def references(library, objdump, path):
             other = library.find(target) if target else None
             if other is not None:
                 found[library.find(offset)].add(other)
-    for at in library.labels:
+    for at in library.labels & {label - 1 for label in library.labels}:
         found[at].add(at + 1)
     # Compilers turn tables of pointers into tables of distances from their own start.
     for start, users in tables.items():
@@ -271,32 +273,40 @@ def change_needs(library, numbers):
     versions = library.sections[".gnu.version"].offset
     at = {name: (offset, (offset - first) // 24) for offset, name, *_ in library.dynamic_symbols}
     for name in ("memcpy", "memset"):
+        if f"_intel_fast_{name}" not in at:
+            continue
         (new, number), (old, old_number) = at[name], at[f"_intel_fast_{name}"]
         library.data[old : old + 4] = library.data[new : new + 4]
         version = library.data[versions + 2 * number : versions + 2 * number + 2]
         library.data[versions + 2 * old_number : versions + 2 * old_number + 2] = version
 
 
-def main(objdump, path, out):
-    library = Library(path)
-    refusing = {i for i, name in enumerate(library.names) if refuses(name)}
-    always = {i for i, name in enumerate(library.names) if re.fullmatch(r"\.(init|fini)(_array)?", name)}
+def slim(library, objdump, path, refusing):
+    """Take from the library, which lies in a file too, what nothing reaches; the numbers of what is kept."""
+    refusing = {i for i in refusing if library.sizes[i] >= len(UNIMPLEMENTED)}
+    kept = {i for i, name in enumerate(library.names) if re.fullmatch(r"\.(init|fini)(_array)?", name)}
     for _, name, info, section, address, _ in library.dynamic_symbols:
         if section and (info >> 4 != 1 or CALLED.fullmatch(name)):
-            always.add(library.find(address))
-    if len(refusing) < 250 or ".symtab" not in library.sections:
-        sys.exit(f"{path} is not the library that this file knows: oneDNN 3.2 of onednn-cpu-tbb 2023.2.0")
-    kept = reach(references(library, objdump, path), always, refusing)
+            kept.add(library.find(address))
+    kept = reach(references(library, objdump, path), kept - {None}, refusing)
     drop_functions(library, kept, refusing)
     drop_exports(library, kept)
     drop_unwinding(library, kept)
     change_needs(library, drop_relocations(library, kept))
+    return kept
+
+
+def main(objdump, path, out):
+    library = Library(path)
+    refusing = {i for i, name in enumerate(library.names) if refuses(name)}
+    if len(refusing) < 250:
+        sys.exit(f"{path} is not the library that this file knows: oneDNN 3.2 of onednn-cpu-tbb 2023.2.0")
+    kept = slim(library, objdump, path, refusing)
     with open(out, "wb") as file:
         file.write(library.data)
-    text = library.sections[".text"]
-    code = [(i, size) for i, size in enumerate(library.sizes) if library.inside(library.starts[i], ".text")]
-    left = sum(size for i, size in code if i in kept)
-    print(f"slim_onednn: {left / 1e6:.1f} of {text.size / 1e6:.1f} MB of code are kept")
+    inside = [i for i, start in enumerate(library.starts) if library.inside(start, ".text")]
+    left = sum(library.sizes[i] for i in inside if i in kept)
+    print(f"slim_onednn: {left / 1e6:.1f} of {library.sections['.text'].size / 1e6:.1f} MB of code are kept")
 
 
 if __name__ == "__main__":

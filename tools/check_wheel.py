@@ -27,6 +27,8 @@ LICENCES = {
     "librushlight": None,
     "libtbb": "tbb",
     "libdnnl": "onednn-cpu-tbb",
+    "libimf": "intel-cmplr-lib-rt",
+    "libintlc": "intel-cmplr-lib-rt",
     "libscipy_openblas": "scipy-openblas32",
     "libgloo": "libgloo",
     "libhiredis": "libhiredis",

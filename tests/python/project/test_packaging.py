@@ -1,10 +1,15 @@
 """What is published: equal lists stay equal, wheels hold what they should, workflows run our commands."""
 
+import ctypes
 import importlib.util
 import os
+import platform
 import re
 import subprocess
 import sys
+import types
+import zipfile
+import zlib
 from pathlib import Path
 
 import pytest
@@ -25,15 +30,24 @@ def test_developers_build_with_the_wheels_packages():
     assert set(project["dependency-groups"]["oracle"]) <= set(project["dependency-groups"]["packages"])
 
 
+<<<<<<< HEAD
 def check_wheel():
     return tool("check_wheel")
 
 
 def tool(name):
     spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
+=======
+def load(path):
+    spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
+>>>>>>> cf246cb (Test what makes wheels small)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+def check_wheel():
+    return load("tools/check_wheel.py")
 
 
 def a_wheels_files():
@@ -69,9 +83,114 @@ def test_what_a_wheel_lacks_is_named(without, added, complaint):
     assert complaint in wrong
 
 
+<<<<<<< HEAD
 def test_auditwheel_looks_for_nothing_that_the_wheel_holds():
     there = ["libdnnl.so.3", "libimf.so", "libintlc.so.5", "librushlight.so", "libtbb.so.12"]
     assert tool("wheels").bundled(a_wheels_files()) == there
+=======
+def test_every_byte_of_a_wheel_is_counted_once(tmp_path):
+    with zipfile.ZipFile(tmp_path / "a.whl", "w", zipfile.ZIP_DEFLATED) as archive:
+        for name in a_wheels_files():
+            archive.writestr(name, name * 50)
+        entries = archive.infolist()
+    parts = check_wheel().sizes(entries)
+    assert sum(packed for packed, _ in parts.values()) == sum(entry.compress_size for entry in entries)
+    assert parts["oneDNN"][1] == len("rushlight/lib/libdnnl.so.3") * 50
+    assert parts["headers"][1] == 50 * sum(len(name) for name in a_wheels_files() if name.endswith(".h"))
+
+
+def test_packing_a_wheel_keeps_its_files(tmp_path, monkeypatch):
+    """With zlib in the place of the better compressor, which only those who make wheels install."""
+    stand_in = types.SimpleNamespace(deflate_compress=lambda data, level: zlib.compress(data, 9, wbits=-15))
+    monkeypatch.setitem(sys.modules, "deflate", stand_in)
+    script = zipfile.ZipInfo("rushlight/bin/run", (2024, 5, 6, 7, 8, 10))
+    script.external_attr = 0o100755 << 16
+    files = {"a/ä.py": b"x = 1\n" * 1000, "a/empty": b"", "a/noise": os.urandom(5000)}
+    with zipfile.ZipFile(tmp_path / "a.whl", "w") as archive:
+        archive.mkdir("a") if hasattr(archive, "mkdir") else archive.writestr("a/", "")
+        archive.writestr(script, "#!")
+        for name, data in files.items():
+            archive.writestr(name, data)
+    (tmp_path / "dist").mkdir()
+    packed = load("tools/wheels.py").pack(tmp_path / "a.whl", tmp_path / "dist")
+    assert packed.stat().st_size < (tmp_path / "a.whl").stat().st_size
+    with zipfile.ZipFile(packed) as archive:
+        assert archive.testzip() is None
+        assert {name: archive.read(name) for name in files} == files
+        kept = archive.getinfo(script.filename)
+        assert (kept.external_attr, kept.date_time) == (script.external_attr, script.date_time)
+        assert archive.namelist() == [script.filename, *files]
+
+
+def test_interpreters_are_found_once_for_each_version():
+    wheels = load("tools/wheels.py")
+    tags = [wheels.ask(path, wheels.TAG) for path in wheels.every_interpreter()]
+    assert tags and len(set(tags)) == len(tags)
+    assert all(tag.rstrip("t") in {f"3{minor}" for minor in wheels.SUPPORTED} for tag in tags)
+
+
+SMALL_LIBRARY = """
+struct Kind { virtual int answer() { return 7; } virtual ~Kind() = default; };
+namespace { struct Other : Kind { int answer() override { return 8; } }; }
+static int deep(int x) { return x * 3; }
+extern "C" {
+__attribute__((noinline)) int step(int x) { return deep(x) + 1; }
+int (*table[])(int) = {step};
+int dnnl_used(int i) { Kind* k = new Kind; int a = table[i](i) + k->answer(); delete k; return a; }
+__attribute__((visibility("hidden"), noinline)) int refusing(int x) { return table[x](x) + 41; }
+int dnnl_refused(int i) { return refusing(i); }
+__attribute__((noinline)) void refuse(int i) { if (i < 0) throw i; }
+int dnnl_catches(int i) { try { refuse(i); return 0; } catch (int caught) { return caught; } }
+int dnnl_graph_gone(int i) { Kind* k = new Other; int a = k->answer() + i; delete k; return a; }
+}
+"""
+
+
+@pytest.mark.skipif(
+    sys.platform != "linux" or platform.machine() != "x86_64", reason="reads x86-64 ELF files"
+)
+def test_slimming_a_library_keeps_what_is_reached(tmp_path):
+    slim = load("cmake/slim_onednn.py")
+    (tmp_path / "a.cpp").write_text(SMALL_LIBRARY)
+    built, out = tmp_path / "a.so", tmp_path / "slim.so"
+    flags = ["-O1", "-fPIC", "-shared", "-Wl,-Bsymbolic"]
+    subprocess.run(["c++", *flags, tmp_path / "a.cpp", "-o", built], check=True)
+    library = slim.Library(built)
+    refusing = {library.names.index("refusing")}
+    kept = slim.slim(library, "objdump", built, refusing)
+    out.write_bytes(library.data)
+    names = {library.names[i] for i in kept}
+    assert {"step", "dnnl_used", "refusing", "_ZN4Kind6answerEv", "_ZTV4Kind"} <= names
+    assert {"dnnl_graph_gone", "_ZN12_GLOBAL__N_15Other6answerEv"} <= set(library.names)
+    assert not {"dnnl_graph_gone", "_ZN12_GLOBAL__N_15Other6answerEv"} & names
+    changed = ctypes.CDLL(str(out))
+    assert changed.dnnl_used(0) == 8
+    assert changed.dnnl_catches(-4) == -4
+    assert changed.dnnl_refused(0) == 3  # dnnl_unimplemented
+    with pytest.raises(AttributeError):
+        _ = changed.dnnl_graph_gone
+    assert ctypes.CDLL(str(built)).dnnl_graph_gone(1) == 9
+
+
+def test_what_oneDNN_constructs_for_rushlight_is_kept():
+    refuses = load("cmake/slim_onednn.py").refuses
+    create = "_ZN4dnnl4impl16primitive_desc_t6createINS0_3cpu3x64"
+    data = "L16dnnl_data_type_t"
+    for kept in (
+        f"{create}24brgemm_convolution_fwd_tILNS3_9cpu_isa_tE39ELb1EE4pd_t",
+        f"{create}6matmul15brgemm_matmul_tILNS3_9cpu_isa_tE231EE4pd_t",
+        f"_ZN4dnnl4impl3cpu16simple_reorder_tI{data}3E17dnnl_format_tag_t1E{data}2EE4pd_t6createEPPNS0_12reorder_pd_tE",
+        "_ZN4dnnl4impl3cpu3x6424brgemm_convolution_fwd_tILNS2_9cpu_isa_tE39ELb1EE4pd_t4initEP11dnnl_engine",
+    ):
+        assert not refuses(kept), kept
+    for left_out in (
+        f"{create}23jit_uni_pooling_fwd_tILNS3_9cpu_isa_tE39E{data}3EE4pd_t",
+        f"{create}39jit_avx512_core_x8s8s32x_convolution_fwd_tE4pd_t",
+        f"{create}26brgemm_deconvolution_fwd_tILNS3_9cpu_isa_tE39EE4pd_t",
+        f"_ZN4dnnl4impl3cpu16simple_reorder_tI{data}3E17dnnl_format_tag_t1E{data}5EE4pd_t6createEPPNS0_12reorder_pd_tE",
+    ):
+        assert refuses(left_out), left_out
+>>>>>>> cf246cb (Test what makes wheels small)
 
 
 def test_a_wheel():
