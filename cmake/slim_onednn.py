@@ -28,6 +28,8 @@ OTHER = re.compile(r"deconvolution|x8s8s32x|int8|rnn_|sparse")
 OTHER_REORDER = re.compile(r"reorder.*dnnl_data_type_t[14567]E")  # float16, int32, int8, uint8, float64
 # AVX2 and AVX-512 with instructions for int8; layers with those for float16, whose tables are by type.
 OTHER_ISA = re.compile(r"cpu_isa_tE(15|103)E|(convolution|inner_product).*cpu_isa_tE(495|8175)E")
+# Direct convolutions for SSE 4.1: without AVX, on processors from before 2013, they are matrix products.
+OLD_ISA = re.compile(r"jit_sse41_\w*convolution|convolution.*cpu_isa_tE1E")
 # Exported functions that stay: those of <oneapi/dnnl/dnnl.h> but for graphs and stand-alone integer products.
 CALLED = re.compile(r"dnnl_(?!graph_|gemm_|sgemm)\w+")
 UNIMPLEMENTED = bytes.fromhex("b803000000c3")  # mov eax, dnnl_unimplemented; ret
@@ -187,7 +189,7 @@ def refuses(name):
     """Whether this is the constructor of a descriptor that Rushlight has no use for."""
     if not CREATE.search(name):
         return False
-    return not KINDS.search(name) or any(rule.search(name) for rule in (OTHER, OTHER_REORDER, OTHER_ISA))
+    return not KINDS.search(name) or any(rule.search(name) for rule in (OTHER, OTHER_REORDER, OTHER_ISA, OLD_ISA))
 
 
 def drop_functions(library, kept, refusing):
