@@ -30,17 +30,8 @@ def test_developers_build_with_the_wheels_packages():
     assert set(project["dependency-groups"]["oracle"]) <= set(project["dependency-groups"]["packages"])
 
 
-<<<<<<< HEAD
-def check_wheel():
-    return tool("check_wheel")
-
-
-def tool(name):
-    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
-=======
 def load(path):
     spec = importlib.util.spec_from_file_location(Path(path).stem, ROOT / path)
->>>>>>> cf246cb (Test what makes wheels small)
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
@@ -83,11 +74,11 @@ def test_what_a_wheel_lacks_is_named(without, added, complaint):
     assert complaint in wrong
 
 
-<<<<<<< HEAD
 def test_auditwheel_looks_for_nothing_that_the_wheel_holds():
     there = ["libdnnl.so.3", "libimf.so", "libintlc.so.5", "librushlight.so", "libtbb.so.12"]
-    assert tool("wheels").bundled(a_wheels_files()) == there
-=======
+    assert load("tools/wheels.py").bundled(a_wheels_files()) == there
+
+
 def test_every_byte_of_a_wheel_is_counted_once(tmp_path):
     with zipfile.ZipFile(tmp_path / "a.whl", "w", zipfile.ZIP_DEFLATED) as archive:
         for name in a_wheels_files():
@@ -190,7 +181,6 @@ def test_what_oneDNN_constructs_for_rushlight_is_kept():
         f"_ZN4dnnl4impl3cpu16simple_reorder_tI{data}3E17dnnl_format_tag_t1E{data}5EE4pd_t6createEPPNS0_12reorder_pd_tE",
     ):
         assert refuses(left_out), left_out
->>>>>>> cf246cb (Test what makes wheels small)
 
 
 def test_a_wheel():
