@@ -189,7 +189,9 @@ def refuses(name):
     """Whether this is the constructor of a descriptor that Rushlight has no use for."""
     if not CREATE.search(name):
         return False
-    return not KINDS.search(name) or any(rule.search(name) for rule in (OTHER, OTHER_REORDER, OTHER_ISA, OLD_ISA))
+    return not KINDS.search(name) or any(
+        rule.search(name) for rule in (OTHER, OTHER_REORDER, OTHER_ISA, OLD_ISA)
+    )
 
 
 def drop_functions(library, kept, refusing):

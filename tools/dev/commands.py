@@ -214,7 +214,9 @@ def sanitize(*arguments):
     run_tests(folder, package_root, pytest_options, **variables)
 
 
-@command("wheel [--all | PYTHON ...]", "sdist and wheels in dist/, repaired and tried out (docs/releasing.md)")
+@command(
+    "wheel [--all | PYTHON ...]", "sdist and wheels in dist/, repaired and tried out (docs/releasing.md)"
+)
 def wheel(*options):
     machine.compiler()
     install("build", "wheel")
