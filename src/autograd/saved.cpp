@@ -101,28 +101,30 @@ Tensor SavedVariable::as_output(const Tensor& data, Node& owner) const {
 }
 
 Tensor SavedVariable::unpack(Node& owner) const {
-  Tensor data;
-  Ref<PackedTensor> packed;
+  SavedVariable now;  // another pass may release this one meanwhile
   {
     std::lock_guard guard(owner.lock);
     if (state_ == State::Empty) return {};
     if (state_ == State::Released) fail_released();
-    data = data_;
-    packed = packed_;
+    now = *this;
   }
-  if (packed) {
-    data = packed->unpack();
-    if (packed->edge && GradMode::enabled()) {
+  return now.take(owner);
+}
+
+Tensor SavedVariable::take(Node& owner) {
+  if (packed_) {
+    Tensor data = packed_->unpack();
+    if (packed_->edge && GradMode::enabled()) {
       const Tensor unpacked = data;
       data = detach(data);
-      set_history(data, packed->edge.node, packed->edge.input);
+      set_history(data, packed_->edge.node, packed_->edge.input);
       keep_tangent(unpacked, data);
     }
     return is_output_ ? as_output(data, owner) : data;
   }
-  if (data.version() != version_) [[unlikely]]
+  if (data_.version() != version_) [[unlikely]]
     fail_version(owner);
-  return is_output_ ? as_output(data, owner) : data;
+  return is_output_ ? as_output(data_, owner) : std::move(data_);
 }
 
 void SavedVariable::fail_version(const Node& owner) const {

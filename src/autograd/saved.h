@@ -48,6 +48,7 @@ class SavedVariable {
   bool pack_by_hooks(const Tensor& t);
   [[noreturn]] void fail_version(const Node& owner) const;
   Tensor as_output(const Tensor& data, Node& owner) const;
+  Tensor take(Node& owner);
 
   Tensor data_;
   Ref<PackedTensor> packed_;

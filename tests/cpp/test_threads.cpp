@@ -120,7 +120,8 @@ TEST_F(Threads, AGraphIsFreedWhileOthersReadIt) {
     hammer([&](int) {
       try {
         backward({&y, 1}, {}, {});
-      } catch (const Error&) {
+      } catch (const Error& e) {
+        EXPECT_NE(std::string(e.what()).find("second time"), std::string::npos) << e.what();
         ++refused;
       }
     });
