@@ -71,7 +71,7 @@ endif()
 
 if(RUSHLIGHT_ONEDNN)
   wheel_include(dnnl_include onednn-devel-cpu-tbb oneapi/dnnl/dnnl.hpp)
-  if(RUSHLIGHT_SLIM_ONEDNN)
+  if(RUSHLIGHT_SLIM_LIBRARIES)
     slim_onednn()
   else()
     wheel_library(dnnl onednn-cpu-tbb libdnnl.so.3)

@@ -56,10 +56,7 @@ class Library:
         start, width, count, names = struct.unpack_from("<QxxxxxxxxxxHHH", self.data, 40)
         sections = [Section(self.data, self.data, start + i * width) for i in range(count)]
         self.sections = {self.text_at(sections[names].offset + s.name_at): s for s in sections}
-        if ".symtab" not in self.sections:
-            sys.exit(f"{path} does not say where its functions are: its symbols were stripped")
         self.dynamic_symbols = list(self.symbols(".dynsym", ".dynstr"))
-        self.find_objects()
 
     def text_at(self, offset):
         return self.data[offset : self.data.index(b"\0", offset)].decode()
@@ -71,8 +68,10 @@ class Library:
             name, info, _, section, address, size = struct.unpack_from("<IBBHQQ", self.data, at)
             yield at, self.text_at(strings.offset + name), info, section, address, size
 
-    def find_objects(self):
+    def find_objects(self, path):
         """What the library consists of, by address: what has a name, slots of tables, and gaps between."""
+        if ".symtab" not in self.sections:
+            sys.exit(f"{path} does not say where its functions are: its symbols were stripped")
         named = {}
         for _, name, info, section, address, size in self.symbols(".symtab", ".strtab"):
             if 0 < section < 0xFF00 and info & 15 not in (SECTION, FILE, TLS):
@@ -302,6 +301,7 @@ def slim(library, objdump, path, refusing):
 
 def main(objdump, path, out):
     library = Library(path)
+    library.find_objects(path)
     refusing = {i for i, name in enumerate(library.names) if refuses(name)}
     if len(refusing) < 250:
         sys.exit(f"{path} is not the library that this file knows: oneDNN 3.2 of onednn-cpu-tbb 2023.2.0")

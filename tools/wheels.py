@@ -173,7 +173,7 @@ def main(arguments=None):
     defines = {
         "RUSHLIGHT_WHEELS_PYTHON": sys.executable,
         "RUSHLIGHT_CUDA": "off",
-        "RUSHLIGHT_SLIM_ONEDNN": "on",
+        "RUSHLIGHT_SLIM_LIBRARIES": "on",
     }
     defines |= {"RUSHLIGHT_DEBIAN_ROOT": debian_root} if debian_root else {}
     defines |= dict(text.split("=", 1) for text in options.define)

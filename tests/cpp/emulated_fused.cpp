@@ -22,7 +22,9 @@ using Function = void (*)(const void* arguments, unsigned blocks);
 }  // namespace
 
 // For the tests: how many were made.
-extern "C" int emulated_fused_kernels = 0;
+extern "C" {
+int emulated_fused_kernels = 0;
+}
 
 namespace {
 

@@ -70,7 +70,7 @@ template <class T, class Run>
 void with_norm(double p, int64_t columns, Run run) {
   auto sum = [](auto s, auto t) { return s + t; };
   auto largest = [](auto s, auto t) { return t > s ? t : s; };
-  auto size = [](auto d) { return d; };
+  auto size = [](const auto& d) { return d; };
   auto square = [](auto d) { return d * d; };
   if (p == 0)
     run([=](const T* x, const T* y) {

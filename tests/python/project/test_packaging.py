@@ -147,6 +147,7 @@ def test_slimming_a_library_keeps_what_is_reached(tmp_path):
     flags = ["-O1", "-fPIC", "-shared", "-Wl,-Bsymbolic"]
     subprocess.run(["c++", *flags, tmp_path / "a.cpp", "-o", built], check=True)
     library = slim.Library(built)
+    library.find_objects(built)
     refusing = {library.names.index("refusing")}
     kept = slim.slim(library, "objdump", built, refusing)
     out.write_bytes(library.data)
