@@ -1,9 +1,6 @@
 # Where the libraries go: into the wheel (with the third-party libraries they need), or beside the Python sources.
 # DT_RPATH rather than DT_RUNPATH, because it also serves the needs of libdnnl, which has no path of its own.
 target_link_options(rushlight PRIVATE -Wl,--disable-new-dtags)
-if(RUSHLIGHT_HAVE_LLD)
-  target_link_options(rushlight PRIVATE -Wl,-O2 -Wl,--icf=all)  # nothing tells functions apart by address
-endif()
 
 get_property(bundled GLOBAL PROPERTY RUSHLIGHT_BUNDLED)
 set(bundled_dirs)

@@ -39,7 +39,8 @@ endforeach()
 set(runtime_options -Wl,--gc-sections -Wl,--exclude-libs,ALL -Wl,--disable-new-dtags
   "-Wl,--version-script=${CMAKE_CURRENT_SOURCE_DIR}/src/small_runtime/symbols.map")
 if(RUSHLIGHT_HAVE_LLD)
-  list(APPEND runtime_options -Wl,--icf=all -Wl,-O2)
+  # Not --icf: it folds functions whose tables for unwinding differ, and a program that fails then crashes.
+  list(APPEND runtime_options -Wl,-O2)
 endif()
 
 add_library(rushlight_runtime SHARED ${in_all} ${runtime_objects})
