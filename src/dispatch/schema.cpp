@@ -12,7 +12,8 @@ class SchemaParser {
   void run() {
     parse_name();
     expect("(");
-    const auto commas = std::count(rest_.begin(), rest_.begin() + rest_.find("->"), ',');
+    const auto parameters = rest_.substr(0, rest_.find("->"));
+    const auto commas = std::count(parameters.begin(), parameters.end(), ',');
     schema_.parameters.reserve(static_cast<size_t>(commas) + 1);  // a few too many: some are in defaults
     bool keyword_only = false;
     while (!accept(")")) {

@@ -131,6 +131,8 @@ def interrupt(project, number, slow="30"):
         stderr=subprocess.STDOUT,
         text=True,
         env=variables,
+        # Whoever runs the tests in the background may have had SIGINT ignored, and children inherit that.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     until = time.monotonic() + 60
     while "a.cpp.o" not in project.objects() and time.monotonic() < until:
