@@ -91,7 +91,7 @@ def make_wheel(source, interpreter, backend, defines):
     run(interpreter, "-m", "venv", folder / "venv")
     python = folder / "venv" / "bin" / "python"
     settings = {f"cmake.define.{name}": value for name, value in defines.items()}
-    settings["build-dir"] = source / "build"
+    settings["build-dir"] = source / "build" / "dev"  # as ./dev has it: ccache finds what that compiled
     options = [f"--config-settings={name}={value}" for name, value in settings.items()]  # -C is pip 23.1's
     pip = [python, "-m", "pip", "--disable-pip-version-check", "wheel", "--no-deps", "--no-build-isolation"]
     run(*pip, "-w", folder / "raw", *options, source, PYTHONPATH=str(backend))
