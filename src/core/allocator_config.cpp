@@ -1,4 +1,5 @@
 // The options of PyTorch's allocator, as its environment variable spells them: "name:value,name:value".
+#include <charconv>
 #include <cstdlib>
 
 #include "core/caching_allocator.h"

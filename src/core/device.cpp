@@ -1,5 +1,7 @@
 #include "core/device.h"
 
+#include <charconv>
+
 namespace rushlight {
 
 std::string_view device_type_name(DeviceType t) {

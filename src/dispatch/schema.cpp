@@ -1,6 +1,7 @@
 #include "dispatch/schema.h"
 
 #include <algorithm>
+#include <charconv>
 
 namespace rushlight {
 

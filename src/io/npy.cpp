@@ -1,6 +1,7 @@
 #include "io/npy.h"
 
 #include <cerrno>
+#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <memory>

@@ -1,6 +1,7 @@
 #include "io/safetensors.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 #include <unordered_set>
 

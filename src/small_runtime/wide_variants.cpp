@@ -1,6 +1,7 @@
 // The small runtime on processors with 512-bit vectors. Loops that memory bounds gain nothing by them, small
 // products and matrices little, and training is not its work: there the runtime keeps AVX2's alone.
 // cmake/SmallRuntime.cmake leaves these files out of the avx512 set; what they define is defined here.
+#include "cpu/accumulate.h"
 #include "cpu/arg_extreme.h"
 #include "cpu/attention.h"
 #include "cpu/ctc.h"
@@ -8,6 +9,7 @@
 #include "cpu/grid_sample.h"
 #include "cpu/isa/tables.h"
 #include "cpu/isa_variant.h"
+#include "cpu/linalg_distance.h"
 #include "cpu/matrix_vector.h"
 #include "cpu/norm.h"
 #include "cpu/pool.h"
@@ -71,6 +73,9 @@ NARROW(void lstm_step(DType dtype, const LstmStep& s), lstm_step, (dtype, s))
 NARROW(void lstm_step_backward(DType dtype, const LstmStepGradients& s), lstm_step_backward, (dtype, s))
 NARROW(void gru_step(DType dtype, const GruStep& s), gru_step, (dtype, s))
 NARROW(void gru_step_backward(DType dtype, const GruStepGradients& s), gru_step_backward, (dtype, s))
+NARROW(AddRun add_run_variant(DType dtype), add_run_variant, (dtype))
+NARROW(CombineRun combine_run_variant(RunOp op, DType dtype), combine_run_variant, (op, dtype))
+NARROW(const DistanceLoops& distance_loops(bool double_precision), distance_loops, (double_precision))
 #undef NARROW
 
 // Without a loop here the one of the set before stays (cpu/loops.cpp).

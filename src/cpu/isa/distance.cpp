@@ -68,10 +68,10 @@ T sum_of(int64_t n, const T* x, const T* y, Term term) {
 // Calls run(norm), a function of two rows, for the norm of order p.
 template <class T, class Run>
 void with_norm(double p, int64_t columns, Run run) {
-  auto sum = [](auto s, auto t) { return s + t; };
-  auto largest = [](auto s, auto t) { return t > s ? t : s; };
+  auto sum = [](const auto& s, const auto& t) { return s + t; };
+  auto largest = [](const auto& s, const auto& t) { return t > s ? t : s; };
   auto size = [](const auto& d) { return d; };
-  auto square = [](auto d) { return d * d; };
+  auto square = [](const auto& d) { return d * d; };
   if (p == 0)
     run([=](const T* x, const T* y) {
       return sum_of(columns, x, y, [](T d) { return d != d ? d : T(d != 0); });
