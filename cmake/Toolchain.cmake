@@ -5,6 +5,13 @@ add_library(rushlight_flags INTERFACE)
 target_compile_options(rushlight_flags INTERFACE -Wall -Wextra $<$<COMPILE_LANGUAGE:CXX>:-Wno-init-list-lifetime> -fno-semantic-interposition -ffunction-sections
                                                  -fdata-sections)
 
+if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
+  # Pragmas and attributes for g++; fields that are left to their defaults; `a ? b : c | d` in formulas.
+  target_compile_options(rushlight_flags INTERFACE -Wno-unknown-warning-option -Wno-unknown-pragmas
+    -Wno-unknown-attributes -Wno-missing-field-initializers -Wno-missing-designated-field-initializers
+    -Wno-bitwise-conditional-parentheses)
+endif()
+
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 12)
   message(FATAL_ERROR " g++ ${CMAKE_CXX_COMPILER_VERSION} is too old: Rushlight needs g++ 12 or newer; "
                       "name another compiler in CXX and CC (Debian and Ubuntu: apt install g++-12, CXX=g++-12 CC=gcc-12).")
