@@ -1,21 +1,24 @@
 # The instruction sets that src/cpu/isa is compiled for, in `isas`, and their flags, in isa_flags_<set>.
 #   all     baseline, AVX2 and AVX-512: what is installed, and what CI compiles
 #   native  baseline and the widest one of this machine: a developer's build
+#   avx2    baseline and AVX2, which a wider machine then runs as a narrower one does
 set(instruction_sets native)
 if(SKBUILD OR RUSHLIGHT_SMALL_RUNTIME)
   set(instruction_sets all)
 elseif(DEFINED ENV{RUSHLIGHT_INSTRUCTION_SETS})
   set(instruction_sets $ENV{RUSHLIGHT_INSTRUCTION_SETS})
 endif()
-set(RUSHLIGHT_INSTRUCTION_SETS ${instruction_sets} CACHE STRING "Instruction sets of the kernels: all or native")
-if(NOT RUSHLIGHT_INSTRUCTION_SETS MATCHES "^(all|native)$")
-  message(FATAL_ERROR "RUSHLIGHT_INSTRUCTION_SETS is '${RUSHLIGHT_INSTRUCTION_SETS}'; it can be all or native.")
+set(RUSHLIGHT_INSTRUCTION_SETS ${instruction_sets} CACHE STRING "Instruction sets of the kernels: all, native or avx2")
+if(NOT RUSHLIGHT_INSTRUCTION_SETS MATCHES "^(all|native|avx2)$")
+  message(FATAL_ERROR "RUSHLIGHT_INSTRUCTION_SETS is '${RUSHLIGHT_INSTRUCTION_SETS}'; it can be all, native or avx2.")
 endif()
 
 set(isas baseline)
 if(RUSHLIGHT_X86_64)
   list(APPEND isas avx2 avx512)
-  if(RUSHLIGHT_INSTRUCTION_SETS STREQUAL "native")
+  if(RUSHLIGHT_INSTRUCTION_SETS STREQUAL "avx2")
+    list(REMOVE_ITEM isas avx512)
+  elseif(RUSHLIGHT_INSTRUCTION_SETS STREQUAL "native")
     execute_process(COMMAND "${CMAKE_CXX_COMPILER}" -march=native -dM -E -x c++ /dev/null
       OUTPUT_VARIABLE macros ERROR_QUIET)
     set(isas baseline)

@@ -11,7 +11,11 @@ file(GLOB runtime_ops CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*.c
 list(FILTER runtime_ops EXCLUDE REGEX
   "/(register|gradient_ops|foreach|optimizer|random_gradient|view_backward|grid_sample_backward|older_forms|quantized_product|sparse[a-z_]*)\\.cpp$")
 set(runtime_sources "${CMAKE_CURRENT_SOURCE_DIR}/src/small_runtime/register.cpp")
-if(RUSHLIGHT_X86_64)
+set(narrowed OFF)  # see small_runtime/wide_variants.cpp
+if("avx2" IN_LIST isas AND "avx512" IN_LIST isas)
+  set(narrowed ON)
+endif()
+if(narrowed)
   list(APPEND runtime_sources "${CMAKE_CURRENT_SOURCE_DIR}/src/small_runtime/wide_variants.cpp")
 endif()
 add_library(rushlight_inference OBJECT ${in_all} ${runtime_ops} ${runtime_sources})
@@ -31,7 +35,7 @@ set(runtime_objects "$<FILTER:$<TARGET_OBJECTS:rushlight>,EXCLUDE,/src/transform
   $<TARGET_OBJECTS:rushlight_inference>)
 foreach(isa ${isas})
   set(left_out "^$")
-  if(isa STREQUAL "avx512")  # see small_runtime/wide_variants.cpp
+  if(narrowed AND isa STREQUAL "avx512")
     set(left_out "/isa/(accumulate|arg_extreme|arithmetic|attention_backward|cast|comparison|ctc|distance|embedding_bag|grid_sample(_backward)?|matrix_vector|norm|pool|reduce_hot|resample|rnn|small_(matrices|products)|special)\\.cpp")
   endif()
   list(APPEND runtime_objects "$<FILTER:$<TARGET_OBJECTS:rushlight_${isa}>,EXCLUDE,${left_out}>")
