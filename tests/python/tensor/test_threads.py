@@ -205,6 +205,7 @@ def test_hooks_on_tensors_and_nodes():
     y = (x * 3).exp()
     node = y.grad_fn
     loss = y.sum()
+    (expected,) = rushlight.autograd.grad(loss, x, retain_graph=True)
 
     def change(_):
         for _ in range(ROUNDS // 2):
@@ -217,7 +218,8 @@ def test_hooks_on_tensors_and_nodes():
 
     def walk(_):
         for _ in range(ROUNDS // 2):
-            rushlight.autograd.grad(loss, x, retain_graph=True)
+            (found,) = rushlight.autograd.grad(loss, x, retain_graph=True)
+            assert rushlight.equal(found, expected)
 
     hammer(change, walk)
 
@@ -366,6 +368,8 @@ def test_nodes_and_storages_are_the_same_objects():
 
 
 def test_the_collector_runs_meanwhile():
+    made = []
+
     def job(i):
         for k in range(ROUNDS // 3):
             x = rushlight.ones(3, requires_grad=True)
@@ -373,10 +377,14 @@ def test_the_collector_runs_meanwhile():
             y.cycle = [y, x]
             y.register_hook(lambda g, y=y: g)
             y.sum().backward()
+            made.append(weakref.ref(y))
+            assert x.grad.tolist() == [2, 2, 2]
             if k % 20 == i:
                 gc.collect()
 
     hammer(job)
+    gc.collect()
+    assert not any(reference() is not None for reference in made)
 
 
 # --- tensors and arguments
