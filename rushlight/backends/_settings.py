@@ -214,7 +214,7 @@ opt_einsum = _module(
     is_available=_answer(False),
     get_opt_einsum=_answer(None),
 )
-cpu = _module("cpu", "The processor.", get_cpu_capability=lambda: _capability())
+cpu = _module("cpu", "The processor.", get_cpu_capability=_C._cpu_capability)
 
 _flash, _efficient, _math, _cudnn_sdp = _switch(True), _switch(True), _switch(True), _switch(True)
 cuda = _module(
@@ -266,12 +266,3 @@ def _sdp_kernel(enable_flash=True, enable_math=True, enable_mem_efficient=True, 
 
 
 cuda.sdp_kernel = _sdp_kernel
-
-
-def _capability():
-    try:
-        with open("/proc/cpuinfo") as f:
-            text = f.read()
-    except OSError:
-        return "DEFAULT"
-    return "AVX512" if "avx512f" in text else "AVX2" if "avx2" in text else "DEFAULT"

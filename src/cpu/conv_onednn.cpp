@@ -262,8 +262,7 @@ void run(const ConvShape& s, Kind kind, const Arrays& arrays) {
 bool onednn_convolves(const ConvShape& s) {
   if (s.input_numel() == 0 || s.weight_numel() == 0) return false;
   if (s.dtype == DType::Float32) return true;
-  static const bool bfloat16 = __builtin_cpu_supports("avx512bw");
-  return s.dtype == DType::BFloat16 && bfloat16;
+  return s.dtype == DType::BFloat16 && onednn_has_avx512();
 }
 
 void onednn_conv_forward(const ConvShape& s, const void* input, const void* weight, const void* bias,

@@ -23,6 +23,7 @@ void* onednn_symbol(const char* name);
   RL_ONEDNN(dnnl_convolution_forward_primitive_desc_create)
 #define dnnl_engine_create RL_ONEDNN(dnnl_engine_create)
 #define dnnl_engine_destroy RL_ONEDNN(dnnl_engine_destroy)
+#define dnnl_get_effective_cpu_isa RL_ONEDNN(dnnl_get_effective_cpu_isa)
 #define dnnl_matmul_primitive_desc_create RL_ONEDNN(dnnl_matmul_primitive_desc_create)
 #define dnnl_memory_create_v2 RL_ONEDNN(dnnl_memory_create_v2)
 #define dnnl_memory_desc_clone RL_ONEDNN(dnnl_memory_desc_clone)

@@ -20,6 +20,14 @@ inline dnnl::engine& onednn_engine() {
   return e;
 }
 
+// Whether oneDNN uses AVX-512 here, and so has bfloat16: ONEDNN_MAX_CPU_ISA may allow it less than the
+// processor.
+inline bool onednn_has_avx512() {
+  static const bool has =
+      (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx512_core) == dnnl_cpu_isa_avx512_core;
+  return has;
+}
+
 // The plans last used, by the words that determine them. Bounded: programs with ever new shapes must not grow
 // without end.
 template <class Plan, size_t kWords>

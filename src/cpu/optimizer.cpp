@@ -3,38 +3,17 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/host.h"
 #include "core/parallel.h"
+#include "cpu/isa_variant.h"
 
 namespace rushlight::cpu {
 
-#define RL_DECLARE(isa)                          \
-  namespace isa {                                \
-  const StepLoops* optimizer_loops(DType dtype); \
-  }
-RL_DECLARE(baseline)
-RL_DECLARE(avx2)
-RL_DECLARE(avx512)
-#undef RL_DECLARE
+RL_DECLARE_VARIANTS(const StepLoops* optimizer_loops(DType dtype);)
 
 namespace {
 
 const StepLoops& loops_for(DType dtype) {
-  const StepLoops* loops = nullptr;
-  switch (host::isa()) {
-#ifdef RUSHLIGHT_WITH_AVX512
-    case host::Isa::kAvx512:
-      loops = avx512::optimizer_loops(dtype);
-      break;
-#endif
-#ifdef RUSHLIGHT_WITH_AVX2
-    case host::Isa::kAvx2:
-      loops = avx2::optimizer_loops(dtype);
-      break;
-#endif
-    default:
-      loops = baseline::optimizer_loops(dtype);
-  }
+  const StepLoops* loops = RL_ISA_VARIANT(optimizer_loops(dtype));
   RL_CHECK(loops, "fused optimizer: not implemented for ", dtype_name(dtype), "; use fused=False");
   return *loops;
 }

@@ -5,37 +5,20 @@
 #include <numeric>
 
 #include "core/parallel.h"
+#include "cpu/isa_variant.h"
 
 namespace rushlight::cpu {
 
 namespace plain {
 ReduceKernel rest_reduce_kernel(ReduceOp op, DType in);
 }
-namespace baseline {
-ReduceKernel hot_reduce_kernel(ReduceOp op, DType in);
-}
-namespace avx2 {
-ReduceKernel hot_reduce_kernel(ReduceOp op, DType in);
-}
-namespace avx512 {
-ReduceKernel hot_reduce_kernel(ReduceOp op, DType in);
-}
+RL_DECLARE_VARIANTS(ReduceKernel hot_reduce_kernel(ReduceOp op, DType in);)
 
 namespace {
 
 using KernelTable = std::array<std::array<ReduceKernel, kDTypeCount>, kReduceOpCount>;
 
-ReduceKernel hot_kernel(ReduceOp op, DType in) {
-#ifdef RUSHLIGHT_WITH_AVX512
-  if (__builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512bw"))
-    return avx512::hot_reduce_kernel(op, in);
-#endif
-#ifdef RUSHLIGHT_WITH_AVX2
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return avx2::hot_reduce_kernel(op, in);
-#endif
-  return baseline::hot_reduce_kernel(op, in);
-}
+ReduceKernel hot_kernel(ReduceOp op, DType in) { return RL_ISA_VARIANT(hot_reduce_kernel(op, in)); }
 
 const KernelTable& kernel_table() {
   static const KernelTable table = [] {

@@ -4,33 +4,16 @@
 #include <memory>
 
 #include "core/parallel.h"
+#include "cpu/isa_variant.h"
 #include "cpu/loops.h"
 
 namespace rushlight::cpu {
 
-namespace baseline {
-SoftmaxKernels softmax_kernels(DType dtype);
-}
-namespace avx2 {
-SoftmaxKernels softmax_kernels(DType dtype);
-}
-namespace avx512 {
-SoftmaxKernels softmax_kernels(DType dtype);
-}
+RL_DECLARE_VARIANTS(SoftmaxKernels softmax_kernels(DType dtype);)
 
 namespace {
 
-SoftmaxKernels pick(DType dtype) {
-#ifdef RUSHLIGHT_WITH_AVX512
-  if (__builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512bw"))
-    return avx512::softmax_kernels(dtype);
-#endif
-#ifdef RUSHLIGHT_WITH_AVX2
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return avx2::softmax_kernels(dtype);
-#endif
-  return baseline::softmax_kernels(dtype);
-}
+SoftmaxKernels pick(DType dtype) { return RL_ISA_VARIANT(softmax_kernels(dtype)); }
 
 const SoftmaxKernels& kernels(DType dtype) {
   static const SoftmaxKernels singles = pick(DType::Float32), doubles = pick(DType::Float64);

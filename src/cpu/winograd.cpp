@@ -168,7 +168,7 @@ bool convolve(const ConvShape& s, bool gradient, const void* image, const void* 
 }  // namespace
 
 bool winograd_convolves(const ConvShape& s) {
-  static const bool fast = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  static const bool fast = host::isa() >= host::Isa::kAvx2;
   if (!fast || s.dtype != DType::Float32 || !s.channels_last || s.spatial != 2 || s.groups != 1) return false;
   for (int i = 1; i < 3; ++i)
     if (s.kernel[i] != 3 || s.stride[i] != 1 || s.dilation[i] != 1 || s.padding[i] > 2) return false;

@@ -1,6 +1,7 @@
 // Threads, memory statistics and what the build contains.
 #include "core/cpu_allocator.h"
 #include "core/deferred_layout.h"
+#include "core/host.h"
 #include "core/parallel.h"
 #include "python/parse.h"
 #include "python/types.h"
@@ -20,6 +21,11 @@ static PyObject* f_set_num_threads(PyObject*, PyObject* o) {
     set_num_threads(static_cast<int>(n));
     Py_RETURN_NONE;
   });
+}
+
+static PyObject* f_cpu_capability(PyObject*, PyObject*) {
+  constexpr const char* names[] = {"DEFAULT", "AVX2", "AVX512"};  // by host::Isa
+  return PyUnicode_FromString(names[static_cast<int>(host::isa())]);
 }
 
 // Of the calling thread, as in PyTorch; threads that it starts afterwards inherit it.
@@ -72,6 +78,7 @@ static PyObject* f_result_type(PyObject*, PyObject* const* args, Py_ssize_t n) {
 static PyMethodDef functions[] = {
     {"get_num_threads", f_get_num_threads, METH_NOARGS, "The number of threads that operators use."},
     {"set_num_threads", f_set_num_threads, METH_O, "Sets the number of threads that operators use."},
+    {"_cpu_capability", f_cpu_capability, METH_NOARGS, "The instruction set of the kernels that run here."},
     {"_set_flush_denormal", f_set_flush_denormal, METH_O,
      "Whether results too small for a normal number become zero; returns whether the processor can."},
     {"_cpu_empty_cache", f_empty_cache, METH_NOARGS,

@@ -1,5 +1,9 @@
 """Kernels on sizes that take their blocked, vectorised and parallel paths, against NumPy."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -339,3 +343,17 @@ def test_gelu_and_clamps_at_their_ends():
     )
     assert x.clamp(float("nan"), 2).isnan().all() and x.clamp(max=float("nan")).isnan().all()
     assert x.to(torch.bfloat16).clamp(-1, 2).reshape(9, 9)[0].tolist()[:8] == [-1, -1, 0, 0, 2, 2, 2, -1]
+
+
+def test_halves_where_onednn_may_not_use_what_the_processor_has():
+    program = """
+import rushlight as torch
+import rushlight.nn.functional as F
+x, w = torch.randn(2, 3, 9, 9), torch.randn(4, 3, 3, 3)
+a, b = torch.randn(64, 64), torch.randn(64, 64)
+half = torch.bfloat16
+torch.testing.assert_close(F.conv2d(x.to(half), w.to(half)).float(), F.conv2d(x, w), rtol=0.05, atol=0.2)
+torch.testing.assert_close((a.to(half) @ b.to(half)).float(), a @ b, rtol=0.05, atol=0.4)
+"""
+    limited = {**os.environ, "ONEDNN_MAX_CPU_ISA": "AVX2"}
+    subprocess.run([sys.executable, "-c", program], env=limited, check=True, timeout=100)
