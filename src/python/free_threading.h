@@ -22,7 +22,8 @@ inline constexpr bool kFreeThreaded = false;
 // - An object made on first use is a `Lazy`; interned names are made with the module (`Name`). A function's
 //   `static` with Python code in its initializer could wait for a thread that waits for this one.
 // - What the module itself may be told to replace, a hook or a class, is a `SharedObject`.
-// - Locks around C++ data (ShortLock, IdentityLock) are held for a few instructions, and never while an object
+// - Locks around C++ data (ShortLock, IdentityLock) are held for a few instructions, and never while an
+// object
 //   is made or dies: that may run Python code, or stop all threads for the cycle collector.
 
 // What a look-up found: borrowed under the global lock, else a reference.

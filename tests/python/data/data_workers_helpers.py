@@ -1,5 +1,6 @@
 """Datasets of the loader tests, in a module that worker processes can import, for either library."""
 
+import faulthandler
 import os
 import random
 import signal
@@ -94,8 +95,6 @@ def kill():
 
 
 def segfault():
-    import faulthandler
-
     faulthandler.disable()
     os.kill(os.getpid(), signal.SIGSEGV)
 
@@ -119,6 +118,11 @@ class NeedsTwo(Exception):
 
 def raise_strange():
     raise NeedsTwo(1, 2)
+
+
+def print_no_trace(worker_id):
+    """A worker that a test kills need not say where it was."""
+    faulthandler.disable()
 
 
 def init_nothing(worker_id):

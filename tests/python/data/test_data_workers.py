@@ -27,6 +27,7 @@ from data_workers_helpers import (
     leave,
     look_up,
     mark,
+    print_no_trace,
     raise_strange,
     segfault,
 )
@@ -488,6 +489,7 @@ def test_kill_at_any_moment(seed):
         num_workers=rng.choice([1, 2, 3]),
         persistent_workers=rng.random() < 0.5,
         prefetch_factor=rng.choice([1, 2, 5]),
+        worker_init_fn=print_no_trace,
     )
     iterator = iter(loader)
     when, victim = rng.randrange(180), rng.randrange(loader.num_workers)

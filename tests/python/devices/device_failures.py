@@ -1,13 +1,10 @@
 """What torch.cuda says when a kernel fails; each case has a process, for the device is lost then."""
 
-import ctypes
-import os
 import sys
 
-import rushlight as torch
+from device_helpers import emulated  # a real device is not: only `target` runs there
 
-given = os.environ.get("RUSHLIGHT_CUDA_LIBRARY")
-emulated = ctypes.CDLL(given) if given else None  # a real device has none: only `target` runs there
+import rushlight as torch
 
 
 def late():

@@ -5,10 +5,10 @@ There the text of each kernel is compiled for the host, and by NVRTC too where E
 
 import copy
 import ctypes
-import os
 import sys
 
 import pytest
+from device_helpers import emulated, needs_two, only_emulated
 
 import rushlight as torch
 from rushlight import _C, nn
@@ -19,7 +19,6 @@ FORMULAS = {name: i for i, name in enumerate(_C._formula_names())}
 ELEMENTS = torch.ops.aten._fused_pointwise.default
 ROWS = torch.ops.aten._fused_rows.default
 CHOOSE = -1
-emulated = "emulated" in os.environ.get("RUSHLIGHT_CUDA_LIBRARY", "")
 compile_fx = sys.modules["rushlight._inductor.compile_fx"]  # its function hides the module
 
 
@@ -257,6 +256,7 @@ def test_what_is_not_recorded(texts):
     assert recordings(values)[0].refused
 
 
+@needs_two
 def test_devices_of_a_graph():
     compiled = torch.compile(lambda a, b: a.cpu() + b.cpu(), fullgraph=True)
     x, other = torch.ones(3, device="cuda:0"), torch.ones(3, device="cuda:1")
@@ -269,12 +269,10 @@ def test_devices_of_a_graph():
 
 def kernels():
     """How many kernels were made so far."""
-    return ctypes.c_int.in_dll(
-        ctypes.CDLL(os.environ["RUSHLIGHT_CUDA_LIBRARY"]), "emulated_fused_kernels"
-    ).value
+    return ctypes.c_int.in_dll(emulated, "emulated_fused_kernels").value
 
 
-@pytest.mark.skipif(not emulated, reason="counts the kernels of the emulated device")
+@only_emulated
 def test_kernels_are_made_once(texts):
     compiled = torch.compile(lambda t, w: F.leaky_relu(t * w, 0.3) + 1)
     before = kernels()

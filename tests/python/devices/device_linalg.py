@@ -6,6 +6,7 @@ import subprocess
 import sys
 
 import pytest
+from device_helpers import emulated, needs_two, only_emulated
 from device_layers import computed_there
 
 import rushlight as torch
@@ -197,6 +198,7 @@ def test_exponentials(dtype, batch):
         close(torch.linalg.matrix_exp(a.cuda()), torch.linalg.matrix_exp(a), **tolerance)
 
 
+@only_emulated
 def test_a_library_without_newer_routines():
     """Says so once for each operator, and computes on the CPU."""
     program = """
@@ -216,8 +218,6 @@ assert x.allclose(t.eye(2, device="cuda") + 0j, atol=1e-5)
 assert only.is_cuda and values.is_cuda and pivots.is_cuda
 print(*sorted(str(w.message).split(":")[0] for w in seen))
 """
-    if "RUSHLIGHT_CUDA_LIBRARY" not in os.environ:
-        pytest.skip("an emulated library")
     env = {**os.environ, "EMULATED_OLD_LIBRARY": "cuSOLVER", "RUSHLIGHT_CUDA_FALLBACK": "warn"}
     done = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True)
     assert done.stdout == "_linalg_eigvals eig ldl_factor_ex ldl_solve\n", done.stdout + done.stderr
@@ -280,11 +280,11 @@ def test_info_is_not_waited_for():
     torch.linalg.cholesky_ex(a), torch.linalg.inv_ex(a), torch.linalg.lu_factor_ex(a)
     torch.linalg.solve_ex(a, a), torch.linalg.qr(a), torch.linalg.solve_triangular(a, a, upper=True)
     waits.record()
-    if "RUSHLIGHT_CUDA_LIBRARY" in os.environ:  # whose streams run only when somebody waits
+    if emulated:  # whose streams run only when somebody waits
         assert not waits.query()
 
 
-@pytest.mark.skipif("RUSHLIGHT_CUDA_LIBRARY" not in os.environ, reason="a failure of the emulated library")
+@only_emulated
 def test_a_failure_of_jacobis_method():
     a = matrices(2, 4, 4)
     a[1, 0, 0] = 12345
@@ -323,6 +323,7 @@ def test_gradients():
     both(lambda x, y: torch.linalg.svdvals(y, driver="gesvda" if y.is_cuda else None).sin())
 
 
+@needs_two
 def test_another_device_and_stream():
     a, b = positive((), 4, torch.float64), matrices(4, 2)
     with torch.cuda.device(1), torch.cuda.stream(torch.cuda.Stream(1)):
