@@ -138,8 +138,12 @@ class graph:
             self.stream_ctx.__exit__(None, None, None)
             raise
 
-    def __exit__(self, *exc):
+    def __exit__(self, kind, error, trace):
         try:
             self.cuda_graph.capture_end()
+        except RuntimeError:
+            if error is None:
+                raise
+            # What was refused, and spoilt the recording, is on its way to the program.
         finally:
-            self.stream_ctx.__exit__(*exc)
+            self.stream_ctx.__exit__(kind, error, trace)

@@ -89,12 +89,12 @@ bool can_steal(const Tensor& grad, const Tensor& leaf) {
   if (is_sparse(grad)) return grad->use_count() == 1 && !grad->pyobj && !grad->autograd && owns_parts(grad);
   if (!held_alone(grad)) return false;
   if (!gradient_layout_enforced) return is_non_overlapping_and_dense(grad);
-  return is_non_overlapping_and_dense(leaf) ? grad.strides() == leaf.strides() : grad.is_contiguous();
+  return is_dense_from_data(leaf) ? grad.strides() == leaf.strides() : grad.is_contiguous();
 }
 
 Tensor copy_for(const Tensor& grad, const Tensor& leaf) {
-  if (!is_sparse(grad) && !is_sparse(leaf) && is_non_overlapping_and_dense(leaf) &&
-      grad.strides() != leaf.strides() && !GradMode::enabled() && !(grad->flags & kPythonDispatch)) {
+  if (!is_sparse(grad) && !is_sparse(leaf) && is_dense_from_data(leaf) && grad.strides() != leaf.strides() &&
+      !GradMode::enabled() && !(grad->flags & kPythonDispatch)) {
     Tensor copy = empty_strided_tensor(leaf.sizes(), leaf.strides(), grad.dtype(), grad.device());
     gradient_ops.copy_into(copy, grad);
     return copy;

@@ -337,6 +337,11 @@ bool is_non_overlapping_and_dense(const Tensor& t) {
   return true;
 }
 
+bool is_dense_from_data(const Tensor& t) {
+  return t.is_contiguous() || (std::ranges::all_of(t.strides(), [](int64_t s) { return s >= 0; }) &&
+                               is_non_overlapping_and_dense(t));
+}
+
 bool has_internal_overlap(const Tensor& t) {
   if (t.is_contiguous() || t.numel() <= 1) return false;
   for (int64_t d = 0; d < t.dim(); ++d)

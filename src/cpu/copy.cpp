@@ -115,11 +115,8 @@ void copy(const Tensor& out, const Tensor& source) {
   if (!source.has_data() && has_deferred_layout(source)) [[unlikely]]
     return copy(out, image_of(source));
   if (out.dtype() == source.dtype() && out->sizes == source->sizes && out->strides == source->strides &&
-      is_non_overlapping_and_dense(out)) {
-    bool forward = true;
-    for (int64_t s : out.strides()) forward &= s >= 0;
-    if (forward) return copy_bytes(out.data<char>(), source.data<char>(), static_cast<int64_t>(out.nbytes()));
-  }
+      is_dense_from_data(out))
+    return copy_bytes(out.data<char>(), source.data<char>(), static_cast<int64_t>(out.nbytes()));
   Iteration it(out.sizes());
   it.add(out);
   it.add(source);

@@ -341,6 +341,9 @@ const bool registered = [] {
 }  // namespace
 
 void fail(cudaError_t error, const char* what) {
+  // Reported once: the next launch asks for the last error and is not to be blamed for this one. A lost
+  // device answers with it again.
+  (void)cudaGetLastError();
   throw DeviceError(str("CUDA error: ", cudaGetErrorString(error), " (in ", what, ")"),
                     static_cast<int>(error));
 }

@@ -82,11 +82,11 @@ FormulaKernel find(Formula f, int column) {
 // The parameters of a formula as its kernel takes them.
 struct PackedParameters {
   alignas(16) unsigned char bytes[4 * 16] = {};
-  PackedParameters(int column, std::span<const Scalar> parameters) {
+  PackedParameters(int column, DType compute, std::span<const Scalar> parameters) {
     visit_column(column, [&](auto tag) {
       using T = typename decltype(tag)::type;
       for (size_t i = 0; i < parameters.size() && i < 4; ++i) {
-        const T value = number_from<T>(parameters[i]);
+        const T value = number_from<T>(parameters[i], compute);
         std::memcpy(bytes + i * sizeof(T), &value, sizeof(T));
       }
     });
@@ -111,7 +111,7 @@ bool run_formula(Formula f, DType compute, const Tensor& out, Inputs inputs,
   const int column = column_of(compute);
   const FormulaKernel kernel = column < 0 ? FormulaKernel{} : find(f, column);
   if (!kernel.one || !loads_all(column, out, inputs)) return false;
-  const PackedParameters packed(column, parameters);
+  const PackedParameters packed(column, compute, parameters);
   const int device = out.device().index();
   for_each_piece(out, inputs, [&](const Piece& piece) { kernel.one(piece, packed.bytes, device); });
   return true;
@@ -130,13 +130,13 @@ bool run_formulas(std::span<const FormulaCall> calls) {
     many.tensor_blocks = {};
   };
   for (const FormulaCall& call : calls) {
-    const PackedParameters packed(column, call.parameters());
+    const PackedParameters packed(column, call.compute, call.parameters());
     auto run = [&](const Piece& piece) {
       if (!kernel.many || !FormulaMultiTensor::fits(piece)) return kernel.one(piece, packed.bytes, device);
       if (!many.goes_with(piece)) launch();
       visit_column(column, [&](auto tag) {
         using T = typename decltype(tag)::type;
-        if constexpr (!is_complex_v<T>) many.add<T>(piece, call.parameters());
+        if constexpr (!is_complex_v<T>) many.add<T>(piece, call.compute, call.parameters());
       });
     };
     call.with_inputs([&](Inputs inputs) { for_each_piece(call.out, inputs, run); });

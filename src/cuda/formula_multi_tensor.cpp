@@ -43,7 +43,7 @@ bool FormulaMultiTensor::goes_with(const Piece& piece) const {
 }
 
 template <class T>
-void FormulaMultiTensor::add(const Piece& piece, std::span<const Scalar> parameters) {
+void FormulaMultiTensor::add(const Piece& piece, DType compute, std::span<const Scalar> parameters) {
   Entry& entry = entries[tensor_blocks.count];
   entry = {};
   entry.out = piece.operands[0].data;
@@ -61,14 +61,14 @@ void FormulaMultiTensor::add(const Piece& piece, std::span<const Scalar> paramet
     }
   }
   for (size_t i = 0; i < parameters.size(); ++i)
-    entry.parameters[i] = bytes_of(number_from<T>(parameters[i]));
+    entry.parameters[i] = bytes_of(number_from<T>(parameters[i], compute));
   tensor_blocks.add((entry.numel + kPerBlock - 1) / kPerBlock);
 }
 
-template void FormulaMultiTensor::add<int32_t>(const Piece&, std::span<const Scalar>);
-template void FormulaMultiTensor::add<int64_t>(const Piece&, std::span<const Scalar>);
-template void FormulaMultiTensor::add<float>(const Piece&, std::span<const Scalar>);
-template void FormulaMultiTensor::add<double>(const Piece&, std::span<const Scalar>);
-template void FormulaMultiTensor::add<bool>(const Piece&, std::span<const Scalar>);
+template void FormulaMultiTensor::add<int32_t>(const Piece&, DType, std::span<const Scalar>);
+template void FormulaMultiTensor::add<int64_t>(const Piece&, DType, std::span<const Scalar>);
+template void FormulaMultiTensor::add<float>(const Piece&, DType, std::span<const Scalar>);
+template void FormulaMultiTensor::add<double>(const Piece&, DType, std::span<const Scalar>);
+template void FormulaMultiTensor::add<bool>(const Piece&, DType, std::span<const Scalar>);
 
 }  // namespace rushlight::cuda

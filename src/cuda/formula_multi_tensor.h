@@ -35,7 +35,7 @@ struct FormulaMultiTensor {
   bool goes_with(const Piece& piece) const;  // with those that are there
   // T: the compute type.
   template <class T>
-  void add(const Piece& piece, std::span<const Scalar> parameters);
+  void add(const Piece& piece, DType compute, std::span<const Scalar> parameters);
 
   template <class T>
   RL_BOTH static T number_of(uint64_t bytes) {

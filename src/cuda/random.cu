@@ -15,12 +15,32 @@ namespace {
 RL_BOTH inline void normal_pair(uint32_t x, uint32_t y, float* out) {
   const float u = uniform(x), v = static_cast<float>(y) * 1.46291807e-09f + 7.31459036e-10f;
   const float s = sqrtf(-2.0f * logf(u));
+#ifdef __CUDA_ARCH__
+  __sincosf(v, &out[0], &out[1]);
+  out[0] *= s, out[1] *= s;
+#else
   out[0] = sinf(v) * s, out[1] = cosf(v) * s;
+#endif
 }
 RL_BOTH inline void normal_pair(const uint32_t* x, double* out) {
   const double u = uniform(x[0], x[1]), v = uniform(x[2], x[3]) * 2.0;
-  const double s = sqrt(-2.0 * log(u)), angle = v * 3.14159265358979323846;
+  const double s = sqrt(-2.0 * log(u));
+#ifdef __CUDA_ARCH__
+  sincospi(v, &out[0], &out[1]);
+  out[0] *= s, out[1] *= s;
+#else
+  const double angle = v * 3.14159265358979323846;
   out[0] = sin(angle) * s, out[1] = cos(angle) * s;
+#endif
+}
+// PyTorch takes the quick logarithm on a GPU.
+RL_BOTH inline double logarithm(double x) { return log(x); }
+RL_BOTH inline float logarithm(float x) {
+#ifdef __CUDA_ARCH__
+  return __logf(x);
+#else
+  return logf(x);
+#endif
 }
 
 struct Fill {
@@ -91,7 +111,7 @@ struct Fill {
         return u < from ? T(1) : T(0);
       default: {  // Exponential; the logarithm of 1 is not 0, for the result must be positive
         constexpr T half_step = sizeof(T) == 8 ? static_cast<T>(0x1p-53) : static_cast<T>(0x1p-24);
-        return T(-1) / from * (u >= T(1) - half_step ? -half_step : log(u));
+        return T(-1) / from * (u >= T(1) - half_step ? -half_step : logarithm(u));
       }
     }
   }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/device_backend.h"
+#include "core/sparse.h"
 #include "dispatch/op.h"
 
 namespace rushlight {
@@ -57,6 +58,10 @@ class Copies {
     if (!result.defined()) return result;
     for (const auto& [original, copy] : pairs_)
       if (copy.is_same(result)) return original;
+    if (is_sparse(result))
+      RL_NOT_IMPLEMENTED(
+          "sparse tensors live on the CPU: make them of operands there (.cpu()), and move what they "
+          "compute");
     const Tensor moved =
         is_non_overlapping_and_dense(result) && !result.is_contiguous()
             ? empty_strided_tensor(result.sizes(), absolute(result.strides()), result.dtype(), device)

@@ -270,6 +270,9 @@ RL_HD inline double erfcx(double x) {
 }
 // The x >= 0 with erfc(x) = q for q in (0, 1]: Newton's method on the logarithm, which is nearly a parabola.
 RL_HD inline double erfc_inverse(double q) {
+#ifdef __CUDA_ARCH__
+  return ::erfcinv(q);  // without the extended precision of the last step
+#else
   const double target = log(q);
   double x = sqrt(-target);
   for (int i = 0; i < 12; ++i) {
@@ -281,6 +284,7 @@ RL_HD inline double erfc_inverse(double q) {
   if (x > 26) return x;
   const long double wide = x, slope = std::exp(-wide * wide) * 2 / kSqrtPi;
   return static_cast<double>(wide + (std::erfc(wide) - q) / slope);
+#endif
 }
 // A polynomial by Horner's scheme, the highest coefficient first.
 RL_HD inline double polynomial(double x, std::initializer_list<double> coefficients) {
@@ -309,10 +313,14 @@ RL_HD T erfinv(T number) {
   const double residual = y > 0.5 ? (1 - y) - ::erfc(x) : erf(x) - y;
   const double newton = residual * exp(x * x) * kSqrtPi / 2;
   x -= newton / (1 + x * newton);
+#ifdef __CUDA_ARCH__
+  if constexpr (sizeof(T) == 8) return ::erfinv(number);  // has no extended precision
+#else
   if constexpr (sizeof(T) == 8) {
     const long double wide = x, rest = y > 0.5 ? (1 - y) - std::erfc(wide) : std::erf(wide) - y;
     x = static_cast<double>(wide - rest * std::exp(wide * wide) * kSqrtPi / 2);
   }
+#endif
   return T(copysign(x, double(number)));
 }
 RL_HD inline double ndtri(double p) {

@@ -29,4 +29,9 @@ inline MemoryFormat image_format(const Tensor& t) {
 inline Tensor to_dtype(const Tensor& t, DType dtype) {
   return t.dtype() == dtype ? t : ops::to_copy(t, dtype, std::nullopt, std::nullopt);
 }
+inline Tensor to_device(const Tensor& t, Device device) {
+  return t.device() == device ? t : ops::to_copy(t, std::nullopt, device, std::nullopt);
+}
+// What the host is to read, wherever it lies; a meta tensor stays one.
+inline Tensor on_cpu(const Tensor& t) { return t.device().is_meta() ? t : to_device(t, Device{}); }
 }  // namespace rushlight

@@ -172,7 +172,7 @@ Tensor ctc_loss_body(const Call&, const Tensor& given, const Tensor& given_targe
     Tensor lengths = empty_tensor(IntList{static_cast<int64_t>(target_lengths.size())}, DType::Int64);
     for (size_t b = 0; b < target_lengths.size(); ++b)
       lengths.data<int64_t>()[b] = std::max<int64_t>(1, target_lengths[b]);
-    return mean(loss / to_dtype(lengths, loss.dtype()), std::nullopt);
+    return mean(loss / ops::to_copy(lengths, loss.dtype(), loss.device(), std::nullopt), std::nullopt);
   }
   if (reduction == 2) return sum(loss, std::nullopt);
   return batched ? loss : squeeze_dim(loss, 0);
@@ -180,7 +180,7 @@ Tensor ctc_loss_body(const Call&, const Tensor& given, const Tensor& given_targe
 
 Dims lengths_of(const char* what, const Tensor& t) {
   RL_CHECK(is_integral(t.dtype()), what, " must be integral");
-  const Tensor flat = dense(to_dtype(t, DType::Int64));
+  const Tensor flat = dense(on_cpu(to_dtype(t, DType::Int64)));
   return Dims(flat.data<int64_t>(), static_cast<size_t>(flat.numel()));
 }
 std::tuple<Tensor, Tensor> ctc_parts_body(const Call&, const Tensor& log_probs, const Tensor& targets,

@@ -28,7 +28,7 @@ Tensor beside(const Tensor& t) { return empty_tensor(t.sizes(), t.dtype()); }
 void reduce(cpu::ReduceOp op, const Tensor& in, uint64_t dims, const Tensor& out,
             const cpu::ReduceParams& params, const char* who) {
   const bool whole = out.numel() == 1 && dims + 1 == uint64_t{1} << in.dim() && !params.centre;
-  if (whole && is_non_overlapping_and_dense(in) && !in.device().is_meta() && !in.is_cpu() &&
+  if (whole && is_dense_from_data(in) && !in.device().is_meta() && !in.is_cpu() &&
       MultiTensorLaunch::hold({op, params.divisor, in, out, who}))
     return;
   const DeviceKernels* kernels = kernels_of(in);

@@ -43,12 +43,12 @@ Tensor dropout_noise_kernel(const Call&, const Tensor& self, IntList size, doubl
   return noise;
 }
 
-// How many elements PyTorch's fused kernel reads at once: as many as the address allows and the size is a
-// multiple of.
+// How many elements PyTorch's fused kernel reads at once: as many as have 16 bytes, the address allows and
+// the size is a multiple of.
 int64_t read_at_once(const Tensor& t) {
-  if (!is_non_overlapping_and_dense(t)) return 1;
+  if (!is_dense_from_data(t)) return 1;
   const auto address = reinterpret_cast<uintptr_t>(t.data_ptr());
-  int64_t most = 8;
+  int64_t most = std::min<int64_t>(8, 16 / static_cast<int64_t>(t.itemsize()));
   while (most > 1 && (address % (static_cast<size_t>(most) * t.itemsize()) || t.numel() % most)) most /= 2;
   return most;
 }

@@ -62,7 +62,7 @@ Bags bags_of(const Tensor& weight, const Tensor& indices, const Tensor& offsets,
              const Tensor& factors, bool include_last, int64_t padding) {
   Bags b;
   b.indices = dense(to_dtype(indices, DType::Int64));
-  const Tensor begins = dense(to_dtype(offsets, DType::Int64));
+  const Tensor begins = dense(on_cpu(to_dtype(offsets, DType::Int64))), checked = on_cpu(b.indices);
   const int64_t count = indices.numel(), bags = offsets.numel() - (include_last ? 1 : 0);
   const int64_t* data = begins.data<int64_t>();
   b.starts.assign(data, data + bags);
@@ -74,7 +74,7 @@ Bags bags_of(const Tensor& weight, const Tensor& indices, const Tensor& offsets,
              start, " after ", before);
     before = start;
   }
-  const int64_t rows = weight->sizes[0], *at = b.indices.data<int64_t>();
+  const int64_t rows = weight->sizes[0], *at = checked.data<int64_t>();
   for (int64_t i = 0; i < count; ++i)
     RL_CHECK(at[i] >= 0 && at[i] < rows,
              "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found "
@@ -87,7 +87,7 @@ Bags bags_of(const Tensor& weight, const Tensor& indices, const Tensor& offsets,
             rows,
             weight->sizes[1],
             padding,
-            at,
+            static_cast<const int64_t*>(b.indices.data_ptr()),
             b.starts.data(),
             factors.defined() ? b.factors.data_ptr() : nullptr};
   return b;
@@ -192,7 +192,7 @@ Tensor bag_reference(const Tensor& weight, const Tensor& indices, const Tensor& 
   const Tensor absent = unsqueeze(rushlight::eq(b.indices, Scalar(padding)), -1);
   rows = rushlight::masked_fill(rows, absent, Scalar(0));
   const Tensor zeros = new_zeros(weight, IntList{b.plan.bags, b.plan.width});
-  Tensor out = index_add(zeros, 0, bag_numbers(b), rows, Scalar(1));
+  Tensor out = index_add(zeros, 0, to_device(bag_numbers(b), weight.device()), rows, Scalar(1));
   if (mode == static_cast<int64_t>(BagMode::Mean))
     out = out / unsqueeze(to_dtype(clamp_min(counts, Scalar(1)), weight.dtype()), -1);
   return out;

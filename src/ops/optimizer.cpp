@@ -40,7 +40,7 @@ class Group {
                call.op.name(), ": parameters must be on one device and of one dtype, got ",
                describe(params[0]), " and ", describe(p));
       p.check_writable(call.op.name());
-      const bool dense = is_non_overlapping_and_dense(p);
+      const bool dense = is_dense_from_data(p);
       layouts_.push_back(dense ? p : empty_tensor(p.sizes(), p.dtype(), p.device()));
       arrays_[i].param = dense ? p.data_ptr() : replace(p, layouts_[i], true);
       arrays_[i].size = p.numel();
@@ -224,7 +224,7 @@ void unscale_on_device(TensorList grads, const Tensor& found_inf, const Tensor& 
   const Device device = grads[0].device();
   std::vector<std::pair<Tensor, Tensor>> copies;
   for (const Tensor& g : grads) {
-    const bool dense = is_non_overlapping_and_dense(g);
+    const bool dense = is_dense_from_data(g);
     if (!dense) copies.emplace_back(g, ops::clone(g, MemoryFormat::Contiguous));
     DeviceStep step;
     step.arrays.grad = (dense ? g : copies.back().second).data_ptr(), step.arrays.size = g.numel();

@@ -369,7 +369,7 @@ Outcome run_packed(const Layers& layers, const Tensor& data, const Tensor& batch
                batch_sizes.numel() > 0,
            "rnn: expected packed data of [rows, features] and batch_sizes of int64, got ", describe(data),
            " and ", describe(batch_sizes));
-  const Tensor counts = dense(batch_sizes);
+  const Tensor counts = dense(on_cpu(batch_sizes));
   const Dims sizes(counts.data<int64_t>(), static_cast<size_t>(counts.numel()));
   int64_t total = 0, before = counts.data<int64_t>()[0];
   for (int64_t s : sizes) {
