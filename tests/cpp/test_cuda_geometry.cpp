@@ -139,7 +139,7 @@ TEST(CudaGeometry, SharesOneLaunchAmongTensors) {
     for_each_piece(outs.back(), inputs, [&](const Piece& piece) {
       ASSERT_TRUE(FormulaMultiTensor::fits(piece) && many.goes_with(piece));
       const Scalar factor(n == 3 ? 10.0 : 1.0);
-      many.add<float>(piece, std::span(&factor, 1));
+      many.add<float>(piece, DType::Float32, std::span(&factor, 1));
     });
     ins.back()->device = Device{}, one->device = Device{};
   }
@@ -176,7 +176,7 @@ TEST(CudaGeometry, LeavesOtherTensorsAlone) {
   EXPECT_FALSE(FormulaMultiTensor::fits(piece_of(plain, empty_tensor({3}, DType::Float32))));
   EXPECT_FALSE(FormulaMultiTensor::fits(piece_of(longer, longer)));
   FormulaMultiTensor many;
-  many.add<float>(piece_of(plain, plain), {});
+  many.add<float>(piece_of(plain, plain), DType::Float32, {});
   EXPECT_TRUE(many.goes_with(piece_of(plain, plain)));
   EXPECT_FALSE(many.goes_with(piece_of(plain, empty_tensor({40, 3}, DType::Int16))));
 }
