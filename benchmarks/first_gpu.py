@@ -1,4 +1,4 @@
-"""The first ten minutes on a GPU: `python -m benchmarks.first_gpu [--out FOLDER]`, in a built checkout.
+"""A quarter of an hour on a GPU: `python -m benchmarks.first_gpu [--out FOLDER]`, in a built checkout.
 
 Runs the tests of devices, compares random numbers with those of the PyTorch that is installed, and times
 models beside it, alternated. Each part has a time limit and a file in FOLDER (default: first_gpu); report.md
@@ -31,8 +31,20 @@ PARTS = (
     "foreach",
     "fused",
 )
-MODELS = ("ResNet-50", "GPT", "BERT", "LSTM", "MLP")
-ROUNDS = 5
+MODELS = (
+    "AlexNet",
+    "VGG-19",
+    "ResNet-50",
+    "MobileNetV2",
+    "GNMT",
+    "NCF",
+    "GPT",
+    "BERT",
+    "U-Net",
+    "LSTM",
+    "MLP",
+)
+ROUNDS = 3
 
 
 # --- in a process of its own, with one of the two libraries as `torch`
@@ -66,38 +78,72 @@ def random_numbers(torch, tiny):
 
 
 def seconds(torch, call, least):
-    """Of one call, the device's work included: the median of batches within `least` seconds."""
+    """Of one call, the device's work included: the best of batches within `least` seconds."""
+    for _ in range(3):
+        call()
+    torch.cuda.synchronize()
+    start = time.perf_counter()
     call(), torch.cuda.synchronize()
+    batch = max(1, min(300, int(0.02 / max(time.perf_counter() - start, 1e-6))))
     times, end = [], time.perf_counter() + least
     while len(times) < 3 or time.perf_counter() < end:
         start = time.perf_counter()
-        call(), torch.cuda.synchronize()
-        times.append(time.perf_counter() - start)
-    return statistics.median(times)
+        for _ in range(batch):
+            call()
+        torch.cuda.synchronize()
+        times.append((time.perf_counter() - start) / batch)
+    return min(times)
 
 
-def timings(torch, tiny):
+# Batches that fill a GPU, in place of those that suites/models.py takes for a processor.
+BATCHES = {
+    "AlexNet": {(8, 2): 128},
+    "VGG-19": {(1, 2): 32},
+    "ResNet-50": {(2, 2): 64},
+    "MobileNetV2": {(4, 2): 64},
+    "GNMT": {(8, 2): 64},
+    "BERT": {(4, 2): 32},
+}
+PRECISIONS = {"float32": "highest", "TF32": "high", "bfloat16": "highest"}
+
+
+def models(torch, tiny):
     from benchmarks.suites.models import MODELS as builders
 
-    found, least = {}, 0.05 if tiny else 1.0
-    half = lambda: torch.autocast("cuda", torch.bfloat16)  # noqa: E731
+    found, least = {}, 0.05 if tiny else 0.2
     for name in MODELS[-1:] if tiny else MODELS:
-        for precision, context in (("float32", nullcontext), ("bfloat16", half)):
+        for precision, products in PRECISIONS.items():
+            torch.set_float32_matmul_precision(products)
+            torch.backends.cudnn.allow_tf32 = precision == "TF32"
+            half = precision == "bfloat16"
+            context = (lambda: torch.autocast("cuda", torch.bfloat16)) if half else nullcontext
+            batches = BATCHES.get(name, {})
+            torch.cuda.empty_cache()
             torch.cuda.reset_peak_memory_stats()
             with torch.device("cuda"):
-                workload = builders[name](lambda measured, small: small if tiny else measured, context)
+                workload = builders[name](
+                    lambda measured, small, batches=batches: (
+                        small if tiny else batches.get((measured, small), measured)
+                    ),
+                    context,
+                )
                 found[f"{name} training {precision}"] = seconds(torch, workload.train, least)
+                found[f"{name} peak MB {precision}"] = torch.cuda.max_memory_allocated() / 1e6
+                workload.model.eval()
                 with torch.inference_mode():
                     found[f"{name} inference {precision}"] = seconds(torch, workload.infer, least)
-            found[f"{name} peak MB {precision}"] = torch.cuda.max_memory_allocated() / 1e6
             del workload
-    x = torch.ones(8, device="cuda")
-    found["small addition"] = seconds(torch, lambda: [x + 1 for _ in range(100)], least) / 100
-    found["step of Adam, 200 parameters"] = seconds(torch, step_of_adam(torch), least)
-    size = 64 if tiny else 2048
-    q = torch.randn(4, 8, size, 64, device="cuda", dtype=torch.bfloat16)
-    attention = torch.nn.functional.scaled_dot_product_attention
-    found[f"attention of {size}"] = seconds(torch, lambda: attention(q, q, q, is_causal=True), least)
+    return found
+
+
+def kernels(torch, tiny):
+    from benchmarks.gpu_cases import GROUPS
+
+    torch.set_float32_matmul_precision("highest")
+    found, least = {}, 0.002 if tiny else 0.05
+    for group in GROUPS:
+        for name, call in group(torch, 1 << (12 if tiny else 24)).items():
+            found[name] = seconds(torch, call, least)
     rows = torch.randn(64 if tiny else 16384, 1024, device="cuda")
     run = torch.compile(chain) if torch.__name__ == "rushlight" else chain
     found["scaled norm of rows and GELU, ours compiled"] = seconds(torch, lambda: run(torch, rows), least)
@@ -109,18 +155,12 @@ def chain(torch, x):
     return torch.nn.functional.gelu(x * scale * 1.5 + 0.1) * x
 
 
-def step_of_adam(torch):
-    parameters = [torch.nn.Parameter(torch.randn(1000, device="cuda")) for _ in range(200)]
-    for p in parameters:
-        p.grad = torch.ones_like(p)
-    return torch.optim.Adam(parameters, fused=True).step
-
-
 def work(module, what, tiny):
     from benchmarks.worker import import_as_torch
 
     torch = import_as_torch(module)
-    print(json.dumps({"random": random_numbers, "timings": timings}[what](torch, tiny)))
+    parts = {"random": random_numbers, "models": models, "kernels": kernels}
+    print(json.dumps(parts[what](torch, tiny)))
 
 
 # --- the run
@@ -195,18 +235,26 @@ class Run:
             self.say(f"| {name} | {'yes' if theirs.get(name) == values else 'NO'} |")
 
     def compare_timings(self, beside):
-        samples: dict = {module: [] for module in ("rushlight", "torch") if module != "torch" or beside}
-        for number in range(1 if self.tiny else ROUNDS):
-            for module, found in samples.items():
-                found.append(self.worker(module, "timings", number))
-        self.say("\n## Seconds a call (peak: MB), medians of alternated runs\n")
-        self.say("| what | Rushlight | PyTorch | PyTorch / Rushlight |\n|---|---|---|---|")
-        for name in next(filter(None, samples["rushlight"]), {}):
-            mine, other = (
-                [f[name] for f in samples.get(module, []) if name in f] for module in ("rushlight", "torch")
-            )
-            a, b = statistics.median(mine), statistics.median(other) if other else float("nan")
-            self.say(f"| {name} | {a:.3g} | {b:.3g} | {b / a:.2f} |")
+        for what in ("models", "kernels"):
+            samples: dict = {module: [] for module in ("rushlight", "torch") if module != "torch" or beside}
+            for number in range(1 if self.tiny else ROUNDS):
+                for module, found in samples.items():
+                    found.append(self.worker(module, what, number))
+            self.say(f"\n## Seconds a call (peak: MB) of {what}, medians of alternated runs\n")
+            self.say("| what | Rushlight | PyTorch | PyTorch / Rushlight |\n|---|---|---|---|")
+            ratios = []
+            for name in next(filter(None, samples["rushlight"]), {}):
+                mine, other = (
+                    [f[name] for f in samples.get(module, []) if name in f]
+                    for module in ("rushlight", "torch")
+                )
+                a, b = statistics.median(mine), statistics.median(other) if other else float("nan")
+                self.say(f"| {name} | {a:.3g} | {b:.3g} | {b / a:.2f} |")
+                if "peak MB" not in name:
+                    ratios.append(b / a)
+            if beside and ratios:
+                mean = statistics.geometric_mean(ratios)
+                self.say(f"| geometric mean of {len(ratios)} | | | {mean:.2f} |")
 
 
 def main():

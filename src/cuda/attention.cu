@@ -338,7 +338,7 @@ bool attention(int device, const DeviceAttention& plan) {
   visit_floating(plan.dtype, [&](auto tag) {
     using S = typename decltype(tag)::type;
     if constexpr (is_stored_half<S>) {
-      attention_of_halves(device, plan);
+      if (!attention_flash(device, plan)) attention_of_halves(device, plan);
     } else {
       const Tiles<S> tiles{plan};
       for_each_team({device, "attention"}, plan.batch() * tiles.query_tiles(), memory_of(plan, false),
@@ -360,7 +360,8 @@ bool attention_backward(int device, const DeviceAttention& plan, const DeviceAtt
     const Launch at{device, "attention_backward"};
     for_each_index(at, lines, Along<S>{tiles, gradients.grad_out, along});
     if constexpr (is_stored_half<S>) {
-      attention_backward_of_halves(device, plan, gradients, along);
+      if (!attention_flash_backward(device, plan, gradients, along))
+        attention_backward_of_halves(device, plan, gradients, along);
     } else {
       const Backward<S> back{tiles, gradients, along};
       const size_t bytes = memory_of(plan, true);

@@ -106,6 +106,12 @@ RL_BOTH void put_mask_gradient(uint32_t thread, const DeviceAttention& p, const 
   }
 }
 
+// Without a mask and dropout, of rows that begin at multiples of 16 bytes, on a real device. False: not
+// these.
+bool attention_flash(int device, const DeviceAttention& plan);
+bool attention_flash_backward(int device, const DeviceAttention& plan,
+                              const DeviceAttentionGradients& gradients, const float* along);
+
 // Of halves of at most 128 columns, on tensor cores. `along`: of each query, what softmax's gradient
 // subtracts.
 void attention_of_halves(int device, const DeviceAttention& plan);

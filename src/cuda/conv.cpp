@@ -1,7 +1,9 @@
 // Convolutions by cuDNN, which is found at run time. What it does not take goes the way without it.
 #include <array>
 #include <map>
+#include <memory>
 #include <mutex>
+#include <unordered_map>
 
 #include "core/device_math.h"
 #include "cuda/check.h"
@@ -84,7 +86,7 @@ Handle handle_of(int device) {
   return handle;
 }
 
-// The descriptors of one call, freed with it.
+// The descriptors of a convolution.
 class Descriptors {
  public:
   explicit Descriptors(const ConvPlan& p) {
@@ -113,6 +115,36 @@ class Descriptors {
 
  private:
   bool valid_ = false;
+};
+
+// Those that a thread has made before: making them takes longer than a small convolution.
+class Described {
+ public:
+  // Null where cuDNN refuses.
+  static const Described* of(const std::string& key, const ConvPlan& plan, int math) {
+    thread_local std::unordered_map<std::string, std::unique_ptr<Described>> known;
+    const auto found = known.find(key);
+    if (found != known.end()) return found->second.get();
+    if (known.size() >= kMost) known.clear();
+    auto made = std::make_unique<Described>(plan);
+    if (!made->descriptors.valid() || !made->take(math)) made = nullptr;
+    return known.emplace(key, std::move(made)).first->second.get();
+  }
+
+  explicit Described(const ConvPlan& plan) : descriptors(plan) {}
+  // The arithmetic of what follows. What must not round goes on not to.
+  bool take(int math) const {
+    if (math_ == cudnn::kFmaMath || math == math_) return true;
+    if (api().set_math(descriptors.conv, math) != 0) return false;
+    math_ = math;
+    return true;
+  }
+
+  Descriptors descriptors;
+
+ private:
+  static constexpr size_t kMost = 1024;
+  mutable int math_ = -1;
 };
 
 // What a pass reads, and what it writes, in the order of cuDNN's arguments.
@@ -196,18 +228,18 @@ bool convolve(int device, ConvPass pass, const cpu::ConvShape& shape, void* inpu
   DeviceBackend& backend = device_backend(DeviceType::CUDA);
   const DeviceScope scope(backend.driver(), device);
   const Handle handle = handle_of(device);
-  const Descriptors d(*plan);
   const StreamInfo stream = backend.stream(backend.current_stream(device));
-  if (!handle || !d.valid() || api().set_stream(handle, static_cast<cudaStream_t>(stream.handle)) != 0)
-    return false;
+  if (!handle || api().set_stream(handle, static_cast<cudaStream_t>(stream.handle)) != 0) return false;
   const bool benchmark = math.benchmark && !backend.driver().is_capturing(stream.handle);
-  const bool exact = shape.dtype == DType::Float32 && !tf32;
-  if (api().set_math(d.conv, exact ? cudnn::kFmaMath : cudnn::kDefaultMath) != 0) return false;
+  const std::string key = conv_key(*plan, pass, device, tf32, deterministic, benchmark);
+  const Described* described = Described::of(key, *plan, math_of(plan->data_type, tf32));
+  if (!described) return false;
+  const Descriptors& d = described->descriptors;
   const Operands o = operands_of(pass, d, input, weight, output);
   static Choices choices;
-  const Choice choice = choices.of(conv_key(*plan, pass, device, tf32, deterministic, benchmark),
-                                   [&] { return ask(pass, handle, d, o, device, benchmark, deterministic); });
-  if (choice.algorithm < 0 || (!exact && api().set_math(d.conv, choice.math) != 0)) return false;
+  const Choice choice =
+      choices.of(key, [&] { return ask(pass, handle, d, o, device, benchmark, deterministic); });
+  if (choice.algorithm < 0 || !described->take(choice.math)) return false;
   const Workspace workspace(choice.memory, device);
   const double wide[] = {1, 0};
   const float narrow[] = {1, 0};

@@ -70,6 +70,11 @@ int choose_algorithm(std::span<const cudnn::Performance> found, size_t most_memo
   return -1;
 }
 
+int math_of(int data_type, bool tf32) {
+  if (data_type == cudnn::kHalf || data_type == cudnn::kBFloat16) return cudnn::kTensorMath;
+  return data_type == cudnn::kFloat && !tf32 ? cudnn::kFmaMath : cudnn::kDefaultMath;
+}
+
 std::string conv_key(const ConvPlan& p, ConvPass pass, int device, bool tf32, bool deterministic,
                      bool benchmark) {
   std::string key;

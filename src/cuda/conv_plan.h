@@ -17,7 +17,7 @@ namespace rushlight::cuda {
 namespace cudnn {
 constexpr int kFloat = 0, kDouble = 1, kHalf = 2, kBFloat16 = 9;
 constexpr int kNchw = 0, kNhwc = 1, kCrossCorrelation = 1;
-constexpr int kDefaultMath = 0, kFmaMath = 3;
+constexpr int kDefaultMath = 0, kTensorMath = 1, kFmaMath = 3;
 
 // All three cudnnConvolution...AlgoPerf_t have this layout.
 struct Performance {
@@ -44,6 +44,10 @@ std::optional<ConvPlan> conv_plan(const cpu::ConvShape& shape);
 
 // The first that ran, fits the workspace and, if it must, repeats its results; -1: none.
 int choose_algorithm(std::span<const cudnn::Performance> found, size_t most_memory, bool deterministic);
+
+// The arithmetic that is asked for. Tensor cores take halves only when told to; in the default they round
+// float to TF32.
+int math_of(int data_type, bool tf32);
 
 // What the choice depends on: equal keys, equal choices.
 std::string conv_key(const ConvPlan& plan, ConvPass pass, int device, bool tf32, bool deterministic,

@@ -101,12 +101,20 @@ void add_bias(const Tensor& result, const Tensor& bias) {
 Tensor plain(const Tensor& t) { return t.defined() ? contiguous(t, MemoryFormat::Contiguous) : t; }
 Tensor last(const Tensor& t) { return contiguous(t, MemoryFormat::ChannelsLast); }
 
-// A result with its channels last, of f(result) if that did it: by the library, which alone computes such.
+// Tensor cores read eight halves of a pixel's channels at once: planes are put in that order first.
+bool pays_with_channels_last(const cpu::ConvShape& s) {
+  return is_reduced_float(s.dtype) && s.groups == 1 && s.in_channels % 8 == 0 && s.out_channels % 8 == 0;
+}
+
+// A result that f(shape, result) computed with the channels last, if it did: by the library, which alone
+// computes such.
 template <class F>
-Tensor with_channels_last(const cpu::ConvShape& s, const Tensor& like, IntList sizes, F&& f) {
-  if (!s.channels_last || s.spatial != 2 || !device_layers(like)->convolve) return {};
+Tensor with_channels_last(cpu::ConvShape s, const Tensor& like, IntList sizes, F&& f) {
+  const bool wanted = std::exchange(s.channels_last, true);
+  if (!(wanted || pays_with_channels_last(s)) || s.spatial != 2 || !device_layers(like)->convolve) return {};
   const Tensor result = empty_tensor(sizes, like.dtype(), like.device(), MemoryFormat::ChannelsLast);
-  return f(result) ? result : Tensor();
+  if (!f(s, result)) return {};
+  return wanted ? result : contiguous(result, MemoryFormat::Contiguous);
 }
 // The same by way of a plain result, which f(shape, result) writes.
 template <class F>
@@ -158,8 +166,8 @@ void weight_gradient(const cpu::ConvShape& s, const Tensor& grad, const Tensor& 
 
 Tensor device_conv(const cpu::ConvShape& s, const Tensor& input, const Tensor& weight, const Tensor& bias,
                    IntList sizes) {
-  Tensor result = with_channels_last(s, input, sizes, [&](const Tensor& to) {
-    return by_library(s, ConvPass::Forward, last(input), last(weight), to);
+  Tensor result = with_channels_last(s, input, sizes, [&](const cpu::ConvShape& shape, const Tensor& to) {
+    return by_library(shape, ConvPass::Forward, last(input), last(weight), to);
   });
   if (!result.defined())
     result = by_plain(s, input, sizes, [&](const cpu::ConvShape& shape, const Tensor& to) {
@@ -171,9 +179,10 @@ Tensor device_conv(const cpu::ConvShape& s, const Tensor& input, const Tensor& w
 
 Tensor device_conv_input_gradient(const cpu::ConvShape& s, const Tensor& grad, const Tensor& weight,
                                   IntList sizes) {
-  const Tensor result = with_channels_last(s, grad, sizes, [&](const Tensor& to) {
-    return by_library(s, ConvPass::InputGradient, to, last(weight), last(grad));
-  });
+  const Tensor result =
+      with_channels_last(s, grad, sizes, [&](const cpu::ConvShape& shape, const Tensor& to) {
+        return by_library(shape, ConvPass::InputGradient, to, last(weight), last(grad));
+      });
   if (result.defined()) return result;
   return by_plain(s, grad, sizes, [&](const cpu::ConvShape& shape, const Tensor& to) {
     input_gradient(shape, plain(grad), plain(weight), to);
@@ -182,9 +191,10 @@ Tensor device_conv_input_gradient(const cpu::ConvShape& s, const Tensor& grad, c
 
 Tensor device_conv_weight_gradient(const cpu::ConvShape& s, const Tensor& grad, const Tensor& input,
                                    IntList sizes) {
-  const Tensor result = with_channels_last(s, grad, sizes, [&](const Tensor& to) {
-    return by_library(s, ConvPass::WeightGradient, last(input), to, last(grad));
-  });
+  const Tensor result =
+      with_channels_last(s, grad, sizes, [&](const cpu::ConvShape& shape, const Tensor& to) {
+        return by_library(shape, ConvPass::WeightGradient, last(input), to, last(grad));
+      });
   if (result.defined()) return result;
   return by_plain(s, grad, sizes, [&](const cpu::ConvShape& shape, const Tensor& to) {
     weight_gradient(shape, plain(grad), plain(input), to);

@@ -1,12 +1,14 @@
 // One direction of an LSTM layer as one operator, and the gradient of its recurrent weight as one product.
 #include "cpu/lstm_layer.h"
 
+#include "device/layers.h"
 #include "dispatch/table.h"
 #include "ops/activation.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
 #include "ops/index.h"
 #include "ops/join.h"
+#include "ops/lstm_layer_device.h"
 #include "ops/matmul.h"
 #include "ops/operators.h"
 #include "ops/reference.h"
@@ -21,7 +23,10 @@ using namespace ops;
 
 Tensor dense(const Tensor& t) { return !t.defined() || t.is_contiguous() ? t : contiguous(t); }
 const void* data_or_null(const Tensor& t) { return t.defined() ? t.data_ptr() : nullptr; }
-DType cell_dtype(DType t) { return is_reduced_float(t) ? DType::Float32 : t; }
+// The loops of the CPU keep cells of halves in single precision.
+DType cell_dtype(const Tensor& t) {
+  return is_reduced_float(t.dtype()) && !device_layers(t) ? DType::Float32 : t.dtype();
+}
 
 // How the steps lie in tensors of [time, batch, ...], [batch, time, ...] or packed rows.
 class StepLayout {
@@ -85,12 +90,47 @@ void check_layer(const Tensor& projected, const Tensor& hx, const Tensor& cx, co
            describe(w));
 }
 
+// [steps, batch, ...] of either layout.
+Tensor time_first(const Tensor& t, bool batch_first) {
+  return t.defined() && batch_first ? contiguous(transpose(t, 0, 1)) : dense(t);
+}
+// Of these sizes, [batch, steps, ...] or [steps, batch, ...], its steps one after the other in memory.
+Tensor empty_by_steps(IntList sizes, bool batch_first, DType dtype, Device device) {
+  if (!batch_first) return empty_tensor(sizes, dtype, device);
+  return empty_strided_tensor(sizes, IntList{sizes[2], sizes[0] * sizes[2], 1}, dtype, device);
+}
+
+std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> lstm_layer_there(const Tensor& projected, const Tensor& hx,
+                                                                    const Tensor& cx, const Tensor& w_hh,
+                                                                    bool reverse, bool batch_first,
+                                                                    bool keep) {
+  const DType dtype = projected.dtype();
+  const Device device = projected.device();
+  Dims sizes = projected->sizes;
+  sizes.back() = w_hh->sizes[1];
+  auto buffer = [&](IntList of) { return empty_by_steps(of, batch_first, dtype, device); };
+  const Tensor output = buffer(sizes), last_h = empty_tensor(hx.sizes(), dtype, device),
+               last_c = empty_tensor(hx.sizes(), dtype, device),
+               gates = keep ? buffer(projected.sizes()) : empty_tensor(Dims{0}, dtype, device),
+               cells = keep ? buffer(sizes) : empty_tensor(Dims{0}, dtype, device);
+  if (output.numel()) {
+    auto kept = [&](const Tensor& t) { return keep ? time_first(t, batch_first) : Tensor(); };
+    lstm_layer_on_device({time_first(projected, batch_first), dense(hx), dense(cx), dense(w_hh), reverse,
+                          time_first(output, batch_first), last_h, last_c, kept(gates), kept(cells)});
+  }
+  return {contiguous(output), last_h, last_c, gates, cells};
+}
+
 std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> lstm_layer_kernel(const Call&, const Tensor& projected,
                                                                      const Tensor& hx, const Tensor& cx,
                                                                      const Tensor& w_hh, IntList batch_sizes,
                                                                      bool reverse, bool batch_first,
                                                                      bool keep) {
   check_layer(projected, hx, cx, w_hh, batch_sizes, batch_first);
+  if (device_layers(projected)) {
+    RL_CHECK(batch_sizes.empty(), "lstm: packed sequences go step by step on a device");
+    return lstm_layer_there(projected, hx, cx, w_hh, reverse, batch_first, keep);
+  }
   const DType dtype = projected.dtype();
   const Device device = projected.device();
   Dims sizes = projected->sizes;
@@ -99,7 +139,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> lstm_layer_kernel(const Call&
   const Tensor output = empty_tensor(sizes, dtype, device), last_h = empty_tensor(hx.sizes(), dtype, device),
                last_c = empty_tensor(hx.sizes(), dtype, device),
                gates = empty_tensor(keep ? projected.sizes() : IntList(none), dtype, device),
-               cells = empty_tensor(keep ? sizes : none, cell_dtype(dtype), device);
+               cells = empty_tensor(keep ? sizes : none, cell_dtype(projected), device);
   if (projected.is_cpu() && output.numel() > 0) {
     const Tensor p = dense(projected), h = dense(hx), c = dense(cx), w = dense(w_hh);
     const StepLayout layout(p, hx->sizes[0], hx->sizes[1], batch_sizes, reverse, batch_first);
@@ -116,9 +156,15 @@ std::tuple<Tensor, Tensor, Tensor> lstm_layer_backward_kernel(const Call&, const
                                                               const Tensor& w_hh, const Tensor& gates,
                                                               const Tensor& cells, IntList batch_sizes,
                                                               bool reverse, bool batch_first) {
-  const Tensor grad_gates = empty_tensor(gates.sizes(), gates.dtype(), gates.device()),
+  const Tensor grad_gates = empty_by_steps(gates.sizes(), batch_first && device_layers(gates), gates.dtype(),
+                                           gates.device()),
                grad_hx = empty_tensor(cx.sizes(), cx.dtype(), cx.device()),
                grad_cx = empty_tensor(cx.sizes(), cx.dtype(), cx.device());
+  if (device_layers(gates) && gates.numel() > 0)
+    lstm_layer_gradients_on_device({time_first(grad_output, batch_first), grad_hidden, grad_cell, dense(cx),
+                                    dense(w_hh), time_first(gates, batch_first),
+                                    time_first(cells, batch_first), reverse,
+                                    time_first(grad_gates, batch_first), grad_hx, grad_cx});
   if (gates.is_cpu() && gates.numel() > 0) {
     const Tensor g = dense(grad_output), gh = dense(grad_hidden), gc = dense(grad_cell), c = dense(cx),
                  w = dense(w_hh);
@@ -189,6 +235,7 @@ void register_lstm_layer_operators(Table& t) {
        "bool batch_first, bool keep) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
        lstm_layer_kernel)
       .doc("One direction of an LSTM layer: outputs, last states, and gates and cells of all steps.")
+      .on_devices()
       .internal()
       .family(Family::Recurrent)
       .autocast(Cast::Half)
@@ -205,6 +252,7 @@ void register_lstm_layer_operators(Table& t) {
        "Tensor, Tensor)",
        lstm_layer_backward_kernel)
       .doc("Gradients of an LSTM layer with respect to its gates, first hidden and first cell state.")
+      .on_devices()
       .internal()
       .family(Family::Gradient)
       .not_differentiable(

@@ -282,7 +282,7 @@ struct Layers {
 // Whether one operator can do all steps. Inside a function transform the steps' own rules are better; packed
 // sequences keep their states in single precision under autocast.
 bool runs_as_one(const Layers& layers, const Weights& w, const Dims* batch_sizes) {
-  if (device_layers(w.w_hh)) return false;  // whose products and steps are apart
+  if (device_layers(w.w_hh) && batch_sizes) return false;  // steps of unequal batches are apart there
   if (layers.kind != Cell::Lstm || w.w_hr.defined() || dispatch_state.level) return false;
   return !batch_sizes || !(dispatch_state.always & kAutocast);
 }

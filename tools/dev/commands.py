@@ -59,9 +59,11 @@ def build_in_place(*options):
 @command("cuda", "compile the CUDA library, if nvcc is found; no GPU is needed")
 def cuda():
     folder = build(DEVELOPMENT, "-DRUSHLIGHT_TESTS=ON")
-    cache = (folder / "CMakeCache.txt").read_text()
-    if "RUSHLIGHT_NVCC:FILEPATH=/" not in cache:
-        print("dev: no nvcc was found (PATH, CUDA_HOME, /usr/local/cuda): the CUDA library is NOT compiled")
+    if "\nbuild rushlight_cuda: " not in (folder / "build.ninja").read_text():
+        print(
+            "dev: no nvcc with its runtime library was found (PATH, CUDA_HOME, /usr/local/cuda): "
+            "the CUDA library is NOT compiled"
+        )
         return
     update(folder, targets=["rushlight_cuda"])
     install("test")

@@ -12,6 +12,13 @@ from rushlight import nn
 HALVES = {torch.float16: 4e-3, torch.bfloat16: 4e-2}
 
 
+@pytest.fixture(autouse=True)
+def exact_convolutions():
+    """Results are compared with the CPU's."""
+    with torch.backends.cudnn.flags(enabled=True, allow_tf32=False):
+        yield
+
+
 def compare(f, *tensors, atol=2e-5, rtol=2e-5):
     """f and the gradients of its floating inputs, on the device and on the CPU."""
     results = []

@@ -4,6 +4,7 @@ import json
 import sys
 
 import pytest
+from device_helpers import emulated
 
 import rushlight as torch
 from rushlight.profiler import ProfilerActivity, profile, record_function, supported_activities
@@ -27,12 +28,15 @@ def test_kernels_are_in_the_trace_with_their_causes(tmp_path):
     p, events = recorded(tmp_path)
     work = [e for e in events if e.get("cat") in ("kernel", "gpu_memcpy", "gpu_memset")]
     names = {e["name"] for e in work}
-    assert {"copy", "formula"} <= names and any("product" in name for name in names), names
+    if emulated:
+        assert {"copy", "formula"} <= names and any("product" in name for name in names), names
     assert any(e["cat"] == "gpu_memcpy" and e["args"]["bytes"] == 16 * 64 * 4 for e in work)
     calls = {e["args"]["External id"]: e["name"] for e in events if e.get("cat") == "cpu_op"}
     causes = {(calls[e["args"]["External id"]], e["name"]) for e in work}
-    assert ("aten::addmm", "product_bias") in causes and ("aten::relu", "formula") in causes, causes
-    assert any("mm" in op and kernel == "product" for op, kernel in causes)  # of the backward pass
+    if emulated:
+        assert ("aten::addmm", "product_bias") in causes and ("aten::relu", "formula") in causes, causes
+        assert any("mm" in op and kernel == "product" for op, kernel in causes)  # of the backward pass
+    assert {"aten::addmm", "aten::relu", "aten::sum"} <= {op for op, _ in causes}, causes
     starts = {e["id"]: e for e in events if e.get("cat") == "ac2g" and e["ph"] == "s"}
     ends = {e["id"]: e for e in events if e.get("cat") == "ac2g" and e["ph"] == "f"}
     assert starts.keys() == ends.keys() and len(starts) == len(work)
@@ -45,9 +49,11 @@ def test_kernels_are_in_the_trace_with_their_causes(tmp_path):
 def test_sums_and_tables(tmp_path):
     p, events = recorded(tmp_path, record_shapes=True)
     sums = {e.key: e for e in p.key_averages()}
-    kernel = sums["product_bias"]
-    assert kernel.device_time_total > 0 and kernel.cpu_time_total == 0
-    assert sums["aten::addmm"].self_device_time_total == pytest.approx(kernel.device_time_total)
+    assert sums["aten::addmm"].self_device_time_total > 0
+    if emulated:
+        kernel = sums["product_bias"]
+        assert kernel.device_time_total > 0 and kernel.cpu_time_total == 0
+        assert sums["aten::addmm"].self_device_time_total == pytest.approx(kernel.device_time_total)
     assert sums["step"].device_time_total >= sums["aten::addmm"].device_time_total
     durations = sum(e["dur"] for e in events if e.get("cat") in ("kernel", "gpu_memcpy"))
     operators = sum(e.self_device_time_total for e in p.events() if e.device_type.name == "CPU")
@@ -72,7 +78,8 @@ def test_streams_are_told_apart(tmp_path):
         with torch.cuda.stream(side):
             a.mul(3)
     kernels = [e for e in p.function_events if e.device_type.name == "CUDA"]
-    assert len({e.thread for e in kernels}) == 2 and {e.name for e in kernels} == {"formula"}
+    assert len({e.thread for e in kernels}) == 2
+    assert emulated is None or {e.name for e in kernels} == {"formula"}
 
 
 if __name__ == "__main__":

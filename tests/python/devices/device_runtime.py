@@ -133,7 +133,8 @@ def test_pinned_memory_and_late_copies():
     back.copy_(g, non_blocking=True)
     del back
     again = torch.empty(1000).pin_memory()
-    assert again.data_ptr() != address
+    if emulated:  # on a real device the copy may be done by now
+        assert again.data_ptr() != address
     with pytest.raises(RuntimeError, match="only dense CPU tensors can be pinned"):
         g.pin_memory()
     torch.cuda.synchronize()

@@ -33,6 +33,23 @@ def on_device(*command, **variables):
     return done.stdout
 
 
+OPERATORS = HERE.parent / "ops"
+FAMILIES = sorted(path.stem.removeprefix("samples_") for path in OPERATORS.glob("samples_*.py"))
+
+
+@needs_device
+@pytest.mark.parametrize("family", FAMILIES)
+def test_operator_rows(family):
+    """Values and gradients are the CPU's, and no host loop touches a device's memory."""
+    if family in ("sparse", "quantized"):
+        pytest.skip("these tensors live on the CPU")
+    properties = "test_values or test_layout or test_gradcheck"
+    options = ["-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-k", properties]
+    where = {"RUSHLIGHT_TEST_DEVICE": "cuda", "RUSHLIGHT_TEST_FAMILY": family}
+    printed = on_device("-m", "pytest", *options, str(OPERATORS / "test_ops.py"), **where)
+    assert " passed" in printed
+
+
 PROGRAM = """
 import rushlight as torch
 

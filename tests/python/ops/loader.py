@@ -6,6 +6,7 @@ which comes from the row itself or from the operator's record.
 
 import collections
 import importlib
+import os
 from pathlib import Path
 
 import engine
@@ -40,8 +41,14 @@ def records_of(row):
 
 
 def load_rows():
-    names = sorted(path.stem for path in HERE.glob("samples_*.py"))
-    rows = [row for name in names for row in importlib.import_module(name).ROWS]
+    """Of one family where RUSHLIGHT_TEST_FAMILY names it."""
+    wanted = os.environ.get("RUSHLIGHT_TEST_FAMILY", "*")
+    names = sorted(path.stem for path in HERE.glob(f"samples_{wanted}.py"))
+    rows = []
+    for name in names:
+        for row in importlib.import_module(name).ROWS:
+            row.family = name.removeprefix("samples_")
+            rows.append(row)
     counts = collections.Counter()
     for row in rows:
         counts[row.name] += 1
@@ -123,8 +130,23 @@ _DERIVED = {
 _IMPLIED = {"gradgradcheck": ("gradcheck",), "forward": ("gradcheck",), "trace": (), "meta": ()}
 
 
+def _not_on_a_device(row, rule):
+    """Where the operands lie on a device, with the oracle on the CPU."""
+    if row.family == "sparse":
+        return "sparse tensors live on the CPU"
+    if row.name == "Tensor.chalf":
+        return "complex32 lives on the CPU"
+    if rule == "values" and any(record["traits"].random for record in records_of(row)):
+        return "a device draws its own numbers"
+    if rule == "values" and row.id in engine.LAST_WRITE_WINS:
+        return "on a device any of the writes to one place may be the last"
+    return None
+
+
 def refusal(row, rule):
     """Why a property does not apply to a row, or None."""
+    if engine.DEVICE and (reason := _not_on_a_device(row, rule)):
+        return reason
     for name in (rule, *_IMPLIED.get(rule, ())):
         if name in row.refused:
             return row.refused[name]

@@ -58,6 +58,7 @@ class Row:
     rtol: float | None = None
     atol: float | None = None
     refused: dict = field(default_factory=dict)  # property -> reason why it does not apply
+    family: str = ""  # of the file that it stands in
     id: str = ""  # given by the loader: the name, numbered where an operator has several rows
 
     def __post_init__(self):

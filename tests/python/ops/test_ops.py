@@ -169,7 +169,8 @@ def _check_gradients(row, check):
         if not function(*variables):
             continue
         fast = sum(v.numel() for v in variables) > SMALL
-        assert check(function, tuple(variables), fast_mode=fast)
+        # Sums by atomic additions have no fixed order.
+        assert check(function, tuple(variables), fast_mode=fast, nondet_tol=1e-12 if engine.DEVICE else 0.0)
         checked += 1
     if not checked:
         pytest.skip("no sample whose result depends smoothly on an operand")
