@@ -6,6 +6,7 @@
 #include "cuda/kernels.h"
 #include "cuda/launch.h"
 #include "cuda/memory.h"
+#include "cuda/reduce_lines.h"
 
 namespace rushlight::cuda {
 
@@ -40,61 +41,40 @@ struct AddTwo {
   }
 };
 
-// One part of one channel. item(outer, channel, offset) is what the element at `offset` contributes.
-template <class T, class Join, class Item>
-struct ChannelPart {
-  Item item;
-  Join join;
-  T start;
-  T* partial;
-  int64_t channels, inner, count, length;
-  RL_BOTH void operator()(const Block& block) const {
-    const int64_t part = block.index / channels, c = block.index - part * channels;
-    const int64_t begin = part * length, end = begin + length < count ? begin + length : count;
-    T total = start;
-    for (int64_t p = begin + block.thread; p < end; p += block.threads) {
-      const int64_t o = inner == 1 ? p : p / inner, i = inner == 1 ? 0 : p - o * inner;
-      total = join(total, item(o, c, (o * channels + c) * inner + i));
-    }
-    total = block_reduce(block, total, join);
-    if (block.thread == 0) partial[block.index] = total;
+// What an operation has in common that has one stored type and sums T.
+template <class Self, class Sum, class Joined>
+struct ChannelOperation {
+  using Acc = Sum;
+  using T = Sum;
+  using Join = Joined;
+  [[no_unique_address]] Join join;
+  template <class G>
+  RL_BOTH void visit(G&& g) const {
+    g(static_cast<const Self&>(*this));
   }
-};
-template <class T, class Join, class Finish>
-struct ChannelTotal {
-  Join join;
-  Finish finish;
-  const T* partial;
-  int64_t channels, parts;
-  RL_BOTH void operator()(int64_t c) const {
-    T total = partial[c];
-    for (int64_t k = 1; k < parts; ++k) total = join(total, partial[k * channels + c]);
-    finish(c, total);
-  }
+  RL_BOTH Sum begin() const { return Sum{}; }
+  RL_BOTH Sum total(const Sum& acc) const { return acc; }
 };
 
-// finish(channel, total) for every channel of [outer, channels, inner].
-template <class T, class Join, class Item, class Finish>
-void reduce_channels(const Launch& at, cpu::ChannelShape s, T start, Join join, const Item& item,
-                     const Finish& finish) {
-  const int64_t count = s.outer * s.inner;
+// Reduces every channel of [outer, channels, inner] by an operation of cuda/reduce_lines.h. `aligned`: its
+// operands begin where a pack may.
+template <class Op>
+void reduce_channels(const Launch& at, cpu::ChannelShape s, bool aligned, const Op& op) {
   if (s.channels == 0) return;
-  // Channels that are neighbours in memory have a thread each, others a block.
-  const bool alone = s.inner == 1 && s.channels >= 16;
-  const int64_t wanted = (alone ? 65536 : 1024) / s.channels + 1, least = alone ? 32 : 2048;
-  int64_t parts = std::clamp<int64_t>(count / least, 1, std::min<int64_t>(wanted, 1024));
-  const int64_t length = std::max<int64_t>((count + parts - 1) / parts, 1);
-  parts = std::max<int64_t>((count + length - 1) / length, 1);
-  DeviceBackend& backend = device_backend(DeviceType::CUDA);
-  const size_t bytes = static_cast<size_t>(parts * s.channels) * sizeof(T);
-  auto* partial = static_cast<T*>(backend.allocate(bytes, at.device));
-  const ChannelPart<T, Join, Item> part{item, join, start, partial, s.channels, s.inner, count, length};
-  if (alone)
-    for_each_index(at, parts * s.channels, AloneInBlock<ChannelPart<T, Join, Item>>{part});
-  else
-    for_each_block(at, parts * s.channels, part);
-  for_each_index(at, s.channels, ChannelTotal<T, Join, Finish>{join, finish, partial, s.channels, parts});
-  backend.deallocate(partial, bytes, at.device);
+  Lines lines;
+  lines.outputs = s.channels;
+  if (s.inner == 1) {
+    lines.columns = lines.step = s.channels;
+    lines.length = s.outer;
+    lines.packed = aligned && s.channels % kPack == 0;
+    return reduce_lines(at, lines, op);
+  }
+  lines.length = s.inner;
+  lines.packed = aligned && s.inner % kPack == 0;
+  lines.outer.rank = lines.runs.rank = 1;
+  lines.outer.sizes[0] = s.channels, lines.outer.strides[0][0] = s.inner;
+  lines.runs.sizes[0] = lines.run_count = s.outer, lines.runs.strides[0][0] = s.channels * s.inner;
+  reduce_lines(at, lines, op);
 }
 
 }  // namespace rushlight::cuda

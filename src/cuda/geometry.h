@@ -52,7 +52,14 @@ struct Geometry {
   }
 };
 
-// The same beyond 32 bits, for loops whose work hides the divisions. Strides in bytes.
+// a / b for numbers that are not negative: in 32 bits, where they fit, as it is several times faster.
+RL_BOTH inline int64_t quotient(int64_t a, int64_t b) {
+  if ((a | b) >> 32 == 0) return static_cast<uint32_t>(a) / static_cast<uint32_t>(b);
+  return a / b;
+}
+
+// The same beyond 32 bits, for loops whose work hides the divisions. Strides in bytes. `index` is below the
+// product of the sizes.
 template <int operands>
 struct LongGeometry {
   int rank = 0;
@@ -62,7 +69,7 @@ struct LongGeometry {
   RL_BOTH void locate(int64_t index, int64_t* offsets) const {
     for (int i = 0; i < operands; ++i) offsets[i] = 0;
     for (int d = 0; d < rank; ++d) {
-      const int64_t rest = index / sizes[d], at = index - rest * sizes[d];
+      const int64_t rest = d + 1 == rank ? 0 : quotient(index, sizes[d]), at = index - rest * sizes[d];
       for (int i = 0; i < operands; ++i) offsets[i] += at * strides[d][i];
       index = rest;
     }

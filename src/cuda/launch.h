@@ -21,6 +21,14 @@ struct Launch {
   const char* name;
 };
 
+constexpr uint32_t kIndexThreads = 256, kBlockThreads = 256, kWideThreads = 1024;
+
+#ifdef __CUDA_ARCH__
+#define RL_UNROLL _Pragma("unroll")
+#else
+#define RL_UNROLL
+#endif
+
 #ifdef __CUDACC__
 
 // Runs f(stream) with the device as the current one, and reports a refused launch.
@@ -33,13 +41,16 @@ void on_stream(const Launch& at, F&& f) {
   backend.launched(at.device, at.name);
 }
 
-// The threads of one block, which reduce values together.
+// The threads of one block, or of one warp, which reduce values together.
 struct Block {
   int64_t index;
   uint32_t thread, threads;
 };
-
-constexpr uint32_t kIndexThreads = 256, kBlockThreads = 256;
+// The threads of one block as rows of `across` threads, a power of two.
+struct Tile {
+  int64_t index;
+  uint32_t x, y, across, rows;
+};
 
 template <class F>
 __global__ void index_kernel(int64_t n, F f) {
@@ -49,6 +60,20 @@ __global__ void index_kernel(int64_t n, F f) {
 template <class F>
 __global__ void block_kernel(F f) {
   f(Block{blockIdx.x, threadIdx.x, blockDim.x});
+}
+template <class F>
+__global__ void __launch_bounds__(kWideThreads) wide_block_kernel(F f) {
+  f(Block{blockIdx.x, threadIdx.x, blockDim.x});
+}
+template <class F>
+__global__ void __launch_bounds__(kBlockThreads) warp_kernel(int64_t n, F f) {
+  const int64_t warp = int64_t{blockIdx.x} * (kBlockThreads / 32) + threadIdx.x / 32;
+  if (warp < n) f(Block{warp, threadIdx.x % 32, 32});
+}
+template <class F>
+__global__ void __launch_bounds__(kBlockThreads) tile_kernel(uint32_t across, F f) {
+  const uint32_t x = threadIdx.x & (across - 1);
+  f(Tile{blockIdx.x, x, threadIdx.x / across, across, kBlockThreads / across});
 }
 
 // f(i) for 0 <= i < n, in any order.
@@ -70,24 +95,64 @@ void for_each_block(const Launch& at, int64_t n, const F& f) {
   });
 }
 
+// The same with blocks of 1024 threads, for few items with much work each.
+template <class F>
+void for_each_wide_block(const Launch& at, int64_t n, const F& f) {
+  if (n == 0) return;
+  on_stream(at, [&](cudaStream_t stream) {
+    wide_block_kernel<<<static_cast<unsigned>(n), kWideThreads, 0, stream>>>(f);
+  });
+}
+// f(block) in every thread of n warps.
+template <class F>
+void for_each_warp(const Launch& at, int64_t n, const F& f) {
+  if (n == 0) return;
+  constexpr int64_t kWarps = kBlockThreads / 32;
+  on_stream(at, [&](cudaStream_t stream) {
+    warp_kernel<<<static_cast<unsigned>((n + kWarps - 1) / kWarps), kBlockThreads, 0, stream>>>(n, f);
+  });
+}
+// f(tile) in every thread of n tiles.
+template <class F>
+void for_each_tile(const Launch& at, int64_t n, uint32_t across, const F& f) {
+  if (n == 0) return;
+  on_stream(at, [&](cudaStream_t stream) {
+    tile_kernel<<<static_cast<unsigned>(n), kBlockThreads, 0, stream>>>(across, f);
+  });
+}
+
+// What another lane of the warp has: shuffle(word) moves 32 bits.
+template <class T, class Shuffle>
+__device__ T from_lane(const T& mine, Shuffle shuffle) {
+  constexpr int kWords = (sizeof(T) + 3) / 4;
+  union Words {
+    T value;
+    unsigned word[kWords];
+    __device__ Words() {}
+  } words;
+  words.value = mine;
+  for (int w = 0; w < kWords; ++w) words.word[w] = shuffle(words.word[w]);
+  return words.value;
+}
+// In the first lane what all lanes of the warp combine to.
+template <class T, class Combine>
+__device__ T warp_total(T value, Combine combine) {
+  for (int distance = 16; distance > 0; distance /= 2)
+    value = combine(value, from_lane(value, [distance](unsigned word) {
+                      return __shfl_down_sync(0xffffffffu, word, distance);
+                    }));
+  return value;
+}
+
 // What all threads of the block reduce to, in every thread. All of them must call it.
 template <class T, class Combine>
 __device__ T block_reduce(const Block& block, T value, Combine combine) {
   if (block.threads == 1) return value;
-  __shared__ alignas(16) unsigned char memory[kBlockThreads / 32 * sizeof(T)];
+  value = warp_total(value, combine);
+  if (block.threads == 32)
+    return from_lane(value, [](unsigned word) { return __shfl_sync(0xffffffffu, word, 0); });
+  __shared__ alignas(16) unsigned char memory[kWideThreads / 32 * sizeof(T)];
   T* partial = reinterpret_cast<T*>(memory);
-  auto from_lane = [](T mine, int distance) {
-    constexpr int kWords = (sizeof(T) + 3) / 4;
-    union Words {
-      T value;
-      unsigned word[kWords];
-      __device__ Words() {}
-    } words;
-    words.value = mine;
-    for (int w = 0; w < kWords; ++w) words.word[w] = __shfl_down_sync(0xffffffffu, words.word[w], distance);
-    return words.value;
-  };
-  for (int distance = 16; distance > 0; distance /= 2) value = combine(value, from_lane(value, distance));
   __syncthreads();  // the last use of the shared memory is past
   if (block.thread % 32 == 0) partial[block.thread / 32] = value;
   __syncthreads();
@@ -96,25 +161,53 @@ __device__ T block_reduce(const Block& block, T value, Combine combine) {
   return result;
 }
 
-// What the threads before this one combine to; `start` in the first. All of them must call it.
-template <class T, class Combine>
-__device__ T block_scan(const Block& block, T value, T start, Combine combine) {
-  if (block.threads == 1) return start;
-  __shared__ alignas(16) unsigned char memory[kBlockThreads * sizeof(T)];
-  T* all = reinterpret_cast<T*>(memory);
+// What the values of each column of the tile reduce to, in its first row. All threads must call it.
+template <int n, class T, class Combine>
+__device__ void tile_reduce(const Tile& tile, T (&values)[n], Combine combine) {
+  if (tile.rows == 1) return;
+  __shared__ alignas(16) unsigned char memory[n * kBlockThreads * sizeof(T)];
+  T* all = reinterpret_cast<T*>(memory) + threadIdx.x;
   __syncthreads();
-  all[block.thread] = value;
-  __syncthreads();
-  if (block.thread == 0) {
-    T total = start;
-    for (uint32_t t = 0; t < block.threads; ++t) {
-      const T mine = all[t];
-      all[t] = total;
-      total = combine(total, mine);
+  for (int k = 0; k < n; ++k) all[k * kBlockThreads] = values[k];
+  for (uint32_t half = tile.rows / 2; half > 0; half /= 2) {
+    __syncthreads();
+    if (tile.y >= half) continue;
+    for (int k = 0; k < n; ++k) {
+      values[k] = combine(values[k], all[k * kBlockThreads + half * tile.across]);
+      all[k * kBlockThreads] = values[k];
     }
   }
+}
+
+// What the threads before this one combine to, `start` in the first; and what all of them do, with `start`.
+// All of them must call it.
+template <class T, class Combine>
+__device__ T block_scan(const Block& block, T value, T start, Combine combine, T* total) {
+  if (block.threads == 1) {
+    *total = combine(start, value);
+    return start;
+  }
+  __shared__ alignas(16) unsigned char memory[kWideThreads / 32 * sizeof(T)];
+  T* warps = reinterpret_cast<T*>(memory);
+  const uint32_t lane = block.thread % 32, warp = block.thread / 32;
+  T mine = value;
+  for (uint32_t distance = 1; distance < 32; distance *= 2) {
+    const T before =
+        from_lane(mine, [distance](unsigned word) { return __shfl_up_sync(0xffffffffu, word, distance); });
+    if (lane >= distance) mine = combine(before, mine);
+  }
+  const T previous = from_lane(mine, [](unsigned word) { return __shfl_up_sync(0xffffffffu, word, 1); });
+  T front = start;
+  __syncthreads();  // the last use of the shared memory is past
+  if (lane == 31) warps[warp] = mine;
   __syncthreads();
-  return all[block.thread];
+  T all = start;
+  for (uint32_t w = 0; w < block.threads / 32; ++w) {
+    if (w == warp) front = all;
+    all = combine(all, warps[w]);
+  }
+  *total = all;
+  return lane == 0 ? front : combine(front, previous);
 }
 
 #else
@@ -125,6 +218,10 @@ void enqueue_on_host(const Launch& at, std::function<void()> work);
 struct Block {
   int64_t index;
   uint32_t thread, threads;
+};
+struct Tile {
+  int64_t index;
+  uint32_t x, y, across, rows;
 };
 
 template <class F>
@@ -140,13 +237,32 @@ void for_each_block(const Launch& at, int64_t n, const F& f) {
     for (int64_t i = 0; i < n; ++i) f(Block{i, 0, 1});
   });
 }
+template <class F>
+void for_each_wide_block(const Launch& at, int64_t n, const F& f) {
+  for_each_block(at, n, f);
+}
+template <class F>
+void for_each_warp(const Launch& at, int64_t n, const F& f) {
+  for_each_block(at, n, f);
+}
+// One row of threads.
+template <class F>
+void for_each_tile(const Launch& at, int64_t n, uint32_t across, const F& f) {
+  enqueue_on_host(at, [n, across, f] {
+    for (int64_t i = 0; i < n; ++i)
+      for (uint32_t x = 0; x < across; ++x) f(Tile{i, x, 0, across, 1});
+  });
+}
+template <int n, class T, class Combine>
+void tile_reduce(const Tile&, T (&)[n], Combine) {}
 template <class T, class Combine>
 T block_reduce(const Block&, T value, Combine) {
   return value;
 }
 
 template <class T, class Combine>
-T block_scan(const Block&, T, T start, Combine) {
+T block_scan(const Block&, T value, T start, Combine combine, T* total) {
+  *total = combine(start, value);
   return start;
 }
 

@@ -17,7 +17,7 @@ struct Targets {
   const S* weights;
   int64_t classes, inner, ignored;
   RL_BOTH Chosen<C> operator()(int64_t at) const {
-    const int64_t t = target[at], batch = at / inner, i = at - batch * inner;
+    const int64_t t = target[at], batch = quotient(at, inner), i = at - batch * inner;
     if (t == ignored) return {-1, C(0)};
     device_assert(t >= 0 && t < classes, "target out of bounds");
     return {(batch * classes + t) * inner + i, weights ? number<C>(weights[t]) : C(1)};
@@ -35,23 +35,27 @@ struct Each {
   }
 };
 
+// Both sums, of one channel whose elements are the targets.
 template <class S, class C>
-struct LossItem {
+struct LossSums : ChannelOperation<LossSums<S, C>, Two<C>, AddTwo> {
   Targets<S, C> targets;
   const S* x;
-  RL_BOTH Two<C> operator()(int64_t, int64_t, int64_t at) const {
+  S *loss, *total_weight;
+  bool mean;
+  template <int W>
+  RL_BOTH Two<C> load(int64_t at, int64_t) const {
+    static_assert(W == 1);
     const Chosen<C> chosen = targets(at);
     if (chosen.offset < 0) return {C(0), C(0)};
     return {-chosen.weight * number<C>(x[chosen.offset]), chosen.weight};
   }
-};
-template <class S, class C>
-struct KeepLoss {
-  S *loss, *total;
-  bool mean;
-  RL_BOTH void operator()(int64_t, const Two<C>& sums) const {
+  RL_BOTH char context(int64_t, int64_t) const { return 0; }
+  RL_BOTH void fold(Two<C>& sums, const Two<C>& item, int, char, int64_t) const {
+    sums = AddTwo{}(sums, item);
+  }
+  RL_BOTH void finish(int64_t, const Two<C>& sums) const {
     *loss = number<S>(mean ? sums.first / sums.second : sums.first);
-    *total = number<S>(sums.second);
+    *total_weight = number<S>(sums.second);
   }
 };
 
@@ -90,9 +94,12 @@ void nll_sum(int device, DType dtype, const cpu::NllPlan& p, const void* x, bool
   visit_floating(dtype, [&](auto tag) {
     using S = typename decltype(tag)::type;
     using C = ComputeOf<S>;
-    reduce_channels({device, "nll_loss"}, cpu::ChannelShape{p.batch * p.inner, 1, 1}, Two<C>{C(0), C(0)},
-                    AddTwo{}, LossItem<S, C>{targets_of<S, C>(p), static_cast<const S*>(x)},
-                    KeepLoss<S, C>{static_cast<S*>(loss), static_cast<S*>(total), mean});
+    LossSums<S, C> sums;
+    sums.targets = targets_of<S, C>(p), sums.x = static_cast<const S*>(x);
+    sums.loss = static_cast<S*>(loss), sums.total_weight = static_cast<S*>(total), sums.mean = mean;
+    Lines line;
+    line.columns = 1, line.length = p.batch * p.inner;
+    reduce_lines_by<1>({device, "nll_loss"}, line, sums);
   });
 }
 

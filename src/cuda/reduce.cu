@@ -1,92 +1,13 @@
-// Reductions: sums, products, extremes, logic, norms, positions of extremes, running sums. All dtypes are
-// read as int64 or double, so that a formula is compiled twice and sums of float lose nothing; products of
+// Reductions: sums, products, extremes, logic, norms. Sums of float accumulate in float where lines of memory
+// are read in order (cuda/reduce_lines.h). Other layouts and dtypes are read as int64 or double; products of
 // complex numbers as pairs of double.
-#include <cmath>
-#include <limits>
-
-#include "cuda/kernels.h"
-#include "cuda/launch.h"
-#include "cuda/memory.h"
 #include "cuda/multi_tensor.h"
+#include "cuda/reduce_common.h"
+#include "cuda/reduce_lines.h"
 
 namespace rushlight::cuda {
 namespace {
 
-template <class A>
-RL_BOTH inline bool is_nan(A x) {
-  return x != x;
-}
-template <class A>
-RL_BOTH inline A lowest() {
-  if constexpr (std::is_integral_v<A>)
-    return INT64_MIN;
-  else
-    return -static_cast<A>(INFINITY);
-}
-template <class A>
-RL_BOTH inline A highest() {
-  if constexpr (std::is_integral_v<A>)
-    return INT64_MAX;
-  else
-    return static_cast<A>(INFINITY);
-}
-template <class A>
-RL_BOTH inline A magnitude(A x) {
-  return x < A(0) ? -x : x;
-}
-
-struct Complex {
-  double real, imaginary;
-  Complex() = default;
-  RL_BOTH explicit Complex(double r, double i = 0) : real(r), imaginary(i) {}
-};
-RL_BOTH inline Complex operator*(Complex a, Complex b) {
-  return Complex(a.real * b.real - a.imaginary * b.imaginary, a.real * b.imaginary + a.imaginary * b.real);
-}
-
-template <class A>
-RL_BOTH inline A read(DType dtype, const void* address) {
-  if constexpr (std::is_same_v<A, Complex>) {
-    const auto* single = static_cast<const float*>(address);
-    const auto* wide = static_cast<const double*>(address);
-    return dtype == DType::Complex64 ? Complex(single[0], single[1]) : Complex(wide[0], wide[1]);
-  } else {
-    return load<A>(dtype, address);
-  }
-}
-template <class A>
-RL_BOTH inline void write(DType dtype, void* address, A value) {
-  if constexpr (!std::is_same_v<A, Complex>) {
-    store(dtype, address, value);
-  } else if (dtype == DType::Complex64) {
-    auto* to = static_cast<float*>(address);
-    to[0] = static_cast<float>(value.real), to[1] = static_cast<float>(value.imaginary);
-  } else {
-    auto* to = static_cast<double*>(address);
-    to[0] = value.real, to[1] = value.imaginary;
-  }
-}
-// That of what parts of a reduction are kept in.
-template <class A>
-constexpr DType kept_in() {
-  if constexpr (std::is_same_v<A, Complex>)
-    return DType::Complex128;
-  else
-    return dtype_of<A>;
-}
-
-struct Added {
-  template <class A>
-  RL_BOTH A operator()(A a, A b) const {
-    return a + b;
-  }
-};
-struct Multiplied {
-  template <class A>
-  RL_BOTH A operator()(A a, A b) const {
-    return a * b;
-  }
-};
 struct Largest {  // NaN wins
   template <class A>
   RL_BOTH A operator()(A a, A b) const {
@@ -133,6 +54,49 @@ RL_REDUCTION(MaxAbs, Largest, A(0), magnitude(x), t)
 RL_REDUCTION(MinAbs, Smallest, highest<A>(), magnitude(x), t)
 RL_REDUCTION(Deviation, Added, A(0), (x - c) * (x - c), static_cast<A>(static_cast<double>(t) / divisor))
 #undef RL_REDUCTION
+
+// --- lines of memory
+
+template <class F, class S, class A>
+struct LineStep {
+  const S* in;
+  template <int W>
+  RL_BOTH Pack<S, W> load(int64_t offset, int64_t) const {
+    return *reinterpret_cast<const Pack<S, W>*>(in + offset);
+  }
+  RL_BOTH char context(int64_t, int64_t) const { return 0; }
+  template <int W>
+  RL_BOTH void fold(A& acc, const Pack<S, W>& x, int k, char, int64_t) const {
+    acc = typename F::Combine{}(acc, F::template step<A>(number<A>(x.v[k]), A(0)));
+  }
+};
+
+template <class F, class A>
+struct LineReduction {
+  using Acc = A;
+  using T = A;
+  using Join = typename F::Combine;
+  const char* in;
+  char* out;
+  DType in_dtype, out_dtype;
+  double divisor;
+  [[no_unique_address]] Join join;
+
+  template <class G>
+  RL_BOTH void visit(G&& g) const {
+    visit_loops<A>(in_dtype, [&](auto tag) {
+      using S = typename decltype(tag)::type;
+      g(LineStep<F, S, A>{reinterpret_cast<const S*>(in)});
+    });
+  }
+  RL_BOTH A begin() const { return F::template start<A>(); }
+  RL_BOTH A total(A acc) const { return acc; }
+  RL_BOTH void finish(int64_t output, A t) const {
+    store(out_dtype, out + output * stored_size(out_dtype), F::template finish<A>(t, divisor));
+  }
+};
+
+// --- any layout
 
 // One block an output, or a part of one. Parts are kept as they are, to be combined by a second pass.
 template <class F, class A>
@@ -236,10 +200,32 @@ void reduce_as(const View& in, uint64_t dims, const View& out, const ReduceOptio
   backend.deallocate(partial, bytes, device);
 }
 
+// What has loops for lines of memory in A; each costs compile time, and the rest is rare.
+template <class F, class... Fs>
+constexpr bool is_one_of = (std::is_same_v<F, Fs> || ...);
+template <class F, class A>
+constexpr bool has_lines =
+    std::is_same_v<A, float>    ? is_one_of<F, Sum, NanSum, Prod, Max, Min, Norm1, Norm2, MaxAbs>
+    : std::is_same_v<A, double> ? is_one_of<F, Sum, Prod, Max, Min, Norm2>
+                                : is_one_of<F, Sum, Prod, Max, Min, All, Any>;
+
+template <class F, class A>
+void reduce_in(const View& in, uint64_t dims, const View& out, const ReduceOptions& params) {
+  if constexpr (has_lines<F, A>) {
+    Lines lines;
+    if (has_loops<A>(in.dtype) && find_lines(in, dims, out.numel, &lines))
+      return reduce_lines(Launch{out.device, "reduce"}, lines,
+                          LineReduction<F, A>{in.data, out.data, in.dtype, out.dtype, params.divisor, {}});
+  }
+  reduce_as<F, std::conditional_t<std::is_same_v<A, float>, double, A>>(in, dims, out, params);
+}
+
 template <class F>
 void reduce_any(const View& in, uint64_t dims, const View& out, const ReduceOptions& params) {
-  is_integral_or_bool(in.dtype) ? reduce_as<F, int64_t>(in, dims, out, params)
-                                : reduce_as<F, double>(in, dims, out, params);
+  if (is_integral_or_bool(in.dtype)) return reduce_in<F, int64_t>(in, dims, out, params);
+  if (has_loops<float>(in.dtype) && out.dtype != DType::Float64)
+    return reduce_in<F, float>(in, dims, out, params);
+  reduce_in<F, double>(in, dims, out, params);
 }
 
 // --- whole tensors, many in one launch
@@ -303,125 +289,6 @@ void reduce_many(int device, DType in, DType out, std::span<const WholeReduction
   }
 }
 
-// --- the position of an extreme
-
-template <class A>
-struct Found {
-  A value;
-  int64_t position;
-};
-
-// NaN first, then the first of equals.
-struct Foremost {
-  bool largest;
-  template <class A>
-  RL_BOTH Found<A> operator()(const Found<A>& a, const Found<A>& b) const {
-    if (a.position < 0 || b.position < 0) return a.position < 0 ? b : a;
-    if (is_nan(a.value) != is_nan(b.value)) return is_nan(a.value) ? a : b;
-    const bool equal = a.value == b.value || is_nan(a.value);
-    if (equal) return a.position < b.position ? a : b;
-    return (a.value > b.value) == largest ? a : b;
-  }
-};
-
-template <class A>
-struct ArgExtreme {
-  LongGeometry<1> lines;
-  int64_t count, step;
-  const char* in;
-  char* values;
-  int64_t* positions;
-  DType dtype;
-  Foremost order;
-
-  RL_BOTH void operator()(const Block& block) const {
-    int64_t at;
-    lines.locate(block.index, &at);
-    Found<A> best{A(0), -1};
-    for (int64_t i = block.thread; i < count; i += block.threads)
-      best = order(best, Found<A>{load<A>(dtype, in + at + i * step), i});
-    best = block_reduce(block, best, order);
-    if (block.thread != 0) return;
-    store(dtype, values + block.index * stored_size(dtype), best.value);
-    positions[block.index] = best.position;
-  }
-};
-
-// The lines of `in` along `dim`, innermost dimension first.
-LongGeometry<1> lines_of(const View& in, int64_t dim) {
-  LongGeometry<1> g;
-  for (int d = in.rank - 1; d >= 0; --d) {
-    if (d == dim) continue;
-    g.sizes[g.rank] = in.sizes[d];
-    g.strides[g.rank++][0] = in.strides[d];
-  }
-  return g;
-}
-
-template <class A>
-void arg_extreme_as(const View& in, int64_t dim, bool largest, const View& values, const View& indices) {
-  const bool whole = in.rank == 0;
-  const int64_t count = whole ? 1 : in.sizes[dim];
-  const int64_t step = whole ? 0 : in.strides[dim];
-  const ArgExtreme<A> kernel{lines_of(in, dim), count,       step,
-                             in.data,           values.data, reinterpret_cast<int64_t*>(indices.data),
-                             in.dtype,          {largest}};
-  const Launch launch{in.device, "arg_extreme"};
-  const int64_t lines = values.numel;
-  if (lines >= 4096 && count <= 64) return for_each_index(launch, lines, AloneInBlock<ArgExtreme<A>>{kernel});
-  for_each_block(launch, lines, kernel);
-}
-
-// --- running sums and products
-
-template <class A, class Combine>
-struct Cumulate {
-  LongGeometry<2> lines;  // input and output
-  int64_t count, in_step, out_step;
-  const char* in;
-  char* out;
-  DType dtype;
-  A start;
-
-  RL_BOTH void operator()(const Block& block) const {
-    int64_t at[2];
-    lines.locate(block.index, at);
-    const int64_t length = (count + block.threads - 1) / block.threads, begin = block.thread * length;
-    const int64_t end = begin + length < count ? begin + length : count;
-    Combine combine;
-    A total = start;
-    if (block.threads > 1)
-      for (int64_t i = begin; i < end; ++i) total = combine(total, read<A>(dtype, in + at[0] + i * in_step));
-    total = block_scan(block, total, start, combine);
-    for (int64_t i = begin; i < end; ++i) {
-      total = combine(total, read<A>(dtype, in + at[0] + i * in_step));
-      write(dtype, out + at[1] + i * out_step, total);
-    }
-  }
-};
-
-template <class A, class Combine>
-void cumulate_as(const View& in, int64_t dim, const View& out, A start) {
-  Cumulate<A, Combine> kernel;
-  const LongGeometry<1> from = lines_of(in, dim), to = lines_of(out, dim);
-  kernel.lines.rank = from.rank;
-  for (int d = 0; d < from.rank; ++d) {
-    kernel.lines.sizes[d] = from.sizes[d];
-    kernel.lines.strides[d][0] = from.strides[d][0], kernel.lines.strides[d][1] = to.strides[d][0];
-  }
-  const bool whole = in.rank == 0;
-  kernel.count = whole ? 1 : in.sizes[dim];
-  kernel.in_step = whole ? 0 : in.strides[dim];
-  kernel.out_step = whole ? 0 : out.strides[dim];
-  kernel.in = in.data, kernel.out = out.data;
-  kernel.dtype = in.dtype, kernel.start = start;
-  const Launch launch{in.device, "cumulate"};
-  const int64_t lines = in.numel / kernel.count;
-  if (lines >= 4096 && kernel.count <= 64)
-    return for_each_index(launch, lines, AloneInBlock<Cumulate<A, Combine>>{kernel});
-  for_each_block(launch, lines, kernel);
-}
-
 }  // namespace
 
 void run_reduce(Reduction op, const View& in, uint64_t dims, const View& out, const ReduceOptions& params) {
@@ -449,20 +316,6 @@ void run_reductions(Reduction op, int device, DType in, DType out, std::span<con
     RL_REDUCTIONS(RL_CASE)
 #undef RL_CASE
   }
-}
-
-void run_arg_extreme(const View& in, int64_t dim, bool largest, const View& values, const View& indices) {
-  is_integral_or_bool(in.dtype) ? arg_extreme_as<int64_t>(in, dim, largest, values, indices)
-                                : arg_extreme_as<double>(in, dim, largest, values, indices);
-}
-
-void run_cumulate(bool product, const View& in, int64_t dim, const View& out) {
-  if (is_complex(in.dtype)) return cumulate_as<Complex, Multiplied>(in, dim, out, Complex(1));
-  if (is_integral_or_bool(in.dtype))
-    product ? cumulate_as<int64_t, Multiplied>(in, dim, out, 1)
-            : cumulate_as<int64_t, Added>(in, dim, out, 0);
-  else
-    product ? cumulate_as<double, Multiplied>(in, dim, out, 1) : cumulate_as<double, Added>(in, dim, out, 0);
 }
 
 }  // namespace rushlight::cuda

@@ -1,7 +1,9 @@
 // Softmax and its gradient: a pass that finds the largest element and the sum at once, and one that writes.
 #include <cmath>
+#include <initializer_list>
 
 #include "cuda/channels.h"
+#include "cuda/held_row.h"
 #include "cuda/layers.h"
 
 namespace rushlight::cuda {
@@ -49,6 +51,35 @@ struct Softmax {
   }
 };
 
+// Of packed rows.
+template <class S, class A, int held>
+struct RowSoftmax {
+  const S* in;
+  S* out;
+  int64_t packs;
+  bool logarithm;
+  RL_BOTH void operator()(const Block& block) const {
+    const int64_t start = block.index * packs * kPack;
+    HeldRow<S, A, held> row(in + start, packs, block);
+    A largest = -static_cast<A>(INFINITY), sum = 0;
+    row.each([&](int64_t, const A(&x)[kPack]) {
+      for (int k = 0; k < kPack; ++k) largest = x[k] > largest ? x[k] : largest;
+    });
+    largest = block_reduce(block, largest, [](A a, A b) { return a > b ? a : b; });
+    row.each([&](int64_t, const A(&x)[kPack]) {  // NaN makes all of the row NaN
+      for (int k = 0; k < kPack; ++k) sum += std::exp(x[k] - largest);
+    });
+    sum = block_reduce(block, sum, [](A a, A b) { return a + b; });
+    const A shift = logarithm ? std::log(sum) : A(1) / sum;
+    row.each([&](int64_t i, const A(&x)[kPack]) {
+      A y[kPack];
+      for (int k = 0; k < kPack; ++k)
+        y[k] = logarithm ? x[k] - largest - shift : std::exp(x[k] - largest) * shift;
+      write_pack(out + start, i, y);
+    });
+  }
+};
+
 template <class S, class A>
 struct SoftmaxBackward {
   const S *grad, *out;
@@ -70,6 +101,33 @@ struct SoftmaxBackward {
   }
 };
 
+template <class S, class A, int held>
+struct RowSoftmaxBackward {
+  const S *grad, *out;
+  S* result;
+  int64_t packs;
+  bool logarithm;
+  RL_BOTH void operator()(const Block& block) const {
+    const int64_t start = block.index * packs * kPack;
+    HeldRow<S, A, held> grads(grad + start, packs, block), outs(out + start, packs, block);
+    A sum = 0;
+    grads.each_with(outs, [&](int64_t, const A(&g)[kPack], const A(&y)[kPack]) {
+      for (int k = 0; k < kPack; ++k) sum += logarithm ? g[k] : g[k] * y[k];
+    });
+    sum = block_reduce(block, sum, [](A a, A b) { return a + b; });
+    grads.each_with(outs, [&](int64_t i, const A(&g)[kPack], const A(&y)[kPack]) {
+      A x[kPack];
+      for (int k = 0; k < kPack; ++k) x[k] = logarithm ? g[k] - std::exp(y[k]) * sum : y[k] * (g[k] - sum);
+      write_pack(result + start, i, x);
+    });
+  }
+};
+
+bool in_packs(cpu::SoftmaxShape shape, size_t item, std::initializer_list<const void*> operands) {
+  return shape.inner == 1 && shape.n > 16 && shape.n % kPack == 0 &&
+         std::all_of(operands.begin(), operands.end(), [item](const void* p) { return packs(p, item); });
+}
+
 template <class F>
 void for_each_line(const Launch& at, cpu::SoftmaxShape shape, const F& f) {
   const int64_t lines = shape.outer * shape.inner;
@@ -84,6 +142,11 @@ void for_each_line(const Launch& at, cpu::SoftmaxShape shape, const F& f) {
 void softmax(int device, const void* in, void* out, cpu::SoftmaxShape shape, bool logarithm, DType dtype) {
   visit_floating(dtype, [&](auto tag) {
     using S = typename decltype(tag)::type;
+    if (in_packs(shape, sizeof(S), {in, out}))
+      return for_each_held_row({device, "softmax"}, shape.outer, shape.n / kPack, [&](auto held) {
+        return RowSoftmax<S, ComputeOf<S>, decltype(held)::value>{
+            static_cast<const S*>(in), static_cast<S*>(out), shape.n / kPack, logarithm};
+      });
     for_each_line({device, "softmax"}, shape,
                   Softmax<S, ComputeOf<S>>{static_cast<const S*>(in), static_cast<S*>(out), shape.n,
                                            shape.inner, logarithm});
@@ -94,6 +157,12 @@ void softmax_backward(int device, const void* grad, const void* out, void* resul
                       bool logarithm, DType dtype) {
   visit_floating(dtype, [&](auto tag) {
     using S = typename decltype(tag)::type;
+    if (in_packs(shape, sizeof(S), {grad, out, result}))
+      return for_each_held_row({device, "softmax_backward"}, shape.outer, shape.n / kPack, [&](auto held) {
+        return RowSoftmaxBackward<S, ComputeOf<S>, decltype(held)::value>{
+            static_cast<const S*>(grad), static_cast<const S*>(out), static_cast<S*>(result), shape.n / kPack,
+            logarithm};
+      });
     for_each_line({device, "softmax_backward"}, shape,
                   SoftmaxBackward<S, ComputeOf<S>>{static_cast<const S*>(grad), static_cast<const S*>(out),
                                                    static_cast<S*>(result), shape.n, shape.inner, logarithm});

@@ -46,6 +46,57 @@ def test_reductions(shape):
     same(lambda t: t.half().sum(), x)
 
 
+# Lines that are packed or not, one or several for each output, in one block or in parts.
+LINES = [
+    (300_001,),
+    (2, 40_000),
+    (3, 40_001),
+    (3000, 96),
+    (3000, 97),
+    (20_000, 12),
+    (20_000, 3),
+    (6, 8, 7, 7),
+    (40, 8, 16, 16),
+    (3, 500, 24),
+    (2, 9000, 130),
+]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64", "int64", "uint8", "int16"])
+@pytest.mark.parametrize("shape", LINES, ids=str)
+def test_reductions_of_lines(shape, dtype):
+    kind = getattr(torch, dtype)
+    exact = {"atol": 0, "rtol": 0}
+    x = torch.randint(0, 3, shape).to(kind)
+    rank = len(shape)
+    choices = [[d] for d in range(rank)] + [[0, rank - 1], [0, *range(2, rank)], list(range(rank))]
+    for dims in [sorted(set(d)) for d in choices if max(d) < rank]:
+        same(lambda t, d=dims: t.sum(d), x, **({} if dtype == "bfloat16" else exact))  # which rounds
+        same(lambda t, d=dims: t.amax(d), x, **exact)
+        same(lambda t, d=dims: (t != 1).sum(d), x, **exact)
+        same(lambda t, d=dims: t.ne(0).any(dim=d[0]), x, **exact)
+        if kind.is_floating_point and dtype != "bfloat16":
+            same(lambda t, d=dims: t.var(d), x)
+            same(lambda t, d=dims: (t + 1000).std(d), x, atol=1e-4, rtol=1e-4)
+    for d in range(rank):
+        same(lambda t, d=d: t.max(d), x, **exact)
+        same(lambda t, d=d: t.argmin(d), x, **exact)
+        same(lambda t, d=d: t.to(torch.int64).cumsum(d), x, **exact)
+        if dtype != "bfloat16":
+            same(lambda t, d=d: t.cumsum(d), x, **exact)
+    same(lambda t: t.flatten()[1:].sum(), x, atol=0, rtol=1e-2 if dtype == "bfloat16" else 0)
+    same(lambda t: t.flatten()[3:].argmax(), x, **exact)
+
+
+def test_scans_of_long_lines():
+    x = torch.randint(-2, 3, (200_003,))
+    for t in (x, x[:200_000].view(2, -1), x[1:], x.float(), x[3:].float(), x.int()):
+        same(lambda t: t.cumsum(-1), t, atol=0, rtol=0)
+    y = torch.rand(40_000).double() * 0.001 + 1
+    same(lambda t: t.cumprod(0), y)
+    same(lambda t: t.cumprod(0), y.float(), atol=0, rtol=1e-4)
+
+
 def test_reductions_see_nan_and_ties():
     x = torch.tensor([[1.0, float("nan"), 3.0], [2.0, 2.0, 1.0]])
     same(lambda t: t.max(1), x, equal_nan=True)
