@@ -19,8 +19,13 @@ struct Place {
 };
 RL_BOTH inline Place place_of(int64_t i, const int64_t (&sizes)[3], int64_t inner) {
   Place p;
-  p.inner = i % inner, i /= inner;
-  for (int a = 2; a >= 0; --a) p.at[a] = i % sizes[a], i /= sizes[a];
+  auto split = [&i](int64_t size) {
+    const int64_t whole = size == 1 ? i : quotient(i, size), at = i - whole * size;
+    i = whole;
+    return at;
+  };
+  p.inner = split(inner);
+  for (int a = 2; a >= 0; --a) p.at[a] = split(sizes[a]);
   p.plane = i;
   return p;
 }
@@ -46,8 +51,9 @@ struct Planes {
         for (int64_t x = span[2].start; x < span[2].end; x += pool.axis[2].dilation)
           f((z * in[1] + y) * in[2] + x);
   }
-  RL_BOTH double divisor(int64_t z, int64_t y, int64_t x) const {
-    return pool.divisor != 0 ? pool.divisor : static_cast<double>(z * y * x);
+  template <class C>
+  RL_BOTH C divisor(int64_t z, int64_t y, int64_t x) const {
+    return static_cast<C>(pool.divisor != 0 ? static_cast<C>(pool.divisor) : static_cast<C>(z * y * x));
   }
 };
 
@@ -103,7 +109,7 @@ struct MeanPool {
     C sum = 0;
     planes.window(span, [&](int64_t position) { sum += number<C>(in[planes.input_at(p, position)]); });
     out[i] = number<S>(
-        static_cast<C>(sum / static_cast<C>(planes.divisor(span[0].count, span[1].count, span[2].count))));
+        static_cast<C>(sum / planes.template divisor<C>(span[0].count, span[1].count, span[2].count)));
   }
 };
 
@@ -114,7 +120,9 @@ struct MeanPoolBackward {
   const S* grad;
   S* grad_in;
   RL_BOTH bool covers(int axis, const PoolSpan& span, int64_t at) const {
-    return at >= span.start && at < span.end && (at - span.start) % planes.pool.axis[axis].dilation == 0;
+    if (at < span.start || at >= span.end) return false;
+    const int64_t dilation = planes.pool.axis[axis].dilation;
+    return dilation == 1 || (at - span.start) % dilation == 0;
   }
   RL_BOTH void operator()(int64_t i) const {
     const Place p = place_of(i, planes.in, planes.pool.inner);
@@ -132,13 +140,35 @@ struct MeanPoolBackward {
           if (!covers(2, dx, p.at[2])) continue;
           const int64_t from = ((p.plane * planes.out[0] + z) * planes.out[1] + y) * planes.out[2] + x;
           sum += number<C>(grad[from * planes.pool.inner + p.inner]) /
-                 static_cast<C>(planes.divisor(dz.count, dy.count, dx.count));
+                 planes.template divisor<C>(dz.count, dy.count, dx.count);
         }
       }
     }
     grad_in[i] = number<S>(sum);
   }
 };
+
+// One mean a plane is a reduction.
+bool is_global_mean(const Planes& p) {
+  for (int a = 0; a < 3; ++a) {
+    if (p.out[a] != 1) return false;
+    const PoolSpan span = formulas::pool_window(p.pool.axis[a], 0);
+    if (span.start != 0 || span.end != p.in[a] || p.pool.axis[a].dilation != 1 || span.count != p.in[a])
+      return false;
+  }
+  return p.in_plane() >= 16 && p.pool.divisor == 0;
+}
+void global_mean(int device, DType dtype, const Planes& p, const void* in, void* out) {
+  View from, to;
+  const auto item = static_cast<int64_t>(element_size(dtype));
+  from.data = static_cast<char*>(const_cast<void*>(in)), to.data = static_cast<char*>(out);
+  from.dtype = to.dtype = dtype, from.device = to.device = device;
+  from.rank = 3, to.numel = p.outputs(), from.numel = p.inputs();
+  const int64_t sizes[] = {p.pool.planes, p.in_plane(), p.pool.inner};
+  for (int64_t d = 2, stride = item; d >= 0; stride *= sizes[d--])
+    from.sizes[d] = sizes[d], from.strides[d] = stride;
+  run_reduce(Reduction::Sum, from, uint64_t{1} << 1, to, {static_cast<double>(p.in_plane()), nullptr});
+}
 
 // Calls f(Tag<S>{}) for what means are computed of.
 template <class F>
@@ -171,6 +201,7 @@ void max_pool_backward(int device, DType dtype, const DevicePool& pool, const vo
 
 void mean_pool(int device, DType dtype, const DevicePool& pool, const void* in, void* out) {
   const Planes planes(pool);
+  if (is_global_mean(planes) && is_floating(dtype)) return global_mean(device, dtype, planes, in, out);
   visit_means(dtype, [&](auto tag) {
     using S = typename decltype(tag)::type;
     for_each_index({device, "mean_pool"}, planes.outputs(),
