@@ -22,6 +22,7 @@ PARTS = (
     "linalg",
     "runtime",
     "work",
+    "moves",
     "layers",
     "libraries",
     "features",

@@ -56,6 +56,43 @@ struct ToColumns {
   }
 };
 
+// All elements of a place of the output in one channel, of fewer than 2^31 such: neighbours write neighbours.
+template <class Word>
+struct ToColumnsByPlace {
+  Shape shape;
+  Divider output[3], channels;
+  const Word* image;
+  Word* columns;
+  RL_BOTH void operator()(int64_t i) const {
+    const DeviceColumns& s = shape.s;
+    auto rest = static_cast<uint32_t>(i);
+    int64_t from[3];
+    for (int a = 2; a >= 0; --a) {
+      const uint32_t quotient = output[a].divide(rest);
+      from[a] = (rest - quotient * output[a].divisor) * s.stride[a] - s.padding[a];
+      rest = quotient;
+    }
+    const int64_t place = i - static_cast<int64_t>(rest) * shape.outputs;
+    const uint32_t batch = channels.divide(rest), channel = rest - batch * channels.divisor;
+    const Word* plane = image + static_cast<int64_t>(rest) * shape.inputs;
+    Word* to = columns + shape.column_of(batch, channel, 0, place);
+    const int64_t step = s.batch_first ? shape.outputs : s.batch * shape.outputs;
+    for (int64_t z = 0; z < s.kernel[0]; ++z) {
+      const int64_t at_z = from[0] + z * s.dilation[0];
+      const bool in_z = at_z >= 0 && at_z < s.input[0];
+      for (int64_t y = 0; y < s.kernel[1]; ++y) {
+        const int64_t at_y = from[1] + y * s.dilation[1];
+        const bool in_y = in_z && at_y >= 0 && at_y < s.input[1];
+        const Word* row = plane + (at_z * s.input[1] + at_y) * s.input[2];
+        for (int64_t x = 0; x < s.kernel[2]; ++x, to += step) {
+          const int64_t at_x = from[2] + x * s.dilation[2];
+          *to = in_y && at_x >= 0 && at_x < s.input[2] ? row[at_x] : Word{};
+        }
+      }
+    }
+  }
+};
+
 // One element of the image gathers what lies over it. Complex elements have two parts.
 template <class S, class A, int parts>
 struct ToImage {
@@ -90,6 +127,19 @@ struct ToImage {
 
 template <class Word>
 void to_columns(const Launch& at, const Shape& shape, const void* image, void* columns) {
+  constexpr int64_t kMany = 1 << 18;  // threads that keep a device busy
+  const DeviceColumns& s = shape.s;
+  const int64_t places = s.batch * s.channels * shape.outputs;
+  if (places >= kMany && places < INT32_MAX) {
+    auto divider = [](int64_t size) { return Divider(static_cast<uint32_t>(size)); };
+    return for_each_index(
+        at, places,
+        ToColumnsByPlace<Word>{shape,
+                               {divider(s.output[0]), divider(s.output[1]), divider(s.output[2])},
+                               divider(s.channels),
+                               static_cast<const Word*>(image),
+                               static_cast<Word*>(columns)});
+  }
   for_each_index(at, shape.columns(),
                  ToColumns<Word>{shape, static_cast<const Word*>(image), static_cast<Word*>(columns)});
 }

@@ -18,6 +18,7 @@
 #include "device/kernels.h"
 #include "device/layers.h"
 #include "device/linalg.h"
+#include "device/moves.h"
 
 namespace rushlight::cuda {
 namespace {
@@ -328,6 +329,8 @@ const bool registered = [] {
   all.fused = run_fused;
   all.fuses = has_nvrtc;
   register_device_kernels(DeviceType::CUDA, &all);
+  static const DeviceMoves all_moves = moves();
+  register_device_moves(DeviceType::CUDA, &all_moves);
   static DeviceLayers all_layers = layers();
   all_layers.convolve = convolve;
   all_layers.cudnn_version = cudnn_version;

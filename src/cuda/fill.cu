@@ -1,7 +1,6 @@
 // Fills that depend on the position.
+#include "cuda/elements.h"
 #include "cuda/kernels.h"
-#include "cuda/launch.h"
-#include "cuda/memory.h"
 
 namespace rushlight::cuda {
 namespace {
@@ -16,18 +15,62 @@ struct Range {
   }
 };
 
-// Zeroes bytes of element i where it lies outside.
+// Element i, where it lies inside.
+template <class Word>
 struct Triangle {
-  char* out;
-  int64_t item, rows, columns, diagonal;
+  Word* out;
+  const Word* in;
+  int64_t rows, columns, diagonal;
   bool upper;
+  RL_BOTH bool inside(int64_t row, int64_t column) const {
+    return upper ? column - row >= diagonal : column - row <= diagonal;
+  }
   RL_BOTH void operator()(int64_t i) const {
     const int64_t column = i % columns, row = i / columns % rows;
-    const bool inside = upper ? column - row >= diagonal : column - row <= diagonal;
-    if (inside) return;
-    for (int64_t b = 0; b < item; ++b) out[i * item + b] = 0;
+    const bool stays = inside(row, column);
+    if (!stays || in != out) out[i] = stays ? in[i] : Word{};
   }
 };
+// Four neighbours of a row, of fewer than 2^31 elements in all. What lies outside is not read.
+template <class Word>
+struct TriangleNeighbours {
+  Triangle<Word> triangle;
+  Divider quads, rows;  // of a row, of a matrix
+  RL_BOTH void operator()(int64_t i) const {
+    const auto n = static_cast<uint32_t>(i);
+    const uint32_t line = quads.divide(n);
+    const int64_t column = static_cast<int64_t>(n - line * quads.divisor) * kAtOnce;
+    const int64_t row = line - rows.divide(line) * rows.divisor;
+    const bool first = triangle.inside(row, column), last = triangle.inside(row, column + kAtOnce - 1);
+    const bool in_place = triangle.in == triangle.out;
+    if (first && last && in_place) return;
+    Neighbours<Word> all{};
+    if (first || last) all = *(reinterpret_cast<const Neighbours<Word>*>(triangle.in) + i);
+    if (first != last)
+      for (int k = 0; k < kAtOnce; ++k)
+        if (!triangle.inside(row, column + k)) all.item[k] = Word{};
+    *(reinterpret_cast<Neighbours<Word>*>(triangle.out) + i) = all;
+  }
+};
+
+template <class Word>
+void triangle(const View& out, const View& in, int64_t diagonal, bool upper) {
+  const int64_t rows = out.sizes[out.rank - 2], columns = out.sizes[out.rank - 1];
+  const Launch launch{out.device, "triangle"};
+  const Triangle<Word> each{reinterpret_cast<Word*>(out.data),
+                            reinterpret_cast<const Word*>(in.data),
+                            rows,
+                            columns,
+                            diagonal,
+                            upper};
+  auto lies_well = [](const void* data) {
+    return reinterpret_cast<uintptr_t>(data) % alignof(Neighbours<Word>) == 0;
+  };
+  if (columns % kAtOnce || out.numel >= INT32_MAX || !lies_well(in.data) || !lies_well(out.data))
+    return for_each_index(launch, out.numel, each);
+  const Divider quads(static_cast<uint32_t>(columns / kAtOnce)), height(static_cast<uint32_t>(rows));
+  for_each_index(launch, out.numel / kAtOnce, TriangleNeighbours<Word>{each, quads, height});
+}
 
 }  // namespace
 
@@ -39,11 +82,10 @@ void run_range(const View& out, const double* real, const int64_t* whole) {
     for_each_index(launch, out.numel, Range<double>{out.data, out.dtype, real[0], real[1]});
 }
 
-void run_triangle(const View& out, int64_t diagonal, bool upper) {
-  const int64_t rows = out.sizes[out.rank - 2], columns = out.sizes[out.rank - 1];
-  for_each_index(
-      {out.device, "triangle"}, out.numel,
-      Triangle{out.data, static_cast<int64_t>(element_size(out.dtype)), rows, columns, diagonal, upper});
+void run_triangle(const View& out, const View& in, int64_t diagonal, bool upper) {
+  if (out.numel == 0) return;
+  visit_word(element_size(out.dtype),
+             [&](auto tag) { triangle<typename decltype(tag)::type>(out, in, diagonal, upper); });
 }
 
 }  // namespace rushlight::cuda

@@ -50,6 +50,19 @@ struct Geometry {
       index = rest;
     }
   }
+  // The same for a number of operands that the compiler knows.
+  template <int n>
+  RL_BOTH void locate_few(uint32_t index, int32_t (&offsets)[n]) const {
+    for (int i = 0; i < n; ++i) offsets[i] = 0;
+    int d = 0;
+    for (; d + 1 < rank; ++d) {
+      const uint32_t rest = sizes[d].divide(index);
+      const auto at = static_cast<int32_t>(index - rest * sizes[d].divisor);
+      for (int i = 0; i < n; ++i) offsets[i] += at * strides[d][i];
+      index = rest;
+    }
+    for (int i = 0; i < n; ++i) offsets[i] += static_cast<int32_t>(index) * strides[d][i];
+  }
 };
 
 // a / b for numbers that are not negative: in 32 bits, where they fit, as it is several times faster.

@@ -9,6 +9,7 @@
 #include "cpu/reduce.h"
 #include "cuda/operands.h"
 #include "device/kernels.h"
+#include "device/moves.h"
 
 namespace rushlight::cuda {
 namespace {
@@ -104,12 +105,15 @@ void add_positions(const Tensor& offsets, const Tensor& index, int64_t size, int
   });
 }
 
-void take(const Tensor& out, const Tensor& base, const Tensor& offsets) {
+void take(const Tensor& out, const Tensor& base, const Tensor& offsets, const DeviceMoves::Indexing& by) {
   const Tensor* inputs[] = {&base, &offsets};
-  for_each_piece(out, inputs, [&](const Piece& piece) { run_take(piece, out.device().index()); });
+  for_each_piece(out, inputs, [&](const Piece& piece) {
+    run_take(piece, {by.size, by.stride, by.wraps}, out.device().index());
+  });
 }
 
-bool put(cpu::ScatterOp op, const Tensor& base, const Tensor& offsets, const Tensor& values) {
+bool put(cpu::ScatterOp op, const Tensor& base, const Tensor& offsets, const DeviceMoves::Indexing& by,
+         const Tensor& values) {
   const bool same = values.dtype() == base.dtype() && !values.is_cpu();
   const bool moves = same && (op == cpu::ScatterOp::Assign || op == cpu::ScatterOp::Add);
   if (is_complex(base.dtype()) ? !moves || base.dtype() == DType::Complex32
@@ -117,7 +121,7 @@ bool put(cpu::ScatterOp op, const Tensor& base, const Tensor& offsets, const Ten
     return false;
   const Tensor* inputs[] = {&offsets, &values};
   for_each_piece(base, inputs, [&](const Piece& piece) {
-    run_put(static_cast<Writing>(op), piece, base.device().index());
+    run_put(static_cast<Writing>(op), piece, {by.size, by.stride, by.wraps}, base.device().index());
   });
   return true;
 }
@@ -131,25 +135,35 @@ bool range(const Tensor& out, const Scalar& start, const Scalar& step) {
   return true;
 }
 
-bool triangle(const Tensor& out, int64_t diagonal, bool upper) {
-  run_triangle(view_of(out), diagonal, upper);
-  return true;
+void triangle(const Tensor& out, const Tensor& in, int64_t diagonal, bool upper) {
+  run_triangle(view_of(out), view_of(in), diagonal, upper);
 }
 
 // PyTorch launches blocks of 256 threads, at most as many as the device holds at once.
 bool random(DeviceKernels::Random kind, const Tensor& out, double a, double b, uint64_t range, Generator& g) {
-  if (!loads(out.dtype())) return false;
+  const auto drawn = static_cast<RandomKind>(kind);
+  const bool any = drawn == RandomKind::Bernoulli || drawn == RandomKind::Integers;
+  if (!loads(out.dtype()) || (!any && !is_floating(out.dtype()))) return false;
   constexpr int64_t kBlock = 256;
   const int device = out.device().index();
   const DeviceProperties& p = device_backend(DeviceType::CUDA).properties(device);
   const int64_t n = out.numel();
   const int64_t most = p.multi_processor_count * (p.max_threads_per_multi_processor / kBlock);
   const int64_t threads = std::min(most, (n + kBlock - 1) / kBlock) * kBlock;
-  const auto drawn = static_cast<RandomKind>(kind);
   const bool dropout = drawn == RandomKind::Bernoulli && b > 0;  // in floats, whatever the dtype
   const int64_t turns = (n - 1) / (threads * (dropout ? 4 : random_width(drawn, out.dtype(), range))) + 1;
   const Generator::Place place = g.take(static_cast<uint64_t>(turns) * 4);
   run_random(drawn, view_of(out), a, b, range, {threads, place.seed, place.offset, place.base});
+  return true;
+}
+
+// PyTorch's kernel for probabilities in memory: blocks of 512 threads, each of which takes four elements.
+bool bernoulli(const Tensor& out, const Tensor& p, Generator& g) {
+  if (!loads(out.dtype()) || !loads(p.dtype())) return false;
+  constexpr int64_t kBlock = 512, kEach = 4;
+  const int64_t threads = (out.numel() + kBlock * kEach - 1) / (kBlock * kEach) * kBlock;
+  const Generator::Place place = g.take(12);
+  run_bernoulli(view_of(out), view_of(p), {threads, place.seed, place.offset, place.base});
   return true;
 }
 
@@ -164,11 +178,27 @@ DeviceKernels kernels() {
   all.arg_extreme = arg_extreme;
   all.cumulate = cumulate;
   all.add_positions = add_positions;
-  all.take = take;
-  all.put = put;
+  all.take = [](const Tensor& out, const Tensor& base, const Tensor& offsets) {
+    take(out, base, offsets, {});
+  };
+  all.put = [](cpu::ScatterOp op, const Tensor& base, const Tensor& offsets, const Tensor& values) {
+    return put(op, base, offsets, {}, values);
+  };
   all.random = random;
   all.range = range;
+  all.triangle = [](const Tensor& out, int64_t diagonal, bool upper) {
+    triangle(out, out, diagonal, upper);
+    return true;
+  };
+  return all;
+}
+
+DeviceMoves moves() {
+  DeviceMoves all;
+  all.take = take;
+  all.put = put;
   all.triangle = triangle;
+  all.bernoulli = bernoulli;
   return all;
 }
 

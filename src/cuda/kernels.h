@@ -7,6 +7,7 @@
 
 namespace rushlight {
 struct DeviceKernels;
+struct DeviceMoves;
 struct FormulaCall;
 struct ReduceCall;
 class Scalar;
@@ -20,6 +21,7 @@ namespace rushlight::cuda {
 
 // All of them but the formulas, as the operators find them.
 DeviceKernels kernels();
+DeviceMoves moves();
 bool run_formula(Formula f, DType compute, const Tensor& out, std::span<const Tensor* const> inputs,
                  std::span<const Scalar> parameters);
 bool run_formulas(std::span<const FormulaCall> calls);
@@ -80,10 +82,15 @@ void run_cumulate(bool product, const View& in, int64_t dim, const View& out);
 
 // offsets += index * stride, in elements. Operands: offsets, index.
 void run_add_positions(const Piece& piece, int64_t size, int64_t stride, bool wraps, int device);
+// As DeviceMoves::Indexing.
+struct Indexing {
+  int64_t size, stride;
+  bool wraps;
+};
 // Operands: out, base, offsets.
-void run_take(const Piece& piece, int device);
+void run_take(const Piece& piece, const Indexing& by, int device);
 // Operands: base, offsets, values.
-void run_put(Writing op, const Piece& piece, int device);
+void run_put(Writing op, const Piece& piece, const Indexing& by, int device);
 
 // Random fills of contiguous memory.
 enum class RandomKind : uint8_t { Uniform, Normal, Bernoulli, Exponential, Integers };
@@ -98,6 +105,8 @@ RL_BOTH inline int random_width(RandomKind kind, DType dtype, uint64_t range) {
   return wide ? 2 : 4;
 }
 void run_random(RandomKind kind, const View& out, double a, double b, uint64_t range, const RandomPlace& at);
+// Ones with the probabilities p, as contiguous as out.
+void run_bernoulli(const View& out, const View& p, const RandomPlace& at);
 
 // out = alpha * a @ b + beta * out: matrices or batches of them, of which one stride is an element.
 struct GemmSwitches;
@@ -110,7 +119,7 @@ bool run_product_bias(const View& out, const View& a, const View& b, const void*
 
 // out[i] = start + i * step, contiguous.
 void run_range(const View& out, const double* real, const int64_t* whole);
-// Zeroes what lies outside the triangle of contiguous matrices.
-void run_triangle(const View& out, int64_t diagonal, bool upper);
+// Contiguous matrices with zeros outside the triangle; `in` may be `out`.
+void run_triangle(const View& out, const View& in, int64_t diagonal, bool upper);
 
 }  // namespace rushlight::cuda

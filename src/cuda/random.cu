@@ -43,94 +43,276 @@ RL_BOTH inline float logarithm(float x) {
 #endif
 }
 
-struct Fill {
-  char* out;
-  DType dtype;
-  int64_t threads;  // of PyTorch's grid
-  uint64_t seed, offset;
-  const uint64_t* base;
-  RandomKind kind;
-  double a, b;
-  uint64_t range;
-
-  // Numbers a turn gives: four of 32 bits, two of 64.
-  RL_BOTH int width() const { return random_width(kind, dtype, range); }
-
-  // Dropout's mask: a thread of PyTorch's fused kernel reads b elements at once and draws four floats for
-  // each four of them; by ones it goes through memory as the other kernels do.
-  RL_BOTH bool kept(int64_t i, uint64_t key, uint64_t start) const {
-    const auto at_once = static_cast<int64_t>(b), turn_size = threads * (at_once > 1 ? at_once : 4);
-    const int64_t turn = i / turn_size, rest = i % turn_size;
-    const int64_t thread = at_once > 1 ? rest / at_once : rest % threads;
-    const int64_t slot = at_once > 1 ? rest % at_once : rest / threads, draws = at_once > 4 ? at_once / 4 : 1;
-    uint32_t x[4];
-    Philox(key, static_cast<uint64_t>(thread), start + static_cast<uint64_t>(turn * draws + slot / 4))
-        .draw(x);
-    return uniform(x[slot % 4]) < static_cast<float>(a);
-  }
-
-  RL_BOTH void operator()(int64_t i) const {
-    if (kind == RandomKind::Bernoulli && b > 0) {
-      const uint64_t key = base ? base[0] : seed, start = (base ? base[1] + offset : offset) / 4;
-      return store(dtype, out + i * stored_size(dtype), kept(i, key, start) ? 1.0f : 0.0f);
-    }
-    const int64_t turn_size = threads * width(), turn = i / turn_size, rest = i % turn_size;
-    const int64_t slot = rest / threads, thread = rest % threads;
-    const uint64_t key = base ? base[0] : seed, start = (base ? base[1] + offset : offset) / 4;
-    uint32_t x[4];
-    Philox(key, static_cast<uint64_t>(thread), start + static_cast<uint64_t>(turn)).draw(x);
-    char* address = out + i * stored_size(dtype);
-    if (kind == RandomKind::Integers) {
-      const uint64_t drawn = width() == 2 ? uint64_t{x[2 * slot]} << 32 | x[2 * slot + 1] : x[slot];
-      const uint64_t value = range ? drawn % range : drawn;
-      return store(dtype, address, static_cast<int64_t>(a) + static_cast<int64_t>(value));
-    }
-    if (dtype == DType::Float64) return store(dtype, address, shaped<double>(x, slot));
-    store(dtype, address, shaped<float>(x, slot));
-  }
-
-  template <class T>
-  RL_BOTH T shaped(const uint32_t* x, int64_t slot) const {
-    T u, pair[2];
-    if constexpr (sizeof(T) == 8) {
-      u = uniform(x[2 * slot], x[2 * slot + 1]);
-      if (kind == RandomKind::Normal) normal_pair(x, pair);
-    } else {
-      u = uniform(x[slot]);
-      if (kind == RandomKind::Normal) normal_pair(x[slot & 2], x[(slot & 2) + 1], pair);
-    }
-    const T from = static_cast<T>(a), to = static_cast<T>(b);
-    switch (kind) {
-      case RandomKind::Uniform: {
-        const T value = u * (to - from) + from;
-        return rounds_to(value, to) ? from : value;  // (0, 1] becomes [0, 1)
-      }
-      case RandomKind::Normal:
-        return pair[slot & 1] * to + from;
-      case RandomKind::Bernoulli:
-        return u < from ? T(1) : T(0);
-      default: {  // Exponential; the logarithm of 1 is not 0, for the result must be positive
-        constexpr T half_step = sizeof(T) == 8 ? static_cast<T>(0x1p-53) : static_cast<T>(0x1p-24);
-        return T(-1) / from * (u >= T(1) - half_step ? -half_step : logarithm(u));
-      }
-    }
-  }
-  // Whether a value becomes `bound` in memory.
-  template <class T>
-  RL_BOTH bool rounds_to(T value, T bound) const {
-    if (dtype == DType::Float16)
-      return number<float>(number<StoredHalf>(value)) == number<float>(number<StoredHalf>(bound));
-    if (dtype == DType::BFloat16)
-      return number<float>(number<StoredBFloat16>(value)) == number<float>(number<StoredBFloat16>(bound));
-    return value == bound;
+// Threads of PyTorch's grid and the turns of each: one pair of them is one thread here.
+struct Turns {
+  int64_t threads;
+  Divider fast;
+  RL_BOTH void locate(int64_t i, int64_t* turn, int64_t* thread) const {
+    *turn = i >> 31 ? i / threads : fast.divide(static_cast<uint32_t>(i));
+    *thread = i - *turn * threads;
   }
 };
+
+// Where a generator stands.
+struct Stream {
+  uint64_t seed, offset;
+  const uint64_t* base;
+  RL_BOTH void draw(int64_t thread, int64_t turn, uint32_t* x) const {
+    const uint64_t key = base ? base[0] : seed, start = (base ? base[1] + offset : offset) / 4;
+    Philox(key, static_cast<uint64_t>(thread), start + static_cast<uint64_t>(turn)).draw(x);
+  }
+};
+
+// Whether a value becomes `bound` in memory of type S.
+template <class S, class T>
+RL_BOTH bool rounds_to(T value, T bound) {
+  if constexpr (is_stored_half<S>)
+    return number<float>(number<S>(value)) == number<float>(number<S>(bound));
+  else
+    return value == bound;
+}
+
+// Bits to numbers of T: four of 32 bits, two of 64.
+template <RandomKind kind, class S, class T>
+RL_BOTH void shape_numbers(const uint32_t* x, T from, T to, T* out) {
+  constexpr int kWidth = sizeof(T) == 8 ? 2 : 4;
+  if constexpr (kind == RandomKind::Normal) {
+    if constexpr (sizeof(T) == 8)
+      normal_pair(x, out);
+    else
+      normal_pair(x[0], x[1], out), normal_pair(x[2], x[3], out + 2);
+  }
+  for (int slot = 0; slot < kWidth; ++slot) {
+    if constexpr (kind == RandomKind::Normal) {
+      out[slot] = out[slot] * to + from;
+    } else {
+      T u;
+      if constexpr (sizeof(T) == 8)
+        u = uniform(x[2 * slot], x[2 * slot + 1]);
+      else
+        u = uniform(x[slot]);
+      if constexpr (kind == RandomKind::Uniform) {
+        const T value = u * (to - from) + from;
+        out[slot] = rounds_to<S>(value, to) ? from : value;  // (0, 1] becomes [0, 1)
+      } else if constexpr (kind == RandomKind::Bernoulli) {
+        out[slot] = u < from ? T(1) : T(0);
+      } else {  // Exponential; the logarithm of 1 is not 0, for the result must be positive
+        constexpr T half_step = sizeof(T) == 8 ? static_cast<T>(0x1p-53) : static_cast<T>(0x1p-24);
+        out[slot] = T(-1) / from * (u >= T(1) - half_step ? -half_step : logarithm(u));
+      }
+    }
+  }
+}
+
+template <RandomKind kind, class S, class T>
+struct Fill {
+  static constexpr int kWidth = sizeof(T) == 8 ? 2 : 4;
+  S* out;
+  int64_t n;
+  Turns turns;
+  Stream stream;
+  T a, b;
+  RL_BOTH void operator()(int64_t i) const {
+    int64_t turn, thread;
+    turns.locate(i, &turn, &thread);
+    uint32_t x[4];
+    stream.draw(thread, turn, x);
+    T values[kWidth];
+    shape_numbers<kind, S>(x, a, b, values);
+    const int64_t first = turn * turns.threads * kWidth + thread;
+    for (int slot = 0; slot < kWidth; ++slot)
+      if (const int64_t at = first + slot * turns.threads; at < n) out[at] = number<S>(values[slot]);
+  }
+};
+
+template <int width>
+struct FillIntegers {
+  char* out;
+  DType dtype;
+  int64_t n;
+  Turns turns;
+  Stream stream;
+  int64_t from;
+  uint64_t range;
+  RL_BOTH void operator()(int64_t i) const {
+    int64_t turn, thread;
+    turns.locate(i, &turn, &thread);
+    uint32_t x[4];
+    stream.draw(thread, turn, x);
+    const int64_t first = turn * turns.threads * width + thread, item = stored_size(dtype);
+    for (int slot = 0; slot < width; ++slot) {
+      const int64_t at = first + slot * turns.threads;
+      if (at >= n) return;
+      uint64_t value;
+      if constexpr (width == 2) {
+        value = uint64_t{x[2 * slot]} << 32 | x[2 * slot + 1];
+        if (range) value %= range;
+      } else {
+        value = x[slot] % static_cast<uint32_t>(range);  // below 2^28
+      }
+      store(dtype, out + at * item, from + static_cast<int64_t>(value));
+    }
+  }
+};
+
+// A thread of PyTorch's kernels that read their input draws four floats for every four elements that it reads
+// at once; f(element, number, how many it may still write).
+template <int at_once, class F>
+RL_BOTH void draw_beside(const Turns& turns, const Stream& stream, int64_t n, int64_t i, F&& f) {
+  constexpr int kDraws = at_once > 4 ? at_once / 4 : 1;
+  int64_t turn, thread;
+  turns.locate(i, &turn, &thread);
+  const int64_t first = (turn * turns.threads + thread) * at_once;
+  if (first >= n) return;
+  float u[kDraws * 4];
+  for (int draw = 0; draw < kDraws; ++draw) {
+    uint32_t x[4];
+    stream.draw(thread, turn * kDraws + draw, x);
+    for (int k = 0; k < 4; ++k) u[draw * 4 + k] = uniform(x[k]);
+  }
+  f(first, u, n - first);
+}
+
+// Dropout's mask, whose elements are kept where a number is below `keep`.
+template <int at_once, class S>
+struct Mask {
+  struct alignas(sizeof(S) * at_once < 16 ? sizeof(S) * at_once : 16) All {
+    S item[at_once];
+  };
+  S* out;
+  int64_t n;
+  Turns turns;
+  Stream stream;
+  float keep;
+  RL_BOTH void operator()(int64_t i) const {
+    draw_beside<at_once>(turns, stream, n, i, [&](int64_t first, const float* u, int64_t) {
+      All all;
+      for (int k = 0; k < at_once; ++k) all.item[k] = number<S>(u[k] < keep ? 1.0f : 0.0f);
+      *reinterpret_cast<All*>(out + first) = all;
+    });
+  }
+};
+
+// Ones with a probability for each element.
+template <class P>
+struct FillByProbability {
+  char* out;
+  DType dtype, p_dtype;
+  const char* p;
+  int64_t n;
+  Turns turns;
+  Stream stream;
+  RL_BOTH void operator()(int64_t i) const {
+    const int64_t item = stored_size(dtype), p_item = stored_size(p_dtype);
+    draw_beside<4>(turns, stream, n, i, [&](int64_t first, const float* u, int64_t rest) {
+      for (int k = 0; k < 4; ++k) {
+        if (k >= rest) return;
+        const auto limit = load<P>(p_dtype, p + (first + k) * p_item);
+        device_assert(limit >= P(0) && limit <= P(1), "a probability lies outside [0, 1]");
+        store(dtype, out + (first + k) * item, static_cast<P>(u[k]) <= limit ? 1.0f : 0.0f);
+      }
+    });
+  }
+};
+
+// Pairs of a thread and a turn that cover n elements, `width` a pair.
+struct Cover {
+  Turns turns;
+  int64_t pairs;
+  Cover(int64_t n, int64_t threads, int64_t width)
+      : turns{threads, Divider(static_cast<uint32_t>(threads))},
+        pairs((n + threads * width - 1) / (threads * width) * threads) {}
+};
+
+template <RandomKind kind, class S, class T>
+void fill_as(const Launch& launch, const View& out, double a, double b, const RandomPlace& at) {
+  using Kernel = Fill<kind, S, T>;
+  const Cover cover(out.numel, at.threads, Kernel::kWidth);
+  for_each_index(launch, cover.pairs,
+                 Kernel{reinterpret_cast<S*>(out.data),
+                        out.numel,
+                        cover.turns,
+                        {at.seed, at.offset, at.base},
+                        static_cast<T>(a),
+                        static_cast<T>(b)});
+}
+template <RandomKind kind, bool always_floats = false>
+void fill(const Launch& launch, const View& out, double a, double b, const RandomPlace& at) {
+  visit_stored(out.dtype, [&](auto tag) {
+    using S = typename decltype(tag)::type;
+    using T = std::conditional_t<std::is_same_v<S, double> && !always_floats, double, float>;
+    if constexpr (kind == RandomKind::Bernoulli || is_stored_half<S> || std::is_floating_point_v<S>)
+      fill_as<kind, S, T>(launch, out, a, b, at);
+  });
+}
+
+template <int width>
+void fill_integers(const Launch& launch, const View& out, double a, uint64_t range, const RandomPlace& at) {
+  const Cover cover(out.numel, at.threads, width);
+  for_each_index(launch, cover.pairs,
+                 FillIntegers<width>{out.data,
+                                     out.dtype,
+                                     out.numel,
+                                     cover.turns,
+                                     {at.seed, at.offset, at.base},
+                                     static_cast<int64_t>(a),
+                                     range});
+}
+
+template <int at_once, class S>
+void mask_as(const Launch& launch, const View& out, double keep, const RandomPlace& at) {
+  const Cover cover(out.numel, at.threads, at_once);
+  for_each_index(launch, cover.pairs,
+                 Mask<at_once, S>{reinterpret_cast<S*>(out.data),
+                                  out.numel,
+                                  cover.turns,
+                                  {at.seed, at.offset, at.base},
+                                  static_cast<float>(keep)});
+}
+template <int at_once>
+void mask(const Launch& launch, const View& out, double keep, const RandomPlace& at) {
+  visit_stored(out.dtype, [&](auto tag) {
+    using S = typename decltype(tag)::type;
+    if constexpr (is_stored_half<S> || std::is_floating_point_v<S>)
+      mask_as<at_once, S>(launch, out, keep, at);
+  });
+}
 
 }  // namespace
 
 void run_random(RandomKind kind, const View& out, double a, double b, uint64_t range, const RandomPlace& at) {
-  for_each_index({out.device, "random"}, out.numel,
-                 Fill{out.data, out.dtype, at.threads, at.seed, at.offset, at.base, kind, a, b, range});
+  const Launch launch{out.device, "random"};
+  switch (kind) {
+    case RandomKind::Uniform:
+      return fill<RandomKind::Uniform>(launch, out, a, b, at);
+    case RandomKind::Normal:
+      return fill<RandomKind::Normal>(launch, out, a, b, at);
+    case RandomKind::Exponential:
+      return fill<RandomKind::Exponential>(launch, out, a, b, at);
+    case RandomKind::Integers:
+      return random_width(kind, out.dtype, range) == 2 ? fill_integers<2>(launch, out, a, range, at)
+                                                       : fill_integers<4>(launch, out, a, range, at);
+    case RandomKind::Bernoulli:
+      if (b >= 8) return mask<8>(launch, out, a, at);
+      if (b >= 4) return mask<4>(launch, out, a, at);
+      if (b >= 2) return mask<2>(launch, out, a, at);
+      if (b > 0) return fill<RandomKind::Bernoulli, true>(launch, out, a, b, at);
+      return fill<RandomKind::Bernoulli>(launch, out, a, b, at);
+  }
+}
+
+void run_bernoulli(const View& out, const View& p, const RandomPlace& at) {
+  const Cover cover(out.numel, at.threads, 4);
+  const Launch launch{out.device, "random"};
+  const Stream stream{at.seed, at.offset, at.base};
+  if (p.dtype == DType::Float64)
+    for_each_index(
+        launch, cover.pairs,
+        FillByProbability<double>{out.data, out.dtype, p.dtype, p.data, out.numel, cover.turns, stream});
+  else
+    for_each_index(
+        launch, cover.pairs,
+        FillByProbability<float>{out.data, out.dtype, p.dtype, p.data, out.numel, cover.turns, stream});
 }
 
 }  // namespace rushlight::cuda

@@ -42,8 +42,6 @@ struct Positions {
 };
 // One more index: positions along a dimension of `size` and `stride`, broadcast to the offsets.
 void add_positions(const Tensor& offsets, const Tensor& index, int64_t size, int64_t stride, bool wraps);
-// Positions of whole slices along `dim`; `index` has one dimension.
-Positions slices(const Tensor& self, int64_t dim, const Tensor& index, bool wraps);
 void take(const Tensor& out, const Tensor& self, const Positions& at);
 void put(cpu::ScatterOp op, const Tensor& self, const Positions& at, const Tensor& values);
 

@@ -1,15 +1,18 @@
 // Reading and writing at computed positions where the operands are.
+#include "ops/device_positions.h"
+
 #include "cpu/index.h"
-#include "ops/device_loops.h"
 #include "ops/device_multi_tensor.h"
 
 namespace rushlight::loops {
 namespace {
 
-Tensor no_offsets(IntList sizes, Device device) {
-  const Tensor offsets = empty_tensor(sizes, DType::Int64, device);
-  copy(offsets, scalar_tensor_of(0, DType::Int64));
-  return offsets;
+// `index` as int64 on the device.
+Tensor beside(const Tensor& index, Device device) {
+  if (!index.is_cpu() && index.dtype() == DType::Int64) return index;
+  const Tensor moved = empty_tensor(index.sizes(), DType::Int64, device);
+  copy(moved, index);
+  return moved;
 }
 
 Tensor based_on(const Tensor& self, const Positions& at) {
@@ -17,15 +20,20 @@ Tensor based_on(const Tensor& self, const Positions& at) {
 }
 
 // Where the elements of `index` point along `dim`.
-Positions lines(const Tensor& self, int64_t dim, const Tensor& index) {
-  Positions at{index->sizes, self->strides, no_offsets(index.sizes(), self.device())};
+IndexedPositions lines(const Tensor& self, int64_t dim, const Tensor& index) {
   const auto d = static_cast<size_t>(dim);
-  at.strides[d] = 0;
-  add_positions(at.offsets, index, self->sizes[d], self->strides[d], false);
-  return at;
+  IndexedPositions lines{{index->sizes, self->strides, beside(index, self.device())},
+                         {self->sizes[d], self->strides[d], false}};
+  lines.at.strides[d] = 0;
+  return lines;
 }
 
 }  // namespace
+
+const DeviceMoves& moves_on(const Tensor& t) {
+  MultiTensorLaunch::launch_waiting();
+  return device_moves(t);
+}
 
 void add_positions(const Tensor& offsets, const Tensor& index, int64_t size, int64_t stride, bool wraps) {
   if (offsets.numel() == 0) return;
@@ -37,30 +45,44 @@ void add_positions(const Tensor& offsets, const Tensor& index, int64_t size, int
   kernels_on(offsets).add_positions(offsets, index, size, stride, wraps);
 }
 
-Positions slices(const Tensor& self, int64_t dim, const Tensor& index, bool wraps) {
+IndexedPositions indexed_slices(const Tensor& self, int64_t dim, const Tensor& index, bool wraps) {
   const auto d = static_cast<size_t>(dim);
-  Positions at{self->sizes, self->strides, no_offsets(index.sizes(), self.device())};
-  add_positions(at.offsets, index, self->sizes[d], self->strides[d], wraps);
+  const Tensor here = beside(index, self.device());
+  IndexedPositions slices{{self->sizes, self->strides, Tensor()}, {self->sizes[d], self->strides[d], wraps}};
+  Positions& at = slices.at;
   at.sizes[d] = index.numel(), at.strides[d] = 0;
   Dims along(at.sizes.size(), 0);
-  along[d] = 1;
-  at.offsets = make_view(at.offsets, at.sizes, along, 0, false);
-  return at;
+  along[d] = here.dim() > 0 ? here->strides[0] : 0;
+  at.offsets = make_view(here, at.sizes, along, here.storage_offset(), false);
+  return slices;
 }
 
 void take(const Tensor& out, const Tensor& self, const Positions& at) {
+  take(out, self, IndexedPositions{at});
+}
+void take(const Tensor& out, const Tensor& self, const IndexedPositions& indexed) {
   if (out.numel() == 0) return;
-  kernels_on(self).take(out, based_on(self, at), at.offsets);
+  moves_on(self).take(out, based_on(self, indexed.at), indexed.at.offsets, indexed.by);
 }
 
 void put(cpu::ScatterOp op, const Tensor& self, const Positions& at, const Tensor& values) {
-  if (at.offsets.numel() == 0) return;
+  put(op, self, IndexedPositions{at}, values);
+}
+void put(cpu::ScatterOp op, const Tensor& self, const IndexedPositions& indexed, const Tensor& values) {
+  const Tensor& offsets = indexed.at.offsets;
+  if (offsets.numel() == 0) return;
   if (values.is_cpu() && is_complex(self.dtype())) {
     const Tensor moved = empty_tensor(values.sizes(), self.dtype(), self.device());
     copy(moved, values);
-    return put(op, self, at, moved);
+    return put(op, self, indexed, moved);
   }
-  if (kernels_on(self).put(op, based_on(self, at), at.offsets, values)) return;
+  if (offsets->storage.get() == self->storage.get()) {  // positions stay while they are read
+    IndexedPositions apart = indexed;
+    apart.at.offsets = empty_tensor(offsets.sizes(), DType::Int64, self.device());
+    copy(apart.at.offsets, offsets);
+    return put(op, self, apart, values);
+  }
+  if (moves_on(self).put(op, based_on(self, indexed.at), offsets, indexed.by, values)) return;
   RL_NOT_IMPLEMENTED("writing ", dtype_name(self.dtype()), " at indices on a device; move it with .cpu()");
 }
 

@@ -8,7 +8,7 @@
 #include "cpu/copy.h"
 #include "cpu/factory.h"
 #include "dispatch/table.h"
-#include "ops/device_loops.h"
+#include "ops/device_positions.h"
 #include "ops/operators.h"
 #include "ops/register.h"
 #include "ops/sparse.h"
@@ -346,6 +346,10 @@ Tensor triangle_kernel(const Call& call, const Tensor& self, int64_t diagonal) {
   RL_CHECK(self.dim() >= 2, Upper ? "triu" : "tril", ": input tensor must have at least 2 dimensions");
   const Tensor out = empty_tensor(self.sizes(), self.dtype(), self.device());
   if (out.device().is_meta()) return out;
+  if (out.device().is_cuda() && self.is_contiguous() && out.numel() > 0) {
+    loops::moves_on(out).triangle(out, self, diagonal, Upper);
+    return out;
+  }
   loops::copy(out, self);
   loops::triangle(out, diagonal, Upper);
   return out;

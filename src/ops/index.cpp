@@ -4,7 +4,7 @@
 
 #include "cpu/index.h"
 #include "ops/copy.h"
-#include "ops/device_loops.h"
+#include "ops/device_positions.h"
 #include "ops/factory.h"
 #include "ops/index_common.h"
 #include "ops/operators.h"
@@ -37,9 +37,9 @@ void add_mask(std::vector<Tensor>& indices, const Tensor& self, const Tensor& ma
 // The indices by dimension of self, undefined where a dimension is taken whole; all of them int64 and of one
 // shape.
 struct IndexPlan {
-  cpu::IndexBlocks blocks;  // on the CPU
-  loops::Positions at;      // on a device
-  Dims result;              // sizes
+  cpu::IndexBlocks blocks;          // on the CPU
+  loops::IndexedPositions indexed;  // on a device
+  Dims result;                      // sizes
 };
 
 std::vector<Tensor> expand_indices(const Tensor& self, TensorList given) {
@@ -133,14 +133,17 @@ IndexPlan plan_index(const Tensor& self, TensorList given) {
   IndexPlan plan;
   Dims before, before_strides, after, after_strides;
   const bool on_device = self.device().is_cuda();
-  if (on_device)
-    plan.at.offsets = new_zeros(self, shape, DType::Int64, std::nullopt, std::nullopt, std::nullopt);
-  else
+  loops::Positions& at = plan.indexed.at;
+  if (on_device && count != 1)
+    at.offsets = new_zeros(self, shape, DType::Int64, std::nullopt, std::nullopt, std::nullopt);
+  else if (!on_device)
     plan.blocks.indexed.assign(static_cast<size_t>(checked_numel(shape)), 0);
   for (size_t d = 0; d < indices.size(); ++d) {
     const int64_t size = self->sizes[d], stride = self->strides[d];
-    if (indices[d].defined() && on_device)
-      loops::add_positions(plan.at.offsets, indices[d], size, stride, true);
+    if (indices[d].defined() && on_device && count == 1)
+      at.offsets = indices[d], plan.indexed.by = {size, stride, true};
+    else if (indices[d].defined() && on_device)
+      loops::add_positions(at.offsets, indices[d], size, stride, true);
     else if (indices[d].defined())
       add_positions(plan.blocks.indexed, indices[d], shape, static_cast<int64_t>(d), size, stride);
     else if (adjacent && d < first)
@@ -153,10 +156,10 @@ IndexPlan plan_index(const Tensor& self, TensorList given) {
   for (int64_t s : after) plan.result.push_back(s);
   checked_numel(plan.result);
   if (on_device) {
-    plan.at.sizes = plan.result;
-    plan.at.strides = joined(before_strides, Dims(shape.size(), 0), after_strides);
-    const Dims along = joined(Dims(before.size(), 0), plan.at.offsets->strides, Dims(after.size(), 0));
-    plan.at.offsets = make_view(plan.at.offsets, plan.result, along, 0, false);
+    at.sizes = plan.result;
+    at.strides = joined(before_strides, Dims(shape.size(), 0), after_strides);
+    const Dims along = joined(Dims(before.size(), 0), at.offsets->strides, Dims(after.size(), 0));
+    at.offsets = make_view(at.offsets, plan.result, along, at.offsets.storage_offset(), false);
     return plan;
   }
   plan.blocks.before = cpu::all_offsets(before, before_strides);
@@ -176,7 +179,7 @@ Tensor index_kernel(const Call&, const Tensor& self, TensorList indices) {
   const Tensor out = empty_tensor(plan.result, self.dtype(), self.device());
   if (out.numel() > 0 && out.is_cpu())
     cpu::index_read(plan.blocks, self.data_ptr(), out.data_ptr(), self.itemsize());
-  if (out.device().is_cuda()) loops::take(out, self, plan.at);
+  if (out.device().is_cuda()) loops::take(out, self, plan.indexed);
   return out;
 }
 
@@ -206,7 +209,7 @@ Tensor index_put_kernel_(const Call&, const Tensor& self, TensorList indices, co
   RL_CHECK(fits, "shape mismatch: value tensor of shape ", values.sizes(),
            " cannot be broadcast to indexing result of shape ", plan.result);
   if (self.device().is_cuda()) {
-    loops::put(accumulate ? cpu::ScatterOp::Add : cpu::ScatterOp::Assign, self, plan.at,
+    loops::put(accumulate ? cpu::ScatterOp::Add : cpu::ScatterOp::Assign, self, plan.indexed,
                apart_from(self, values));
     return self;
   }
@@ -220,6 +223,14 @@ Tensor index_put_kernel_(const Call&, const Tensor& self, TensorList indices, co
   else
     cpu::index_write(plan.blocks, self.data_ptr(), values.data_ptr(), single, self.itemsize());
   return self;
+}
+
+// A gradient's elements added where they were read, to zeros that nobody has taken note of.
+Tensor added_at(IntList sizes, const Tensor& g, TensorList at) {
+  const Tensor whole = zeros_of(sizes, g);
+  const bool noted = dispatch_state.always || dispatch_state.level || derivatives_wanted() ||
+                     ((detail::flags_of(g) | detail::flags_of(at)) & dispatch_state.consider);
+  return noted ? index_put(whole, at, g, true) : index_put_(whole, at, g, true);
 }
 
 Tensor index_put_body(const Call&, const Tensor& self, TensorList indices, const Tensor& values,
@@ -237,8 +248,7 @@ void register_index_operators(Table& t) {
       .on_devices()
       .linear()
       .any_device(kSecond)
-      .derivative(
-          [](Grad g, Shape<0> x, InList<1> at) { return index_put(zeros_of(x.sizes(), g), at, g, true); });
+      .derivative([](Grad g, Shape<0> x, InList<1> at) { return added_at(x.sizes(), g, at); });
   t.op(index_put_,
        "index_put_(Tensor(a!) self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor(a!)",
        index_put_kernel_)

@@ -149,7 +149,8 @@ Tensor one_hot_on_device(const Tensor& self, int64_t num_classes) {
   Dims sizes = self->sizes;
   sizes.push_back(num_classes);
   const Tensor out = zeros(sizes, DType::Int64, std::nullopt, self.device());
-  return scatter_value(out, -1, unsqueeze(self, -1), Scalar(1));
+  scatter_value.inplace(out, -1, unsqueeze(self, -1), Scalar(1));
+  return out;
 }
 
 Tensor one_hot_kernel(const Call&, const Tensor& self, int64_t num_classes) {

@@ -4,7 +4,7 @@
 
 #include "cpu/index.h"
 #include "ops/copy.h"
-#include "ops/device_loops.h"
+#include "ops/device_positions.h"
 #include "ops/index.h"
 #include "ops/index_common.h"
 #include "ops/operators.h"
@@ -59,7 +59,7 @@ Tensor index_select_kernel(const Call&, const Tensor& self, int64_t given_dim, c
   if (out.numel() > 0 && out.is_cpu())
     cpu::index_read(blocks, source.data_ptr(), out.data_ptr(), self.itemsize());
   if (out.device().is_cuda())
-    loops::take(at_least_vector(out), source, loops::slices(source, dim, index, false));
+    loops::take(at_least_vector(out), source, loops::indexed_slices(source, dim, index, false));
   return out;
 }
 
@@ -67,7 +67,7 @@ Tensor index_select_kernel(const Call&, const Tensor& self, int64_t given_dim, c
 Tensor put_slices(cpu::ScatterOp op, const Tensor& result, int64_t dim, const Tensor& index,
                   const Tensor& values, bool wraps = false) {
   const Tensor target = at_least_vector(result);
-  loops::put(op, target, loops::slices(target, dim, index, wraps), values);
+  loops::put(op, target, loops::indexed_slices(target, dim, index, wraps), values);
   return result;
 }
 

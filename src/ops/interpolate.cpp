@@ -97,10 +97,11 @@ void resample_on_device(const Resampling& r, IntList in, IntList out, FloatList 
   DeviceResample plan;
   plan.batch = tables->plan.batch, plan.inner = tables->plan.inner;
   plan.skip_zeros = tables->plan.skip_zeros;
+  const bool moves = tables->plan.copies && to.numel() < INT32_MAX;  // by 32-bit indices, without weights
   for (size_t i = 0; i < 3; ++i) {
     const cpu::ResampleAxis& axis = tables->plan.axis[i];
     plan.axis[i] = {axis.in, axis.out, axis.taps, tables->indices[i].data<int32_t>(),
-                    tables->weights[i].data<double>()};
+                    moves ? nullptr : tables->weights[i].data<double>()};
   }
   device_layers(from)->resample(from.device().index(), from.dtype(), plan, from.data_ptr(), to.data_ptr());
 }

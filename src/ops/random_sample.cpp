@@ -5,6 +5,7 @@
 
 #include "ops/comparison.h"
 #include "ops/copy.h"
+#include "ops/device_positions.h"
 #include "ops/factory.h"
 #include "ops/operators.h"
 #include "ops/pointwise.h"
@@ -32,8 +33,27 @@ Tensor aligned(const Tensor& parameter, const Tensor& self) {
   return contiguous(permute(expanded, order));
 }
 
+// On devices; false on the CPU.
+bool draw_by_probability(const Tensor& self, const Tensor& values, Generator* generator) {
+  if (!self.device().is_cuda()) return false;
+  RL_CHECK(!has_internal_overlap(self),
+           "unsupported operation: more than one element of the written-to tensor refers to a single memory "
+           "location. Please clone() the tensor before performing the operation.");
+  Generator& g = generator ? *generator : device_generator(self.device().index());
+  RL_CHECK(g.device().is_cuda(), "Expected a 'cuda' device type for generator but found 'cpu'");
+  if (self.numel() == 0) return true;
+  const Tensor ordered = self.is_contiguous() ? self : in_memory_order(self);
+  const Tensor target =
+      ordered.is_contiguous() ? ordered : empty_tensor(ordered.sizes(), self.dtype(), self.device());
+  RL_CHECK_AS(NotImplemented, loops::moves_on(self).bernoulli(target, values, g), "random numbers of dtype ",
+              dtype_name(self.dtype()), " on a device");
+  if (!ordered.is_contiguous()) copy_result(ordered, target, false);
+  return true;
+}
+
 Tensor bernoulli_tensor_kernel(const Call&, const Tensor& self, const Tensor& p, OptGenerator generator) {
   const Tensor values = aligned(p, self);
+  if (draw_by_probability(self, values, generator)) return self;
   write_random(self, [&](cpu::RandomOut out) {
     cpu::fill_bernoulli(out, p.dtype(), values.data_ptr(), generator_or_default(generator));
   });
@@ -48,6 +68,7 @@ Tensor bernoulli_kernel(const Call& call, const Tensor& self, OptGenerator gener
 Tensor bernoulli_p_kernel(const Call&, const Tensor& self, double p, OptGenerator generator) {
   RL_CHECK(0 <= p && p <= 1, "bernoulli expects p to be in [0, 1], but got p=", p);
   const Tensor result = empty_tensor(self.sizes(), self.dtype(), self.device());
+  if (draw_on_device(DeviceKernels::Random::Bernoulli, result, p, 0, 0, generator)) return result;
   write_random(result,
                [&](cpu::RandomOut out) { cpu::fill_bernoulli(out, p, generator_or_default(generator)); });
   return result;
@@ -249,11 +270,13 @@ void register_random_sample_operators(Table& t) {
        bernoulli_tensor_kernel)
       .doc("Fills with ones with the probabilities in p, broadcast, and zeros otherwise.")
       .family(Family::Random)
+      .on_devices()
       .method_only()
       .derivative([](Grad g, Shape<1> p) { return Grads{zeros_like(g), zeros(p, p.dtype())}; });
   t.op(bernoulli, "bernoulli(Tensor self, *, Generator? generator=None) -> Tensor", bernoulli_kernel)
       .doc("Ones with the probabilities that the input holds, else zeros.")
       .family(Family::Random)
+      .on_devices()
       .out()
       .tangent(Tangent::Zero)
       .out_apart(kFirst)
@@ -262,6 +285,7 @@ void register_random_sample_operators(Table& t) {
        bernoulli_p_kernel)
       .doc("Ones with probability p and zeros otherwise, in the shape and dtype of self.")
       .family(Family::Random)
+      .on_devices()
       .tangent(Tangent::Zero)
       .batching(Batching::RandomLike)
       .derivative([](Grad g) { return zeros_like(g); });

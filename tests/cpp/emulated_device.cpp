@@ -18,6 +18,7 @@
 #include "device/kernels.h"
 #include "device/layers.h"
 #include "device/linalg.h"
+#include "device/moves.h"
 #include "emulated_driver.h"
 
 namespace rushlight {
@@ -137,6 +138,8 @@ const bool registered = [] {
   kernels.fuses = emulated::fuses;
   register_device_driver(DeviceType::CUDA, &emulated::driver());
   register_device_kernels(DeviceType::CUDA, &kernels);
+  static const DeviceMoves moves = cuda::moves();
+  register_device_moves(DeviceType::CUDA, &moves);
   static DeviceLayers layers = cuda::layers();
   layers.fft = fft;
   layers.convolve = emulated::convolve;

@@ -191,6 +191,11 @@ def test_profile():
 
 
 @needs_device
+def test_moves():
+    run("device_moves.py")
+
+
+@needs_device
 def test_features():
     run("device_features.py")
 

@@ -1,0 +1,165 @@
+"""Copies, conversions and indexing in the shapes that kernels tell apart: whole vectors, odd tails, rows that do not
+lie in steps of 16 bytes. test_cuda.py runs them on the emulated device."""
+
+import sys
+
+import pytest
+from device_work import both
+
+import rushlight as torch
+import rushlight.nn.functional as F
+
+DTYPES = [torch.bool, torch.uint8, torch.int16, torch.int64, torch.bfloat16, torch.float32, torch.float64]
+DTYPES += [torch.complex64, torch.complex128]
+WIDTHS = [8, 7, 64, 33]
+
+
+def equal(f, *tensors):
+    for there, here in both(f, *tensors):
+        torch.testing.assert_close(there, here, rtol=0, atol=0, equal_nan=True)
+
+
+def matrix(rows, columns, dtype):
+    if dtype.is_complex:
+        return torch.randn(rows, columns, dtype=dtype)
+    return (torch.randn(rows, columns) * 50).to(dtype)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("width", WIDTHS)
+def test_moves(width, dtype):
+    m = matrix(6, width, dtype)
+    equal(lambda t: t.flip(1), m)
+    equal(lambda t: t.flip(0), m)
+    equal(lambda t: t.t().contiguous(), m)
+    equal(lambda t: t[:, 1:].contiguous(), m)
+    equal(lambda t: t[1:, ::2].contiguous(), m)
+    equal(lambda t: t.repeat(2, 3), m)
+    equal(lambda t: t.roll(1, 1), m)
+    equal(lambda t: F.pad(t, (1, 2)), m)
+    equal(lambda t: t.tril(), m)
+    equal(lambda t: t.triu(1), m)
+    equal(lambda t: t.t().tril(-1), m)
+
+    def filled(t):
+        t = t.clone()
+        t[:, 1:].fill_(1)
+        t[2].zero_()
+        return t
+
+    equal(filled, m)
+
+
+@pytest.mark.parametrize("dtype", [t for t in DTYPES if not t.is_complex])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_conversions_and_choices(width, dtype):
+    m = matrix(6, width, dtype).abs()
+    for to in (
+        torch.float32,
+        torch.bfloat16,
+        torch.half,
+        torch.int64,
+        torch.uint8,
+        torch.bool,
+        torch.float64,
+    ):
+        equal(lambda t, to=to: t.to(to), m)
+        equal(lambda t, to=to: t.t().to(to), m)
+        equal(lambda t, to=to: t[:, 1:].to(to), m)
+    equal(lambda t: torch.where(t > 20, t, 0), m)
+    equal(lambda t: torch.where(t > 20, t[:1], t[:, :1]), m)
+    equal(lambda t: torch.where(t > 20, t, t.double()), m)
+    equal(lambda t: t.masked_fill(t > 20, 1), m)
+    if dtype != torch.bool:
+        equal(lambda t: t + t[:1], m)
+        equal(lambda t: t[:, :1] * t, m)
+        equal(lambda t: t.flip(1) > t[0], m)
+        equal(lambda t: t + t[:, :1].double(), m)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("width", WIDTHS)
+def test_positions(width, dtype):
+    m, index = matrix(6, width, dtype), torch.tensor([3, 0, 5, 4, 1])
+    for f in (
+        lambda t, i: t[i],
+        lambda t, i: t[i - 6],
+        lambda t, i: t[:, i],
+        lambda t, i: t[i, i],
+        lambda t, i: t[:, 1:][i],
+        lambda t, i: t.index_select(1, i),
+        lambda t, i: t.index_copy(0, i[:2], t[:2]),
+        lambda t, i: t.index_put((i,), t[:5]),
+        lambda t, i: t.index_fill(0, i[:2], 1),
+        lambda t, i: t.gather(0, i[:, None].expand(5, t.shape[1])),
+        lambda t, i: t.gather(1, i.expand(6, 5)),
+        lambda t, i: t.scatter(0, i[:1, None].expand(1, t.shape[1]), t),
+    ):
+        equal(f, m, index)
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.uint8, torch.int32, torch.int64, torch.bfloat16, torch.half, torch.float32]
+)
+@pytest.mark.parametrize("width", WIDTHS)
+def test_sums_at_positions(width, dtype):
+    m, index = torch.randint(0, 9, (6, width)).to(dtype), torch.tensor([3, 0, 3, 4, 3])
+    for f in (
+        lambda t, i: t.index_add(0, i, t[:5]),
+        lambda t, i: t.index_put((i,), t[:5], accumulate=True),
+        lambda t, i: t.scatter_add(0, i[:, None].expand(5, t.shape[1]), t),
+        lambda t, i: t[:, 1:].index_add(0, i, t[:5, 1:]),
+        lambda t, i: t.scatter_reduce(0, i[:, None].expand(5, t.shape[1]), t, "amax"),
+    ):
+        equal(f, m, index)
+
+
+def test_positions_are_read_before_they_change():
+    x = torch.tensor([2, 0, 1]).cuda()
+    x[x] = 0 * x
+    assert x.tolist() == [0, 0, 0]
+
+
+def test_gradients_of_indexed_rows():
+    x = torch.randn(6, 8).cuda().requires_grad_()
+    rows = torch.tensor([1, 1, 4]).cuda()
+    (first,) = torch.autograd.grad((x[rows] ** 2).sum(), x, create_graph=True)
+    (second,) = torch.autograd.grad(first.sum(), x)
+    assert second.cpu()[:, 0].tolist() == [0, 4, 0, 0, 2, 0]
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 5, 8), (2, 8, 6, 6), (1, 1, 3, 3)])
+def test_nearest_and_unfolded(shape):
+    image = torch.randn(shape)
+    for options in ({"scale_factor": 2}, {"size": (7, 9)}, {"scale_factor": 2, "mode": "nearest-exact"}):
+        equal(lambda t, o=options: F.interpolate(t, **o), image)
+        equal(lambda t, o=options: F.interpolate(t.half(), **o), image)
+        equal(lambda t, o=options: F.interpolate(t.contiguous(memory_format=torch.channels_last), **o), image)
+    equal(lambda t: F.unfold(t, 3, padding=1), image)
+    equal(lambda t: F.unfold(t, (2, 3), stride=2), image)
+
+
+def test_large_images_unfolded():  # a thread for each place of the output
+    equal(
+        lambda t: F.unfold(t, (3, 2), padding=2, stride=(1, 2), dilation=(2, 1)), torch.randn(3, 64, 60, 61)
+    )
+
+
+def test_probabilities_in_memory():
+    p = torch.rand(1001, 7).cuda()
+    torch.cuda.manual_seed(3)
+    drawn = torch.bernoulli(p)
+    torch.cuda.manual_seed(3)
+    assert torch.equal(torch.empty_like(p).bernoulli_(p), drawn)
+    assert not torch.equal(torch.bernoulli(p), drawn)
+    assert set(drawn.cpu().unique().tolist()) == {0.0, 1.0}
+    for low in (0.0, 0.25, 0.5, 0.75):
+        among = (p >= low) & (p < low + 0.25)
+        assert abs((drawn[among] - p[among]).mean().item()) < 0.05
+    assert torch.bernoulli(torch.ones(5).cuda()).sum().item() == 5
+    assert torch.bernoulli(torch.zeros(5, dtype=torch.float64).cuda()).sum().item() == 0
+    assert torch.bernoulli(p.t(), 0.5).shape == (7, 1001)
+
+
+if __name__ == "__main__":
+    sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", __file__]))
