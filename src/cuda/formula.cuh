@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "cuda/check.h"
+#include "cuda/elements.h"
 #include "cuda/formula_multi_tensor.h"
 #include "cuda/formula_struct.h"
 #include "cuda/kernels.h"
@@ -85,6 +86,26 @@ __global__ void strided_kernel(Geometry g, char* out, DType out_dtype, Source<T>
   }
 }
 
+// The same where rows lie well: four neighbours of a row for a thread. Inputs may repeat along it, or along
+// other dimensions.
+template <class F, class T>
+__global__ void neighbours_kernel(NeighbourPlan plan, char* out, DType out_dtype, Source<T> x, Source<T> y,
+                                  Source<T> z, Parameters<T> parameters) {
+  const uint32_t i = blockIdx.x * kThreads + threadIdx.x;
+  if (i >= plan.g.numel) return;
+  int32_t at[F::kInputs + 1];
+  plan.g.locate_few(i, at);
+  T a[kAtOnce], b[kAtOnce] = {}, c[kAtOnce] = {};
+  read_neighbours(x, at[1], plan.step[1], plan.together[1], a);
+  if constexpr (F::kInputs > 1) read_neighbours(y, at[2], plan.step[2], plan.together[2], b);
+  if constexpr (F::kInputs > 2) read_neighbours(z, at[3], plan.step[3], plan.together[3], c);
+  using R = decltype(apply<F, T>(a[0], b[0], c[0], parameters.p));
+  R results[kAtOnce];
+#pragma unroll
+  for (int k = 0; k < kAtOnce; ++k) results[k] = apply<F, T>(a[k], b[k], c[k], parameters.p);
+  write_neighbours(out_dtype, out + at[0], results);
+}
+
 // Contiguous memory of one stored type S: 16 bytes of each operand at a time.
 template <class F, class T, class S, class R>
 __global__ void linear_kernel(uint32_t n, R* out, const S* x, const S* y, const S* z, T xv, T yv, T zv,
@@ -165,6 +186,13 @@ void run(const Piece& piece, const void* packed, int device) {
         return;
     }
     const Operand* operands = piece.operands;
+    if constexpr (kWithLinear && F::kInputs > 1)
+      if (NeighbourPlan plan; plan_neighbours(piece, &plan)) {
+        neighbours_kernel<F, T><<<blocks_for(plan.g.numel, 1), kThreads, 0, stream>>>(
+            plan, operands[0].data, operands[0].dtype, source_of<T>(operands[1]), source_of<T>(operands[2]),
+            source_of<T>(operands[3]), parameters);
+        return;
+      }
     strided_kernel<F, T><<<blocks_for(piece.geometry.numel), kThreads, 0, stream>>>(
         piece.geometry, operands[0].data, operands[0].dtype, source_of<T>(operands[1]),
         source_of<T>(operands[2]), source_of<T>(operands[3]), parameters);
