@@ -4,8 +4,10 @@
 
 #ifdef __CUDACC__
 #define RL_BOTH __host__ __device__
+#define RL_DEVICE __device__
 #else
 #define RL_BOTH
+#define RL_DEVICE
 #endif
 
 namespace rushlight::cuda {

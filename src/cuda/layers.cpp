@@ -1,5 +1,6 @@
 #include "cuda/layers.h"
 
+#include "cuda/order.h"
 #include "device/layers.h"
 
 namespace rushlight::cuda {
@@ -34,7 +35,20 @@ DeviceLayers layers() {
   all.attention_backward = attention_backward;
   all.dropout_factors = dropout_factors;
   all.random_place = random_place;
-  all.sort = sort;
+  all.grid_sample = grid_sample;
+  all.grid_sample_backward = grid_sample_backward;
+  all.order = {.sort = sort_in_order,
+               .top = top,
+               .select = select_of_lines,
+               .search = search_sorted,
+               .extremes = extremes,
+               .count = count_bins,
+               .count_flags = count_flags,
+               .places = places_of_flags,
+               .pick = pick_flagged,
+               .spread = spread_flagged,
+               .groups = groups_of_sorted,
+               .permutation = permutation};
   return all;
 }
 

@@ -3,6 +3,7 @@
 #include <span>
 
 #include "cpu/conv.h"
+#include "cpu/grid_sample.h"
 #include "cpu/loss.h"
 #include "cpu/norm.h"
 #include "cpu/rnn.h"
@@ -82,6 +83,8 @@ bool attention_backward(int device, const DeviceAttention& plan, const DeviceAtt
 void dropout_factors(int device, DType dtype, const DeviceDropoutFactors& which, void* factors);
 void random_place(int device, const uint64_t* base, uint64_t draws, int64_t* seed, int64_t* offset);
 
-void sort(int device, DType dtype, const void* in, int64_t lines, int64_t n, bool descending, int64_t* order);
+void grid_sample(int device, const cpu::SamplePlan& plan, const void* input, const void* grid, void* out);
+void grid_sample_backward(int device, const cpu::SamplePlan& plan, const void* grad, const void* input,
+                          const void* grid, void* grad_input, void* grad_grid);
 
 }  // namespace rushlight::cuda

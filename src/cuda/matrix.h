@@ -6,9 +6,6 @@
 
 #ifdef __CUDACC__
 #include <mma.h>
-#define RL_DEVICE __device__
-#else
-#define RL_DEVICE
 #endif
 
 namespace rushlight::cuda {

@@ -7,10 +7,12 @@
 #include "core/dtype.h"
 #include "cpu/conv.h"
 #include "cpu/fft.h"
+#include "cpu/grid_sample.h"
 #include "cpu/loss.h"
 #include "cpu/norm.h"
 #include "cpu/rnn.h"
 #include "cpu/softmax.h"
+#include "device/order.h"
 #include "formulas/pool_window.h"
 
 namespace rushlight {
@@ -153,9 +155,14 @@ struct DeviceLayers {
   void (*random_place)(int device, const uint64_t* base, uint64_t draws, int64_t* seed,
                        int64_t* offset) = nullptr;
 
-  // The order of the lines of contiguous [lines, n], stable; NaN is the greatest.
-  void (*sort)(int device, DType dtype, const void* in, int64_t lines, int64_t n, bool descending,
-               int64_t* order) = nullptr;
+  // Sampling at the points of a grid. grad_input, in the compute type, starts as zeros; either gradient may
+  // be null.
+  void (*grid_sample)(int device, const cpu::SamplePlan& plan, const void* input, const void* grid,
+                      void* out) = nullptr;
+  void (*grid_sample_backward)(int device, const cpu::SamplePlan& plan, const void* grad, const void* input,
+                               const void* grid, void* grad_input, void* grad_grid) = nullptr;
+
+  DeviceOrder order;
 };
 void register_device_layers(DeviceType type, const DeviceLayers* layers);
 

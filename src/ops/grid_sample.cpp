@@ -1,6 +1,7 @@
 #include "ops/grid_sample.h"
 
 #include "cpu/grid_sample.h"
+#include "device/layers.h"
 #include "dispatch/table.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
@@ -71,8 +72,12 @@ Tensor sampler_kernel(const Call&, const Tensor& input, const Tensor& grid, int6
   for (int64_t d = 1; d < grid.dim() - 1; ++d) sizes.push_back(grid.size(d));
   Tensor result = empty_tensor(sizes, input.dtype(), input.device());
   const cpu::SamplePlan plan = sample_plan(input, grid, mode, padding, align);
-  if (!result.is_cpu() || result.numel() == 0) return result;
+  if (result.device().is_meta() || result.numel() == 0) return result;
   const Tensor x = contiguous(input), where = contiguous(grid);
+  if (const DeviceLayers* layers = device_layers(result)) {
+    layers->grid_sample(result.device().index(), plan, x.data_ptr(), where.data_ptr(), result.data_ptr());
+    return result;
+  }
   cpu::grid_sample(plan, x.data_ptr(), where.data_ptr(), result.data_ptr());
   return result;
 }
@@ -230,11 +235,13 @@ void register_grid_sample_operators(Table& t) {
               "grid_sampler_2d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool "
               "align_corners) -> Tensor")
       .family(Family::Window)
+      .on_devices()
       .batching(Batching::Batch);
   add_sampler(t, grid_sampler_3d,
               "grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool "
               "align_corners) -> Tensor")
       .family(Family::Window)
+      .on_devices()
       .batching(Batching::Batch);
   t.composite(grid_sampler,
               "grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool "

@@ -4,8 +4,10 @@
 #include <cmath>
 #include <span>
 
+#include "core/device_math.h"
 #include "core/parallel.h"
 #include "cpu/reduce.h"
+#include "device/layers.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
 #include "ops/index_common.h"
@@ -40,12 +42,22 @@ std::pair<T, T> extremes_of(const Tensor& x, const char* who) {
   return both;
 }
 
+// The same on a device, one after the other and on the CPU.
+Tensor extremes_on_device(const DeviceLayers& layers, const Tensor& x) {
+  const Tensor both = empty_tensor({2}, x.dtype(), x.device());
+  layers.order.extremes(x.device().index(), x.dtype(), x.data_ptr(), x.numel(), both.data_ptr());
+  return to(both, std::nullopt, Device{}, false, false, std::nullopt);
+}
+
 // One more than the largest of non-negative integers.
 int64_t values_below(const Tensor& at) {
   if (at.numel() == 0) return 0;
   int64_t below = 0;
+  const DeviceLayers* layers = device_layers(at);
+  const Tensor both = layers ? extremes_on_device(*layers, at) : Tensor();
   visit_dtype(IntegralTypes{}, at.dtype(), "bincount", [&]<class T>(T) {
-    const auto [low, high] = extremes_of<T>(at, "bincount");
+    const auto [low, high] =
+        layers ? std::pair(both.data<T>()[0], both.data<T>()[1]) : extremes_of<T>(at, "bincount");
     RL_CHECK(low >= T(0), "bincount only supports 1-d non-negative integral inputs.");
     RL_CHECK(static_cast<uint64_t>(high) < (uint64_t{1} << 40),
              "maximum value of input overflowed, it should be < ", int64_t{1} << 40, " but got ",
@@ -80,12 +92,31 @@ Tensor bincount_kernel(const Call&, const Tensor& self, const Tensor& weights, i
   RL_CHECK(!weights.defined() || weights.sizes() == self.sizes(),
            "weights should be 1-d and have the same length as input");
   require_data(self, "bincount");
-  if (self.numel() == 0) return zeros({minlength}, DType::Int64);  // weights or not, as in PyTorch
+  const Device device = self.device();
+  if (self.numel() == 0)  // weights or not, as in PyTorch
+    return zeros({minlength}, DType::Int64, std::nullopt, device);
+  const DeviceLayers* layers = device_layers(self);
+  if (layers && weights.defined() && device_math().deterministic_algorithms) {
+    // Devices add weights in any order.
+    const auto here = [](const Tensor& t) {
+      return to(t, std::nullopt, Device{}, false, false, std::nullopt);
+    };
+    return to(bincount(here(self), here(weights), minlength), std::nullopt, device, false, false,
+              std::nullopt);
+  }
   const Tensor at = dense(self);
   const int64_t bins = std::max(minlength, values_below(at));
   const bool single = weights.defined() && weights.dtype() == DType::Float32;
   const DType type = !weights.defined() ? DType::Int64 : single ? DType::Float32 : DType::Float64;
-  const Tensor w = weights.defined() ? dense(to_dtype(weights, type)) : Tensor(), out = zeros({bins}, type);
+  const Tensor w = weights.defined() ? dense(to_dtype(weights, type)) : Tensor(),
+               out = zeros({bins}, type, std::nullopt, device);
+  if (layers) {
+    DeviceBins plan{.device = device.index(), .dtype = at.dtype(), .in = at.data_ptr(), .n = at.numel()};
+    plan.bins = bins, plan.weights = w.defined() ? w.data_ptr() : nullptr;
+    plan.counts_dtype = type, plan.counts = out.data_ptr();
+    layers->order.count(plan);
+    return out;
+  }
   visit_dtype(IntegralTypes{}, at.dtype(), "bincount", [&]<class T>(T) {
     const T* p = at.data<T>();
     const int64_t n = at.numel();
@@ -124,15 +155,29 @@ Tensor histc_kernel(const Call&, const Tensor& self, int64_t bins, const Scalar&
   double low = given_low.to_double(), high = given_high.to_double();
   const DType computed = self.dtype() == DType::Float32 ? DType::Float32 : DType::Float64;
   const Tensor x = dense(to_dtype(self, computed));
+  const DeviceLayers* layers = device_layers(x);
   visit_dtype(TypeList<float, double>{}, computed, "histc", [&]<class T>(T) {
-    if (low == high && x.numel() > 0) std::tie(low, high) = extremes_of<T>(x, "histc");
+    if (low != high || x.numel() == 0) return;
+    if (layers) {
+      const Tensor both = extremes_on_device(*layers, x);
+      low = both.data<T>()[0], high = both.data<T>()[1];
+    } else {
+      std::tie(low, high) = extremes_of<T>(x, "histc");
+    }
   });
   if (low == high) low -= 1, high += 1;
   RL_CHECK(std::isfinite(low) && std::isfinite(high), "torch.histc(): range of [", low, ", ", high,
            "] is not finite");
   RL_CHECK(low < high, "torch.histc(): max must be larger than min");
   checked_numel(IntList{bins, 8});
-  const Tensor counts = zeros({bins + 1}, DType::Int64);
+  const Tensor counts = zeros({bins + 1}, DType::Int64, std::nullopt, self.device());
+  if (layers) {
+    DeviceBins plan{.device = x.device().index(), .dtype = computed, .in = x.data_ptr(), .n = x.numel()};
+    plan.bins = bins, plan.between = true, plan.low = low, plan.high = high;
+    plan.counts = counts.data_ptr();
+    layers->order.count(plan);
+    return to_dtype(narrow(counts, 0, 0, bins), self.dtype());
+  }
   visit_dtype(TypeList<float, double>{}, computed, "histc",
               [&]<class T>(T) { count_between<T>(x, low, high, bins, counts.data<int64_t>()); });
   return to_dtype(narrow(counts, 0, 0, bins), self.dtype());
@@ -414,12 +459,14 @@ void register_histogram_operators(Table& t) {
       .no_meta("how many elements there are depends on their values")
       .doc("How often each non-negative integer occurs.")
       .family(Family::Reduction)
+      .on_devices()
       .data_dependent_shape()
       .not_differentiable(integer);
   t.op(histc, "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", histc_kernel)
       .doc("Counts in equal bins between min and max.")
       .out(OutRule::Disjoint)
       .family(Family::Reduction)
+      .on_devices()
       .not_differentiable("counts do not vary smoothly");
   t.op(histogram_cells,
        "_histogram_cells(Tensor self, Tensor[] edges, bool equal, Tensor? weight=None) -> Tensor",

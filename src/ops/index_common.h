@@ -26,9 +26,10 @@ inline void require_data_beside(const Tensor& self, const Tensor& operand, const
 }
 // The elements of `self` where `mask` (bool, of its shape) is true.
 Tensor select_under_mask(const Tensor& self, const Tensor& mask);
-// nonzero, and the above, on devices.
+// nonzero, the above, and its inverse into contiguous memory, on devices.
 Tensor nonzero_on_device(const Tensor& self);
 Tensor select_on_device(const Tensor& self, const Tensor& mask);
+void scatter_on_device(const Tensor& result, const Tensor& mask, const Tensor& source);
 Tensor zeros_of(IntList sizes, const Tensor& like);
 // op(zeros like g, ...), for derivatives: written to the zeros themselves where nobody takes note of calls.
 template <class Op, class... Args>

@@ -77,6 +77,13 @@ Tensor masked_scatter_kernel(const Call& call, const Tensor& self, const Tensor&
   const Tensor mask = expand(given_mask, sizes);
   check_written_alone(call, {});
   if (mask.device().is_meta()) return working_copy(call, expand(self, sizes));
+  if (mask.device().is_cuda()) {
+    const Tensor values = dense(source), result = working_copy(call, expand(self, sizes));
+    const Tensor target = dense(result);
+    scatter_on_device(target, mask, apart_from(result, values));
+    if (!target.is_same(result)) copy_result(result, target, false);
+    return result;
+  }
   const int64_t needed = cpu::count_true(mask);
   RL_CHECK(needed <= source.numel(), "masked_scatter: Number of elements of source < number of ones in mask");
   const Tensor values = dense(source), result = working_copy(call, expand(self, sizes));
@@ -135,6 +142,7 @@ void register_mask_operators(Table& t) {
        masked_scatter_kernel)
       .doc("Replaces the elements under a mask by those of source, in order.")
       .family(Family::Index)
+      .on_devices()
       .inplace()
       .out()
       .derivative([](Grad g, In<1> mask, Shape<2> source, Needs need) {

@@ -5,6 +5,7 @@
 #include <limits>
 #include <numeric>
 
+#include "device/layers.h"
 #include "ops/device_multi_tensor.h"
 #include "ops/factory.h"
 #include "ops/random_common.h"
@@ -339,6 +340,26 @@ Tensor randint_kernel(const Call& call, int64_t high, IntList size, OptGenerator
   return randint_low_kernel(call, 0, high, size, generator, dtype, layout, device, pin_memory);
 }
 
+// By random keys, which are sorted: with PyTorch's numbers. As many bits of them as make equal keys unlikely.
+void permute_on_device(const Tensor& result, OptGenerator generator) {
+  const int64_t n = result.numel();
+  const double count = static_cast<double>(n), threshold = std::log(0.9) * 12;
+  const int bits =
+      std::min(64, static_cast<int>(std::ceil(std::log2(count - (6 * count * count + 1) / threshold))));
+  const bool wide = bits > 32;
+  const Device device = result.device();
+  const Tensor keys = empty_tensor({n}, wide ? DType::Int64 : DType::Int32, device);
+  draw_on_device(Random::Integers, keys, wide ? -0x1p63 : -0x1p31, 0, wide ? UINT64_MAX : UINT32_MAX,
+                 generator);
+  Generator& g = generator ? *generator : device_generator(device.index());
+  const Generator::Place place = g.take(static_cast<uint64_t>(n));
+  const bool direct = result.dtype() == DType::Int64 && result.is_contiguous();
+  const Tensor order = direct ? result : empty_tensor({n}, DType::Int64, device);
+  device_layers(result)->order.permutation(device.index(), keys.data_ptr(), wide, bits, n, place.seed,
+                                           place.offset, place.base, order.data<int64_t>());
+  if (!direct) copy_result(result, order, false);
+}
+
 Tensor randperm_kernel(const Call& call, int64_t n, OptGenerator generator, OptDType dtype,
                        std::optional<Layout> layout, OptDevice device, std::optional<bool>) {
   if (!dtype && !call.out) dtype = DType::Int64;
@@ -351,6 +372,10 @@ Tensor randperm_kernel(const Call& call, int64_t n, OptGenerator generator, OptD
     if (is_bool(t)) RL_NOT_IMPLEMENTED("\"randperm\" not implemented for 'Bool'");
     RL_CHECK(n - 1 <= integer_bounds(t).most, "value cannot be converted to type ", dtype_name(t),
              "_t without overflow");
+  }
+  if (result.device().is_cuda() && n > 0) {
+    permute_on_device(result, generator);
+    return result;
   }
   write_random(result,
                [&](cpu::RandomOut out) { cpu::fill_permutation(out, generator_or_default(generator)); });
@@ -460,6 +485,7 @@ void register_factories(Table& t) {
       .on_devices();
   factory(randperm, "randperm(int n, *, Generator? generator=None, " RL_OPTIONS ") -> Tensor",
           randperm_kernel, "The integers 0 to n - 1 in random order.")
+      .on_devices()
       .batching(Batching::RandomEach);
   factory(normal_size,
           "normal.float_float(float mean, float std, int[] size, *, Generator? generator=None, " RL_OPTIONS

@@ -23,23 +23,38 @@ namespace {
 
 using namespace ops;
 using cpu::Select;
+static_assert(static_cast<int>(LineSelect::Kth) == static_cast<int>(Select::Kth) &&
+              static_cast<int>(LineSelect::Median) == static_cast<int>(Select::Median) &&
+              static_cast<int>(LineSelect::NanMedian) == static_cast<int>(Select::NanMedian) &&
+              static_cast<int>(LineSelect::Mode) == static_cast<int>(Select::Mode));
 
-// The positions that sort a dimension on a device.
-Tensor device_order(const DeviceLayers& layers, const Tensor& self, int64_t dim, bool descending) {
-  const Tensor lines = contiguous(self.dim() ? transpose(self, dim, -1) : self);
-  const Tensor order = empty_tensor(lines.sizes(), DType::Int64, self.device());
-  const int64_t n = self.dim() ? lines.size(-1) : 1;
-  layers.sort(self.device().index(), self.dtype(), lines.data_ptr(), lines.numel() / n, n, descending,
-              order.data<int64_t>());
-  return self.dim() ? transpose(order, dim, -1) : order;
-}
-void device_pick(const Tensor& self, int64_t dim, const Tensor& order, const Tensor& values,
-                 const Tensor& indices) {
-  loops::copy(indices, order);
-  if (self.dim() == 0)
-    loops::copy(values, self);
-  else
-    loops::gather(self, dim, indices, values);
+// What devices order.
+bool is_real_number(DType t) { return !is_complex(t) && t <= DType::Float64; }
+
+// A dimension as lines that a device's loops take; `in` keeps their memory.
+struct Lines {
+  Tensor in;
+  DeviceLines plan;
+  Lines(const Tensor& self, int64_t dim, const char* who)
+      : in(contiguous(self.dim() ? movedim_int(self, dim, -1) : self)) {
+    RL_CHECK_AS(NotImplemented, is_real_number(self.dtype()), "\"", who, "\" not implemented for '",
+                legacy_name(self.dtype()), "'");
+    const int64_t n = self.dim() ? in.size(-1) : 1;
+    plan = {self.device().index(), self.dtype(), in.data_ptr(), in.numel() / n, n};
+  }
+};
+// run(values, indices) writes lines of n elements into the two, which lie along `dim` of what it gets.
+template <class Run>
+void run_along(const Tensor& values, const Tensor& indices, int64_t dim, Run&& run) {
+  if (values.dim() == 0 || (dim == values.dim() - 1 && values.is_contiguous() && indices.is_contiguous()))
+    return run(values.data_ptr(), indices.data<int64_t>());
+  const auto lines = [&](const Tensor& t) {
+    return empty_tensor(movedim_int(t, dim, -1).sizes(), t.dtype(), t.device());
+  };
+  const Tensor v = lines(values), i = lines(indices);
+  run(v.data_ptr(), i.data<int64_t>());
+  loops::copy(values, movedim_int(v, -1, dim));
+  loops::copy(indices, movedim_int(i, -1, dim));
 }
 
 std::tuple<Tensor, Tensor> sorted(const Tensor& self, int64_t dim, bool descending, bool stable) {
@@ -50,11 +65,25 @@ std::tuple<Tensor, Tensor> sorted(const Tensor& self, int64_t dim, bool descendi
                                           ? "Sort currently does not support complex dtypes on CUDA."
                                           : " Sort does not support complex dtypes on CPU");
   if (self.numel() == 0) return {values, indices};
-  if (const DeviceLayers* layers = device_layers(self))
-    device_pick(self, d, device_order(*layers, self, d, descending), values, indices);
-  else
+  if (const DeviceLayers* layers = device_layers(self)) {
+    const Lines lines(self, d, "sort");
+    run_along(values, indices, d,
+              [&](void* v, int64_t* i) { layers->order.sort(lines.plan, descending, v, i); });
+  } else {
     cpu::sort(self, d, descending, stable, values, indices);
+  }
   return {values, indices};
+}
+// As the positions of `sorted`; on a device nothing else is written.
+Tensor positions_sorted(const Tensor& self, int64_t dim, bool descending, bool stable) {
+  const DeviceLayers* layers = device_layers(self);
+  if (!layers || self.numel() == 0 || is_complex(self.dtype()))
+    return std::get<1>(sorted(self, dim, descending, stable));
+  const int64_t d = wrap_dim(dim, self.dim());
+  const Lines lines(self, d, "sort");
+  const Tensor order = empty_tensor(lines.in.sizes(), DType::Int64, self.device());
+  layers->order.sort(lines.plan, descending, nullptr, order.data<int64_t>());
+  return self.dim() ? contiguous(movedim_int(order, -1, d)) : order;
 }
 std::tuple<Tensor, Tensor> sort_kernel(const Call&, const Tensor& self, int64_t dim, bool descending) {
   return sorted(self, dim, descending, false);
@@ -64,10 +93,10 @@ std::tuple<Tensor, Tensor> sort_stable_kernel(const Call&, const Tensor& self, s
   return sorted(self, dim, descending, stable.value_or(false));
 }
 Tensor argsort_kernel(const Call&, const Tensor& self, int64_t dim, bool descending) {
-  return std::get<1>(sorted(self, dim, descending, false));
+  return positions_sorted(self, dim, descending, false);
 }
 Tensor argsort_stable_kernel(const Call&, const Tensor& self, bool stable, int64_t dim, bool descending) {
-  return std::get<1>(sorted(self, dim, descending, stable));
+  return positions_sorted(self, dim, descending, stable);
 }
 Tensor msort_body(const Call&, const Tensor& self) { return std::get<0>(sort(self, 0)); }
 
@@ -81,8 +110,9 @@ std::tuple<Tensor, Tensor> topk_kernel(const Call&, const Tensor& self, int64_t 
   const Tensor values = empty_tensor(sizes, self.dtype(), self.device()),
                indices = empty_tensor(sizes, DType::Int64, self.device());
   if (const DeviceLayers* layers = device_layers(self); layers && values.numel() > 0 && k > 0) {
-    const Tensor order = device_order(*layers, self, dim, largest);
-    device_pick(self, dim, self.dim() ? narrow(order, dim, 0, k) : order, values, indices);
+    const Lines lines(self, dim, "topk");
+    run_along(values, indices, dim,
+              [&](void* v, int64_t* i) { layers->order.top(lines.plan, k, largest, v, i); });
     return {values, indices};
   }
   if (self.dim() == 0) k = 1;  // a tensor of no dimensions has its one element kept, also for k = 0
@@ -100,7 +130,13 @@ std::tuple<Tensor, Tensor> select_along(Select what, const Tensor& self, int64_t
   const Dims kept = reduced_sizes(self, dims, true);
   const Tensor values = empty_tensor(kept, self.dtype(), self.device()),
                indices = empty_tensor(kept, DType::Int64, self.device());
-  if (values.numel() > 0) cpu::select(what, self, dim, k, values, indices);
+  if (const DeviceLayers* layers = device_layers(self); layers && values.numel() > 0) {
+    const Lines lines(self, dim, who);
+    layers->order.select(lines.plan, static_cast<LineSelect>(what), k - 1, values.data_ptr(),
+                         indices.data<int64_t>());
+  } else if (values.numel() > 0 && self.is_cpu()) {
+    cpu::select(what, self, dim, k, values, indices);
+  }
   if (!keepdim) {
     const Dims sizes = reduced_sizes(self, dims, false);
     values->set_contiguous(sizes), indices->set_contiguous(sizes);
@@ -121,11 +157,13 @@ std::tuple<Tensor, Tensor> select_dim_kernel(const Call&, const Tensor& self, in
 }
 template <Select what>
 Tensor median_all_kernel(const Call&, const Tensor& self) {
-  const Tensor x = dense(self);
+  if (self.device().is_meta()) return empty_tensor({}, self.dtype(), self.device());
+  const Tensor x = contiguous(self);
   if (x.numel() == 0) {
     // What NaN becomes as an integer: the least one, of 32 bits at least.
     const int64_t least = self.dtype() == DType::Int32 ? INT32_MIN : INT64_MIN;
-    return scalar_tensor_of(is_floating(self.dtype()) ? Scalar(std::nan("")) : Scalar(least), self.dtype());
+    return scalar_tensor_of(is_floating(self.dtype()) ? Scalar(std::nan("")) : Scalar(least), self.dtype(),
+                            self.device());
   }
   const Tensor line = make_view(x, {x.numel()}, {1}, x.storage_offset(), false);
   return std::get<0>(select_along(what, line, 0, 0, false, "median"));
@@ -295,6 +333,7 @@ void register_sort_operators(Table& t) {
       .doc("The k-th smallest element along a dimension.")
       .out(OutRule::Disjoint)
       .family(Family::Scan)
+      .on_devices()
       .batching(Batching::Dims)
       .derivative([](Grad g, Out<1> at, Shape<0> x, Attr<2, int64_t> dim, Attr<3, bool> keepdim) {
         return selected_backward(g, x.sizes(), at, dim, keepdim);
@@ -302,12 +341,14 @@ void register_sort_operators(Table& t) {
   t.op(median, "median(Tensor self) -> Tensor", median_all_kernel<Select::Median>)
       .doc("The lower median of all elements.")
       .family(Family::Scan)
+      .on_devices()
       .derivative([](Grad g, In<0> x, Out<0> y) { return median_backward(g, x, y); });
   t.op(median_dim, "median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
        select_dim_kernel<Select::Median>)
       .doc("The lower median along a dimension.")
       .out(OutRule::Disjoint)
       .family(Family::Scan)
+      .on_devices()
       .batching(Batching::Dims)
       .node("MedianBackward1")
       .derivative([](Grad g, Out<1> at, Shape<0> x, Attr<1, int64_t> dim, Attr<2, bool> keepdim) {
@@ -316,6 +357,7 @@ void register_sort_operators(Table& t) {
   t.op(nanmedian, "nanmedian(Tensor self) -> Tensor", median_all_kernel<Select::NanMedian>)
       .doc("The lower median of the elements that are not NaN.")
       .family(Family::Scan)
+      .on_devices()
       .derivative([](Grad g, In<0> x, Out<0> y) { return median_backward(g, x, y); });
   t.op(nanmedian_dim,
        "nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)",
@@ -323,6 +365,7 @@ void register_sort_operators(Table& t) {
       .doc("The lower median along a dimension without NaN.")
       .out(OutRule::Disjoint)
       .family(Family::Scan)
+      .on_devices()
       .batching(Batching::Dims)
       .node("NanmedianBackward1")
       .derivative([](Grad g, Out<1> at, Shape<0> x, Attr<1, int64_t> dim, Attr<2, bool> keepdim) {
@@ -333,6 +376,7 @@ void register_sort_operators(Table& t) {
       .doc("The most frequent element along a dimension.")
       .out(OutRule::Disjoint)
       .family(Family::Scan)
+      .on_devices()
       .batching(Batching::Dims)
       .derivative([](Grad g, Out<1> at, Shape<0> x, Attr<1, int64_t> dim, Attr<2, bool> keepdim) {
         return selected_backward(g, x.sizes(), at, dim, keepdim);

@@ -3,6 +3,7 @@
 
 #include "core/parallel.h"
 #include "cpu/sort.h"
+#include "device/layers.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
 #include "ops/index.h"
@@ -18,10 +19,31 @@ namespace {
 
 using namespace ops;
 
+void search_on_device(const DeviceLayers& layers, const Tensor& boundaries, const Tensor& wanted,
+                      const Tensor& sorter, const cpu::SearchLines& lines, bool right, const Tensor& out) {
+  const Device device = out.device();
+  RL_CHECK(boundaries.device() == device && (!sorter.defined() || sorter.device() == device),
+           "torch.searchsorted(): boundaries and input value tensors should have same device type, but got "
+           "boundaries tensor device type ",
+           boundaries.device().str(), " and input value tensor device type ", device.str());
+  const DType dtype = boundaries.dtype();
+  RL_CHECK_AS(NotImplemented, !is_complex(dtype) && dtype <= DType::Float64,
+              "\"searchsorted_out_cuda\" not implemented for '", legacy_name(dtype), "'");
+  const Tensor values = to(wanted, std::nullopt, device, false, false, std::nullopt);  // or a number
+  DeviceSearch search{.device = device.index(), .dtype = dtype};
+  search.boundaries = boundaries.data_ptr(), search.values = values.data_ptr();
+  search.sorter = sorter.defined() ? sorter.data<int64_t>() : nullptr;
+  search.lines = lines.lines, search.boundaries_per_line = lines.boundaries_per_line;
+  search.values_per_line = lines.values_per_line, search.shared = lines.shared, search.right = right;
+  search.narrow = out.dtype() == DType::Int32, search.out = out.data_ptr();
+  layers.order.search(search);
+}
+
 Tensor search(const Tensor& sequence, const Tensor& values, bool out_int32, bool right,
               const Tensor& given_sorter) {
   const Device device = values.is_wrapped_number() ? sequence.device() : values.device();
-  const Tensor out = empty_tensor(values.sizes(), DType::Int64, device);
+  const DeviceLayers* layers = device_layers(device.type());
+  const Tensor out = empty_tensor(values.sizes(), layers && out_int32 ? DType::Int32 : DType::Int64, device);
   const DType common = sequence.dtype() == values.dtype() ? values.dtype() : result_type(sequence, values);
   const DType computed = common == DType::Bool ? DType::UInt8 : common;
   const Tensor boundaries = dense(to_dtype(sequence, computed)), wanted = dense(to_dtype(values, computed));
@@ -32,6 +54,7 @@ Tensor search(const Tensor& sequence, const Tensor& values, bool out_int32, bool
   if (sequence.dim() > 1)
     lines = {values.numel() / std::max<int64_t>(1, values->sizes.back()), length, values->sizes.back(),
              false};
+  if (out.numel() > 0 && layers) search_on_device(*layers, boundaries, wanted, sorter, lines, right, out);
   if (out.numel() > 0 && out.is_cpu())
     cpu::search_sorted(boundaries, wanted, sorter.defined() ? &sorter : nullptr, lines, right,
                        out.data<int64_t>());
@@ -118,10 +141,11 @@ Tensor isin_kernel(const Call&, const Tensor& elements, const Tensor& tests, boo
   if (set.numel() > 0 && set.is_cpu() && is_integral_or_bool(common) && common != DType::UInt64)
     found = find_in_table(set, x);
   if (set.numel() == 0) {
-    found = zeros(x.sizes(), DType::Bool);
+    found = zeros(x.sizes(), DType::Bool, std::nullopt, x.device());
   } else if (!found.defined()) {
     Tensor ordered = std::get<0>(sort(set, 0));
-    if (is_floating(common) && ordered.is_cpu()) {  // NaN is in no set, and would lead the search astray
+    if (is_floating(common) &&
+        !ordered.device().is_meta()) {  // NaN is in no set, and would lead the search astray
       const int64_t numbers = read_scalar(ops::sum(ops::eq(ordered, ordered))).to_int();
       if (numbers == 0) return isin(elements, narrow(set, 0, 0, 0), true, invert);
       ordered = narrow(ordered, 0, 0, numbers);
@@ -162,6 +186,7 @@ void register_search_operators(Table& t) {
       .out(OutRule::Disjoint)
       .function_only()
       .family(Family::Scan)
+      .on_devices()
       .numbers(Numbers::Mixed)
       .not_differentiable(integer);
   t.op(bucketize,
@@ -172,6 +197,7 @@ void register_search_operators(Table& t) {
       .out(OutRule::Disjoint)
       .function_only()
       .family(Family::Scan)
+      .on_devices()
       .numbers(Numbers::Mixed)
       .not_differentiable(integer);
   t.op(isin,
@@ -182,6 +208,7 @@ void register_search_operators(Table& t) {
       .out(OutRule::Disjoint)
       .function_only()
       .family(Family::Scan)
+      .on_devices()
       .numbers(Numbers::Mixed)
       .not_differentiable("boolean output");
   t.composite(

@@ -4,12 +4,16 @@
 
 #include "core/parallel.h"
 #include "cpu/sort.h"
+#include "device/layers.h"
+#include "ops/comparison.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
 #include "ops/index.h"
 #include "ops/index_common.h"
+#include "ops/join.h"
 #include "ops/operators.h"
 #include "ops/reduction.h"
+#include "ops/scan.h"
 #include "ops/sort.h"
 #include "ops/sort_common.h"
 #include "ops/view.h"
@@ -154,9 +158,46 @@ UniqueResult distinct(const Tensor& sorted, const int64_t* order, bool want_inve
   return {values, inverse, counts};
 }
 
+Tensor whole_numbers(int64_t n, const Tensor& like) { return empty_tensor({n}, DType::Int64, like.device()); }
+
+UniqueResult unique_elements_on_device(const DeviceLayers& layers, const Tensor& flat, bool consecutive,
+                                       bool want_inverse, bool want_counts) {
+  const int64_t n = flat.numel();
+  const int device = flat.device().index();
+  RL_CHECK_AS(NotImplemented, !is_complex(flat.dtype()) && flat.dtype() <= DType::Float64,
+              "\"unique\" not implemented for '", legacy_name(flat.dtype()), "'");
+  if (n == 0) return {flat, whole_numbers(0, flat), whole_numbers(0, flat)};
+  Tensor sorted = flat, order;
+  if (!consecutive) {
+    sorted = empty_tensor({n}, flat.dtype(), flat.device());
+    if (want_inverse) order = whole_numbers(n, flat);
+    layers.order.sort({device, flat.dtype(), flat.data_ptr(), 1, n}, false, sorted.data_ptr(),
+                      want_inverse ? order.data<int64_t>() : nullptr);
+  }
+  const Tensor starts = whole_numbers(flag_parts(n) + 1, flat);
+  const DeviceFlags flags{device, flat.dtype(), sorted.data_ptr(), n, starts.data<int64_t>()};
+  layers.order.count_flags(flags, true);
+  const int64_t count = read_scalar(starts, starts.numel() - 1).to_int();
+  const Tensor values = empty_tensor({count}, flat.dtype(), flat.device()),
+               inverse = whole_numbers(want_inverse ? n : 0, flat),
+               counts = whole_numbers(want_counts ? count : 0, flat),
+               begins = whole_numbers(want_counts ? count : 0, flat);
+  DeviceGroups groups{.order = order.defined() ? order.data<int64_t>() : nullptr,
+                      .values = values.data_ptr()};
+  if (want_inverse) groups.inverse = inverse.data<int64_t>();
+  if (want_counts) groups.counts = counts.data<int64_t>(), groups.begins = begins.data<int64_t>();
+  layers.order.groups(flags, count, groups);
+  return {values, inverse, counts};
+}
+
 UniqueResult unique_elements(const Tensor& self, bool consecutive, bool want_inverse, bool want_counts) {
   require_data(self, "unique");
   const Tensor flat = dense(reshape(self, {-1}));
+  if (const DeviceLayers* layers = device_layers(flat)) {
+    auto [values, inverse, counts] =
+        unique_elements_on_device(*layers, flat, consecutive, want_inverse, want_counts);
+    return {values, want_inverse ? reshape(inverse, self.sizes()) : inverse, counts};
+  }
   Tensor sorted = flat, order;
   if (!consecutive && want_inverse) {
     std::tie(sorted, order) = sort_stable(flat, true, 0, false);
@@ -171,6 +212,34 @@ UniqueResult unique_elements(const Tensor& self, bool consecutive, bool want_inv
   });
 }
 
+// On a device by its operators: rows are sorted by one column after the other, the first one last.
+UniqueResult unique_rows_on_device(const Tensor& self, int64_t dim, const Tensor& rows, bool consecutive,
+                                   bool want_inverse, bool want_counts) {
+  const int64_t n = rows.size(0);
+  Tensor order, sorted = rows;
+  for (int64_t c = rows.size(1) - 1; c >= 0 && !consecutive; --c) {
+    const Tensor next = argsort_stable(select(sorted, 1, c), true, 0, false);
+    order = order.defined() ? index_select(order, 0, next) : next;
+    sorted = index_select(rows, 0, order);
+  }
+  const Tensor changes =
+      ops::any_dim(ops::ne(narrow(sorted, 0, 1, n - 1), narrow(sorted, 0, 0, n - 1)), 1, false);
+  const Tensor starts = cat({ones({1}, DType::Bool, std::nullopt, self.device()), changes});
+  const Tensor begins = reshape(nonzero(starts), IntList{-1});
+  const Tensor first = order.defined() ? index_select(order, 0, begins) : begins;
+  Tensor inverse = whole_numbers(0, self), counts = whole_numbers(0, self);
+  if (want_inverse) {
+    inverse = cumsum(starts, 0, DType::Int64) - Scalar(int64_t{1});
+    if (order.defined()) inverse = scatter_src(empty_like_tensor(inverse, DType::Int64), 0, order, inverse);
+  }
+  if (want_counts) {
+    const Tensor ends = cat({narrow(begins, 0, 1, begins.numel() - 1),
+                             full({1}, Scalar(n), DType::Int64, std::nullopt, self.device())});
+    counts = ends - begins;
+  }
+  return {index_select(self, dim, first), inverse, counts};
+}
+
 UniqueResult unique_slices(const Tensor& self, int64_t given_dim, bool consecutive, bool want_inverse,
                            bool want_counts) {
   const int64_t dim = wrap_dim(given_dim, self.dim());
@@ -179,10 +248,11 @@ UniqueResult unique_slices(const Tensor& self, int64_t given_dim, bool consecuti
   if (self.numel() == 0) {
     RL_CHECK(n == 0 && std::count(self.sizes().begin(), self.sizes().end(), 0) == 1,
              "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
-    return {self, empty_tensor({want_inverse ? n : 0}, DType::Int64), empty_tensor({0}, DType::Int64)};
+    return {self, whole_numbers(want_inverse ? n : 0, self), whole_numbers(0, self)};
   }
   require_data(self, "unique");
   const Tensor rows = dense(reshape(movedim_int(self, dim, 0), {n, -1}));
+  if (!self.is_cpu()) return unique_rows_on_device(self, dim, rows, consecutive, want_inverse, want_counts);
   const int64_t width = rows.size(1);
   const std::vector<int64_t> order = consecutive ? natural_order(n) : sorted_rows(rows, width);
   auto [first, inverse, counts] =
@@ -221,6 +291,7 @@ void register_unique_operators(Table& t) {
       .no_meta("how many elements there are depends on their values")
       .function_only()
       .family(Family::Scan)
+      .on_devices()
       .data_dependent_shape()
       .derivative([](Grad) { return no_derivative("_unique2"); });
   t.op(unique_dim,
@@ -231,6 +302,7 @@ void register_unique_operators(Table& t) {
       .no_meta("how many elements there are depends on their values")
       .function_only()
       .family(Family::Scan)
+      .on_devices()
       .data_dependent_shape()
       .derivative([](Grad) { return no_derivative("unique_dim"); });
   t.op(unique_consecutive,
@@ -241,6 +313,7 @@ void register_unique_operators(Table& t) {
       .no_meta("how many elements there are depends on their values")
       .function_only()
       .family(Family::Scan)
+      .on_devices()
       .data_dependent_shape()
       .derivative([](Grad) { return no_derivative("unique_consecutive"); });
 }
