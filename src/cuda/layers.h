@@ -70,6 +70,10 @@ void fft(int device, const DeviceFft& transform, void* in, void* out);
 
 void lstm_step(int device, DType dtype, const cpu::LstmStep& step);
 void lstm_step_backward(int device, DType dtype, const cpu::LstmStepGradients& step);
+void lstm_whole_step(int device, DType dtype, const cpu::LstmStep& step, const void* state,
+                     const void* weight);
+void lstm_whole_step_backward(int device, DType dtype, const cpu::LstmStepGradients& step, const void* later,
+                              const void* weight);
 void gru_step(int device, DType dtype, const cpu::GruStep& step);
 void gru_step_backward(int device, DType dtype, const cpu::GruStepGradients& step);
 

@@ -135,6 +135,14 @@ struct DeviceLayers {
   // The pointwise part of a step of an LSTM or GRU.
   void (*lstm_step)(int device, DType dtype, const cpu::LstmStep& step) = nullptr;
   void (*lstm_step_backward)(int device, DType dtype, const cpu::LstmStepGradients& step) = nullptr;
+  // The same with their products, for few rows, in place of `hidden_gates` and beside `grad_hidden`: of the
+  // state before, [batch, hidden], or of the gradients of the gates of the step that follows (null: none),
+  // with the weight, [4 hidden, hidden].
+  static constexpr int64_t kFewRows = 32;
+  void (*lstm_whole_step)(int device, DType dtype, const cpu::LstmStep& step, const void* state,
+                          const void* weight) = nullptr;
+  void (*lstm_whole_step_backward)(int device, DType dtype, const cpu::LstmStepGradients& step,
+                                   const void* later, const void* weight) = nullptr;
   void (*gru_step)(int device, DType dtype, const cpu::GruStep& step) = nullptr;
   void (*gru_step_backward)(int device, DType dtype, const cpu::GruStepGradients& step) = nullptr;
 

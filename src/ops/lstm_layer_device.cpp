@@ -33,19 +33,26 @@ void lstm_layer_on_device(const DeviceLstmLayer& l) {
   const int64_t batch = l.hx->sizes[0], hidden = l.hx->sizes[1];
   const Steps steps(l.projected->sizes[0], l.reverse);
   const DeviceLayers& layers = *device_layers(l.output);
-  const bool keep = l.cells.defined();
-  const Tensor product = empty_tensor(IntList{batch, 4 * hidden}, l.output.dtype(), l.output.device());
-  const Tensor scratch = keep ? Tensor() : empty_like_tensor(product, product.dtype());
-  const Tensor turned = transpose(l.w_hh, 0, 1);
+  const bool keep = l.cells.defined(), whole = batch <= DeviceLayers::kFewRows;
+  auto buffer = [&](bool used) {
+    return empty_tensor(IntList{used ? batch : 0, 4 * hidden}, l.output.dtype(), l.output.device());
+  };
+  const Tensor product = buffer(!whole), scratch = buffer(!keep), turned = transpose(l.w_hh, 0, 1);
   Tensor h = l.hx, c = l.cx;
   for (int64_t k = 0; k < steps.count(); ++k) {
     const int64_t t = steps(k);
     const Tensor in = at(l.projected, t), out = at(l.output, t), gates = keep ? at(l.gates, t) : scratch,
                  cell = keep ? at(l.cells, t) : l.last_c;  // the old cell may be written over
-    loops::product(product, h, turned, Scalar(1), Scalar(0));
-    layers.lstm_step(out.device().index(), out.dtype(),
-                     {batch, hidden, in.data_ptr(), product.data_ptr(), 4 * hidden, 4 * hidden, c.data_ptr(),
-                      out.data_ptr(), cell.data_ptr(), gates.data_ptr()});
+    cpu::LstmStep step{.batch = batch, .hidden = hidden, .input_gates = in.data_ptr(), .cell = c.data_ptr()};
+    step.input_stride = step.hidden_stride = 4 * hidden;
+    step.new_hidden = out.data_ptr(), step.new_cell = cell.data_ptr(), step.gates = gates.data_ptr();
+    if (whole) {
+      layers.lstm_whole_step(out.device().index(), out.dtype(), step, h.data_ptr(), l.w_hh.data_ptr());
+    } else {
+      loops::product(product, h, turned, Scalar(1), Scalar(0));
+      step.hidden_gates = product.data_ptr();
+      layers.lstm_step(out.device().index(), out.dtype(), step);
+    }
     h = out, c = cell;
   }
   loops::copy(l.last_h, h);
@@ -56,22 +63,32 @@ void lstm_layer_gradients_on_device(const DeviceLstmLayerGradients& l) {
   const int64_t batch = l.cx->sizes[0], hidden = l.cx->sizes[1];
   const Steps steps(l.gates->sizes[0], l.reverse);
   const DeviceLayers& layers = *device_layers(l.gates);
+  const bool whole = batch <= DeviceLayers::kFewRows;
   // What reaches the state after each step: from the output, and by products from the step that follows.
   const Tensor flow = empty_tensor(IntList{steps.count(), batch, hidden}, l.gates.dtype(), l.gates.device());
   const Tensor none = scalar_tensor_of(0, l.gates.dtype());
   loops::copy(flow, l.grad_output.defined() ? l.grad_output : none);
   if (l.grad_hidden.defined()) add.inplace(at(flow, steps.last()), l.grad_hidden, Scalar(1));
   loops::copy(l.grad_cx, l.grad_cell.defined() ? l.grad_cell : none);
+  Tensor later;  // the gradients of the gates of the step that follows
   for (int64_t k = steps.count() - 1; k >= 0; --k) {
     const int64_t t = steps(k);
     const Tensor gates = at(l.gates, t), grad_gates = at(l.grad_gates, t), after = at(l.cells, t),
                  before = k ? at(l.cells, steps(k - 1)) : l.cx, wanted = at(flow, t);
-    layers.lstm_step_backward(
-        gates.device().index(), gates.dtype(),
-        {batch, hidden, wanted.data_ptr(), l.grad_cx.data_ptr(), before.data_ptr(), after.data_ptr(),
-         gates.data_ptr(), grad_gates.data_ptr(), l.grad_cx.data_ptr()});
-    loops::product(k ? at(flow, steps(k - 1)) : l.grad_hx, grad_gates, l.w_hh, Scalar(1), Scalar(k ? 1 : 0));
+    cpu::LstmStepGradients step{.batch = batch, .hidden = hidden, .grad_hidden = wanted.data_ptr()};
+    step.grad_cell = l.grad_cx.data_ptr(), step.grad_old_cell = l.grad_cx.data_ptr();
+    step.cell = before.data_ptr(), step.new_cell = after.data_ptr();
+    step.gates = gates.data_ptr(), step.grad_gates = grad_gates.data_ptr();
+    if (whole) {
+      layers.lstm_whole_step_backward(gates.device().index(), gates.dtype(), step,
+                                      later.defined() ? later.data_ptr() : nullptr, l.w_hh.data_ptr());
+    } else {
+      layers.lstm_step_backward(gates.device().index(), gates.dtype(), step);
+      if (k) loops::product(at(flow, steps(k - 1)), grad_gates, l.w_hh, Scalar(1), Scalar(1));
+    }
+    later = grad_gates;
   }
+  loops::product(l.grad_hx, later, l.w_hh, Scalar(1), Scalar(0));
 }
 
 }  // namespace rushlight

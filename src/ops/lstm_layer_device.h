@@ -1,4 +1,4 @@
-// An LSTM layer on a device: two launches a step, a product and what is pointwise.
+// An LSTM layer on a device: a launch a step for few rows, else two, a product and what is pointwise.
 #pragma once
 #include "core/tensor.h"
 

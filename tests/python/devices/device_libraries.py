@@ -37,6 +37,26 @@ def test_recurrent_layers(kind, packed, dtype):
         torch.testing.assert_close(got.cpu(), wanted, atol=1e-5, rtol=1e-4)
 
 
+@pytest.mark.parametrize("batch, hidden", [(1, 5), (16, 8), (17, 70), (40, 9)])  # few rows and many
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_lstm_sizes(batch, hidden, dtype):
+    here, there = (torch.nn.LSTM(3, hidden, dtype=dtype) for _ in range(2))
+    there.load_state_dict(here.state_dict())
+    there.cuda()
+    x, h, c = torch.randn(4, batch, 3), torch.randn(1, batch, hidden), torch.randn(1, batch, hidden)
+    results = []
+    for model in (here, there):
+        device = next(model.parameters()).device
+        given = [t.to(device, dtype).requires_grad_() for t in (x, h, c)]
+        output, (last, cell) = model(given[0], (given[1], given[2]))
+        (output.square().sum() + last.sin().sum() + cell.cos().sum()).backward()
+        leaves = [*given, *model.parameters()]
+        results.append([t.detach().float().cpu() for t in (output, last, cell, *(p.grad for p in leaves))])
+    tolerance = 1e-4 if dtype == torch.float32 else 0.1
+    for got, wanted in zip(*results, strict=True):
+        torch.testing.assert_close(got, wanted, atol=tolerance * wanted.abs().max().item(), rtol=tolerance)
+
+
 @pytest.mark.parametrize("kind", ["LSTMCell", "GRUCell", "RNNCell"])
 def test_cells_of_halves(kind):
     here = getattr(torch.nn, kind)(6, 8).half()

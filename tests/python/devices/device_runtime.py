@@ -113,9 +113,11 @@ def reused_too_early(with_record):
 
 
 def test_record_stream():
+    if not emulated:  # the side stream may be done before the memory is asked for
+        assert reused_too_early(True)[0] == [7.0]
+        return
     assert reused_too_early(True) == ([7.0], False)
-    if emulated:
-        assert reused_too_early(False) == ([9.0], True)
+    assert reused_too_early(False) == ([9.0], True)
 
 
 def test_pinned_memory_and_late_copies():
