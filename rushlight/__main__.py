@@ -1,11 +1,12 @@
 """`python -m rushlight`: run PyTorch programs on Rushlight, the demo, and the alias for an environment."""
 
-import os
 import sys
 
 USAGE = """\
 usage: python -m rushlight SCRIPT [argument ...]       run a program in which `import torch` means Rushlight
        python -m rushlight -m MODULE [argument ...]    the same for a module
+       python -m rushlight -c TEXT [argument ...]      the same for a text, and `-` for the standard input;
+                                                       -i before them reads on when the program has ended
        python -m rushlight demo [--help] [option ...]  train a network on handwritten digits
        python -m rushlight alias on|off|status         make `import torch` mean Rushlight in this environment
        python -m rushlight --version
@@ -17,51 +18,6 @@ is run as ./demo or ./alias.
 
 def fail(message):
     sys.exit(f"rushlight: {message}")
-
-
-def run_script(path, arguments):
-    """Run a file as the interpreter would: its folder first on sys.path, its own sys.argv, as `__main__`."""
-    import types
-    from importlib.machinery import SourceFileLoader
-
-    if os.path.isdir(path) or path.endswith((".zip", ".pyz")):
-        import runpy
-
-        sys.argv = [path, *arguments]
-        return runpy.run_path(path, run_name="__main__")
-    file = os.path.abspath(path)
-    loader = SourceFileLoader("__main__", file)
-    try:
-        code = loader.source_to_code(_read(path), file)
-    except OSError as error:
-        fail(f"can't open {path!r}: {error.strerror}")
-    main_module = types.ModuleType("__main__")
-    main_module.__file__, main_module.__cached__ = file, None
-    main_module.__loader__ = loader
-    main_module.__builtins__ = __builtins__
-    sys.argv = [path, *arguments]
-    sys.path[0] = os.path.dirname(file)
-    sys.modules["__main__"] = main_module
-    exec(code, main_module.__dict__)
-
-
-def _read(path):
-    with open(path, "rb") as file:
-        return file.read()
-
-
-def run_module(name, arguments):
-    import importlib.util
-    import runpy
-
-    try:
-        found = importlib.util.find_spec(name)
-    except ModuleNotFoundError:
-        found = None
-    if found is None:
-        fail(f"no module named {name!r}")
-    sys.argv = [name, *arguments]
-    runpy.run_module(name, run_name="__main__", alter_sys=True)
 
 
 def run_alias(arguments):
@@ -95,31 +51,62 @@ def main(arguments):
         print(USAGE, end="")
         return 0 if arguments else 2
     command, rest = arguments[0], arguments[1:]
-    if command == "--version":
-        import rushlight
-
-        print(f"rushlight, following PyTorch {rushlight.__version__}")
+    if command in ("-V", "--version"):
+        print(_version())
     elif command == "demo":
         from rushlight.demo import main as demo
 
         return demo(rest)
     elif command == "alias":
         run_alias(rest)
-    elif command == "-m" and rest:
-        _turn_alias_on()
-        run_module(rest[0], rest[1:])
-    elif command.startswith("-"):
-        fail(f"unknown option {command!r}" if command != "-m" else "-m needs a module's name")
     else:
-        _turn_alias_on()
-        run_script(command, rest)
+        run_program(arguments)
     return 0
 
 
-def _turn_alias_on():
-    from rushlight._command import alias
+def run_program(arguments):
+    """Run what Python's own command line would run of these arguments."""
+    kind, what, rest, interactive = _parse(arguments)
+    from rushlight._command import alias, program
 
     alias.install_for_children()
+    try:
+        program.run(kind, what, rest, interactive)
+    except program.Refused as error:
+        fail(error)
+
+
+def _parse(arguments):
+    """(kind of program, what to run, its arguments, whether to read on), by single letters as Python's."""
+    rest, interactive = list(arguments), False
+    while rest and rest[0].startswith("-") and rest[0] != "-":
+        option = rest.pop(0)
+        letters = option[1:]
+        while letters:
+            letter, letters = letters[0], letters[1:]
+            if letter == "i":
+                interactive = True
+            elif letter in _PROGRAMS and (letters or rest):
+                return _PROGRAMS[letter], letters or rest.pop(0), rest, interactive
+            elif letter in _PROGRAMS:
+                fail("-m needs a module's name" if letter == "m" else "-c needs a program's text")
+            else:
+                hint = f": Python's own come first: python {option} -m rushlight ..."
+                fail(f"unknown option {option!r}" + (hint if letter in _PYTHONS else ""))
+    if rest and rest[0] != "-":
+        return "file", rest[0], rest[1:], interactive
+    return "input", None, rest[1:], interactive
+
+
+_PROGRAMS = {"c": "text", "m": "module"}
+_PYTHONS = "bBdEIOPqsSuvWxX"
+
+
+def _version():
+    from rushlight.version import __version__, release
+
+    python = sys.version.partition(" ")[0]
+    return f"rushlight {release} (API of PyTorch {__version__.partition('+')[0]}, Python {python})"
 
 
 if __name__ == "__main__":

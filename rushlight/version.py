@@ -3,6 +3,7 @@
 __all__ = ["TorchVersion", "cuda", "debug", "git_version", "hip", "xpu"]
 
 debug = False
+release = "0.1.0"  # Rushlight's own; pyproject.toml has it too
 cuda = None
 git_version = "unknown"
 hip = None

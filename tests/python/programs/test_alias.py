@@ -1,6 +1,7 @@
 """The name `torch`: in a program, in its children, and for a virtual environment."""
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -27,12 +28,13 @@ assert nn.__spec__.name == "rushlight.nn"
 """
 
 
-def run(*command, cwd=None, python=sys.executable, **variables):
+def run(*command, cwd=None, python=sys.executable, input="", **variables):
     environment = {**os.environ, "PYTHONPATH": str(ROOT), **variables}
     return subprocess.run(
         [str(python), *map(str, command)],
         env=environment,
         cwd=cwd,
+        input=input,
         capture_output=True,
         text=True,
         timeout=120,
@@ -92,6 +94,73 @@ def test_exit_status_and_traceback_are_the_programs(script):
     result = run("-m", "rushlight", script("def broken():\n    1 / 0\nbroken()"))
     assert result.returncode == 1 and result.stderr.endswith("ZeroDivisionError: division by zero\n")
     assert "program.py" in result.stderr
+
+
+# --- the launcher beside Python itself
+
+SHOW = (
+    "import sys; print([__name__, sys.argv, sys.path[0], __builtins__.__name__, sorted(vars()), "
+    "sys.modules['__main__'].__dict__ is globals()])"
+)
+
+
+@pytest.mark.parametrize(
+    "arguments, input",
+    [
+        (["-c", SHOW, "a", "-b"], ""),
+        (["-c" + SHOW], ""),
+        (["-", "a"], SHOW),
+        (["-i", "-c", SHOW], "print(sys.argv)\n"),
+        (["-ic", SHOW], "1 / 0\nprint(sys.argv)\n"),
+        (["-c", "def f(:"], ""),
+        (["-c", "raise KeyError(3)"], ""),
+        (["-c", "raise SystemExit('bye')"], ""),
+        (["-c", "raise SystemExit(3)"], ""),
+        (["-c", "raise KeyboardInterrupt"], ""),
+        (["-c", "import sys; sys.excepthook = lambda *e: print(e[2].tb_lineno, e[2].tb_next)\n1 / 0"], ""),
+        (["-c", "import atexit; atexit.register(print, 'at exit'); 1 / 0"], ""),
+        (["-c", "try: 1 / 0\nexcept Exception as e: raise ValueError('a') from e"], ""),
+        (["-"], "x = 1\n1 / 0\n"),
+        (["program.py", "-c", "x"], ""),
+        (["-i", "program.py"], "print(value)\n"),
+        (["fails.py"], ""),
+        (["no_syntax.py"], ""),
+        (["-m", "fails"], ""),
+        (["-m", "program", "-x"], ""),
+        (["folder"], ""),
+    ],
+)
+def test_as_python_runs_it(script, tmp_path, arguments, input):
+    """What is printed, the status and the traceback are Python's own."""
+    script(SHOW + "\nvalue = 7\n")
+    script("def broken():\n    1 / 0\nbroken()", "fails.py")
+    script("def f(:", "no_syntax.py")
+    (tmp_path / "folder").mkdir()
+    script("import sys; print(sys.argv, sys.path[0], __spec__.name)", "folder/__main__.py")
+    theirs = run(*arguments, cwd=tmp_path, input=input)
+    ours = run("-m", "rushlight", *arguments, cwd=tmp_path, input=input)
+    assert ours.returncode == theirs.returncode
+    assert plain(ours.stdout) == plain(theirs.stdout)
+    assert plain(ours.stderr) == plain(theirs.stderr)
+
+
+def plain(text):
+    """Without what only Python's own loop says: prompts, frames of runpy, the source lines of `-c` (3.13)."""
+    text = re.sub(r"^(>>> |\.\.\. )*", "", text, flags=re.MULTILINE)
+    text = re.sub(r'  File "<frozen runpy>".*\n(    .*\n)*', "", text)
+    text = re.sub(r'  File ".*/code\.py".*\n(    .*\n)*', "", text)
+    text = re.sub(r'(File "<(?:string|stdin|console)(?:-\d+)?>".*\n)(    .*\n)*', r"\1", text)
+    return text.replace("<console>", "<stdin>").strip()
+
+
+@pytest.mark.parametrize("option", ["-V", "--version"])
+def test_versions(option):
+    project = (ROOT / "pyproject.toml").read_text() if (ROOT / "pyproject.toml").exists() else ""
+    release = rushlight.version.release
+    assert not project or f'\nversion = "{release}"\n' in project
+    python = sys.version.split()[0]
+    expected = f"rushlight {release} (API of PyTorch 2.13.0, Python {python})\n"
+    assert run_ok("-m", "rushlight", option) == expected
 
 
 def test_children_started_anew_see_the_alias(script, tmp_path):
@@ -222,6 +291,9 @@ def test_environment_alias_is_refused_outside_an_environment(monkeypatch):
         (["-m", "no_such_module"], "no module named 'no_such_module'"),
         (["-m"], "-m needs a module's name"),
         (["--no-such-option"], "unknown option '--no-such-option'"),
+        (["-c"], "-c needs a program's text"),
+        (["-im"], "-m needs a module's name"),
+        (["-u", "x.py"], "unknown option '-u': Python's own come first: python -u -m rushlight ..."),
     ],
 )
 def test_bad_commands_give_one_line(arguments, message):
