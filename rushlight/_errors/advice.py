@@ -39,11 +39,30 @@ def add_notes(error, call=""):
         return
     error._advised = True
     fix = fix_for(str(error), call)
-    notes = [call] if call else []
+    if call:
+        attach(error, call)
     if fix:
-        notes.append(f"fix: {fix}")
-    if notes:
-        error.__dict__.setdefault("__notes__", []).extend(notes)
+        attach(error, f"fix: {fix}")
+
+
+def attach(error, note, instead=None):
+    """Add a note to an error, or put it in another's place. With RUSHLIGHT_ERRORS=full it becomes a line of
+    the text: many logs print `str(error)` alone."""
+    if os.environ.get("RUSHLIGHT_ERRORS") == "full" and _text_is_plain(error):
+        lines = error.args[0].split("\n")
+        if instead in lines:
+            lines.remove(instead)
+        error.args = ("\n".join([*lines, note]),)
+        return
+    notes = error.__dict__.setdefault("__notes__", [])
+    if instead in notes:
+        notes.remove(instead)
+    notes.append(note)
+
+
+def _text_is_plain(error):
+    plain = type(error).__str__ is BaseException.__str__
+    return plain and len(error.args) == 1 and isinstance(error.args[0], str)
 
 
 def advised(error):

@@ -6,6 +6,7 @@ import sys
 
 import rushlight
 from rushlight._serialization.format import MAGIC_NUMBER, PROTOCOL_VERSION, as_saved, check_saved_id
+from rushlight._serialization.load_errors import other_file
 from rushlight.storage import UntypedStorage
 
 _TAR_MARK = 257  # where a tar archive says what it is
@@ -32,10 +33,13 @@ def load_legacy(file, name, restore, unpickle):
     if not file.read(1):
         raise EOFError(f"load: Ran out of input: {name} is empty")
     file.seek(start)
-    if file.read(_TAR_MARK + 5)[_TAR_MARK:] == b"ustar":
+    head = file.read(_TAR_MARK + 5)
+    if head[_TAR_MARK:] == b"ustar":
         raise RuntimeError(
             f"load: {name} is in the tar format of PyTorch 0.1; save it again with a newer version"
         )
+    if error := other_file(head, name):
+        raise error
     file.seek(start)
 
     loaded = {}
@@ -50,7 +54,8 @@ def load_legacy(file, name, restore, unpickle):
         storage, _ = loaded[key]
         return _view(storage, saved_id, dtype, name)
 
-    if unpickle(file, persistent_load) != MAGIC_NUMBER:
+    first = unpickle(file, persistent_load)
+    if type(first) is not int or first != MAGIC_NUMBER:
         raise RuntimeError(
             f"load: {name} is not a file that torch.save wrote: Invalid magic number; corrupt file?"
         )

@@ -1,7 +1,7 @@
 """The two hot paths of every module: calling it, and looking up what it registered."""
 
 from rushlight import _C
-from rushlight._errors.advice import add_notes
+from rushlight._errors.advice import add_notes, attach
 
 from ._hooks import (
     _global_backward_hooks,
@@ -15,17 +15,15 @@ def _note_module_path(module, error):
     """Keep on error a note that says which module it left first; each caller above adds its child's name."""
     add_notes(error)
     trail = getattr(error, "_module_trail", None)
-    notes = error.__dict__.setdefault("__notes__", [])
+    last = None
     if trail is None:
         path, cls = "", type(module).__name__
     else:
         inner, path, cls, last = trail
         name = next((n for n, m in module.named_modules() if id(m) == inner), "")
         path = f"{name}.{path}" if name and path else name or path
-        if last in notes:
-            notes.remove(last)
     note = f"in module {path} ({cls})" if path else f"in module {cls}"
-    notes.append(note)
+    attach(error, note, instead=last)
     error._module_trail = (id(module), path, cls, note)
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from itertools import chain, islice
 
 import rushlight as torch
+from rushlight._errors.advice import attach
 from rushlight.nn.parameter import Parameter
 
 from .module import Module, _addindent
@@ -256,7 +257,7 @@ class ModuleDict(Module):
             return self._modules[key]
         except KeyError as error:
             note = f"fix: the keys are {list(self._modules)}"
-            error.__dict__.setdefault("__notes__", []).append(note)
+            attach(error, note)
             raise
 
     def __setitem__(self, key, module):

@@ -6,7 +6,7 @@ from abc import ABCMeta, abstractmethod
 from itertools import accumulate
 
 import rushlight
-from rushlight._errors.advice import advised
+from rushlight._errors.advice import advised, attach
 from rushlight.utils.data._generic import type_variable
 
 TYPE_CHECKING = False
@@ -220,7 +220,7 @@ def _get_items(dataset, indices):
 def _name_sample(error, dataset, index):
     """Add to an error's notes which sample it came from."""
     note = f"while reading sample {index!r} of {type(dataset).__name__}"
-    error.__dict__.setdefault("__notes__", []).append(note)
+    attach(error, note)
 
 
 def _fractions_to_lengths(fractions, total):

@@ -15,6 +15,7 @@ SPEAK_FOR_THEMSELVES = {
     "A dataset without a length",
     "A file that is not there",
     "A missing attribute",
+    "A file with the system's functions",
     "A truncated checkpoint",
     "A wrong argument name",
     "An empty file",
@@ -55,6 +56,22 @@ def test_notes_are_there_once():
         model(torch.randn(1, 3))
     notes = caught.value.__notes__
     assert [note.split(":")[0] for note in notes] == ["in linear(input", "fix", "in module 0.0 (Linear)"]
+
+
+def test_notes_are_part_of_the_text_when_asked(monkeypatch):
+    import rushlight as torch
+
+    monkeypatch.setenv("RUSHLIGHT_ERRORS", "full")
+    model = torch.nn.Sequential(torch.nn.Sequential(torch.nn.Linear(4, 2)))
+    with pytest.raises(RuntimeError) as caught:
+        model(torch.randn(1, 3))
+    assert not hasattr(caught.value, "__notes__")
+    lines = str(caught.value).split("\n")
+    assert lines[0] == "mat1 and mat2 shapes cannot be multiplied (1x3 and 4x2)"
+    assert [line.split(":")[0] for line in lines[1:]] == ["in linear(input", "fix", "in module 0.0 (Linear)"]
+    with pytest.raises(KeyError) as caught:  # whose text is not what it was given
+        torch.nn.ModuleDict()["x"]
+    assert str(caught.value) == "'x'" and caught.value.__notes__ == ["fix: the keys are []"]
 
 
 def test_an_error_of_the_program_keeps_to_itself():

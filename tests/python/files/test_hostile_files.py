@@ -1,11 +1,13 @@
 """Damaged and hostile files: false claims, truncations, changed bytes. Each is an error, never a crash."""
 
 import collections
+import gzip
 import io
 import pickle
 import struct
 import zipfile
 
+import numpy
 import pytest
 from plain_values import saved
 
@@ -228,3 +230,38 @@ def test_a_changed_byte_of_data_is_noticed():
     data[at] ^= 1
     with pytest.raises(RuntimeError, match="checksum"):
         rushlight.load(io.BytesIO(bytes(data)))
+
+
+@pytest.mark.parametrize("weights_only", [True, False])
+@pytest.mark.parametrize(
+    "content, what",
+    [
+        (b"some notes\n", "it is text, and begins with b'some notes"),
+        (b"version https://git-lfs.github.com/spec/v1\noid sha256:1\n", "git lfs pull"),
+        (b"<!DOCTYPE html><html>not found</html>", "a web page"),
+        (b'{"lr": 0.1}', "read it with json.load"),
+        (gzip.compress(b"weights"), "torch.load(gzip.open(path))"),
+        (b"\x93NUMPY\x01\x00", "numpy.load"),
+        (b"\x89HDF\r\n\x1a\n", "h5py"),
+        (b"\x89PNG\r\n\x1a\n", "an image"),
+        (bytes(64), "it begins with b'\\x00"),
+        (pickle.dumps(numpy.ones(3)), None),
+        (pickle.dumps({"a": 1}), "Invalid magic number"),
+    ],
+)
+def test_files_of_others_are_named(content, what, weights_only):
+    """Nothing that is no checkpoint is said to load if code of the file may run."""
+    with pytest.raises((pickle.UnpicklingError, RuntimeError)) as caught:
+        rushlight.load(io.BytesIO(content), weights_only=weights_only)
+    if what is None:  # refused for what it names, or for being no checkpoint
+        what = "not an allowed global" if weights_only else "Invalid magic number"
+        assert what in str(caught.value)
+    else:
+        said = "\n".join([str(caught.value), *getattr(caught.value, "__notes__", ())])
+        assert what in said and "weights_only" not in said
+
+
+def test_attacks_are_not_advised_to_run():
+    with pytest.raises(pickle.UnpicklingError, match="as attacks do") as caught:
+        rushlight.load(io.BytesIO(b"\x80\x02cos\nsystem\n."))
+    assert "set to `False`" not in str(caught.value)

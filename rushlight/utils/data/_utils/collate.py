@@ -4,7 +4,7 @@ import sys
 from collections.abc import Mapping, MutableMapping, MutableSequence, Sequence
 
 import rushlight
-from rushlight._errors.advice import advised
+from rushlight._errors.advice import advised, attach
 from rushlight.utils.data._utils.worker import get_worker_info
 
 _NO_NUMBERS = "SaUO"  # one of these is in the dtype of arrays that hold no numbers
@@ -111,7 +111,7 @@ def _values_of(key, batch):
     except KeyError as error:
         lacks = next(list(sample) for sample in batch if key not in sample)
         note = f"fix: samples of a batch need the same keys: one has {list(batch[0])}, another {lacks}"
-        error.__dict__.setdefault("__notes__", []).append(note)
+        attach(error, note)
         raise
 
 
