@@ -51,7 +51,7 @@ def _nowrap_functions():
 class Tensor(_C.TensorBase):
     """A multi-dimensional array of one element type; see ``torch.tensor`` for making one."""
 
-    __module__ = "rushlight"
+    __module__ = rushlight.__name__
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):

@@ -11,6 +11,7 @@ from pickle import UnpicklingError
 
 import rushlight
 from rushlight import _C
+from rushlight._command.names import public_name
 
 _user_globals: list = []
 
@@ -56,12 +57,8 @@ def _user_table():
                 raise UnpicklingError(f"add_safe_globals: {obj!r} is neither a class nor a function")
             name = _full_name(obj)
         table[name] = obj
-        table[_torch_name(name)] = obj
+        table[public_name(name)] = obj
     return table
-
-
-def _torch_name(name):
-    return "torch" + name[len("rushlight") :] if name.split(".")[0] == "rushlight" else name
 
 
 _names: dict = {}  # what a file may name
@@ -149,11 +146,11 @@ class Unpickler(_C._Unpickler):
         full = f"{module}.{name}"
         if module in _BLOCKED:
             raise _Refused(f"Trying to load unsupported GLOBAL {full} whose module {module} is blocked.")
-        if _torch_name(full) == _PARAMETER:
+        if public_name(full) == _PARAMETER:
             return rushlight.nn.Parameter
-        if _torch_name(full) in _names:
-            return _names[_torch_name(full)]
-        for key in (full, _torch_name(full)):
+        if public_name(full) in _names:
+            return _names[public_name(full)]
+        for key in (full, public_name(full)):
             if key in self._user:
                 return self._user[key]
         shown = name if module in ("builtins", "__builtin__") else full
@@ -204,4 +201,4 @@ def _allowed(name):
     """Whether a file may use this full name."""
     if not _names:
         _build_closed_list()
-    return _torch_name(name) in (*_names, _PARAMETER) or name in _user_table()
+    return public_name(name) in (*_names, _PARAMETER) or name in _user_table()

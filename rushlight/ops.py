@@ -7,4 +7,4 @@ from rushlight._ops import ops as ops
 __capture__ = "through"  # Note [Capture marks]
 
 ops.__spec__ = __spec__
-sys.modules[__name__] = ops
+sys.modules[__spec__.name] = ops

@@ -6,6 +6,7 @@ import inspect
 
 import rushlight
 from rushlight import _C
+from rushlight._command.names import is_own, own_name
 
 __all__ = [
     "BaseTorchFunctionMode",
@@ -124,11 +125,7 @@ def _overridable():
 def _is_function(value):
     module = getattr(value, "__module__", None) or ""
     builtin = type(value) is type(_C._VariableFunctions.add)
-    return builtin or (
-        inspect.isfunction(value)
-        and module.partition(".")[0] in ("rushlight", "torch")
-        and value.__name__[0] != "_"
-    )
+    return builtin or (inspect.isfunction(value) and is_own(own_name(module)) and value.__name__[0] != "_")
 
 
 def get_overridable_functions():

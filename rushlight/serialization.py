@@ -10,6 +10,7 @@ from typing import Any
 
 import rushlight
 from rushlight import _utils
+from rushlight._command.names import own_name
 from rushlight._errors.advice import advised
 from rushlight._serialization.format import MAGIC_NUMBER, PROTOCOL_VERSION, as_saved, check_saved_id  # noqa: F401
 from rushlight._serialization.load_errors import TORCHSCRIPT_NOTICE, TORCHSCRIPT_REFUSAL, weights_only_refusal
@@ -323,13 +324,13 @@ class _FullUnpickler(pickle.Unpickler):
     """The standard unpickler, with PyTorch's names led to ours."""
 
     def find_class(self, module, name):
-        if module.partition(".")[0] == "torch":
+        ours = own_name(module)
+        if ours != module:
             if name in _DTYPE_OF_NAME:
                 return getattr(rushlight.storage, name)
             if (module, name) == ("torch._tensor", "_rebuild_from_type_v2"):
                 return _utils._rebuild_from_type_v2
-            module = "rushlight" + module[len("torch") :]
-        return super().find_class(module, name)
+        return super().find_class(ours, name)
 
 
 def load(

@@ -227,10 +227,10 @@ def _map_file(cls, filename, shared, nbytes):
 def _reduced(storage, untyped, dtype, protocol):
     """How a storage is pickled: as a buffer, which need not be copied, or for older protocols as a file that
     PyTorch reads. Under the name of PyTorch, whose own program may read it, it is always that."""
+    from rushlight._command.names import is_aliased
     from rushlight._serialization.settings import skips_data
 
-    is_aliased = _reduced.__module__.startswith("torch")
-    if protocol < 5 or untyped.device.type != "cpu" or is_aliased or skips_data():
+    if protocol < 5 or untyped.device.type != "cpu" or is_aliased() or skips_data():
         return _load_from_bytes, (_to_bytes(storage),)
     from pickle import PickleBuffer
 
@@ -518,7 +518,7 @@ def __getattr__(name):
     cls = type(
         name,
         (TypedStorage,),
-        {"_class_dtype": dtype, "_dtype": dtype, "dtype": dtype, "__module__": "rushlight"},
+        {"_class_dtype": dtype, "_dtype": dtype, "dtype": dtype, "__module__": rushlight.__name__},
     )
     globals()[name] = cls
     return cls

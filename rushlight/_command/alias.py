@@ -9,6 +9,7 @@ Where the alias is on, classes and functions also name `torch` as their module, 
 `type(x).__module__` picks a backend, `module.__module__` tells torch.nn's layers from the user's.
 """
 
+import functools
 import importlib
 import importlib.machinery
 import importlib.util
@@ -75,12 +76,24 @@ class _AliasFinder:
         return spec
 
 
-class _RenamingLoader(importlib.machinery.SourceFileLoader):
-    """Loads a module of ours and shows it under the alias's name."""
+class _Renaming:
+    """Loads a module of ours and shows it under the alias's name, once it is whole: other threads that import
+    it wait for our name's lock."""
 
     def exec_module(self, module):
         super().exec_module(module)
-        _show_as_torch(module)
+        _show_as_torch(sys.modules.get(self.name, module))
+
+
+class _RenamingLoader(_Renaming, importlib.machinery.SourceFileLoader):  # type: ignore[misc]
+    pass
+
+
+class _RenamingExtensionLoader(_Renaming, importlib.machinery.ExtensionFileLoader):
+    pass
+
+
+_RENAMING = {base: cls for cls in (_RenamingLoader, _RenamingExtensionLoader) for base in cls.__bases__[1:]}
 
 
 class _RenamingFinder:
@@ -90,38 +103,54 @@ class _RenamingFinder:
         if not name.startswith(PACKAGE + "."):
             return None
         spec = importlib.machinery.PathFinder.find_spec(name, path, target)
-        if spec is not None and type(spec.loader) is importlib.machinery.SourceFileLoader:
-            spec.loader = _RenamingLoader(name, spec.loader.path)
+        if spec is not None and type(spec.loader) in _RENAMING:
+            spec.loader = _RENAMING[type(spec.loader)](name, spec.loader.path)
         return spec
 
 
 def _show_as_torch(module):
     """Let what a module defines, and the module's entry in sys.modules, be found by PyTorch's name."""
-    if module.__name__.partition(".")[0] == PACKAGE:
+    if _is_ours_by_name(module.__name__):
         name = _alias_name(module.__name__)
-        sys.modules.setdefault(name, module)
+        if PACKAGE + name[len(ALIAS) :] in sys.modules:  # parts of the core are not there
+            sys.modules.setdefault(name, module)
         module.__name__ = name
+    seen: set = set()
     for value in list(vars(module).values()):
-        if type(value) is types.FunctionType:
-            _rename(value)
-        elif isinstance(value, type) and value not in _renamed:
-            _renamed.add(value)
-            _rename(value)
-            for member in list(vars(value).values()):
-                if isinstance(member, (type, types.FunctionType)):
-                    _rename(member)
+        if isinstance(value, types.ModuleType):
+            if value.__spec__ is None and _is_ours_by_name(value.__name__):  # made by hand, with no loader
+                _show_as_torch(value)
+        else:
+            _rename(value, seen)
 
 
-_renamed: set = set()  # classes: many modules show the same ones
+_FUNCTIONS = types.FunctionType, types.BuiltinFunctionType, functools._lru_cache_wrapper
+_NAMED = (type, staticmethod, classmethod, *_FUNCTIONS)
 
 
-def _rename(value):
-    name = value.__module__
-    if isinstance(name, str) and (name == PACKAGE or name.startswith(PACKAGE + ".")):
-        try:
-            value.__module__ = _alias_name(name)
-        except TypeError:
-            pass  # a type of the core, which renames its own
+def _rename(value, seen):
+    """Rename a function or a class, with its members, and what it wraps."""
+    if isinstance(value, property):
+        for function in (value.fget, value.fset, value.fdel):
+            _rename(function, seen)
+    if not isinstance(value, _NAMED) or id(value) in seen:
+        return
+    seen.add(id(value))
+    if not _is_ours_by_name(getattr(value, "__module__", None)):
+        return
+    try:
+        value.__module__ = _alias_name(value.__module__)
+    except TypeError:
+        pass  # a type of the core, which renames its own
+    if isinstance(value, type):
+        for member in list(vars(value).values()):
+            _rename(member, seen)
+    elif hasattr(value, "__wrapped__"):  # by functools.wraps, or in a staticmethod
+        _rename(value.__wrapped__, seen)
+
+
+def _is_ours_by_name(name):
+    return isinstance(name, str) and (name == PACKAGE or name.startswith(PACKAGE + "."))
 
 
 def _alias_name(name):

@@ -5,12 +5,12 @@ which built-in functions it calls, so that those with effects outside of the pro
 import builtins
 import math
 import operator
-import os
 import sys
 import types
 
 import rushlight as torch
 from rushlight import _C
+from rushlight._command.names import is_own, is_own_file, is_own_frame, path_in_package
 
 from .exc import Unsupported
 
@@ -18,7 +18,6 @@ __all__ = ["Interruption", "Observer"]
 
 __capture__ = "skip"  # Note [Capture marks]
 
-_ROOT = os.path.dirname(os.path.abspath(torch.__file__)) + os.sep
 
 _CALL_OF_CUSTOM_OPERATOR = torch.library.CustomOpDef.__call__.__code__
 _IMPORTER = "<frozen importlib._bootstrap>"
@@ -128,7 +127,7 @@ class Observer:
 
     def user_frame(self, frame):
         """The innermost frame of code that is not the library's."""
-        while frame is not None and frame.f_code.co_filename.startswith(_ROOT):
+        while frame is not None and is_own_frame(frame):
             frame = frame.f_back
         return frame
 
@@ -145,7 +144,7 @@ class Observer:
             if key not in self.codes:
                 self.codes.add(key)
                 self._enter(frame)
-        elif event == "c_call" and not frame.f_code.co_filename.startswith(_ROOT):
+        elif event == "c_call" and not is_own_frame(frame):
             if not _is_pure(function):
                 self.interrupt(f"the program calls {_name(function)}, which may do more than compute", frame)
 
@@ -161,13 +160,12 @@ class Observer:
         ):
             self.switches_grad_mode = True
         try:
-            if path.startswith(_ROOT):
-                part = path[len(_ROOT) :].replace(os.sep, "/")
+            if is_own_file(path):
                 mark = _mark(frame.f_globals)
                 if mark == "skip":
                     return
                 if mark != "through" and code is not _CALL_OF_CUSTOM_OPERATOR:
-                    self.interrupt(f"the program calls {code.co_name} of rushlight/{part}")
+                    self.interrupt(f"the program calls {code.co_name} of rushlight/{path_in_package(path)}")
                 self.reachable.learn(names, by_user=False)
                 return
             if denied := names & _TENSOR_STATE:
@@ -224,7 +222,7 @@ def _is_pure(function):
     if isinstance(owner, torch.Tensor):
         return name in _TENSOR_FACTS
     if isinstance(owner, types.ModuleType):
-        return owner.__name__.startswith("rushlight._C") and (name in _PURE_LIBRARY or name.startswith("is_"))
+        return is_own(owner.__name__, "_C") and (name in _PURE_LIBRARY or name.startswith("is_"))
     if isinstance(owner, type):
         return owner is object or issubclass(owner, _PLAIN_TYPES) or owner is torch.nn.Module
     if isinstance(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import rushlight as torch
 from rushlight import _C
+from rushlight._command.names import is_own
 from rushlight._subclasses.fake_tensor import FakeTensor
 
 from .exc import Unsupported
@@ -49,10 +50,6 @@ def is_constant(value):
     if type(value) is slice:
         return is_constant((value.start, value.stop, value.step))
     return type(value) in _CONSTANTS
-
-
-def _is_library(name):
-    return name is not None and (name == "rushlight" or name.startswith("rushlight."))
 
 
 def _is_plain_class(cls):
@@ -193,7 +190,7 @@ class Reachable:
 
     def _visit_function(self, function, label):
         front = type(function) is not types.FunctionType  # of a library function: a type that looks like one
-        if _is_library(function.__module__) and (front or function.__closure__ is None):
+        if is_own(function.__module__) and (front or function.__closure__ is None):
             return
         self.functions.append(function)
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
@@ -208,7 +205,7 @@ class Reachable:
         self.visit(function.__kwdefaults__, f"defaults of {label}")
 
     def _visit_class(self, cls, label):
-        if cls.__flags__ & _HEAP_TYPE and not _is_library(cls.__module__):
+        if cls.__flags__ & _HEAP_TYPE and not is_own(cls.__module__):
             self._watch_class(cls)
 
     def _watch_class(self, cls):
@@ -216,7 +213,7 @@ class Reachable:
             if base in self.classes or not base.__flags__ & _HEAP_TYPE:
                 continue
             self.classes[base] = dict(vars(base))
-            if not _is_library(base.__module__) and base.__module__ not in ("abc", "typing", "enum"):
+            if not is_own(base.__module__) and base.__module__ not in ("abc", "typing", "enum"):
                 self._own(self.classes[base], base.__qualname__)
 
     def _visit_instance(self, value, label):

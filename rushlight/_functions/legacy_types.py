@@ -19,7 +19,7 @@ class _TensorTypeMeta(type):
 
 def _make(name, dtype):
     return _TensorTypeMeta(
-        name, (), {"dtype": dtype, "_legacy_name": f"torch.{name}", "__module__": "rushlight"}
+        name, (), {"dtype": dtype, "_legacy_name": f"torch.{name}", "__module__": rushlight.__name__}
     )
 
 

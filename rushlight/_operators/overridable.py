@@ -21,7 +21,7 @@ def make_overridable(namespace, lists=(), skip=(), belong_to_top=False):
         if not isinstance(function, types.FunctionType):
             continue
         if name in shown:
-            function.__module__ = "rushlight"
+            function.__module__ = rushlight.__name__
         if name.startswith("_") or name in skip:
             continue
         namespace[name] = made = overridable(function, takes_lists=name in lists)

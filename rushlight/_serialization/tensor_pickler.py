@@ -7,6 +7,7 @@ from functools import lru_cache
 
 import rushlight
 from rushlight._C import _plain_parts
+from rushlight._command.names import public_name
 from rushlight._utils import _rebuild_tensor_v2
 from rushlight.storage import _name_of_dtype, _storage_class
 
@@ -115,11 +116,10 @@ class TensorPickler(pickle._Pickler):
     def save_global(self, obj, name=None):
         name = name or getattr(obj, "__qualname__", None) or obj.__name__
         module = getattr(obj, "__module__", None) or type(obj).__module__
-        top = str(module).partition(".")[0]
-        if top not in ("rushlight", "torch") or self.proto >= 4:
+        module = public_name(str(module))
+        if module.partition(".")[0] != "torch" or self.proto >= 4:
             super().save_global(obj, name)
             return
-        module = "torch" + module[len(top) :]
         if module.startswith("torch._C"):
             module = "torch"
         module, name = _WRITTEN_AS.get(f"{module}.{name}", (module, name))

@@ -548,4 +548,4 @@ class _CallableModule(types.ModuleType):
         return gradcheck(*args, **kwargs)
 
 
-sys.modules[__name__].__class__ = _CallableModule
+sys.modules[__spec__.name].__class__ = _CallableModule

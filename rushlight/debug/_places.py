@@ -4,10 +4,9 @@ import os
 import sys
 from types import FrameType
 
-import rushlight
+from rushlight._command.names import is_own_frame
 from rushlight.utils.module_tracker import ModuleTracker
 
-_PACKAGE = os.path.dirname(rushlight.__file__) + os.sep
 _STANDARD = os.path.dirname(os.__file__) + os.sep
 
 
@@ -16,7 +15,7 @@ def program_line():
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         name = frame.f_code.co_filename
-        if not name.startswith((_PACKAGE, _STANDARD, "<frozen")):
+        if not is_own_frame(frame) and not name.startswith((_STANDARD, "<frozen")):
             return f"{os.path.relpath(name) if os.path.isfile(name) else name}:{frame.f_lineno}"
         frame = frame.f_back
     return "?"

@@ -13,7 +13,8 @@ import threading
 from collections import deque
 from time import time_ns
 
-_PACKAGE = __name__.split(".")[0]
+from rushlight._command.names import is_own_frame
+
 # Places in an entry.
 (ID, GROUP, NUMBER, WHAT, TENSORS, CODE, LINE, CREATED, STARTED, ENDED, PEER, TIMEOUT, ERROR, BACKEND) = (
     range(14)
@@ -32,14 +33,10 @@ groups: dict = {}  # name -> (description, global ranks)
 _ids = itertools.count()
 
 
-def _is_ours(frame):
-    return frame.f_globals.get("__name__", "").partition(".")[0] == _PACKAGE
-
-
 def begin(engine, number, what, tensors, milliseconds, peer=None):
     """A new entry, for a call that was just made; its start and end are set by the engine that runs it."""
     frame = sys._getframe(2)
-    while frame.f_back is not None and _is_ours(frame):
+    while frame.f_back is not None and is_own_frame(frame):
         frame = frame.f_back
     entry = [
         next(_ids),

@@ -10,6 +10,8 @@ import sys
 import threading
 import time
 
+from rushlight._command.names import is_own_frame
+
 from . import _recorder
 from ._errors import DistError
 from ._recorder import ENDED, GROUP, NUMBER, TENSORS, WHAT
@@ -24,7 +26,7 @@ def _here():
     places = []
     while frame is not None and len(places) < _FRAMES:
         code = frame.f_code
-        if code.co_filename != threading.__file__ and not _recorder._is_ours(frame):
+        if code.co_filename != threading.__file__ and not is_own_frame(frame):
             places.append(f"{code.co_filename}:{frame.f_lineno} in {code.co_name}")
         frame = frame.f_back
     return places

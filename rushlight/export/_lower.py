@@ -7,6 +7,7 @@ import re
 
 import rushlight as torch
 from rushlight import _C, fx
+from rushlight._command.names import is_own_file
 from rushlight._ops import _INPLACE, _OUT, OpOverload
 from rushlight.utils import _pytree as pytree
 
@@ -18,7 +19,6 @@ _ARITHMETIC = {
     operator.mul: "sym::mul",
     operator.floordiv: "sym::floordiv",
 }
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 
 class UnsupportedError(RuntimeError):
@@ -28,7 +28,7 @@ class UnsupportedError(RuntimeError):
 def _place(node):
     """`file, line` of the user's code that made a node: the innermost frame outside of this package."""
     frames = re.findall(r'File "(.*)", line (\d+)', node.stack_trace or "")
-    own = [frame for frame in frames if not frame[0].startswith(_PACKAGE)] or frames
+    own = [frame for frame in frames if not is_own_file(frame[0])] or frames
     return own[-1] if own else None
 
 

@@ -10,9 +10,9 @@ from collections import defaultdict
 
 import rushlight
 from rushlight import _C
+from rushlight._command.names import is_own, own_name, public_name
 from rushlight._ops import OpOverload, OpOverloadPacket
 
-_PACKAGE = rushlight.__name__
 _BUILTIN_OPERATOR = type(_C._VariableFunctions.add)
 _METHOD = type(rushlight.Tensor.add)
 
@@ -60,13 +60,8 @@ _also_named(_C._nn, {"log_sigmoid": "logsigmoid"}.get)
 
 def _public(module_name):
     """`rushlight.nn.functional._pooling` is `torch.nn.functional` to everybody outside."""
-    parts = module_name.split(".")
-    if parts[0] not in (_PACKAGE, "torch"):
-        return module_name
-    parts[0] = "torch"
-    if parts[1:3] == ["nn", "functional"]:
-        parts = parts[:3]
-    return ".".join(parts)
+    name = public_name(module_name)
+    return "torch.nn.functional" if name.startswith("torch.nn.functional.") else name
 
 
 def _core_function_name(function):
@@ -148,10 +143,7 @@ def is_from_torch(obj):
     """Whether generated code reaches the object through the name `torch`."""
     module = getattr(obj, "__module__", None)
     if isinstance(module, str):
-        root = module.partition(".")[0]
-        if root in (_PACKAGE, "torch"):
-            return not module.startswith((f"{_PACKAGE}._dynamo.", "torch._dynamo."))
-        return False
+        return is_own(own_name(module)) and not public_name(module).startswith("torch._dynamo.")
     name = getattr(obj, "__name__", None)
     if name is None or name == "torch":
         return False

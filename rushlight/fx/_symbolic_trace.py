@@ -10,6 +10,7 @@ import warnings
 from collections import OrderedDict
 
 import rushlight as torch
+from rushlight._command.names import is_own
 from rushlight.utils import _pytree as pytree
 
 from ._codegen import _PyTreeCodeGen, _PyTreeInfo
@@ -175,7 +176,7 @@ class Tracer(TracerBase):
 
     def is_leaf_module(self, m: Module, module_qualified_name) -> bool:
         """Whether a module's call stays one node: PyTorch's own do, except containers."""
-        own = m.__module__.startswith(("torch.nn", "torch.ao.nn", "rushlight.nn", "rushlight.ao.nn"))
+        own = is_own(m.__module__, "nn", "ao.nn")
         return own and not isinstance(m, torch.nn.Sequential)
 
     def path_of_module(self, mod: Any) -> str:

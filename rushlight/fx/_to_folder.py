@@ -4,6 +4,7 @@ import re
 import warnings
 
 import rushlight as torch
+from rushlight._command.names import PACKAGE
 from rushlight.nn.modules.module import _addindent
 
 from ._module_source import _format_import_block
@@ -44,10 +45,9 @@ def _module_line(folder, name, child):
 
 def _imports(block):
     """Import lines of generated code under this package's name: the alias may be off when they run."""
-    name = torch.__name__
     others = [line for line in block.splitlines() if line != "import torch"]
-    others = [re.sub(r"^(import|from) torch(?=[. ])", rf"\1 {name}", line) for line in others]
-    return "\n".join([f"import {name} as torch", *others])
+    others = [re.sub(r"^(import|from) torch(?=[. ])", rf"\1 {PACKAGE}", line) for line in others]
+    return "\n".join([f"import {PACKAGE} as torch", *others])
 
 
 def write_module(module, folder, module_name):
@@ -73,7 +73,7 @@ def write_module(module, folder, module_name):
     lines.append(f"self.load_state_dict(torch.load(r'{folder / 'state_dict.pt'}'))")
     text = _TEMPLATE.format(
         imports=_imports(_format_import_block(module.graph.python_code(root_module="self").globals)),
-        package=torch.__name__,
+        package=PACKAGE,
         name=module_name,
         members="\n".join("        " + line for line in lines),
         code=_addindent(module.code, 4),

@@ -7,11 +7,11 @@ import typing
 from typing import NamedTuple
 
 import rushlight as torch
+from rushlight._command.names import is_own
 from rushlight._operators.schema import parse_schema
 from rushlight._ops import OpOverload, OpOverloadPacket
 
 from ._names import _BUILTIN_OPERATOR, _METHOD
-from ._names import _public as public_module
 
 __all__ = [
     "ArgsKwargsPair",
@@ -217,7 +217,7 @@ def normalize_module(root, target, args, kwargs=None, normalize_to_only_use_kwar
         raise RuntimeError(
             f"Tried to normalize node with target {target} but root did not have that target!"
         ) from None
-    if not public_module(type(module).__module__).startswith("torch.nn"):
+    if not is_own(type(module).__module__, "nn"):
         return None
     signature = inspect.signature(type(module).forward)
     own = signature.replace(parameters=list(signature.parameters.values())[1:])

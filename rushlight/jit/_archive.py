@@ -7,6 +7,7 @@ import io
 import pickle
 
 import rushlight
+from rushlight._command.names import is_own, public_name
 from rushlight.jit._library import library_name, own_module
 from rushlight.jit._script import ScriptFunction, ScriptModule, script_class, shell
 from rushlight.jit.frontend import unit_from_source
@@ -107,7 +108,7 @@ class _Writer:
             self.classes.append(
                 {
                     "name": cls._original_name,
-                    "base": f"torch{own_module(base)[len('rushlight') :]}.{base.__qualname__}",
+                    "base": f"{public_name(own_module(base))}.{base.__qualname__}",
                     "methods": methods,
                     "constants": constants,
                     "traced": cls.__name__ == "TopLevelTracedModule",
@@ -255,11 +256,7 @@ class _Reader:
         base = rushlight
         for part in saved["base"].split(".")[1:]:
             base = getattr(base, part)
-        if not (
-            isinstance(base, type)
-            and issubclass(base, Module)
-            and own_module(base).startswith("rushlight.nn")
-        ):
+        if not (isinstance(base, type) and issubclass(base, Module) and is_own(own_module(base), "nn")):
             raise RuntimeError(f"jit.load: {self.name}: {saved['base']} is no module of the library")
         units, methods = {}, {}
         for name, (kind, source) in saved["methods"].items():

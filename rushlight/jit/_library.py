@@ -8,6 +8,7 @@ import typing
 
 import rushlight
 from rushlight import _C
+from rushlight._command.names import is_own, own_name, public_name
 
 _OPERATOR = type(_C._VariableFunctions.add)
 _MODULES = ("nn.functional", "linalg", "fft", "special", "functional")
@@ -28,8 +29,7 @@ _REFUSED = frozenset("from_file _load_global_deps save load compile".split())
 
 def own_module(value):
     """The module that defines a value, by our name for it, also where the alias calls it torch's."""
-    name = getattr(value, "__module__", None) or ""
-    return "rushlight" + name[len("torch") :] if name.partition(".")[0] == "torch" else name
+    return own_name(getattr(value, "__module__", None) or "")
 
 
 def _namespace(path):
@@ -65,7 +65,7 @@ def _functions():
 
 def _computes(value):
     if isinstance(value, _OPERATOR):
-        return own_module(value).startswith("rushlight")
+        return is_own(own_module(value))
     return inspect.isfunction(value) and own_module(value) in _HOMES
 
 
@@ -94,6 +94,6 @@ def library_name(value):
     if isinstance(value, typing._SpecialForm):
         return f"typing.{value._name}"
     module = own_module(value)
-    if callable(value) and module.split(".")[0] == "rushlight" and hasattr(value, "__qualname__"):
-        return f"torch{module[module.index('.') :] if '.' in module else ''}.{value.__qualname__}"
+    if callable(value) and is_own(module) and hasattr(value, "__qualname__"):
+        return f"{public_name(module)}.{value.__qualname__}"
     return None

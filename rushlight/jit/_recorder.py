@@ -8,8 +8,12 @@ import warnings
 
 import rushlight
 from rushlight import Tensor
+from rushlight._command.names import own_name
 from rushlight.jit._library import library_name
 from rushlight.overrides import TorchFunctionMode
+
+# Modules whose functions a script says otherwise than by calling them.
+_WITHOUT_CALLS = ("rushlight._C", "rushlight._tensor", "rushlight")
 
 
 class TracerWarning(Warning):
@@ -135,12 +139,8 @@ class Recorder(TorchFunctionMode):
 
     @staticmethod
     def _owned(func):
-        return getattr(func, "__module__", None) not in (
-            None,
-            "rushlight._C",
-            "rushlight._tensor",
-            "rushlight",
-        )
+        module = getattr(func, "__module__", None)
+        return module is not None and own_name(module) not in _WITHOUT_CALLS
 
     def _attribute(self, func, args):
         member = getattr(func, "__self__", None)

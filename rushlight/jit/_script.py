@@ -12,6 +12,7 @@ import textwrap
 import types
 
 import rushlight
+from rushlight._command.names import is_own
 from rushlight.jit._library import library_name, own_module
 from rushlight.jit.frontend import Unit, script_function
 from rushlight.nn import Module
@@ -195,7 +196,7 @@ def shell(cls, state):
 
 def library_base(cls):
     """The part of a module's class that the library defines."""
-    return next(c for c in cls.__mro__ if own_module(c).startswith("rushlight.nn"))
+    return next(c for c in cls.__mro__ if is_own(own_module(c), "nn"))
 
 
 def script_class(base, original_name, methods: Any, units: Any, kind: type = RecursiveScriptModule):

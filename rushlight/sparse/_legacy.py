@@ -50,7 +50,7 @@ globals().update(
             {
                 "dtype": dtype,
                 "_legacy_name": f"torch.sparse.{name}Tensor",
-                "__module__": "rushlight.sparse",
+                "__module__": __name__.rpartition(".")[0],
             },
         )
         for name, dtype in _NAMES.items()

@@ -20,4 +20,4 @@ class _Settings(ModuleType):
         _C._device_switch("fill_uninitialized", mode)
 
 
-sys.modules[__name__].__class__ = _Settings
+sys.modules[__spec__.name].__class__ = _Settings

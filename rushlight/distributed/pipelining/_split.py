@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import Enum
 
+from rushlight._command.names import is_own
 from rushlight.fx import Graph, GraphModule, Tracer
 from rushlight.fx.node import map_arg
 
@@ -45,8 +46,8 @@ class _StageTracer(Tracer):
 
     def is_leaf_module(self, m, module_qualified_name):
         inside = [p for p in self._points if p.startswith(module_qualified_name + ".")]
-        calls = not self._points and not m.__module__.startswith("rushlight.nn")
-        return not inside and not calls and not m.__module__.startswith("torch.fx")
+        calls = not self._points and not is_own(m.__module__, "nn")
+        return not inside and not calls and not is_own(m.__module__, "fx")
 
 
 @dataclass

@@ -9,6 +9,7 @@ import types
 from typing import Any
 
 import rushlight as torch
+from rushlight._command.names import is_own
 from rushlight.fx import Tracer
 
 __all__ = ["AST_Rewriter", "RewritingTracer"]
@@ -61,7 +62,7 @@ def _rewritten_module(module):
             super().__init__()
             self.__dict__.update({name: copy.copy(value) for name, value in original.__dict__.items()})
 
-    own = type(module).__module__.startswith(("torch.nn", "rushlight.nn"))
+    own = is_own(type(module).__module__, "nn")
     if own and not isinstance(module, torch.nn.Sequential):
         return module
     RewrittenModule.forward = AST_Rewriter().rewrite(type(module).forward)

@@ -491,7 +491,7 @@ _set_module_setattr(
         _global_module_registration_hooks,
     ),
 )
-sys.modules[__name__].__class__ = TableSharing
+sys.modules[__spec__.name].__class__ = TableSharing
 _HOOK_TABLES = [name for name, value in Module().__dict__.items() if isinstance(value, OrderedDict)]
 
 
