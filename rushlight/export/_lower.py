@@ -18,6 +18,8 @@ _ARITHMETIC = {
     operator.sub: "sym::sub",
     operator.mul: "sym::mul",
     operator.floordiv: "sym::floordiv",
+    torch.sym_max: "sym::max",
+    torch.sym_min: "sym::min",
 }
 
 
@@ -25,15 +27,20 @@ class UnsupportedError(RuntimeError):
     """The program does what files cannot hold; the text says where, and what to do."""
 
 
-def _place(node):
-    """`file, line` of the user's code that made a node: the innermost frame outside of this package."""
-    frames = re.findall(r'File "(.*)", line (\d+)', node.stack_trace or "")
-    own = [frame for frame in frames if not is_own_file(frame[0])] or frames
+def own_frame(frames):
+    """The innermost frame of the user's code: (file, line)."""
+    found = [(f[0], f[1]) for f in frames]
+    own = [frame for frame in found if not is_own_file(frame[0]) and not frame[0].startswith("<")] or found
     return own[-1] if own else None
 
 
+def place_of(node):
+    """`file, line` of the user's code that made a node."""
+    return own_frame(re.findall(r'File "(.*)", line (\d+)', node.stack_trace or ""))
+
+
 def _refuse(node, what):
-    place = _place(node)
+    place = place_of(node)
     where = f"{place[0]}, line {place[1]}: " if place else ""
     raise UnsupportedError(f"rushlight.export.save: {where}{what}")
 
@@ -129,7 +136,7 @@ class _Lowering:
 
     def _line(self, node, results, call):
         self.names[node] = node.name
-        place = _place(node)
+        place = place_of(node)
         comment = f"  # {os.path.basename(place[0])}, line {place[1]}" if place else ""
         self.lines.append(f"  {results} = {call}{comment}" if results else f"  {call}{comment}")
 

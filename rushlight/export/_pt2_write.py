@@ -168,9 +168,9 @@ class _GraphWriter:
         }
 
     def _refuse(self, node, what):
-        from ._lower import _place
+        from ._lower import place_of
 
-        place = _place(node)
+        place = place_of(node)
         where = f" ({place[0]}, line {place[1]})" if place else ""
         raise ValueError(f"torch.export.save: node {node.name!r}{where} {what}")
 
@@ -196,6 +196,8 @@ class _GraphWriter:
         """(name, parameters) of what a node calls."""
         if node.op == "call_method" and node.target in _SIZES:
             return f"torch.ops.aten.{_SIZES[node.target]}", ["self", "dim"]
+        if node.target in (torch.sym_max, torch.sym_min):
+            return f"torch.{node.target.__name__}", ["a", "b"]
         name = getattr(node.target, "__name__", "")
         if name in _NUMBERS and getattr(operator, name) is node.target:
             return f"_operator.{name}", ["a", "b"]

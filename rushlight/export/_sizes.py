@@ -1,33 +1,30 @@
-"""From traces at several sizes, one graph for all sizes.
+"""Numbers of a graph as functions of the sizes of its inputs, and the nodes that compute them.
 
 Sizes are plain numbers while a program runs, so a trace holds the example's. The numbers in it that change
-with the sizes are found by tracing at others, and explained as sums of products of them. What cannot be
-explained so makes the program depend on the example, which is an error that names the operator.
+with the sizes are found by tracing at others, and explained as sums of products of sizes, of quotients
+rounded down, and of the larger or smaller of two such numbers.
 """
 
 import itertools
 import math
 import operator
+from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
-from rushlight.fx.node import Node
+import rushlight as torch
 from rushlight.utils import _pytree as pytree
 
 from .dynamic_shapes import UserError
 
-MOST_SYMBOLS = 4
-_LARGE = 1 << 12
-_LAYOUT = frozenset("alias clone contiguous detach reshape squeeze unsqueeze _unsafe_view view".split())
+_MOST_SYMBOLS = 4  # that a number may depend on
 _STEPS = (5, 12)  # how far the further sizes lie from the example's
 
 
 def sizes_to_try(symbols):
     """Assignments: all corners of a box, and one beyond them to check."""
-    if len(symbols) > MOST_SYMBOLS:
-        raise UserError(
-            f"export: at most {MOST_SYMBOLS} sizes may change independently, got {sorted(symbols)}; give "
-            "sizes that are equal the same Dim"
-        )
+    if len(symbols) > _MOST_SYMBOLS:
+        raise UserError(f"export: at most {_MOST_SYMBOLS} sizes may change together, got {sorted(symbols)}")
     others = {name: _other_sizes(symbol) for name, symbol in symbols.items()}
     names = list(symbols)
     corners = [
@@ -52,7 +49,7 @@ def _other_sizes(symbol):
 
 
 class Polynomial:
-    """A sum of products of symbols: frozenset of names -> coefficient."""
+    """A sum of products: frozenset of names or of functions of sizes -> coefficient."""
 
     def __init__(self, terms):
         self.terms = {names: c for names, c in terms.items() if c}
@@ -74,84 +71,120 @@ class Polynomial:
         return cls(terms)
 
     def at(self, values):
-        return sum(c * math.prod(values[n] for n in names) for names, c in self.terms.items())
+        return sum(c * math.prod(_value(n, values) for n in names) for names, c in self.terms.items())
 
     def is_whole(self):
         return all(c.denominator == 1 for c in self.terms.values())
 
+    def whole(self):
+        """The same with whole coefficients: a common divisor becomes a quotient."""
+        divisor = math.lcm(*(Fraction(c).denominator for c in self.terms.values()))
+        if divisor == 1:
+            return self
+        return Polynomial({frozenset({Quotient(self.times(divisor), divisor)}): Fraction(1)})
 
-def _leaves(node):
-    return pytree.tree_leaves((node.args, node.kwargs))
+    def times(self, factor):
+        return Polynomial({names: c * factor for names, c in self.terms.items()})
 
+    def __eq__(self, other):
+        return isinstance(other, Polynomial) and self.terms == other.terms
 
-def _same(a, b):
-    if isinstance(a, Node) and isinstance(b, Node):
-        return a.name == b.name
-    return type(a) is type(b) and (a == b or (a != a and b != b))
+    def __hash__(self):
+        return hash(frozenset(self.terms.items()))
 
-
-def _check_alike(base, other):
-    """Raise unless both graphs are the same steps."""
-    ours, theirs = list(base.nodes), list(other.nodes)
-    for a, b in itertools.zip_longest(ours, theirs):
-        alike = a is not None and b is not None and (a.op, a.target, a.name) == (b.op, b.target, b.name)
-        if not alike or len(_leaves(a)) != len(_leaves(b)):
-            where = a if a is not None else b
-            raise _Specialized(f"takes another path at other sizes, from `{where.format_node()}` on")
-
-
-class _Specialized(Exception):
-    """The program depends on the example's sizes; says how."""
-
-
-def plan(base, traces, check, check_sizes, symbols):
-    """What to replace in `base`: (node, index of the argument's leaf, polynomial); nothing is changed yet.
-
-    ``traces`` are (sizes, graph) for the corners, ``check`` is a graph at other sizes.
-    """
-    for graph in (*(graph for _, graph in traces), check):
-        _check_alike(base, graph)
-    found = []
-    for node, *row in zip(base.nodes, *(graph.nodes for _, graph in traces), check.nodes):
-        for i, column in enumerate(zip(*(_leaves(n) for n in row))):
-            if not all(_same(column[0], value) for value in column):
-                found.append((node, i, _explain(node, column, traces, check_sizes, symbols)))
-    return found
+    def __str__(self):
+        parts = []
+        for names, c in _ordered(self):
+            factors = [str(c)] * (c != 1 or not names) + sorted(map(str, names))
+            parts.append("*".join(factors))
+        return " + ".join(parts) or "0"
 
 
-def _work(graph):
-    """The nodes that do more than lay the same elements out in another way."""
-    return [n for n in graph.nodes if getattr(n.target, "_opname", "") not in _LAYOUT]
+def constant(number):
+    return Polynomial({frozenset(): Fraction(number)})
 
 
-def verify(planned, base, graph, sizes, only_work=False):
-    """Raise unless a trace at further sizes is what the plan says.
-
-    ``only_work`` lets layouts differ: at size 1 a view often does what takes a copy at others.
-    """
-    rows = zip(base.nodes, graph.nodes)
-    if only_work:
-        ours, theirs = _work(base), _work(graph)
-        if [(n.op, n.target) for n in ours] != [(n.op, n.target) for n in theirs]:
-            raise _Specialized(f"takes another path at {sizes}")
-        rows = zip(ours, theirs)
-    else:
-        _check_alike(base, graph)
-    expected = {(node, i): polynomial for node, i, polynomial in planned}
-    for node, other in rows:
-        for i, (value, theirs) in enumerate(zip(_leaves(node), _leaves(other))):
-            if only_work and isinstance(value, Node) and isinstance(theirs, Node):
-                continue
-            polynomial = expected.get((node, i))
-            value = value if polynomial is None else int(polynomial.at(sizes))
-            if not _same(value, theirs):
-                raise _Specialized(f"computes {theirs!r} at {sizes} in `{node.format_node()}`, not {value!r}")
+def _value(factor, values):
+    return values[factor] if isinstance(factor, str) else factor.at(values)
 
 
-def ends(symbol):
-    """The smallest and a large size in the range, where programs like to differ."""
-    large = symbol.upper if symbol.upper <= _LARGE else max(_LARGE, symbol.value)
-    return max(symbol.lower, 1), int(large)
+def _ordered(polynomial):
+    return sorted(polynomial.terms.items(), key=lambda item: (-len(item[0]), sorted(map(str, item[0]))))
+
+
+@dataclass(frozen=True)
+class Quotient:
+    """A number divided by another, rounded down."""
+
+    dividend: Polynomial
+    divisor: int
+
+    def at(self, values):
+        return self.dividend.at(values) // self.divisor
+
+    def __str__(self):
+        return f"(({self.dividend}) // {self.divisor})"
+
+    def build(self, builder):
+        return builder.call(operator.floordiv, builder.sum(self.dividend), self.divisor)
+
+
+@dataclass(frozen=True)
+class Power:
+    """A size times itself."""
+
+    name: str
+    exponent: int
+
+    def at(self, values):
+        return values[self.name] ** self.exponent
+
+    def __str__(self):
+        return f"{self.name}**{self.exponent}"
+
+    def build(self, builder):
+        made = size = builder.source(self.name)
+        for _ in range(self.exponent - 1):
+            made = builder.call(operator.mul, made, size)
+        return made
+
+
+@dataclass(frozen=True)
+class Extreme:
+    """The larger or the smaller of two numbers."""
+
+    choose: Any  # max or min
+    first: Polynomial
+    second: Polynomial
+
+    def at(self, values):
+        return self.choose(self.first.at(values), self.second.at(values))
+
+    def __str__(self):
+        return f"{self.choose.__name__}({self.first}, {self.second})"
+
+    def build(self, builder):
+        function = torch.sym_max if self.choose is max else torch.sym_min
+        return builder.call(function, builder.sum(self.first), builder.sum(self.second))
+
+
+@dataclass(frozen=True)
+class Part:
+    """A sum that is a factor of others."""
+
+    sum: Polynomial
+
+    def at(self, values):
+        return self.sum.at(values)
+
+    def __str__(self):
+        return f"({self.sum})"
+
+    def build(self, builder):
+        return builder.sum(self.sum)
+
+
+# --- nodes ------------------------------------------------------------------------------------------
 
 
 def apply(planned, graph, source_of):
@@ -159,58 +192,53 @@ def apply(planned, graph, source_of):
     builder = _Builder(graph, source_of)
     for node, i, polynomial in planned:
         leaves, spec = pytree.tree_flatten((node.args, node.kwargs))
-        leaves[i] = builder.build(polynomial, node, leaves[i])
+        leaves[i] = builder.build(polynomial, node)
         node.args, node.kwargs = pytree.tree_unflatten(leaves, spec)
 
 
-def _explain(node, column, traces, check_sizes, symbols):
-    """The polynomial that an argument is."""
-    if not all(type(v) is int for v in column):
-        raise _Specialized(f"holds {column[0]!r} of the example in `{node.format_node()}`")
-    names = list(symbols)
-    table = {tuple(sizes[n] for n in names): value for (sizes, _), value in zip(traces, column)}
-    corners = {n: sorted({sizes[n] for sizes, _ in traces}) for n in names}
-    found = Polynomial.through(names, corners, lambda chosen: table[tuple(chosen[n] for n in names)])
-    if not found.is_whole() or found.at(check_sizes) != column[-1]:
-        raise _Specialized(
-            f"computes {column[0]} in `{node.format_node()}`, which is no sum of products of {names}"
-        )
-    return found
-
-
 class _Builder:
-    """Nodes that compute polynomials, each once."""
+    """Nodes that compute numbers, each once. A node's ``val`` is the number in the example."""
 
     def __init__(self, graph, source_of):
-        self.graph, self.source_of = graph, source_of
-        self.made, self.sources = {}, {}
+        self.graph, self._source_of = graph, source_of
+        self.sources, self.made = {}, {}
 
-    def build(self, polynomial, user, example):
-        key = frozenset(polynomial.terms.items())
-        if key not in self.made:
-            with self.graph.inserting_before(user):
-                self.made[key] = self._sum(polynomial)
-            self.made[key].meta["val"] = example
-        return self.made[key]
+    def build(self, polynomial, user):
+        with self.graph.inserting_before(user):
+            return self.sum(polynomial)
 
-    def _source(self, name):
+    def source(self, name):
         if name not in self.sources:
-            self.sources[name] = self.source_of(name)
+            self.sources[name] = self._source_of(name)
         return self.sources[name]
 
-    def _sum(self, polynomial):
+    def call(self, function, *operands):
+        """A node, or a number where no operand is one."""
+        if not any(isinstance(operand, torch.fx.Node) for operand in operands):
+            return function(*operands)
+        key = function, operands
+        if key not in self.made:
+            node = self.graph.call_function(function, operands)
+            values = [v.meta["val"] if isinstance(v, torch.fx.Node) else v for v in operands]
+            node.meta["val"] = function(*values)
+            self.made[key] = node
+        return self.made[key]
+
+    def sum(self, polynomial):
         total = None
-        terms = sorted(polynomial.terms.items(), key=lambda item: (-len(item[0]), sorted(item[0])))
-        for names, coefficient in terms:
-            term = self._product(sorted(names), int(coefficient))
-            total = term if total is None else self.graph.call_function(operator.add, (total, term))
-        return total
+        for names, coefficient in _ordered(polynomial):
+            term = self._product(sorted(names, key=str), int(coefficient))
+            if total is not None and isinstance(term, int) and term < 0:
+                total = self.call(operator.sub, total, -term)
+            else:
+                total = term if total is None else self.call(operator.add, total, term)
+        return 0 if total is None else total
 
     def _product(self, names, coefficient):
         value = None
         for name in names:
-            source = self._source(name)
-            value = source if value is None else self.graph.call_function(operator.mul, (value, source))
+            factor = self.source(name) if isinstance(name, str) else name.build(self)
+            value = factor if value is None else self.call(operator.mul, value, factor)
         if value is None:
             return coefficient
-        return value if coefficient == 1 else self.graph.call_function(operator.mul, (value, coefficient))
+        return value if coefficient == 1 else self.call(operator.mul, value, coefficient)

@@ -12,6 +12,7 @@ from rushlight.fx._patching import _Patcher
 from rushlight.fx.experimental.proxy_tensor import ProxyTorchDispatchMode, PythonKeyTracer, _describe
 from rushlight.nn.utils.stateless import _reparametrize_module
 from rushlight.utils import _pytree as pytree
+from rushlight.utils._python_dispatch import _pop_mode_temporarily
 
 from .graph_signature import (
     ConstantArgument,
@@ -133,6 +134,16 @@ def _attention(composite):
     return attention
 
 
+def _recurrence(mode, overload, composite):
+    def recurrence(*args):
+        if isinstance(args[1], torch.Tensor) and len(args) == 9 and not isinstance(args[2], torch.Tensor):
+            with _pop_mode_temporarily():
+                return mode._record(overload, args, {})
+        return composite(*args)
+
+    return recurrence
+
+
 def fake_inputs(fakes, leaves, places, sizes):
     """Fakes of the inputs, some at other sizes."""
     changed = {}
@@ -160,8 +171,11 @@ def _fake(fakes, leaf, changed):
     return made.requires_grad_(leaf.requires_grad)
 
 
-def trace_module(module, leaves, in_spec, names, places=(), sizes=None):
-    """The graph of ``module(*args, **kwargs)`` at the given sizes."""
+def trace_module(module, leaves, in_spec, names, places=(), sizes=None, whole_recurrence=False):
+    """The graph of ``module(*args, **kwargs)`` at the given sizes.
+
+    With ``whole_recurrence`` recurrent layers over padded sequences are one step, not a step for each time.
+    """
     tracer, fakes = _ExportTracer(module), FakeTensorMode(allow_non_fake_inputs=True)
     trace = Trace(tracer.graph, held_tensors(module))
     plain = _plain_attributes(module)
@@ -178,6 +192,10 @@ def trace_module(module, leaves, in_spec, names, places=(), sizes=None):
     tied = _reparametrize_module(module, swapped, tie_weights=True)
     with _Patcher() as patcher, compiler._exporting_program(), tied, fakes, mode:
         _patch_calls(patcher, tracer)
+        if whole_recurrence:
+            for name in ("gru", "rnn_tanh", "rnn_relu"):
+                overload = getattr(torch.ops.aten, name).input
+                patcher.patch_method(torch, name, _recurrence(mode, overload, getattr(torch, name)))
         result = module(*args, **kwargs)
     outputs, trace.out_spec = pytree.tree_flatten(result)
     tracer.create_node("output", "output", (tuple(tracer.create_arg(v) for v in outputs),), {})

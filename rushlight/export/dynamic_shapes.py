@@ -38,6 +38,7 @@ class Dim:
     STATIC = _DimHint("STATIC")
 
     def __init__(self, name, *, min=None, max=None):
+        self._asked = min is not None, max is not None
         min, max = 0 if min is None else min, math.inf if max is None else max
         if not max >= min:
             raise AssertionError(f"Cannot create Dim with inconsistent min={min}, max={max}")
@@ -133,6 +134,9 @@ class Symbol:
     upper: float
     required: bool
     given: bool = True  # by the user's name, not by a hint
+    min_given: bool = False
+    max_given: bool = False
+    asked_lower: int = 0  # the smallest size that may be kept
 
 
 def argument_names(module, args, kwargs):
@@ -278,14 +282,19 @@ def _place(what, leaf, dim, size, symbols, path):
 
 
 def _hinted(hint, leaf, dim, size, symbols):
-    """Sizes without a name that are equal in the example are taken to be one."""
+    """A size without a name; those that can only change together are found later."""
     if size < 2 and hint.kind == "AUTO":
         return None
     name = f"s{size}"
-    lower, upper = hint.min if hint.min is not None else 2, hint.max if hint.max is not None else math.inf
-    known = symbols.setdefault(name, Symbol(name, size, lower, upper, False, given=False))
-    known.lower, known.upper = max(known.lower, lower), min(known.upper, upper)
-    known.required |= hint.kind == "DYNAMIC"
+    if name in symbols:
+        name = next(f"s{size}_{i}" for i in range(1, len(symbols) + 1) if f"s{size}_{i}" not in symbols)
+    lower, upper = hint.min if hint.min is not None else 0, hint.max if hint.max is not None else math.inf
+    if not lower <= size <= upper:
+        raise UserError(f"{hint!r} has the range [{lower}, {upper}], but the size in the example is {size}")
+    asked = hint.min is not None, hint.max is not None
+    symbols[name] = Symbol(
+        name, size, lower, upper, hint.kind == "DYNAMIC" or any(asked), False, *asked, lower
+    )
     return Place(leaf, dim, name)
 
 
@@ -296,7 +305,9 @@ def _named(what, leaf, dim, size, symbols, path):
         raise UserError(f"dimension {dim} of {path} is {size}, which is not {what!r} for any {root.__name__}")
     if not root.min <= value <= root.max:
         raise UserError(f"{root.__name__} = {value} in the example is outside of [{root.min}, {root.max}]")
-    known = symbols.setdefault(root.__name__, Symbol(root.__name__, value, max(root.min, 0), root.max, True))
+    lower = max(root.min, 0)
+    symbol = Symbol(root.__name__, value, lower, root.max, True, True, *root._asked, lower)
+    known = symbols.setdefault(root.__name__, symbol)
     if known.value != value:
         raise UserError(
             f"Constraints violated ({root.__name__})! The example has {root.__name__} = {known.value} and "

@@ -386,8 +386,8 @@ _ON_SIZES = {
     operator.floordiv: "Div",
     operator.mod: "Mod",
     operator.neg: "Neg",
-    max: "Max",
-    min: "Min",
+    torch.sym_max: "Max",
+    torch.sym_min: "Min",
 }
 
 

@@ -6,8 +6,9 @@
 namespace rushlight::jit {
 
 std::string Node::name() const {
-  static constexpr std::string_view builtins[] = {"",         "constant", "sym::size",    "sym::add",
-                                                  "sym::sub", "sym::mul", "sym::floordiv"};
+  static constexpr std::string_view builtins[] = {"",         "constant", "sym::size",     "sym::add",
+                                                  "sym::sub", "sym::mul", "sym::floordiv", "sym::max",
+                                                  "sym::min"};
   if (!op) return std::string(builtins[static_cast<int>(builtin)]);
   const Schema& s = op->schema;
   std::string full = s.space.empty() ? std::string(s.name) : str(s.space, "::", s.name);

@@ -81,7 +81,7 @@ void each_use(Arg& argument, F&& f) {
 }
 
 // What a node does if it calls no record of the operator table.
-enum class Builtin : uint8_t { None, Constant, Size, Add, Sub, Mul, FloorDiv };
+enum class Builtin : uint8_t { None, Constant, Size, Add, Sub, Mul, FloorDiv, Max, Min };
 
 struct Node {
   const Op* op = nullptr;

@@ -272,8 +272,8 @@ class Parser {
   }
 
   void arithmetic(Node& node, const std::string& name) {
-    static constexpr std::string_view names[] = {"sym::size", "sym::add", "sym::sub", "sym::mul",
-                                                 "sym::floordiv"};
+    static constexpr std::string_view names[] = {"sym::size",     "sym::add", "sym::sub", "sym::mul",
+                                                 "sym::floordiv", "sym::max", "sym::min"};
     const auto found = std::ranges::find(names, name);
     if (found == std::end(names)) lexer_.fail(str("there is no operator '", name, "'"));
     node.builtin = static_cast<Builtin>(static_cast<int>(Builtin::Size) + (found - std::begin(names)));

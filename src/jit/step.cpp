@@ -181,6 +181,12 @@ int64_t Step::compute_size(const Frame& frame) const {
     case Builtin::Mul:
       overflow = __builtin_mul_overflow(a, b, &result);
       break;
+    case Builtin::Max:
+      result = std::max(a, b);
+      break;
+    case Builtin::Min:
+      result = std::min(a, b);
+      break;
     default:
       RL_CHECK_VALUE(b != 0, "a size divided by zero");
       overflow = a == INT64_MIN && b == -1;

@@ -11,10 +11,10 @@
 //   }
 //
 // A node is `results = name(arguments)`: a record of the operator table as [space::]name[.overload] (with an
-// underscore at the name's end: in place), `constant`, or arithmetic of sizes: sym::size, add, sub, mul and
-// floordiv. Arguments are positional, then by name; those left out take the schema's defaults. `_` drops a
-// result. Types of inputs and constants are checked when the graph runs, those of other values inform. A
-// comment after a node tells where it comes from.
+// underscore at the name's end: in place), `constant`, or arithmetic of sizes: sym::size, add, sub, mul,
+// floordiv, max and min. Arguments are positional, then by name; those left out take the schema's defaults.
+// `_` drops a result. Types of inputs and constants are checked when the graph runs, those of other values
+// inform. A comment after a node tells where it comes from.
 #pragma once
 #include "jit/graph.h"
 

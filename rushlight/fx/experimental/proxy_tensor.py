@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import os
+import traceback
 
 import rushlight as torch
 from rushlight._subclasses.fake_tensor import FakeTensor, FakeTensorMode
@@ -47,6 +49,7 @@ __all__ = [
 py_sym_types = (torch.SymInt, torch.SymFloat, torch.SymBool)
 CURRENT_DECOMPOSITION_TABLE: dict = {}
 
+_PACKAGE = os.path.dirname(torch.__file__) + os.sep
 _VALUE_OPERATORS = frozenset(["_local_scalar_dense", "equal"])
 
 
@@ -124,7 +127,7 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
             raise RuntimeError(
                 f"It appears that you're trying to get value out of a tracing tensor with {func} - erroring "
                 "out! It's likely that this is caused by data-dependent control flow or similar. The graph "
-                "cannot depend on values of its inputs."
+                f"cannot depend on values of its inputs, as it does in {_user_line()}."
             )
         return self._record(func, args, kwargs)
 
@@ -146,6 +149,14 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
     def _proxy_or_constant(self, tensor):
         proxy = self.tracer.proxy_of(tensor)
         return tensor if proxy is None else proxy
+
+
+def _user_line():
+    """Where the user's program is, with its text."""
+    frames = [f for f in traceback.extract_stack() if not f.filename.startswith((_PACKAGE, "<"))]
+    if not frames:
+        return "the program"
+    return f"{frames[-1].filename}, line {frames[-1].lineno}: `{frames[-1].line}`"
 
 
 def track_tensor_tree(inner_res, proxy_res, *, constant=None, tracer: Any):

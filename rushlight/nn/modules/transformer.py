@@ -24,7 +24,7 @@ def _generate_square_subsequent_mask(sz, device=None, dtype=None):
 
 def _detect_is_causal_mask(mask, is_causal=None, size=None):
     """Whether mask is the causal one; asked of the mask itself only where the caller does not say."""
-    if is_causal is not None or mask is None:
+    if is_causal is not None or mask is None or torch.compiler.is_exporting():  # traces have no values
         return is_causal is True
     length = size if size is not None else mask.size(-2)
     causal = _generate_square_subsequent_mask(length, device=mask.device, dtype=mask.dtype)

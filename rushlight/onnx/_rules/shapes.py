@@ -124,8 +124,13 @@ def roll(g, x, shifts, dims=()):
     if not dims:
         return g.reshape(roll(g, g.reshape(x, [-1]), shifts, [0]), x.shape)
     for shift, dim in zip(shifts, dims, strict=True):
-        # The last `shift` elements come first.
-        parts = [((-shift), 2**63 - 1), (0, -shift)] if shift else []
+        # The last `shift` elements come first; a shift that is computed may be any, also none.
+        if not isinstance(shift, int):
+            size = g.size(x, dim)
+            shift = g.op("Sub", size, g.op("Mod", shift, size, dtype=torch.int64, shape=()))
+            parts = [(shift, 2**63 - 1), (0, shift)]
+        else:
+            parts = [((-shift), 2**63 - 1), (0, -shift)] if shift else []
         pieces = [g.op("Slice", x, *(g.ints([n]) for n in (*part, dim % x.dim, 1))) for part in parts]
         x = g.op("Concat", *pieces, axis=dim % x.dim) if pieces else x
     return x

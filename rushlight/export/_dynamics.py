@@ -1,0 +1,490 @@
+"""Which sizes of a program may change, and one graph for all of them.
+
+The program is traced at many sizes. Traces are aligned with the one that has all steps, each number that
+changes is explained, and further sizes check that. What depends on the example otherwise is an error.
+"""
+
+import operator
+import random
+import traceback
+
+import rushlight as torch
+from rushlight.fx.node import Node
+
+from ._align import Specialized, align, leaves_of, name_of, same, steps_of, work_of
+from ._explain import Samples, Unexplained, explain, few
+from ._lower import own_frame, place_of
+from ._numeric import computes_alike
+from ._sizes import Extreme, Part, Quotient
+from .dynamic_shapes import UserError
+
+_LARGE = 1 << 12  # a size at which programs that differ for large ones do
+_MORE_POINTS = 3  # with random sizes, to check
+
+
+class _Richer(Exception):
+    """Another trace has more steps: it should stand for all."""
+
+    def __init__(self, point):
+        super().__init__(point)
+        self.point = point
+
+
+class Dynamics:
+    """The sizes of a program. ``trace(sizes)`` traces it; ``run`` and ``inputs`` compute at other sizes."""
+
+    def __init__(self, trace, symbols, places, computation):
+        self.trace, self.symbols, self.places, self.computation = trace, symbols, places, computation
+        self.traces, self.rows_of = {}, {}
+        self.how = {}  # to trace
+
+    # --- traces ---
+
+    def _key(self, sizes):
+        return tuple(sizes.get(name, symbol.value) for name, symbol in self.symbols.items())
+
+    def at(self, sizes):
+        """The trace at some sizes, the others as in the example."""
+        key = self._key(sizes)
+        if key not in self.traces:
+            try:
+                self.traces[key] = self.trace(dict(zip(self.symbols, key)), **self.how)
+            except Exception as error:
+                frame = own_frame(traceback.extract_tb(error.__traceback__))
+                where = f" ({frame[0]}, line {frame[1]})" if frame else ""
+                self.traces[key] = f"fails with {_told(sizes)}{where}: {str(error).strip()}", error
+        found = self.traces[key]
+        if isinstance(found, tuple):
+            raise Specialized(found[0]) from found[1]
+        return found
+
+    def rows(self, sizes):
+        """The leaves of all arguments at some sizes, for each node of the template."""
+        key = self._key(sizes)
+        if key not in self.rows_of:
+            other = self.at(sizes)
+            try:
+                found = align(self.template.graph, other.graph)
+            except Specialized:
+                if steps_of(other.graph) <= steps_of(self.template.graph):
+                    raise
+                align(other.graph, self.template.graph)
+                raise _Richer(sizes) from None
+            _check_constants(self.template, other)
+            self.rows_of[key] = found
+        return self.rows_of[key]
+
+    def _use(self, sizes):
+        self.template, self.rows_of = self.at(sizes), {}
+
+    # --- sizes without a name that must be equal ---
+
+    def unite(self):
+        """Give hinted sizes that can only change together one symbol."""
+        classes = []  # sets of symbols that change together
+        for name, symbol in sorted(self.symbols.items(), key=lambda item: not item[1].given):
+            others = [c for c in classes if self.symbols[min(c)].value == symbol.value]
+            if symbol.given:
+                classes.append({name})
+                continue
+            for joined in self._companions(name, others):
+                classes.remove(joined)
+                name_set = joined | {name}
+                break
+            else:
+                name_set = {name}
+            classes.append(name_set)
+        for members in classes:
+            self._merge(members)
+
+    def _companions(self, name, classes):
+        """The class that a size belongs to, if it can't change alone."""
+        if self._changes({name}):
+            return []
+        return [c for c in classes if self._changes({name} | c)][:1]
+
+    def _changes(self, names):
+        """Whether the program runs when sizes change together."""
+        symbols = [self.symbols[n] for n in names]
+        low, high = max(max(s.lower, 2) for s in symbols), min(s.upper for s in symbols)
+        value = symbols[0].value
+        for size in (value + 7, value + 1, value - 1):
+            if low <= size <= high and size != value:
+                try:
+                    self.at(dict.fromkeys(names, size))
+                    return True
+                except Specialized:
+                    continue
+        return False
+
+    def _merge(self, members):
+        first, *rest = sorted(members, key=lambda n: (not self.symbols[n].given, list(self.symbols).index(n)))
+        kept = self.symbols[first]
+        for name in rest:
+            other = self.symbols.pop(name)
+            kept.lower, kept.upper = max(kept.lower, other.lower), min(kept.upper, other.upper)
+            kept.required |= other.required
+            for i, place in enumerate(self.places):
+                if place.symbol == name:
+                    self.places[i] = place.__class__(place.leaf, place.dim, first, place.factor, place.offset)
+        if rest:
+            self.traces = {}
+
+    # --- the plan ---
+
+    def settle(self):
+        """(trace, plan, symbols, places): hinted sizes that cannot change become static."""
+        if len(self.symbols) > 1:
+            self.unite()
+        try:
+            planned = self._plan(self.symbols)
+        except Specialized as error:
+            planned = self._planned_whole()
+            if planned is None and all(symbol.required for symbol in self.symbols.values()):
+                raise _violated(self.symbols, error) from None
+            planned = self._without_some_hints() if planned is None else planned
+        return self.template, planned, self.kept, [p for p in self.places if p.symbol in self.kept]
+
+    def _planned_whole(self):
+        """The plan with recurrent layers as one step, whose length may change."""
+        if not any(isinstance(m, torch.nn.RNNBase) for m in self.computation.module.modules()):
+            return None
+        before, self.how, self.traces = self.traces, {"whole_recurrence": True}, {}
+        try:
+            return self._plan(self.symbols)
+        except Specialized:
+            self.how, self.traces = {}, before
+            return None
+
+    def _without_some_hints(self):
+        kept = {name: symbol for name, symbol in self.symbols.items() if symbol.required}
+        for name, symbol in self.symbols.items():
+            if name in kept:
+                continue
+            try:
+                self._plan({**kept, name: symbol})
+                kept[name] = symbol
+            except Specialized:
+                continue
+        try:
+            return self._plan(kept)
+        except Specialized as error:
+            raise _violated(kept, error) from None
+
+    def _plan(self, symbols):
+        self.kept = symbols
+        if not symbols:
+            self._use({})
+            return []
+        point = {name: _typical(symbol) for name, symbol in symbols.items()}
+        for _ in range(2 * len(symbols) + 6):
+            self._use(point)
+            try:
+                planned = self._planned(symbols, point)
+            except _Richer as richer:
+                point = {name: richer.point.get(name, point[name]) for name in symbols}
+                continue
+            for name, symbol in symbols.items():
+                symbol.value = point[name]
+            return planned
+        raise Specialized("takes another path at other sizes")
+
+    def _planned(self, symbols, point):
+        self.choices = {}  # (node, index) of truths that change -> the smallest sizes with another one
+        ranges = {n: self._range(n, symbol, point) for n, symbol in symbols.items()}
+        apart = _apart(point, ranges)
+        self.rows({**point, **apart})
+        planned = self._explained(list(symbols), point, ranges)
+        for sizes in (apart, *_random_points(point, ranges), *_bends(planned, point, ranges)):
+            self._verify(planned, {**point, **sizes})
+        for (node, i), sizes in self.choices.items():
+            if not computes_alike(self.template, planned, sizes, self.computation):
+                raise Specialized(
+                    f"calls `{name_of(node)}` with {leaves_of(node)[i]!r}, and with {_told(sizes)} otherwise",
+                    node,
+                )
+        for name, symbol in symbols.items():
+            symbol.lower, symbol.upper = ranges[name][0], _upper(symbol, ranges[name][1])
+        self._check_small(planned, symbols, point)
+        return planned
+
+    def _explained(self, names, point, ranges):
+        """What to replace in the template: (node, index of the argument's leaf, polynomial)."""
+        base = self.rows(point)
+        axes = {n: [self.rows({**point, n: size}) for size in few(*ranges[n], point[n])] for n in names}
+        planned = []
+        for k, (node, leaves) in enumerate(zip(self.template.graph.nodes, base)):
+            for i, value in enumerate(leaves):
+                if isinstance(value, Node):
+                    continue
+                on = [n for n in names if any(not same(row[k][i], value) for row in axes[n])]
+                if on and type(value) is bool:
+                    n = on[0]
+                    sizes = few(*ranges[n], point[n])
+                    other = next(size for size, row in zip(sizes, axes[n]) if not same(row[k][i], value))
+                    self.choices[node, i] = {**point, n: other}
+                elif on:
+                    planned.append((node, i, self._explain(node, k, i, on, point, ranges)))
+        return planned
+
+    def _explain(self, node, k, i, names, point, ranges):
+        def value_at(sizes):
+            value = self.rows(sizes)[k][i]
+            if type(value) is not int:
+                raise Specialized(f"computes {value!r} from sizes in `{name_of(node)}`", node)
+            return value
+
+        try:
+            return explain(Samples(value_at, point, ranges), names)
+        except Unexplained:
+            raise Specialized(
+                f"computes {value_at(point)} in `{name_of(node)}` from {_listed(names)} otherwise than by "
+                "sums, products, quotients, max and min",
+                node,
+            ) from None
+
+    def _verify(self, planned, sizes):
+        """Raise unless a trace at further sizes is what the plan says."""
+        expected = {(node, i): polynomial for node, i, polynomial in planned}
+        for node, ours, theirs in zip(
+            self.template.graph.nodes, map(leaves_of, self.template.graph.nodes), self.rows(sizes)
+        ):
+            for i, (value, other) in enumerate(zip(ours, theirs)):
+                if isinstance(value, Node) or (node, i) in self.choices:
+                    continue
+                polynomial = expected.get((node, i))
+                value = value if polynomial is None else int(polynomial.at(sizes))
+                if not same(value, other):
+                    raise Specialized(
+                        f"computes {other!r} with {_told(sizes)} in `{name_of(node)}`, not {value!r}", node
+                    )
+
+    # --- ranges ---
+
+    def _range(self, name, symbol, point):
+        """The sizes for which the program takes its path; narrowed if nothing else was asked."""
+        value = point[name]
+        if symbol.upper <= symbol.lower:
+            raise UserError(
+                f"export: the range [{symbol.lower}, {symbol.upper}] of {name} has too few sizes to be "
+                "dynamic; leave it static"
+            )
+        high = int(min(symbol.upper, max(_LARGE, value)))
+        error = self._differs(name, min(value + 1, high), point) or self._differs(name, high, point)
+        if error is not None:
+            most = self._last(name, value, high, point)
+            if symbol.given or symbol.max_given:
+                error.args = (error.args[0] + (_advice(symbol, most) if most > value else ""),)
+                raise error
+            high = most
+        low = min(max(int(symbol.lower), 2), value)
+        if self._differs(name, low, point) is not None:
+            low = self._last(name, value, low, point)
+        if high == max(low, int(symbol.lower)) or high < 2:
+            raise Specialized(f"takes this path only for {name} = {high}")
+        return low, high
+
+    def _differs(self, name, size, point):
+        try:
+            self.rows({**point, name: size})
+            return None
+        except Specialized as error:
+            return error
+
+    def _last(self, name, good, bad, point):
+        """The last size on the way to `bad` at which the program is still the same."""
+        step = 1
+        while abs(bad - good) > 1:
+            middle = good + min(step, abs(bad - good) // 2) * (1 if bad > good else -1)
+            if self._differs(name, middle, point) is None:
+                good, step = middle, 2 * step
+            else:
+                bad, step = middle, max(step // 2, 1)
+        return good
+
+    def _check_small(self, planned, symbols, point):
+        """Small sizes, where operators take shortcuts: what counts there are results."""
+        for name, symbol in symbols.items():
+            for size in _downwards(symbol.lower, symbol.asked_lower):
+                if not self._holds(planned, {**point, name: size}):
+                    self._refuse_small(symbol, size)
+                    break
+                symbol.lower = size
+        for size in (1, 0):
+            small = {n: size for n, symbol in symbols.items() if symbol.lower <= size}
+            if len(small) > 1 and not self._holds(planned, {**point, **small}):
+                for name in small:
+                    self._refuse_small(symbols[name], size)
+                    symbols[name].lower = size + 1
+
+    def _refuse_small(self, symbol, size):
+        if symbol.min_given:
+            raise Specialized(
+                f"computes otherwise with {symbol.name} = {size} than with larger sizes, but sizes from "
+                f"{symbol.asked_lower} on were asked for"
+            )
+
+    def _holds(self, planned, sizes):
+        try:
+            self._verify(planned, sizes)
+            return True
+        except (Specialized, _Richer):
+            pass
+        try:
+            other = self.at(sizes)
+        except Specialized:
+            return False
+        if self._same_work(planned, other.graph, sizes):
+            return True
+        return computes_alike(self.template, planned, sizes, self.computation)
+
+    def _same_work(self, planned, graph, sizes):
+        """Whether steps differ only in how they lay elements out."""
+        ours, theirs = work_of(self.template.graph), work_of(graph)
+        if [(n.op, n.target) for n in ours] != [(n.op, n.target) for n in theirs]:
+            return False
+        expected = {(node, i): polynomial for node, i, polynomial in planned}
+        for node, other in zip(ours, theirs):
+            leaves, others = leaves_of(node), leaves_of(other)
+            if len(leaves) != len(others):
+                return False
+            for i, (value, theirs_) in enumerate(zip(leaves, others)):
+                if isinstance(value, Node) or isinstance(theirs_, Node):
+                    if type(value) is not type(theirs_):
+                        return False
+                    continue
+                polynomial = expected.get((node, i))
+                if not same(value if polynomial is None else int(polynomial.at(sizes)), theirs_):
+                    return False
+        return True
+
+    # --- nodes ---
+
+    def source_of(self, name):
+        """A node for the size, read from the input where it stands most plainly."""
+        candidates = [p for p in self.places if p.symbol == name]
+        place = min(candidates, key=lambda p: (p.factor != 1 or p.offset != 0, p.leaf))
+        graph, symbol = self.template.graph, self.symbols[name]
+        placeholders = [n for n in graph.nodes if n.op == "placeholder"]
+        tensor = placeholders[len(self.template.held) + place.leaf]
+        with graph.inserting_before(next(n for n in graph.nodes if n.op != "placeholder")):
+            node = graph.create_node("call_method", "size", (tensor, place.dim), {}, "sym_size_int")
+            node.meta["val"] = place.factor * symbol.value + place.offset
+            for step, number in ((operator.sub, place.offset), (operator.floordiv, place.factor)):
+                if number != (step is operator.floordiv):
+                    value = step(node.meta["val"], number)
+                    node = graph.call_function(step, (node, number))
+                    node.meta["val"] = value
+        return node
+
+
+def _typical(symbol):
+    """The example's size, or a larger one if that is special."""
+    if symbol.value >= 2:
+        return symbol.value
+    return int(min(symbol.upper, max(symbol.lower, 7)))
+
+
+def _upper(symbol, high):
+    """The largest size: what was asked for, unless the program differs there."""
+    return symbol.upper if high >= min(symbol.upper, _LARGE) else high
+
+
+def _apart(point, ranges):
+    """Sizes that are unlike each other and no multiples of anything, near the example's."""
+    found = {}
+    for name, (low, high) in ranges.items():
+        size = max(point[name], 6)
+        while size <= high and (size in found.values() or any(size % n == 0 for n in range(2, size))):
+            size += 1
+        if low <= size <= high:
+            found[name] = size
+    return found
+
+
+def _random_points(point, ranges):
+    draw = random.Random(0)
+    for _ in range(_MORE_POINTS):
+        yield {n: draw.randint(low, min(high, point[n] + 60)) for n, (low, high) in ranges.items()}
+
+
+def _bends(planned, point, ranges):
+    """Around sizes where the larger or smaller of two numbers becomes the other one."""
+    for extreme in {atom for _, _, polynomial in planned for atom in _extremes(polynomial)}:
+        for name, (low, high) in ranges.items():
+
+            def first_is_less(size, name=name, extreme=extreme):
+                sizes = {**point, name: size}
+                return extreme.first.at(sizes) < extreme.second.at(sizes)
+
+            if first_is_less(low) == first_is_less(high):
+                continue
+            good, bad = low, high
+            while bad - good > 1:
+                middle = (good + bad) // 2
+                good, bad = (middle, bad) if first_is_less(middle) == first_is_less(low) else (good, middle)
+            yield from ({name: n} for n in (good - 1, good, bad, bad + 1) if low <= n <= high)
+
+
+def _extremes(polynomial):
+    for names in polynomial.terms:
+        for factor in names:
+            if isinstance(factor, Extreme):
+                yield factor
+            elif isinstance(factor, Part):
+                yield from _extremes(factor.sum)
+            elif isinstance(factor, Quotient):
+                yield from _extremes(factor.dividend)
+
+
+def _check_constants(template, other):
+    """Tensors that the program makes of plain numbers are the same at all sizes."""
+    for name, tensor in template.constants.items():
+        twin = other.constants.get(name)
+        if twin is tensor:
+            continue
+        if (
+            twin is None
+            or twin.shape != tensor.shape
+            or twin.dtype != tensor.dtype
+            or not _equal(twin, tensor)
+        ):
+            users = [n for n in template.graph.nodes if n.op == "placeholder" and n.name == f"c_{name}"]
+            node = next(iter(users[0].users), None) if users else None
+            raise Specialized(
+                "makes a tensor of numbers that change with the sizes; torch.full makes one of a size", node
+            )
+
+
+def _equal(a, b):
+    return bool(((a == b) | ((a != a) & (b != b))).all())
+
+
+def _told(sizes):
+    return ", ".join(f"{name} = {size}" for name, size in sizes.items())
+
+
+def _listed(names):
+    return ", ".join(names)
+
+
+def _advice(symbol, most):
+    """What would make the range one that holds."""
+    if not symbol.given:
+        return f"; it does not up to {most}"
+    return f"; it does not with Dim({symbol.name!r}, max={most})"
+
+
+def _downwards(lower, asked):
+    """The sizes below a range, all if they are few."""
+    sizes = range(lower - 1, asked - 1, -1)
+    return [n for n in sizes if n < 4 or n > lower - 4 or n % max(len(sizes) // 8, 1) == 0]
+
+
+def _violated(symbols, error):
+    place = place_of(error.node) if error.node is not None else None
+    where = f"{place[0]}, line {place[1]}: the" if place else "The"
+    return UserError(
+        f"Constraints violated ({', '.join(symbols)})! {where} program {str(error).rstrip('.')}. Leave the "
+        "size static, or write the program so that it does not depend on the example's."
+    )

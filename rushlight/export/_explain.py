@@ -1,0 +1,256 @@
+"""A number of a program, known at some sizes, as a function of these."""
+
+from fractions import Fraction
+
+from ._sizes import _MOST_SYMBOLS, Extreme, Part, Polynomial, Power, Quotient
+
+_PERIODS = (4, 8, 16, 32, 64)  # how far sizes are tried one by one, until a number's period is seen
+_MOST_QUOTIENTS = 8
+
+
+class Unexplained(Exception):
+    pass
+
+
+class Samples:
+    """A number at many sizes. ``value_at(sizes)`` traces; ``ranges`` are the sizes that may be tried."""
+
+    def __init__(self, value_at, base, ranges):
+        self.value_at, self.base, self.ranges = value_at, base, ranges
+
+    def at(self, **sizes):
+        return self.value_at({**self.base, **sizes})
+
+    def along(self, name, sizes):
+        return {size: self.at(**{name: size}) for size in sizes}
+
+
+def explain(samples, names):
+    """The polynomial that a number is; it depends on the named sizes alone."""
+    if len(names) > _MOST_SYMBOLS:
+        raise Unexplained
+    functions = {name: _along_axis(samples, name) for name in names}
+    if len(names) == 1:
+        return functions[names[0]].whole()
+    for found in (_separated(samples, functions), _between(samples, names)):
+        if found is not None and all(found.at(at) == samples.at(**at) for at in _together(samples, names)):
+            return found
+    raise Unexplained
+
+
+def _together(samples, names):
+    """Some sizes that all differ from the example's."""
+    for step in (1, 3, 4):
+        at = dict(samples.base)
+        for i, name in enumerate(names):
+            low, high = samples.ranges[name]
+            at[name] = low + (at[name] - low + step * (i + 1)) % (min(high, at[name] + 40) - low + 1)
+        yield at
+
+
+# --- one size ---------------------------------------------------------------------------------------
+
+
+def few(low, high, value):
+    """Some sizes of a range: the ends, some around the example's, the large ones."""
+    found = {low, low + 1, value, value + 1, value + 5, value + 12, high - 2, high - 1, high}
+    return sorted(n for n in found if low <= n <= high)
+
+
+def _along_axis(samples, name):
+    low, high = samples.ranges[name]
+    known = samples.along(name, few(low, high, samples.base[name]))
+    for attempt in (_affine, _power):
+        found = attempt(known, name)
+        if found is not None:
+            return found
+    for period in _PERIODS:
+        last = min(high, low + 2 * period + 3)
+        dense = samples.along(name, range(low, last + 1))
+        found = _periodic(dense, known, name, period) or _bent(dense, {**known, **dense}, name)
+        if found is not None:
+            return found
+        if last == high:
+            break
+    raise Unexplained
+
+
+def _fits(polynomial, known, name):
+    return all(polynomial.at({name: size}) == value for size, value in known.items())
+
+
+def _affine(known, name):
+    (a, at_a), (b, at_b) = list(known.items())[:: max(len(known) - 1, 1)][:2]
+    found = Polynomial.through([name], {name: (a, b)}, lambda chosen: known[chosen[name]])
+    return found if _fits(found, known, name) else None
+
+
+def _power(known, name):
+    """A polynomial of degree two or three in one size."""
+    for degree in (2, 3):
+        points = list(known)[: degree + 1]
+        if len(known) < degree + 2:
+            return None
+        found = _interpolated(points, known, name)
+        if _fits(found, known, name):
+            return found
+    return None
+
+
+def _interpolated(points, known, name):
+    """Newton's form, multiplied out."""
+    differences = [Fraction(known[x]) for x in points]
+    for k in range(1, len(points)):
+        for i in range(len(points) - 1, k - 1, -1):
+            differences[i] = (differences[i] - differences[i - 1]) / (points[i] - points[i - k])
+    coefficients = [Fraction(0)]
+    for x, d in zip(reversed(points), reversed(differences)):
+        shifted = [Fraction(0), *coefficients]
+        coefficients = [a - x * b for a, b in zip(shifted, [*coefficients, Fraction(0)])]
+        coefficients[0] += d
+    keys = [frozenset(), frozenset({name}), *(frozenset({Power(name, k)}) for k in (2, 3, 4))]
+    return Polynomial(dict(zip(keys, coefficients)))
+
+
+def _periodic(dense, known, name, most):
+    """A line and something that repeats: sums of quotients rounded down."""
+    sizes = list(dense)
+    for period in range(2, most + 1):
+        pairs = [(n, n + period) for n in sizes if n + period in dense]
+        if len(pairs) < period + 1:
+            return None
+        if len({dense[b] - dense[a] for a, b in pairs}) == 1:
+            found = _quotients(dense, name, period)
+            if found is not None and _fits(found, {**known, **dense}, name):
+                return found
+    return None
+
+
+def _quotients(dense, name, period):
+    first = min(dense)
+    steps = {n % period: dense[n] - dense[n - 1] for n in range(first + 1, first + period + 1)}
+    common = max(set(steps.values()), key=lambda step: (list(steps.values()).count(step), -abs(step)))
+    jumps = {rest: step - common for rest, step in steps.items() if step != common}
+    if len(jumps) > _MOST_QUOTIENTS:
+        return None
+    terms = {frozenset({name}): Fraction(common)}
+    for rest, jump in jumps.items():
+        dividend = Polynomial({frozenset({name}): Fraction(1), frozenset(): Fraction((-rest) % period)})
+        terms[frozenset({Quotient(dividend, period)})] = Fraction(jump)
+    found = Polynomial(terms)
+    return Polynomial({**terms, frozenset(): dense[first] - found.at({name: first})})
+
+
+def _bent(dense, known, name):
+    """One function for small sizes and another for large ones, the larger or the smaller of the two."""
+    large = [n for n in sorted(known)][-3:]
+    tail = _affine({n: known[n] for n in large}, name)
+    if tail is None:
+        return None
+    head = _longest_head(dense, name)
+    for choose in (max, min):
+        if head is not None:
+            part = Polynomial({frozenset({Extreme(choose, head.whole(), tail.whole())}): Fraction(1)})
+            if _fits(part, known, name):
+                return part
+    return None
+
+
+def _longest_head(dense, name):
+    """What the first sizes follow, before the bend."""
+    sizes = list(dense)
+    for attempt in (_affine, lambda known, name: _periodic(known, {}, name, len(known) // 2)):
+        for count in range(len(sizes), 2, -1):
+            found = attempt({n: dense[n] for n in sizes[:count]}, name)
+            if found is not None:
+                return found
+    return None
+
+
+# --- several sizes ----------------------------------------------------------------------------------
+
+
+def _separated(samples, functions):
+    """A sum of products of functions of one size each."""
+    parts, ends, size_of = [], {}, {}
+    for name, function in functions.items():
+        part = _part(function, name)
+        low, high = samples.ranges[name]
+        sizes = few(low, high, samples.base[name]) + list(range(low, min(high, low + 130)))
+        first = samples.base[name]
+        other = next((n for n in sizes if _at(part, name, n) != _at(part, name, first)), None)
+        if other is None:
+            return None
+        parts.append(part)
+        ends[part] = _at(part, name, first), _at(part, name, other)
+        size_of[part] = {ends[part][0]: (name, first), ends[part][1]: (name, other)}
+    found = Polynomial.through(
+        parts, ends, lambda chosen: samples.at(**dict(size_of[p][v] for p, v in chosen.items()))
+    )
+    return found.whole()
+
+
+def _at(part, name, size):
+    return size if isinstance(part, str) else part.at({name: size})
+
+
+def _part(function, name):
+    """A function of one size, up to a factor and a constant."""
+    terms = {names: c for names, c in function.whole().terms.items() if names}
+    if set(terms) == {frozenset({name})}:
+        return name
+    numerators = [abs(c.numerator) for c in map(Fraction, terms.values())]
+    divisor = numerators[0]
+    for n in numerators[1:]:
+        divisor = _gcd(divisor, n)
+    scaled = Polynomial({names: Fraction(c) / divisor for names, c in terms.items()})
+    if len(terms) == 1:
+        ((names, c),) = scaled.terms.items()
+        if c == 1 and len(names) == 1:
+            return next(iter(names))
+    return Part(scaled)
+
+
+def _gcd(a, b):
+    while b:
+        a, b = b, a % b
+    return a
+
+
+def _between(samples, names):
+    """The larger or smaller of two sizes, times a number, beside a line."""
+    if len(names) != 2:
+        return None
+    a, b = names
+    lowest = max(samples.ranges[n][0] for n in names)
+    highest = min(samples.ranges[n][1] for n in names)
+    if highest - lowest < 7:
+        return None
+    pairs = [(lowest + i, lowest + j) for i, j in ((1, 4), (2, 7), (5, 1), (6, 3), (3, 3), (0, 2))]
+    known = [({a: x, b: y}, samples.at(**{a: x, b: y})) for x, y in pairs]
+    line = {n: Polynomial({frozenset({n}): Fraction(1)}) for n in names}
+    for choose in (max, min):
+        extreme = frozenset({Extreme(choose, line[a], line[b])})
+        keys = [frozenset(), frozenset({a}), frozenset({b}), extreme]
+        rows = [[Polynomial({k: Fraction(1)}).at(at) for k in keys] for at, _ in known]
+        found = _solved(rows[:4], [v for _, v in known[:4]])
+        if found is not None:
+            made = Polynomial(dict(zip(keys, found)))
+            if made.is_whole() and all(made.at(at) == v for at, v in known):
+                return made
+    return None
+
+
+def _solved(rows, values):
+    """Gauss's elimination with fractions."""
+    rows = [[*map(Fraction, row), Fraction(v)] for row, v in zip(rows, values)]
+    for i in range(len(rows)):
+        pivot = next((r for r in range(i, len(rows)) if rows[r][i]), None)
+        if pivot is None:
+            return None
+        rows[i], rows[pivot] = rows[pivot], rows[i]
+        rows[i] = [v / rows[i][i] for v in rows[i]]
+        for r in range(len(rows)):
+            if r != i:
+                rows[r] = [x - rows[r][i] * y for x, y in zip(rows[r], rows[i])]
+    return [row[-1] for row in rows]
