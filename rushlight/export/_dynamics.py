@@ -211,7 +211,7 @@ class Dynamics:
     def _explained(self, names, point, ranges):
         """What to replace in the template: (node, index of the argument's leaf, polynomial)."""
         base = self.rows(point)
-        axes = {n: [self.rows({**point, n: size}) for size in few(*ranges[n], point[n])] for n in names}
+        axes = {n: [self.rows({**point, n: size}) for size in few(ranges[n], point[n])] for n in names}
         planned = []
         for k, (node, leaves) in enumerate(zip(self.template.graph.nodes, base)):
             for i, value in enumerate(leaves):
@@ -220,7 +220,7 @@ class Dynamics:
                 on = [n for n in names if any(not same(row[k][i], value) for row in axes[n])]
                 if on and type(value) is bool:
                     n = on[0]
-                    sizes = few(*ranges[n], point[n])
+                    sizes = few(ranges[n], point[n])
                     other = next(size for size, row in zip(sizes, axes[n]) if not same(row[k][i], value))
                     self.choices[node, i] = {**point, n: other}
                 elif on:

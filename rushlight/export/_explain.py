@@ -51,15 +51,16 @@ def _together(samples, names):
 # --- one size ---------------------------------------------------------------------------------------
 
 
-def few(low, high, value):
+def few(ends, value):
     """Some sizes of a range: the ends, some around the example's, the large ones."""
+    low, high = ends
     found = {low, low + 1, value, value + 1, value + 5, value + 12, high - 2, high - 1, high}
     return sorted(n for n in found if low <= n <= high)
 
 
 def _along_axis(samples, name):
     low, high = samples.ranges[name]
-    known = samples.along(name, few(low, high, samples.base[name]))
+    known = samples.along(name, few((low, high), samples.base[name]))
     for attempt in (_affine, _power):
         found = attempt(known, name)
         if found is not None:
@@ -176,7 +177,7 @@ def _separated(samples, functions):
     for name, function in functions.items():
         part = _part(function, name)
         low, high = samples.ranges[name]
-        sizes = few(low, high, samples.base[name]) + list(range(low, min(high, low + 130)))
+        sizes = few((low, high), samples.base[name]) + list(range(low, min(high, low + 130)))
         first = samples.base[name]
         other = next((n for n in sizes if _at(part, name, n) != _at(part, name, first)), None)
         if other is None:
