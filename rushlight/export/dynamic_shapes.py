@@ -293,7 +293,7 @@ def _hinted(hint, leaf, dim, size, symbols):
         raise UserError(f"{hint!r} has the range [{lower}, {upper}], but the size in the example is {size}")
     asked = hint.min is not None, hint.max is not None
     symbols[name] = Symbol(
-        name, size, lower, upper, hint.kind == "DYNAMIC" or any(asked), False, *asked, lower
+        name, size, lower, upper, hint.kind == "DYNAMIC" or any(asked), False, asked[0], asked[1], lower
     )
     return Place(leaf, dim, name)
 
@@ -306,7 +306,7 @@ def _named(what, leaf, dim, size, symbols, path):
     if not root.min <= value <= root.max:
         raise UserError(f"{root.__name__} = {value} in the example is outside of [{root.min}, {root.max}]")
     lower = max(root.min, 0)
-    symbol = Symbol(root.__name__, value, lower, root.max, True, True, *root._asked, lower)
+    symbol = Symbol(root.__name__, value, lower, root.max, True, True, root._asked[0], root._asked[1], lower)
     known = symbols.setdefault(root.__name__, symbol)
     if known.value != value:
         raise UserError(
