@@ -65,15 +65,15 @@ struct AddUp {
     const int64_t each = (count + block.threads - 1) / block.threads;
     const int64_t begin = each * block.thread < count ? each * block.thread : count;
     const int64_t end = begin + each < count ? begin + each : count;
-    T sum = 0;
+    T sum = 0, total = 0;
     for (int64_t i = begin; i < end; ++i) sum += starts[i];
-    sum = block_scan(block, sum, T(0), [](T a, T b) { return a + b; });
+    sum = block_scan(block, sum, T(0), [](T a, T b) { return a + b; }, &total);
     for (int64_t i = begin; i < end; ++i) {
       const T own = starts[i];
       starts[i] = sum;
       sum += own;
     }
-    if (block.thread == block.threads - 1) starts[count] = sum;
+    if (block.thread == 0) starts[count] = total;
   }
 };
 
