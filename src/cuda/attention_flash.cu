@@ -28,7 +28,7 @@ struct RowState {
 template <class S, int width, int warps, int tiles, int keys>
 __global__ void __launch_bounds__(warps * 32) forward_kernel(AttentionPlan plan) {
   constexpr int kQueries = warps * tiles * 16;
-  using QueryTile = Tile<S, width, warps * 32>;
+  using QueryTile = SharedRows<S, width, warps * 32>;
   extern __shared__ __align__(128) unsigned char memory[];
   const uint32_t query_at = shared_address(memory), key_at = query_at + QueryTile::bytes(kQueries),
                  value_at = key_at + 2 * QueryTile::bytes(keys);
@@ -163,7 +163,7 @@ template <class S, int width, int warps, int keys>
 __global__ void __launch_bounds__(warps * 32)
     query_gradient_kernel(AttentionPlan plan, DeviceAttentionGradients g, const float* along) {
   constexpr int kQueries = warps * 16;
-  using T = Tile<S, width, warps * 32>;
+  using T = SharedRows<S, width, warps * 32>;
   extern __shared__ __align__(128) unsigned char memory[];
   const uint32_t query_at = shared_address(memory), flow_at = query_at + T::bytes(kQueries),
                  key_at = flow_at + T::bytes(kQueries), value_at = key_at + 2 * T::bytes(keys);
@@ -253,7 +253,7 @@ template <class S, int width, int warps, int queries>
 __global__ void __launch_bounds__(warps * 32)
     key_gradient_kernel(AttentionPlan plan, DeviceAttentionGradients g, const float* along) {
   constexpr int kKeys = warps * 16;
-  using T = Tile<S, width, warps * 32>;
+  using T = SharedRows<S, width, warps * 32>;
   extern __shared__ __align__(128) unsigned char memory[];
   const uint32_t key_at = shared_address(memory), value_at = key_at + T::bytes(kKeys),
                  query_at = value_at + T::bytes(kKeys), flow_at = query_at + 2 * T::bytes(queries);
@@ -402,7 +402,7 @@ bool attention_flash(int device, const DeviceAttention& p) {
   visit(p, [&](auto tag, auto narrow) {
     using S = typename decltype(tag)::type;
     constexpr int kWidth = narrow ? 64 : 128, kWarps = narrow ? 4 : 8, kTiles = narrow ? 2 : 1, kKeys = 64;
-    using T = Tile<S, kWidth, kWarps * 32>;
+    using T = SharedRows<S, kWidth, kWarps * 32>;
     launch({device, "attention"}, forward_kernel<S, kWidth, kWarps, kTiles, kKeys>,
            p.batch() * tiles_of(p.queries, kWarps * kTiles * 16), kWarps * 32,
            T::bytes(kWarps * kTiles * 16) + 4 * T::bytes(kKeys), AttentionPlan{p});
@@ -418,7 +418,7 @@ bool attention_flash_backward(int device, const DeviceAttention& p, const Device
   visit(p, [&](auto tag, auto narrow) {
     using S = typename decltype(tag)::type;
     constexpr int kWidth = narrow ? 64 : 128, kWarps = 8, kRows = kWarps * 16, kOthers = narrow ? 64 : 32;
-    using T = Tile<S, kWidth, kWarps * 32>;
+    using T = SharedRows<S, kWidth, kWarps * 32>;
     const Launch at{device, "attention_backward"};
     const size_t bytes = 2 * T::bytes(kRows) + 4 * T::bytes(kOthers);
     launch(at, query_gradient_kernel<S, kWidth, kWarps, kOthers>, p.batch() * tiles_of(p.queries, kRows),

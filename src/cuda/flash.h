@@ -98,7 +98,7 @@ __device__ inline float sum_of_four(float x) {
 // Rows of `width` halves in shared memory. Packs of 16 bytes change places within a row, by the row's number,
 // so that the same pack of eight rows lies in different banks.
 template <class S, int width, int threads>
-struct Tile {
+struct SharedRows {
   static constexpr int kPack = 8, kPacks = width / kPack;
   __host__ __device__ static constexpr uint32_t bytes(int rows) {
     return static_cast<uint32_t>(rows * width * 2);

@@ -1,5 +1,5 @@
-"""Copies, conversions and indexing in the shapes that kernels tell apart: whole vectors, odd tails, rows that do not
-lie in steps of 16 bytes. test_cuda.py runs them on the emulated device."""
+"""Copies, conversions and indexing in the shapes that kernels tell apart: whole vectors, odd tails, rows that
+do not lie in steps of 16 bytes. test_cuda.py runs them on the emulated device."""
 
 import sys
 
