@@ -101,33 +101,22 @@ struct ChunkTotals {
   }
 };
 
-// What the chunks of a line before each combine to.
-template <class A, class Combine>
-struct ChunkStarts {
-  A* totals;
-  int64_t chunks;
-  A start;
-  RL_BOTH void operator()(const Block& block) const {
-    A carry = start;
-    for (int64_t base = 0; base < chunks; base += block.threads) {
-      A* at = totals + block.index * chunks + base + block.thread;
-      const bool inside = base + block.thread < chunks;
-      const A before = block_scan(block, inside ? *at : start, carry, Combine{}, &carry);
-      if (inside) *at = before;
-    }
-  }
-};
-
 // The last chunks come first: the pass before has read them last, and they may still be cached.
 template <class S, class A, class Combine>
 struct ScanChunks {
   ScanLines lines;
-  const A* starts;  // null: one chunk a line
+  const A* totals;  // of chunks; null: one a line
   A start;
   int64_t blocks;
   RL_BOTH void operator()(const Block& block) const {
     const int64_t index = blocks - 1 - block.index;
-    A carry = starts ? starts[index] : start;
+    A carry = start;
+    if (totals) {
+      const int64_t first = quotient(index, lines.chunks) * lines.chunks;
+      for (int64_t c = first + block.thread; c < index; c += block.threads)
+        carry = Combine{}(carry, totals[c]);
+      carry = block_reduce(block, carry, Combine{});
+    }
     lines.visit<S>(index, [&](const S* from, S* to, int64_t n) {
       const int64_t step = int64_t{block.threads} * kScanItems;
       for (int64_t base = 0; base < n; base += step) {
@@ -159,7 +148,6 @@ void scan_lines(const Launch& launch, ScanLines lines, int64_t line_count, A sta
   const size_t bytes = static_cast<size_t>(blocks) * sizeof(A);
   auto* totals = static_cast<A*>(backend.allocate(bytes, launch.device));
   for_each_block(launch, blocks, ChunkTotals<S, A, Combine>{lines, totals, start});
-  for_each_block(launch, line_count, ChunkStarts<A, Combine>{totals, lines.chunks, start});
   for_each_block(launch, blocks, ScanChunks<S, A, Combine>{lines, totals, start, blocks});
   backend.deallocate(totals, bytes, launch.device);
 }

@@ -73,13 +73,13 @@ template <int n>
 struct Held {
   static constexpr int value = n;
 };
-// make(Held<n>{}) is the kernel that holds n packs a thread.
-template <class Make>
+// make(Held<n>{}) is the kernel that holds n packs a thread; `wide`: in blocks of 1024, of 64 registers each.
+template <int wide, class Make>
 void for_each_held_row(const Launch& at, int64_t rows, int64_t packs, const Make& make) {
   constexpr int kMost = 4;
   if (packs <= int64_t{32} * kMost) return for_each_warp(at, rows, make(Held<kMost>{}));
   if (packs <= int64_t{kBlockThreads} * kMost) return for_each_block(at, rows, make(Held<kMost>{}));
-  if (packs <= int64_t{kWideThreads} * kMost) return for_each_wide_block(at, rows, make(Held<kMost>{}));
+  if (packs <= int64_t{kWideThreads} * wide) return for_each_wide_block(at, rows, make(Held<wide>{}));
   for_each_wide_block(at, rows, make(Held<0>{}));
 }
 

@@ -448,8 +448,9 @@ void norm(int device, DType dtype, cpu::ChannelShape s, int64_t groups, const cp
                             static_cast<C>(a.eps),
                             rms};
     if (in_packs(s, channel, sizeof(S), {a.x, a.y}) && packs(a.weight, sizeof(C)) && packs(a.bias, sizeof(C)))
-      return for_each_held_row({device, "norm"}, s.outer * groups, channel.n / kPack,
-                               [&](auto held) { return PackedNormRow<S, C, decltype(held)::value>{row}; });
+      return for_each_held_row<sizeof(C) == 4 ? 8 : 4>(
+          {device, "norm"}, s.outer * groups, channel.n / kPack,
+          [&](auto held) { return PackedNormRow<S, C, decltype(held)::value>{row}; });
     for_each_row({device, "norm"}, s.outer * groups, channel.n, row);
   });
 }
@@ -470,8 +471,9 @@ void norm_backward(int device, DType dtype, cpu::ChannelShape s, int64_t groups,
                                     static_cast<S*>(a.grad_x)};
     if (a.grad_x && channel.n > 0) {
       if (in_packs(s, channel, sizeof(S), {a.grad, a.x, a.grad_x}))
-        for_each_held_row(launch, s.outer * groups, channel.n / kPack,
-                          [&](auto held) { return PackedNormRowBackward<S, C, decltype(held)::value>{row}; });
+        for_each_held_row<4>(launch, s.outer * groups, channel.n / kPack, [&](auto held) {
+          return PackedNormRowBackward<S, C, decltype(held)::value>{row};
+        });
       else
         for_each_row(launch, s.outer * groups, channel.n, row);
     }

@@ -280,7 +280,7 @@ void reduce_lines_by(const Launch& at, Lines lines, const Op& op) {
   bool by_warp = false;
   if (lines.is_rows()) {
     if (lines.run_count > 1) lines.lanes = power_of_two_from(lines.length / W, kWideThreads);
-    by_warp = lines.outputs >= 2048 && lines.count() <= 8192;
+    by_warp = lines.count() <= 512 || (lines.outputs >= 2048 && lines.count() <= 8192);
     constexpr int64_t kLeast = 4096;  // elements that are worth a block
     if (lines.outputs < kResidentBlocks)
       wanted = std::min(kResidentBlocks / lines.outputs, lines.count() / kLeast);

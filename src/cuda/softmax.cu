@@ -143,10 +143,11 @@ void softmax(int device, const void* in, void* out, cpu::SoftmaxShape shape, boo
   visit_floating(dtype, [&](auto tag) {
     using S = typename decltype(tag)::type;
     if (in_packs(shape, sizeof(S), {in, out}))
-      return for_each_held_row({device, "softmax"}, shape.outer, shape.n / kPack, [&](auto held) {
-        return RowSoftmax<S, ComputeOf<S>, decltype(held)::value>{
-            static_cast<const S*>(in), static_cast<S*>(out), shape.n / kPack, logarithm};
-      });
+      return for_each_held_row<sizeof(ComputeOf<S>) == 4 ? 8 : 4>(
+          {device, "softmax"}, shape.outer, shape.n / kPack, [&](auto held) {
+            return RowSoftmax<S, ComputeOf<S>, decltype(held)::value>{
+                static_cast<const S*>(in), static_cast<S*>(out), shape.n / kPack, logarithm};
+          });
     for_each_line({device, "softmax"}, shape,
                   Softmax<S, ComputeOf<S>>{static_cast<const S*>(in), static_cast<S*>(out), shape.n,
                                            shape.inner, logarithm});
@@ -158,7 +159,7 @@ void softmax_backward(int device, const void* grad, const void* out, void* resul
   visit_floating(dtype, [&](auto tag) {
     using S = typename decltype(tag)::type;
     if (in_packs(shape, sizeof(S), {grad, out, result}))
-      return for_each_held_row({device, "softmax_backward"}, shape.outer, shape.n / kPack, [&](auto held) {
+      return for_each_held_row<4>({device, "softmax_backward"}, shape.outer, shape.n / kPack, [&](auto held) {
         return RowSoftmaxBackward<S, ComputeOf<S>, decltype(held)::value>{
             static_cast<const S*>(grad), static_cast<const S*>(out), static_cast<S*>(result), shape.n / kPack,
             logarithm};
