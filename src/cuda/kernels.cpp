@@ -139,22 +139,33 @@ void triangle(const Tensor& out, const Tensor& in, int64_t diagonal, bool upper)
   run_triangle(view_of(out), view_of(in), diagonal, upper);
 }
 
-// PyTorch launches blocks of 256 threads, at most as many as the device holds at once.
+// PyTorch launches blocks of 256 threads, at most as many as the device holds at once; `width` numbers a
+// turn.
+RandomPlace place_of(const Tensor& out, Generator& g, int64_t width) {
+  constexpr int64_t kBlock = 256;
+  const DeviceProperties& p = device_backend(DeviceType::CUDA).properties(out.device().index());
+  const int64_t n = out.numel();
+  const int64_t most = p.multi_processor_count * (p.max_threads_per_multi_processor / kBlock);
+  const int64_t threads = std::min(most, (n + kBlock - 1) / kBlock) * kBlock;
+  const int64_t turns = (n - 1) / (threads * width) + 1;
+  const Generator::Place place = g.take(static_cast<uint64_t>(turns) * 4);
+  return {threads, place.seed, place.offset, place.base};
+}
+
 bool random(DeviceKernels::Random kind, const Tensor& out, double a, double b, uint64_t range, Generator& g) {
   const auto drawn = static_cast<RandomKind>(kind);
   const bool any = drawn == RandomKind::Bernoulli || drawn == RandomKind::Integers;
   if (!loads(out.dtype()) || (!any && !is_floating(out.dtype()))) return false;
-  constexpr int64_t kBlock = 256;
-  const int device = out.device().index();
-  const DeviceProperties& p = device_backend(DeviceType::CUDA).properties(device);
-  const int64_t n = out.numel();
-  const int64_t most = p.multi_processor_count * (p.max_threads_per_multi_processor / kBlock);
-  const int64_t threads = std::min(most, (n + kBlock - 1) / kBlock) * kBlock;
   const bool dropout = drawn == RandomKind::Bernoulli && b > 0;  // in floats, whatever the dtype
-  const int64_t turns = (n - 1) / (threads * (dropout ? 4 : random_width(drawn, out.dtype(), range))) + 1;
-  const Generator::Place place = g.take(static_cast<uint64_t>(turns) * 4);
-  run_random(drawn, view_of(out), a, b, range, {threads, place.seed, place.offset, place.base});
+  const int64_t width = dropout ? 4 : random_width(drawn, out.dtype(), range);
+  run_random(drawn, view_of(out), a, b, range, place_of(out, g, width));
   return true;
+}
+
+void dropout(const Tensor& out, const Tensor& mask, const Tensor& in, double keep, int64_t at_once,
+             Generator& g) {
+  run_dropout(view_of(out), static_cast<char*>(mask.data_ptr()), static_cast<const char*>(in.data_ptr()),
+              keep, at_once, place_of(out, g, 4));
 }
 
 // PyTorch's kernel for probabilities in memory: blocks of 512 threads, each of which takes four elements.
@@ -199,6 +210,7 @@ DeviceMoves moves() {
   all.put = put;
   all.triangle = triangle;
   all.bernoulli = bernoulli;
+  all.dropout = dropout;
   return all;
 }
 

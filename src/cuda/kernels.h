@@ -107,6 +107,9 @@ RL_BOTH inline int random_width(RandomKind kind, DType dtype, uint64_t range) {
 void run_random(RandomKind kind, const View& out, double a, double b, uint64_t range, const RandomPlace& at);
 // Ones with the probabilities p, as contiguous as out.
 void run_bernoulli(const View& out, const View& p, const RandomPlace& at);
+// Memory of out.dtype without gaps, and a mask of bools.
+void run_dropout(const View& out, char* mask, const char* in, double keep, int64_t at_once,
+                 const RandomPlace& at);
 
 // out = alpha * a @ b + beta * out: matrices or batches of them, of which one stride is an element.
 struct GemmSwitches;

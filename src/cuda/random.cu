@@ -193,6 +193,52 @@ struct Mask {
   }
 };
 
+// The elements times such a mask and 1 / keep, and the mask.
+template <int at_once, class S>
+struct Dropout {
+  using C = std::conditional_t<std::is_same_v<S, double>, double, float>;
+  template <class T>
+  struct alignas(sizeof(T) * at_once < 16 ? sizeof(T) * at_once : 16) All {
+    T item[at_once];
+  };
+  S* out;
+  bool* mask;
+  const S* in;
+  int64_t n;
+  Turns turns;
+  Stream stream;
+  float keep;
+  C scale;
+  RL_BOTH S scaled(S value, bool kept) const {
+    return number<S>(number<C>(value) * (kept ? C(1) : C(0)) * scale);
+  }
+  RL_BOTH void operator()(int64_t i) const {
+    if constexpr (at_once == 1) {
+      int64_t turn, thread;
+      turns.locate(i, &turn, &thread);
+      uint32_t x[4];
+      stream.draw(thread, turn, x);
+      for (int slot = 0; slot < 4; ++slot) {
+        const int64_t at = (turn * 4 + slot) * turns.threads + thread;
+        if (at >= n) return;
+        mask[at] = uniform(x[slot]) < keep;
+        out[at] = scaled(in[at], mask[at]);
+      }
+    } else {
+      draw_beside<at_once>(turns, stream, n, i, [&](int64_t first, const float* u, int64_t) {
+        All<S> all = *reinterpret_cast<const All<S>*>(in + first);
+        All<bool> kept;
+        for (int k = 0; k < at_once; ++k) {
+          kept.item[k] = u[k] < keep;
+          all.item[k] = scaled(all.item[k], kept.item[k]);
+        }
+        *reinterpret_cast<All<S>*>(out + first) = all;
+        *reinterpret_cast<All<bool>*>(mask + first) = kept;
+      });
+    }
+  }
+};
+
 // Ones with a probability for each element.
 template <class P>
 struct FillByProbability {
@@ -278,7 +324,41 @@ void mask(const Launch& launch, const View& out, double keep, const RandomPlace&
   });
 }
 
+template <int at_once, class S>
+void dropout_as(const Launch& launch, const View& out, char* mask, const char* in, double keep,
+                const RandomPlace& at) {
+  using Kernel = Dropout<at_once, S>;
+  const Cover cover(out.numel, at.threads, at_once == 1 ? 4 : at_once);
+  for_each_index(launch, cover.pairs,
+                 Kernel{reinterpret_cast<S*>(out.data),
+                        reinterpret_cast<bool*>(mask),
+                        reinterpret_cast<const S*>(in),
+                        out.numel,
+                        cover.turns,
+                        {at.seed, at.offset, at.base},
+                        static_cast<float>(keep),
+                        static_cast<typename Kernel::C>(1 / keep)});
+}
+
 }  // namespace
+
+void run_dropout(const View& out, char* mask, const char* in, double keep, int64_t at_once,
+                 const RandomPlace& at) {
+  const Launch launch{out.device, "dropout"};
+  visit_stored(out.dtype, [&](auto tag) {
+    using S = typename decltype(tag)::type;
+    if constexpr (is_stored_half<S> || std::is_floating_point_v<S>) {
+      if (at_once >= 8)
+        dropout_as<8, S>(launch, out, mask, in, keep, at);
+      else if (at_once >= 4)
+        dropout_as<4, S>(launch, out, mask, in, keep, at);
+      else if (at_once >= 2)
+        dropout_as<2, S>(launch, out, mask, in, keep, at);
+      else
+        dropout_as<1, S>(launch, out, mask, in, keep, at);
+    }
+  });
+}
 
 void run_random(RandomKind kind, const View& out, double a, double b, uint64_t range, const RandomPlace& at) {
   const Launch launch{out.device, "random"};

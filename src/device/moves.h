@@ -27,6 +27,10 @@ struct DeviceMoves {
   void (*triangle)(const Tensor& out, const Tensor& in, int64_t diagonal, bool upper) = nullptr;
   // Contiguous `out`: ones with the probabilities `p`, zeros otherwise. False: not for these dtypes.
   bool (*bernoulli)(const Tensor& out, const Tensor& p, Generator& generator) = nullptr;
+  // out = in * mask / keep and the mask (bool), drawn as PyTorch's kernel draws that reads `at_once` elements
+  // at a time. All without gaps in one order, in a floating dtype.
+  void (*dropout)(const Tensor& out, const Tensor& mask, const Tensor& in, double keep, int64_t at_once,
+                  Generator& generator) = nullptr;
 };
 void register_device_moves(DeviceType type, const DeviceMoves* moves);
 // Those of a tensor's device.

@@ -3,6 +3,7 @@
 
 #include "ops/activation.h"
 #include "ops/copy.h"
+#include "ops/device_positions.h"
 #include "ops/factory.h"
 #include "ops/operators.h"
 #include "ops/pointwise.h"
@@ -13,7 +14,8 @@
 namespace rushlight {
 namespace ops {
 inline Fn<Tensor(const Tensor& self, double keep)> dropout_mask;
-}
+inline Fn<std::tuple<Tensor, Tensor>(const Tensor& self, double keep)> dropout_and_mask;
+}  // namespace ops
 
 namespace {
 
@@ -63,6 +65,23 @@ Tensor dropout_mask_kernel(const Call&, const Tensor& self, double keep) {
   return mask;
 }
 
+// The input with its mask's zeros, divided by `keep`, and the mask in bool; on CUDA in one kernel.
+std::tuple<Tensor, Tensor> dropout_and_mask_kernel(const Call&, const Tensor& self, double keep) {
+  if (!self.device().is_cuda() || self.numel() == 0) {
+    const Tensor mask = dropout_mask(self, keep);
+    return {mul(self, mask) * Scalar(1 / keep), to_dtype(mask, DType::Bool)};
+  }
+  Tensor input = self;
+  if (!is_dense_from_data(self)) {
+    input = empty_like_tensor(self, self.dtype());
+    loops::copy(input, self);
+  }
+  const Tensor out = empty_like_tensor(input, self.dtype()), mask = empty_like_tensor(input, DType::Bool);
+  loops::moves_on(self).dropout(out, mask, input, keep, read_at_once(input),
+                                device_generator(self.device().index()));
+  return {out, mask};
+}
+
 Dims noise_sizes(const Tensor& self, bool feature) {
   if (!feature) return self.sizes().dims();
   RL_CHECK(self.dim() >= 2, "Feature dropout requires at least 2 dimensions in the input");
@@ -83,7 +102,7 @@ Tensor dropout_body(const Call&, const Tensor& self, double p, bool train) {
   if (p == 1) return times(self, zeros({}, self.dtype(), std::nullopt, self.device()), inplace);
   if constexpr (!feature && !alpha && !inplace)
     if (self.device().is_cuda() && is_floating(self.dtype()) && !dispatch_state.level)
-      return mul(self, dropout_mask(self, 1 - p)) * Scalar(1 / (1 - p));
+      return std::get<0>(dropout_and_mask(self, 1 - p));
   const Tensor noise = dropout_noise(self, noise_sizes(self, feature), 1 - p, !alpha);
   if (!alpha) return times(self, noise, inplace);
   // Dropped values become -alpha of SELU; a and b keep mean and variance.
@@ -169,6 +188,14 @@ void register_dropout_operators(Table& t) {
       .internal()
       .on_devices()
       .not_differentiable("only the shape is used");
+  t.op(dropout_and_mask, "_dropout_and_mask(Tensor self, float keep) -> (Tensor, Tensor)",
+       dropout_and_mask_kernel)
+      .doc("Dropout as one kernel, and the mask of what was kept.")
+      .family(Family::Random)
+      .internal()
+      .on_devices()
+      .node("NativeDropoutBackward0")
+      .derivative([](Grad g, Attr<1, double> keep, Out<1> mask) { return mul(g, mask) * Scalar(1 / *keep); });
   t.composite(dropout, "dropout(Tensor input, float p, bool train) -> Tensor",
               dropout_body<false, false, false>)
       .doc("Zeroes elements with probability p and scales the others by 1 / (1 - p).")

@@ -211,11 +211,12 @@ void draw_without_replacement(const Tensor& self, const Tensor& weights, int64_t
 // among the running sums.
 Tensor multinomial_on_device(const Tensor& weights, int64_t samples, bool replacement,
                              OptGenerator generator) {
-  const Tensor valid = logical_and(ge(weights, wrapped_number(0)), isfinite(weights));
-  RL_CHECK(read_scalar(ops::all(valid)).to<bool>(),
-           "probability tensor contains either `inf`, `nan` or element < 0");
-  const Tensor some = ops::any_dim(gt(weights, wrapped_number(0)), -1, false);
-  RL_CHECK(read_scalar(ops::all(some)).to<bool>(),
+  // NaN is the largest and the smallest of its row.
+  const Tensor largest = amax(weights, IntList{-1}, false), zero = wrapped_number(0);
+  const Tensor valid =
+      logical_and(ge(amin(weights, IntList{}, false), zero), isfinite(amax(largest, IntList{}, false)));
+  RL_CHECK(read_scalar(valid).to<bool>(), "probability tensor contains either `inf`, `nan` or element < 0");
+  RL_CHECK(read_scalar(ops::all(gt(largest, zero))).to<bool>(),
            "invalid multinomial distribution (sum of probabilities <= 0)");
   if (!replacement || samples == 1) {
     const Tensor keys = weights / exponential_(empty_like_tensor(weights, weights.dtype()), 1.0, generator);

@@ -161,5 +161,31 @@ def test_probabilities_in_memory():
     assert torch.bernoulli(p.t(), 0.5).shape == (7, 1001)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.half, torch.bfloat16])
+@pytest.mark.parametrize("shape", [(64, 8), (64, 7), (3, 333), (4, 2)])
+def test_dropout(shape, dtype):
+    x = torch.randn(shape, dtype=dtype).cuda().requires_grad_()
+    for given in (x, x.t(), x[:, 1:]):
+        torch.cuda.manual_seed(1)
+        y = F.dropout(given, 0.25)
+        assert given.shape == y.shape
+        mask = (y != 0).to(dtype)
+        torch.testing.assert_close(y, given * mask / 0.75)
+        (gradient,) = torch.autograd.grad(y, given, torch.ones_like(y))
+        torch.testing.assert_close(gradient, mask / 0.75)
+    assert (
+        abs((F.dropout(torch.ones(100_000, dtype=dtype).cuda(), 0.3) != 0).double().mean().item() - 0.7)
+        < 0.01
+    )
+
+
+def test_refused_weights():
+    for weights in ([1.0, float("nan")], [1.0, -1.0], [1.0, float("inf")]):
+        with pytest.raises(RuntimeError, match="contains either `inf`, `nan` or element < 0"):
+            torch.tensor(weights).cuda().multinomial(1)
+    with pytest.raises(RuntimeError, match="sum of probabilities <= 0"):
+        torch.tensor([[0.0, 0.0], [1.0, 1.0]]).cuda().multinomial(1)
+
+
 if __name__ == "__main__":
     sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", __file__]))

@@ -20,6 +20,7 @@ UNREACHED = {
     "_fused_pointwise": COMPILER,
     "_fused_rows": COMPILER,
     "_convolution_epilogue": COMPILER,
+    "_dropout_and_mask": DEVICES,
     "_dropout_mask": DEVICES,
     "_scaled_dot_product_efficient_attention": DEVICES,
     "_scaled_dot_product_efficient_attention_backward": DEVICES,
