@@ -92,12 +92,15 @@ void sort_in_blocks(const Launch& at, const DeviceLines& a, const KeyRule<W>& ru
     W* to = values ? values + line * n : nullptr;
     int64_t* places = order ? order + line * n : nullptr;
     on_stream(at, [&](cudaStream_t stream) {
+      auto launch = [&](auto* kernel, unsigned threads) {
+        kernel<<<blocks, threads, 0, stream>>>(from, to, places, n, rule);
+      };
       if (n <= 128)
-        block_sort<W, 32, 4><<<blocks, 32, 0, stream> > >(from, to, places, n, rule);
+        launch(block_sort<W, 32, 4>, 32);
       else if (n <= 1024)
-        block_sort<W, 128, 8><<<blocks, 128, 0, stream> > >(from, to, places, n, rule);
+        launch(block_sort<W, 128, 8>, 128);
       else
-        block_sort<W, 256, 16><<<blocks, 256, 0, stream> > >(from, to, places, n, rule);
+        launch(block_sort<W, 256, 16>, 256);
     });
   }
 }
