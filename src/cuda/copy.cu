@@ -1,6 +1,7 @@
 // Copies between layouts and dtypes, and selection by a condition.
 #include "cuda/elements.h"
 #include "cuda/kernels.h"
+#include "cuda/transpose.h"
 
 namespace rushlight::cuda {
 namespace {
@@ -174,6 +175,7 @@ void move_words(const Piece& piece, const Launch& launch) {
     if constexpr (sizeof(Word) < 16)
       if (neighbours)
         return for_each_index(launch, plan.g.numel, MoveNeighbours<Word>{plan, out.data, in.data});
+    if (word == item && run_transpose<Word>(piece, launch)) return;
     for_each_element<2>(launch, g, Move<Word>{out.data, in.data});
   });
 }

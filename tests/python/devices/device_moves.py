@@ -114,6 +114,18 @@ def test_sums_at_positions(width, dtype):
         equal(f, m, index)
 
 
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.bfloat16, torch.float32, torch.float64, torch.complex128])
+def test_rows_become_columns(dtype):
+    m = (torch.randn(3, 70, 5, 45) * 50).to(dtype)
+    for order in ((0, 2, 3, 1), (3, 2, 1, 0), (1, 3, 2, 0), (0, 3, 1, 2), (2, 1, 3, 0)):
+        equal(lambda t, o=order: t.permute(o).contiguous(), m)
+        equal(lambda t, o=order: t[:, 1:, :, 2:].permute(o).contiguous(), m)
+    equal(lambda t: t.flatten(0, 1).flatten(1).t().contiguous(), m)
+    equal(lambda t: t.contiguous(memory_format=torch.channels_last), m)
+    equal(lambda t: t.transpose(1, 3).expand(2, 3, 45, 5, 70).contiguous(), m)
+    equal(lambda t: torch.zeros(45, 70, 9, dtype=dtype, device=t.device)[..., 1].copy_(t[0, :, 0].t()), m)
+
+
 def test_positions_are_read_before_they_change():
     x = torch.tensor([2, 0, 1]).cuda()
     x[x] = 0 * x
