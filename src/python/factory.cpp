@@ -6,6 +6,7 @@
 #include "autograd/meta.h"
 #include "ops/copy.h"
 #include "ops/view.h"
+#include "python/positions.h"
 #include "python/storage.h"
 #include "python/types.h"
 
@@ -17,23 +18,13 @@ struct Inferred {
   Dims shape;
   DType dtype = DType::Bool;
   bool any = false;
+  int64_t count = 0;
 
   void add(DType t) {
     dtype = any ? promote_types(dtype, t) : t;
     any = true;
   }
 };
-
-static bool is_list(PyObject* o) { return PyList_Check(o) || PyTuple_Check(o); }
-static bool is_scalar_leaf(PyObject* o) {
-  return PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o) ||
-         (is_tensor(o) && tensor_of(o).dim() == 0) || is_numpy_scalar(o);
-}
-// A sequence that is no list: read through the protocol (ranges, arrays, tensors, user classes).
-static bool is_other_sequence(PyObject* o) {
-  return !is_list(o) && !PyUnicode_Check(o) && !PyBytes_Check(o) && !PyDict_Check(o) && !is_scalar_leaf(o) &&
-         PySequence_Check(o) && PyObject_HasAttrString(o, "__len__");
-}
 
 static DType numpy_scalar_dtype(PyObject* o) {
   const char* name = Py_TYPE(o)->tp_name + std::strlen("numpy.");
@@ -61,53 +52,102 @@ static DType leaf_dtype(PyObject* o) {
   throw_python(PyExc_RuntimeError, "Could not infer dtype of " + type_name(o));
 }
 
-static PyRef sequence_item(PyObject* sequence, Py_ssize_t i) {
-  if (is_list(sequence)) return PyRef::borrow(PySequence_Fast_GET_ITEM(sequence, i));
-  return PyRef(check(PySequence_GetItem(sequence, i)));
+// A list may change while its elements are read: their conversions run code of their classes.
+static PyRef sequence_item(PyObject* list, Py_ssize_t i) {
+  if (i >= PySequence_Fast_GET_SIZE(list))
+    throw_python(PyExc_ValueError, "the data changed while it was read");
+  return PyRef::borrow(PySequence_Fast_GET_ITEM(list, i));
 }
-static Py_ssize_t sequence_length(PyObject* sequence) {
-  const Py_ssize_t n = is_list(sequence) ? PySequence_Fast_GET_SIZE(sequence) : PySequence_Size(sequence);
-  if (n < 0) throw PythonError();
-  return n;
+
+// An array in the place of a number counts with its axes.
+static void add_axes(PyObject* array, Dims& shape) {
+  const PyRef sizes(check(PyObject_GetAttrString(array, "shape")));
+  for (PyObject* n : Items(sizes.get())) shape.push_back(to_int(n));
 }
 
 // The shape follows the first element of every level.
-static void infer_shape(PyObject* data, Dims& shape) {
-  PyRef at = PyRef::borrow(data);
-  while (is_list(at.get()) || (!is_tensor(at.get()) && is_other_sequence(at.get()))) {
-    const Py_ssize_t n = sequence_length(at.get());
+static void infer_shape(PyObject* data, Dims& shape, Positions& positions) {
+  PyRef at = PyRef::borrow(positions.of(data).data);
+  while (is_list(at.get())) {
+    const Py_ssize_t n = PySequence_Fast_GET_SIZE(at.get());
     shape.push_back(n);
     if (shape.size() > 128)
       throw_python(PyExc_ValueError, "too many dimensions '" + type_name(at.get()) + "'");
     if (n == 0) return;
-    at = sequence_item(at.get(), 0);
+    at = PyRef::borrow(positions.of(sequence_item(at.get(), 0).get()).data);
   }
+  if (is_ndarray(at.get())) add_axes(at.get(), shape);
   if (shape.size() && PyUnicode_Check(at.get())) throw_python(PyExc_ValueError, "too many dimensions 'str'");
 }
 
 static void check_length(PyObject* sequence, const Dims& shape, size_t dim) {
-  if (!is_list(sequence) && !is_other_sequence(sequence)) throw_python(PyExc_TypeError, "not a sequence");
-  const Py_ssize_t n = sequence_length(sequence);
+  const Py_ssize_t n = PySequence_Fast_GET_SIZE(sequence);
   if (n != shape[dim])
     throw_python(PyExc_ValueError, str("expected sequence of length ", shape[dim], " at dim ",
                                        static_cast<int64_t>(dim), " (got ", static_cast<int64_t>(n), ")"));
 }
 
-// What holds all numbers at any depth; that they fit the shape is seen when they are written.
-static void infer_dtype(PyObject* data, Inferred& found) {
+// Lists that hold each other may stand for more elements than could ever be read.
+static void check_count(const Dims& shape) {
+  int64_t n = 1;
+  for (const int64_t size : shape)
+    RL_CHECK(!__builtin_mul_overflow(n, size, &n) && n < int64_t{1} << 40, "the data of a tensor of shape ",
+             shape, " does not fit into memory");
+}
+
+// Large data is left at an interrupt.
+static void check_interrupt(int64_t& count) {
+  if ((++count & 0xffff) == 0 && PyErr_CheckSignals() < 0) throw PythonError();
+}
+
+// What holds all numbers at any depth; that they fit the shape is seen when they are written. Lists below the
+// shape's depth are refused then, so a list that contains itself is not followed.
+static void infer_dtype(PyObject* data, Inferred& found, Positions& positions, size_t depth = 0) {
   if (PyFloat_CheckExact(data) || PyLong_CheckExact(data)) return found.add(leaf_dtype(data));
   if (is_tensor(data)) return found.add(tensor_of(data).dtype());
-  if (!is_list(data) && is_ndarray(data))
-    if (const OptDType type = dtype_of_array(data)) return found.add(*type);
-  if (!is_list(data) && !is_other_sequence(data)) return found.add(leaf_dtype(data));
-  const Py_ssize_t n = sequence_length(data);
+  const Positions::Read read = positions.of(data);
+  if (read.dtype) return found.add(*read.dtype);
+  if (is_ndarray(read.data)) {
+    if (const OptDType type = dtype_of_array(read.data)) return found.add(*type);
+    tensor_from_buffer(read.data);  // says which dtypes there are
+  }
+  if (!is_list(read.data)) return found.add(leaf_dtype(read.data));
+  if (depth >= found.shape.size()) return;
+  const Py_ssize_t n = PySequence_Fast_GET_SIZE(read.data);
   if (n == 0) found.add(get_default_dtype());
-  if (Py_EnterRecursiveCall(" in the data of a tensor")) throw PythonError();
-  for (Py_ssize_t i = 0; i < n; ++i) infer_dtype(sequence_item(data, i).get(), found);
-  Py_LeaveRecursiveCall();
+  for (Py_ssize_t i = 0; i < n; ++i) {
+    check_interrupt(found.count);
+    infer_dtype(sequence_item(read.data, i).get(), found, positions, depth + 1);
+  }
 }
 
 // --- writing
+
+template <class T>
+static T number_as(PyObject* o, DType dtype);
+
+// What an object's own conversion says (__float__, __index__, __complex__): decimals, fractions.
+template <class T>
+static T converted_as(PyObject* o, DType dtype) {
+  if constexpr (std::is_same_v<T, bool>) {
+    if (is_list(o))
+      throw_python(PyExc_TypeError, "'" + type_name(o) + "' object cannot be interpreted as a bool");
+    const int truth = PyObject_IsTrue(o);
+    check(truth);
+    return truth == 1;
+  } else if constexpr (std::is_integral_v<T>) {
+    const PyRef index(check(PyNumber_Index(o)));
+    return number_as<T>(index.get(), dtype);
+  } else if constexpr (is_complex_v<T>) {
+    const Py_complex z = PyComplex_AsCComplex(o);
+    if (PyErr_Occurred()) throw PythonError();
+    return convert<T>(complex128(z.real, z.imag));
+  } else {
+    const double d = PyFloat_AsDouble(o);
+    if (d == -1 && PyErr_Occurred()) throw PythonError();
+    return convert<T>(d);
+  }
+}
 
 template <class T>
 static T number_as(PyObject* o, DType dtype) {
@@ -127,11 +167,7 @@ static T number_as(PyObject* o, DType dtype) {
       throw_python(PyExc_TypeError, "only integer tensors of a single element can be converted to an index");
     throw_python(PyExc_ValueError, "only one element tensors can be converted to Python scalars");
   }
-  if (!is_number(o) && !is_tensor(o)) {
-    if constexpr (std::is_integral_v<T>)
-      throw_python(PyExc_TypeError, "'" + type_name(o) + "' object cannot be interpreted as an integer");
-    throw_python(PyExc_TypeError, "must be real number, not " + type_name(o));
-  }
+  if (!is_number(o) && !is_tensor(o)) return converted_as<T>(o, dtype);
   const Scalar s = to_scalar(o);
   if (s.is_complex() && !is_complex_v<T>) throw_python(PyExc_TypeError, "must be real number, not complex");
   if constexpr (std::is_same_v<T, int64_t>)
@@ -145,10 +181,15 @@ static T number_as(PyObject* o, DType dtype) {
   return s.to<T>();
 }
 
+static bool holds_all(DType dtype, DType from) {
+  if (dtype == from || (is_floating(dtype) && !is_complex(from))) return true;
+  return dtype == DType::Int64 && is_integral_or_bool(from) && from != DType::UInt64;
+}
+
 // Elements of an array that fills the rest of the shape and needs no check, number by number, of what fits.
 static int64_t take_array(PyObject* array, const Dims& shape, size_t dim, DType dtype, void* to) {
   const OptDType type = dtype_of_array(array);
-  if (!type || (*type != dtype && (!is_floating(dtype) || is_complex(*type)))) return 0;
+  if (!type || !holds_all(dtype, *type)) return 0;
   GradMode no_grad(false);
   const Tensor t = ops::to_copy(tensor_from_buffer(array), dtype, std::nullopt, MemoryFormat::Contiguous);
   if (t.sizes() != IntList(shape).slice(dim)) return 0;
@@ -157,23 +198,40 @@ static int64_t take_array(PyObject* array, const Dims& shape, size_t dim, DType 
 }
 
 template <class T>
-static T* write(PyObject* data, const Dims& shape, size_t dim, T* at, DType dtype) {
-  if (dim == shape.size()) {
-    *at = number_as<T>(data, dtype);
-    return at + 1;
-  }
-  check_length(data, shape, dim);
-  if (!is_list(data) && is_ndarray(data))
-    if (const auto n = take_array(data, shape, dim, dtype, at)) return at + n;
-  for (Py_ssize_t i = 0; i < shape[dim]; ++i)
-    at = write(sequence_item(data, i).get(), shape, dim + 1, at, dtype);
-  return at;
-}
+struct Writer {
+  const Dims& shape;
+  DType dtype;
+  Positions& positions;
+  int64_t count = 0;
 
-static void fill_from(const Tensor& t, PyObject* data) {
+  T* write(PyObject* given, size_t dim, T* at) {
+    PyObject* const data = positions.of(given).data;
+    if (dim == shape.size()) {
+      *at = number_as<T>(data, dtype);
+      return at + 1;
+    }
+    if (is_list(data)) return write_list(data, dim, at);
+    if (!is_ndarray(data)) throw_python(PyExc_TypeError, "not a sequence");
+    if (const auto n = take_array(data, shape, dim, dtype, at)) return at + n;
+    const PyRef rows(check(PySequence_List(data)));
+    return write_list(rows.get(), dim, at);
+  }
+
+ private:
+  T* write_list(PyObject* list, size_t dim, T* at) {
+    check_length(list, shape, dim);
+    for (Py_ssize_t i = 0; i < shape[dim]; ++i) {
+      check_interrupt(count);
+      at = write(sequence_item(list, i).get(), dim + 1, at);
+    }
+    return at;
+  }
+};
+
+static void fill_from(const Tensor& t, PyObject* data, Positions& positions) {
   visit_dtype(StorageTypes{}, t.dtype(), "tensor", [&](auto tag) {
     using T = decltype(tag);
-    write(data, t->sizes, 0, t.data<T>(), t.dtype());
+    Writer<T>{t->sizes, t.dtype(), positions}.write(data, 0, t.data<T>());
   });
 }
 
@@ -220,11 +278,18 @@ Tensor tensor_from_data(PyObject* data, OptDType dtype, Device device) {
   if (!is_list(data))
     if (Tensor elements = tensor_of_storage(data, dtype.value_or(get_default_dtype())); elements.defined())
       return ops::to_copy(elements, dtype, device, std::nullopt);
+  Positions positions;
+  if (const Positions::Read read = positions.of(data); is_ndarray(read.data)) {
+    GradMode no_grad(false);
+    const Tensor borrowed = tensor_from_buffer(read.data);
+    return ops::to_copy(borrowed, dtype ? dtype : read.dtype, device, MemoryFormat::Contiguous);
+  }
   Inferred found;
-  infer_shape(data, found.shape);
-  if (!dtype) infer_dtype(data, found);
+  infer_shape(data, found.shape, positions);
+  check_count(found.shape);
+  if (!dtype) infer_dtype(data, found, positions);
   t = empty_tensor(found.shape, dtype ? *dtype : found.any ? found.dtype : get_default_dtype());
-  if (t.numel()) fill_from(t, data);
+  if (t.numel()) fill_from(t, data, positions);
   return on_device(std::move(t), std::nullopt, device);
 }
 
@@ -443,7 +508,7 @@ static Tensor legacy_tensor(PyObject* args, PyObject* kwargs, DType dtype, bool 
   PyObject* first = PyTuple_GET_ITEM(args, 0);
   if (n == 1 && is_ndarray(first) && !is_integer_array(first))
     return ops::to(tensor_from_buffer(first), dtype, std::nullopt, false, false, std::nullopt);
-  if (is_index(first)) {
+  if (is_index(first) && !is_array_like(first)) {
     Dims sizes;
     for (Py_ssize_t i = 0; i < n; ++i) {
       if (!is_index(PyTuple_GET_ITEM(args, i)))
@@ -470,9 +535,11 @@ static Tensor legacy_tensor(PyObject* args, PyObject* kwargs, DType dtype, bool 
   if (!PyList_Check(first) && !PyTuple_Check(first))
     if (Tensor t = tensor_of_storage(first, dtype); t.defined()) return t;
   if (PyUnicode_Check(first)) throw_python(PyExc_TypeError, "new(): invalid data type 'str'");
-  if (!PySequence_Check(first))
+  Tensor t;
+  if (PySequence_Check(first) || is_array_like(first)) t = tensor_from_data(first, dtype);
+  if (!t.defined() || t.dim() == 0)  // one number could be a size, too
     throw_python(PyExc_TypeError, str("new(): data must be a sequence (got ", type_name(first), ")"));
-  return tensor_from_data(first, dtype);
+  return t;
 }
 
 PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {

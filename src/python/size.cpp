@@ -56,8 +56,8 @@ static PyObject* size_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) 
   if (!self) return nullptr;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self.get()); ++i) {
     PyObject* item = PyTuple_GET_ITEM(self.get(), i);
-    if (PyLong_Check(item) || is_traced_size(item)) continue;
-    if (!is_index(item)) {
+    if ((PyLong_Check(item) && !PyBool_Check(item)) || is_traced_size(item)) continue;
+    if (!PyBool_Check(item) && !is_index(item)) {
       PyErr_Format(PyExc_TypeError, "torch.Size() takes an iterable of 'int' (item %zd is '%s')", i,
                    type_name(item).c_str());
       return nullptr;

@@ -159,7 +159,16 @@ static BinarySlot add_slot{"add"}, sub_slot{"sub"}, rsub_slot{"rsub"}, mul_slot{
     and_slot{"bitwise_and"}, or_slot{"bitwise_or"}, xor_slot{"bitwise_xor"},
     lshift_slot{"bitwise_left_shift"}, rshift_slot{"bitwise_right_shift"};
 
-static PyObject* nb_add(PyObject* a, PyObject* b) { return commutative(add_slot, a, b); }
+// Bytes would append the memory of any buffer, and a tensor is one.
+static PyObject* refuse_bytes(PyObject* bytes) {
+  PyErr_Format(PyExc_TypeError, "can't concat Tensor to %s", Py_TYPE(bytes)->tp_name);
+  return nullptr;
+}
+static PyObject* nb_add(PyObject* a, PyObject* b) {
+  if (PyBytes_Check(a) || PyByteArray_Check(a)) [[unlikely]]
+    return refuse_bytes(a);
+  return commutative(add_slot, a, b);
+}
 static PyObject* nb_mul(PyObject* a, PyObject* b) { return commutative(mul_slot, a, b); }
 static PyObject* nb_and(PyObject* a, PyObject* b) { return commutative(and_slot, a, b); }
 static PyObject* nb_or(PyObject* a, PyObject* b) { return commutative(or_slot, a, b); }
@@ -175,19 +184,35 @@ static PyObject* nb_rshift(PyObject* a, PyObject* b) { return binary(rshift_slot
 
 static PyObject* call_unary(const char* name, PyObject* a);
 
-// number / tensor is reciprocal times number, as PyTorch rounds it.
+// What is no tensor, over a tensor, is the reciprocal times it, as PyTorch rounds it; arrays multiply
+// themselves.
 static PyObject* nb_div(PyObject* a, PyObject* b) {
   if (is_tensor(a)) return binary(div_slot, a, b);
-  if (!is_number(a)) return or_not_implemented(call_slowly(find_function("", "div"), "div", a, b));
   PyRef inverse(call_unary("reciprocal", b));
-  return inverse ? binary(mul_slot, inverse.get(), a) : nullptr;
+  if (!inverse) return or_not_implemented(nullptr);
+  if (is_number(a)) return binary(mul_slot, inverse.get(), a);
+  return or_not_implemented(PyNumber_Multiply(inverse.get(), a));
 }
 static PyObject* nb_pow(PyObject* a, PyObject* b, PyObject* modulus) {
   if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
   return binary(pow_slot, a, b);
 }
 
-static PyObject* nb_iadd(PyObject* a, PyObject* b) { return binary(add_slot, a, b, true); }
+// Classes in Python fill the slot of `sequence += other` with this function, too, and there NotImplemented
+// would be the result. So the other operand is asked here.
+static PyObject* nb_iadd(PyObject* a, PyObject* b) {
+  const PyRef result(binary(add_slot, a, b, true));
+  if (result.get() != Py_NotImplemented) return Py_XNewRef(result.get());
+  PyObject* const sum = PyNumber_Add(a, b);
+  if (sum || !is_type_error()) return sum;
+  PythonError error;
+  const std::string text = error.what();
+  if (constexpr std::string_view before = "unsupported operand type(s) for +: "; text.starts_with(before))
+    PyErr_Format(PyExc_TypeError, "unsupported operand type(s) for +=: %s", text.c_str() + before.size());
+  else
+    error.restore();
+  return nullptr;
+}
 static PyObject* nb_isub(PyObject* a, PyObject* b) { return binary(sub_slot, a, b, true); }
 static PyObject* nb_imul(PyObject* a, PyObject* b) { return binary(mul_slot, a, b, true); }
 static PyObject* nb_idiv(PyObject* a, PyObject* b) { return binary(div_slot, a, b, true); }
@@ -205,7 +230,8 @@ static PyObject* nb_ipow(PyObject* a, PyObject* b, PyObject* modulus) {
 
 PyObject* tensor_richcompare(PyObject* a, PyObject* b, int op) {
   static BinarySlot slots[] = {{"lt"}, {"le"}, {"eq"}, {"ne"}, {"gt"}, {"ge"}};
-  if (is_ndarray(b)) {  // NumPy leaves comparisons with tensors to us
+  // NumPy leaves comparisons with tensors to us; an array with a mask makes them itself.
+  if (is_ndarray(b) && !PyObject_HasAttrString(b, "mask")) {
     PyRef other(guard([&] { return wrap(tensor_from_buffer(b)); }));
     return other ? binary(slots[op], a, other.get()) : or_not_implemented(nullptr);
   }

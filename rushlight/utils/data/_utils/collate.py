@@ -31,7 +31,9 @@ def default_convert(data):
     if isinstance(data, rushlight.Tensor):
         return data
     if numpy is not None and isinstance(data, (numpy.ndarray, numpy.generic)):
-        return data if _is_text_array(data) else rushlight.as_tensor(data)
+        # As PyTorch: arrays of other modules (masked ones, records) are more than their numbers.
+        own = type(data).__module__ == "numpy"
+        return rushlight.as_tensor(data) if own and not _is_text_array(data) else data
     if isinstance(data, (str, bytes)):
         return data
     if isinstance(data, Mapping):
