@@ -1,12 +1,16 @@
 // Reductions and running sums where their operand is.
+#include <utility>
 #include <vector>
 
 #include "core/device_backend.h"
 #include "cpu/factory.h"
 #include "cpu/gemm.h"
+#include "cpu/norm.h"
 #include "cpu/reduce.h"
 #include "cpu/scan.h"
+#include "device/layers.h"
 #include "ops/device_loops.h"
+#include "ops/device_moments.h"
 #include "ops/device_multi_tensor.h"
 
 namespace rushlight::loops {
@@ -43,6 +47,30 @@ void reduce(cpu::ReduceOp op, const Tensor& in, uint64_t dims, const Tensor& out
   }
   cpu::reduce(op, on_cpu(in), dims, result, moved, who);
   copy(out, result);
+}
+
+bool moments(const Tensor& in, uint64_t dims, const Tensor& mean, const Tensor& variance) {
+  const DeviceLayers* layers = in.device().is_meta() ? nullptr : device_layers(in);
+  if (!layers || !layers->channel_statistics || !is_floating(in.dtype()) || !in.is_contiguous() ||
+      in.numel() == 0)
+    return false;
+  // What stays is one range of dimensions: the channels.
+  cpu::ChannelShape shape{1, 1, 1};
+  bool seen = false;
+  for (int64_t d = 0; d < in.dim(); ++d) {
+    const int64_t size = in.size(d);
+    if (size == 1) continue;
+    if (dims >> d & 1) {
+      (seen ? shape.inner : shape.outer) *= size;
+    } else {
+      if (shape.inner > 1) return false;
+      seen = true, shape.channels *= size;
+    }
+  }
+  if (!seen) shape.inner = std::exchange(shape.outer, 1);
+  layers->channel_statistics(in.device().index(), in.dtype(), shape, in.data_ptr(), mean.data_ptr(),
+                             variance.data_ptr());
+  return true;
 }
 
 void arg_extreme(const Tensor& in, int64_t dim, bool largest, const Tensor& values, const Tensor& indices) {

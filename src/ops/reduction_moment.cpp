@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "ops/copy.h"
+#include "ops/device_moments.h"
 #include "ops/factory.h"
 #include "ops/operators.h"
 #include "ops/reduction.h"
@@ -52,7 +53,6 @@ Moments moments_of(const Tensor& self, uint64_t dims, double correction, const c
                   im = moments_of(imag(self), dims, correction, who);
     return {re.variance + im.variance, complex(re.mean, im.mean)};
   }
-  const Tensor x = is_reduced_float(self.dtype()) ? to_dtype(self, DType::Float32) : self;
   const int64_t count = count_of(self.sizes(), dims);
   const double freedom = static_cast<double>(count) - correction;
   if (freedom <= 0)
@@ -60,6 +60,16 @@ Moments moments_of(const Tensor& self, uint64_t dims, double correction, const c
                      "(): degrees of freedom is <= 0. Correction should be strictly less than the reduction "
                      "factor (input numel "
                      "divided by output numel)."));
+  if (!self.is_cpu()) {
+    const DType compute = is_reduced_float(self.dtype()) ? DType::Float32 : self.dtype();
+    const Dims sizes = reduced_sizes(self, dims, true);
+    const Tensor mean = empty_tensor(sizes, compute, self.device()),
+                 variance = empty_tensor(sizes, compute, self.device());
+    if (loops::moments(self, dims, mean, variance))
+      return {to_dtype(variance * Scalar(static_cast<double>(count) / std::max(0.0, freedom)), self.dtype()),
+              to_dtype(mean, self.dtype())};
+  }
+  const Tensor x = is_reduced_float(self.dtype()) ? to_dtype(self, DType::Float32) : self;
   cpu::ReduceParams params;
   params.divisor = static_cast<double>(count);
   const Tensor mean = reduce_dims(ReduceOp::Sum, x, dims, true, "mean", params);
