@@ -47,6 +47,7 @@ struct ChannelOperation {
   using Acc = Sum;
   using T = Sum;
   using Join = Joined;
+  static constexpr int kResident = 2;
   [[no_unique_address]] Join join;
   template <class G>
   RL_BOTH void visit(G&& g) const {

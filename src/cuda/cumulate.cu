@@ -134,10 +134,10 @@ struct ScanChunks {
 
 template <class S, class A, class Combine>
 void scan_lines(const Launch& launch, ScanLines lines, int64_t line_count, A start) {
-  constexpr int64_t kTile = kBlockThreads * kScanItems;
+  constexpr int64_t kTile = kBlockThreads * kScanItems, kBlocks = 8 * kManyMultiprocessors;
   lines.chunks = 1, lines.chunk = lines.count;
-  if (line_count < kResidentBlocks && lines.count > 4 * kTile) {
-    const int64_t wanted = lines.count * line_count / (2 * kResidentBlocks);
+  if (line_count < kBlocks && lines.count > 4 * kTile) {
+    const int64_t wanted = lines.count * line_count / (2 * kBlocks);
     lines.chunk = std::max<int64_t>((wanted + kTile - 1) / kTile, 2) * kTile;
     lines.chunks = (lines.count + lines.chunk - 1) / lines.chunk;
   }

@@ -25,8 +25,10 @@ constexpr uint32_t kIndexThreads = 256, kBlockThreads = 256, kWideThreads = 1024
 
 #ifdef __CUDA_ARCH__
 #define RL_UNROLL _Pragma("unroll")
+#define RL_NO_UNROLL _Pragma("unroll 1")
 #else
 #define RL_UNROLL
+#define RL_NO_UNROLL
 #endif
 
 #ifdef __CUDACC__
@@ -61,17 +63,22 @@ template <class F>
 __global__ void block_kernel(F f) {
   f(Block{blockIdx.x, threadIdx.x, blockDim.x});
 }
+// With so many registers that an SM holds `resident` blocks.
+template <int resident, class F>
+__global__ void __launch_bounds__(kBlockThreads, resident) resident_block_kernel(F f) {
+  f(Block{blockIdx.x, threadIdx.x, blockDim.x});
+}
 template <class F>
 __global__ void __launch_bounds__(kWideThreads) wide_block_kernel(F f) {
   f(Block{blockIdx.x, threadIdx.x, blockDim.x});
 }
-template <class F>
-__global__ void __launch_bounds__(kBlockThreads) warp_kernel(int64_t n, F f) {
+template <int resident, class F>
+__global__ void __launch_bounds__(kBlockThreads, resident) warp_kernel(int64_t n, F f) {
   const int64_t warp = int64_t{blockIdx.x} * (kBlockThreads / 32) + threadIdx.x / 32;
   if (warp < n) f(Block{warp, threadIdx.x % 32, 32});
 }
-template <class F>
-__global__ void __launch_bounds__(kBlockThreads) tile_kernel(uint32_t across, F f) {
+template <int resident, class F>
+__global__ void __launch_bounds__(kBlockThreads, resident) tile_kernel(uint32_t across, F f) {
   const uint32_t x = threadIdx.x & (across - 1);
   f(Tile{blockIdx.x, x, threadIdx.x / across, across, kBlockThreads / across});
 }
@@ -95,6 +102,14 @@ void for_each_block(const Launch& at, int64_t n, const F& f) {
   });
 }
 
+// The same with a bound on registers.
+template <int resident, class F>
+void for_each_resident_block(const Launch& at, int64_t n, const F& f) {
+  if (n == 0) return;
+  on_stream(at, [&](cudaStream_t stream) {
+    resident_block_kernel<resident><<<static_cast<unsigned>(n), kBlockThreads, 0, stream>>>(f);
+  });
+}
 // The same with blocks of 1024 threads, for few items with much work each.
 template <class F>
 void for_each_wide_block(const Launch& at, int64_t n, const F& f) {
@@ -104,20 +119,21 @@ void for_each_wide_block(const Launch& at, int64_t n, const F& f) {
   });
 }
 // f(block) in every thread of n warps.
-template <class F>
+template <int resident = 1, class F>
 void for_each_warp(const Launch& at, int64_t n, const F& f) {
   if (n == 0) return;
   constexpr int64_t kWarps = kBlockThreads / 32;
   on_stream(at, [&](cudaStream_t stream) {
-    warp_kernel<<<static_cast<unsigned>((n + kWarps - 1) / kWarps), kBlockThreads, 0, stream>>>(n, f);
+    warp_kernel<resident>
+        <<<static_cast<unsigned>((n + kWarps - 1) / kWarps), kBlockThreads, 0, stream>>>(n, f);
   });
 }
 // f(tile) in every thread of n tiles.
-template <class F>
+template <int resident = 1, class F>
 void for_each_tile(const Launch& at, int64_t n, uint32_t across, const F& f) {
   if (n == 0) return;
   on_stream(at, [&](cudaStream_t stream) {
-    tile_kernel<<<static_cast<unsigned>(n), kBlockThreads, 0, stream>>>(across, f);
+    tile_kernel<resident><<<static_cast<unsigned>(n), kBlockThreads, 0, stream>>>(across, f);
   });
 }
 
@@ -237,16 +253,20 @@ void for_each_block(const Launch& at, int64_t n, const F& f) {
     for (int64_t i = 0; i < n; ++i) f(Block{i, 0, 1});
   });
 }
+template <int, class F>
+void for_each_resident_block(const Launch& at, int64_t n, const F& f) {
+  for_each_block(at, n, f);
+}
 template <class F>
 void for_each_wide_block(const Launch& at, int64_t n, const F& f) {
   for_each_block(at, n, f);
 }
-template <class F>
+template <int = 1, class F>
 void for_each_warp(const Launch& at, int64_t n, const F& f) {
   for_each_block(at, n, f);
 }
 // One row of threads.
-template <class F>
+template <int = 1, class F>
 void for_each_tile(const Launch& at, int64_t n, uint32_t across, const F& f) {
   enqueue_on_host(at, [n, across, f] {
     for (int64_t i = 0; i < n; ++i)

@@ -294,6 +294,7 @@ void for_each_row(const Launch& at, int64_t rows, int64_t n, const F& f) {
 template <class S, class C>
 struct ChannelMoments : ChannelOperation<ChannelMoments<S, C>, Moments<C>, JoinMoments> {
   using Acc = Shifted<C>;
+  static constexpr int kResident = 3;
   const S* x;
   C *mean, *variance;
   RL_BOTH Shifted<C> begin() const { return Shifted<C>{}; }

@@ -76,6 +76,7 @@ struct LineReduction {
   using Acc = A;
   using T = A;
   using Join = typename F::Combine;
+  static constexpr int kResident = sizeof(A) == 4 ? 3 : 2;
   const char* in;
   char* out;
   DType in_dtype, out_dtype;

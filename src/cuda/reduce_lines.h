@@ -8,6 +8,7 @@
 //     context(output, run)          what is the same for all elements of an output
 //     fold(acc, loaded, k, context, position)
 //   begin(), total(acc), finish(output, t)
+//   kResident                       blocks that an SM holds at once, which bounds registers
 #pragma once
 #include <algorithm>
 
@@ -121,21 +122,22 @@ inline bool find_lines(const View& in, uint64_t dims, int64_t outputs, Lines* li
   return true;
 }
 
-// Folds the packs i, i + threads, ... below end of one line.
+// Folds the packs i, i + threads, ... below n of one line; positions count from `first`. What a block has of
+// a line is below 2^31.
 template <int W, bool rows, class Typed, class Context, class Acc>
-RL_BOTH void walk(const Typed& f, const Context* context, int64_t origin, int64_t step, int64_t i,
-                  int64_t end, int64_t threads, int64_t run, int64_t first, Acc (&acc)[W]) {
-  constexpr int kInFlight = W == 1 ? 8 : 4;
+RL_BOTH void walk(const Typed& f, const Context* context, int64_t origin, int64_t step, int32_t i, int32_t n,
+                  int32_t threads, int64_t run, int64_t first, Acc (&acc)[W]) {
   using Loaded = decltype(f.template load<W>(0, 0));
-  for (; i < end; i += kInFlight * threads) {
+  constexpr int kInFlight = W == 1 || sizeof(Loaded) <= 8 ? 8 : 4;
+  RL_NO_UNROLL for (; i < n; i += kInFlight * threads) {
     Loaded loaded[kInFlight];
     RL_UNROLL for (int u = 0; u < kInFlight; ++u) {
-      const int64_t at = i + u * threads;
-      if (at < end) loaded[u] = f.template load<W>(origin + at * step, rows ? run : first + at);
+      const int32_t at = i + u * threads;
+      if (at < n) loaded[u] = f.template load<W>(origin + at * step, rows ? run : first + at);
     }
     RL_UNROLL for (int u = 0; u < kInFlight; ++u) {
-      const int64_t at = i + u * threads;
-      if (at < end) {
+      const int32_t at = i + u * threads;
+      if (at < n) {
         RL_UNROLL for (int k = 0; k < W; ++k)
             f.fold(acc[k], loaded[u], k, context[rows ? 0 : k], first + (rows ? at * W + k : at));
       }
@@ -171,7 +173,9 @@ struct ReduceRows {
         origin += start;
         const auto context = f.context(output, run);
         const int64_t first = run * lines.length;
-        walk<W, true>(f, &context, origin, W, begin + lane, end, lanes, run, first, acc);
+        walk<W, true>(f, &context, origin + begin * W, W, static_cast<int32_t>(lane),
+                      static_cast<int32_t>(end - begin), static_cast<int32_t>(lanes), run, first + begin * W,
+                      acc);
         if constexpr (W > 1) {  // what is left of the line
           const int64_t rest = packs * W;
           if (piece + 1 == lines.piece_parts)
@@ -221,8 +225,9 @@ struct ReduceColumns {
         lines.runs.locate(run, &origin);
         decltype(f.context(0, 0)) context[W];
         for (int k = 0; k < W; ++k) context[k] = f.context(output + k, run);
-        walk<W, false>(f, context, origin + start + column, lines.step, begin + tile.y, end, tile.rows, run,
-                       run * lines.length, acc);
+        walk<W, false>(f, context, origin + start + column + begin * lines.step, lines.step,
+                       static_cast<int32_t>(tile.y), static_cast<int32_t>(end - begin),
+                       static_cast<int32_t>(tile.rows), run, run * lines.length + begin, acc);
       }
     });
     T total[W];
@@ -268,11 +273,12 @@ inline uint32_t power_of_two_from(int64_t n, uint32_t most) {
   return p;
 }
 
-constexpr int64_t kResidentBlocks = 1056;  // as many as a large GPU runs at once
+constexpr int64_t kManyMultiprocessors = 132;  // of a large GPU
 
 template <int W, class Op>
 void reduce_lines_by(const Launch& at, Lines lines, const Op& op) {
   using T = typename Op::T;
+  constexpr int64_t kEnough = 2 * kManyMultiprocessors * Op::kResident;  // blocks
   DeviceBackend& backend = device_backend(DeviceType::CUDA);
   const int64_t units = lines.is_rows() ? lines.length / W : lines.length;
   uint32_t across = 1;
@@ -282,15 +288,14 @@ void reduce_lines_by(const Launch& at, Lines lines, const Op& op) {
     if (lines.run_count > 1) lines.lanes = power_of_two_from(lines.length / W, kWideThreads);
     by_warp = lines.count() <= 512 || (lines.outputs >= 2048 && lines.count() <= 8192);
     constexpr int64_t kLeast = 4096;  // elements that are worth a block
-    if (lines.outputs < kResidentBlocks)
-      wanted = std::min(kResidentBlocks / lines.outputs, lines.count() / kLeast);
+    if (lines.outputs < kEnough) wanted = std::min(kEnough / lines.outputs, lines.count() / kLeast);
   } else {
     const int64_t packs = lines.columns / W;
     across = power_of_two_from(packs, 32);
     while (across < kBlockThreads && across < packs && kBlockThreads / across > lines.count()) across *= 2;
     tiles = (packs + across - 1) / across;
     const int64_t all = tiles * (lines.outputs / lines.columns), rows = kBlockThreads / across;
-    if (all < kResidentBlocks) wanted = std::min(kResidentBlocks / all, lines.count() / (4 * rows));
+    if (all < kEnough) wanted = std::min(kEnough / all, lines.count() / (4 * rows));
   }
   lines.divide(wanted, units);
   const int64_t parts = lines.parts();
@@ -298,11 +303,12 @@ void reduce_lines_by(const Launch& at, Lines lines, const Op& op) {
   auto* partial = bytes ? static_cast<T*>(backend.allocate(bytes, at.device)) : nullptr;
   if (lines.is_rows()) {
     const ReduceRows<W, Op> kernel{op, lines, partial};
-    by_warp ? for_each_warp(at, lines.outputs * parts, kernel)
-            : for_each_block(at, lines.outputs * parts, kernel);
+    by_warp ? for_each_warp<Op::kResident>(at, lines.outputs * parts, kernel)
+            : for_each_resident_block<Op::kResident>(at, lines.outputs * parts, kernel);
   } else {
     const int64_t rows = lines.outputs / lines.columns;
-    for_each_tile(at, tiles * rows * parts, across, ReduceColumns<W, Op>{op, lines, partial, tiles});
+    for_each_tile<Op::kResident>(at, tiles * rows * parts, across,
+                                 ReduceColumns<W, Op>{op, lines, partial, tiles});
   }
   if (!partial) return;
   // A thread joins few parts, one after the other.
