@@ -48,7 +48,7 @@ struct LineExtreme {
   using Acc = Found<A>;
   using T = Found<A>;
   using Join = Foremost;
-  static constexpr int kResident = sizeof(A) == 4 ? 3 : 2;
+  static constexpr int kResident = 2;
   const char* in;
   char* values;
   int64_t* positions;
