@@ -48,7 +48,7 @@ struct Turns {
   int64_t threads;
   Divider fast;
   RL_BOTH void locate(int64_t i, int64_t* turn, int64_t* thread) const {
-    *turn = i >> 31 ? i / threads : fast.divide(static_cast<uint32_t>(i));
+    *turn = (i | threads) >> 31 ? i / threads : fast.divide(static_cast<uint32_t>(i));
     *thread = i - *turn * threads;
   }
 };
@@ -266,7 +266,7 @@ struct Cover {
   Turns turns;
   int64_t pairs;
   Cover(int64_t n, int64_t threads, int64_t width)
-      : turns{threads, Divider(static_cast<uint32_t>(threads))},
+      : turns{threads, Divider(threads >> 31 ? 1 : static_cast<uint32_t>(threads))},
         pairs((n + threads * width - 1) / (threads * width) * threads) {}
 };
 
