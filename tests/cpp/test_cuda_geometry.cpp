@@ -6,6 +6,7 @@
 #include <random>
 
 #include "core/tensor.h"
+#include "cuda/elements.h"
 #include "cuda/formula_multi_tensor.h"
 #include "cuda/operands.h"
 
@@ -160,15 +161,58 @@ TEST(CudaGeometry, SharesOneLaunchAmongTensors) {
   }
 }
 
-TEST(CudaGeometry, LeavesOtherTensorsAlone) {
-  auto piece_of = [](const Tensor& out, const Tensor& in) {
-    Piece found;
-    const Tensor* inputs[] = {&in};
-    in->device = Device{DeviceType::CUDA, 0};
-    for_each_piece(out, inputs, [&](const Piece& piece) { found = piece; });
-    in->device = Device{};
+Piece piece_of(const Tensor& out, const Tensor& in) {
+  Piece found;
+  const Tensor* inputs[] = {&in};
+  in->device = Device{DeviceType::CUDA, 0};
+  for_each_piece(out, inputs, [&](const Piece& piece) { found = piece; });
+  in->device = Device{};
+  return found;
+}
+
+TEST(CudaGeometry, TakesWideWordsWhereRowsAllow) {
+  const Tensor out = empty_tensor({6, 8}, DType::Float32);
+  auto word = [&](IntList strides, int64_t offset, uint32_t numel) {
+    const Piece piece = piece_of(out, strided({6, 8}, strides, offset, 200));
+    Geometry g = piece.geometry;
+    const size_t size = widen(&g, piece.operands, {0, 1});
+    EXPECT_EQ(g.numel, numel);
+    for (uint32_t i = 0; i < g.numel; ++i) {  // still the same places
+      int32_t wide[2], narrow[kMaxOperands];
+      g.locate_few(i, wide);
+      piece.geometry.locate(i * static_cast<uint32_t>(size / 4), narrow);
+      EXPECT_EQ(wide[0], narrow[0]);
+      EXPECT_EQ(wide[1], narrow[1]);
+    }
+    return size;
+  };
+  EXPECT_EQ(word({8, 1}, 0, 12), 16u);
+  EXPECT_EQ(word({12, 1}, 0, 12), 16u);
+  EXPECT_EQ(word({10, 1}, 2, 24), 8u);
+  EXPECT_EQ(word({12, 1}, 1, 48), 4u);  // an address between words
+  EXPECT_EQ(word({9, 1}, 0, 48), 4u);   // rows between words
+  EXPECT_EQ(word({1, 6}, 0, 48), 4u);
+}
+
+TEST(CudaGeometry, PlansFourNeighbours) {
+  auto plan = [](IntList sizes, IntList strides, int64_t offset) {
+    NeighbourPlan found;
+    const bool planned = plan_neighbours(
+        piece_of(empty_tensor(sizes, DType::Float32), strided(sizes, strides, offset, 400)), &found);
+    if (!planned) found.g.numel = 0;
     return found;
   };
+  EXPECT_EQ(plan({6, 8}, {12, 1}, 0).g.numel, 12u);
+  EXPECT_TRUE(plan({6, 8}, {12, 1}, 0).together[1]);
+  EXPECT_FALSE(plan({6, 8}, {12, 1}, 1).together[1]);  // one by one
+  EXPECT_EQ(plan({6, 8}, {12, 1}, 1).step[1], 4);
+  EXPECT_EQ(plan({6, 8}, {1, 0}, 0).step[1], 0);
+  EXPECT_EQ(plan({6, 8}, {16, 2}, 0).step[1], 8);
+  EXPECT_EQ(plan({6, 7}, {12, 1}, 0).g.numel, 0u);  // a row is no multiple of four
+  EXPECT_EQ(plan({6, 8}, {1, 40}, 0).g.numel, 0u);  // neighbours lie far apart
+}
+
+TEST(CudaGeometry, LeavesOtherTensorsAlone) {
   const Tensor plain = empty_tensor({40, 3}, DType::Float32),
                longer = empty_tensor({2 << 20}, DType::Float32);
   EXPECT_TRUE(FormulaMultiTensor::fits(piece_of(plain, empty_tensor({40, 3}, DType::Int16))));
