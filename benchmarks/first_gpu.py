@@ -24,6 +24,7 @@ PARTS = (
     "work",
     "moves",
     "layers",
+    "order",
     "libraries",
     "features",
     "attention",

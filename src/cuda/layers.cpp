@@ -39,9 +39,12 @@ DeviceLayers layers() {
   all.random_place = random_place;
   all.grid_sample = grid_sample;
   all.grid_sample_backward = grid_sample_backward;
+  all.embedding_bag = embedding_bag;
+  all.row_distances = row_distances;
   all.order = {.sort = sort_in_order,
                .top = top,
                .select = select_of_lines,
+               .running_extreme = running_extreme,
                .search = search_sorted,
                .extremes = extremes,
                .count = count_bins,

@@ -3,6 +3,7 @@
 #include <span>
 
 #include "cpu/conv.h"
+#include "cpu/embedding_bag.h"
 #include "cpu/grid_sample.h"
 #include "cpu/loss.h"
 #include "cpu/norm.h"
@@ -88,6 +89,10 @@ void dropout_factors(int device, DType dtype, const DeviceDropoutFactors& which,
 void random_place(int device, const uint64_t* base, uint64_t draws, int64_t* seed, int64_t* offset);
 
 void grid_sample(int device, const cpu::SamplePlan& plan, const void* input, const void* grid, void* out);
+void embedding_bag(int device, const cpu::BagPlan& plan, const void* table, void* out, int64_t* counts,
+                   int64_t* largest);
+void row_distances(int device, DType dtype, int64_t batch, int64_t rows_a, int64_t rows_b, int64_t columns,
+                   double p, const void* a, const void* b, void* out);
 void grid_sample_backward(int device, const cpu::SamplePlan& plan, const void* grad, const void* input,
                           const void* grid, void* grad_input, void* grad_grid);
 

@@ -7,6 +7,7 @@ namespace rushlight::cuda {
 void sort_in_order(const DeviceLines& lines, bool descending, void* values, int64_t* order);
 void top(const DeviceLines& lines, int64_t k, bool descending, void* values, int64_t* order);
 void select_of_lines(const DeviceLines& lines, LineSelect what, int64_t k, void* values, int64_t* positions);
+void running_extreme(const DeviceLines& lines, bool largest, void* values, int64_t* places);
 void search_sorted(const DeviceSearch& search);
 
 void extremes(int device, DType dtype, const void* in, int64_t n, void* both);

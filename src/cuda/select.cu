@@ -344,10 +344,11 @@ size_t team_bytes(uint32_t room) {
 template <class W>
 void top_of(const Launch& at, const DeviceLines& a, int64_t k, bool descending, W* values, int64_t* order) {
   using K = typename KeyRule<W>::K;
-  // Teams keep up to kMost elements; beyond that, and where a block sorts a line, lines are sorted.
-  constexpr int64_t kMost = 1024, kFew = 256, kBlockSorts = 4096, kLong = 16384, kTeams = 528, kPart = 4096;
+  // Teams keep up to kMost elements; beyond that, and where blocks sort lines as fast, lines are sorted.
+  constexpr int64_t kShort = 256, kMost = 1024, kFew = 256, kBlockSorts = 4096, kLong = 16384, kTeams = 528,
+                    kPart = 4096;
   if (k == a.n) return sort_in_order(a, descending, values, order);
-  if (k > kMost || (k > kFew && a.n <= kBlockSorts) || a.n > UINT32_MAX) {
+  if (a.n <= kShort || k > kMost || (k > kFew && a.n <= kBlockSorts) || a.n > UINT32_MAX) {
     const Sorted<W> all(a, descending);
     return for_each_index(at, a.lines * k, CutLines<W>{all.sorted(), all.places(), values, order, a.n, k});
   }
@@ -384,14 +385,14 @@ template <class W>
 void select_as(const Launch& at, const DeviceLines& a, LineSelect what, int64_t rank, W* values,
                int64_t* positions) {
   using K = typename KeyRule<W>::K;
-  constexpr int64_t kLong = 1 << 17, kFewLines = 64;
+  constexpr int64_t kShort = 128, kLong = 1 << 17, kFewLines = 64;
   const KeyRule<W> rule(a.dtype, false);
   if (what == LineSelect::Mode) {
     const Sorted<W> all(a, false);
     return for_each_block(at, a.lines,
                           SelectMode<W>{rule, all.sorted(), all.places(), a.n, values, positions});
   }
-  if (a.n > kLong && (a.lines < kFewLines || a.n > UINT32_MAX)) {
+  if (a.n <= kShort || (a.n > kLong && (a.lines < kFewLines || a.n > UINT32_MAX))) {
     const Sorted<W> all(a, false);
     return for_each_index(
         at, a.lines, SelectSorted<W>{rule, all.sorted(), all.places(), a.n, rank, what, values, positions});

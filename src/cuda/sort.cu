@@ -81,6 +81,16 @@ __global__ void __launch_bounds__(threads)
   }
 }
 
+template <class W, int threads, int items>
+void launch_block_sort(const Launch& at, unsigned blocks, const W* in, W* values, int64_t* order, int n,
+                       const KeyRule<W>& rule) {
+  on_stream(at, [&](cudaStream_t stream) {
+    // clang-format off: it takes the brackets apart
+    block_sort<W, threads, items><<<blocks, threads, 0, stream>>>(in, values, order, n, rule);
+    // clang-format on
+  });
+}
+
 template <class W>
 void sort_in_blocks(const Launch& at, const DeviceLines& a, const KeyRule<W>& rule, W* values,
                     int64_t* order) {
@@ -91,17 +101,12 @@ void sort_in_blocks(const Launch& at, const DeviceLines& a, const KeyRule<W>& ru
     const W* from = static_cast<const W*>(a.in) + line * n;
     W* to = values ? values + line * n : nullptr;
     int64_t* places = order ? order + line * n : nullptr;
-    on_stream(at, [&](cudaStream_t stream) {
-      auto launch = [&](auto* kernel, unsigned threads) {
-        kernel<<<blocks, threads, 0, stream>>>(from, to, places, n, rule);
-      };
-      if (n <= 128)
-        launch(block_sort<W, 32, 4>, 32);
-      else if (n <= 1024)
-        launch(block_sort<W, 128, 8>, 128);
-      else
-        launch(block_sort<W, 256, 16>, 256);
-    });
+    if (n <= 128)
+      launch_block_sort<W, 32, 4>(at, blocks, from, to, places, n, rule);
+    else if (n <= 1024)
+      launch_block_sort<W, 128, 8>(at, blocks, from, to, places, n, rule);
+    else
+      launch_block_sort<W, 256, 16>(at, blocks, from, to, places, n, rule);
   }
 }
 
@@ -125,6 +130,22 @@ void radix_sort(const Launch& at, cub::DoubleBuffer<K>& keys, int64_t n, int bit
     size_t bytes = 0;
     auto run = [&](void* scratch) {
       check(cub::DeviceRadixSort::SortKeys(scratch, bytes, keys, n, 0, bits, stream), at.name);
+    };
+    run(nullptr);
+    const Workspace scratch(bytes, at.device);
+    run(scratch.data());
+  });
+}
+
+// Integers in ascending order, which need no keys.
+template <class T>
+void sort_words(const Launch& at, const void* in, int64_t n, void* out) {
+  on_stream(at, [&](cudaStream_t stream) {
+    size_t bytes = 0;
+    auto run = [&](void* scratch) {
+      check(cub::DeviceRadixSort::SortKeys(scratch, bytes, static_cast<const T*>(in), static_cast<T*>(out), n,
+                                           0, 8 * static_cast<int>(sizeof(T)), stream),
+            at.name);
     };
     run(nullptr);
     const Workspace scratch(bytes, at.device);
@@ -210,6 +231,10 @@ struct LineOfPlace {
 template <class W, class P>
 void sort_line(const Launch& at, const W* in, int64_t n, const KeyRule<W>& rule, W* values, int64_t* order) {
   using K = typename KeyRule<W>::K;
+  if constexpr (sizeof(W) >= 4)
+    if (!order && !rule.floating && rule.down == 0)
+      return rule.flipped ? sort_words<std::make_signed_t<W> >(at, in, n, values)
+                          : sort_words<W>(at, in, n, values);
   Buffers<K> keys(n, at.device);
   if (!order && !rule.floating) {
     for_each_index(at, n, MakeKeys<W, K, P>{rule, in, keys.both.Current(), nullptr, n, true});
@@ -259,8 +284,7 @@ void sort_in_turn(const Launch& at, const DeviceLines& a, const KeyRule<W>& rule
 template <class W>
 void sort_lines(const Launch& at, const DeviceLines& a, const KeyRule<W>& rule, W* values, int64_t* order) {
   constexpr int64_t kMostPlaces = int64_t{1} << 32, kLong = int64_t{1} << 18;
-  if (a.n <= kMostInBlock && (a.lines > 1 || a.n <= kMostInBlock / 2))
-    return sort_in_blocks(at, a, rule, values, order);
+  if (a.n <= kMostInBlock) return sort_in_blocks(at, a, rule, values, order);
   int line_bits = 0;
   while ((a.lines - 1) >> line_bits > 0) ++line_bits;
   const int bits = rule.bits + line_bits;

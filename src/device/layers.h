@@ -6,6 +6,7 @@
 #include "core/device.h"
 #include "core/dtype.h"
 #include "cpu/conv.h"
+#include "cpu/embedding_bag.h"
 #include "cpu/fft.h"
 #include "cpu/grid_sample.h"
 #include "cpu/loss.h"
@@ -171,6 +172,14 @@ struct DeviceLayers {
                                const void* grid, void* grad_input, void* grad_grid) = nullptr;
 
   DeviceOrder order;
+
+  // As cpu::embedding_bag; all of the plan is on the device, rows have a width.
+  void (*embedding_bag)(int device, const cpu::BagPlan& plan, const void* table, void* out, int64_t* counts,
+                        int64_t* largest) = nullptr;
+
+  // out[b, i, j]: the p-norm of a[b, i] - b[b, j]; float32 or float64.
+  void (*row_distances)(int device, DType dtype, int64_t batch, int64_t rows_a, int64_t rows_b,
+                        int64_t columns, double p, const void* a, const void* b, void* out) = nullptr;
 };
 void register_device_layers(DeviceType type, const DeviceLayers* layers);
 

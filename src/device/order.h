@@ -75,6 +75,8 @@ struct DeviceOrder {
   // One element of each line, of equal ones the first; k counts from 0.
   void (*select)(const DeviceLines& lines, LineSelect what, int64_t k, void* values,
                  int64_t* positions) = nullptr;
+  // The extreme of each element and those before it, of equal ones the last, and its place.
+  void (*running_extreme)(const DeviceLines& lines, bool largest, void* values, int64_t* places) = nullptr;
   void (*search)(const DeviceSearch& search) = nullptr;
 
   // The least and the greatest of n > 0 elements, NaN where there is one; both of `dtype`.

@@ -3,15 +3,19 @@
 
 #include <cstring>
 
+#include "core/device_math.h"
+#include "device/layers.h"
 #include "dispatch/table.h"
 #include "ops/copy.h"
 #include "ops/embedding.h"
 #include "ops/factory.h"
 #include "ops/index.h"
+#include "ops/join.h"
 #include "ops/operators.h"
 #include "ops/reduction.h"
 #include "ops/reference.h"
 #include "ops/register.h"
+#include "ops/sort.h"
 #include "ops/view.h"
 
 namespace rushlight {
@@ -131,6 +135,50 @@ void check_bags(const Tensor& weight, const Tensor& indices, const Tensor& offse
            "expected per_sample_weights to be 1D with the shape of indices, got ", describe(factors));
 }
 
+// On a device: where bags begin, with the end of the last.
+Tensor device_starts(const Tensor& indices, const Tensor& offsets, bool include_last) {
+  const int64_t bags = offsets.numel() - (include_last ? 1 : 0);
+  const Tensor end =
+      full(IntList{1}, Scalar(indices.numel()), DType::Int64, std::nullopt, offsets.device(), std::nullopt);
+  return cat({narrow(to_dtype(offsets, DType::Int64), 0, 0, bags), end});
+}
+
+// By operators: each index' share of the gradient, added up by rows of the table.
+std::tuple<Tensor, Tensor> bag_gradients_on_device(const Tensor& grad, const Tensor& weight,
+                                                   const Tensor& given, const Tensor& offsets,
+                                                   const Tensor& counts, const Tensor& places,
+                                                   bool by_frequency, int64_t mode, const Tensor& factors,
+                                                   bool include_last, int64_t padding, int64_t wanted) {
+  const Tensor indices = to_dtype(given, DType::Int64), starts = device_starts(given, offsets, include_last);
+  const int64_t count = indices.numel(), bags = starts.numel() - 1;
+  const Tensor at = arange(Scalar(int64_t{0}), Scalar(count), Scalar(int64_t{1}), DType::Int64, std::nullopt,
+                           weight.device(), std::nullopt);
+  const Tensor bag = searchsorted(narrow(starts, 0, 1, bags), at, false, true, std::nullopt, Tensor());
+  const Tensor absent = unsqueeze(rushlight::eq(indices, Scalar(padding)), -1);
+  Tensor flow = rushlight::masked_fill(index_select(grad, 0, bag), absent, Scalar(0)), gw, gf;
+  if (wanted & 2) gf = sum_dim(flow * index_select(weight, 0, indices), IntList{-1}, false, std::nullopt);
+  if (!(wanted & 1)) return {gw, gf};
+  Tensor scale;
+  if (by_frequency) {
+    const Tensor none = zeros(IntList{weight->sizes[0]}, weight.dtype(), std::nullopt, weight.device());
+    scale =
+        Scalar(1.0) /
+        clamp_min(index_add(none, 0, indices, ones_like(indices, weight.dtype()), Scalar(1)), Scalar(1.0));
+  }
+  const Tensor table = zeros(weight.sizes(), weight.dtype(), std::nullopt, weight.device());
+  if (mode == static_cast<int64_t>(BagMode::Max)) {
+    const Tensor flows = rushlight::masked_fill(grad, places < Scalar(0), Scalar(0));
+    gw = scatter_add(table, 0, clamp_min(places, Scalar(0)), flows);
+  } else {
+    if (factors.defined()) flow = flow * unsqueeze(factors, -1);
+    if (mode == static_cast<int64_t>(BagMode::Mean))
+      flow =
+          flow / unsqueeze(to_dtype(index_select(clamp_min(counts, Scalar(1)), 0, bag), weight.dtype()), -1);
+    gw = index_add(table, 0, indices, flow, Scalar(1));
+  }
+  return {scale.defined() ? gw * unsqueeze(scale, -1) : gw, gf};
+}
+
 FourTensors bag_kernel(const Call&, const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool,
                        int64_t mode, bool sparse, const Tensor& factors, bool include_last, int64_t padding) {
   check_bags(weight, indices, offsets, mode, sparse, factors, include_last, padding);
@@ -140,7 +188,27 @@ FourTensors bag_kernel(const Call&, const Tensor& weight, const Tensor& indices,
   Tensor counts = empty_tensor(IntList{bags}, DType::Int64, weight.device());
   Tensor places = empty_tensor(largest ? IntList{bags, width} : IntList{0}, DType::Int64, weight.device());
   Tensor numbers = empty_tensor(IntList{0}, DType::Int64, weight.device());
-  if (!out.is_cpu()) return {out, numbers, counts, places};
+  if (out.device().is_meta()) return {out, numbers, counts, places};
+  if (const DeviceLayers* layers = device_layers(out)) {
+    const Tensor table = dense(weight), at = dense(to_dtype(indices, DType::Int64)),
+                 starts = device_starts(indices, offsets, include_last),
+                 shares = factors.defined() ? dense(factors) : Tensor();
+    const cpu::BagPlan plan{weight.dtype(),
+                            static_cast<BagMode>(mode),
+                            bags,
+                            weight->sizes[0],
+                            width,
+                            padding,
+                            at.data<int64_t>(),
+                            starts.data<int64_t>(),
+                            shares.defined() ? shares.data_ptr() : nullptr};
+    if (out.numel() > 0)
+      layers->embedding_bag(out.device().index(), plan, table.data_ptr(), out.data_ptr(),
+                            counts.data<int64_t>(), largest ? places.data<int64_t>() : nullptr);
+    else
+      zero_(counts);
+    return {out, numbers, counts, places};
+  }
   const Bags b = bags_of(weight, indices, offsets, mode, factors, include_last, padding);
   const Tensor table = dense(weight);
   cpu::embedding_bag(b.plan, table.data_ptr(), out.data_ptr(), counts.data<int64_t>(),
@@ -160,6 +228,15 @@ std::tuple<Tensor, Tensor> bag_gradients_kernel(const Call&, const Tensor& grad,
                                                 const Tensor& counts, const Tensor& places, bool by_frequency,
                                                 int64_t mode, const Tensor& factors, bool include_last,
                                                 int64_t padding, int64_t wanted) {
+  if (weight.device().is_cuda()) {
+    if (!device_math().deterministic_algorithms)
+      return bag_gradients_on_device(grad, weight, indices, offsets, counts, places, by_frequency, mode,
+                                     factors, include_last, padding, wanted);
+    auto [w, f] = bag_gradients(on_cpu(grad), on_cpu(weight), on_cpu(indices), on_cpu(offsets),
+                                on_cpu(counts), on_cpu(places), by_frequency, mode,
+                                factors.defined() ? on_cpu(factors) : factors, include_last, padding, wanted);
+    return {w.defined() ? to_device(w, weight.device()) : w, f.defined() ? to_device(f, weight.device()) : f};
+  }
   Tensor gw, gf;
   if (wanted & 1) gw = empty_tensor(weight.sizes(), weight.dtype(), weight.device());
   if (wanted & 2) gf = empty_tensor(indices.sizes(), weight.dtype(), weight.device());
@@ -250,6 +327,7 @@ void register_embedding_bag_operators(Table& t) {
       .function_only()
       .doc("Sums (mode 0), means (1) or maxima (2) of the rows that each bag of indices names.")
       .family(Family::Embedding)
+      .on_devices()
       .derivative([](Grad g, In<0> w, In<1> indices, In<2> offsets, Attr<3, bool> by_frequency,
                      Attr<4, int64_t> mode, In<6> factors, Attr<7, bool> last, Attr<8, int64_t> padding,
                      Out<2> counts, Out<3> places, Needs need) {
@@ -281,6 +359,7 @@ void register_embedding_bag_operators(Table& t) {
       .doc("Gradients of the table and of per_sample_weights, as far as wanted.")
       .internal()
       .family(Family::Gradient)
+      .on_devices()
       .not_differentiable(
           "the rule of _embedding_bag uses its reference implementation when gradients are recorded");
   t.composite(bag_with_padding,

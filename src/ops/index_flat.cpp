@@ -2,6 +2,8 @@
 #include "cpu/index.h"
 #include "cpu/moves.h"
 #include "ops/copy.h"
+#include "ops/device_positions.h"
+#include "ops/factory.h"
 #include "ops/index.h"
 #include "ops/index_common.h"
 #include "ops/operators.h"
@@ -33,7 +35,21 @@ Tensor flat_positions(const Tensor& self, const Tensor& index, const char* who) 
   return positions;
 }
 
+// The same for loops of devices, on a vector.
+loops::IndexedPositions device_positions(const Tensor& line, const Tensor& index, const char* who) {
+  RL_CHECK(index.dtype() == DType::Int64, who, "(): Expected a long tensor for index, but got ",
+           legacy_name(index.dtype()));
+  RL_CHECK_INDEX(line.numel() > 0 || index.numel() == 0, who, "(): tried to take from an empty tensor");
+  return loops::indexed_slices(line, 0, reshape(index, {-1}), true);
+}
+
 Tensor take_kernel(const Call&, const Tensor& self, const Tensor& index) {
+  if (self.device().is_cuda()) {
+    const Tensor out = empty_tensor(index.sizes(), self.dtype(), self.device()), line = reshape(self, {-1});
+    const loops::IndexedPositions at = device_positions(line, index, "take");
+    if (out.numel()) loops::take(reshape(out, {-1}), line, at);
+    return out;
+  }
   const Tensor positions = flat_positions(self, index, "take"), source = dense(self);
   const Tensor out = empty_tensor(index.sizes(), self.dtype(), self.device());
   if (out.is_cpu() && out.numel())
@@ -51,6 +67,13 @@ Tensor put_kernel(const Call& call, const Tensor& self, const Tensor& index, con
       "put_(): Expected source and index to have the same number of elements, but got source.numel() = ",
       source.numel(), ", index.numel() = ", index.numel());
   check_written_alone(call, {index, source});
+  if (self.device().is_cuda()) {
+    const Tensor result = contiguous_copy(self), line = reshape(result, {-1});
+    const loops::IndexedPositions at = device_positions(line, index, "put_");
+    if (index.numel())
+      loops::put(accumulate ? cpu::ScatterOp::Add : cpu::ScatterOp::Assign, line, at, reshape(source, {-1}));
+    return result;
+  }
   cpu::IndexBlocks blocks;
   const Tensor positions = flat_positions(self, index, "put_"), values = dense(source);
   const Tensor result = contiguous_copy(self);
@@ -70,12 +93,14 @@ void register_flat_position_operators(Table& t) {
   t.op(take, "take(Tensor self, Tensor index) -> Tensor", take_kernel)
       .doc("Elements at positions counted in row-major order.")
       .family(Family::Index)
+      .on_devices()
       .out(OutRule::Disjoint)
       .linear()
       .derivative([](Grad g, Shape<0> x, In<1> at) { return into_zeros(put, x.sizes(), g, at, g, true); });
   t.op(put, "put(Tensor self, Tensor index, Tensor source, bool accumulate=False) -> Tensor", put_kernel)
       .doc("Writes elements at positions counted in row-major order.")
       .family(Family::Index)
+      .on_devices()
       .inplace()
       .linear()
       .derivative([](Grad g, In<1> at, Shape<2> source, Attr<3, bool> accumulate, Needs need) {

@@ -30,8 +30,14 @@ Tensor nonzero_kernel(const Call& call, const Tensor& self) {
 Tensor nonzero_static_kernel(const Call&, const Tensor& self, int64_t size, int64_t fill_value) {
   RL_CHECK(size >= 0, "nonzero_static: 'size' must be an non-negative integer");
   const Tensor out = empty_tensor({size, self.dim()}, DType::Int64, self.device());
-  if (!out.is_cpu()) return out;
+  if (out.device().is_meta()) return out;
   const Tensor found = nonzero(self);
+  if (!out.is_cpu()) {
+    const int64_t rows = std::min(found.size(0), size);
+    copy_result(narrow(out, 0, 0, rows), narrow(found, 0, 0, rows), false);
+    fill_(narrow(out, 0, rows, size - rows), scalar_tensor_of(Scalar(fill_value), DType::Int64));
+    return out;
+  }
   const int64_t known = std::min(found.numel(), out.numel());
   std::copy_n(found.data<int64_t>(), known, out.data<int64_t>());
   std::fill_n(out.data<int64_t>() + known, out.numel() - known, fill_value);
@@ -113,6 +119,7 @@ void register_mask_operators(Table& t) {
        nonzero_static_kernel)
       .doc("Coordinates of the elements that are not zero, cut or filled to a given number of rows.")
       .family(Family::Index)
+      .on_devices()
       .out(OutRule::Disjoint)
       .not_differentiable("integer output");
   t.composite(argwhere, "argwhere(Tensor self) -> Tensor", argwhere_body)

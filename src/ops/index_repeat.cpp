@@ -6,6 +6,8 @@
 #include "ops/index_common.h"
 #include "ops/operators.h"
 #include "ops/reduction.h"
+#include "ops/scan.h"
+#include "ops/sort.h"
 #include "ops/view.h"
 
 namespace rushlight {
@@ -91,6 +93,16 @@ Tensor repeat_interleave_counts_kernel(const Call&, const Tensor& repeats, OptIn
                        "': repeats has to be Long or Int tensor");
   const Tensor counts = dense(to_dtype(repeats, DType::Int64));
   require_data(counts, "repeat_interleave");
+  if (counts.device().is_cuda()) {
+    // As many of the sums have been reached. Nothing is waited for where the caller knows the last of them.
+    const Tensor sums = cumsum(counts, 0, DType::Int64);
+    const int64_t all = output_size    ? *output_size
+                        : sums.numel() ? read_scalar(sums, sums.numel() - 1).to_int()
+                                       : 0;
+    const Tensor places = arange(Scalar(int64_t{0}), Scalar(all), Scalar(int64_t{1}), DType::Int64,
+                                 std::nullopt, counts.device(), std::nullopt);
+    return to_dtype(searchsorted(sums, places, false, true, std::nullopt, Tensor()), repeats.dtype());
+  }
   const int64_t* n = counts.data<int64_t>();
   int64_t total = 0;
   for (int64_t i = 0; i < counts.numel(); ++i) {
@@ -222,6 +234,7 @@ void register_repeat_operators(Table& t) {
       .doc("Each position as often as `repeats` says.")
       .function_only()
       .family(Family::Copy)
+      .on_devices()
       .data_dependent_shape()
       .not_differentiable("integer output");
   t.op(one_hot, "nn::one_hot(Tensor tensor, int num_classes=-1) -> Tensor", one_hot_kernel)

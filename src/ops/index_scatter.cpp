@@ -385,6 +385,7 @@ void register_scatter_operators(Table& t) {
        scatter_reduce_kernel)
       .doc("Reduces src into the positions along `dim` that index names.")
       .family(Family::Index)
+      .on_devices()
       .inplace()
       .out(OutRule::Disjoint)
       .batching(Batching::Dims)

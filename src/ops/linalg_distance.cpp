@@ -1,6 +1,7 @@
 // Distances between tensors, and between all rows of two matrices.
 #include "cpu/linalg_distance.h"
 
+#include "device/layers.h"
 #include "ops/index.h"
 #include "ops/linalg_common.h"
 
@@ -58,6 +59,11 @@ Tensor cdist_kernel(const Call&, const Tensor& x1, const Tensor& x2, double p, b
   if (by_product && columns > 0) return euclidean_by_product(x1, x2);
   const Tensor a = contiguous(stretched(x1, batch)), b = contiguous(stretched(x2, batch));
   const int64_t size = static_cast<int64_t>(result.itemsize());
+  if (const DeviceLayers* layers = device_layers(result)) {
+    layers->row_distances(result.device().index(), x1.dtype(), checked_numel(batch), n, m, columns, p,
+                          a.data_ptr(), b.data_ptr(), result.data_ptr());
+    return result;
+  }
   for (int64_t i = 0; i < checked_numel(batch); ++i)
     cpu::row_distances(x1.dtype(), n, m, columns, p, a.data<char>() + i * n * columns * size,
                        b.data<char>() + i * m * columns * size, result.data<char>() + i * n * m * size);
@@ -180,6 +186,7 @@ void register_linalg_distance_operators(Table& t) {
       .internal()
       .doc("Distances between rows; for p = 2, from inner products if that is asked for.")
       .family(Family::LinearAlgebra)
+      .on_devices()
       .batching(Batching::LeadingDims)
       .node("CdistBackward0")
       .derivative([](Grad g, In<0> x1, In<1> x2, Out<0> y, Attr<2, double> p) {

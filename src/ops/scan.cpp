@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "cpu/scan.h"
+#include "device/layers.h"
 #include "ops/copy.h"
 #include "ops/device_loops.h"
 #include "ops/factory.h"
@@ -48,6 +49,21 @@ std::tuple<Tensor, Tensor> extreme_kernel(const Call&, const Tensor& self, int64
   const Tensor values = empty_tensor(self.sizes(), self.dtype(), self.device());
   const Tensor indices = empty_tensor(self.sizes(), DType::Int64, self.device());
   const int64_t d = wrap_dim(dim, self.dim());
+  if (const DeviceLayers* layers = device_layers(self); layers && self.numel() > 0) {
+    RL_CHECK_AS(NotImplemented, !is_complex(self.dtype()) && self.dtype() <= DType::Float64, "\"",
+                largest ? "cummax" : "cummin", "_cuda\" not implemented for '", legacy_name(self.dtype()),
+                "'");
+    const auto along = [&](const Tensor& t, int64_t from, int64_t to) {
+      return t.dim() ? movedim_int(t, from, to) : t;
+    };
+    const Tensor x = contiguous(along(self, d, -1));
+    const Tensor v = empty_tensor(x.sizes(), x.dtype(), x.device()),
+                 at = empty_tensor(x.sizes(), DType::Int64, x.device());
+    const int64_t n = x.dim() ? x.size(-1) : 1;
+    layers->order.running_extreme({x.device().index(), x.dtype(), x.data_ptr(), x.numel() / n, n}, largest,
+                                  v.data_ptr(), at.data<int64_t>());
+    return {contiguous(along(v, -1, d)), contiguous(along(at, -1, d))};
+  }
   if (self.numel() > 0) cpu::cumulative_extreme(self, d, largest, values, indices);
   return {values, indices};
 }
@@ -162,6 +178,7 @@ void register_scan_operators(Table& t) {
       .doc("Running maximum along a dimension, and where it was found.")
       .out(OutRule::Disjoint)
       .family(Family::Scan)
+      .on_devices()
       .batching(Batching::Dims)
       .derivative([](Grad g, Shape<0> x, Out<1> at, Attr<1, int64_t> dim) {
         return into_zeros(scatter_add, x.sizes(), g, dim, at, g);
@@ -170,6 +187,7 @@ void register_scan_operators(Table& t) {
       .doc("Running minimum along a dimension, and where it was found.")
       .out(OutRule::Disjoint)
       .family(Family::Scan)
+      .on_devices()
       .batching(Batching::Dims)
       .derivative([](Grad g, Shape<0> x, Out<1> at, Attr<1, int64_t> dim) {
         return into_zeros(scatter_add, x.sizes(), g, dim, at, g);

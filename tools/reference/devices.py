@@ -11,7 +11,7 @@ _LIBRARIES = {
     "cuSOLVER, cuBLAS": "lu_factor_ex lu_solve _linalg_solve_ex inv_ex _linalg_det _linalg_slogdet"
     " solve_triangular triangular_solve cholesky_ex cholesky_solve cholesky_inverse geqrf householder_product"
     " ormqr _linalg_eigh _linalg_svd eig _linalg_eigvals ldl_factor_ex ldl_solve",
-    "CUB": "sort argsort topk",
+    "CUB": "sort argsort mode _unique2 randperm",
     "our own tiles; cuBLAS above a width of 128": (
         "_scaled_dot_product_flash_attention_for_cpu _scaled_dot_product_flash_attention_for_cpu_backward"
         " _scaled_dot_product_efficient_attention _scaled_dot_product_efficient_attention_backward"

@@ -60,6 +60,11 @@ def test_layers():
 
 
 @needs_device
+def test_order():
+    run("device_order.py")
+
+
+@needs_device
 def test_linear_algebra():
     run("device_linalg.py")
 
