@@ -48,7 +48,7 @@ struct ChannelOperation {
   using T = Sum;
   using Join = Joined;
   static constexpr int kResident = 2;
-  [[no_unique_address]] Join join;
+  Join join;
   template <class G>
   RL_BOTH void visit(G&& g) const {
     g(static_cast<const Self&>(*this));

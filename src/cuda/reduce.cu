@@ -81,7 +81,7 @@ struct LineReduction {
   char* out;
   DType in_dtype, out_dtype;
   double divisor;
-  [[no_unique_address]] Join join;
+  Join join;
 
   template <class G>
   RL_BOTH void visit(G&& g) const {
