@@ -10,6 +10,7 @@ from rushlight._command import alias
 os.environ["TORCHINDUCTOR_FORCE_DISABLE_CACHES"] = "1"
 
 
+assert alias.is_installed() or "RUSHLIGHT_ALIAS_PASS" not in os.environ, "tests/alias is not on the path"
 if alias.is_installed():  # the second pass of `./dev test`: PyTorch is not there to compare with
     _import_or_skip = pytest.importorskip
 

@@ -17,6 +17,20 @@ BUILT = ("bin", "include", "lib")  # folders of the package that a build writes,
 DEVELOPMENT = BUILD / "dev"  # the build in place
 NO_LIBRARIES = ("-DRUSHLIGHT_BLAS=none", "-DRUSHLIGHT_ONEDNN=off", "-DRUSHLIGHT_TBB=off")
 THREADED_TESTS = ("tests/python/tensor/test_threads.py", "tests/python/data/test_data_threads.py")
+# What decides by the names of modules, or starts processes; tests/packages runs under the alias by itself.
+ALIAS_TESTS = (
+    "tests/python/graphs",
+    "tests/python/files",
+    "tests/python/explain/test_debug.py",
+    "tests/python/explain/test_profiler.py",
+    "tests/python/processes/test_launcher.py",
+    "tests/python/processes/test_multiprocessing.py",
+    "tests/python/processes/test_pipelining.py",
+    "tests/python/processes/test_stuck.py",
+    "tests/python/programs/test_api.py",
+    "tests/python/programs/test_known_by_name.py",
+    "tests/python/programs/test_legacy_interfaces.py",
+)
 CPP = ("*.h", "*.cpp", "*.c", "*.cu", "*.cuh")
 ONE_THREAD = {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}  # a worker: the workers already fill the cores
 TYPED = [ROOT / "rushlight", ROOT / "benchmarks"]
@@ -47,6 +61,7 @@ def test(*pytest_options):
         run_pytest(ROOT, pytest_options, **ONE_THREAD)
     else:
         run_tests(folder, ROOT, pytest_options)
+        run_under_the_alias(pytest_options)
 
 
 @command("build [cmake options]", "build in place, so that PYTHONPATH=. imports rushlight")
@@ -54,6 +69,13 @@ def build_in_place(*options):
     """Options such as -DRUSHLIGHT_BLAS=none stay in force in build/dev; --fresh forgets them, and looks for
     programs and libraries again. The options of builds are listed in CONTRIBUTING.md."""
     build(DEVELOPMENT, *options)
+
+
+@command("alias [pytest options]", "tests in which `import torch` is Rushlight, as `./dev test` runs last")
+def alias(*pytest_options):
+    build(DEVELOPMENT)
+    install("test")
+    run_under_the_alias(pytest_options)
 
 
 @command("cuda", "compile the CUDA library, if nvcc is found; no GPU is needed")
@@ -235,17 +257,31 @@ def run_tests(folder, package_root, pytest_options, **variables):
     run_pytest(package_root, pytest_options, **ONE_THREAD, **variables)
 
 
+def run_under_the_alias(pytest_options):
+    """Every Python process of these tests turns the alias on when it starts (tests/alias)."""
+    chosen = any(names_a_path(option) for option in pytest_options)
+    paths = () if chosen else ALIAS_TESTS
+    run_pytest(
+        ROOT,
+        (*pytest_options, *paths),
+        before=(ROOT / "tests" / "alias",),
+        **ONE_THREAD,
+        RUSHLIGHT_ALIAS_PASS="1",
+    )
+
+
 def names_a_path(option):
     return not option.startswith("-") and (ROOT / option.partition("::")[0]).exists()
 
 
-def run_pytest(package_root, pytest_options, workers=None, **variables):
+def run_pytest(package_root, pytest_options, workers=None, before=(), **variables):
     options = [f"{ROOT / option}" if names_a_path(option) else option for option in pytest_options]
     paths = [] if options != list(pytest_options) else [ROOT / "tests"]
     workers = machine.usable_cores() if workers is None else workers
     # `python -m` puts the working folder first on the path: it must be the one that holds the right package.
     words = [PYTHON, "-m", "pytest", "-q", "-n", workers, "-c", ROOT / "pyproject.toml", "--rootdir", ROOT]
-    run(*words, *options, *paths, cwd=package_root, PYTHONPATH=package_root, **variables)
+    search = os.pathsep.join(map(str, (*before, package_root)))
+    run(*words, *options, *paths, cwd=package_root, PYTHONPATH=search, **variables)
 
 
 def build_apart(folder, *options):
