@@ -113,3 +113,27 @@ def test_dlpack():
         rl.from_dlpack(capsule)
     with pytest.raises(BufferError, match="require gradient"):
         rl.ones(1, requires_grad=True).__dlpack__()
+
+
+NO_MEMORY = """
+import numpy as np
+import rushlight as torch
+from rushlight._subclasses.fake_tensor import FakeTensorMode
+
+emptied = torch.ones(3)
+emptied.untyped_storage().resize_(0)
+mode = FakeTensorMode()
+for x in (mode.from_tensor(torch.ones(3)), emptied, torch.ones(3, device="meta")):
+    for read in (memoryview, np.asarray, np.sum, bytes):
+        try:
+            read(x)
+        except Exception as error:
+            print(type(error).__name__)
+"""
+
+
+def test_tensors_without_memory_give_no_buffer():
+    """An error, where the process once ended: tracing programs hand fake tensors to NumPy."""
+    done = subprocess.run([sys.executable, "-c", NO_MEMORY], capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.split()) == 12, done.stdout
