@@ -208,7 +208,8 @@ def _unlift(program, check_guards):
         if spec.kind == InputKind.CONSTANT_TENSOR:  # an ordinary attribute, as it was
             path, _, name = spec.target.rpartition(".")
             owner = module.get_submodule(path)
-            vars(owner)[name] = owner._buffers.pop(name)
+            registered = owner._buffers if name in owner._buffers else owner._parameters
+            vars(owner)[name] = registered.pop(name)
     return module
 
 
