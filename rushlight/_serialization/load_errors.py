@@ -37,12 +37,22 @@ def weights_only_refusal(error, name):
             "Weights only load failed. The file asks for functions of the system, as attacks do: do not load "
             f"it unless you know why it does.\n\n{error}"
         )
+    elif _is_no_pickle(error):
+        message = f"Weights only load failed. The file is damaged, or is no pickle: {error}"
     else:
         message = (
             f"Weights only load failed. {_UNSAFE}\nPlease file an issue with the following so that we can "
             f"make `weights_only=True` compatible with your use case: WeightsUnpickler error: \n\n{error}"
         )
     return f"{message}\n\nFile: {name}"
+
+
+def _is_no_pickle(error):
+    """Whether the instruction that stopped the unpickler is none that pickles have."""
+    import pickletools
+
+    stopped = re.fullmatch(r"Unsupported operand (\d+)", error)
+    return stopped is not None and chr(int(stopped[1])) not in pickletools.code2op
 
 
 # What files that no `torch.save` wrote begin with, what they are, and what to do.
