@@ -12,6 +12,7 @@
 
 #include "core/allocation_observer.h"
 #include "core/host.h"
+#include "core/long_work.h"
 
 namespace rushlight {
 
@@ -169,10 +170,8 @@ TinyCache* this_thread_cache() {
 }
 
 [[noreturn]] void fail_allocation(size_t bytes, std::string_view detail) {
-  RL_FAIL(
-      "[enforce fail at cpu_allocator.cpp] . DefaultCPUAllocator: can't allocate memory: you tried to "
-      "allocate ",
-      bytes, " bytes. Error code 12 (Cannot allocate memory)", detail.empty() ? "" : "\n", detail);
+  RL_FAIL("DefaultCPUAllocator: can't allocate memory: you tried to allocate ", bytes,
+          " bytes. Error code 12 (Cannot allocate memory)", detail.empty() ? "" : "\n", detail);
 }
 
 void* allocate_aligned(size_t bytes, size_t asked) {
@@ -281,5 +280,14 @@ size_t cpu_empty_cache() {
 }
 
 bool cpu_allocator_caches() { return kCaches; }
+
+void check_memory_for(int64_t count, int64_t bytes_each) {
+  size_t bytes = 0;
+  const bool overflows =
+      __builtin_mul_overflow(static_cast<size_t>(count), static_cast<size_t>(bytes_each), &bytes);
+  if (!overflows && bytes <= (size_t{1} << 26)) return;
+  static const size_t usable = host::usable_memory();
+  if (overflows || bytes > usable) fail_allocation(overflows ? SIZE_MAX : bytes, "");
+}
 
 }  // namespace rushlight

@@ -1,6 +1,10 @@
 #include "ops/join.h"
 
+#include <algorithm>
+#include <limits>
+
 #include "core/deferred_layout.h"
+#include "core/long_work.h"
 #include "cpu/cat.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
@@ -250,39 +254,49 @@ Tensor cartesian_prod_body(const Call&, TensorList tensors) {
   return stack(columns, 1);
 }
 
-// Positions of all r-subsets (or multisets) of n in lexicographic order, one column each.
-std::vector<Tensor> combination_columns(int64_t n, int64_t r, bool with_replacement, Device device) {
-  std::vector<int64_t> rows, pick(r);
+// How many r-subsets (or multisets) n things have; as many as no memory holds count as the largest number.
+int64_t combination_count(int64_t n, int64_t r, bool with_replacement) {
+  constexpr int64_t kMany = std::numeric_limits<int64_t>::max();
+  if (n == 0 || (!with_replacement && r > n)) return 0;
+  const int64_t steps = with_replacement ? std::min(r, n - 1) : std::min(r, n - r);
+  const __int128 things = with_replacement ? static_cast<__int128>(n) + r - 1 : n;
+  __int128 count = 1;
+  for (int64_t i = 1; i <= steps; ++i) {
+    count = count * (things - steps + i) / i;
+    if (count > kMany) return kMany;
+  }
+  return static_cast<int64_t>(count);
+}
+
+// Positions of all of them in lexicographic order, one after the other.
+Tensor combination_positions(int64_t n, int64_t r, bool with_replacement, int64_t count) {
+  check_memory_for(count, sizeof(int64_t));
+  check_memory_for(r, count * static_cast<int64_t>(sizeof(int64_t)));
+  const Tensor positions = empty_tensor({count * r}, DType::Int64);
+  int64_t* pick = positions.data<int64_t>();
   for (int64_t i = 0; i < r; ++i) pick[i] = with_replacement ? 0 : i;
   const auto last_of = [&](int64_t i) { return with_replacement ? n - 1 : n - r + i; };
-  if (n > 0 && (with_replacement || r <= n)) {
-    for (;;) {
-      rows.insert(rows.end(), pick.begin(), pick.end());
-      int64_t i = r - 1;
-      while (i >= 0 && pick[i] == last_of(i)) --i;
-      if (i < 0) break;
-      ++pick[i];
-      for (int64_t j = i + 1; j < r; ++j) pick[j] = with_replacement ? pick[i] : pick[j - 1] + 1;
-    }
+  InterruptPoll poll;
+  for (int64_t k = 1; k < count; ++k, pick += r) {
+    poll();
+    int64_t* next = std::copy(pick, pick + r, pick + r) - r;
+    int64_t i = r - 1;
+    while (next[i] == last_of(i)) --i;
+    ++next[i];
+    for (int64_t j = i + 1; j < r; ++j) next[j] = with_replacement ? next[i] : next[j - 1] + 1;
   }
-  const auto count = static_cast<int64_t>(rows.size()) / r;
-  std::vector<Tensor> columns;
-  for (int64_t c = 0; c < r; ++c) {
-    const Tensor column = empty_tensor({count}, DType::Int64);
-    for (int64_t k = 0; k < count; ++k) column.data<int64_t>()[k] = rows[k * r + c];
-    columns.push_back(ops::to(column, std::nullopt, device, false, false, std::nullopt));
-  }
-  return columns;
+  return positions;
 }
 
 Tensor combinations_body(const Call&, const Tensor& self, int64_t r, bool with_replacement) {
   RL_CHECK(self.dim() == 1, "Expect a 1D vector, but got shape ", self.sizes());
   RL_CHECK(r >= 0, "Expect a non-negative number, but got ", r);
   if (r == 0) return empty({0}, self.dtype(), std::nullopt, self.device());
-  std::vector<Tensor> parts;
-  for (const Tensor& at : combination_columns(self.numel(), r, with_replacement, self.device()))
-    parts.push_back(index_select(self, 0, at));
-  return stack(parts, 1);
+  const int64_t count = combination_count(self.numel(), r, with_replacement);
+  const Tensor positions = count ? combination_positions(self.numel(), r, with_replacement, count)
+                                 : empty_tensor({0}, DType::Int64);
+  const Tensor there = ops::to(positions, std::nullopt, self.device(), false, false, std::nullopt);
+  return reshape(index_select(self, 0, there), {count, r});
 }
 
 // --- derivatives ---

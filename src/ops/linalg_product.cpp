@@ -1,6 +1,7 @@
 // Products of matrices and vectors: chains, powers, exponentials, and small things made of them.
 #include <atomic>
 
+#include "core/long_work.h"
 #include "ops/index.h"
 #include "ops/linalg_common.h"
 
@@ -203,8 +204,10 @@ Tensor linalg_vander_body(const Call&, const Tensor& x, OptInt columns) {
   RL_CHECK(n > 1, "N must be greater than 1.");
   const Tensor points = x.dim() == 0 ? unsqueeze(x, 0) : x;
   const Tensor y = is_integral(type) ? to_dtype(points, DType::Int64) : points;
+  check_memory_for_tensors(n);
   std::vector<Tensor> powers{ones_like(y)};
-  while (static_cast<int64_t>(powers.size()) < n) powers.push_back(powers.back() * y);
+  InterruptPoll poll;
+  while (static_cast<int64_t>(powers.size()) < n) poll(), powers.push_back(powers.back() * y);
   return stack(TensorList(powers.data(), powers.size()), -1);
 }
 

@@ -173,6 +173,7 @@ Tensor pad_kernel(const Call&, const Tensor& input, IntList pad) {
 Tensor pad_backward_kernel(const Call&, const Tensor& grad, IntList sizes, IntList pad,
                            std::string_view mode) {
   const Border border = border_named(mode);
+  if (grad.numel() == 0) return zeros(sizes, grad.dtype(), std::nullopt, grad.device());
   if (!grad.is_cpu() && !grad.device().is_meta()) {
     Tensor result = grad;
     const auto n = static_cast<int64_t>(sizes.size());

@@ -1,6 +1,7 @@
 // Shape operators written over the views, and the in-place changes of geometry.
 #include <atomic>
 
+#include "core/long_work.h"
 #include "core/sparse.h"
 #include "dispatch/table.h"
 #include "ops/complex.h"
@@ -147,7 +148,8 @@ Tensor unflatten_body(const Call&, const Tensor& self, int64_t dim, IntList size
 std::vector<Tensor> chunk_body(const Call&, const Tensor& self, int64_t chunks, int64_t dim) {
   RL_CHECK(self.dim() > 0, "chunk expects at least a 1-dimensional tensor");
   RL_CHECK(chunks > 0, "chunk expects `chunks` to be greater than 0, got: ", chunks);
-  const int64_t n = self.size(dim), piece = (n + chunks - 1) / chunks;
+  const int64_t n = self.size(dim), piece = n == 0 ? 0 : (n - 1) / chunks + 1;
+  if (n == 0) check_memory_for_tensors(chunks);
   if (n == 0) return split_with_sizes(self, Dims(chunks, 0), dim);
   return split(self, piece, dim);
 }
@@ -158,9 +160,12 @@ std::vector<Tensor> tensor_split_body(const Call&, const Tensor& self, int64_t s
   RL_CHECK(sections > 0, "number of sections must be larger than 0, got ", sections);
   dim = wrap_dim(dim, self.dim());
   const int64_t n = self->sizes[dim];
+  check_memory_for_tensors(sections);
   std::vector<Tensor> pieces;
+  InterruptPoll poll;
   int64_t start = 0;
   for (int64_t i = 0; i < sections; ++i) {
+    poll();
     const int64_t length = n / sections + (i < n % sections);
     pieces.push_back(slice(self, dim, start, start + length, 1));
     start += length;

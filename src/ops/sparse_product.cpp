@@ -101,6 +101,8 @@ Tensor mv_kernel(const Call&, const Tensor& a, const Tensor& v) {
 }
 Tensor addmm_kernel(const Call&, const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta,
                     const Scalar& alpha) {
+  RL_CHECK(is_sparse(a) || is_sparse(b), "addmm: expected strided result tensor, got tensor with layout ",
+           layout_text(layout_of(self)));
   const Tensor scaled_product = scaled_by(product("addmm", a, b), alpha);
   if (beta == Scalar(int64_t{0})) return scaled_product;
   return ops::add(scaled_by(self, beta), scaled_product, Scalar(int64_t{1}));

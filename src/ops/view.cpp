@@ -3,6 +3,7 @@
 
 #include <cstring>
 
+#include "core/long_work.h"
 #include "dispatch/table.h"
 #include "ops/register.h"
 
@@ -337,8 +338,10 @@ std::vector<Tensor> mark_multi(std::vector<Tensor> views) {
 std::vector<Tensor> unbind_kernel(const Call& call, const Tensor& self, int64_t dim) {
   RL_CHECK_INDEX(self.dim() > 0, "Dimension specified as ", dim, " but tensor has no dimensions");
   dim = wrap_dim(dim, self.dim());
+  check_memory_for_tensors(self->sizes[dim]);
   std::vector<Tensor> views;
-  for (int64_t i = 0; i < self->sizes[dim]; ++i) views.push_back(select_kernel(call, self, dim, i));
+  InterruptPoll poll;
+  for (int64_t i = 0; i < self->sizes[dim]; ++i) poll(), views.push_back(select_kernel(call, self, dim, i));
   return mark_multi(std::move(views));
 }
 
@@ -369,9 +372,12 @@ std::vector<Tensor> split_kernel(const Call& call, const Tensor& self, int64_t s
   const int64_t n = self->sizes[dim];
   RL_CHECK(split_size > 0 || n == 0,
            "split_size can only be 0 if dimension size is 0, but got dimension size of ", n);
+  if (n > 0) check_memory_for_tensors((n - 1) / split_size + 1);
   std::vector<Tensor> views;
+  InterruptPoll poll;
   int64_t start = 0;
   do {  // a dimension of size 0 gives one empty piece
+    poll();
     const int64_t length = std::min(split_size, n - start);
     views.push_back(slice_kernel(call, self, dim, start, start + length, 1));
     start += length;

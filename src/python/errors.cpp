@@ -3,6 +3,7 @@
 #include <new>
 #include <stdexcept>
 
+#include "core/long_work.h"
 #include "python/call_note.h"
 #include "python/python.h"
 
@@ -95,12 +96,10 @@ void set_error_from_exception() noexcept {
     add_notes({});
   } catch (const std::bad_alloc&) {
     PyErr_SetString(PyExc_MemoryError, "out of memory");
-  } catch (const std::length_error& e) {
-    PyErr_SetString(PyExc_RuntimeError, e.what());
-  } catch (const std::exception& e) {
-    PyErr_SetString(PyExc_RuntimeError, e.what());
-  } catch (...) {
-    PyErr_SetString(PyExc_RuntimeError, "unknown C++ exception");
+  } catch (const std::length_error&) {  // a container that no memory holds
+    PyErr_SetString(PyExc_MemoryError, "out of memory");
+  } catch (...) {  // whose text is about the standard library; no argument should lead here
+    PyErr_SetString(PyExc_RuntimeError, "an internal check failed; please report the call that led here");
   }
 }
 
@@ -150,6 +149,10 @@ void init_errors(PyObject* module) {
   check(PyModule_AddObjectRef(module, "OutOfMemoryError", out_of_memory_error));
   check(PyModule_AddObjectRef(module, "_LinAlgError", linalg_error));
   show_warning = warn_user;
+  throw_if_interrupted = [] {
+    const GilAcquire gil;
+    check(PyErr_CheckSignals());
+  };
 }
 
 }  // namespace rushlight::python

@@ -4,6 +4,7 @@
 
 #include "autograd/meta.h"
 #include "core/device_backend.h"
+#include "core/long_work.h"
 #include "core/sparse.h"
 #include "ops/copy.h"
 #include "ops/view.h"
@@ -235,6 +236,8 @@ static PyObject* m_tolist(PyObject* self, PyObject*) {
     const Tensor& given = tensor_of(self);
     RL_CHECK_AS(NotImplemented, !given.device().is_meta(), "Cannot copy out of meta tensor; no data!");
     check_memory(given);
+    check_memory_for(given.numel(),
+                     sizeof(PyObject*));  // an expanded tensor may have more elements than memory
     const Tensor t = given.is_cpu() ? given : ops::to(ops::detach(given), std::nullopt, Device{});
     PyObject* out = nullptr;
     visit_dtype(StorageTypes{}, t.dtype(), "tolist", [&](auto tag) {
