@@ -49,7 +49,13 @@ def _nowrap_functions():
 
 
 class Tensor(_C.TensorBase):
-    """A multi-dimensional array of one element type; see ``torch.tensor`` for making one."""
+    """A multi-dimensional array of one element type; see ``torch.tensor`` for making one.
+
+    Example:
+        >>> x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+        >>> x.shape, x.dtype, x[0, 1].item()
+        (torch.Size([2, 2]), torch.float32, 2.0)
+    """
 
     __module__ = rushlight.__name__
 
@@ -207,12 +213,36 @@ class Tensor(_C.TensorBase):
 
     @_overridable
     def split(self, split_size, dim=0) -> "tuple[Tensor, ...]":
-        """Consecutive pieces of ``split_size``, or of the sizes in the list."""
+        """Consecutive pieces of ``split_size``, or of the sizes in the list.
+
+        Args:
+            split_size (int or sequence of int): elements of each piece, or of all.
+            dim (int): the dimension.
+
+        Shape: a tuple of views; the last may be smaller.
+
+        Example:
+            >>> torch.arange(5).split([1, 4])
+            (tensor([0]), tensor([1, 2, 3, 4]))
+        """
         return rushlight.functional.split(self, split_size, dim)
 
     @_overridable
     def norm(self, p="fro", dim=None, keepdim=False, dtype=None) -> "Tensor":
-        """The matrix or vector norm; see ``torch.norm``."""
+        """The matrix or vector norm; see ``torch.norm``.
+
+        Args:
+            p (float or str): the order: 'fro', 'nuc', inf or a number.
+            dim (int, sequence of int or None): the dimensions; None is all.
+            keepdim (bool): whether they stay, with size 1.
+            dtype (dtype or None): what is computed with.
+
+        Formula: (sum over i of |x_i|**p)**(1 / p)
+
+        Example:
+            >>> torch.tensor([3.0, 4.0]).norm()
+            tensor(5.)
+        """
         return rushlight.functional.norm(self, p, dim, keepdim, dtype=dtype)
 
     @_overridable
@@ -237,17 +267,50 @@ class Tensor(_C.TensorBase):
 
     @_overridable
     def nonzero(self, *, as_tuple=False) -> "Any":
-        """Indices of the elements that are not zero; see ``torch.nonzero``."""
+        """Indices of the elements that are not zero; see ``torch.nonzero``.
+
+        Args:
+            as_tuple (bool): whether the result is one vector for each dimension, which can be an index.
+
+        Shape: (number of elements, dimensions).
+
+        Example:
+            >>> torch.tensor([0, 3, 0, 4]).nonzero()
+            tensor([[1],
+                    [3]])
+        """
         return rushlight.functional.nonzero(self, as_tuple=as_tuple)
 
     @_overridable
     def unflatten(self, dim, sizes) -> "Tensor":
-        """Splits a dimension into several."""
+        """Splits a dimension into several.
+
+        Args:
+            dim (int): the dimension that is split.
+            sizes (sequence of int): what it is split into; one may be -1.
+
+        Shape: (.., n, ..) becomes (.., *sizes, ..).
+
+        Example:
+            >>> torch.arange(6).unflatten(0, (2, -1)).shape
+            torch.Size([2, 3])
+        """
         return rushlight.unflatten(self, dim, tuple(sizes))
 
     @_overridable
     def unique(self, sorted=True, return_inverse=False, return_counts=False, dim=None) -> "Any":
-        """The distinct elements; see ``torch.unique``."""
+        """The distinct elements; see ``torch.unique``.
+
+        Args:
+            sorted (bool): whether elements come in order; they always do.
+            return_inverse (bool): whether to tell where each element went.
+            return_counts (bool): whether to tell how often each occurs.
+            dim (int or None): slices along a dimension instead of elements.
+
+        Example:
+            >>> torch.tensor([2, 1, 2]).unique(return_counts=True)
+            (tensor([1, 2]), tensor([1, 2]))
+        """
         return rushlight.functional.unique(self, sorted, return_inverse, return_counts, dim)
 
     @_overridable
@@ -289,7 +352,15 @@ class Tensor(_C.TensorBase):
 
     @_overridable
     def type_as(self, other) -> "Tensor":
-        """This tensor in the other's dtype and device."""
+        """This tensor in the other's dtype and device.
+
+        Args:
+            other (Tensor): whose dtype and device are taken over.
+
+        Example:
+            >>> torch.tensor([1]).type_as(torch.ones(1))
+            tensor([1.])
+        """
         return self.to(device=other.device, dtype=other.dtype)
 
     @_overridable

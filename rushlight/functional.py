@@ -50,7 +50,17 @@ def _shape_of(shape):
 
 
 def broadcast_shapes(*shapes):
-    """The shape that all `shapes` (ints or sequences) broadcast to. RuntimeError where they do not."""
+    """The shape that all `shapes` (ints or sequences) broadcast to. RuntimeError where they do not.
+
+    Args:
+        shapes (sequence of int): shapes.
+
+    Raises: RuntimeError where they do not broadcast.
+
+    Example:
+        >>> torch.broadcast_shapes((2, 1), (3,))
+        torch.Size([2, 3])
+    """
     sizes = [_shape_of(s) for s in shapes]
     result = [1] * max((len(s) for s in sizes), default=0)
     for shape in sizes:
@@ -162,6 +172,18 @@ def einsum(*args):
     """Sum of products by Einstein's convention.
 
     ``einsum("ij,jk->ik", a, b)``, or ``einsum(a, [0, 1], b, [1, 2], [0, 2])``.
+
+    Args:
+        equation (str): letters for the dimensions of each operand, then of the result: "ij,jk->ik".
+        operands (Tensor): the operands.
+
+    Formula: the sum over all letters that the result lacks of the product of the operands
+
+    Raises: RuntimeError where a letter stands for different sizes.
+
+    Example:
+        >>> torch.einsum("ij,j->i", torch.ones(2, 3), torch.arange(3.0))
+        tensor([3., 3.])
     """
     if len(args) < 2:
         raise ValueError(
@@ -224,7 +246,22 @@ def lu(A, pivot=True, get_infos=False, out=None):
 
 
 def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
-    """The vector norm of order `p` over `dim` (or all elements); ``'fro'`` is 2, ``'nuc'`` a matrix norm."""
+    """The vector norm of order `p` over `dim` (or all elements); ``'fro'`` is 2, ``'nuc'`` a matrix norm.
+
+    Args:
+        input (Tensor): the tensor.
+        p (float or str): the order: 'fro', 'nuc', inf or a number.
+        dim (int, sequence of int or None): the dimensions; None is all.
+        keepdim (bool): whether they stay, with size 1.
+        out (Tensor or None): takes the result.
+        dtype (dtype or None): what is computed with.
+
+    Formula: (sum over i of |x_i|**p)**(1 / p)
+
+    Example:
+        >>> torch.norm(torch.tensor([[3.0, 4.0]]), dim=1)
+        tensor([5.])
+    """
     if dtype is not None:
         input = input.to(dtype)
     if p == "nuc":
@@ -254,7 +291,21 @@ _split = torch._C._VariableFunctions.split
 
 
 def split(tensor, split_size_or_sections, dim=0):
-    """Consecutive views of `split_size_or_sections` elements along `dim`, or of the sizes in that list."""
+    """Consecutive views of `split_size_or_sections` elements along `dim`, or of the sizes in that list.
+
+    Args:
+        tensor (Tensor): what is split.
+        split_size_or_sections (int or sequence of int): elements of each piece, or of all.
+        dim (int): the dimension.
+
+    Shape: a tuple of views; the last may be smaller.
+
+    Raises: RuntimeError where sections do not add up to the size.
+
+    Example:
+        >>> torch.split(torch.arange(5), 2)
+        (tensor([0, 1]), tensor([2, 3]), tensor([4]))
+    """
     return _split(tensor, split_size_or_sections, dim)
 
 
@@ -267,7 +318,19 @@ _unique_dim = torch._C._VariableFunctions.unique_dim
 
 
 def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=None):
-    """The distinct elements, or slices along `dim`; with where each came from and how often, if asked for."""
+    """The distinct elements, or slices along `dim`; with where each came from and how often, if asked for.
+
+    Args:
+        input (Tensor): the tensor.
+        sorted (bool): whether elements come in order; they always do.
+        return_inverse (bool): whether to tell where each element went.
+        return_counts (bool): whether to tell how often each occurs.
+        dim (int or None): slices along a dimension instead of elements.
+
+    Example:
+        >>> torch.unique(torch.tensor([2, 1, 2]))
+        tensor([1, 2])
+    """
     if dim is None:
         found = torch._unique2(input, sorted, return_inverse, return_counts)
     else:
@@ -316,7 +379,19 @@ _meshgrid = torch._C._VariableFunctions.meshgrid
 
 
 def meshgrid(*tensors, indexing=None):
-    """Coordinates of the grid spanned by 0-dim or 1-dim tensors, one tensor for each axis."""
+    """Coordinates of the grid spanned by 0-dim or 1-dim tensors, one tensor for each axis.
+
+    Args:
+        tensors (Tensor): vectors or numbers.
+        indexing (str or None): 'ij', the order of the arguments, or 'xy', with the first two swapped.
+
+    Shape: each (n_1, n_2, ..), n_i being the size of tensor i.
+
+    Example:
+        >>> a, b = torch.meshgrid(torch.tensor([1, 2]), torch.tensor([3, 4, 5]), indexing="ij")
+        >>> a.shape, b[0]
+        (torch.Size([2, 3]), tensor([3, 4, 5]))
+    """
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tensors[0]
     if indexing is None:

@@ -155,6 +155,17 @@ def save(obj, f, pickle_module=pickle, pickle_protocol=DEFAULT_PROTOCOL, _use_ne
 
     A path is written under a temporary name and then moved, so a failure leaves the old file whole. Only
     the bytes that tensors look at are stored; tensors that share memory still share it after loading.
+
+    Args:
+        obj (object): tensors, containers of them, modules' state dicts.
+        f (path or file): where to.
+        pickle_module (module): what pickles.
+        pickle_protocol (int): which protocol of pickle.
+
+    Example:
+        >>> torch.save(torch.arange(3), "numbers.pt")
+        >>> torch.load("numbers.pt")
+        tensor([0, 1, 2])
     """
     if not isinstance(f, (str, os.PathLike)) and not hasattr(f, "write"):
         text = "expected 'f' to be string, path, or a file-like object with a 'write' attribute"
@@ -339,11 +350,20 @@ def load(
     """Load what ``save`` (ours or PyTorch's) wrote, from a path or a seekable file object.
 
     Args:
-        map_location: a device, a dict from saved to wanted locations, or a function of storage and location.
-        weights_only: build only tensors, plain containers and what ``add_safe_globals`` allows. True by
-        default;
-            False runs whatever code the file asks for.
-        mmap: map the file into memory (copy on write) instead of reading it; needs a path.
+        f (path or file): what to read.
+        map_location (device, str, dict or callable): where tensors should be.
+        pickle_module (module): what unpickles; only with `weights_only=False`.
+        weights_only (bool): whether only tensors, containers and registered types may be in the file. Other
+            files can run any code: read them with False only if you trust them.
+        mmap (bool): whether tensors stay in the file until they are read.
+        pickle_load_args: passed on to the unpickler.
+
+    Raises: UnpicklingError where the file holds something that may not be in it.
+
+    Example:
+        >>> torch.save({"w": torch.ones(2)}, "weights.pt")
+        >>> torch.load("weights.pt")
+        {'w': tensor([1., 1.])}
     """
     weights_only = decide_weights_only(weights_only, pickle_module)
     pickle_load_args.setdefault("encoding", "utf-8")

@@ -12,7 +12,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 
-from reference import cpp, stubs  # noqa: E402
+from reference import cpp, examples, stubs  # noqa: E402
 
 # Where nothing but printed files lies.
 _FOLDERS = ("include/rushlight/printed/*.h", "src/frontend/printed_*.cpp", "rushlight/_C/*.pyi")
@@ -22,7 +22,8 @@ def printed():
     """The text of every printed file, by its path below the root."""
     import rushlight
 
-    return {**stubs.stubs(), **cpp.files(rushlight._C._operator_records())}
+    sessions = {"rushlight/_operators/examples.txt": examples.printed()}
+    return {**stubs.stubs(), **cpp.files(rushlight._C._operator_records()), **sessions}
 
 
 def outdated(texts):

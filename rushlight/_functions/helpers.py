@@ -17,13 +17,19 @@ def _expect_tensor(name, value):
         raise TypeError(f"{name}(): argument 'input' (position 1) must be Tensor, not {type(value).__name__}")
 
 
+_EXAMPLES = {
+    "is_floating_point": "\n\nExample:\n    >>> torch.is_floating_point(torch.ones(1))\n    True",
+    "is_complex": "\n\nExample:\n    >>> torch.is_complex(torch.ones(1))\n    False",
+}
+
+
 def _ask(name):
     def ask(input):
         _expect_tensor(name, input)
         return getattr(input, name)()
 
     ask.__name__ = ask.__qualname__ = name
-    ask.__doc__ = f"``input.{name}()``"
+    ask.__doc__ = f"``input.{name}()``\n\nArgs:\n    input (Tensor): the tensor." + _EXAMPLES.get(name, "")
     return _C._overridable(ask, False, name)
 
 
@@ -165,6 +171,11 @@ def compile(  # type: ignore[no-redef]
         mode, options: handed to the back end.
         disable: give the model back as it is.
         name, recompile_limit, isolate_recompiles, shapes_spec: accepted; they change no result.
+
+    Example:
+        >>> double = torch.compile(lambda x: x * 2)
+        >>> double(torch.ones(2))
+        tensor([2., 2.])
     """
     if model is None:
         return functools.partial(

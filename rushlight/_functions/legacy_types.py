@@ -18,9 +18,18 @@ class _TensorTypeMeta(type):
 
 
 def _make(name, dtype):
-    return _TensorTypeMeta(
-        name, (), {"dtype": dtype, "_legacy_name": f"torch.{name}", "__module__": rushlight.__name__}
+    text = str(dtype)
+    doc = (
+        f"Makes tensors of {text} on the CPU, from sizes or data; `isinstance` asks for these.\n\n"
+        f"Example:\n    >>> torch.{name}([1, 0]).dtype\n    {text}"
     )
+    names = {
+        "dtype": dtype,
+        "_legacy_name": f"torch.{name}",
+        "__module__": rushlight.__name__,
+        "__doc__": doc,
+    }
+    return _TensorTypeMeta(name, (), names)
 
 
 _NAMES = {

@@ -175,16 +175,30 @@ def signature(function):
 
 @functools.cache  # decorators ask again and again, functools.wraps above all
 def document(function):
-    """The forms of call, the documentation, which dtypes are computed how, and the records' schemas."""
+    """The forms of call, what they do, arguments, shapes, errors, an example, dtypes, and the schemas."""
+    from . import docs as further
+
     overloads = function._overloads
     docs = dict.fromkeys(o["doc"] for o in overloads if o["doc"])
+    bound = function.__class__ is _METHOD
+    arguments = further.arguments(overloads, overload_signatures(function), bound)
+    example = further.example(overloads)
+    record = overloads[0]
     sections = [
         [function.__name__ + form for form in forms(function)],
         list(docs),
+        _section("Arguments", arguments),
+        *([f"{title}: {text}"] for title, text in further.sections(overloads).items()),
+        _section("Example", example),
         notes(overloads),
         ["Schemas:", *(f"  {i}. {o['schema']}" for i, o in enumerate(overloads, 1))],
+        [f"Source: the record of `{record['name']}` in src/ops, family {record['family']}."],
     ]
     return "\n\n".join("\n".join(section) for section in sections if section)
+
+
+def _section(title, lines):
+    return [f"{title}:", *(f"    {line}" for line in lines)] if lines else []
 
 
 def notes(records):

@@ -145,7 +145,20 @@ class autocast:  # noqa: N801 - PyTorch's name
 
     `dtype`: bfloat16 (default) or float16 on the CPU. `enabled=False` switches an outer region off. Casts
     of leaves that require gradients are kept until the outermost region ends, unless `cache_enabled=False`.
-    A dtype or device that is not supported disables the region with a warning."""
+    A dtype or device that is not supported disables the region with a warning.
+
+    Args:
+        device_type (str): 'cpu' or 'cuda'.
+        dtype (dtype or None): what is computed with; None is the device's own, bfloat16 on CPU.
+        enabled (bool): whether anything happens.
+        cache_enabled (bool or None): whether casts of weights are kept.
+
+    Example:
+        >>> with torch.autocast("cpu", dtype=torch.bfloat16):
+        ...     y = torch.ones(2, 2) @ torch.ones(2, 2)
+        >>> y.dtype
+        torch.bfloat16
+    """
 
     def __init__(self, device_type, dtype=None, enabled=True, cache_enabled=None):
         self.device = device_type

@@ -27,7 +27,26 @@ class FunctionCtx:
     returned."""
 
     def save_for_backward(self, *tensors):
-        """Keep tensors for ``backward``, where they are ``ctx.saved_tensors``; each may be None."""
+        """Keep tensors for ``backward``, where they are ``ctx.saved_tensors``; each may be None.
+
+        Args:
+            tensors (Tensor or None): what `backward` finds in `ctx.saved_tensors`.
+
+        Example:
+            >>> class Square(torch.autograd.Function):
+            ...     @staticmethod
+            ...     def forward(ctx, x):
+            ...         ctx.save_for_backward(x)
+            ...         return x * x
+            ...     @staticmethod
+            ...     def backward(ctx, grad):
+            ...         (x,) = ctx.saved_tensors
+            ...         return 2 * x * grad
+            >>> x = torch.tensor([3.0], requires_grad=True)
+            >>> Square.apply(x).backward()
+            >>> x.grad
+            tensor([6.])
+        """
         self.to_save = tensors
 
     def save_for_forward(self, *tensors):
@@ -95,6 +114,19 @@ class Function(_C._FunctionBase, FunctionCtx, metaclass=FunctionMeta):
 
     A subclass gives ``forward(ctx, *args)``, or ``forward(*args)`` with ``setup_context(ctx, inputs,
     output)``, and ``backward(ctx, *grad_outputs)``; it is called as ``MyFunction.apply(*args)``.
+
+    Example:
+        >>> class Double(torch.autograd.Function):
+        ...     @staticmethod
+        ...     def forward(ctx, x):
+        ...         return x * 2
+        ...     @staticmethod
+        ...     def backward(ctx, grad):
+        ...         return grad * 2
+        >>> x = torch.ones(1, requires_grad=True)
+        >>> Double.apply(x).backward()
+        >>> x.grad
+        tensor([2.])
     """
 
     generate_vmap_rule = False
@@ -133,6 +165,25 @@ class Function(_C._FunctionBase, FunctionCtx, metaclass=FunctionMeta):
 
     @staticmethod
     def backward(ctx, *grad_outputs):
+        """backward.
+
+        Args:
+            ctx: what `forward` saved.
+            grad_outputs (Tensor): a gradient for each result of `forward`.
+
+        Example:
+            >>> class Negate(torch.autograd.Function):
+            ...     @staticmethod
+            ...     def forward(ctx, x):
+            ...         return -x
+            ...     @staticmethod
+            ...     def backward(ctx, grad):
+            ...         return -grad
+            >>> x = torch.ones(1, requires_grad=True)
+            >>> Negate.apply(x).backward()
+            >>> x.grad
+            tensor([-1.])
+        """
         raise NotImplementedError(
             "You must implement either the backward or vjp method for your custom autograd.Function to "
             "use it with backward mode AD."

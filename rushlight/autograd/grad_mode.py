@@ -18,7 +18,15 @@ _set_grad_enabled, is_grad_enabled = _C._set_grad_enabled, _C.is_grad_enabled
 
 
 class no_grad(_C._NoGrad, _NoParamDecoratorContextManager):
-    """Nothing is recorded inside: results do not require gradients. A context manager and a decorator."""
+    """Nothing is recorded inside: results do not require gradients. A context manager and a decorator.
+
+    Example:
+        >>> x = torch.ones(2, requires_grad=True)
+        >>> with torch.no_grad():
+        ...     y = x * 2
+        >>> y.requires_grad
+        False
+    """
 
 
 class enable_grad(_C._EnableGrad, _NoParamDecoratorContextManager):

@@ -44,7 +44,12 @@ def _preferred_linalg_library(backend=None):
 
 
 def _answer(value):
-    return lambda *args, **kwargs: value
+    def answer(*args, **kwargs):
+        return value
+
+    example = "Example:\n    >>> torch.backends.mps.is_available()\n    False"
+    answer.__doc__ = f"{value}, whatever is asked." + f"\n\n{example}" * (value is False)
+    return answer
 
 
 @contextmanager

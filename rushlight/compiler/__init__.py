@@ -58,7 +58,12 @@ def _capturing_program():
 
 
 def is_compiling() -> bool:
-    """Whether `torch.compile` or `torch.export` runs the program to capture it."""
+    """Whether `torch.compile` or `torch.export` runs the program to capture it.
+
+    Example:
+        >>> torch.compiler.is_compiling()
+        False
+    """
     return _exporting or is_dynamo_compiling()
 
 

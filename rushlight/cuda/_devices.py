@@ -6,7 +6,12 @@ from rushlight import _C
 
 
 def is_available():
-    """Whether there is a CUDA device."""
+    """Whether there is a CUDA device.
+
+    Example:
+        >>> torch.cuda.is_available() in (True, False)
+        True
+    """
     return device_count() > 0
 
 

@@ -18,6 +18,16 @@ class Distribution:
     A subclass names its parameters in `arg_constraints` and its values in `support`. Where parameters are
     checked
     (`validate_args`; on by default, off under ``python -O``), a bad one raises ``ValueError`` that names it.
+
+    Args:
+        batch_shape (Size): the shape of parameters, one distribution for each element.
+        event_shape (Size): the shape of one draw.
+        validate_args (bool or None): whether parameters and values are checked.
+
+    Example:
+        >>> d = torch.distributions.Normal(torch.zeros(3), 1.0)
+        >>> d.batch_shape, d.sample((2,)).shape
+        (torch.Size([3]), torch.Size([2, 3]))
     """
 
     has_rsample = False
@@ -87,7 +97,12 @@ class Distribution:
 
     @property
     def batch_shape(self):
-        """The shape over which parameters are batched."""
+        """The shape over which parameters are batched.
+
+        Example:
+            >>> torch.distributions.Normal(torch.zeros(3), 1.0).batch_shape
+            torch.Size([3])
+        """
         return self._batch_shape
 
     @property
@@ -107,17 +122,32 @@ class Distribution:
 
     @property
     def mean(self):
-        """The mean, of shape ``batch_shape + event_shape``."""
+        """The mean, of shape ``batch_shape + event_shape``.
+
+        Example:
+            >>> torch.distributions.Normal(2.0, 1.0).mean
+            tensor(2.)
+        """
         raise NotImplementedError(f"{type(self).__name__} does not implement mean")
 
     @property
     def mode(self):
-        """The most probable value, of shape ``batch_shape + event_shape``."""
+        """The most probable value, of shape ``batch_shape + event_shape``.
+
+        Example:
+            >>> torch.distributions.Normal(2.0, 1.0).mode
+            tensor(2.)
+        """
         raise NotImplementedError(f"{self.__class__} does not implement mode")
 
     @property
     def variance(self):
-        """The variance, of shape ``batch_shape + event_shape``."""
+        """The variance, of shape ``batch_shape + event_shape``.
+
+        Example:
+            >>> torch.distributions.Normal(0.0, 2.0).variance
+            tensor(4.)
+        """
         raise NotImplementedError(f"{type(self).__name__} does not implement variance")
 
     @property
@@ -126,7 +156,17 @@ class Distribution:
         return self.variance.sqrt()
 
     def sample(self, sample_shape: Sequence[int] = torch.Size()):
-        """Draws without a gradient: a tensor of shape ``sample_shape + batch_shape + event_shape``."""
+        """Draws without a gradient: a tensor of shape ``sample_shape + batch_shape + event_shape``.
+
+        Args:
+            sample_shape (sequence of int): how many draws.
+
+        Shape: (*sample_shape, *batch_shape, *event_shape).
+
+        Example:
+            >>> torch.distributions.Normal(0.0, 1.0).sample((4,)).shape
+            torch.Size([4])
+        """
         with torch.no_grad():
             return self.rsample(sample_shape)
 
@@ -140,7 +180,15 @@ class Distribution:
         return self.sample(torch.Size((n,)))
 
     def log_prob(self, value):
-        """The log of the density or mass at `value`; shape ``broadcast(value's batch, batch_shape)``."""
+        """The log of the density or mass at `value`; shape ``broadcast(value's batch, batch_shape)``.
+
+        Args:
+            value (Tensor): what was drawn.
+
+        Example:
+            >>> torch.distributions.Normal(0.0, 1.0).log_prob(torch.tensor(0.0))
+            tensor(-0.9189)
+        """
         raise NotImplementedError(f"{type(self).__name__} does not implement log_prob")
 
     def cdf(self, value):

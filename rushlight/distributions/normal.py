@@ -18,7 +18,21 @@ def batch_shape_of(values, parameter):
 
 
 class Normal(ExponentialFamily):
-    """Normal (Gaussian) distribution with mean `loc` and standard deviation `scale`."""
+    """Normal (Gaussian) distribution with mean `loc` and standard deviation `scale`.
+
+    Args:
+        loc (float or Tensor): the mean.
+        scale (float or Tensor): the standard deviation.
+        validate_args (bool or None): whether parameters and values are checked.
+
+    Formula: p(x) = exp(-(x - loc)**2 / (2 * scale**2)) / (scale * sqrt(2 * pi))
+
+    Raises: ValueError where `scale` is not positive.
+
+    Example:
+        >>> torch.distributions.Normal(0.0, 1.0).cdf(torch.tensor(0.0))
+        tensor(0.5000)
+    """
 
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real

@@ -206,7 +206,13 @@ class GraphModule(torch.nn.Module):
 
     @property
     def graph(self) -> Graph:
-        """The graph; assigning one generates the code anew."""
+        """The graph; assigning one generates the code anew.
+
+        Example:
+            >>> traced = torch.fx.symbolic_trace(torch.nn.ReLU())
+            >>> [node.op for node in traced.graph.nodes]
+            ['placeholder', 'call_function', 'output']
+        """
         return self._graph
 
     @graph.setter

@@ -215,7 +215,13 @@ class Node:
 
     @property
     def args(self) -> tuple[Argument, ...]:
-        """The positional arguments; assign a new tuple to change them."""
+        """The positional arguments; assign a new tuple to change them.
+
+        Example:
+            >>> traced = torch.fx.symbolic_trace(torch.nn.ReLU())
+            >>> [node.args for node in traced.graph.nodes][1]
+            (input_1,)
+        """
         return self._args
 
     @args.setter

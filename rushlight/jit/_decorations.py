@@ -30,7 +30,12 @@ def annotate(the_type: Any, the_value: Any) -> Any:
 
 
 def is_scripting() -> bool:
-    """Whether this is a script: True in compiled code alone."""
+    """Whether this is a script: True in compiled code alone.
+
+    Example:
+        >>> torch.jit.is_scripting()
+        False
+    """
     return False
 
 
@@ -38,7 +43,12 @@ _tracing = threading.local()
 
 
 def is_tracing() -> bool:
-    """Whether `torch.jit.trace` records what this thread computes."""
+    """Whether `torch.jit.trace` records what this thread computes.
+
+    Example:
+        >>> torch.jit.is_tracing()
+        False
+    """
     return getattr(_tracing, "depth", 0) > 0
 
 
@@ -62,7 +72,18 @@ def unused(fn: Any) -> Any:
 
 
 def ignore(drop: Any = False, **kwargs: Any) -> Callable[..., Any]:
-    """Leave this function Python: scripts call it, and cannot be saved. Used with or without arguments."""
+    """Leave this function Python: scripts call it, and cannot be saved. Used with or without arguments.
+
+    Args:
+        drop (bool): whether a saved script may lack the function.
+
+    Example:
+        >>> @torch.jit.ignore
+        ... def log(x):
+        ...     return x
+        >>> log(3)
+        3
+    """
     if callable(drop):
         drop._torchscript_modifier = "ignore"
         return drop

@@ -63,7 +63,20 @@ def uniform_(tensor, a=0.0, b=1.0, generator=None):
 
 
 def normal_(tensor, mean=0.0, std=1.0, generator=None):
-    """Fill with numbers from N(mean, std²)."""
+    """Fill with numbers from N(mean, std²).
+
+    Args:
+        tensor (Tensor): is filled.
+        mean (float): the mean.
+        std (float): the standard deviation.
+        generator (Generator or None): where random numbers come from.
+
+    Formula: w ~ N(mean, std**2)
+
+    Example:
+        >>> torch.nn.init.normal_(torch.empty(2, 3), std=0.02).shape
+        torch.Size([2, 3])
+    """
     return _no_grad_normal_(tensor, mean, std, generator)
 
 
@@ -105,7 +118,16 @@ def _rejection_sample_(tensor, mean, std, a, b, generator):
 
 
 def constant_(tensor, val):
-    """Fill with val."""
+    """Fill with val.
+
+    Args:
+        tensor (Tensor): is filled.
+        val (float): with this.
+
+    Example:
+        >>> torch.nn.init.constant_(torch.empty(2), 0.5)
+        tensor([0.5000, 0.5000])
+    """
     return _no_grad_fill_(tensor, val)
 
 
@@ -115,7 +137,15 @@ def ones_(tensor):
 
 
 def zeros_(tensor):
-    """Fill with 0."""
+    """Fill with 0.
+
+    Args:
+        tensor (Tensor): is filled.
+
+    Example:
+        >>> torch.nn.init.zeros_(torch.empty(2))
+        tensor([0., 0.])
+    """
     return _no_grad_zero_(tensor)
 
 
@@ -161,7 +191,21 @@ def _calculate_correct_fan(tensor, mode):
 
 
 def xavier_uniform_(tensor, gain=1.0, generator=None):
-    """Glorot's uniform initialization."""
+    """Glorot's uniform initialization.
+
+    Args:
+        tensor (Tensor): is filled; at least two dimensions.
+        gain (float): a factor.
+        generator (Generator or None): where random numbers come from.
+
+    Formula: w ~ U(-a, a), a = gain * sqrt(6 / (fan_in + fan_out))
+
+    Raises: ValueError where the tensor has fewer than two dimensions.
+
+    Example:
+        >>> torch.nn.init.xavier_uniform_(torch.empty(3, 3)).abs().max().item() <= 1
+        True
+    """
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     std = gain * math.sqrt(2.0 / float(fan_in + fan_out))
     bound = math.sqrt(3.0) * std
@@ -185,7 +229,23 @@ def _kaiming_std(tensor, a, mode, nonlinearity):
 
 
 def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
-    """He's uniform initialization; a is the negative slope of a leaky ReLU."""
+    """He's uniform initialization; a is the negative slope of a leaky ReLU.
+
+    Args:
+        tensor (Tensor): is filled; at least two dimensions.
+        a (float): slope of the leaky rectifier below zero.
+        mode (str): 'fan_in' keeps the variance of forward passes, 'fan_out' that of backward passes.
+        nonlinearity (str): what follows, which gives the gain.
+        generator (Generator or None): where random numbers come from.
+
+    Formula: w ~ U(-b, b), b = gain * sqrt(3 / fan)
+
+    Raises: ValueError where the tensor has fewer than two dimensions.
+
+    Example:
+        >>> torch.nn.init.kaiming_uniform_(torch.empty(3, 6)).abs().max().item() <= 1
+        True
+    """
     std = _kaiming_std(tensor, a, mode, nonlinearity)
     if std is None:
         return tensor

@@ -21,7 +21,20 @@ class _ParameterMeta(type(Tensor)):  # type: ignore[misc]
 
 
 class Parameter(Tensor, metaclass=_ParameterMeta):
-    """A tensor that becomes a parameter of the module it is assigned to."""
+    """A tensor that becomes a parameter of the module it is assigned to.
+
+    Args:
+        data (Tensor): the values.
+        requires_grad (bool): whether gradients are computed for it.
+
+    Example:
+        >>> class Scale(torch.nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.factor = torch.nn.Parameter(torch.ones(1))
+        >>> [name for name, _ in Scale().named_parameters()]
+        ['factor']
+    """
 
     def __new__(cls, data: Tensor | None = None, requires_grad: bool = True) -> "Parameter":
         if data is None:
@@ -75,7 +88,18 @@ class _BufferMeta(type(Tensor)):  # type: ignore[misc]
 
 
 class Buffer(Tensor, metaclass=_BufferMeta):
-    """A tensor that becomes a buffer of the module it is assigned to; in itself an ordinary tensor."""
+    """A tensor that becomes a buffer of the module it is assigned to; in itself an ordinary tensor.
+
+    Args:
+        data (Tensor): the values.
+        persistent (bool): whether it is part of `state_dict`.
+
+    Example:
+        >>> module = torch.nn.Module()
+        >>> module.mean = torch.nn.Buffer(torch.zeros(2))
+        >>> list(module.state_dict())
+        ['mean']
+    """
 
     def __new__(cls, data=None, *, persistent=True):
         if data is None:

@@ -113,7 +113,19 @@ class LRScheduler:
         raise NotImplementedError
 
     def step(self, epoch: int | None = None) -> None:
-        """Set the rates of the next epoch (or step, as the program counts)."""
+        """Set the rates of the next epoch (or step, as the program counts).
+
+        Args:
+            epoch (int or None): deprecated: which epoch it is.
+
+        Example:
+            >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+            >>> scheduler = torch.optim.lr_scheduler.StepLR(optimizer, step_size=1, gamma=0.1)
+            >>> optimizer.step()
+            >>> scheduler.step()
+            >>> scheduler.get_last_lr()
+            [0.1]
+        """
         if self._step_count == 1:
             self._check_order()
         self._step_count += 1

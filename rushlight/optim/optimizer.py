@@ -132,6 +132,14 @@ class Optimizer:
     Args:
         params: tensors, ``(name, tensor)`` pairs, or dicts that each describe a parameter group.
         defaults: the options used for groups that do not give their own.
+
+    Example:
+        >>> w = torch.nn.Parameter(torch.ones(1))
+        >>> optimizer = torch.optim.SGD([w], lr=0.1)
+        >>> w.sum().backward()
+        >>> optimizer.step()
+        >>> w.data
+        tensor([0.9000])
     """
 
     state: defaultdict[Any, Any]
@@ -354,7 +362,18 @@ class Optimizer:
                 _zero_in_place(grad)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
-        """Update the parameters once; ``closure`` evaluates the model again and returns the loss."""
+        """Update the parameters once; ``closure`` evaluates the model again and returns the loss.
+
+        Args:
+            closure (callable or None): computes the loss and its gradients again; some optimizers need it.
+
+        Example:
+            >>> w = torch.nn.Parameter(torch.ones(1))
+            >>> w.grad = torch.ones(1)
+            >>> torch.optim.SGD([w], lr=0.5).step()
+            >>> w.data
+            tensor([0.5000])
+        """
         raise NotImplementedError
 
     def add_param_group(self, param_group: dict[str, Any]) -> None:

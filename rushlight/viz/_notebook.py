@@ -126,7 +126,7 @@ def _branch(name, module, shown):
     if not children:
         return f'<div style="margin-left:1.2em">{text}</div>'
     kept = children[:_MODULES]
-    inside = "".join(_branch(*child, shown) for child in kept)
+    inside = "".join(_branch(own, child, shown) for own, child in kept)
     if len(kept) < len(children):
         inside += f'<div style="margin-left:1.2em">... {len(children) - len(kept)} more</div>'
     opened = " open" if not name else ""

@@ -206,7 +206,8 @@ void print_python_stack(Node& node) {
 PyMethodDef functions[] = {
     {"_set_grad_enabled", set_grad_mode, METH_O, nullptr},
     {"is_grad_enabled", get_grad_mode, METH_NOARGS,
-     "is_grad_enabled() -> bool: whether operations are recorded."},
+     "is_grad_enabled() -> bool: whether operations are recorded."
+     "\n\nExample:\n    >>> with torch.no_grad():\n    ...     torch.is_grad_enabled()\n    False"},
     {"_set_inference_mode", set_inference, METH_O, nullptr},
     {"is_inference_mode_enabled", get_inference, METH_NOARGS, "is_inference_mode_enabled() -> bool"},
     {"_set_anomaly_enabled", set_anomaly, METH_VARARGS, nullptr},

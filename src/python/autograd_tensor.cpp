@@ -222,7 +222,9 @@ PyMethodDef methods[] = {
     {"requires_grad_", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(requires_grad_inplace)),
      METH_FASTCALL | METH_KEYWORDS,
      "requires_grad_(requires_grad=True) -> Tensor: asks autograd to record operations on this tensor, or "
-     "not to."},
+     "not to."
+     "\n\nArgs:\n    requires_grad (bool, default True): whether operations are recorded.\n\nExample:\n    "
+     ">>> torch.ones(1).requires_grad_()\n    tensor([1.], requires_grad=True)"},
     {"retain_grad", retain_grad_method, METH_NOARGS,
      "retain_grad(): keeps the gradient of this non-leaf tensor in .grad."},
     {"detach_", detach_inplace, METH_NOARGS,
@@ -237,7 +239,9 @@ PyMethodDef methods[] = {
 
 PyGetSetDef properties[] = {
     {"requires_grad", get_requires_grad, set_requires_grad_property,
-     "Whether autograd records operations on this tensor.", nullptr},
+     "Whether autograd records operations on this tensor."
+     "\n\nExample:\n    >>> torch.ones(1).requires_grad\n    False",
+     nullptr},
     {"is_leaf", get_is_leaf, nullptr, "True for tensors that no recorded operation made.", nullptr},
     {"grad_fn", get_grad_fn, nullptr,
      "The node that computes the gradients of the operation that made this tensor.", nullptr},
@@ -251,7 +255,9 @@ PyGetSetDef properties[] = {
      "The dtype that gradients of this leaf are cast to; None leaves them as they are.", nullptr},
     {"_grad", get_grad_silently, set_grad_property, nullptr, nullptr},
     {"data", get_data, set_data_property,
-     "The same memory outside the graph, with a version counter of its own.", nullptr},
+     "The same memory outside the graph, with a version counter of its own."
+     "\n\nExample:\n    >>> torch.ones(1, requires_grad=True).data\n    tensor([1.])",
+     nullptr},
     {"retains_grad", get_retains_grad, nullptr, "True for a non-leaf tensor that keeps its gradient.",
      nullptr},
     {"_backward_hooks", get_backward_hooks, set_backward_hooks, nullptr, nullptr},

@@ -136,11 +136,15 @@ static PyMethodDef methods[] = {{"__reduce__", device_reduce, METH_NOARGS, nullp
                                 {"__enter__", device_enter, METH_NOARGS, nullptr},
                                 {"__exit__", device_exit, METH_VARARGS, nullptr},
                                 {}};
-static PyGetSetDef getset[] = {
-    {"type", get_type, nullptr, "\"cpu\", \"cuda\", \"meta\", or a type that this build only knows by name.",
-     nullptr},
-    {"index", get_index, nullptr, "The device's number, or None for the current one.", nullptr},
-    {}};
+static PyGetSetDef getset[] = {{"type", get_type, nullptr,
+                                "\"cpu\", \"cuda\", \"meta\", or a type that this build only knows by name."
+                                "\n\nExample:\n    >>> torch.device(\"cuda:1\").type\n    'cuda'",
+                                nullptr},
+                               {"index", get_index, nullptr,
+                                "The device's number, or None for the current one."
+                                "\n\nExample:\n    >>> torch.device(\"cuda:1\").index\n    1",
+                                nullptr},
+                               {}};
 
 PyTypeObject DeviceType_ = {
     .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
@@ -153,7 +157,9 @@ PyTypeObject DeviceType_ = {
     .tp_str = device_str,
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_doc =
-        "device(type, index=None): where a tensor lives; also a context in which new tensors are made there.",
+        "device(type, index=None): where a tensor lives; also a context in which new tensors are made there."
+        "\n\nArgs:\n    type (str): \"cpu\", \"cuda\", \"cuda:1\", \"meta\".\n    index (int or None): which one."
+        "\n\nExample:\n    >>> torch.device(\"cuda\", 1)\n    device(type='cuda', index=1)",
     .tp_richcompare = device_compare,
     .tp_methods = methods,
     .tp_getset = getset,

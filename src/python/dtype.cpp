@@ -123,7 +123,9 @@ PyTypeObject DTypeType = {
     .tp_dealloc = dealloc,
     .tp_repr = repr,
     .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_doc = "The type of a tensor's elements.",
+    .tp_doc =
+        "The type of a tensor's elements."
+        "\n\nExample:\n    >>> torch.float16.itemsize, torch.float16.is_floating_point\n    (2, True)",
     .tp_methods = dtype_methods,
     .tp_getset = dtype_getset,
 };
@@ -239,9 +241,18 @@ static PyObject* finfo_get(PyObject* self, void* field) {
 static void* field(intptr_t i) { return reinterpret_cast<void*>(i); }
 static PyGetSetDef finfo_getset[] = {
     {"bits", finfo_get, nullptr, "Bits of one number.", field(0)},
-    {"eps", finfo_get, nullptr, "The difference between 1.0 and the next number.", field(1)},
-    {"max", finfo_get, nullptr, "The largest number.", field(2)},
-    {"min", finfo_get, nullptr, "The smallest number (the negative of max).", field(3)},
+    {"eps", finfo_get, nullptr,
+     "The difference between 1.0 and the next number."
+     "\n\nExample:\n    >>> torch.finfo(torch.float16).eps\n    0.0009765625",
+     field(1)},
+    {"max", finfo_get, nullptr,
+     "The largest number."
+     "\n\nExample:\n    >>> torch.finfo(torch.float16).max\n    65504.0",
+     field(2)},
+    {"min", finfo_get, nullptr,
+     "The smallest number (the negative of max)."
+     "\n\nExample:\n    >>> torch.finfo(torch.float16).min\n    -65504.0",
+     field(3)},
     {"tiny", finfo_get, nullptr, "The smallest positive normal number.", field(4)},
     {"smallest_normal", finfo_get, nullptr, "The smallest positive normal number.", field(4)},
     {"resolution", finfo_get, nullptr, "The approximate decimal resolution.", field(5)},
@@ -328,7 +339,10 @@ static PyTypeObject FInfoType = {
     .tp_repr = finfo_repr,
     .tp_str = finfo_repr,
     .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_doc = "finfo(type=None): the numerical limits of a floating point dtype.",
+    .tp_doc =
+        "finfo(type=None): the numerical limits of a floating point dtype."
+        "\n\nArgs:\n    type (dtype or None): the dtype; None is the default one.\n\nExample:\n    >>> "
+        "torch.finfo(torch.float32).bits\n    32",
     .tp_richcompare = info_compare,
     .tp_getset = finfo_getset,
     .tp_new = finfo_new,
@@ -380,10 +394,14 @@ static PyObject* py_can_cast(PyObject*, PyObject* const* args, Py_ssize_t n) {
   });
 }
 static PyMethodDef functions[] = {
-    {"get_default_dtype", py_get_default_dtype, METH_NOARGS, "The dtype of tensors made from Python floats."},
+    {"get_default_dtype", py_get_default_dtype, METH_NOARGS,
+     "The dtype of tensors made from Python floats."
+     "\n\nExample:\n    >>> torch.get_default_dtype()\n    torch.float32"},
     {"set_default_dtype", py_set_default_dtype, METH_O, "Sets the dtype of tensors made from Python floats."},
     {"promote_types", reinterpret_cast<PyCFunction>(py_promote_types), METH_FASTCALL,
-     "promote_types(type1, type2): the smallest dtype that both fit in."},
+     "promote_types(type1, type2): the smallest dtype that both fit in."
+     "\n\nArgs:\n    type1 (dtype): one dtype.\n    type2 (dtype): the other.\n\nExample:\n    >>> "
+     "torch.promote_types(torch.int32, torch.float16)\n    torch.float16"},
     {"_can_cast_dtypes", reinterpret_cast<PyCFunction>(py_can_cast), METH_FASTCALL, nullptr},
     {}};
 

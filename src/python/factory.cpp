@@ -569,13 +569,23 @@ static PyCFunction method(F f) {
 static PyMethodDef functions[] = {
     {"tensor", method(f_tensor), METH_FASTCALL | METH_KEYWORDS,
      "tensor(data, *, dtype=None, device=None, requires_grad=False, pin_memory=False): a new tensor with a "
-     "copy of the data."},
+     "copy of the data."
+     "\n\nArgs:\n    data (number, nested lists, array or Tensor): the elements.\n    dtype (dtype or None): "
+     "their dtype; None follows the data.\n    device (device or None): where the result lies.\n    "
+     "requires_grad (bool, default False): whether operations are recorded.\n    pin_memory (bool, default "
+     "False): whether the result lies in page-locked memory.\n\nExample:\n    >>> torch.tensor([[1, 2], [3, "
+     "4]])\n    tensor([[1, 2],\n            [3, 4]])"},
     {"as_tensor", method(f_as_tensor), METH_FASTCALL | METH_KEYWORDS,
-     "as_tensor(data, dtype=None, device=None): a tensor that shares the data where that is possible."},
+     "as_tensor(data, dtype=None, device=None): a tensor that shares the data where that is possible."
+     "\n\nArgs:\n    data (number, nested lists, array or Tensor): the elements.\n    dtype (dtype or None): "
+     "their dtype; None follows the data.\n    device (device or None): where the result lies.\n\nExample:\n "
+     "   >>> x = torch.ones(2)\n    >>> torch.as_tensor(x) is x\n    True"},
     {"asarray", method(f_asarray), METH_FASTCALL | METH_KEYWORDS,
      "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False)"},
     {"_legacy_tensor", method(f_legacy), METH_FASTCALL, nullptr},
-    {"is_tensor", f_is_tensor, METH_O, "Whether the object is a tensor."},
+    {"is_tensor", f_is_tensor, METH_O,
+     "Whether the object is a tensor."
+     "\n\nExample:\n    >>> torch.is_tensor(torch.ones(1)), torch.is_tensor(1.0)\n    (True, False)"},
     {}};
 
 void init_factory(PyObject* module) { add_functions(module, functions); }

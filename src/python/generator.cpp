@@ -156,7 +156,11 @@ PyTypeObject GeneratorType = {
     .tp_basicsize = sizeof(PyGenerator),
     .tp_dealloc = dealloc,
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
-    .tp_doc = "Generator(device='cpu'): a source of random numbers with a state of its own.",
+    .tp_doc =
+        "Generator(device='cpu'): a source of random numbers with a state of its own."
+        "\n\nArgs:\n    device (device or str): where numbers are drawn.\n\nExample:\n    >>> g = "
+        "torch.Generator().manual_seed(0)\n    >>> torch.randint(10, (3,), generator=g).shape\n    "
+        "torch.Size([3])",
     .tp_methods = methods,
     .tp_getset = properties,
     .tp_new = generator_new,

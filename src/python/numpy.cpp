@@ -396,13 +396,19 @@ template <class F>
 static PyCFunction method(F f) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f));
 }
-static PyMethodDef tensor_methods[] = {{"numpy", method(m_numpy), METH_FASTCALL | METH_KEYWORDS,
-                                        "numpy(*, force=False): an array on the same memory."},
-                                       {"__array__", method(m_array), METH_VARARGS | METH_KEYWORDS, nullptr},
-                                       {"__array_wrap__", m_array_wrap, METH_VARARGS, nullptr},
-                                       {}};
+static PyMethodDef tensor_methods[] = {
+    {"numpy", method(m_numpy), METH_FASTCALL | METH_KEYWORDS,
+     "numpy(*, force=False): an array on the same memory."
+     "\n\nArgs:\n    force (bool, default False): whether what has no memory for NumPy is copied: other "
+     "devices, gradients.\n\nExample:\n    >>> torch.ones(2).numpy().shape\n    (2,)"},
+    {"__array__", method(m_array), METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"__array_wrap__", m_array_wrap, METH_VARARGS, nullptr},
+    {}};
 static PyMethodDef functions[] = {
-    {"from_numpy", f_from_numpy, METH_O, "from_numpy(ndarray): a tensor on the array's memory."},
+    {"from_numpy", f_from_numpy, METH_O,
+     "from_numpy(ndarray): a tensor on the array's memory."
+     "\n\nArgs:\n    ndarray (numpy.ndarray): the array.\n\nExample:\n    >>> import numpy\n    >>> "
+     "torch.from_numpy(numpy.arange(3)).shape\n    torch.Size([3])"},
     {"frombuffer", method(f_frombuffer), METH_VARARGS | METH_KEYWORDS,
      "frombuffer(buffer, *, dtype, count=-1, offset=0, requires_grad=False): a tensor on an object's bytes."},
     {}};

@@ -126,10 +126,11 @@ static PyObject* size_reduce(PyObject* self, PyObject*) {
 static PySequenceMethods sequence = {.sq_concat = size_concat, .sq_repeat = size_repeat};
 static PyNumberMethods number = {.nb_add = size_add};
 static PyMappingMethods mapping = {.mp_subscript = size_subscript};
-static PyMethodDef methods[] = {
-    {"numel", size_numel, METH_NOARGS, "The number of elements of a tensor of this size."},
-    {"__reduce__", size_reduce, METH_NOARGS, nullptr},
-    {}};
+static PyMethodDef methods[] = {{"numel", size_numel, METH_NOARGS,
+                                 "The number of elements of a tensor of this size."
+                                 "\n\nExample:\n    >>> torch.Size([2, 3]).numel()\n    6"},
+                                {"__reduce__", size_reduce, METH_NOARGS, nullptr},
+                                {}};
 
 PyTypeObject SizeType = {
     .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
@@ -139,7 +140,10 @@ PyTypeObject SizeType = {
     .tp_as_sequence = &sequence,
     .tp_as_mapping = &mapping,
     .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_doc = "The sizes of a tensor's dimensions, a tuple.",
+    .tp_doc =
+        "The sizes of a tensor's dimensions, a tuple."
+        "\n\nArgs:\n    iterable (iterable of int): the sizes.\n\nExample:\n    >>> torch.Size([2, 3])[-1]\n "
+        "   3",
     .tp_methods = methods,
     .tp_base = &PyTuple_Type,
     .tp_new = size_new,

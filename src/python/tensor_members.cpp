@@ -63,11 +63,23 @@ static int set_part(PyObject* self, PyObject* value, void* name) {
 }
 
 static PyGetSetDef properties[] = {
-    {"shape", get_shape, nullptr, "The sizes of the dimensions.", nullptr},
-    {"dtype", get_dtype, nullptr, "The type of the elements.", nullptr},
-    {"device", get_device, nullptr, "Where the elements live.", nullptr},
+    {"shape", get_shape, nullptr,
+     "The sizes of the dimensions."
+     "\n\nExample:\n    >>> torch.ones(2, 3).shape\n    torch.Size([2, 3])",
+     nullptr},
+    {"dtype", get_dtype, nullptr,
+     "The type of the elements."
+     "\n\nExample:\n    >>> torch.ones(2).dtype\n    torch.float32",
+     nullptr},
+    {"device", get_device, nullptr,
+     "Where the elements live."
+     "\n\nExample:\n    >>> torch.ones(2).device\n    device(type='cpu')",
+     nullptr},
     {"layout", get_layout, nullptr, "How the elements are laid out.", nullptr},
-    {"ndim", get_ndim, nullptr, "The number of dimensions.", nullptr},
+    {"ndim", get_ndim, nullptr,
+     "The number of dimensions."
+     "\n\nExample:\n    >>> torch.ones(2, 3).ndim\n    2",
+     nullptr},
     {"itemsize", get_itemsize, nullptr, "Bytes of one element.", nullptr},
     {"nbytes", get_nbytes, nullptr, "Bytes of all elements.", nullptr},
     {"is_cpu", get_is_cpu, nullptr, nullptr, nullptr},
@@ -87,7 +99,10 @@ static PyGetSetDef properties[] = {
     {"is_sparse_csr", get_is_sparse_csr, nullptr, "Whether the layout is sparse_csr.", nullptr},
     {"is_nested", get_false, nullptr, nullptr, nullptr},
     {"name", get_none, nullptr, nullptr, nullptr},
-    {"T", by_operator, nullptr, "All dimensions reversed.", op_name("numpy_T")},
+    {"T", by_operator, nullptr,
+     "All dimensions reversed."
+     "\n\nExample:\n    >>> torch.ones(2, 3).T.shape\n    torch.Size([3, 2])",
+     op_name("numpy_T")},
     {"mT", by_operator, nullptr, "The last two dimensions swapped.", op_name("mT")},
     {"H", by_operator, nullptr, "The conjugate transpose of a matrix.", op_name("matrix_H")},
     {"mH", by_operator, nullptr, "The last two dimensions swapped, conjugated.", op_name("mH")},
@@ -489,17 +504,29 @@ static PyCFunction method(F f) {
 constexpr int kFast = METH_FASTCALL | METH_KEYWORDS;
 
 static PyMethodDef methods[] = {
-    {"size", method(m_size), kFast, "size(dim=None): all sizes, or one."},
+    {"size", method(m_size), kFast,
+     "size(dim=None): all sizes, or one."
+     "\n\nArgs:\n    dim (int or None): the dimension; None gives all sizes.\n\nExample:\n    >>> "
+     "torch.ones(2, 3).size(), torch.ones(2, 3).size(-1)\n    (torch.Size([2, 3]), 3)"},
     {"stride", method(m_stride), kFast, "stride(dim=None): the steps between elements, in elements."},
-    {"dim", m_dim, METH_NOARGS, "The number of dimensions."},
-    {"ndimension", m_dim, METH_NOARGS, "The number of dimensions."},
-    {"numel", m_numel, METH_NOARGS, "The number of elements."},
+    {"dim", m_dim, METH_NOARGS,
+     "The number of dimensions."
+     "\n\nExample:\n    >>> torch.ones(2, 3).dim()\n    2"},
+    {"ndimension", m_dim, METH_NOARGS,
+     "The number of dimensions."
+     "\n\nExample:\n    >>> torch.ones(2, 3).ndimension()\n    2"},
+    {"numel", m_numel, METH_NOARGS,
+     "The number of elements."
+     "\n\nExample:\n    >>> torch.ones(2, 3).numel()\n    6"},
     {"nelement", m_numel, METH_NOARGS, "The number of elements."},
     {"element_size", m_element_size, METH_NOARGS, "Bytes of one element."},
     {"storage_offset", m_storage_offset, METH_NOARGS, "Where the tensor begins in its storage, in elements."},
-    {"data_ptr", m_data_ptr, METH_NOARGS, "The address of the first element."},
+    {"data_ptr", m_data_ptr, METH_NOARGS,
+     "The address of the first element."
+     "\n\nExample:\n    >>> x = torch.ones(2)\n    >>> x.data_ptr() == x.view(2, 1).data_ptr()\n    True"},
     {"is_contiguous", method(m_is_contiguous), kFast, "is_contiguous(memory_format=torch.contiguous_format)"},
-    {"is_floating_point", m_is_floating_point, METH_NOARGS, nullptr},
+    {"is_floating_point", m_is_floating_point, METH_NOARGS,
+     "Whether the dtype is a floating one.\n\nExample:\n    >>> torch.ones(1).is_floating_point()\n    True"},
     {"is_complex", m_is_complex, METH_NOARGS, nullptr},
     {"is_signed", m_is_signed, METH_NOARGS, nullptr},
     {"is_inference", m_is_inference, METH_NOARGS, nullptr},
@@ -510,25 +537,47 @@ static PyMethodDef methods[] = {
     {"resolve_conj", m_self, METH_NOARGS, nullptr},
     {"resolve_neg", m_self, METH_NOARGS, nullptr},
     {"get_device", m_get_device, METH_NOARGS, "The index of the device, -1 on the CPU."},
-    {"item", m_item, METH_NOARGS, "The only element as a Python number."},
-    {"tolist", m_tolist, METH_NOARGS, "The elements as nested lists."},
+    {"item", m_item, METH_NOARGS,
+     "The only element as a Python number."
+     "\n\nExample:\n    >>> torch.tensor([2.5]).item()\n    2.5"},
+    {"tolist", m_tolist, METH_NOARGS,
+     "The elements as nested lists."
+     "\n\nExample:\n    >>> torch.ones(2, 1).tolist()\n    [[1.0], [1.0]]"},
     {"to", method(m_to), kFast,
-     "to(device | dtype | other, ...): this tensor on another device or in another dtype."},
+     "to(device | dtype | other, ...): this tensor on another device or in another dtype."
+     "\n\nArgs:\n    device (device, str or int): where the result lies.\n    dtype (dtype): its dtype.\n    "
+     "other (Tensor): has both.\n    non_blocking (bool, default False): whether a copy from page-locked "
+     "memory may go on while the program does.\n    copy (bool, default False): whether the result is always "
+     "a copy.\n    memory_format (memory_format): its order in memory.\n\nExample:\n    >>> "
+     "torch.ones(2).to(torch.int64)\n    tensor([1, 1])"},
     {"type", method(m_type), METH_VARARGS | METH_KEYWORDS,
-     "type(dtype=None): the legacy type name, or a conversion."},
-    {"cpu", method(m_cpu), kFast, "This tensor on the CPU."},
+     "type(dtype=None): the legacy type name, or a conversion."
+     "\n\nArgs:\n    dtype (dtype, str or None): what to convert to.\n\nExample:\n    >>> "
+     "torch.ones(1).type()\n    'torch.FloatTensor'\n    >>> torch.ones(1).type(torch.int64)\n    "
+     "tensor([1])"},
+    {"cpu", method(m_cpu), kFast,
+     "This tensor on the CPU."
+     "\n\nExample:\n    >>> torch.ones(1).cpu().device\n    device(type='cpu')"},
     {"cuda", method(m_cuda), kFast, "This tensor on a CUDA device."},
     {"xpu", method(m_no_accelerator), METH_VARARGS | METH_KEYWORDS, nullptr},
-    {"float", method(m_to_dtype<DType::Float32>), kFast, "In float32."},
+    {"float", method(m_to_dtype<DType::Float32>), kFast,
+     "In float32."
+     "\n\nExample:\n    >>> torch.tensor([1]).float()\n    tensor([1.])"},
     {"double", method(m_to_dtype<DType::Float64>), kFast, "In float64."},
     {"half", method(m_to_dtype<DType::Float16>), kFast, "In float16."},
     {"bfloat16", method(m_to_dtype<DType::BFloat16>), kFast, "In bfloat16."},
-    {"long", method(m_to_dtype<DType::Int64>), kFast, "In int64."},
-    {"int", method(m_to_dtype<DType::Int32>), kFast, "In int32."},
+    {"long", method(m_to_dtype<DType::Int64>), kFast,
+     "In int64."
+     "\n\nExample:\n    >>> torch.tensor([1.5]).long()\n    tensor([1])"},
+    {"int", method(m_to_dtype<DType::Int32>), kFast,
+     "In int32."
+     "\n\nExample:\n    >>> torch.tensor([1.5]).int()\n    tensor([1], dtype=torch.int32)"},
     {"short", method(m_to_dtype<DType::Int16>), kFast, "In int16."},
     {"char", method(m_to_dtype<DType::Int8>), kFast, "In int8."},
     {"byte", method(m_to_dtype<DType::UInt8>), kFast, "In uint8."},
-    {"bool", method(m_to_dtype<DType::Bool>), kFast, "In bool."},
+    {"bool", method(m_to_dtype<DType::Bool>), kFast,
+     "In bool."
+     "\n\nExample:\n    >>> torch.tensor([0.0, 2.0]).bool()\n    tensor([False,  True])"},
     {"chalf", method(m_to_dtype<DType::Complex32>), kFast, "In complex32."},
     {"cfloat", method(m_to_dtype<DType::Complex64>), kFast, "In complex64."},
     {"cdouble", method(m_to_dtype<DType::Complex128>), kFast, "In complex128."},

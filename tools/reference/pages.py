@@ -3,12 +3,13 @@
 import functools
 import re
 from pathlib import Path
+from types import MethodDescriptorType
 
 import rushlight
 from rushlight import _C
-from rushlight._operators import signatures
+from rushlight._operators import docs, signatures
 
-from . import coverage, devices, examples, overview
+from . import coverage, devices, examples, names, overview
 from .overview import rule
 
 ACCURACY = Path(__file__).resolve().parents[2] / "docs/accuracy.md"
@@ -53,8 +54,13 @@ PUBLIC = {"": "torch.", "nn": "torch.nn.functional."}
 
 def pages(records):
     """The text of every page that is printed from the operator table, by its path below docs/."""
-    tables = {"operators.md": overview, "coverage.md": coverage, "cuda_operators.md": devices}
-    return {**{name: table.page(records) for name, table in tables.items()}, **family_pages(records)}
+    tables = {
+        "operators.md": overview,
+        "names.md": names,
+        "coverage.md": coverage,
+        "cuda_operators.md": devices,
+    }
+    return {**{path: table.page(records) for path, table in tables.items()}, **family_pages(records)}
 
 
 def family_pages(records):
@@ -103,6 +109,7 @@ def entry(name, records):
     lines = [f"## {name}", "", "```python", *calls(name, records), "```", ""]
     lines += dict.fromkeys(r["doc"] for r in records if r["doc"])
     program = examples.programs().get(examples.key(name, records[0]["space"]))
+    lines += ["", *further(name, records)]
     lines += ["", *(f"- {note}" for note in notes(name, records, program))]
     rules = {r["overload"]: rule(r) for r in records}
     if len(set(rules.values())) == 1:
@@ -112,6 +119,21 @@ def entry(name, records):
     if program:
         lines += ["", "```python", *program.split("; "), "```", "```text", examples.result(program), "```"]
     return [*lines, ""]
+
+
+def further(name, records):
+    """Arguments, shapes, formula and errors, as `help` shows them."""
+    space = records[0]["space"]
+    spaces = vars(getattr(_C, f"_{space}" if space else "_VariableFunctions")), vars(_C.TensorBase)
+    found = (owner.get(form) for owner in spaces[: 1 if space else 2] for form in (name, name + "_"))
+    function = next((f for f in found if hasattr(f, "_overloads")), None)
+    if function is None:
+        return []
+    overloads, bound = function._overloads, function.__class__ is MethodDescriptorType
+    arguments = docs.arguments(overloads, signatures.overload_signatures(function), bound)
+    parts = [f"**{title}:** {text}" for title, text in docs.sections(overloads).items()]
+    lines = ["**Arguments:**", "", *(f"- {line}" for line in arguments)] if arguments else []
+    return lines + [line for part in parts for line in ("", part)]
 
 
 def notes(name, records, program):

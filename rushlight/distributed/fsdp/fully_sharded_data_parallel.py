@@ -106,6 +106,13 @@ class FullyShardedDataParallel(Module):
         device_mesh: 1-d, or 2-d for hybrid strategies: (same parts, shards).
 
     Make optimizers afterwards. Raises ValueError for parameters that cannot share a vector.
+
+    Example:
+        >>> def train(model):  # in each process, after init_process_group
+        ...     model = torch.distributed.fsdp.FullyShardedDataParallel(model)
+        ...     optimizer = torch.optim.AdamW(model.parameters())
+        ...     model(torch.ones(2, 4)).sum().backward()
+        ...     optimizer.step()
     """
 
     def __init__(

@@ -12,7 +12,24 @@ def _check_probability(p):
 
 
 def dropout(input, p=0.5, training=True, inplace=False):
-    """Zero each element with probability p and scale the others by 1 / (1 - p)."""
+    """Zero each element with probability p and scale the others by 1 / (1 - p).
+
+    Args:
+        input (Tensor): any tensor.
+        p (float): the probability with which an element is set to zero.
+        training (bool): whether anything happens.
+        inplace (bool): whether the input is overwritten.
+
+    Shape: that of the input.
+
+    Formula: y = x * b / (1 - p), b ~ Bernoulli(1 - p)
+
+    Raises: ValueError where `p` is not from 0 to 1.
+
+    Example:
+        >>> torch.nn.functional.dropout(torch.ones(3), 0.5, training=False)
+        tensor([1., 1., 1.])
+    """
     _check_probability(p)
     return torch.dropout_(input, p, training) if inplace else torch.dropout(input, p, training)
 

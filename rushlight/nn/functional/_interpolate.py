@@ -31,7 +31,25 @@ def interpolate(
     recompute_scale_factor=None,
     antialias=False,
 ):
-    """input of (N, C, …) resized to the spatial size, or by the factors, given."""
+    """input of (N, C, …) resized to the spatial size, or by the factors, given.
+
+    Args:
+        input (Tensor): (batch, channels, ..) with one, two or three spatial dimensions.
+        size (int or sequence of int): the spatial size of the result.
+        scale_factor (float or sequence of float): the factors of the spatial sizes, instead of `size`.
+        mode (str): 'nearest', 'nearest-exact', 'linear', 'bilinear', 'bicubic', 'trilinear' or 'area'.
+        align_corners (bool or None): whether corner elements, instead of corners of the image, coincide.
+        recompute_scale_factor (bool or None): whether the factors are worked out again from the rounded size.
+        antialias (bool): whether making smaller averages over what falls away.
+
+    Shape: (batch, channels, ..) becomes (batch, channels, *size).
+
+    Raises: ValueError where neither or both of `size` and `scale_factor` are given.
+
+    Example:
+        >>> torch.nn.functional.interpolate(torch.tensor([[[1.0, 2.0]]]), scale_factor=2)
+        tensor([[[1., 1., 2., 2.]]])
+    """
     if mode in ("nearest", "area", "nearest-exact"):
         if align_corners is not None:
             raise ValueError(

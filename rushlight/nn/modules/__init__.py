@@ -35,7 +35,9 @@ from .sparse import *
 from .transformer import *
 from .upsampling import *
 
-# The classes, not the files they are in: `nn` takes its names from here.
-__all__ = [name for name in dir() if name[0].isupper()]
+TYPE_CHECKING = False
+if not TYPE_CHECKING:  # type checkers take the names of all files above
+    # The classes, not the files they are in: `nn` takes its names from here.
+    __all__ = [name for name in dir() if name[0].isupper() and name != "TYPE_CHECKING"]
 
 __package_capture__ = "through"  # Note [Capture marks]

@@ -60,7 +60,17 @@ class ConversionMixin:
         parameters: Any
 
     def apply(self, fn: "Callable[[Module], object]") -> "Self":
-        """Call fn on every module of the tree, children first."""
+        """Call fn on every module of the tree, children first.
+
+        Args:
+            fn (callable): is called with each submodule, then with the module.
+
+        Example:
+            >>> seen = []
+            >>> _ = torch.nn.Sequential(torch.nn.ReLU()).apply(lambda m: seen.append(type(m).__name__))
+            >>> seen
+            ['ReLU', 'Sequential']
+        """
         for module in self.children():
             module.apply(fn)
         fn(self)  # type: ignore[arg-type]  # what is mixed into is a Module
@@ -120,7 +130,17 @@ class ConversionMixin:
         param.grad = grad
 
     def to(self, *args, **kwargs) -> "Self":
-        """Move to a device, convert to a floating point dtype, or change the memory format; in place."""
+        """Move to a device, convert to a floating point dtype, or change the memory format; in place.
+
+        Args:
+            device, dtype, or a tensor: where and in which floating dtype parameters and buffers should be.
+            non_blocking (bool): whether copies from page-locked memory may go on while the program does.
+            memory_format: the order of four-dimensional parameters in memory.
+
+        Example:
+            >>> torch.nn.Linear(2, 2).to(torch.float64).weight.dtype
+            torch.float64
+        """
         device, dtype, non_blocking, memory_format = _parse_to(*args, **kwargs)
         if dtype is not None:
             if not (dtype.is_floating_point or dtype.is_complex):
@@ -194,12 +214,26 @@ class ConversionMixin:
         return self._apply(lambda t: t.share_memory_())
 
     def train(self, mode: bool = True) -> "Self":
-        """Set training mode (or with False, evaluation mode) in the whole tree."""
+        """Set training mode (or with False, evaluation mode) in the whole tree.
+
+        Args:
+            mode (bool): True to train, False to evaluate.
+
+        Example:
+            >>> torch.nn.Dropout().train(False).training
+            False
+        """
         if not isinstance(mode, bool):
             raise ValueError("training mode is expected to be boolean")
         return _train_tree(self, mode)
 
     def eval(self) -> "Self":
+        """eval.
+
+        Example:
+            >>> torch.nn.Dropout().eval().training
+            False
+        """
         return self.train(False)
 
     def requires_grad_(self, requires_grad: bool = True) -> "Self":

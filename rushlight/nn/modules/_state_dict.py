@@ -92,7 +92,17 @@ class StateDictMixin:
             destination[prefix + _EXTRA_STATE_KEY_SUFFIX] = self.get_extra_state()
 
     def state_dict(self, *args, destination=None, prefix="", keep_vars=False) -> dict[str, Any]:
-        """All parameters and persistent buffers by their dotted names."""
+        """All parameters and persistent buffers by their dotted names.
+
+        Args:
+            destination (dict or None): where entries are put.
+            prefix (str): what names begin with.
+            keep_vars (bool): whether entries are the parameters themselves instead of detached tensors.
+
+        Example:
+            >>> list(torch.nn.Linear(2, 2).state_dict())
+            ['weight', 'bias']
+        """
         if args:
             warnings.warn(
                 "Positional args are being deprecated, use kwargs instead. Refer to "
@@ -213,7 +223,21 @@ class StateDictMixin:
     def load_state_dict(
         self, state_dict: Mapping[str, Any], strict: bool = True, assign: bool = False
     ) -> "_IncompatibleKeys":
-        """Copy (or with assign, put) the entries of state_dict into the module and its descendants."""
+        """Copy (or with assign, put) the entries of state_dict into the module and its descendants.
+
+        Args:
+            state_dict (mapping): what `state_dict` returned.
+            strict (bool): whether names must be exactly those of the module.
+            assign (bool): whether the tensors take the place of the module's, instead of
+                being copied into them.
+
+        Raises: RuntimeError where names or shapes do not fit.
+
+        Example:
+            >>> a, b = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
+            >>> b.load_state_dict(a.state_dict())
+            <All keys matched successfully>
+        """
         if not isinstance(state_dict, Mapping):
             raise advised(TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}."))
         metadata = getattr(state_dict, "_metadata", None)

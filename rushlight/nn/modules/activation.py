@@ -49,7 +49,19 @@ class Threshold(Module):
 
 
 class ReLU(_Inplace):
-    """max(0, x)."""
+    """max(0, x).
+
+    Args:
+        inplace (bool): whether the input is overwritten.
+
+    Shape: that of the input.
+
+    Formula: y = max(x, 0)
+
+    Example:
+        >>> torch.nn.ReLU()(torch.tensor([-1.0, 2.0]))
+        tensor([0., 2.])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.relu(input, inplace=self.inplace)
@@ -111,7 +123,16 @@ class ReLU6(Hardtanh):
 
 
 class Sigmoid(Module):
-    """1 / (1 + exp(-x))."""
+    """1 / (1 + exp(-x)).
+
+    Shape: that of the input.
+
+    Formula: y = 1 / (1 + e**-x)
+
+    Example:
+        >>> torch.nn.Sigmoid()(torch.tensor([0.0, 1.0]))
+        tensor([0.5000, 0.7311])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return torch.sigmoid(input)
@@ -127,14 +148,35 @@ class Hardsigmoid(_Inplace):
 
 
 class Tanh(Module):
-    """tanh(x)."""
+    """tanh(x).
+
+    Shape: that of the input.
+
+    Formula: y = (e**x - e**-x) / (e**x + e**-x)
+
+    Example:
+        >>> torch.nn.Tanh()(torch.tensor([0.0, 1.0]))
+        tensor([0.0000, 0.7616])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return torch.tanh(input)
 
 
 class SiLU(_Inplace):
-    """x sigmoid(x)."""
+    """x sigmoid(x).
+
+    Args:
+        inplace (bool): whether the input is overwritten.
+
+    Shape: that of the input.
+
+    Formula: y = x / (1 + e**-x)
+
+    Example:
+        >>> torch.nn.SiLU()(torch.tensor([0.0, 1.0]))
+        tensor([0.0000, 0.7311])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.silu(input, inplace=self.inplace)
@@ -213,11 +255,23 @@ class GLU(Module):
 
 
 class GELU(Module):
-    """x Φ(x), exactly or with approximate='tanh'."""
+    """x Φ(x), exactly or with approximate='tanh'.
+
+    Args:
+        approximate (str): 'none', or 'tanh' for the faster form.
+
+    Shape: that of the input.
+
+    Formula: y = x * Phi(x), Phi being the distribution function of N(0, 1)
+
+    Example:
+        >>> torch.nn.GELU()(torch.tensor([0.0, 1.0]))
+        tensor([0.0000, 0.8413])
+    """
 
     __constants__ = ["approximate"]
 
-    def __init__(self, approximate="none"):
+    def __init__(self, approximate: str = "none"):
         super().__init__()
         self.approximate = approximate
 
@@ -249,7 +303,7 @@ class LeakyReLU(Module):
 
     __constants__ = ["inplace", "negative_slope"]
 
-    def __init__(self, negative_slope=1e-2, inplace=False):
+    def __init__(self, negative_slope: float = 1e-2, inplace: bool = False):
         super().__init__()
         self.negative_slope = negative_slope
         self.inplace = inplace

@@ -23,15 +23,15 @@ class _NormBase(Module):
 
     def __init__(
         self,
-        num_features,
-        eps=1e-5,
-        momentum=0.1,
-        affine=True,
-        track_running_stats=True,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: "float | None" = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
         device=None,
         dtype=None,
         *,
-        bias=True,
+        bias: bool = True,
     ):
         super().__init__()
         self.num_features = num_features
@@ -166,7 +166,28 @@ def _check_dims(input, *allowed):
 
 
 class BatchNorm1d(_BatchNorm):
-    """Batch normalization of (N, C) or (N, C, L)."""
+    """Batch normalization of (N, C) or (N, C, L).
+
+    Args:
+        num_features (int): channels of the input.
+        eps (float): is added to the variance.
+        momentum (float or None): share of the batch in the running statistics; None is the mean
+            of all batches.
+        affine (bool): whether each channel is scaled and shifted.
+        track_running_stats (bool): whether running statistics are kept, and used by eval().
+        device, dtype: where and in which dtype the parameters are made.
+        bias (bool): whether there is a bias.
+
+    Shape: (batch, channels) or (batch, channels, length), kept.
+
+    Formula: y = (x - mean) / sqrt(variance + eps) * weight + bias, over batch and length
+
+    Raises: ValueError where the input has another number of dimensions, or one value a channel in training.
+
+    Example:
+        >>> torch.nn.BatchNorm1d(2)(torch.tensor([[0.0, 1.0], [2.0, 1.0]])).shape
+        torch.Size([2, 2])
+    """
 
     def _check_input_dim(self, input):
         _check_dims(input, 2, 3)
@@ -180,7 +201,28 @@ class LazyBatchNorm1d(_LazyNormBase, _BatchNorm):
 
 
 class BatchNorm2d(_BatchNorm):
-    """Batch normalization of (N, C, H, W)."""
+    """Batch normalization of (N, C, H, W).
+
+    Args:
+        num_features (int): channels of the input.
+        eps (float): is added to the variance.
+        momentum (float or None): share of the batch in the running statistics; None is the mean
+            of all batches.
+        affine (bool): whether each channel is scaled and shifted.
+        track_running_stats (bool): whether running statistics are kept, and used by eval().
+        device, dtype: where and in which dtype the parameters are made.
+        bias (bool): whether there is a bias.
+
+    Shape: (batch, channels, height, width), kept.
+
+    Formula: y = (x - mean) / sqrt(variance + eps) * weight + bias, over batch, height and width
+
+    Raises: ValueError where the input has not four dimensions.
+
+    Example:
+        >>> torch.nn.BatchNorm2d(3).eval()(torch.ones(1, 3, 2, 2)).shape
+        torch.Size([1, 3, 2, 2])
+    """
 
     def _check_input_dim(self, input):
         _check_dims(input, 4)

@@ -65,7 +65,16 @@ class _Numbered(Module):
         self._rename(list(self._modules.values()))
 
     def append(self, module):
-        """Add module at the end."""
+        """Add module at the end.
+
+        Args:
+            module (Module): what is added at the end.
+
+        Example:
+            >>> layers = torch.nn.ModuleList()
+            >>> len(layers.append(torch.nn.ReLU()))
+            1
+        """
         self.add_module(str(len(self)), module)
         return self
 
@@ -74,7 +83,16 @@ class _Numbered(Module):
 
 
 class Sequential(_Numbered):
-    """Modules called one after the other, each with what the one before it returned."""
+    """Modules called one after the other, each with what the one before it returned.
+
+    Args:
+        *args (Module): the modules in order, or one dict from names to modules.
+
+    Example:
+        >>> model = torch.nn.Sequential(torch.nn.Linear(2, 3), torch.nn.ReLU())
+        >>> model(torch.ones(1, 2)).shape, len(model)
+        (torch.Size([1, 3]), 2)
+    """
 
     def __init__(self, *args):
         super().__init__()
@@ -162,7 +180,16 @@ class Sequential(_Numbered):
 
 
 class ModuleList(_Numbered):
-    """Modules in a list."""
+    """Modules in a list.
+
+    Args:
+        modules (iterable of Module or None): the modules.
+
+    Example:
+        >>> layers = torch.nn.ModuleList(torch.nn.Linear(2, 2) for _ in range(3))
+        >>> len(layers), len(list(layers.parameters()))
+        (3, 6)
+    """
 
     def __init__(self, modules=None):
         super().__init__()
@@ -245,7 +272,16 @@ def _key_value_pairs(items, cls, update):
 
 
 class ModuleDict(Module):
-    """Modules in a dictionary with string keys, in order of insertion."""
+    """Modules in a dictionary with string keys, in order of insertion.
+
+    Args:
+        modules (mapping or iterable of pairs, or None): modules by name.
+
+    Example:
+        >>> heads = torch.nn.ModuleDict({"a": torch.nn.Linear(2, 1)})
+        >>> "a" in heads, list(heads)
+        (True, ['a'])
+    """
 
     def __init__(self, modules=None):
         super().__init__()
@@ -369,7 +405,16 @@ class ParameterList(Module):
 
 
 class ParameterDict(Module):
-    """Parameters in a dictionary with string keys; values that are not tensors are kept, too."""
+    """Parameters in a dictionary with string keys; values that are not tensors are kept, too.
+
+    Args:
+        parameters (mapping or iterable of pairs, or None): parameters by name; tensors become parameters.
+
+    Example:
+        >>> scales = torch.nn.ParameterDict({"a": torch.ones(2)})
+        >>> type(scales["a"]).__name__
+        'Parameter'
+    """
 
     def __init__(self, parameters=None):
         super().__init__()

@@ -14,6 +14,10 @@ from .lazy import LazyModuleMixin
 from .module import Module
 from .utils import _pair, _reverse_repeat_tuple, _single, _triple
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 __all__ = [
     "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "LazyConv1d",
     "LazyConv2d", "LazyConv3d", "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d",
@@ -132,19 +136,43 @@ class _ConvNd(Module):
 
 
 class Conv1d(_ConvNd):
-    """Cross-correlation of (N, C, L) with learned kernels."""
+    """Cross-correlation of (N, C, L) with learned kernels.
+
+    Args:
+        in_channels (int): channels of the input.
+        out_channels (int): channels of the result.
+        kernel_size (int): elements of a filter.
+        stride (int): step of the filter.
+        padding (int or str): zeros on both sides, or 'same' or 'valid'.
+        dilation (int): distance between elements of the filter.
+        groups (int): how many groups the channels are split into.
+        bias (bool): whether a bias is added.
+        padding_mode (str): 'zeros', 'reflect', 'replicate' or 'circular'.
+        device, dtype: where and in which dtype the parameters are made.
+
+    Shape: (batch, in, length) becomes (batch, out, l), l = (length + 2 * padding - dilation *
+        (kernel - 1) - 1) // stride + 1
+
+    Formula: y[o, i] = bias[o] + sum over c, k of weight[o, c, k] * x[c, stride * i + dilation * k - padding]
+
+    Raises: ValueError where channels are no multiples of `groups`; RuntimeError where the input does not fit.
+
+    Example:
+        >>> torch.nn.Conv1d(3, 8, 5)(torch.ones(2, 3, 10)).shape
+        torch.Size([2, 8, 6])
+    """
 
     def __init__(
         self,
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride=1,
-        padding=0,
-        dilation=1,
-        groups=1,
-        bias=True,
-        padding_mode="zeros",
+        in_channels: int,
+        out_channels: int,
+        kernel_size: "int | Sequence[int]",
+        stride: "int | Sequence[int]" = 1,
+        padding: "int | Sequence[int] | str" = 0,
+        dilation: "int | Sequence[int]" = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
         device=None,
         dtype=None,
     ):
@@ -172,19 +200,44 @@ class Conv1d(_ConvNd):
 
 
 class Conv2d(_ConvNd):
-    """Cross-correlation of (N, C, H, W) with learned kernels."""
+    """Cross-correlation of (N, C, H, W) with learned kernels.
+
+    Args:
+        in_channels (int): channels of the input.
+        out_channels (int): channels of the result.
+        kernel_size (int or (int, int)): height and width of a filter.
+        stride (int or (int, int)): step of the filter.
+        padding (int, (int, int) or str): zeros on each side, or 'same' or 'valid'.
+        dilation (int or (int, int)): distance between elements of the filter.
+        groups (int): how many groups the channels are split into.
+        bias (bool): whether a bias is added.
+        padding_mode (str): 'zeros', 'reflect', 'replicate' or 'circular'.
+        device, dtype: where and in which dtype the parameters are made.
+
+    Shape: (batch, in, height, width) becomes (batch, out, h, w), h = (height + 2 * padding -
+        dilation * (kernel - 1) - 1) // stride + 1
+
+    Formula: y[o, i, j] = bias[o] + sum over c, k, l of weight[o, c, k, l] * x[c, stride * i + k,
+        stride * j + l]
+
+    Raises: ValueError where channels are no multiples of `groups`; RuntimeError where the input does not fit.
+
+    Example:
+        >>> torch.nn.Conv2d(3, 8, 3, padding=1)(torch.ones(1, 3, 5, 5)).shape
+        torch.Size([1, 8, 5, 5])
+    """
 
     def __init__(
         self,
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride=1,
-        padding=0,
-        dilation=1,
-        groups=1,
-        bias=True,
-        padding_mode="zeros",
+        in_channels: int,
+        out_channels: int,
+        kernel_size: "int | Sequence[int]",
+        stride: "int | Sequence[int]" = 1,
+        padding: "int | Sequence[int] | str" = 0,
+        dilation: "int | Sequence[int]" = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
         device=None,
         dtype=None,
     ):
@@ -212,19 +265,43 @@ class Conv2d(_ConvNd):
 
 
 class Conv3d(_ConvNd):
-    """Cross-correlation of (N, C, D, H, W) with learned kernels."""
+    """Cross-correlation of (N, C, D, H, W) with learned kernels.
+
+    Args:
+        in_channels (int): channels of the input.
+        out_channels (int): channels of the result.
+        kernel_size (int or three ints): depth, height and width of a filter.
+        stride (int or three ints): step of the filter.
+        padding (int, three ints or str): zeros on each side, or 'same' or 'valid'.
+        dilation (int or three ints): distance between elements of the filter.
+        groups (int): how many groups the channels are split into.
+        bias (bool): whether a bias is added.
+        padding_mode (str): 'zeros', 'reflect', 'replicate' or 'circular'.
+        device, dtype: where and in which dtype the parameters are made.
+
+    Shape: (batch, in, d, h, w) becomes (batch, out, d', h', w'), each (size + 2 * padding -
+        dilation * (kernel - 1) - 1) // stride + 1
+
+    Formula: y[o] = bias[o] + sum over c of weight[o, c] correlated with x[c]
+
+    Raises: ValueError where channels are no multiples of `groups`; RuntimeError where the input does not fit.
+
+    Example:
+        >>> torch.nn.Conv3d(1, 2, 2)(torch.ones(1, 1, 3, 3, 3)).shape
+        torch.Size([1, 2, 2, 2, 2])
+    """
 
     def __init__(
         self,
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride=1,
-        padding=0,
-        dilation=1,
-        groups=1,
-        bias=True,
-        padding_mode="zeros",
+        in_channels: int,
+        out_channels: int,
+        kernel_size: "int | Sequence[int]",
+        stride: "int | Sequence[int]" = 1,
+        padding: "int | Sequence[int] | str" = 0,
+        dilation: "int | Sequence[int]" = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
         device=None,
         dtype=None,
     ):
@@ -343,16 +420,16 @@ class ConvTranspose1d(_ConvTransposeNd):
 
     def __init__(
         self,
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride=1,
-        padding=0,
-        output_padding=0,
-        groups=1,
-        bias=True,
-        dilation=1,
-        padding_mode="zeros",
+        in_channels: int,
+        out_channels: int,
+        kernel_size: "int | Sequence[int]",
+        stride: "int | Sequence[int]" = 1,
+        padding: "int | Sequence[int]" = 0,
+        output_padding: "int | Sequence[int]" = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: "int | Sequence[int]" = 1,
+        padding_mode: str = "zeros",
         device=None,
         dtype=None,
     ):
@@ -377,20 +454,46 @@ class ConvTranspose1d(_ConvTransposeNd):
 
 
 class ConvTranspose2d(_ConvTransposeNd):
-    """The gradient of `Conv2d` with respect to its input, as a layer."""
+    """The gradient of `Conv2d` with respect to its input, as a layer.
+
+    Args:
+        in_channels (int): channels of the input.
+        out_channels (int): channels of the result.
+        kernel_size (int or (int, int)): height and width of a filter.
+        stride (int or (int, int)): distance between the places that elements of the input are spread to.
+        padding (int or (int, int)): rows and columns that are cut from each side of the result.
+        output_padding (int or (int, int)): rows and columns that the result gets at one side.
+        groups (int): how many groups the channels are split into.
+        bias (bool): whether a bias is added.
+        dilation (int or (int, int)): distance between elements of the filter.
+        padding_mode (str): 'zeros'.
+        device, dtype: where and in which dtype the parameters are made.
+
+    Shape: (batch, in, height, width) becomes (batch, out, h, w), h = (height - 1) * stride - 2 *
+        padding + dilation * (kernel - 1) + output_padding + 1
+
+    Formula: the gradient of a convolution with respect to its input
+
+    Raises: ValueError where channels are no multiples of `groups`; RuntimeError where
+        `output_padding` is not below stride or dilation.
+
+    Example:
+        >>> torch.nn.ConvTranspose2d(4, 2, 2, stride=2)(torch.ones(1, 4, 3, 3)).shape
+        torch.Size([1, 2, 6, 6])
+    """
 
     def __init__(
         self,
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride=1,
-        padding=0,
-        output_padding=0,
-        groups=1,
-        bias=True,
-        dilation=1,
-        padding_mode="zeros",
+        in_channels: int,
+        out_channels: int,
+        kernel_size: "int | Sequence[int]",
+        stride: "int | Sequence[int]" = 1,
+        padding: "int | Sequence[int]" = 0,
+        output_padding: "int | Sequence[int]" = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: "int | Sequence[int]" = 1,
+        padding_mode: str = "zeros",
         device=None,
         dtype=None,
     ):
@@ -419,16 +522,16 @@ class ConvTranspose3d(_ConvTransposeNd):
 
     def __init__(
         self,
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride=1,
-        padding=0,
-        output_padding=0,
-        groups=1,
-        bias=True,
-        dilation=1,
-        padding_mode="zeros",
+        in_channels: int,
+        out_channels: int,
+        kernel_size: "int | Sequence[int]",
+        stride: "int | Sequence[int]" = 1,
+        padding: "int | Sequence[int]" = 0,
+        output_padding: "int | Sequence[int]" = 0,
+        groups: int = 1,
+        bias: bool = True,
+        dilation: "int | Sequence[int]" = 1,
+        padding_mode: str = "zeros",
         device=None,
         dtype=None,
     ):

@@ -12,7 +12,7 @@ __all__ = ["Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "Fe
 class _DropoutNd(Module):
     __constants__ = ["p", "inplace"]
 
-    def __init__(self, p=0.5, inplace=False):
+    def __init__(self, p: float = 0.5, inplace: bool = False):
         super().__init__()
         if p < 0 or p > 1:
             raise advised(ValueError(f"dropout probability has to be between 0 and 1, but got {p}"))
@@ -24,7 +24,22 @@ class _DropoutNd(Module):
 
 
 class Dropout(_DropoutNd):
-    """Each element is zero with probability p; the others are scaled by 1 / (1 - p)."""
+    """Each element is zero with probability p; the others are scaled by 1 / (1 - p).
+
+    Args:
+        p (float): the probability with which an element is set to zero.
+        inplace (bool): whether the input is overwritten.
+
+    Shape: that of the input.
+
+    Formula: y = x * b / (1 - p), b ~ Bernoulli(1 - p), in training; y = x after eval()
+
+    Raises: ValueError where `p` is not from 0 to 1.
+
+    Example:
+        >>> torch.nn.Dropout(0.5).eval()(torch.ones(2))
+        tensor([1., 1.])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.dropout(input, self.p, self.training, self.inplace)

@@ -15,7 +15,16 @@ __all__ = ["Bilinear", "Identity", "LazyLinear", "Linear"]
 
 
 class Identity(Module):
-    """Returns its input; takes and ignores any constructor arguments."""
+    """Returns its input; takes and ignores any constructor arguments.
+
+    Shape: that of the input.
+
+    Formula: y = x
+
+    Example:
+        >>> torch.nn.Identity(54, unused=True)(torch.tensor([1.0]))
+        tensor([1.])
+    """
 
     def __init__(self, *args, **kwargs):
         super().__init__()
@@ -25,11 +34,29 @@ class Identity(Module):
 
 
 class Linear(Module):
-    """y = x Wᵀ + b, with W of shape (out_features, in_features)."""
+    """y = x Wᵀ + b, with W of shape (out_features, in_features).
+
+    Args:
+        in_features (int): size of the last dimension of the input.
+        out_features (int): size of the last dimension of the result.
+        bias (bool): whether a bias is added.
+        device, dtype: where and in which dtype the parameters are made.
+
+    Shape: (.., in_features) becomes (.., out_features).
+
+    Formula: y = x @ weight.T + bias
+
+    Raises: RuntimeError where the last size of the input is not `in_features`, or dtypes differ.
+
+    Example:
+        >>> layer = torch.nn.Linear(3, 2)
+        >>> layer(torch.ones(4, 3)).shape
+        torch.Size([4, 2])
+    """
 
     __constants__ = ["in_features", "out_features"]
 
-    def __init__(self, in_features, out_features, bias=True, device=None, dtype=None):
+    def __init__(self, in_features: int, out_features: int, bias: bool = True, device=None, dtype=None):
         super().__init__()
         self.in_features = in_features
         self.out_features = out_features

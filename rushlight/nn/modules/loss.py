@@ -122,7 +122,22 @@ class KLDivLoss(_Loss):
 
 
 class MSELoss(_Loss):
-    """Mean squared error."""
+    """Mean squared error.
+
+    Args:
+        size_average, reduce: deprecated, see `reduction`.
+        reduction (str): 'mean', 'sum' or 'none'.
+
+    Shape: input and target of one shape give ().
+
+    Formula: loss = mean of (x - target)**2
+
+    Raises: RuntimeError where shapes do not broadcast.
+
+    Example:
+        >>> torch.nn.MSELoss()(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
+        tensor(2.)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.mse_loss(input, target, reduction=self.reduction)
@@ -136,9 +151,26 @@ class BCELoss(_WeightedLoss):
 
 
 class BCEWithLogitsLoss(_Loss):
-    """Binary cross entropy, given logits."""
+    """Binary cross entropy, given logits.
 
-    def __init__(self, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None):
+    Args:
+        weight (Tensor or None): a factor of each element, broadcast.
+        size_average, reduce: deprecated, see `reduction`.
+        reduction (str): 'mean', 'sum' or 'none'.
+        pos_weight (Tensor or None): a factor of what is true, broadcast.
+
+    Shape: scores and targets of one shape give ().
+
+    Formula: loss = -(t * log sigmoid(x) + (1 - t) * log(1 - sigmoid(x))), averaged
+
+    Raises: ValueError where shapes differ.
+
+    Example:
+        >>> torch.nn.BCEWithLogitsLoss()(torch.zeros(2), torch.tensor([0.0, 1.0]))
+        tensor(0.6931)
+    """
+
+    def __init__(self, weight=None, size_average=None, reduce=None, reduction: str = "mean", pos_weight=None):
         super().__init__(size_average, reduce, reduction)
         self.register_buffer("weight", weight)
         self.register_buffer("pos_weight", pos_weight)
@@ -203,7 +235,27 @@ class SoftMarginLoss(_Loss):
 
 
 class CrossEntropyLoss(_WeightedLoss):
-    """Cross entropy of class targets or class probabilities, given logits."""
+    """Cross entropy of class targets or class probabilities, given logits.
+
+    Args:
+        weight (Tensor or None): a factor of each class.
+        size_average, reduce: deprecated, see `reduction`.
+        ignore_index (int): a class that counts for nothing.
+        reduction (str): 'mean', 'sum' or 'none'.
+        label_smoothing (float): the share of the target that is spread over all classes.
+
+    Shape: scores (batch, classes, ..) and classes (batch, ..), or probabilities of the scores'
+        shape, give ().
+
+    Formula: loss = -sum over c of target[c] * log softmax(x)[c], averaged over the batch
+
+    Raises: ValueError where batches differ; IndexError where a class is not below `classes`.
+
+    Example:
+        >>> loss = torch.nn.CrossEntropyLoss()
+        >>> loss(torch.tensor([[0.0, 0.0]]), torch.tensor([1]))
+        tensor(0.6931)
+    """
 
     __constants__ = ["ignore_index", "reduction", "label_smoothing"]
 
@@ -211,10 +263,10 @@ class CrossEntropyLoss(_WeightedLoss):
         self,
         weight=None,
         size_average=None,
-        ignore_index=-100,
+        ignore_index: int = -100,
         reduce=None,
-        reduction="mean",
-        label_smoothing=0.0,
+        reduction: str = "mean",
+        label_smoothing: float = 0.0,
     ):
         super().__init__(weight, size_average, reduce, reduction)
         self.ignore_index = ignore_index

@@ -95,6 +95,16 @@ class Module(_Base):
 
     Assigning a `Parameter`, `Buffer` or `Module` to an attribute registers it; calling the module runs
     `forward` between the hooks.
+
+    Example:
+        >>> class Net(torch.nn.Module):
+        ...     def __init__(self):
+        ...         super().__init__()
+        ...         self.layer = torch.nn.Linear(2, 1)
+        ...     def forward(self, x):
+        ...         return self.layer(x).relu()
+        >>> Net()(torch.ones(3, 2)).shape
+        torch.Size([3, 1])
     """
 
     T_destination = dict  # for annotations: the type of a destination of state_dict
@@ -146,7 +156,18 @@ class Module(_Base):
             raise advised(KeyError(f"attribute '{name}' already exists"))
 
     def register_parameter(self, name: str, param: Parameter | None) -> None:
-        """Add a parameter, or None to keep the name free for one."""
+        """Add a parameter, or None to keep the name free for one.
+
+        Args:
+            name (str): the attribute's name.
+            param (Parameter or None): the parameter.
+
+        Example:
+            >>> module = torch.nn.Module()
+            >>> module.register_parameter("scale", torch.nn.Parameter(torch.ones(1)))
+            >>> [name for name, _ in module.named_parameters()]
+            ['scale']
+        """
         if "_parameters" not in self.__dict__:
             raise advised(AttributeError("cannot assign parameter before Module.__init__() call"))
         if not isinstance(name, str):
@@ -172,7 +193,19 @@ class Module(_Base):
         self._parameters[name] = param
 
     def register_buffer(self, name: str, tensor: Tensor | None, persistent: bool = True) -> None:
-        """Add a tensor that is state but no parameter; a non-persistent one stays out of the state_dict."""
+        """Add a tensor that is state but no parameter; a non-persistent one stays out of the state_dict.
+
+        Args:
+            name (str): the attribute's name.
+            tensor (Tensor or None): the values.
+            persistent (bool): whether it is part of `state_dict`.
+
+        Example:
+            >>> module = torch.nn.Module()
+            >>> module.register_buffer("mean", torch.zeros(2))
+            >>> [name for name, _ in module.named_buffers()]
+            ['mean']
+        """
         if "_buffers" not in self.__dict__:
             raise advised(AttributeError("cannot assign buffer before Module.__init__() call"))
         if not isinstance(name, str):
@@ -190,7 +223,18 @@ class Module(_Base):
             self._non_persistent_buffers_set.add(name)
 
     def add_module(self, name: str, module: "Module | None") -> None:
-        """Add a child module under name."""
+        """Add a child module under name.
+
+        Args:
+            name (str): the attribute's name.
+            module (Module or None): the child.
+
+        Example:
+            >>> module = torch.nn.Module()
+            >>> module.add_module("act", torch.nn.ReLU())
+            >>> module.act
+            ReLU()
+        """
         if not isinstance(module, Module) and module is not None:
             what = module if isinstance(module, type) else type(module)
             raise advised(TypeError(f"{_type_name(what)} is not a Module subclass"))
@@ -316,7 +360,17 @@ class Module(_Base):
         return module
 
     def get_submodule(self, target: str) -> "Module":
-        """The descendant with the dotted name target."""
+        """The descendant with the dotted name target.
+
+        Args:
+            target (str): a path such as "encoder.layers.3"; "" is the module itself.
+
+        Raises: AttributeError where the path leads nowhere, or not to a module.
+
+        Example:
+            >>> torch.nn.Sequential(torch.nn.ReLU()).get_submodule("0")
+            ReLU()
+        """
         return self._resolve(target)
 
     def get_parameter(self, target: str) -> Parameter:
@@ -359,7 +413,17 @@ class Module(_Base):
     def named_modules(
         self, memo=None, prefix: str = "", remove_duplicate: bool = True
     ) -> Iterator[tuple[str, "Module"]]:
-        """All modules of the tree with their dotted names, the module itself first."""
+        """All modules of the tree with their dotted names, the module itself first.
+
+        Args:
+            memo (set or None): modules that are passed over.
+            prefix (str): what names begin with.
+            remove_duplicate (bool): whether a shared module comes once.
+
+        Example:
+            >>> [name for name, _ in torch.nn.Sequential(torch.nn.ReLU()).named_modules()]
+            ['', '0']
+        """
         if memo is None:
             found = _collect_members(self, None, True, prefix, True, remove_duplicate)
             if found is not None:
@@ -378,6 +442,15 @@ class Module(_Base):
                 )
 
     def modules(self, remove_duplicate: bool = True) -> Iterator["Module"]:
+        """modules.
+
+        Args:
+            remove_duplicate (bool): whether a shared module comes once.
+
+        Example:
+            >>> [type(m).__name__ for m in torch.nn.Sequential(torch.nn.ReLU()).modules()]
+            ['Sequential', 'ReLU']
+        """
         found = _collect_members(self, None, False, "", True, remove_duplicate)
         if found is not None:
             yield from found
@@ -386,6 +459,12 @@ class Module(_Base):
             yield module
 
     def named_children(self) -> Iterator[tuple[str, "Module"]]:
+        """named_children.
+
+        Example:
+            >>> [name for name, _ in torch.nn.Sequential(torch.nn.ReLU()).named_children()]
+            ['0']
+        """
         memo = set()
         for name, module in self._modules.items():
             if module is not None and module not in memo:
@@ -393,6 +472,12 @@ class Module(_Base):
                 yield name, module
 
     def children(self) -> Iterator["Module"]:
+        """children.
+
+        Example:
+            >>> [type(m).__name__ for m in torch.nn.Sequential(torch.nn.ReLU()).children()]
+            ['ReLU']
+        """
         if type(self).named_children is not Module.named_children:
             for _, module in self.named_children():
                 yield module
@@ -421,12 +506,32 @@ class Module(_Base):
     def named_parameters(
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Parameter]]:
+        """named_parameters.
+
+        Args:
+            prefix (str): what names begin with.
+            recurse (bool): whether those of submodules come too.
+            remove_duplicate (bool): whether a shared parameter comes once.
+
+        Example:
+            >>> [name for name, _ in torch.nn.Linear(3, 2).named_parameters()]
+            ['weight', 'bias']
+        """
         found = _collect_members(self, "_parameters", True, prefix, recurse, remove_duplicate)
         if found is None:
             found = self._named_members(lambda m: m._parameters.items(), prefix, recurse, remove_duplicate)
         yield from found
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
+        """parameters.
+
+        Args:
+            recurse (bool): whether those of submodules come too.
+
+        Example:
+            >>> sum(p.numel() for p in torch.nn.Linear(3, 2).parameters())
+            8
+        """
         found = _collect_members(self, "_parameters", False, "", recurse, True)
         if found is None:
             found = (param for _, param in self.named_parameters(recurse=recurse))
@@ -452,7 +557,12 @@ class Module(_Base):
         return type(self).__name__
 
     def extra_repr(self) -> str:
-        """What stands between the parentheses of the module's own line."""
+        """What stands between the parentheses of the module's own line.
+
+        Example:
+            >>> torch.nn.Linear(2, 3).extra_repr()
+            'in_features=2, out_features=3, bias=True'
+        """
         return ""
 
     def _repr_html_(self):

@@ -9,6 +9,10 @@ from rushlight.nn.parameter import Parameter
 
 from .module import Module
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 __all__ = ["LocalResponseNorm", "CrossMapLRN2d", "LayerNorm", "GroupNorm", "RMSNorm"]
 
 
@@ -59,12 +63,36 @@ def _shape(normalized_shape):
 
 
 class LayerNorm(Module):
-    """Zero mean and unit variance over the last dimensions, then scale and shift."""
+    """Zero mean and unit variance over the last dimensions, then scale and shift.
+
+    Args:
+        normalized_shape (int or sequence of int): the last sizes of the input, which are normalized together.
+        eps (float): is added to the variance.
+        elementwise_affine (bool): whether the result is scaled by a weight and shifted by a bias.
+        bias (bool): whether there is a bias.
+        device, dtype: where and in which dtype the parameters are made.
+
+    Shape: that of the input.
+
+    Formula: y = (x - mean) / sqrt(variance + eps) * weight + bias
+
+    Raises: RuntimeError where the input does not end with `normalized_shape`.
+
+    Example:
+        >>> torch.nn.LayerNorm(2)(torch.tensor([[1.0, 3.0]])).tolist()[0][0] < -0.99
+        True
+    """
 
     __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
 
     def __init__(
-        self, normalized_shape, eps=1e-5, elementwise_affine=True, bias=True, device=None, dtype=None
+        self,
+        normalized_shape: "int | Sequence[int]",
+        eps: float = 1e-5,
+        elementwise_affine: bool = True,
+        bias: bool = True,
+        device=None,
+        dtype=None,
     ):
         super().__init__()
         self.normalized_shape = _shape(normalized_shape)
@@ -94,12 +122,40 @@ class LayerNorm(Module):
 
 
 class GroupNorm(Module):
-    """Zero mean and unit variance over each group of channels, then scale and shift per channel."""
+    """Zero mean and unit variance over each group of channels, then scale and shift per channel.
+
+    Args:
+        num_groups (int): into how many groups the channels are split.
+        num_channels (int): channels of the input, a multiple of `num_groups`.
+        eps (float): is added to the variance.
+        affine (bool): whether each channel is scaled and shifted.
+        device, dtype: where and in which dtype the parameters are made.
+        bias (bool): whether there is a bias.
+
+    Shape: (batch, channels, ..), kept.
+
+    Formula: y = (x - mean) / sqrt(variance + eps) * weight + bias, over the channels of a group and
+        all places
+
+    Raises: ValueError where `num_channels` is no multiple of `num_groups`.
+
+    Example:
+        >>> torch.nn.GroupNorm(2, 4)(torch.ones(1, 4, 3)).abs().max().item() < 1e-3
+        True
+    """
 
     __constants__ = ["num_groups", "num_channels", "eps", "affine"]
 
     def __init__(
-        self, num_groups, num_channels, eps=1e-5, affine=True, device=None, dtype=None, *, bias=True
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        device=None,
+        dtype=None,
+        *,
+        bias: bool = True,
     ):
         super().__init__()
         if num_channels % num_groups != 0:
@@ -132,11 +188,35 @@ class GroupNorm(Module):
 
 
 class RMSNorm(Module):
-    """Unit root mean square over the last dimensions, then scale."""
+    """Unit root mean square over the last dimensions, then scale.
+
+    Args:
+        normalized_shape (int or sequence of int): the last sizes of the input, which are normalized together.
+        eps (float or None): is added to the mean square; None is the dtype's epsilon.
+        elementwise_affine (bool): whether the result is scaled by a weight.
+        device, dtype: where and in which dtype the weight is made.
+
+    Shape: that of the input.
+
+    Formula: y = x / sqrt(mean(x**2) + eps) * weight
+
+    Raises: RuntimeError where the input does not end with `normalized_shape`.
+
+    Example:
+        >>> torch.nn.RMSNorm(2)(torch.tensor([[3.0, 3.0]])).shape
+        torch.Size([1, 2])
+    """
 
     __constants__ = ["normalized_shape", "eps", "elementwise_affine"]
 
-    def __init__(self, normalized_shape, eps=None, elementwise_affine=True, device=None, dtype=None):
+    def __init__(
+        self,
+        normalized_shape: "int | Sequence[int]",
+        eps: "float | None" = None,
+        elementwise_affine: bool = True,
+        device=None,
+        dtype=None,
+    ):
         super().__init__()
         self.normalized_shape = _shape(normalized_shape)
         self.eps = eps

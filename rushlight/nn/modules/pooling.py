@@ -26,7 +26,13 @@ class _MaxPoolNd(Module):
     __constants__ = ["kernel_size", "stride", "padding", "dilation", "return_indices", "ceil_mode"]
 
     def __init__(
-        self, kernel_size, stride=None, padding=0, dilation=1, return_indices=False, ceil_mode=False
+        self,
+        kernel_size: "int | Sequence[int]",
+        stride: "int | Sequence[int] | None" = None,
+        padding: "int | Sequence[int]" = 0,
+        dilation: "int | Sequence[int]" = 1,
+        return_indices: bool = False,
+        ceil_mode: bool = False,
     ):
         super().__init__()
         self.kernel_size = kernel_size
@@ -62,7 +68,28 @@ class MaxPool1d(_MaxPoolNd):
 
 
 class MaxPool2d(_MaxPoolNd):
-    """The maximum of each window of (N, C, H, W) or (C, H, W)."""
+    """The maximum of each window of (N, C, H, W) or (C, H, W).
+
+    Args:
+        kernel_size (int or (int, int)): height and width of a window.
+        stride (int, (int, int) or None): step of the window; None is its size.
+        padding (int or (int, int)): rows and columns around that never win.
+        dilation (int or (int, int)): distance between elements of a window.
+        return_indices (bool): whether the places of the maxima are returned too.
+        ceil_mode (bool): whether a window may reach beyond the end.
+
+    Shape: (batch, channels, height, width) becomes (batch, channels, h, w), h = (height + 2 *
+        padding - dilation * (kernel - 1) - 1) // stride + 1
+
+    Formula: y[i, j] = max over k, l of x[stride * i + k, stride * j + l]
+
+    Raises: RuntimeError where `padding` is above half a window, or nothing is left.
+
+    Example:
+        >>> torch.nn.MaxPool2d(2)(torch.arange(16.0).view(1, 4, 4))
+        tensor([[[ 5.,  7.],
+                 [13., 15.]]])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return self._pool(F.max_pool2d, input)
@@ -172,7 +199,27 @@ class _AvgPoolWithDivisor(_AvgPoolNd):
 
 
 class AvgPool2d(_AvgPoolWithDivisor):
-    """The mean of each window of (N, C, H, W) or (C, H, W)."""
+    """The mean of each window of (N, C, H, W) or (C, H, W).
+
+    Args:
+        kernel_size (int or (int, int)): height and width of a window.
+        stride (int, (int, int) or None): step of the window; None is its size.
+        padding (int or (int, int)): zeros around.
+        ceil_mode (bool): whether a window may reach beyond the end.
+        count_include_pad (bool): whether zeros around count.
+        divisor_override (int or None): what sums are divided by; None is the number of elements.
+
+    Shape: (batch, channels, height, width) becomes (batch, channels, h, w), h = (height + 2 *
+        padding - kernel) // stride + 1
+
+    Formula: y[i, j] = mean over k, l of x[stride * i + k, stride * j + l]
+
+    Raises: RuntimeError where `padding` is above half a window, or nothing is left.
+
+    Example:
+        >>> torch.nn.AvgPool2d(2)(torch.arange(4.0).view(1, 2, 2))
+        tensor([[[1.5000]]])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return self._pool(F.avg_pool2d, input)
@@ -330,7 +377,21 @@ class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
 
 
 class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
-    """The means of output_size windows that cover the last two dimensions."""
+    """The means of output_size windows that cover the last two dimensions.
+
+    Args:
+        output_size (int, None or a pair of them): height and width of the result; None keeps the input's.
+
+    Shape: (batch, channels, height, width) becomes (batch, channels, *output_size).
+
+    Formula: y[i, j] = mean of the rows from i * height // h to ceil((i + 1) * height / h), columns likewise
+
+    Raises: RuntimeError where the input has neither three nor four dimensions.
+
+    Example:
+        >>> torch.nn.AdaptiveAvgPool2d(1)(torch.arange(4.0).view(1, 2, 2))
+        tensor([[[1.5000]]])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_avg_pool2d(input, self.output_size)

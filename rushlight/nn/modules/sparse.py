@@ -42,7 +42,29 @@ class _Table(Module):
 
 
 class Embedding(_Table):
-    """A table of num_embeddings vectors; the row padding_idx starts at zero and gets no gradient."""
+    """A table of num_embeddings vectors; the row padding_idx starts at zero and gets no gradient.
+
+    Args:
+        num_embeddings (int): rows of the table.
+        embedding_dim (int): size of a row.
+        padding_idx (int or None): a row that starts as zeros and gets no gradient.
+        max_norm (float or None): rows that are longer are shortened to this, in place, when they are read.
+        norm_type (float): which norm that is.
+        scale_grad_by_freq (bool): whether a row's gradient is divided by how often the row
+            occurs in the batch.
+        sparse (bool): whether the gradient is a sparse tensor.
+        device, dtype: where and in which dtype the table is made.
+
+    Shape: integers of shape (..) become (.., embedding_dim).
+
+    Formula: y[.., :] = weight[x[..]]
+
+    Raises: IndexError where a number is no row of the table.
+
+    Example:
+        >>> torch.nn.Embedding(10, 3)(torch.tensor([1, 2, 1])).shape
+        torch.Size([3, 3])
+    """
 
     __constants__ = [
         "num_embeddings", "embedding_dim", "padding_idx", "max_norm", "norm_type", "scale_grad_by_freq",
@@ -51,13 +73,13 @@ class Embedding(_Table):
 
     def __init__(
         self,
-        num_embeddings,
-        embedding_dim,
-        padding_idx=None,
-        max_norm=None,
-        norm_type=2.0,
-        scale_grad_by_freq=False,
-        sparse=False,
+        num_embeddings: int,
+        embedding_dim: int,
+        padding_idx: "int | None" = None,
+        max_norm: "float | None" = None,
+        norm_type: float = 2.0,
+        scale_grad_by_freq: bool = False,
+        sparse: bool = False,
         _weight=None,
         _freeze=False,
         device=None,

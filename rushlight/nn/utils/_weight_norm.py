@@ -51,7 +51,19 @@ class WeightNorm:
 
 
 def weight_norm(module, name="weight", dim=0):
-    """Split a weight into length and direction; `parametrizations.weight_norm` is the newer form."""
+    """Split a weight into length and direction; `parametrizations.weight_norm` is the newer form.
+
+    Args:
+        module (Module): whose parameter is replaced.
+        name (str): the parameter.
+        dim (int or None): the dimension along which each slice has a norm of its own; None is one for all.
+
+    Formula: weight = g * v / norm(v)
+
+    Example:
+        >>> sorted(name for name, _ in torch.nn.utils.weight_norm(torch.nn.Linear(2, 2)).named_parameters())
+        ['bias', 'weight_g', 'weight_v']
+    """
     warnings.warn(
         "`torch.nn.utils.weight_norm` is deprecated in favor of "
         "`torch.nn.utils.parametrizations.weight_norm`.",

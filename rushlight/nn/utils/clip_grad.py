@@ -63,7 +63,13 @@ def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
             grad.mul_(factor.to(grad.device))
 
 
-def clip_grad_norm_(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False, foreach=None):
+def clip_grad_norm_(
+    parameters,
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: "bool | None" = None,
+):
     """Scale the gradients so that their joint norm is at most max_norm; the norm before is returned."""
     parameters = _listed(parameters)
     if not parameters:

@@ -188,7 +188,21 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
 
 
 def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="right"):
-    """A list of (length, …) tensors as one tensor, the shorter ones filled up with padding_value."""
+    """A list of (length, …) tensors as one tensor, the shorter ones filled up with padding_value.
+
+    Args:
+        sequences (list of Tensor): tensors that differ in their first size only.
+        batch_first (bool): whether the batch is the first dimension of the result.
+        padding_value (float): what fills up.
+        padding_side (str): 'right' or 'left'.
+
+    Shape: (length_i, ..) become (longest, batch, ..), or (batch, longest, ..).
+
+    Example:
+        >>> torch.nn.utils.rnn.pad_sequence([torch.ones(1), torch.ones(2)], batch_first=True)
+        tensor([[1., 0.],
+                [1., 1.]])
+    """
     if padding_side not in ("left", "right"):
         raise RuntimeError(f"padding_side should be one of 'right' or 'left' but got {padding_side}")
     if isinstance(sequences, torch.Tensor):

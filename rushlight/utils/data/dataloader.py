@@ -62,12 +62,25 @@ class DataLoader(Generic[T_co]):
         drop_last: leave out a last batch that is not full.
         generator: where random orders come from.
         num_workers: how many workers load batches ahead of time, in this process if 0.
+        pin_memory: whether batches are put into page-locked memory, for copies to a device.
+        pin_memory_device: which device that is for.
+        timeout: seconds that a batch may take, any time if 0.
+        worker_init_fn: is called in each worker, with its number.
+        multiprocessing_context: how worker processes start: a context, or "fork", "spawn", "forkserver".
+        prefetch_factor: batches that each worker loads ahead; 2 if there are workers.
+        persistent_workers: whether workers stay for the next epoch.
+        in_order: whether batches come in the order of the sampler.
         worker_method: what workers are: "multiprocessing", or "thread" for threads of this process, which
             start at once and hand batches over as they are, for datasets that spend their time outside of
             the interpreter (files, decoders, operators). They share the dataset, draw random numbers from
             `get_worker_info().rng`, and can't be ended while they are busy.
         pack_dataset: whether lists and dicts in the dataset travel to worker processes as one buffer in
             shared memory (see `PackedList`): None packs long ones of plain data, True packs all.
+
+    Example:
+        >>> loader = torch.utils.data.DataLoader(list(range(5)), batch_size=2)
+        >>> [batch.tolist() for batch in loader]
+        [[0, 1], [2, 3], [4]]
     """
 
     _DataLoader__initialized = False

@@ -37,6 +37,15 @@ class Dataset(Generic[T_co]):
     """A collection of samples by index: subclasses give ``__getitem__``, usually ``__len__`` too.
 
     ``__getitems__(indices)``, where a subclass has it, fetches a whole batch at once.
+
+    Example:
+        >>> class Squares(torch.utils.data.Dataset):
+        ...     def __len__(self):
+        ...         return 4
+        ...     def __getitem__(self, i):
+        ...         return i * i
+        >>> [batch.tolist() for batch in torch.utils.data.DataLoader(Squares(), batch_size=2)]
+        [[0, 1], [4, 9]]
     """
 
     def __getitem__(self, index: Any) -> T_co:
@@ -47,7 +56,15 @@ class Dataset(Generic[T_co]):
 
 
 class IterableDataset(Dataset[T_co], metaclass=ABCMeta):
-    """A stream of samples: subclasses give ``__iter__``."""
+    """A stream of samples: subclasses give ``__iter__``.
+
+    Example:
+        >>> class Count(torch.utils.data.IterableDataset):
+        ...     def __iter__(self):
+        ...         return iter(range(3))
+        >>> [batch.tolist() for batch in torch.utils.data.DataLoader(Count(), batch_size=2)]
+        [[0, 1], [2]]
+    """
 
     @abstractmethod
     def __iter__(self) -> Iterator[T_co]:

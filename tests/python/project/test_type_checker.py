@@ -22,6 +22,7 @@ from rushlight._command import alias_stubs
 
 ROOT = Path(__file__).resolve().parents[3]
 TYPED = sorted(Path(__file__).with_name("typed").glob("*.py"))
+WRONG = Path(__file__).with_name("wrong_types.py")
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 PROGRAMS = [f"{path.parent.name}/{path.name}" for path in (*EXAMPLES, *TYPED)]
 NEEDS = {"serve.py": "uvicorn"}  # what tests may lack
@@ -109,7 +110,7 @@ def errors(tmp_path_factory):
     names, count = program_of_all_names()
     methods, members = program_of_all_methods()
     assert count > 3500 and members > 600
-    texts = {"names.py": names, "methods.py": methods}
+    texts = {"names.py": names, "methods.py": methods, WRONG.name: WRONG.read_text()}
     for path in (*EXAMPLES, *TYPED):
         text = path.read_text()
         texts[f"{path.parent.name}/{path.name}"] = text
@@ -136,6 +137,12 @@ def as_torch(text):
         .replace("from rushlight", "from torch")
         .replace("import rushlight\n", "import torch\n")
     )
+
+
+def test_wrong_arguments_are_flagged(errors):
+    lines = WRONG.read_text().splitlines()
+    wrong = [i for i, line in enumerate(lines, 1) if line.endswith("# wrong")]
+    assert sorted({int(text.split(":")[1]) for text in errors[WRONG.name]}) == wrong, errors[WRONG.name]
 
 
 @pytest.mark.parametrize("name", ["names.py", "methods.py"])

@@ -13,8 +13,10 @@ import pytest
 
 import rushlight
 from rushlight import _C
+from rushlight._operators import signatures
 
 ROOT = Path(__file__).resolve().parents[3]
+WRONG = Path(__file__).with_name("wrong_types.py")
 PROGRAM = Path(__file__).with_name("typed") / "program.py"
 SPACES = ("_VariableFunctions", "_nn", "_linalg", "_special", "_fft")
 OPERATORS = [
@@ -39,6 +41,18 @@ def test_a_typed_program_passes_mypy(tmp_path):
     assert checked.returncode == 0, checked.stdout + checked.stderr
 
 
+def test_mypy_flags_wrong_arguments(tmp_path):
+    if importlib.util.find_spec("mypy") is None:
+        pytest.skip("mypy is not installed")
+    (tmp_path / "mypy.ini").write_text("[mypy]\nfollow_imports = silent\n")
+    options = ["--config-file", str(tmp_path / "mypy.ini"), "--cache-dir", str(tmp_path / "cache")]
+    checked = run(sys.executable, "-m", "mypy", *options, str(WRONG))
+    lines = WRONG.read_text().splitlines()
+    wrong = {i for i, line in enumerate(lines, 1) if line.endswith("# wrong")}
+    found = {int(n) for n in re.findall(r"wrong_types\.py:(\d+): error", checked.stdout)}
+    assert found == wrong, checked.stdout + checked.stderr
+
+
 def test_the_typed_program_runs():
     ran = run(sys.executable, str(PROGRAM))
     assert ran.returncode == 0, ran.stderr
@@ -57,7 +71,16 @@ def test_each_operator_has_a_signature_and_a_text(function):
     assert function._overloads and signature.parameters
     text = function.__doc__
     assert text.startswith(f"{function.__name__}(")
-    assert text.count("\n  ") == len(function._overloads)
+    assert len(re.findall(r"^  \d+\. ", text, re.M)) == len(function._overloads)
+    told = text[: text.index("Schemas:")]
+    assert all(f"    {name} (" in told or f"    *{name} (" in told for name in shown_arguments(function))
+
+
+def shown_arguments(function):
+    """The arguments of all forms that programs are shown, but those that begin with an underscore."""
+    bound = inspect.ismethoddescriptor(function)
+    names = [list(s.parameters)[bound:] for s in signatures.overload_signatures(function)]
+    return {name for row in names for name in row if not name.startswith("_")}
 
 
 def test_signatures():
