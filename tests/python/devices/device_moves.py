@@ -114,7 +114,10 @@ def test_sums_at_positions(width, dtype):
         equal(f, m, index)
 
 
-@pytest.mark.parametrize("dtype", [torch.uint8, torch.bfloat16, torch.float32, torch.float64, torch.complex128])
+NUMBERS = [torch.uint8, torch.bfloat16, torch.float32, torch.float64, torch.complex128]
+
+
+@pytest.mark.parametrize("dtype", NUMBERS)
 def test_rows_become_columns(dtype):
     m = (torch.randn(3, 70, 5, 45) * 50).to(dtype)
     for order in ((0, 2, 3, 1), (3, 2, 1, 0), (1, 3, 2, 0), (0, 3, 1, 2), (2, 1, 3, 0)):
