@@ -38,6 +38,7 @@ __capture__ = "skip"  # Note [Capture marks]
 _lock = threading.RLock()
 _thread = threading.local()
 
+_DEPTH = 64  # of containers among the arguments
 _VALUES = frozenset("_local_scalar_dense equal allclose".split())
 _WHOLE = frozenset("linear scaled_dot_product_attention".split())
 _REFUSED = frozenset(["resize_"])
@@ -288,6 +289,8 @@ def _find_leaves(args, kwargs):
     leaves = []
 
     def look(value, root, steps):
+        if len(steps) > _DEPTH:
+            raise Unsupported(f"argument {root!r} holds itself, or is nested too deeply")
         if isinstance(value, torch.Tensor):
             leaves.append(Leaf(root, steps, value))
         elif type(value) in (list, dict) or isinstance(value, tuple):
@@ -469,6 +472,8 @@ class _Run:
             return type(value)(*map(self._output, value))
         if type(value) is dict:
             self._check_new(value)
+            if not all(map(is_constant, value)):
+                raise Unsupported("the program returns a dict whose keys are no constants")
             return {k: self._output(v) for k, v in value.items()}
         if is_constant(value):
             return value

@@ -4,6 +4,7 @@ import logging
 
 import rushlight as torch
 from rushlight import _C
+from rushlight.nn.parameter import is_lazy
 
 from . import config
 from ._capture import capture, capturing, distinct_leaves
@@ -18,6 +19,7 @@ __all__ = ["Compiled", "all_compiled"]
 
 __capture__ = "skip"  # Note [Capture marks]
 
+_faults = logging.getLogger("torch._dynamo")
 _breaks = logging.getLogger("torch.__graph_breaks")
 _recompiles = logging.getLogger("torch.__recompiles")
 _decisions = logging.getLogger("torch.__inductor")
@@ -58,6 +60,7 @@ class Compiled:
     def __init__(self, function, backend, fullgraph=False, dynamic=None, measure=None, name=None):
         self.function, self.backend, self.fullgraph = function, backend, fullgraph
         self.dynamic = dynamic  # whether sizes stay open: None once they changed, True at once, False never
+        self.writes = False  # whether some graph writes to what outlives it
         self.one_size = set()  # places (input, dimension) of sizes that could not stay open
         self.name = name or getattr(function, "__qualname__", type(function).__qualname__)
         self.measured = measure
@@ -70,7 +73,13 @@ class Compiled:
 
     def __call__(self, *args, **kwargs):
         if self.fast is not None:
-            result = self.fast(args, kwargs)
+            failed = None
+            try:
+                result = self.fast(args, kwargs)
+            except Exception as error:
+                failed = error
+            if failed is not None:
+                return self._graph_failed(failed, args, kwargs)
             if result is not NotImplemented:
                 return result
         if self.reason is not None or self.eager:
@@ -82,15 +91,33 @@ class Compiled:
                     if not entry.pays:
                         return self.function(*args, **kwargs)
                     self.fast = entry.call
-                    return entry.run(inputs)
+                    return self._run(entry, inputs, args, kwargs)
                 return self._try(entry, inputs, args, kwargs)
         return self._first_call(args, kwargs)
+
+    def _run(self, entry, inputs, args, kwargs):
+        try:
+            return entry.run(inputs)
+        except Exception as error:
+            failed = error
+        return self._graph_failed(failed, args, kwargs)
+
+    def _graph_failed(self, error, args, kwargs):
+        """What the program itself says where its graph raised: an error of its own, or a result."""
+        if self.writes or not _is_ours(self.backend):
+            raise error
+        result = self.function(*args, **kwargs)
+        self._tell_fault(error)
+        self.give_up(f"its graph raised {_line(error)}, which the program does not")
+        return result
 
     def _first_call(self, args, kwargs):
         """A call that no graph is for."""
         stance = torch.compiler._stance()
         if capturing() or config.disable or torch.compiler.is_exporting():
             return self.function(*args, **kwargs)
+        if isinstance(self.function, torch.nn.Module) and any(map(is_lazy, self.function.parameters())):
+            return self.function(*args, **kwargs)  # which gives its parameters their shapes
         if not _C._GuardSet.is_plain() and not self.fullgraph:  # as long as a mode or a transform watches
             return self.function(*args, **kwargs)
         if self.entries:
@@ -104,7 +131,17 @@ class Compiled:
         try:
             entry = self._compile_sizes(args, kwargs) or self.compile(args, kwargs)
         except Unsupported as error:
-            return self._fall_back(error, args, kwargs)
+            refusal = error
+        except Exception as error:  # a fault of the compiler's own: the program must not stop for it
+            ours = _is_ours(self.backend) or not isinstance(error, BackendCompilerFailed)
+            if not ours and not config.suppress_errors:
+                raise
+            self._tell_fault(error)
+            refusal = Unsupported(f"the compiler failed: {_line(error)}")
+        else:
+            refusal = None
+        if refusal is not None:  # outside of the handlers: the program's own errors have no context of ours
+            return self._fall_back(refusal, args, kwargs)
         inputs = entry.match(args, kwargs)
         if type(inputs) is not list:
             why = entry.guards.explain(inputs)
@@ -114,7 +151,7 @@ class Compiled:
             if len(self.entries) == 1:
                 self.give_up("an earlier process found that the graph does not pay")
             return self.function(*args, **kwargs)
-        return entry.run(inputs)
+        return self._run(entry, inputs, args, kwargs)
 
     def compile(self, args, kwargs):
         """The entry for a call, and for others of its sizes."""
@@ -164,6 +201,7 @@ class Compiled:
             ) from error
 
     def _entry(self, captured, guards, program):
+        self.writes |= any(map(_writes, captured.graph.nodes))
         rest = [tensor for tensor, _ in captured.held] + captured.constants
         trials = None
         if self._measures():
@@ -206,7 +244,9 @@ class Compiled:
         start = trials.now()
         if compiled:
             entry.match(args, kwargs)  # which is part of what a graph costs
-            result = entry.run(inputs)
+            result = self._run(entry, inputs, args, kwargs)
+            if self.reason is not None:  # the graph failed
+                return result
         else:
             result = self.function(*args, **kwargs)
         trials.add(compiled, start)
@@ -225,6 +265,10 @@ class Compiled:
                     f"as a graph it takes {1e3 * graph:.4g} ms, as it is written {1e3 * plain:.4g} ms"
                 )
         return result
+
+    def _tell_fault(self, error):
+        """One line for the log that is on without being asked for."""
+        _faults.warning("%s runs as it is written: the compiler failed: %s", self.name, _line(error))
 
     def _fall_back(self, error, args, kwargs):
         if self.fullgraph:
@@ -262,6 +306,20 @@ class Compiled:
     def reset(self):
         self.entries, self.failures, self.reason, self.fast = [], 0, None, None
         self.one_size = set()
+
+
+def _is_ours(backend):
+    return getattr(backend, "opts_out", False)
+
+
+def _writes(node):
+    schema = getattr(node.target, "_schema", None)
+    return schema is not None and schema.is_mutable
+
+
+def _line(error):
+    """An error as one line."""
+    return " ".join(f"{type(error).__name__}: {error}".split())
 
 
 def _name(backend):

@@ -1,6 +1,7 @@
 """From a capture to the checks that each later call must pass."""
 
 import sys
+from types import FunctionType
 
 import rushlight as torch
 from rushlight import _C
@@ -126,17 +127,26 @@ class Guards:
             if owner in state.modules:
                 for name in owner.read:
                     self._entry(owner.table, name, owner.saved[name], f"{owner.label}.{name}")
+                self._check_missing(owner, state.maybe_missing - owner.saved.keys())
             return
+        cls = type(owner.holder)
+        missing = {n for n in state.maybe_missing - owner.saved.keys() if not hasattr(cls, n)}
+        if cls is FunctionType and not (owner.read or missing or state.everything):
+            return  # which hardly any program uses as an object
         self._add(self.set.instance_dict(owner.holder, owner.table), f"{owner.label} has another __dict__")
         for name in owner.read:
             self._entry(owner.table, name, owner.saved[name], f"{owner.label}.{name}")
         if state.everything:
             self._add(self.set.length(owner.table), f"{owner.label} gained or lost attributes")
             return
-        cls = type(owner.holder)
+        self._check_missing(owner, missing)
         shadowable = {n for n in state.user_names if hasattr(cls, n)} | {"forward"}
         for name in shadowable - owner.saved.keys():
             self._add(self.set.absent(owner.table, name), f"{owner.label}.{name} is set on the object")
+
+    def _check_missing(self, owner, names):
+        for name in names:
+            self._add(self.set.absent(owner.table, name), f"{owner.label}.{name} exists now")
 
     def _check_container(self, container, label):
         if isinstance(container, set):

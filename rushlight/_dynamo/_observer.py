@@ -31,6 +31,8 @@ _TENSOR_STATE = frozenset(
     is_shared as_subclass _make_subclass module_load __reduce_ex__ __deepcopy__""".split()
 )
 
+_SWALLOWING = frozenset(["Exception", "BaseException"])  # after which an attribute may be missing
+
 _PURE_BUILTINS = frozenset(
     """abs all any bin bool callable chr divmod format getattr hasattr hex isinstance issubclass iter len max
     min next oct ord pow repr round setattr delattr sorted sum __build_class__""".split()
@@ -170,12 +172,14 @@ class Observer:
                 return
             if denied := names & _TENSOR_STATE:
                 self.interrupt(f"the program reads or sets `.{min(denied)}`, which no graph holds", frame)
+            maybe_missing = names if _SWALLOWING & names else set()
             if "getattr" in names or "hasattr" in names or "AttributeError" in names or "vars" in names:
-                names |= {c for c in code.co_consts if isinstance(c, str) and c.isidentifier()}
+                maybe_missing = {c for c in code.co_consts if isinstance(c, str) and c.isidentifier()}
+                names |= maybe_missing
                 if not _names_are_constant(code):
                     self.reachable.learn_everything()
             self.reachable.read_globals(frame.f_globals, code.co_names, frame.f_globals.get("__name__", "?"))
-            self.reachable.learn(names, by_user=True)
+            self.reachable.learn(names, True, maybe_missing)
         except Unsupported as error:
             self.interrupt(str(error), frame)
 

@@ -14,6 +14,7 @@ import rushlight as torch
 from rushlight import _C
 from rushlight._command.names import is_own
 from rushlight._subclasses.fake_tensor import FakeTensor
+from rushlight.nn.parameter import is_lazy
 
 from .exc import Unsupported
 
@@ -44,7 +45,7 @@ _CALLABLES = (
 def is_constant(value):
     """Whether a value never changes, and equality is all that a program sees of it."""
     if isinstance(value, enum.Enum):
-        return True
+        return is_constant(value._value_)
     if type(value) is tuple or type(value) is frozenset:
         return all(map(is_constant, value))
     if type(value) is slice:
@@ -83,6 +84,7 @@ class Reachable:
     def __init__(self):
         self.names = set(_MODULE_TABLES)  # of attributes, in all code
         self.user_names: set = set()  # the same, without the library's own code
+        self.maybe_missing: set = set()  # names of attributes that the program may do without
         self.everything = False  # names may be computed: attributes are all read
         self.owners: list[Owner] = []
         self.modules: list[Owner] = []  # those of them that are modules of Python
@@ -98,10 +100,11 @@ class Reachable:
 
     # --- walking ------------------------------------------------------------------------------------
 
-    def learn(self, names, by_user):
+    def learn(self, names, by_user, maybe_missing=()):
         """Code is about to run that names these attributes."""
         if by_user:
             self.user_names |= names
+            self.maybe_missing.update(maybe_missing)
         self.names |= names
         for owner in list(self.owners):
             self._read(owner)
@@ -132,6 +135,8 @@ class Reachable:
         if len(self._seen) > _LIMIT:
             raise Unsupported("too much Python state is in reach of the program to be checked")
         if isinstance(value, torch.Tensor):
+            if is_lazy(value):
+                raise Unsupported(f"{label} has no shape before its module has run once")
             self.tensors[id(value)] = value, label
             if vars(value) and not isinstance(value, FakeTensor):  # attributes that programs gave it
                 self._own(vars(value), label, value)
@@ -193,6 +198,7 @@ class Reachable:
         if is_own(function.__module__) and (front or function.__closure__ is None):
             return
         self.functions.append(function)
+        self._own(function.__dict__, label, function)
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
             try:
                 content = cell.cell_contents

@@ -49,11 +49,15 @@ class ModuleScopes:
 
     def _name(self, module):
         """The path below the first module that was called, and the class."""
-        if module not in self._names:
-            for path, child in module.named_modules():
-                kind = type(child).__name__
-                self._names.setdefault(child, f"nn.Module: {path} ({kind})" if path else f"nn.Module: {kind}")
-        return self._names[module]
+        try:
+            if module not in self._names:
+                for path, child in module.named_modules():
+                    kind = type(child).__name__
+                    name = f"nn.Module: {path} ({kind})" if path else f"nn.Module: {kind}"
+                    self._names.setdefault(child, name)
+            return self._names[module]
+        except Exception:  # a class may compare its objects as it likes, or refuse to be hashed
+            return f"nn.Module: {type(module).__name__}"
 
     def _ranges(self):
         if not hasattr(self._open, "ranges"):
@@ -78,14 +82,21 @@ def known_blocks():
     things = _C._live_objects(Optimizer, Parameter)
     for thing in things:
         if isinstance(thing, Optimizer):
-            for state in thing.state.values():
-                for tensor in state.values():
-                    _add(found, tensor, "optimizer_state")
+            for tensor in _state_of(thing):
+                _add(found, tensor, "optimizer_state")
     for thing in things:
         if isinstance(thing, Parameter):
             _add(found, thing, "parameter")
             _add(found, thing.grad, "gradient")
     return found
+
+
+def _state_of(optimizer):
+    """What an optimizer keeps; a class of the program's may keep it in other ways, or nothing yet."""
+    try:
+        return [tensor for state in optimizer.state.values() for tensor in state.values()]
+    except Exception:
+        return []
 
 
 def _add(found, tensor, category):

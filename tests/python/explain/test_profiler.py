@@ -372,3 +372,28 @@ def test_what_is_not_there_says_so():
     with pytest.warns(UserWarning, match="not available"):
         autograd_profiler.profile(use_device="cuda")
     assert torch.profiler.supported_activities() == {ProfilerActivity.CPU}
+
+
+def test_classes_of_the_program_do_not_stop_a_profile():
+    """Modules that can't be hashed, and optimizers that keep their state in their own way."""
+
+    class Compared(torch.nn.Linear):
+        __hash__ = None
+
+        def __eq__(self, other):
+            raise RuntimeError("not comparable")
+
+    class Keeps(torch.optim.Optimizer):
+        def step(self, closure=None):
+            self.state["steps"] = self.state.get("steps", 0) + 1
+
+    layer = torch.nn.Linear(2, 2)
+    keeps = Keeps(layer.parameters(), {})
+    keeps.step()
+    unfinished = torch.optim.SGD.__new__(torch.optim.SGD)  # alive, and without any state
+    module = Compared(2, 2)
+    with torch.profiler.profile(with_modules=True, profile_memory=True, with_stack=True) as prof:
+        module(torch.ones(1, 2)).sum().backward()
+    names = {event.key for event in prof.key_averages()}
+    assert "nn.Module: Compared" in names and "aten::linear" in names
+    assert keeps.state["steps"] == 1 and not vars(unfinished)
