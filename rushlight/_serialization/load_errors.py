@@ -52,7 +52,8 @@ def _is_no_pickle(error):
     import pickletools
 
     stopped = re.fullmatch(r"Unsupported operand (\d+)", error)
-    return stopped is not None and chr(int(stopped[1])) not in pickletools.code2op
+    known = {opcode.code for opcode in pickletools.opcodes}
+    return stopped is not None and chr(int(stopped[1])) not in known
 
 
 # What files that no `torch.save` wrote begin with, what they are, and what to do.
