@@ -100,11 +100,11 @@ def _state_of(optimizer):
 
 
 def _add(found, tensor, category):
-    if not hasattr(tensor, "untyped_storage"):
-        return
     try:
+        if not hasattr(tensor, "untyped_storage"):
+            return
         storage = tensor.untyped_storage()
         if storage.data_ptr():
             found[storage.data_ptr()] = (category, storage.nbytes())
-    except (RuntimeError, NotImplementedError):
-        pass  # sparse tensors, fake ones: no block of memory is theirs
+    except Exception:
+        pass  # sparse tensors, fake ones, lazy ones: no block of memory is theirs

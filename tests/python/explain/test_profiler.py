@@ -375,7 +375,7 @@ def test_what_is_not_there_says_so():
 
 
 def test_classes_of_the_program_do_not_stop_a_profile():
-    """Modules that can't be hashed, and optimizers that keep their state in their own way."""
+    """Modules that can't be hashed or lack shapes, optimizers that keep their state in their own way."""
 
     class Compared(torch.nn.Linear):
         __hash__ = None
@@ -391,9 +391,10 @@ def test_classes_of_the_program_do_not_stop_a_profile():
     keeps = Keeps(layer.parameters(), {})
     keeps.step()
     unfinished = torch.optim.SGD.__new__(torch.optim.SGD)  # alive, and without any state
+    lazy = torch.nn.LazyLinear(2)  # whose parameters have no memory
     module = Compared(2, 2)
     with torch.profiler.profile(with_modules=True, profile_memory=True, with_stack=True) as prof:
         module(torch.ones(1, 2)).sum().backward()
     names = {event.key for event in prof.key_averages()}
     assert "nn.Module: Compared" in names and "aten::linear" in names
-    assert keeps.state["steps"] == 1 and not vars(unfinished)
+    assert keeps.state["steps"] == 1 and not vars(unfinished) and lazy.has_uninitialized_params()
