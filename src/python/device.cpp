@@ -158,7 +158,8 @@ PyTypeObject DeviceType_ = {
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_doc =
         "device(type, index=None): where a tensor lives; also a context in which new tensors are made there."
-        "\n\nArgs:\n    type (str): \"cpu\", \"cuda\", \"cuda:1\", \"meta\".\n    index (int or None): which one."
+        "\n\nArgs:\n    type (str): \"cpu\", \"cuda\", \"cuda:1\", \"meta\".\n    index (int or None): which "
+        "one."
         "\n\nExample:\n    >>> torch.device(\"cuda\", 1)\n    device(type='cuda', index=1)",
     .tp_richcompare = device_compare,
     .tp_methods = methods,
