@@ -23,7 +23,11 @@ struct SparseParts {
 };
 
 inline bool is_sparse(const Tensor& t) { return t->flags & kSparseTensor; }
-inline const SparseParts& sparse_parts(const Tensor& t) { return *t->sparse; }
+// A rule meets dense operands too, where another one is sparse.
+inline const SparseParts& sparse_parts(const Tensor& t) {
+  RL_CHECK(t->sparse, "expected a sparse tensor, but got a strided one of shape ", t.sizes());
+  return *t->sparse;
+}
 inline Layout layout_of(const Tensor& t) { return t->sparse ? t->sparse->layout : Layout::Strided; }
 Tensor make_sparse(SparseParts parts, IntList sizes);
 // Another tensor of the same parts and version: the only view that sparse tensors have.

@@ -102,6 +102,23 @@ def test_products_added_to_what_is_sparse():
             call()
 
 
+def test_sparse_operands_that_a_kernel_takes_for_dense():
+    sparse = rl.tensor([1, 0, 2]).to_sparse()
+    for call in (
+        lambda: rl.stack([rl.ones(3), rl.ones(3).to_sparse()]),
+        lambda: rl.stack([rl.ones(3).to_sparse(), rl.ones(3)], -1),
+        lambda: rl.index_select(rl.ones(3, 3), -1, sparse),
+        lambda: rl.gather(rl.ones(3), 0, sparse),
+        lambda: rl.take(rl.ones(3), sparse),
+        lambda: rl.ones(3)[sparse],
+        lambda: rl.bincount(sparse),
+    ):
+        try:
+            call()
+        except (RuntimeError, NotImplementedError, IndexError) as error:
+            assert re.search("[Ss]parse", str(error))
+
+
 def test_no_memory_is_said_in_words_of_users():
     with pytest.raises(
         (RuntimeError, MemoryError), match="DefaultCPUAllocator: can't allocate memory"
