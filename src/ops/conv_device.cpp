@@ -103,8 +103,7 @@ Tensor last(const Tensor& t) { return contiguous(t, MemoryFormat::ChannelsLast);
 
 // Tensor cores read eight halves of a pixel's channels at once: planes are put in that order first.
 bool pays_with_channels_last(const cpu::ConvShape& s) {
-  static const bool planes = std::getenv("RL_PLANES") != nullptr;
-  return !planes && is_reduced_float(s.dtype) && s.groups == 1 && s.in_channels % 8 == 0 && s.out_channels % 8 == 0;
+  return is_reduced_float(s.dtype) && s.groups == 1 && s.in_channels % 8 == 0 && s.out_channels % 8 == 0;
 }
 
 // A result that f(shape, result) computed with the channels last, if it did: by the library, which alone
