@@ -183,8 +183,13 @@ struct DeviceLayers {
 };
 void register_device_layers(DeviceType type, const DeviceLayers* layers);
 
+// Of a tensor: those of the device it is on, or null on the CPU and the meta device.
+#ifdef RUSHLIGHT_INFERENCE  // the small runtime knows no device, and drops what depends on one
+static inline const DeviceLayers* device_layers(DeviceType) { return nullptr; }
+static inline const DeviceLayers* device_layers(const Tensor&) { return nullptr; }
+#else
 const DeviceLayers* device_layers(DeviceType type);  // null: none
-// Those of the device a tensor is on, or null on the CPU and the meta device.
 const DeviceLayers* device_layers(const Tensor& t);
+#endif
 
 }  // namespace rushlight

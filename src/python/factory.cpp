@@ -2,6 +2,7 @@
 #include "python/factory.h"
 
 #include <cstring>
+#include <unordered_set>
 
 #include "autograd/meta.h"
 #include "ops/copy.h"
@@ -19,6 +20,7 @@ struct Inferred {
   DType dtype = DType::Bool;
   bool any = false;
   int64_t count = 0;
+  std::unordered_set<PyObject*> seen;  // lists below the shape's depth
 
   void add(DType t) {
     dtype = any ? promote_types(dtype, t) : t;
@@ -100,8 +102,8 @@ static void check_interrupt(int64_t& count) {
   if ((++count & 0xffff) == 0 && PyErr_CheckSignals() < 0) throw PythonError();
 }
 
-// What holds all numbers at any depth; that they fit the shape is seen when they are written. Lists below the
-// shape's depth are refused then, so a list that contains itself is not followed.
+// What holds all numbers at any depth; that they fit the shape is seen when they are written. Below the
+// shape's depth a list is followed once: it may contain itself.
 static void infer_dtype(PyObject* data, Inferred& found, Positions& positions, size_t depth = 0) {
   if (PyFloat_CheckExact(data) || PyLong_CheckExact(data)) return found.add(leaf_dtype(data));
   if (is_tensor(data)) return found.add(tensor_of(data).dtype());
@@ -112,7 +114,7 @@ static void infer_dtype(PyObject* data, Inferred& found, Positions& positions, s
     tensor_from_buffer(read.data);  // says which dtypes there are
   }
   if (!is_list(read.data)) return found.add(leaf_dtype(read.data));
-  if (depth >= found.shape.size()) return;
+  if (depth >= found.shape.size() && (depth > 500 || !found.seen.insert(read.data).second)) return;
   const Py_ssize_t n = PySequence_Fast_GET_SIZE(read.data);
   if (n == 0) found.add(get_default_dtype());
   for (Py_ssize_t i = 0; i < n; ++i) {
@@ -129,13 +131,7 @@ static T number_as(PyObject* o, DType dtype);
 // What an object's own conversion says (__float__, __index__, __complex__): decimals, fractions.
 template <class T>
 static T converted_as(PyObject* o, DType dtype) {
-  if constexpr (std::is_same_v<T, bool>) {
-    if (is_list(o))
-      throw_python(PyExc_TypeError, "'" + type_name(o) + "' object cannot be interpreted as a bool");
-    const int truth = PyObject_IsTrue(o);
-    check(truth);
-    return truth == 1;
-  } else if constexpr (std::is_integral_v<T>) {
+  if constexpr (std::is_integral_v<T>) {
     const PyRef index(check(PyNumber_Index(o)));
     return number_as<T>(index.get(), dtype);
   } else if constexpr (is_complex_v<T>) {
@@ -207,12 +203,14 @@ struct Writer {
   T* write(PyObject* given, size_t dim, T* at) {
     PyObject* const data = positions.of(given).data;
     if (dim == shape.size()) {
-      *at = number_as<T>(data, dtype);
+      *at = number_as<T>(is_list(data) ? given : data, dtype);
       return at + 1;
     }
     if (is_list(data)) return write_list(data, dim, at);
-    if (!is_ndarray(data)) throw_python(PyExc_TypeError, "not a sequence");
-    if (const auto n = take_array(data, shape, dim, dtype, at)) return at + n;
+    const bool is_array = is_ndarray(data);
+    if (!is_array && !(is_tensor(data) && tensor_of(data).dim() > 0))
+      throw_python(PyExc_TypeError, "not a sequence");
+    if (const auto n = is_array ? take_array(data, shape, dim, dtype, at) : 0) return at + n;
     const PyRef rows(check(PySequence_List(data)));
     return write_list(rows.get(), dim, at);
   }

@@ -1,7 +1,7 @@
 """The layers, each family in a file of its own."""
 
 from .module import (  # isort: skip
-    Module,
+    Module as Module,
     register_module_backward_hook,
     register_module_buffer_registration_hook,
     register_module_forward_hook,
@@ -13,7 +13,7 @@ from .module import (  # isort: skip
 )
 from .activation import *
 from .adaptive import *
-from .attention import MultiheadAttention
+from .attention import MultiheadAttention as MultiheadAttention
 from .batchnorm import *
 from .channelshuffle import *
 from .container import *

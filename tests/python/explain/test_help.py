@@ -80,6 +80,7 @@ def test_examples_run(name, tmp_path, monkeypatch):
         warnings.simplefilter("ignore")
         torch.manual_seed(0)
         run.run(test, out=told.append)
+    vars(builtins).pop("_", None)  # where examples leave their last result
     assert not run.failures, "".join(told)
 
 
