@@ -5,10 +5,10 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
-import os
 import traceback
 
 import rushlight as torch
+from rushlight._command.names import is_own_file
 from rushlight._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from rushlight.fx import PH, GraphModule, Tracer
 from rushlight.fx.node import map_aggregate
@@ -49,7 +49,6 @@ __all__ = [
 py_sym_types = (torch.SymInt, torch.SymFloat, torch.SymBool)
 CURRENT_DECOMPOSITION_TABLE: dict = {}
 
-_PACKAGE = os.path.dirname(torch.__file__) + os.sep
 _VALUE_OPERATORS = frozenset(["_local_scalar_dense", "equal"])
 
 
@@ -153,7 +152,8 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
 
 def _user_line():
     """Where the user's program is, with its text."""
-    frames = [f for f in traceback.extract_stack() if not f.filename.startswith((_PACKAGE, "<"))]
+    frames = traceback.extract_stack()
+    frames = [f for f in frames if not is_own_file(f.filename) and not f.filename.startswith("<")]
     if not frames:
         return "the program"
     return f"{frames[-1].filename}, line {frames[-1].lineno}: `{frames[-1].line}`"

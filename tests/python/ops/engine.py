@@ -14,8 +14,6 @@ from rows import Given, Sparse
 
 import rushlight
 
-# Rows that write to one place more than once.
-LAST_WRITE_WINS = {"scatter-2", "index_put-2"}
 DEVICE = os.environ.get("RUSHLIGHT_TEST_DEVICE")  # where our side computes; see test_device.py
 GOLDEN = Path(__file__).with_name("golden.json.gz")
 HAVE_ORACLE = importlib.util.find_spec("torch") is not None

@@ -134,13 +134,9 @@ def _not_on_a_device(row, rule):
     """Where the operands lie on a device, with the oracle on the CPU."""
     if row.family == "sparse":
         return "sparse tensors live on the CPU"
-    if row.name == "Tensor.chalf":
-        return "complex32 lives on the CPU"
     if rule == "values" and any(record["traits"].random for record in records_of(row)):
         return "a device draws its own numbers"
-    if rule == "values" and row.id in engine.LAST_WRITE_WINS:
-        return "on a device any of the writes to one place may be the last"
-    return None
+    return row.refused.get("device") or (rule == "values" and row.refused.get("device_values")) or None
 
 
 def refusal(row, rule):

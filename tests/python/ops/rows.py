@@ -15,10 +15,12 @@ HALVES = ("float16", "bfloat16")
 INTS = ("uint8", "int8", "int16", "int32", "int64")
 COMPLEX = ("complex64", "complex128")
 
-# What a row may refuse. Each is a property that some test file runs over all rows.
+# What a row may refuse. Each is a property that some test file runs over all rows; `device` stands for all of
+# them where operands lie on a device, `device_values` for the values there.
 PROPERTIES = frozenset(
     """
     values layout method inplace out gradcheck gradgradcheck gradients forward vmap meta trace unsigned fuzz
+    device device_values
     """.split()
 )
 

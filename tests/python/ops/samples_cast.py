@@ -9,7 +9,8 @@ CASTS = {
     f"Tensor.{name}": [((M,), {}), ((C if name.startswith("c") and name != "char" else M[0],), {})]
     for name in (*("double", "int", "long", "short", "char", "bool", "cdouble"),)
 } | {"Tensor.byte": [((np.abs(M),), {})]}
-NARROWED = {f"Tensor.{name}": [((M,), {})] for name in ("float", "half", "bfloat16", "chalf", "cfloat")}
+NARROWED = {f"Tensor.{name}": [((M,), {})] for name in ("float", "half", "bfloat16", "cfloat")}
+COMPLEX_HALVES = {"Tensor.chalf": [((M,), {})]}
 TURNED = {f"Tensor.{name}": [((M,), {}), ((C,), {})] for name in ("mT", "mH")} | {
     "Tensor.H": [((C,), {})],
     "Tensor.T": [((M,), {})],
@@ -41,6 +42,7 @@ LYING = {
 ROWS = [
     *fixed_rows({**CASTS, **TURNED}),
     *fixed_rows(NARROWED, refused=COARSE),
+    *fixed_rows(COMPLEX_HALVES, refused={**COARSE, "device": "complex32 lives on the CPU"}),
     *fixed_rows({f"Tensor.{name}": calls for name, calls in {**SHAPES, **ELEMENTS}.items()}),
     *fixed_rows({f"Tensor.{name}": calls for name, calls in {**OF_MEMORY, **RESIZED}.items()}, refused=LYING),
     *fixed_rows(BITS, refused={"layout": "needs a viewable layout"}),

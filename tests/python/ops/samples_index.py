@@ -64,7 +64,9 @@ OVERWRITTEN = {
     "scatter": [((M, 1, GRID, real(4, 5)), {})],
     "index_put": [((M, (AT,), real(3, 4)), {}), ((X, (AT, AT), real(3, 5)), {})],
 }
-SEVERAL = dict.fromkeys(("gradcheck", "gradgradcheck"), "several values are written to one position")
+SEVERAL = dict.fromkeys(
+    ("gradcheck", "gradgradcheck", "device_values"), "several values are written to one position"
+)
 NO_CLASSES = "the number of classes is read from the values"
 ROWS = [
     *fixed_rows(TABLE),
