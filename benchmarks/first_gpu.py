@@ -86,7 +86,7 @@ def seconds(torch, call, least):
     torch.cuda.synchronize()
     start = time.perf_counter()
     call(), torch.cuda.synchronize()
-    batch = max(1, min(300, int(0.02 / max(time.perf_counter() - start, 1e-6))))
+    batch = max(1, min(300, int(0.4 * least / max(time.perf_counter() - start, 1e-6))))
     times, end = [], time.perf_counter() + least
     while len(times) < 3 or time.perf_counter() < end:
         start = time.perf_counter()
