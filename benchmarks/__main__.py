@@ -11,7 +11,7 @@ from pathlib import Path
 
 from . import records
 from .records import Record, Row, Suite
-from .runner import QUICK, ROOT, Plan, Runner
+from .runner import LIMITS, QUICK, ROOT, Plan, Runner
 from .stats import format_value, geometric_mean
 from .suites import SUITES
 
@@ -20,9 +20,12 @@ def main(arguments: list[str]) -> int:
     options = parse(arguments)
     plan = plan_of(options)
     path = options.output or records.default_path(
-        records.FOLDER if options.record else ROOT / "build" / "benchmarks", plan.threads, plan.busy
+        records.FOLDER if options.record else ROOT / "build" / "benchmarks",
+        plan.threads,
+        plan.busy,
+        plan.capability,
     )
-    record = Record(plan.threads, plan.busy)
+    record = Record(plan.threads, plan.busy, plan.capability)
     if path.exists():
         record = records.read(path)
         record.machine = records.machine()
@@ -67,6 +70,9 @@ def add_measuring_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--solo", action="store_true", help="Rushlight alone, no ratios")
     parser.add_argument("--busy", action="store_true", help="with a process spinning on each core")
     parser.add_argument(
+        "--capability", choices=tuple(LIMITS), default="", help="limit both modules to an instruction set"
+    )
+    parser.add_argument(
         "--clock", choices=("wall", "cpu"), default="wall", help="cpu: processor time of the process"
     )
     parser.add_argument("--tiny", action="store_true", help=argparse.SUPPRESS)  # sizes for the tests
@@ -87,6 +93,7 @@ def plan_of(options: argparse.Namespace) -> Plan:
         modules=modules,
         clock=options.clock,
         busy=options.busy,
+        capability=options.capability,
         tiny=options.tiny,
         **settings,
     )

@@ -63,7 +63,9 @@ def falls(recorded: Record, now: Record, tolerance: float = TOLERANCE) -> list[F
 
 def main(arguments: list[str]) -> int:
     options = parse(arguments)
-    recorded_path = options.recorded or records.default_path(records.FOLDER, options.threads, options.busy)
+    recorded_path = options.recorded or records.default_path(
+        records.FOLDER, options.threads, options.busy, options.capability
+    )
     if not recorded_path.exists():
         print(
             f"nothing is recorded in {recorded_path}; `python -m benchmarks --record` does that",
@@ -103,7 +105,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
 
 def measured(options: argparse.Namespace, name: str = "check") -> Record:
     path = ROOT / "build" / "benchmarks" / f"{name}.json"
-    record = Record(options.threads, options.busy)
+    record = Record(options.threads, options.busy, options.capability)
     measure(plan_of(options), options.suites, record, path, re.compile(options.filter))
     return record
 
@@ -116,7 +118,7 @@ def confirmed(options: argparse.Namespace, recorded: Record, suspects: list[Fall
     # A row of the memory suite is measured together with the model of that name.
     rows = {(("models" if fall.suite == "memory" else fall.suite), fall.name) for fall in suspects}
     pattern = re.compile("|".join(f"^{re.escape(f'{suite} {name}')}$" for suite, name in sorted(rows)))
-    again = Record(options.threads, options.busy)
+    again = Record(options.threads, options.busy, options.capability)
     path = ROOT / "build" / "benchmarks" / "check-again.json"
     suites = [suite for suite in SUITES if any(suite == wanted for wanted, _ in rows)]
     measure(plan, suites, again, path, pattern)

@@ -40,13 +40,15 @@ class Suite:
 class Record:
     threads: int
     busy: bool = False
+    capability: str = ""  # the instruction set that both were limited to
     machine: dict[str, Any] = field(default_factory=lambda: machine())
     suites: dict[str, Suite] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
         threads = "1 thread" if self.threads == 1 else f"{self.threads} threads"
-        return threads + (", busy cores" if self.busy else "")
+        limit = f", {self.capability.upper()}" if self.capability else ""
+        return threads + limit + (", busy cores" if self.busy else "")
 
     def merge(self, other: "Record") -> None:
         """Take over the rows of another record. Rows that it lacks stay."""
@@ -57,8 +59,9 @@ class Record:
         self.machine = other.machine
 
 
-def default_path(folder: Path, threads: int, busy: bool) -> Path:
-    return folder / f"threads-{threads}{'-busy' if busy else ''}.json"
+def default_path(folder: Path, threads: int, busy: bool, capability: str = "") -> Path:
+    limit = f"-{capability}" if capability else ""
+    return folder / f"threads-{threads}{limit}{'-busy' if busy else ''}.json"
 
 
 def machine() -> dict[str, Any]:
@@ -91,7 +94,10 @@ def now() -> str:
 
 def write(record: Record, path: Path) -> None:
     """One line a row, so that a difference between two records can be read."""
-    head = {"format": FORMAT, "threads": record.threads, "busy": record.busy, "machine": record.machine}
+    head: dict[str, Any] = {"format": FORMAT, "threads": record.threads, "busy": record.busy}
+    if record.capability:
+        head["capability"] = record.capability
+    head["machine"] = record.machine
     lines = [json.dumps(head)[:-1] + ', "suites": {']
     for index, (name, suite) in enumerate(record.suites.items()):
         lines.append(
@@ -119,10 +125,10 @@ def read(path: Path) -> Record:
         name: Suite({row: Row(**value) for row, value in suite["rows"].items()}, suite["about"])
         for name, suite in data["suites"].items()
     }
-    return Record(data["threads"], data["busy"], data["machine"], suites)
+    return Record(data["threads"], data["busy"], data.get("capability", ""), data["machine"], suites)
 
 
 def read_all(folder: Path = FOLDER) -> list[Record]:
-    """The records of a folder: few threads first, quiet machines before busy ones."""
+    """The records of a folder: few threads first, quiet machines before busy ones, limited ones last."""
     found = [read(path) for path in sorted(folder.glob("*.json"))]
-    return sorted(found, key=lambda record: (record.busy, record.threads))
+    return sorted(found, key=lambda record: (record.busy, record.capability, record.threads))

@@ -40,6 +40,7 @@ class Plan:
     row_seconds: float = 60.0  # after which a row gets no more than `rounds`
     clock: str = "wall"
     busy: bool = False
+    capability: str = ""  # a key of LIMITS
     tiny: bool = False
     timeout: float = 300.0
 
@@ -51,6 +52,22 @@ QUICK: dict[str, Any] = {
     "budget": 0.01,
     "noise": 0.04,
     "row_seconds": 6.0,
+}
+
+
+# What limits both modules, and the libraries that they call, to an instruction set.
+LIMITS = {
+    "baseline": {
+        "ATEN_CPU_CAPABILITY": "default",
+        "ONEDNN_MAX_CPU_ISA": "SSE41",
+        "MKL_ENABLE_INSTRUCTIONS": "SSE4_2",
+    },
+    "avx2": {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"},
+    "avx512": {
+        "ATEN_CPU_CAPABILITY": "avx512",
+        "ONEDNN_MAX_CPU_ISA": "AVX512_CORE_FP16",
+        "MKL_ENABLE_INSTRUCTIONS": "AVX512",
+    },
 }
 
 
@@ -73,7 +90,7 @@ class Worker:
             stdout=subprocess.PIPE,
             stderr=self.errors,
             text=True,
-            env=environment(plan.threads),
+            env=environment(plan.threads, plan.capability),
         )
         self.selector = selectors.DefaultSelector()
         self.selector.register(self.process.stdout, selectors.EVENT_READ)  # type: ignore[arg-type]
@@ -115,11 +132,13 @@ class Worker:
         self.errors.close()
 
 
-def environment(threads: int) -> dict[str, str]:
+def environment(threads: int, capability: str = "") -> dict[str, str]:
     """Variables for a process that is measured; it starts from bytecode, as installed packages do."""
     path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH", ""), str(ROOT)]))
     count = str(threads)
     own = {"PYTHONPATH": path, "OMP_NUM_THREADS": count, "MKL_NUM_THREADS": count}
+    if capability:
+        own |= {"RUSHLIGHT_CPU_CAPABILITY": capability, **LIMITS[capability]}
     return {**os.environ, **own, "PYTHONDONTWRITEBYTECODE": ""}
 
 

@@ -1,5 +1,7 @@
 """How this build was made."""
 
+import os
+
 import rushlight
 
 __all__ = ["parallel_info", "show"]
@@ -9,6 +11,7 @@ def show():
     """The versions and libraries of the build, one a line."""
     from rushlight import backends
 
+    limit = os.environ.get("RUSHLIGHT_CPU_CAPABILITY")
     libraries = [
         name for name, module in (("MKL", backends.mkl), ("oneDNN", backends.mkldnn)) if module.is_available()
     ]
@@ -16,7 +19,8 @@ def show():
         [
             "Rushlight built with:",
             "  - C++ Version: 202002",
-            f"  - CPU capability usage: {backends.cpu.get_cpu_capability()}",
+            f"  - CPU capability usage: {backends.cpu.get_cpu_capability()}"
+            + (f" (RUSHLIGHT_CPU_CAPABILITY={limit})" if limit else ""),
             f"  - Libraries: {', '.join(libraries) or 'none'}",
             f"  - Build settings: TORCH_VERSION={rushlight.__version__}, USE_CUDA=0, USE_NCCL=OFF",
             "",
@@ -31,8 +35,6 @@ def _cxx_flags():
 
 def parallel_info():
     """How many threads operators use, and who runs them."""
-    import os
-
     return "\n".join(
         [
             "ATen/Parallel:",

@@ -36,4 +36,4 @@ def name_of(row):
 def _environment(plan):
     from ..runner import environment
 
-    return {**environment(plan.threads), "RUSHLIGHT_NUM_THREADS": str(plan.threads)}
+    return {**environment(plan.threads, plan.capability), "RUSHLIGHT_NUM_THREADS": str(plan.threads)}

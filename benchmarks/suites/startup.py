@@ -61,7 +61,7 @@ def sample(module, plan, root):
         start = clock(plan)
         done = subprocess.run(
             [sys.executable, "-c", code],
-            env=environment(plan.threads),
+            env=environment(plan.threads, plan.capability),
             capture_output=True,
             text=True,
             timeout=plan.timeout,

@@ -34,9 +34,14 @@
   Scalar item() const;
   template <class T> T item() const { return item().to<T>(); }
   // The first element's address; the type must be the tensor's.
-  template <class T> T* data_ptr() const { check_type(dtype_of<std::remove_const_t<T>>); return static_cast<T*>(impl_->data()); }
+  template <class T> T* data_ptr() const {
+    if constexpr (!std::is_const_v<T>)
+      if (impl_->storage) impl_->storage->note_unversioned_write();
+    check_type(dtype_of<std::remove_const_t<T>>);
+    return static_cast<T*>(impl_->data());
+  }
   template <class T> T* mutable_data_ptr() const { return data_ptr<T>(); }
-  template <class T> const T* const_data_ptr() const { return data_ptr<std::remove_const_t<T>>(); }
+  template <class T> const T* const_data_ptr() const { return data_ptr<const std::remove_const_t<T>>(); }
   void* mutable_data_ptr() const { return data_ptr(); }
   const void* const_data_ptr() const { return data_ptr(); }
   // Elements by index, unchecked: auto a = x.accessor<float, 2>(); a[i][j]

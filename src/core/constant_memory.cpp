@@ -62,6 +62,7 @@ void ConstantSet::remove(const void* data) {
   const auto found = constants_.find(data);
   if (found == constants_.end() || --found->second.registrations > 0) return;
   freed = std::move(found->second.made);
+  for (const auto& made : freed) made_bytes_ -= made->nbytes();
   constants_.erase(found);
   count_ = constants_.size();
 }
@@ -86,6 +87,7 @@ void ConstantSet::keep(const void* data, std::shared_ptr<const ConstantMemory::M
   std::lock_guard lock(mutex_);
   const auto found = constants_.find(data);
   if (found == constants_.end() || found->second.made.size() == kMaxMade) return;
+  made_bytes_ += made->nbytes();
   found->second.made.push_back(std::move(made));
   if (found->second.in_file) leave_memory(data, found->second.nbytes);
 }

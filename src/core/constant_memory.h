@@ -24,6 +24,7 @@ class ConstantMemory {
   // What a kernel made; kinds tell apart those of different kernels.
   struct Made {
     virtual ~Made() = default;
+    virtual size_t nbytes() const = 0;
   };
 
   // Registrations count. `in_file`: mapped from a file, from which the system can read it again.
@@ -53,6 +54,7 @@ class ConstantSet {
   void add(const void* data, size_t nbytes, bool in_file);
   void remove(const void* data);
   bool contains(const void* data);
+  size_t made_bytes() const { return made_bytes_.load(std::memory_order_relaxed); }
 
  private:
   friend ConstantMemory;
@@ -68,7 +70,7 @@ class ConstantSet {
 
   ForkMutex mutex_;
   std::unordered_map<const void*, Constant> constants_;
-  std::atomic<size_t> count_{0};
+  std::atomic<size_t> count_{0}, made_bytes_{0};
 };
 
 // Makes a set this thread's for the length of a scope: it is known constant to those alone who checked it.

@@ -99,19 +99,6 @@ int usable_cores() {
   return std::max(1, static_cast<int>(std::min<double>(cores, std::ceil(cpu_quota()))));
 }
 
-Isa isa() {
-#if defined(RUSHLIGHT_WITH_AVX512)
-  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
-    return Isa::kAvx512;
-#endif
-#if defined(RUSHLIGHT_WITH_AVX2)
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c"))
-    return Isa::kAvx2;
-#endif
-  return Isa::kBaseline;
-}
-
 size_t usable_memory() {
   const long pages = sysconf(_SC_PHYS_PAGES), page = sysconf(_SC_PAGESIZE);
   size_t bytes = pages > 0 && page > 0 ? static_cast<size_t>(pages) * static_cast<size_t>(page) : SIZE_MAX;

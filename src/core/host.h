@@ -12,9 +12,18 @@ int usable_cores();
 /// Bytes this process may use: min(physical memory, cgroup limit).
 size_t usable_memory();
 
-/// The best instruction set that both this processor and this build have.
+/// The best instruction set that this processor and this build have and RUSHLIGHT_CPU_CAPABILITY allows.
 enum class Isa { kBaseline, kAvx2, kAvx512 };
 Isa isa();
+/// A value of RUSHLIGHT_CPU_CAPABILITY: the set of our own kernels, and what oneDNN and MKL call theirs;
+/// null: no limit.
+struct IsaLimit {
+  std::string_view name;
+  Isa own;
+  const char *onednn, *mkl;
+};
+/// Nothing where the text is no such value.
+std::optional<IsaLimit> parse_isa_limit(std::string_view text);
 
 /// cgroup v2 `cpu.max` ("max 100000" or "150000 100000") as a number of cores.
 std::optional<double> parse_cpu_max(std::string_view text);

@@ -5,6 +5,7 @@
 
 #include "core/cpu_allocator.h"
 #include "core/device_backend.h"
+#include "core/prepared_weight.h"
 #include "core/storage_source.h"
 
 namespace rushlight {
@@ -73,6 +74,8 @@ Ref<StorageImpl> StorageImpl::wrap(void* data, size_t nbytes, Device device, Del
 }
 
 void StorageImpl::destroy(StorageImpl* s) {
+  if (s->prepared.load(std::memory_order_relaxed)) [[unlikely]]
+    forget_prepared(*s);
   s->free_data();
   delete s;
 }

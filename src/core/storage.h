@@ -45,6 +45,9 @@ class StorageImpl final : public RefCounted {
   void forbid_resize() {
     resizable_.store(false, std::memory_order_relaxed);
   }  // somebody else keeps the address
+  // Somebody holds the address and may write at any time.
+  bool exposed() const { return exposed_.load(std::memory_order_relaxed) || !resizable(); }
+  void expose() { exposed_.store(true, std::memory_order_relaxed); }
   bool owns_memory() const { return deleter_.load(std::memory_order_relaxed) == nullptr; }
   // Grows or shrinks, keeping the common bytes. Fails for memory that is borrowed.
   void resize(size_t nbytes);
@@ -55,6 +58,12 @@ class StorageImpl final : public RefCounted {
   void take_contents(StorageImpl& other);
 
   std::atomic<uint32_t> version{0};
+  // Writes, or chances to write, that no version counts; see core/write_watch.h.
+  std::atomic<uint32_t> unversioned_writes{0};
+  void note_unversioned_write() { unversioned_writes.fetch_add(1, std::memory_order_relaxed); }
+  // Note [Prepared weights]
+  std::atomic<uint32_t> quiet_stamp{0}, quiet_reads{0};
+  std::atomic<bool> prepared{false};
   std::atomic<const std::string_view*> last_writer{nullptr};  // name of the operator that wrote in place last
   Published<void> pyobj;  // the Python UntypedStorage, if one lives (borrowed; owned by src/python)
 
@@ -75,7 +84,7 @@ class StorageImpl final : public RefCounted {
   void* context_ = nullptr;
   Device device_;
   std::atomic<bool> read_only_{false};
-  std::atomic<bool> resizable_{true};
+  std::atomic<bool> resizable_{true}, exposed_{false};
   alignas(64) std::byte inline_[64];
 };
 using Storage = Ref<StorageImpl>;

@@ -159,6 +159,7 @@ Plan make_plan(const ConvShape& s, Kind kind) {
 struct PackedWeight final : ConstantMemory::Made {
   PackedWeight(const memory::desc& layout, void* data) : layout(layout), data(data) {}
   ~PackedWeight() override { cpu_deallocate(data, layout.get_size()); }
+  size_t nbytes() const override { return layout.get_size(); }
   const memory::desc layout;
   void* const data;
 };

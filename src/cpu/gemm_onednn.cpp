@@ -70,6 +70,7 @@ PlanCache<Plan, 19>& plans() {
 struct PackedFactor final : ConstantMemory::Made {
   PackedFactor(const memory::desc& from, const memory::desc& layout)
       : from(from), layout(layout), data(static_cast<int64_t>(layout.get_size())) {}
+  size_t nbytes() const override { return layout.get_size(); }
   const memory::desc from, layout;
   const Buffer data;
 };

@@ -72,6 +72,7 @@ int64_t lines_at_once(const WinogradTiles& t, int64_t tiles) {
 struct Filters final : ConstantMemory::Made {
   Filters(const memory::desc& layout, bool turned)
       : layout(layout), turned(turned), data(static_cast<int64_t>(layout.get_size())) {}
+  size_t nbytes() const override { return layout.get_size(); }
   const memory::desc layout;
   const bool turned;
   const Buffer data;

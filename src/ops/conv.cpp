@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/deferred_layout.h"
+#include "core/prepared_weight.h"
 #include "cpu/conv.h"
 #include "cpu/depthwise.h"
 #include "dispatch/table.h"
@@ -202,6 +203,7 @@ Tensor convolution_kernel(const Call& call, const Tensor& input, const Tensor& w
   if (transposed) {
     const Dims sizes = transposed_output_sizes(input, weight, g, groups);
     RL_CHECK(nothing || input.numel() > 0, kWithoutPixels, input.sizes());
+    const PreparedWeight prepared(weight);
     Tensor result = input_gradient(input, weight, sizes, g.stride, g.padding, g.dilation, groups);
     if (bias.defined()) {
       Dims column(sizes.size(), 1);
@@ -223,6 +225,7 @@ Tensor convolution_kernel(const Call& call, const Tensor& input, const Tensor& w
   const Tensor result = empty_image(sizes, input, s.channels_last);
   const Tensor x = input_for(s, input), w = contiguous(weight, MemoryFormat::Contiguous);
   const Tensor b = bias.defined() ? contiguous(bias, MemoryFormat::Contiguous) : bias;
+  const PreparedWeight prepared(w);
   cpu::conv_forward(s, x.data_ptr(), w.data_ptr(), b.defined() ? b.data_ptr() : nullptr, result.data_ptr());
   return deferred ? defer_layout(result) : result;
 }
@@ -293,6 +296,7 @@ Tensor convolution_epilogue_kernel(const Call& call, const Tensor& input, const 
   after.pixels = result.numel() / std::max<int64_t>(1, sizes[1]);
   after.x = after.y = result.data_ptr(), after.residual = other.defined() ? other.data_ptr() : nullptr;
   after.scale = factors.data<float>(), after.shift = terms.data<float>();
+  const PreparedWeight prepared(w);
   after.bounded = f.bounded(), after.low = static_cast<float>(low), after.high = static_cast<float>(high);
   cpu::conv_forward(s, x.data_ptr(), w.data_ptr(), b.defined() ? b.data_ptr() : nullptr, result.data_ptr(),
                     after);

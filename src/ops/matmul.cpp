@@ -1,5 +1,6 @@
 #include "ops/matmul.h"
 
+#include "core/prepared_weight.h"
 #include "cpu/gemm.h"
 #include "dispatch/table.h"
 #include "ops/activation.h"
@@ -56,6 +57,7 @@ Tensor mm_kernel(const Call&, const Tensor& self, const Tensor& mat2) {
   Tensor result = empty_tensor(IntList{m, n}, self.dtype(), self.device());
   if (!result.is_cpu()) return product_on_device(result, self, mat2, 1, 0);
   const Tensor a = readable(self), b = readable(mat2);
+  const PreparedWeight prepared(b);
   cpu::gemm(self.dtype(), m, n, k, 1, matrix(a), matrix(b), 0, result.data_ptr(), n);
   return result;
 }
@@ -78,6 +80,7 @@ Tensor addmm_kernel(const Call&, const Tensor& self, const Tensor& mat1, const T
   const int64_t m = mat1->sizes[0], k = mat1->sizes[1], n = mat2->sizes[1];
   if (mat1.is_cpu() && is_row(self, n) && alpha == Scalar(1) && beta == Scalar(1)) {
     const Tensor result = empty_tensor(IntList{m, n}, mat1.dtype()), a = readable(mat1), b = readable(mat2);
+    const PreparedWeight prepared(b);
     cpu::gemm_bias(mat1.dtype(), m, n, k, matrix(a), matrix(b), self.data_ptr(), result.data_ptr(), n);
     return result;
   }
@@ -90,6 +93,7 @@ Tensor addmm_kernel(const Call&, const Tensor& self, const Tensor& mat1, const T
   Tensor result = started_with(self, IntList{m, n}, beta, mat1.dtype());
   if (!result.is_cpu()) return product_on_device(result, mat1, mat2, alpha, beta);
   const Tensor a = readable(mat1), b = readable(mat2);
+  const PreparedWeight prepared(b);
   cpu::gemm(mat1.dtype(), m, n, k, alpha, matrix(a), matrix(b), beta, result.data_ptr(), n);
   return result;
 }

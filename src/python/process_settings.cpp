@@ -3,6 +3,7 @@
 #include "core/deferred_layout.h"
 #include "core/host.h"
 #include "core/parallel.h"
+#include "core/prepared_weight.h"
 #include "python/parse.h"
 #include "python/types.h"
 
@@ -62,6 +63,8 @@ static PyObject* f_materialized_layouts(PyObject*, PyObject*) {
   return PyLong_FromLongLong(materialized_layouts());
 }
 
+static PyObject* f_prepared_bytes(PyObject*, PyObject*) { return PyLong_FromSize_t(prepared_bytes()); }
+
 static PyObject* f_result_type(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guard([&] {
     Promotion promotion;
@@ -86,6 +89,8 @@ static PyMethodDef functions[] = {
     {"_cpu_memory_stats", f_memory_stats, METH_NOARGS, "What the CPU allocator holds."},
     {"_materialized_layouts", f_materialized_layouts, METH_NOARGS,
      "How many deferred layout conversions took place."},
+    {"_prepared_bytes", f_prepared_bytes, METH_NOARGS,
+     "How much memory holds weights in the orders that kernels want."},
     {"_result_type", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f_result_type)), METH_FASTCALL,
      nullptr},
     {}};

@@ -129,6 +129,7 @@ static PyObject* storage_new(PyTypeObject* type, PyObject* args, PyObject* kwarg
 
 static PyObject* m_nbytes(PyObject* self, PyObject*) { return PyLong_FromSize_t(storage_of(self)->nbytes()); }
 static PyObject* m_data_ptr(PyObject* self, PyObject*) {
+  if (StorageImpl* s = storage_of(self); !s->read_only()) note_write(*s);
   return PyLong_FromVoidPtr(storage_of(self)->data());
 }
 static PyObject* m_cdata(PyObject* self, void*) { return PyLong_FromVoidPtr(storage_of(self)); }

@@ -6,6 +6,7 @@
 #include "core/device_backend.h"
 #include "core/long_work.h"
 #include "core/sparse.h"
+#include "core/write_watch.h"
 #include "ops/copy.h"
 #include "ops/view.h"
 #include "python/op_function.h"
@@ -120,6 +121,7 @@ static PyObject* m_data_ptr(PyObject* self, PyObject*) {
   return guard([&] {
     const Tensor& t = tensor_of(self);
     check_memory(t);
+    if (t->storage && !t->storage->read_only()) note_write(*t->storage);
     return PyLong_FromVoidPtr(t.numel() && !t.device().is_meta() && t->storage->nbytes() ? t.data_ptr()
                                                                                          : nullptr);
   });

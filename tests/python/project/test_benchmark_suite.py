@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.append(str(ROOT))
 
-from benchmarks import check, records, report  # noqa: E402
+from benchmarks import check, records, report, runner  # noqa: E402
 from benchmarks.check import fell  # noqa: E402
 from benchmarks.records import Record, Row, Suite  # noqa: E402
 from benchmarks.stats import CONFIDENCE, format_value, geometric_mean, interval_rank, paired_ratio  # noqa: E402
@@ -279,7 +279,9 @@ def test_page_shows_every_row_and_the_losses(two_records):
 def test_report_writes_the_page_and_its_plots(two_records, tmp_path):
     pytest.importorskip("matplotlib")
     for each in two_records:
-        records.write(each, records.default_path(tmp_path / "recorded", each.threads, each.busy))
+        records.write(
+            each, records.default_path(tmp_path / "recorded", each.threads, each.busy, each.capability)
+        )
     command = ["--records", str(tmp_path / "recorded"), "--output", str(tmp_path / "page.md")]
     assert report.main(command) == 0
     drawn = sorted(path.name for path in (tmp_path / "page").iterdir())
@@ -289,6 +291,20 @@ def test_report_writes_the_page_and_its_plots(two_records, tmp_path):
     assert first == [(tmp_path / "page" / name).read_bytes() for name in drawn]  # no dates, no random names
     text = (tmp_path / "page.md").read_text()
     assert all(f"(page/{name})" in text for name in drawn)
+
+
+def test_a_limit_reaches_both_modules_and_the_page(tmp_path):
+    for limit, variables in runner.LIMITS.items():
+        found = runner.environment(1, limit)
+        assert found["RUSHLIGHT_CPU_CAPABILITY"] == limit and variables.items() <= found.items()
+    assert "ATEN_CPU_CAPABILITY" not in runner.environment(1)
+    row = Row("s", [1.0] * 5, [2.0] * 5)
+    limited = Record(1, capability="avx2", machine={}, suites={"small": Suite({"add": row})})
+    path = records.default_path(tmp_path, 1, False, "avx2")
+    records.write(limited, path)
+    assert path.name == "threads-1-avx2.json" and records.read(path) == limited
+    records.write(Record(1, machine={}), records.default_path(tmp_path, 1, False))
+    assert [record.title for record in records.read_all(tmp_path)] == ["1 thread", "1 thread, AVX2"]
 
 
 def test_report_without_records(tmp_path, capsys):

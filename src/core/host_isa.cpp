@@ -1,0 +1,63 @@
+// Which instruction set kernels use. Libraries that choose their own are told by the variables they read.
+#include <algorithm>
+#include <cstdio>
+#include <cstdlib>
+
+#include "core/host.h"
+
+namespace rushlight::host {
+namespace {
+
+constexpr IsaLimit kLimits[] = {{"baseline", Isa::kBaseline, "SSE41", "SSE4_2"},
+                                {"avx2", Isa::kAvx2, "AVX2", "AVX2"},
+                                {"avx512", Isa::kAvx512, "AVX512_CORE_FP16", "AVX512"},
+                                {"amx", Isa::kAvx512, nullptr, nullptr}};
+
+Isa best() {
+#if defined(RUSHLIGHT_WITH_AVX512)
+  if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
+    return Isa::kAvx512;
+#endif
+#if defined(RUSHLIGHT_WITH_AVX2)
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c"))
+    return Isa::kAvx2;
+#endif
+  return Isa::kBaseline;
+}
+
+Isa choose() {
+  const char* text = std::getenv("RUSHLIGHT_CPU_CAPABILITY");
+  if (!text || !*text) return best();
+  const auto limit = parse_isa_limit(text);
+  if (!limit) {
+    std::fprintf(
+        stderr,
+        "rushlight: RUSHLIGHT_CPU_CAPABILITY is '%s'; it can be baseline, avx2, avx512 or amx. It is "
+        "ignored.\n",
+        text);
+    return best();
+  }
+  // Set by the program itself, they count.
+  if (limit->onednn) setenv("ONEDNN_MAX_CPU_ISA", limit->onednn, /*overwrite=*/0);
+  if (limit->mkl) setenv("MKL_ENABLE_INSTRUCTIONS", limit->mkl, /*overwrite=*/0);
+  return std::min(limit->own, best());
+}
+
+}  // namespace
+
+std::optional<IsaLimit> parse_isa_limit(std::string_view text) {
+  for (const IsaLimit& limit : kLimits)
+    if (limit.name == text) return limit;
+  return std::nullopt;
+}
+
+Isa isa() {
+  static const Isa chosen = choose();
+  return chosen;
+}
+
+// As this library is loaded: before the others read their variables, and mostly before there are threads.
+[[maybe_unused]] static const Isa kAtLoad = isa();
+
+}  // namespace rushlight::host
