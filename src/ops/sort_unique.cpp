@@ -116,9 +116,16 @@ Tensor distinct_values(const Tensor& sorted, Starts&& starts) {
     T* value = room.data<T>() + first[static_cast<size_t>(p)];
     if (begin == 0 && end > 0) *value++ = x[begin++];
     while (end > begin && !starts(end - 1)) --end;  // the slot behind is another part's
-    for (int64_t i = begin; i < end; ++i) {
-      *value = x[i];
-      value += starts(i);
+    constexpr int64_t kBlock = 16;  // long runs pass by blocks; no branch depends on one element
+    for (int64_t i = begin; i < end; i += kBlock) {
+      const int64_t next = std::min(i + kBlock, end);
+      bool any = next - i < kBlock;
+      if (!any)
+        for (int64_t j = i; j < i + kBlock; ++j) any |= starts(j);
+      for (int64_t j = i; any && j < next; ++j) {
+        *value = x[j];
+        value += starts(j);
+      }
     }
     if (parts == 1) first.back() = value - room.data<T>();
   });
