@@ -22,6 +22,7 @@ struct PassState {  // of the innermost pass on this thread
   Node* node = nullptr;
   int64_t pass = -1;
   int depth = 0;
+  int stacks = 0;  // that wait for this thread's
   std::vector<std::function<void()>>* callbacks = nullptr;
 };
 thread_local PassState pass_state;
@@ -268,11 +269,17 @@ class Pass {
 // Note [Reentrant backward]
 // A hook, a custom function or a checkpoint may run backward inside backward. The inner pass runs on the
 // caller's stack; deeper than this, it continues on the fresh stack of another thread, which the caller waits
-// for.
+// for. A hook that runs itself again and again ends in an error before the process has no thread left.
 constexpr int kMaxDepth = 60;
+constexpr int kMaxStacks = 100;
 
 template <class F>
 void on_fresh_stack(F&& f) {
+  const int stacks = pass_state.stacks + 1;
+  RL_CHECK(
+      stacks <= kMaxStacks, "backward: ", kMaxDepth * kMaxStacks,
+      " backward passes run one within the other, which a hook or a custom function that calls backward on "
+      "its own graph does without end");
   std::exception_ptr error;
   const DispatchState state = dispatch_state;
   const SavedHooksState hooks = saved_hooks_state();
@@ -280,6 +287,7 @@ void on_fresh_stack(F&& f) {
     dispatch_state = state;
     GradMode::set(state.grad_enabled);
     saved_hooks_state() = hooks;
+    pass_state.stacks = stacks;
     try {
       f();
     } catch (...) {

@@ -33,7 +33,7 @@ class SchemaParser {
     } else {
       parse_return();
     }
-    RL_ASSERT(rest_.empty(), "trailing text in schema: ", schema_.text);
+    RL_CHECK(rest_.empty(), "trailing text in schema: ", schema_.text);
   }
 
  private:
@@ -47,13 +47,13 @@ class SchemaParser {
     return true;
   }
   void expect(std::string_view token) {
-    RL_ASSERT(accept(token), "expected '", token, "' in schema: ", schema_.text);
+    RL_CHECK(accept(token), "expected '", token, "' in schema: ", schema_.text);
   }
   std::string_view word() {
     skip_space();
     size_t n = 0;
     while (n < rest_.size() && (std::isalnum(static_cast<unsigned char>(rest_[n])) || rest_[n] == '_')) ++n;
-    RL_ASSERT(n > 0, "expected a word in schema: ", schema_.text);
+    RL_CHECK(n > 0, "expected a word in schema: ", schema_.text);
     const auto w = rest_.substr(0, n);
     rest_.remove_prefix(n);
     return w;
@@ -62,7 +62,7 @@ class SchemaParser {
     skip_space();
     int64_t value = 0;
     const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
-    RL_ASSERT(error == std::errc{}, "expected an integer in schema: ", schema_.text);
+    RL_CHECK(error == std::errc{}, "expected an integer in schema: ", schema_.text);
     rest_.remove_prefix(static_cast<size_t>(end - rest_.data()));
     return value;
   }
@@ -92,7 +92,7 @@ class SchemaParser {
                                                                  {"Generator", Tag::Generator}};
     for (auto [name, tag] : names)
       if (name == type) return tag;
-    RL_ASSERT(false, "unknown type '", type, "' in schema: ", text);
+    RL_FAIL("unknown type '", type, "' in schema: ", text);
     return Tag::None;
   }
   static Tag list_of(Tag element, std::string_view text) {
@@ -108,7 +108,7 @@ class SchemaParser {
       case Tag::Bool:
         return Tag::BoolList;
       default:
-        RL_ASSERT(false, "no list of this type, in schema: ", text);
+        RL_FAIL("no list of this type, in schema: ", text);
         return element;
     }
   }
@@ -170,7 +170,7 @@ class SchemaParser {
     skip_space();
     double value = 0;
     const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
-    RL_ASSERT(error == std::errc{}, "expected a number in schema: ", schema_.text);
+    RL_CHECK(error == std::errc{}, "expected a number in schema: ", schema_.text);
     rest_.remove_prefix(static_cast<size_t>(end - rest_.data()));
     return value;
   }
@@ -218,7 +218,7 @@ class SchemaParser {
       case Tag::MemoryFormat:
         return memory_format_default();
       default:
-        RL_ASSERT(false, "no default of this type, in schema: ", schema_.text);
+        RL_FAIL("no default of this type, in schema: ", schema_.text);
         return Value();
     }
   }
@@ -244,13 +244,13 @@ class SchemaParser {
     if (name == "long") return Value(DType::Int64);
     for (int i = 0; i < kDTypeCount; ++i)
       if (dtype_name(static_cast<DType>(i)) == name) return Value(static_cast<DType>(i));
-    RL_ASSERT(false, "unknown dtype default in schema: ", schema_.text);
+    RL_FAIL("unknown dtype default in schema: ", schema_.text);
     return Value();
   }
   Value memory_format_default() {
     const auto name = word();
     if (name == "contiguous_format") return Value(MemoryFormat::Contiguous);
-    RL_ASSERT(name == "preserve_format", "unknown memory format default in schema: ", schema_.text);
+    RL_CHECK(name == "preserve_format", "unknown memory format default in schema: ", schema_.text);
     return Value(MemoryFormat::Preserve);
   }
 

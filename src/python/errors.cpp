@@ -2,6 +2,7 @@
 #include <cstring>
 #include <new>
 #include <stdexcept>
+#include <system_error>
 
 #include "core/long_work.h"
 #include "python/call_note.h"
@@ -98,6 +99,8 @@ void set_error_from_exception() noexcept {
     PyErr_SetString(PyExc_MemoryError, "out of memory");
   } catch (const std::length_error&) {  // a container that no memory holds
     PyErr_SetString(PyExc_MemoryError, "out of memory");
+  } catch (const std::system_error&) {  // a thread or a lock that the system refuses
+    PyErr_SetString(PyExc_RuntimeError, "the system has no thread left for this call");
   } catch (...) {  // whose text is about the standard library; no argument should lead here
     PyErr_SetString(PyExc_RuntimeError, "an internal check failed; please report the call that led here");
   }

@@ -69,6 +69,17 @@ class Seen {
   size_t count_ = 0;
 };
 
+// A level of Python's recursion budget, given back on every way out.
+class Level {
+ public:
+  explicit Level(const char* where) {
+    if (Py_EnterRecursiveCall(where)) throw PythonError();
+  }
+  ~Level() { Py_LeaveRecursiveCall(); }
+  Level(const Level&) = delete;
+  Level& operator=(const Level&) = delete;
+};
+
 PyRef joined(PyObject* prefix, PyObject* name) {
   if (PyUnicode_GET_LENGTH(prefix) == 0) return PyRef::borrow(name);
   PyRef dotted(check(PyUnicode_Concat(prefix, names().dot)));
@@ -85,13 +96,13 @@ class Collector {
 
   // False where a class goes its own way.
   bool visit(PyObject* module, PyObject* prefix) {
-    if (recurse_ && (!keeps(module, names().named_modules) || Py_EnterRecursiveCall(" in nn.Module"))) {
+    if (!recurse_) return enter(module, prefix);
+    if (!keeps(module, names().named_modules)) {
       if (PyErr_Occurred()) throw PythonError();
       return false;
     }
-    const bool done = enter(module, prefix);
-    if (recurse_) Py_LeaveRecursiveCall();
-    return done;
+    const Level level(" in nn.Module");
+    return enter(module, prefix);
   }
   PyObject* release() { return list_.release(); }
 
@@ -185,7 +196,7 @@ class StateWriter {
 
   void write(PyObject* module, PyObject* prefix) {
     if (!saves_plainly(module)) return call(module, prefix);
-    if (Py_EnterRecursiveCall(" in nn.Module.state_dict")) throw PythonError();
+    const Level level(" in nn.Module.state_dict");
     if (metadata_) note_version(module, prefix);
     write_table(table_of(module, names().parameters), prefix, nullptr);
     write_table(table_of(module, names().buffers), prefix,
@@ -197,7 +208,6 @@ class StateWriter {
       PyRef name(check(PyUnicode_Concat(prefix, key)));
       write(child, PyRef(check(PyUnicode_Concat(name.get(), names().dot))).get());
     }
-    Py_LeaveRecursiveCall();
   }
 
  private:
@@ -265,7 +275,7 @@ bool walks_plainly(PyObject* module) {
 }
 
 void train_tree(PyObject* module, PyObject* mode) {
-  if (Py_EnterRecursiveCall(" in nn.Module.train")) throw PythonError();
+  const Level level(" in nn.Module.train");
   set_training(module, mode);
   PyRef children = walks_plainly(module)
                        ? PyRef(check(PyDict_Values(table_of(module, names().modules).get())))
@@ -279,7 +289,6 @@ void train_tree(PyObject* module, PyObject* mode) {
     else
       PyRef(check(PyObject_CallMethodOneArg(child, names().train, mode)));
   }
-  Py_LeaveRecursiveCall();
 }
 
 // _train_tree(module, mode)
