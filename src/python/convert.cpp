@@ -88,10 +88,16 @@ static std::string named_type_of(const Op& op) {
   return op.schema.space == "linalg" ? str("linalg_", op.name()) : std::string(op.name());
 }
 
-static PyTypeObject* make_return_type(const Op& op) {
+static std::vector<std::string> names_of_returns(const Op& op) {
   std::vector<std::string> names;
   for (const Return& r : op.schema.returns) names.emplace_back(r.name);
-  return make_named_type(named_type_of(op), names);
+  return names;
+}
+
+// Pickle finds a type by its module, which only needs to be there once there is such a type.
+static PyTypeObject* make_return_type(const Op& op) {
+  if (!PyRef(PyImport_ImportModule(str(package_name(), ".return_types").c_str()))) PyErr_Clear();
+  return make_named_type(named_type_of(op), names_of_returns(op));
 }
 
 PyObject* make_return_type(PyObject*, PyObject* args) {
@@ -106,10 +112,20 @@ PyObject* make_return_type(PyObject*, PyObject* args) {
   });
 }
 
+// Overloads share the type of the first.
+static const Op& named_by(const Op& op) {
+  for (const Op& first : operator_table().ops())
+    if (first.has_named_returns && named_type_of(first) == named_type_of(op) &&
+        names_of_returns(first) == names_of_returns(op))
+      return first;
+  return op;
+}
+
 static PyTypeObject* return_type_of(const Op& op) {
   std::atomic_ref<void*> kept(op.python);
   if (void* type = kept.load(std::memory_order_acquire)) return static_cast<PyTypeObject*>(type);
-  PyTypeObject* made = make_return_type(op);
+  const Op& first = named_by(op);
+  PyTypeObject* made = &first == &op ? make_return_type(op) : return_type_of(first);
   void* found = nullptr;  // another thread may be faster: all get the same type
   return kept.compare_exchange_strong(found, made) ? made : static_cast<PyTypeObject*>(found);
 }

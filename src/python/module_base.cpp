@@ -13,6 +13,7 @@ struct PyModule_ {
   vectorcallfunc vectorcall;
 };
 extern PyTypeObject ModuleBaseType;
+static PyObject* module_alloc(PyTypeObject* type, Py_ssize_t n);
 PyObject* module_setattr(PyObject* self, PyObject* const* args, Py_ssize_t n);  // module_attributes.cpp
 
 static PyObject* global_hooks = nullptr;  // a tuple of the dictionaries of hooks that all modules share
@@ -112,6 +113,7 @@ static PyObject* m_init_subclass(PyObject* cls, PyObject* args, PyObject* kwargs
     type->tp_getattro =
         type_attribute(type, getattr_name).get() == own.get() ? module_getattro : overridden_getattro;
   type->tp_flags |= Py_TPFLAGS_HAVE_VECTORCALL;
+  type->tp_alloc = module_alloc;  // a class statement sets Python's own
   PyRef next(PyObject_CallFunctionObjArgs(reinterpret_cast<PyObject*>(&PySuper_Type), &ModuleBaseType, cls,
                                           nullptr));
   PyRef method(next ? PyObject_GetAttrString(next.get(), "__init_subclass__") : nullptr);
@@ -256,17 +258,9 @@ static PyObject* module_vectorcall(PyObject* self, PyObject* const* args, size_t
   return Py_TYPE(self)->tp_call(self, tuple.get(), kwargs.get());
 }
 
-// Only object's __new__ knows how to refuse a class that has abstract methods left.
-static PyObject* refuse_abstract(PyTypeObject* type) {
-  PyObject* none = PyTuple_New(0);
-  PyObject* made = none ? PyBaseObject_Type.tp_new(type, none, nullptr) : nullptr;
-  Py_XDECREF(none);
-  return made;
-}
-
-static PyObject* module_new(PyTypeObject* type, PyObject*, PyObject*) {
-  const bool is_abstract = type->tp_flags & Py_TPFLAGS_IS_ABSTRACT;
-  PyObject* self = is_abstract ? refuse_abstract(type) : type->tp_alloc(type, 0);
+// object's __new__ makes modules, as it makes any Python object: deserializers call it by that name.
+static PyObject* module_alloc(PyTypeObject* type, Py_ssize_t n) {
+  PyObject* self = PyType_GenericAlloc(type, n);
   if (self) reinterpret_cast<PyModule_*>(self)->vectorcall = module_vectorcall;
   return self;
 }
@@ -314,7 +308,7 @@ PyTypeObject ModuleBaseType = {
     .tp_methods = methods,
     .tp_getset = properties,
     .tp_dictoffset = offsetof(PyModule_, dict),
-    .tp_new = module_new,
+    .tp_alloc = module_alloc,
 };
 
 // _set_module_hooks(global hook dictionaries, note_error)
@@ -335,6 +329,7 @@ static PyMethodDef functions[] = {{"_set_module_hooks", set_module_hooks, METH_V
                                   {}};
 
 void init_module_base(PyObject* module) {
+  ModuleBaseType.tp_new = PyBaseObject_Type.tp_new;  // not inherited by a type that is no heap type
   add_type(module, "_ModuleBase", &ModuleBaseType);
   add_functions(module, functions);
 }

@@ -264,14 +264,26 @@ class BufferView {
 [[noreturn]] static void throw_unsupported(PyObject* object) {
   PyErr_Clear();
   PyRef dtype(PyObject_GetAttrString(object, "dtype"));
-  PyRef text(dtype ? PyObject_Str(dtype.get()) : nullptr);
+  PyRef type(dtype ? PyObject_GetAttrString(dtype.get(), "type") : nullptr);
+  PyRef text(type ? PyObject_GetAttrString(type.get(), "__name__") : nullptr);
   PyErr_Clear();
-  const std::string name = text ? std::string(string_view(text.get())) : "unknown";
-  const char* plain = name == "object" ? "object_" : name.c_str();
+  const std::string_view name = text ? string_view(text.get()) : "unknown";
   throw_python(PyExc_TypeError,
-               str("can't convert np.ndarray of type numpy.", plain,
+               str("can't convert np.ndarray of type numpy.", name,
                    ". The only supported types are: float64, float32, float16, complex64, complex128, int64, "
                    "int32, int16, int8, uint64, uint32, uint16, uint8, and bool."));
+}
+
+// Kernels read elements at aligned addresses only; what deserializers cut out of a message may lie anywhere.
+static bool is_aligned(const Py_buffer& b) {
+  const auto item = static_cast<uintptr_t>(b.itemsize);
+  return reinterpret_cast<uintptr_t>(b.buf) % (item > 8 ? item / 2 : item) == 0;
+}
+static Tensor copy_memory(const Py_buffer& b, DType dtype) {
+  Tensor t = empty_tensor(Dims(b.shape, static_cast<size_t>(b.ndim)), dtype);
+  auto* out = static_cast<char*>(t->data());
+  if (PyBuffer_ToContiguous(out, const_cast<Py_buffer*>(&b), b.len, 'C') < 0) throw PythonError();
+  return t;
 }
 
 // The storage spans from the lowest to the highest address that the strides reach.
@@ -289,8 +301,7 @@ static Tensor borrow_memory(PyObject* owner, const Py_buffer& b, DType dtype) {
     if (b.shape[i] > 1) (b.strides[i] < 0 ? low : high) += (b.shape[i] - 1) * b.strides[i];
   }
   if (numel == 0) return empty_tensor(sizes, dtype);
-  RL_CHECK_VALUE(reinterpret_cast<uintptr_t>(b.buf) % static_cast<uintptr_t>(item > 8 ? item / 2 : item) == 0,
-                 "from_numpy: the array's memory is not aligned to its element size; copy it first");
+  if (!is_aligned(b)) return copy_memory(b, dtype);
   Storage storage = StorageImpl::wrap(static_cast<char*>(b.buf) + low, static_cast<size_t>(high - low),
                                       Device{}, release_object, Py_NewRef(owner), b.readonly);
   Tensor t(make_ref<TensorImpl>(std::move(storage), -low / item, dtype, Device{}));

@@ -546,6 +546,29 @@ def test_call_super_init():
     assert Net(5).value == 5
 
 
+def test_modules_are_made_by_the_new_of_object():
+    """Deserializers that make any object so, and fill its `__dict__`, make modules."""
+    from abc import ABC, abstractmethod
+
+    class Own(torch.nn.Linear):
+        def __new__(cls, *sizes):
+            return super().__new__(cls)
+
+    class Abstract(torch.nn.Module, ABC):
+        @abstractmethod
+        def missing(self): ...
+
+    assert torch.nn.Module.__new__ is object.__new__
+    for module in (torch.nn.Linear(3, 2), Own(3, 2), torch.nn.Sequential(torch.nn.Linear(3, 2))):
+        made = object.__new__(type(module))
+        made.__dict__.update(module.__dict__)
+        assert torch.equal(made(torch.ones(3)), module(torch.ones(3))) and repr(made) == repr(module)
+    with pytest.raises(TypeError, match="Can't instantiate abstract class Abstract"):
+        Abstract()
+    with pytest.raises(AttributeError):
+        object.__new__(torch.nn.Linear)(torch.ones(3))
+
+
 def test_signature_of_a_module():
     import inspect
 

@@ -68,6 +68,35 @@ def test_the_array_outlives_the_tensor_and_the_other_way_round():
     assert array.sum() == 499500
 
 
+@pytest.mark.parametrize("dtype", [name for name in DTYPES if np.dtype(name).itemsize > 1])
+def test_memory_at_odd_addresses_is_copied(dtype):
+    """Deserializers cut arrays out of messages, wherever they lie there."""
+    source = np.arange(24).astype(dtype)
+    message = bytearray(source.nbytes + 1)
+    array = np.frombuffer(message, dtype, offset=1)
+    array[:] = source
+    array = array.reshape(2, 3, 4).transpose(2, 0, 1)[::-1]
+    assert array.__array_interface__["data"][0] % min(array.itemsize, 8) != 0
+    for tensor in (rl.from_numpy(array), rl.as_tensor(array), rl.tensor(array), rl.asarray(array)):
+        assert tensor.shape == (4, 2, 3) and tensor.tolist() == array.tolist()
+        assert tensor.data_ptr() % tensor.element_size() == 0
+
+
+@pytest.mark.parametrize(
+    "name, array",
+    [
+        ("str_", np.array(["a"])),
+        ("bytes_", np.array([b"a"])),
+        ("object_", np.array([None])),
+        ("datetime64", np.array(["2020-01-01"], "M8[D]")),
+        ("void", np.zeros(1, "V3")),
+    ],
+)
+def test_other_types_are_named(name, array):
+    with pytest.raises(TypeError, match=rf"^can't convert np.ndarray of type numpy\.{name}\. The only"):
+        rl.from_numpy(array)
+
+
 def test_refusals():
     with pytest.raises(RuntimeError, match="Use tensor.detach\\(\\).numpy\\(\\)"):
         rl.ones(2, requires_grad=True).numpy()

@@ -4,6 +4,8 @@ import copy
 import gc
 import math
 import pickle
+import subprocess
+import sys
 import weakref
 
 import pytest
@@ -166,6 +168,23 @@ def test_named_results():
     assert type(result) is rl.return_types.topk
     found = rl.linalg.eigh(rl.eye(2))
     assert type(found) is rl.return_types.linalg_eigh and repr(found).startswith("torch.return_types.linalg_")
+
+
+def test_named_results_are_found_by_name():
+    """Pickles name the type; overloads share it, and its module is there without an import."""
+    code = """
+import pickle, sys
+import rushlight as rl
+
+x = rl.eye(3)
+results = [x.max(0), x.sort(), x.sort(stable=True), rl.linalg.svd(x), x.mode(), x.kthvalue(1)]
+assert "rushlight.return_types" in sys.modules
+for result in results:
+    kind = type(result)
+    assert kind is getattr(rl.return_types, kind.__name__), kind
+    assert type(pickle.loads(pickle.dumps(result))) is kind
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
 
 
 def test_version_compares_as_a_version():
