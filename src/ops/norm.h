@@ -38,6 +38,8 @@ inline Fn<std::tuple<Tensor, Tensor>(const Tensor& input, IntList normalized_sha
                                      std::optional<double> eps)>
     fused_rms_norm;
 
+inline Fn<Tensor(const Tensor& v, int64_t pow, int64_t dim)> norm_except_dim;
+
 // Gradients of input, weight and bias, as far as `wanted` (a bit each) asks.
 inline Fn<ThreeTensors(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
                        const Tensor& rstd, bool training, int64_t wanted)>

@@ -181,7 +181,8 @@ void register_composite_norm_operators(Table& t) {
        batch_norm_update_stats_body)
       .function_only()
       .doc("Mean and variance of every channel; the running ones move towards them by `momentum`.");
-  t.composite("norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor", norm_except_dim_body)
+  t.composite(norm_except_dim, "norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor",
+              norm_except_dim_body)
       .function_only()
       .doc("Norms of the slices along `dim`, kept as dimensions of size 1; of everything for -1.");
 }

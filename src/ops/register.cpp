@@ -6,6 +6,8 @@ namespace rushlight {
 
 void register_older_forms(Table& t);
 void register_device_attention_operators(Table& t);
+void register_private_operators(Table& t);
+void register_private_layers(Table& t);
 void register_quantized_product_operators(Table& t);
 
 void register_sparse_operators(Table& t);
@@ -24,6 +26,8 @@ void register_all_operators(Table& t) {
   register_optimizer_operators(t);
   register_random_gradient_operators(t);
   register_grid_sample_backward_operators(t);
+  register_private_operators(t);
+  register_private_layers(t);
   register_quantized_product_operators(t);
   register_device_attention_operators(t);
   register_sparse_operators(t);
