@@ -129,7 +129,8 @@ def __getattr__(name):
     value = import_module(f"rushlight.{home or name}")
     if home is not None:
         value = getattr(value, name)
-    globals()[name] = value
+    if name != "Storage":  # which follows the default type
+        globals()[name] = value
     return value
 
 

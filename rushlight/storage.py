@@ -1,5 +1,6 @@
 """Storage as Python sees it: untyped bytes, and the older typed face that pickled files name."""
 
+import operator
 import sys
 
 import rushlight
@@ -291,12 +292,12 @@ class TypedStorage(_Conversions):
         self.dtype = dtype or getattr(type(self), "_class_dtype", None) or rushlight.get_default_dtype()
         if wrap_storage is not None:
             self._untyped_storage = wrap_storage
-        elif args and not isinstance(args[0], int):
+        elif args and not (hasattr(args[0], "__index__") and not isinstance(args[0], rushlight.Tensor)):
             self._untyped_storage = rushlight.tensor(
                 args[0], dtype=self.dtype, device=device or "cpu"
             ).untyped_storage()
         else:
-            count = args[0] if args else 0
+            count = operator.index(args[0]) if args else 0
             self._untyped_storage = UntypedStorage(count * self._itemsize(), device=device or "cpu")
 
     def _itemsize(self):

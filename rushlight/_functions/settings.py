@@ -69,6 +69,7 @@ def get_float32_matmul_precision():
 
 def set_warn_always(b):
     _state["warn_always"] = bool(b)
+    _C._set_warn_always(bool(b))
 
 
 def is_warn_always_enabled():

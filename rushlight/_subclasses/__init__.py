@@ -8,8 +8,10 @@ from rushlight._subclasses.fake_tensor import (
     UnsupportedFakeTensorException,
     UnsupportedOperatorException,
 )
+from rushlight._subclasses.fake_utils import CrossRefFakeMode
 
 __all__ = [
+    "CrossRefFakeMode",
     "DataDependentOutputException",
     "DynamicOutputShapeException",
     "FakeTensor",

@@ -269,7 +269,7 @@ DType spaced_type(const Call& call, OptDType dtype, const Scalar& start, const S
   const bool complex = start.is_complex() || end.is_complex();
   const DType fallback = complex ? complex_dtype(get_default_dtype()) : get_default_dtype();
   const DType type = requested(call, dtype).value_or(fallback);
-  RL_CHECK(!complex || is_complex(type), call.op.name(), "(): inferred dtype ", cpp_name(fallback),
+  RL_CHECK(!complex || is_complex(type), "torch.", call.op.name(), "(): inferred dtype ", cpp_name(fallback),
            " can't be safely cast to passed dtype ", legacy_name(type));
   return type;
 }

@@ -186,14 +186,10 @@ Tensor index_kernel(const Call&, const Tensor& self, TensorList indices) {
 Tensor index_put_kernel_(const Call&, const Tensor& self, TensorList indices, const Tensor& given,
                          bool accumulate) {
   const bool fills = given.numel() == 1 && !accumulate && is_plain_mask(self, indices);
-  RL_CHECK(given.dtype() == self.dtype() || given.is_wrapped_number() || fills,
-           "Index put requires the source and destination dtypes match, got ", legacy_name(self.dtype()),
-           " for the destination and ", legacy_name(given.dtype()), " for the source.");
   require_data_beside(self, given, "index_put_");
   warn_of_expanded(self, "index_put_", "tensor[indices] = tensor");
-  Tensor values = to_dtype(given, self.dtype());
-  if (fills && values.dim() == 0) {
-    ops::masked_fill.inplace(self, indices[0], values);
+  if (fills && given.dim() == 0) {
+    ops::masked_fill.inplace(self, indices[0], to_dtype(given, self.dtype()));
     return self;
   }
   RL_CHECK(given->storage.get() != self->storage.get() || !is_non_overlapping_and_dense(self) ||
@@ -201,13 +197,17 @@ Tensor index_put_kernel_(const Call&, const Tensor& self, TensorList indices, co
            "unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
            "single memory location. Please clone() the tensor before performing the operation.");
   const IndexPlan plan = plan_index(self, indices);
-  bool fits = values.dim() <= static_cast<int64_t>(plan.result.size());
-  for (int64_t i = 0; fits && i < values.dim(); ++i) {
-    const int64_t size = values->sizes[i];
-    fits = size == 1 || size == plan.result[plan.result.size() - static_cast<size_t>(values.dim() - i)];
+  bool fits = given.dim() <= static_cast<int64_t>(plan.result.size());
+  for (int64_t i = 0; fits && i < given.dim(); ++i) {
+    const int64_t size = given->sizes[i];
+    fits = size == 1 || size == plan.result[plan.result.size() - static_cast<size_t>(given.dim() - i)];
   }
-  RL_CHECK(fits, "shape mismatch: value tensor of shape ", values.sizes(),
+  RL_CHECK(fits, "shape mismatch: value tensor of shape ", given.sizes(),
            " cannot be broadcast to indexing result of shape ", plan.result);
+  RL_CHECK(given.dtype() == self.dtype() || given.is_wrapped_number() || fills,
+           "Index put requires the source and destination dtypes match, got ", legacy_name(self.dtype()),
+           " for the destination and ", legacy_name(given.dtype()), " for the source.");
+  Tensor values = to_dtype(given, self.dtype());
   if (self.device().is_cuda()) {
     loops::put(accumulate ? cpu::ScatterOp::Add : cpu::ScatterOp::Assign, self, plan.indexed,
                apart_from(self, values));

@@ -2,6 +2,7 @@
 #include <atomic>
 
 #include "core/long_work.h"
+#include "dispatch/warning.h"
 #include "ops/index.h"
 #include "ops/linalg_common.h"
 
@@ -241,7 +242,7 @@ Tensor linalg_cross_body(const Call&, const Tensor& a, const Tensor& b, int64_t 
 Tensor cross_body(const Call&, const Tensor& a, const Tensor& b, OptInt dim) {
   if (dim) return cross_along(a, b, *dim);
   static std::atomic<bool> warned = false;
-  if (!warned.exchange(true))
+  if (warns_now(warned))
     show_warning(
         "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim "
         "explicitly or simply use torch.linalg.cross.\nThe default value of dim will change to agree with "

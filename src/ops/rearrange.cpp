@@ -43,6 +43,7 @@ std::vector<Tensor> meshgrid_body(const Call&, TensorList tensors, std::string_v
     RL_CHECK(t.dim() <= 1, "torch.meshgrid: Expected 0D or 1D tensor in the tensor list but got: ", t.dim(),
              "D");
     RL_CHECK(t.dtype() == tensors[0].dtype(), "meshgrid expects all tensors to have the same dtype");
+    RL_CHECK(t.device() == tensors[0].device(), "meshgrid expects all tensors to have the same device");
     shape.push_back(t.numel());
     along.push_back(1);
   }

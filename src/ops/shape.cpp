@@ -4,6 +4,7 @@
 #include "core/long_work.h"
 #include "core/sparse.h"
 #include "dispatch/table.h"
+#include "dispatch/warning.h"
 #include "ops/complex.h"
 #include "ops/copy.h"
 #include "ops/register.h"
@@ -38,7 +39,7 @@ Tensor swap_body(const Call&, const Tensor& self, int64_t a, int64_t b) { return
 
 Tensor numpy_t_body(const Call&, const Tensor& self) {
   static std::atomic<bool> warned = false;
-  if (self.dim() != 2 && self.dim() != 0 && !warned.exchange(true))
+  if (self.dim() != 2 && self.dim() != 0 && warns_now(warned))
     show_warning(
         str("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and "
             "it will throw "

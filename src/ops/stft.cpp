@@ -2,6 +2,7 @@
 #include <atomic>
 
 #include "dispatch/table.h"
+#include "dispatch/warning.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
 #include "ops/fft.h"
@@ -23,7 +24,7 @@ std::string optional_text(const std::optional<T>& value) {
 std::string tensor_text(const Tensor& t) { return str("torch.", legacy_name(t.dtype()), "Tensor"); }
 
 void warn_once(std::atomic<bool>& warned, const char* text) {
-  if (!warned.exchange(true)) show_warning(text);
+  if (warns_now(warned)) show_warning(text);
 }
 
 void check_devices(const char* who, const Tensor& self, const Tensor& window) {

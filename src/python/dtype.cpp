@@ -98,7 +98,11 @@ static PyObject* to_real(PyObject* self, PyObject*) {
   return guard([&] { return wrap(real_dtype(parse_dtype(self))); });
 }
 static PyObject* to_complex(PyObject* self, PyObject*) {
-  return guard([&] { return wrap(complex_dtype(parse_dtype(self))); });
+  return guard([&] {
+    const DType from = parse_dtype(self);
+    RL_CHECK(is_floating(from) || is_complex(from), "to_complex: ", from, " has no complex type");
+    return wrap(complex_dtype(from));
+  });
 }
 
 static PyGetSetDef dtype_getset[] = {

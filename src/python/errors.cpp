@@ -5,6 +5,7 @@
 #include <system_error>
 
 #include "core/long_work.h"
+#include "dispatch/warning.h"
 #include "python/call_note.h"
 #include "python/python.h"
 
@@ -142,7 +143,19 @@ void add_type(PyObject* module, const char* name, PyTypeObject* type) {
   check(PyModule_AddObjectRef(module, name, reinterpret_cast<PyObject*>(type)));
 }
 
+static PyObject* f_set_warn_always(PyObject*, PyObject* on) {
+  return guard([&]() -> PyObject* {
+    warn_always = to_bool(on);
+    Py_RETURN_NONE;
+  });
+}
+
+static PyMethodDef functions[] = {
+    {"_set_warn_always", f_set_warn_always, METH_O, "Whether what is said once a process is said each time."},
+    {}};
+
 void init_errors(PyObject* module) {
+  add_functions(module, functions);
   out_of_memory_error = check(PyErr_NewExceptionWithDoc(
       "rushlight.OutOfMemoryError", "Raised when a device has no memory left.", PyExc_RuntimeError, nullptr));
   linalg_error = check(PyErr_NewExceptionWithDoc("rushlight._C._LinAlgError",

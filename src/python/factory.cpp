@@ -119,7 +119,9 @@ static void infer_dtype(PyObject* data, Inferred& found, Positions& positions, s
   if (n == 0) found.add(get_default_dtype());
   for (Py_ssize_t i = 0; i < n; ++i) {
     check_interrupt(found.count);
-    infer_dtype(sequence_item(read.data, i).get(), found, positions, depth + 1);
+    const PyRef item = sequence_item(read.data, i);
+    if (item.get() == data) throw_python(PyExc_TypeError, "new(): self-referential lists are incompatible");
+    infer_dtype(item.get(), found, positions, depth + 1);
   }
 }
 
@@ -165,7 +167,8 @@ static T number_as(PyObject* o, DType dtype) {
   }
   if (!is_number(o) && !is_tensor(o)) return converted_as<T>(o, dtype);
   const Scalar s = to_scalar(o);
-  if (s.is_complex() && !is_complex_v<T>) throw_python(PyExc_TypeError, "must be real number, not complex");
+  if (s.is_complex() && !is_complex_v<T> && !std::is_same_v<T, bool>)
+    throw_python(PyExc_TypeError, "must be real number, not complex");
   if constexpr (std::is_same_v<T, int64_t>)
     if (PyLong_Check(o)) return to_int(o);
   if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool> && sizeof(T) < 8) {
@@ -471,7 +474,8 @@ static PyObject* f_asarray(PyObject*, PyObject* const* args, Py_ssize_t n, PyObj
     else
       t = tensor_from_data(a.data, a.dtype, device), shared = false;
     const bool same = (!a.dtype || *a.dtype == t.dtype()) && device == t.device();
-    RL_CHECK_VALUE(a.copy != 0 || (same && shared), "can't alias tensor with dtype '", dtype_name(t.dtype()),
+    RL_CHECK_VALUE(a.copy != 0 || shared, "can't alias arbitrary sequence into a tensor.");
+    RL_CHECK_VALUE(a.copy != 0 || same, "can't alias tensor with dtype '", dtype_name(t.dtype()),
                    "' into dtype '", dtype_name(a.dtype.value_or(t.dtype())), "'.");
     if (!same || (a.copy == 1 && shared)) t = ops::to_copy(t, a.dtype, device, std::nullopt);
     if (a.constant && requires_grad(t)) {

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "autograd/meta.h"
+#include "dispatch/warning.h"
 #include "ops/copy.h"
 #include "ops/sparse.h"
 #include "ops/view.h"
@@ -160,7 +161,8 @@ static PyObject* m_array(PyObject* self, PyObject* args, PyObject* kwargs) {
   });
 }
 
-// What NumPy calls on results of its functions over tensors.
+// What NumPy calls on results of its functions over tensors. Truth values come as uint8, as PyTorch's
+// programs expect.
 static PyObject* m_array_wrap(PyObject*, PyObject* args) {
   if (PyTuple_GET_SIZE(args) < 1) {
     PyErr_SetString(PyExc_TypeError, "__array_wrap__ needs an array");
@@ -169,7 +171,10 @@ static PyObject* m_array_wrap(PyObject*, PyObject* args) {
   return guard([&]() -> PyObject* {
     PyRef array = PyRef::borrow(PyTuple_GET_ITEM(args, 0));
     if (!is_ndarray(array.get())) return wrap(tensor_from_data(array.get(), std::nullopt));
-    return wrap(tensor_from_buffer(array.get()));
+    const Tensor result = tensor_from_buffer(array.get());
+    return wrap(result.dtype() == DType::Bool
+                    ? ops::to(result, DType::UInt8, std::nullopt, false, false, std::nullopt)
+                    : result);
   });
 }
 
@@ -337,7 +342,7 @@ OptDType dtype_of_array(PyObject* array) {
 
 void warn_if_read_only(const Tensor& t, std::string_view what) {
   static std::atomic<bool> warned;
-  if (!t->storage || !t->storage->read_only() || warned.exchange(true)) return;
+  if (!t->storage || !t->storage->read_only() || !warns_now(warned)) return;
   show_warning(str("The given ", what,
                    " is not writable: writing to this tensor will be refused. You may want to copy it to "
                    "protect its data, or make it writable, before converting it to a tensor. This type of "

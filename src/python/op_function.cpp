@@ -86,7 +86,11 @@ static PyObject* run(const SignatureSpec& spec, Arguments& a) {
     for (int i = 0; i < a.out_count; ++i) results.tensors[i] = out[i];
     results.count = a.out_count;
   }
-  if (a.requires_grad) set_requires_grad(results.tensors[0], true);
+  if (a.requires_grad) {
+    RL_CHECK(is_differentiable(results.tensors[0].dtype()),
+             "Only Tensors of floating point and complex dtype can require gradients");
+    set_requires_grad(results.tensors[0], true);
+  }
   return wrap_results(op, results);
 }
 

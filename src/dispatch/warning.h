@@ -1,0 +1,11 @@
+// Warnings that are shown once a process, or each time where a program asked for that.
+#pragma once
+#include <atomic>
+
+namespace rushlight {
+
+inline std::atomic<bool> warn_always{false};  // torch.set_warn_always
+
+inline bool warns_now(std::atomic<bool>& warned) { return !warned.exchange(true) || warn_always; }
+
+}  // namespace rushlight

@@ -1,0 +1,157 @@
+"""Classes of behaviour that PyTorch's own test files look for: words of refusals, conversions, warnings."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import rushlight as rl
+
+
+def test_types_say_which_complex_type_their_values_have():
+    assert rl.float32.to_complex() is rl.complex64
+    for dtype in (rl.int8, rl.int64, rl.bool):
+        with pytest.raises(RuntimeError, match="no complex type"):
+            dtype.to_complex()
+
+
+def test_truth_values_of_numpys_functions_are_bytes():
+    compared = np.greater(rl.tensor([1, 2, 3]), 1)
+    assert compared.dtype is rl.uint8
+    assert compared.tolist() == [0, 1, 1]
+
+
+def test_storages_take_integers_of_numpy_as_lengths():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        assert rl.Storage(np.array([3], dtype=np.int16)[0]).size() == 3
+        assert rl.Storage([4.0, 5.0]).tolist() == [4.0, 5.0]
+
+
+def test_the_default_storage_follows_the_default_type():
+    before = rl.get_default_dtype()
+    try:
+        for dtype, storage in ((rl.float64, rl.DoubleStorage), (rl.float32, rl.FloatStorage)):
+            rl.set_default_dtype(dtype)
+            assert rl.Storage is storage
+    finally:
+        rl.set_default_dtype(before)
+
+
+def test_complex_numbers_have_truth_values():
+    assert rl.tensor([1e-323, 0j, 1e-323j, -1j, 0.0], dtype=rl.bool).tolist() == [
+        True,
+        False,
+        True,
+        True,
+        False,
+    ]
+    with pytest.raises(TypeError, match="not complex"):
+        rl.tensor([1j], dtype=rl.float32)
+
+
+def test_lists_that_hold_themselves_are_called_that():
+    held = [0]
+    held += [held]
+    for data in (held, [[1, 2], held]):
+        for read in (rl.tensor, rl.as_tensor):
+            with pytest.raises(TypeError, match="self-referential lists are incompatible"):
+                read(data)
+
+
+def test_factories_refuse_gradients_of_integers():
+    whole = rl.ones(2, dtype=rl.int32)
+    for make in (whole.new_ones, whole.new_empty, lambda n, **o: rl.zeros(n, dtype=rl.int64, **o)):
+        with pytest.raises(RuntimeError, match="Only Tensors of floating point and complex dtype"):
+            make(2, requires_grad=True)
+        assert not make(2, requires_grad=False).requires_grad
+
+
+def test_sequences_cannot_be_shared():
+    for data in ([1, 2], 3):
+        with pytest.raises(ValueError, match="can't alias arbitrary sequence"):
+            rl.asarray(data, copy=False)
+    with pytest.raises(ValueError, match="can't alias tensor with dtype 'float32' into dtype 'float64'"):
+        rl.asarray(rl.ones(2), dtype=rl.float64, copy=False)
+
+
+def test_spaced_numbers_name_themselves():
+    for space in (rl.linspace, rl.logspace):
+        with pytest.raises(RuntimeError, match=rf"torch.{space.__name__}\(\): inferred dtype"):
+            space(1j, 2, 3, dtype=rl.float32)
+
+
+def test_grids_lie_on_one_device():
+    with pytest.raises(RuntimeError, match="expects all tensors to have the same device"):
+        rl.meshgrid(rl.ones(1), rl.ones(1, device="meta"), indexing="ij")
+
+
+def test_shapes_are_compared_before_types_where_values_are_put():
+    numbers = rl.arange(4)
+    with pytest.raises(RuntimeError, match="shape mismatch"):
+        numbers[numbers > -1] = rl.tensor([])
+    with pytest.raises(RuntimeError, match="source and destination dtypes match"):
+        numbers[numbers > -1] = rl.ones(4)
+    assert numbers.tolist() == [0, 1, 2, 3]
+
+
+def test_what_is_said_once_is_said_again_where_that_is_asked():
+    def warned():
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            rl.frombuffer(b"1234", dtype=rl.int8)
+        return len(seen)
+
+    warned()
+    assert warned() == 0
+    rl.set_warn_always(True)
+    try:
+        assert (warned(), warned()) == (1, 1)
+    finally:
+        rl.set_warn_always(False)
+    assert warned() == 0
+
+
+def test_fake_tensors_are_compared_with_real_ones():
+    from rushlight._subclasses import CrossRefFakeMode
+    from rushlight._subclasses.fake_utils import MetadataMismatchError
+
+    x = rl.ones(3, 4, requires_grad=True)
+    with CrossRefFakeMode():
+        (x @ x.t()).relu().sum().backward()
+        assert rl.linalg.svd(rl.ones(3, 3))[1].shape == (3,)
+        assert rl.ones(3, 2).to_sparse().to_dense().shape == (3, 2)
+    assert x.grad.shape == (3, 4)
+
+    library = rl.library.Library("crossed", "DEF")
+    library.define("half(Tensor x) -> Tensor")
+    library.impl("half", lambda x: x[: len(x) // 2].clone(), "CPU")
+    rl.library.register_fake("crossed::half", lambda x: x.new_empty(len(x)))
+    with CrossRefFakeMode(only_check_ops_with_meta=False):
+        with pytest.raises(MetadataMismatchError, match="shape of the result is"):
+            rl.ops.crossed.half(rl.ones(4))
+    with CrossRefFakeMode(ignore_op_fn=lambda op: op.namespace == "crossed", only_check_ops_with_meta=False):
+        assert rl.ops.crossed.half(rl.ones(4)).shape == (2,)
+
+
+def test_out_of_batch_norm_with_and_without_statistics():
+    x, mean, var = rl.randn(4, 3), rl.zeros(3), rl.ones(3)
+    wanted = rl._native_batch_norm_legit(x, None, None, True, 0.1, 1e-5)
+    out = tuple(rl.empty(0) for _ in range(3))
+    rl._native_batch_norm_legit(x, None, None, True, 0.1, 1e-5, out=out)
+    assert all(rl.equal(a, b) for a, b in zip(out, wanted, strict=True))
+    rl._native_batch_norm_legit(x, None, None, mean, var, True, 0.1, 1e-5)
+    assert rl.allclose(mean, 0.1 * x.mean(0))
+
+
+def test_chunks_are_refused_in_pytorchs_words():
+    for tensors, dim, chunks, words in (
+        ([rl.ones(2, 3), rl.ones(4)], -1, 3, "non-negative dim when input tensors have different ndims"),
+        ([rl.ones(2, 3), rl.ones(4)], 1, 3, "dim < ndim for all input tensors"),
+        ([rl.ones(2, 3), rl.ones(4, 3)], 1, 3, "same sizes of 0,...,dim-1 dimensions"),
+        ([rl.ones(2)], 0, 0, "positive num_chunks"),
+        ([], 0, 1, "non-empty input tensor list"),
+        ([rl.ones(0)], 0, 1, "non-empty tensor"),
+    ):
+        with pytest.raises(RuntimeError, match=words):
+            rl._chunk_cat(tensors, dim, chunks)
