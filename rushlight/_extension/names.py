@@ -103,6 +103,19 @@ def _group_tensors_by_device_and_dtype(tensorlistlist, with_indices=False):
     return _foreach_utils._group_tensors_by_device_and_dtype(tensorlistlist, with_indices)
 
 
+def _debug_only_display_vmap_fallback_warnings(enabled):
+    """Warn where vmap runs an operator once for each example, because it has no rule for batches."""
+    from rushlight._C import _functorch
+
+    _functorch._set_vmap_fallback_warning_enabled(enabled)
+
+
+def _debug_only_are_vmap_fallback_warnings_enabled():
+    from rushlight._C import _functorch
+
+    return _functorch._is_vmap_fallback_warning_enabled()
+
+
 _HOMES = {
     "jit._graph": "Block Graph JitType Node TensorType Value",
     "jit._script": "ScriptFunction ScriptModule",

@@ -5,6 +5,8 @@ identity (NaN for means and the like).
 """
 
 import rushlight as torch
+from rushlight.masked._sparse import dense, of_any_layout
+from rushlight.masked._sparse import where as _where  # noqa: F401
 from rushlight.masked.maskedtensor import MaskedTensor
 
 __all__ = [
@@ -61,7 +63,37 @@ def _parts(input, mask):
         raise IndexError(
             "_input_mask expected broadcastable mask (got mask dimensionality higher than of the input)"
         )
-    return input, torch.broadcast_to(mask, input.shape).to(torch.bool)
+    return input, torch.broadcast_to(dense(mask), input.shape).to(torch.bool)
+
+
+_canonical_dim = _dims
+
+_REDUCTIONS = frozenset("sum prod amax amin argmax argmin mean median norm var std logsumexp".split())
+_NORMALIZATIONS = frozenset("softmax log_softmax softmin normalize cumsum cumprod".split())
+
+
+def _input_mask(input, *args, mask=None, **kwargs):
+    """The mask of all elements of `input`, in its layout."""
+    if mask is None and not isinstance(input, MaskedTensor):
+        raise ValueError("_input_mask requires explicit mask")
+    values, mask = _parts(input, mask)
+    if values.layout is torch.strided:
+        return mask
+    return mask.to_sparse_csr() if values.layout is torch.sparse_csr else mask.to_sparse(values.sparse_dim())
+
+
+def _output_mask(op, input, *args, **kwargs):
+    """Where a masked operation's result stands for elements that the mask leaves."""
+    name = getattr(op, "__name__", type(op).__name__)
+    if name in _NORMALIZATIONS:
+        return _input_mask(input, *args, **kwargs)
+    if name not in _REDUCTIONS:
+        raise ValueError(f"_output_mask expected masked operation (got {name})")
+    if name == "norm":
+        args = args[1:]
+    dims = _dims(args[0] if args else kwargs.get("dim"), input.dim())
+    mask = dense(_input_mask(input, *args, **kwargs))
+    return torch.any(mask, dims, bool(kwargs.get("keepdim"))) if dims else mask
 
 
 def _filled(input, mask, identity):
@@ -95,6 +127,7 @@ def _sum_dtype(input, dtype):
     return input.dtype if input.dtype.is_floating_point or input.dtype.is_complex else torch.int64
 
 
+@of_any_layout
 def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Sum over `dim` of the elements that `mask` leaves."""
     input, mask = _parts(input, mask)
@@ -102,6 +135,7 @@ def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     return torch.sum(_filled(input, mask, 0), _dims(dim, input.dim()), bool(keepdim), dtype=dtype)
 
 
+@of_any_layout
 def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Product over `dim` of the elements that `mask` leaves."""
     input, mask = _parts(input, mask)
@@ -126,6 +160,7 @@ def cumprod(input, dim, *, dtype=None, mask=None):
     return torch.cumprod(_filled(input, mask, 1), dim, dtype=dtype or input.dtype)
 
 
+@of_any_layout
 def amax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Maximum over `dim` of the elements that `mask` leaves."""
     input, mask = _parts(input, mask)
@@ -134,6 +169,7 @@ def amax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     return torch.amax(filled, _dims(dim, input.dim()), bool(keepdim)).to(dtype or input.dtype)
 
 
+@of_any_layout
 def amin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Minimum over `dim` of the elements that `mask` leaves."""
     input, mask = _parts(input, mask)
@@ -163,6 +199,7 @@ def _count(input, mask, dims, keepdim):
     return present.sum(dims, keepdim=bool(keepdim))
 
 
+@of_any_layout
 def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Mean over `dim` of the elements that `mask` leaves, in `dtype`; ValueError for integers without one."""
     input, mask = _parts(input, mask)
@@ -188,6 +225,7 @@ def median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
     return result.to(dtype or input.dtype)
 
 
+@of_any_layout
 def logsumexp(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Logarithm of the sum of exponentials over `dim`."""
     input, mask = _parts(input, mask)
@@ -206,6 +244,7 @@ def logaddexp(input, other, *, dtype=None, input_mask=None, other_mask=None):
     return torch.logaddexp(a, b).to(dtype or input.dtype)
 
 
+@of_any_layout
 def norm(input, ord=2.0, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Vector norm of order `ord` over `dim`."""
     input, mask = _parts(input, mask)
@@ -265,11 +304,13 @@ def _variance(input, dim, unbiased, correction, keepdim, dtype, mask):
     return (total / count).to(dtype)
 
 
+@of_any_layout
 def var(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None):
     """Variance over `dim` of the elements that `mask` leaves."""
     return _variance(input, dim, unbiased, correction, keepdim, dtype, mask)
 
 
+@of_any_layout
 def std(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None):
     """Standard deviation over `dim` of the elements that `mask` leaves."""
     return torch.sqrt(_variance(input, dim, unbiased, correction, keepdim, dtype, mask))

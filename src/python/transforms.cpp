@@ -1,4 +1,5 @@
 // torch._C._functorch and the forward-mode functions: levels of function transforms, seen from Python.
+#include "dispatch/warning.h"
 #include "ops/view.h"
 #include "python/op_function.h"
 #include "python/parse.h"
@@ -236,6 +237,14 @@ PyObject* forward_enable(PyObject*, PyObject* o) {
   });
 }
 
+PyObject* loop_warnings(PyObject*, PyObject*) { return PyBool_FromLong(warn_of_loops); }
+PyObject* set_loop_warnings(PyObject*, PyObject* on) {
+  return guard([&]() -> PyObject* {
+    warn_of_loops = to_bool(on);
+    Py_RETURN_NONE;
+  });
+}
+
 PyMethodDef functorch[] = {{"_grad_increment_nesting", grad_enter, METH_NOARGS, nullptr},
                            {"_grad_decrement_nesting", leave, METH_NOARGS, nullptr},
                            {"_jvp_increment_nesting", jvp_enter, METH_NOARGS, nullptr},
@@ -262,6 +271,8 @@ PyMethodDef functorch[] = {{"_grad_increment_nesting", grad_enter, METH_NOARGS, 
                            {"_transform_stack", get_stack, METH_NOARGS, nullptr},
                            {"_step_out", step_out, METH_NOARGS, nullptr},
                            {"_step_in", step_in, METH_NOARGS, nullptr},
+                           {"_is_vmap_fallback_warning_enabled", loop_warnings, METH_NOARGS, nullptr},
+                           {"_set_vmap_fallback_warning_enabled", set_loop_warnings, METH_O, nullptr},
                            {}};
 
 PyMethodDef forward_ad[] = {{"_enter_dual_level", dual_enter, METH_NOARGS, nullptr},

@@ -1,6 +1,7 @@
 // The Vmap level: which rule an operator call takes, and the rule that every operator has.
 #include "transform/vmap.h"
 
+#include "dispatch/warning.h"
 #include "ops/copy.h"
 #include "ops/join.h"
 #include "ops/view.h"
@@ -264,6 +265,10 @@ void loop_over_examples(BatchCall& c) {
              "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We "
              "don't support that yet, please file an issue at https://github.com/pytorch/pytorch/issues . (",
              c.op().name(), ")");
+  if (warn_of_loops && show_warning)
+    show_warning(
+        str("There is a performance drop because we have not yet implemented the batching rule for aten::",
+            c.op().name(), ": it runs once for each example."));
   RL_CHECK(c.size() > 0, "vmap: ", c.op().name(), "() has no batching rule, and there are no examples");
   Stacked stacked;
   for (int64_t i = 0; i < c.size(); ++i) {

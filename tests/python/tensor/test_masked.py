@@ -138,3 +138,61 @@ def test_integers_have_no_logarithm_of_sums():
                 p.masked._ops.logaddexp(x, x, **options)
     with pytest.raises(TypeError, match="not iterable"):
         torch.masked.sum(torch.ones(2, 2), 2.5)
+
+
+LAYOUTS = {"sparse_coo": lambda t: t.to_sparse(), "sparse_csr": lambda t: t.to_sparse_csr()}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("name", ["sum", "prod", "amax", "amin", "mean"])
+@pytest.mark.parametrize("dim", [0, 1, (0, 1)])
+def test_sparse_tensors_are_reduced_in_their_layout(layout, name, dim):
+    x = torch.tensor([[1.0, 0.0, -2.0], [0.0, 0.0, 3.0]])
+    mask = torch.tensor([[True, False, True], [False, False, False]])
+    reduce = getattr(torch.masked, name)
+    found = reduce(LAYOUTS[layout](x), dim, keepdim=True, mask=LAYOUTS[layout](mask))
+    assert str(found.layout) == f"torch.{layout}"
+    wanted = reduce(x, dim, keepdim=True, mask=mask)
+    outside = ~mask.any(dim, keepdim=True)
+    torch.testing.assert_close(found.to_dense(), wanted.masked_fill(outside, 0))
+    torch.testing.assert_close(
+        reduce(x, dim, keepdim=True, mask=LAYOUTS[layout](mask)), wanted, equal_nan=True
+    )
+
+
+def test_sparse_reductions_that_mean_nothing_are_refused():
+    x = torch.tensor([[1.0, 0.0], [0.0, 2.0]])
+    with pytest.raises(ValueError, match="masked prod expects explicit mask for sparse_coo"):
+        torch.masked.prod(x.to_sparse())
+    with pytest.raises(ValueError, match="keepdim=False is unsupported"):
+        torch.masked.sum(x.to_sparse_csr(), 0)
+    with pytest.raises(ValueError, match="expects a strided, sparse_coo or sparse_csr"):
+        torch.masked.sum(x.to_sparse_csc(), 0)
+    assert torch.masked.sum(x.to_sparse(), 0).to_dense().tolist() == [1.0, 2.0]
+
+
+def test_where_keeps_what_a_sparse_mask_names():
+    x = torch.tensor([[1.0, 2.0, 0.0], [4.0, 0.0, 6.0]])
+    mask = torch.tensor([[True, False, True], [False, False, True]])
+    for make in LAYOUTS.values():
+        found = torch.masked._where(make(mask), make(x), torch.tensor(9.0))
+        assert found.layout is make(x).layout
+        assert found._nnz() == 3
+        assert found.to_dense().tolist() == [[1.0, 0.0, 0.0], [0.0, 0.0, 6.0]]
+    rows = torch.masked._where(mask.to_sparse(1), x.to_sparse(1), torch.tensor(9.0))
+    assert rows.to_dense().tolist() == [[1.0, 9.0, 0.0], [9.0, 9.0, 6.0]]
+    assert torch.masked._where(mask, x, torch.tensor(9.0)).tolist() == rows.to_dense().tolist()
+
+
+def test_masks_of_operands_and_results():
+    x = torch.ones(2, 3)
+    mask = torch.tensor([[True, False, True], [False, False, False]])
+    assert torch.masked._input_mask(x, mask=mask[0]).tolist() == [[True, False, True]] * 2
+    assert torch.masked._input_mask(x.to_sparse(), mask=mask).layout is torch.sparse_coo
+    assert torch.masked._output_mask(torch.masked.sum, x, 1, mask=mask).tolist() == [True, False]
+    assert torch.masked._output_mask(torch.masked.norm, x, 2.0, 1, mask=mask).tolist() == [True, False]
+    assert torch.masked._output_mask(torch.masked.softmax, x, 1, mask=mask).tolist() == mask.tolist()
+    with pytest.raises(ValueError, match="expected masked operation"):
+        torch.masked._output_mask(torch.add, x, mask=mask)
+    with pytest.raises(ValueError, match="requires explicit mask"):
+        torch.masked._input_mask(x)

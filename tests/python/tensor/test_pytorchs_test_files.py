@@ -155,3 +155,23 @@ def test_chunks_are_refused_in_pytorchs_words():
     ):
         with pytest.raises(RuntimeError, match=words):
             rl._chunk_cat(tensors, dim, chunks)
+
+
+def test_the_older_vmap_and_warnings_of_loops():
+    with pytest.warns(FutureWarning, match="torch._vmap_internals.vmap"):
+        mapped = rl._vmap_internals.vmap(rl.mul, in_dims=(0, None))
+    assert mapped(rl.ones(2, 3), rl.ones(3)).shape == (2, 3)
+    quiet = rl._C._debug_only_are_vmap_fallback_warnings_enabled()
+    assert not quiet
+    looped = rl._vmap_internals._vmap(lambda x: rl.histc(x, 4, 0, 1))
+    rl._C._debug_only_display_vmap_fallback_warnings(True)
+    try:
+        with pytest.warns(UserWarning, match="There is a performance drop.*histc"):
+            assert looped(rl.rand(2, 5)).shape == (2, 4)
+    finally:
+        rl._C._debug_only_display_vmap_fallback_warnings(quiet)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert looped(rl.rand(2, 5)).shape == (2, 4)
+    unused = rl._vmap_internals._vmap(lambda x: (x, None), allow_none_pass_through=True)
+    assert unused(rl.ones(2))[1] is None
