@@ -66,9 +66,9 @@ _HOMES = {
         set_flush_denormal
     """,
     "_functions.helpers": """
-        _assert _check _check_index _check_is_size _check_not_implemented _check_tensor_all
-        _check_type _check_value _check_with _is_all_true compile is_floating_point is_complex
-        is_nonzero is_signed is_storage is_conj is_neg is_inference is_same_size numel typename
+        _assert _assert_tensor_metadata _check _check_index _check_is_size _check_not_implemented
+        _check_tensor_all _check_type _check_value _check_with _is_all_true compile is_floating_point
+        is_complex is_nonzero is_signed is_storage is_conj is_neg is_inference is_same_size numel typename
         can_cast result_type sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt SymBool
         SymFloat SymInt get_device_module is_distributed resolve_conj resolve_neg get_device
         compiled_with_cxx11_abi vmap

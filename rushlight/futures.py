@@ -50,7 +50,17 @@ class Future(Generic[_T]):
             callbacks, self._callbacks = self._callbacks, []
             self._condition.notify_all()
         for callback in callbacks:
+            self._call(callback)
+
+    def _call(self, callback):
+        """Run a callback; whoever completes the future does not answer for its errors."""
+        try:
             callback(self)
+        except Exception:
+            _log_callback_error()
+
+    def __reduce__(self):
+        raise RuntimeError("Can not pickle torch.futures.Future")
 
     def set_result(self, result) -> None:
         """Completes the future with a result."""
@@ -63,30 +73,48 @@ class Future(Generic[_T]):
         self._complete(None, result)
 
     def add_done_callback(self, callback) -> None:
-        """Calls ``callback(self)`` on completion, or now if complete."""
+        """Calls ``callback(self)`` on completion, or now if complete. What it raises is logged, no more: use
+        `then` where an error must reach somebody."""
         with self._condition:
             if not self._done:
                 self._callbacks.append(callback)
                 return
-        callback(self)
+        self._call(callback)
 
     def then(self, callback):
-        """A future of ``callback(self)``, run on completion."""
+        """A future of ``callback(self)``, run on completion. What the callback raises comes out of that
+        future's `wait` as a RuntimeError."""
         result = Future()
 
         def run(done):
             try:
                 result.set_result(callback(done))
-            except Exception as error:
+            except RuntimeError as error:
                 result.set_exception(error)
+            except Exception as error:
+                result.set_exception(_callback_error(error))
 
         self.add_done_callback(run)
         return result
 
 
+def _callback_error(error):
+    made = RuntimeError(f"Got the following error when running the callback: {type(error).__name__}: {error}")
+    made.__cause__ = error
+    return made
+
+
+def _log_callback_error():
+    import logging
+
+    logging.getLogger("torch.futures").exception("Got the following error when running the callback:")
+
+
 def collect_all(futures):
     """A future of the list of `futures`, complete when all of them are."""
     futures, result = list(futures), Future()
+    if any(future is None for future in futures):
+        raise RuntimeError("Future can't be None")
     left, lock = len(futures), threading.Lock()
     if not futures:
         result.set_result([])

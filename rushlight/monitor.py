@@ -147,3 +147,39 @@ class TensorboardEventHandler:
         if event.name == STAT_EVENT:
             for name, value in event.data.items():
                 self._writer.add_scalar(name, value, walltime=event.timestamp.timestamp())
+
+
+class _WaitCounter:
+    """Counts how often and how long a program waits at one place: ``with counter.guard(): ...``."""
+
+    _lock, _totals = threading.Lock(), {}  # by name: counters of one name add up
+
+    def __init__(self, key):
+        self._key = key
+
+    @property
+    def calls(self):
+        return self._totals.get(self._key, (0, 0.0))[0]
+
+    @property
+    def seconds(self):
+        return self._totals.get(self._key, (0, 0.0))[1]
+
+    def guard(self):
+        """The block in which the program waits."""
+        return _WaitGuard(self)
+
+
+class _WaitGuard:
+    def __init__(self, counter):
+        self._counter = counter
+
+    def __enter__(self):
+        self._begin = time.perf_counter()
+        return self
+
+    def __exit__(self, *error):
+        waited, counter = time.perf_counter() - self._begin, self._counter
+        with counter._lock:
+            calls, seconds = counter._totals.get(counter._key, (0, 0.0))
+            counter._totals[counter._key] = calls + 1, seconds + waited

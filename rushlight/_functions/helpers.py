@@ -212,6 +212,20 @@ def get_device_module(device=None):
 # --- assertions ---------------------------------------------------------------------------------
 
 
+def _assert_tensor_metadata(a, size=None, stride=None, dtype=None, *, device=None, layout=None):
+    """Raise unless the tensor has this size, stride, dtype, device and layout; None stands for any."""
+    found = [
+        ("sizes", size and list(size), list(a.shape)),
+        ("strides", stride and list(stride), list(a.stride())),
+        ("dtype", dtype, a.dtype),
+        ("device", device and rushlight.device(device), a.device),
+        ("layout", layout, a.layout),
+    ]
+    for what, expected, got in found:
+        if expected is not None and expected != got:
+            raise RuntimeError(f"Tensor {what} mismatch! Expected: {expected}, Got: {got}")
+
+
 def _assert(condition, message):
     if type(condition) is not bool and _C._has_torch_function_unary(condition):
         return _C._handle_torch_function(_assert, (condition,), condition, message)

@@ -1,6 +1,27 @@
-"""Settings of the default back end."""
+"""Settings of the default back end. Those of PyTorch's code generator may be set, without effect."""
+
+import sys
+
+from rushlight.utils._config_module import install_config_module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:  # what `install_config_module` gives
+    from typing import Any
+
+    patch: Any
 
 measure = True  # compare the first calls with running the program itself, and keep what is faster
 force_disable_caches = False  # keep nothing on disk
 freezing = True  # without gradients, compute what depends on parameters alone once until they are written to
 batch_products = True  # small products by one matrix become one, whose last digits may differ
+
+
+class triton:  # noqa: N801 - PyTorch's name
+    """Settings of kernels that PyTorch generates."""
+
+    cudagraphs = False
+    cudagraph_trees = True
+    unique_kernel_names = True
+
+
+install_config_module(sys.modules[__name__], open=True)

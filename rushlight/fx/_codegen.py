@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 import rushlight as torch
 from rushlight._ops import OpOverload, OpOverloadPacket
 from rushlight.utils import _pytree as pytree
+from rushlight.utils._dtype_abbrs import dtype_abbrs
 
 from . import _pytree as fx_pytree
 from ._names import (
@@ -49,29 +50,6 @@ def _register_custom_builtin(name, import_str, obj):
     _custom_builtins[name] = _CustomBuiltin(import_str, obj)
 
 
-dtype_abbrs = {
-    getattr(torch, name): short
-    for name, short in dict(
-        bfloat16="bf16",
-        float64="f64",
-        float32="f32",
-        float16="f16",
-        float8_e4m3fn="f8e4m3fn",
-        float8_e5m2="f8e5m2",
-        complex64="c64",
-        complex128="c128",
-        int8="i8",
-        int16="i16",
-        int32="i32",
-        int64="i64",
-        bool="b8",
-        uint8="u8",
-        uint16="u16",
-        uint32="u32",
-        uint64="u64",
-    ).items()
-    if hasattr(torch, name)
-}
 _OLD_GENERICS = {
     list: typing.List,  # noqa: UP006
     dict: typing.Dict,  # noqa: UP006

@@ -101,7 +101,7 @@ def __getattr__(name):
 
             value = globals()[name] = getattr(import_module(f"rushlight.jit.{home}"), name)
             return value
-    if name in ("frontend", "annotations", "_script", "_trace"):
+    if name in ("frontend", "annotations", "_script", "_trace", "_logging"):
         from importlib import import_module
 
         return import_module(f"rushlight.jit.{name}")
@@ -135,6 +135,8 @@ def fork(func, *args, **kwargs):
 
 def wait(future):
     """The future's result."""
+    if future is None:
+        raise RuntimeError("Future can't be None")
     return future.wait()
 
 

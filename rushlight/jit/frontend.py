@@ -6,6 +6,7 @@ namespace that holds those names and nothing else."""
 
 import ast
 import builtins
+import cmath
 import inspect
 import math
 import textwrap
@@ -240,11 +241,21 @@ class _Resolver(ast.NodeTransformer):
 
     def _reference(self, value, node):
         """A node that stands for a value from outside."""
-        if isinstance(value, _CONSTANTS) or (type(value) is tuple and all(map(_is_constant, value))):
-            return ast.copy_location(ast.parse(repr(value), mode="eval").body, node)
+        if _is_constant(value):
+            return ast.copy_location(self._literal(value), node)
         name, value = self._named(value, node)
         self.unit.names[name] = value
         return ast.copy_location(ast.Name(id=name, ctx=ast.Load()), node)
+
+    def _literal(self, value):
+        """A node for a constant; infinity and NaN have no literals, neither here nor in a file's text."""
+        if type(value) is tuple:
+            return ast.Tuple(elts=[self._literal(item) for item in value], ctx=ast.Load())
+        if isinstance(value, (float, complex)) and not cmath.isfinite(value):
+            kind = type(value).__name__
+            self.unit.names[kind] = type(value)
+            return ast.Call(ast.Name(kind, ast.Load()), [ast.Constant(str(value))], [])
+        return ast.parse(repr(value), mode="eval").body
 
     def _named(self, value, node):
         from rushlight.jit._script import ScriptFunction

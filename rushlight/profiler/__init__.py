@@ -2,6 +2,7 @@
 
 from rushlight.autograd._profiler_enums import DeviceType, ProfilerActivity, RecordScope, _ExperimentalConfig
 from rushlight.autograd.profiler import KinetoStepTracker, kineto_available, record_function
+from rushlight.profiler import itt
 from rushlight.profiler.profiler import (
     ProfilerAction,
     _KinetoProfile,
@@ -17,6 +18,7 @@ __all__ = [
     "ProfilerAction",
     "ProfilerActivity",
     "RecordScope",
+    "itt",
     "kineto_available",
     "profile",
     "record_function",

@@ -7,6 +7,7 @@ pool of threads.
 
 import heapq
 import itertools
+import pickle
 import queue
 import secrets
 import socket
@@ -174,7 +175,7 @@ class Agent:
         self._pool = _Threads(getattr(options, "num_worker_threads", 16))
         self._peers, self._opening, self._incoming = {}, threading.Lock(), set()
         self.running, self._changed = 0, threading.Condition()
-        self._posted = queue.SimpleQueue()
+        self._posted, self._turns = queue.SimpleQueue(), {}
         self._meet()
         threading.Thread(target=self._accept, daemon=True, name="rpc-accept").start()
         threading.Thread(target=self._send_posted, daemon=True, name="rpc-post").start()
@@ -308,6 +309,18 @@ class Agent:
         store.set(f"{name}/{self.info.id}", b"1")
         keys = [f"{name}/{rank}" for rank in range(self.size)]
         store._wait_seconds(keys, seconds if seconds > 0 else 10 * 365 * 86400)
+
+    def gather(self, value, names, seconds):
+        """What every worker of these passes, by name; of all workers if `names` is None."""
+        names = sorted(self.workers if names is None else names)
+        if self.info.name not in names:
+            raise RuntimeError(f"{self.info.name} is not one of the workers {names} that gather")
+        turn = self._turns.get(tuple(names), 0)
+        self._turns[tuple(names)] = turn + 1
+        keys = [f"gather/{turn}/{len(names)}/{'+'.join(names)}/{name}" for name in names]
+        self._store.set(keys[names.index(self.info.name)], pickle.dumps(value))
+        self._store._wait_seconds(keys, seconds if seconds > 0 else 10 * 365 * 86400)
+        return {name: pickle.loads(self._store.get(key)) for name, key in zip(names, keys, strict=True)}
 
     def close(self):
         self.limits.stop()

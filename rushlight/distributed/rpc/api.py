@@ -31,6 +31,38 @@ __all__ = [
 ]
 
 
+def _require_initialized(func):
+    """A function that raises unless this process joined a job by `init_rpc`."""
+    from functools import wraps
+
+    @wraps(func)
+    def wrapper(*args, **kwargs):
+        _state.agent()
+        return func(*args, **kwargs)
+
+    return wrapper
+
+
+def _is_current_rpc_agent_set():
+    return _state.current is not None
+
+
+def _get_current_rpc_agent():
+    return _state.agent()
+
+
+def _all_gather(obj, worker_names=None, timeout=UNSET_RPC_TIMEOUT):
+    """What every worker passes, by worker's name; all of them have to call this."""
+    agent = _state.agent()
+    seconds = agent.options.rpc_timeout if timeout == UNSET_RPC_TIMEOUT else timeout
+    return agent.gather(obj, worker_names, seconds)
+
+
+def _barrier(worker_names):
+    """Wait until all these workers are here."""
+    _all_gather(None, set(worker_names))
+
+
 def init_rpc(name, backend=None, rank=-1, world_size=None, rpc_backend_options=None):
     """Join a job whose workers call each other's functions; returns when all of them are here.
 

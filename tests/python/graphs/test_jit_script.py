@@ -12,6 +12,7 @@ from rushlight import nn
 from rushlight.nn import functional as F
 
 SCALE = 2.5
+NOT_FINITE = (float("inf"), -math.inf, math.nan, complex(0, math.inf))
 
 
 def shifted(x, n: int = 2):
@@ -262,6 +263,21 @@ def test_freeze(net):
     x = torch.ones(2, 4)
     assert torch.equal(frozen(x)[0], scripted(x)[0])
     assert torch.equal(torch.jit.optimize_for_inference(scripted)(x)[0], scripted(x)[0])
+
+
+def test_constants_that_are_not_finite(tmp_path):
+    inf = float("inf")
+
+    def clip(x, least: float = -math.inf):
+        y = torch.where(x > inf, math.nan, x.clamp(min=least))
+        return y.masked_fill(x < 0, NOT_FINITE[1]), math.isnan(NOT_FINITE[2]), NOT_FINITE[3]
+
+    scripted, x = torch.jit.script(clip), torch.tensor([-1.0, 2.0, math.inf])
+    torch.jit.save(scripted, tmp_path / "clip.pt")
+    for f in (scripted, torch.jit.load(tmp_path / "clip.pt")):
+        y, is_nan, imaginary = f(x)
+        assert y.tolist() == [-math.inf, 2.0, math.inf] and is_nan and imaginary == complex(0, math.inf)
+        assert f(x, least=3.0)[0].tolist() == [-math.inf, 3.0, math.inf]
 
 
 def test_compilation_unit():

@@ -71,6 +71,25 @@ def raised(call):
     raise AssertionError("the call should have failed")
 
 
+def gathers(rank, size, port):
+    join(rank, size, port)
+    assert rpc.api._is_current_rpc_agent_set() and rpc.api._require_initialized(who)() == f"worker{rank}"
+    for turn in range(3):
+        found = rpc.api._all_gather((rank, torch.full((2,), turn)))
+        assert list(found) == [f"worker{r}" for r in range(size)]
+        assert all(
+            found[f"worker{r}"][0] == r and found[f"worker{r}"][1].sum() == 2 * turn for r in range(size)
+        )
+    if rank < 2:
+        some = rpc.api._all_gather(rank, {"worker0", "worker1"})
+        assert some == {"worker0": 0, "worker1": 1}
+        rpc.api._barrier(["worker0", "worker1"])
+    else:
+        error = raised(lambda: rpc.api._all_gather(rank, {"worker0", "worker1"}))
+        assert "is not one of the workers" in str(error)
+    rpc.shutdown()
+
+
 def calls(rank, size, port):
     join(rank, size, port)
     if rank == 0:
