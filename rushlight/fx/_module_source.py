@@ -63,12 +63,17 @@ def _forward_from_src(src, globals, co_fields=None):
     return _method_from_src("forward", src, globals, co_fields)
 
 
-def _format_import_statement(name, obj):
+def _format_import_statement(name, obj, importer=None):
     """How a fresh interpreter gets hold of what generated code calls `name`."""
     if name in _custom_builtins:
         return _custom_builtins[name].import_str
     if getattr(obj, "__module__", None) == "builtins":
         return f"from builtins import {obj.__name__} as {name}"
+    if importer is not None and not is_from_torch(obj):
+        module, attribute = importer.get_name(obj)
+        from rushlight.package._mangling import demangle
+
+        return f"from {demangle(module)} import {attribute} as {name}"
     full = type_name(obj) if isinstance(obj, type) else _qualified_for_import(obj)
     module, _, attribute = full.rpartition(".")
     return f"from {module} import {attribute} as {name}"
@@ -84,8 +89,9 @@ def _qualified_for_import(obj):
     return f"{module}.{name}"
 
 
-def _format_import_block(globals):
-    return "\n".join(sorted({_format_import_statement(name, obj) for name, obj in globals.items()}))
+def _format_import_block(globals, importer=None):
+    lines = {_format_import_statement(name, obj, importer) for name, obj in globals.items()}
+    return "\n".join(sorted(lines))
 
 
 # --- attributes by qualified names ------------------------------------------------------------------

@@ -347,7 +347,8 @@ class GraphModule(torch.nn.Module):
         state = self._reduced_dict()
         name = f"fx-generated._{exporter.get_unique_id()}"
         code = self._graph.python_code(root_module="self")
-        exporter.save_source_string(name, _format_import_block(code.globals) + "\n" + self.code)
+        imports = _format_import_block(code.globals, exporter.importer)
+        exporter.save_source_string(name, imports + "\n" + self.code)
         return reduce_package_graph_module, (state, name)
 
     def _deepcopy_init(self):

@@ -155,6 +155,11 @@ class ScriptModule(Module):
 
         return to_bytes(self, _extra_files)
 
+    def __reduce_package__(self, exporter):
+        from rushlight.jit._archive import _Writer
+
+        return _unpackage, (exporter._save_script(self, lambda: _Writer().write(self)),)
+
     def define(self, src: str) -> None:
         """Add a method, given as text."""
         from rushlight.jit.frontend import unit_from_source
@@ -181,6 +186,18 @@ class ScriptModule(Module):
         made = memo[id(self)] = shell(type(self), {})
         made.__dict__.update(copy.deepcopy(self.__dict__, memo))
         return made
+
+
+def _unpackage(importer, number):
+    """A module that `ScriptModule.__reduce_package__` put into a package."""
+    from rushlight.jit._archive import _Reader
+
+    if hasattr(importer.zip_reader, "directory"):
+        raise RuntimeError(
+            "Loading ScriptObjects from a PackageImporter created from a directory is not supported. Use a "
+            "package archive file instead."
+        )
+    return _Reader(importer._load_script(number), importer.filename).root()
 
 
 class RecursiveScriptModule(ScriptModule):

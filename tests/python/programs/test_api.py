@@ -118,7 +118,7 @@ def test_all_names_resolve():
     broken = [name for name in dir(rushlight) if not hasattr(rushlight, name)]
     assert not broken
     assert [n for n in rushlight._SUBMODULES if importlib.util.find_spec(f"rushlight.{n}") is None] == []
-    for name in ("linalgg", "package"):
+    for name in ("linalgg", "packages"):
         with pytest.raises(AttributeError, match=f"module 'torch' has no attribute '{name}'"):
             getattr(rushlight, name)
 

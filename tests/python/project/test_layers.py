@@ -25,8 +25,8 @@ PUBLIC = frozenset(
         __config__ __future__ __init__ __main__ accelerator amp ao array_api autograd backends classes
         compiler cpu cuda debug demo distributed distributions export fft func functional futures fx hub
         interpolate jit library linalg masked monitor mps mtia multiprocessing nested nn onnx ops optim
-        overrides profiler py.typed quantization quasirandom random return_types safetensors serialization
-        share signal sparse special storage testing torch_version types utils version viz xpu
+        overrides package profiler py.typed quantization quasirandom random return_types safetensors
+        serialization share signal sparse special storage testing torch_version types utils version viz xpu
     """.split()
 )
 # PyTorch's own private paths, which programs and packages import.
