@@ -37,7 +37,7 @@ _SUBMODULES = frozenset(
         random return_types serialization safetensors signal sparse special storage testing torch_version
         types utils version viz xpu _tensor_str _utils _jit_internal _dynamo _inductor _subclasses _custom_ops
         _ops _library __future__ _higher_order_ops _logging _guards ops classes _functorch _lobpcg _lowrank
-        _weights_only_unpickler _vmap_internals
+        _weights_only_unpickler _linalg_utils _vmap_internals
     """.split()
 )
 
@@ -54,7 +54,7 @@ _HOMES = {
     "_extension.names": "has_lapack has_openmp has_spectral",
     "functional": """
         atleast_1d atleast_2d atleast_3d broadcast_shapes broadcast_tensors cdist chain_matmul einsum lu
-        meshgrid nonzero norm split tensordot unique unique_consecutive unravel_index
+        meshgrid nonzero norm split tensordot unique unique_consecutive unravel_index _unique
     """,
     "nn.functional": "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d",
     "_functions.settings": """

@@ -16,6 +16,7 @@ from rushlight import _higher_order_ops as _higher_order_ops
 from rushlight import _inductor as _inductor
 from rushlight import _jit_internal as _jit_internal
 from rushlight import _library as _library
+from rushlight import _linalg_utils as _linalg_utils
 from rushlight import _lobpcg as _lobpcg
 from rushlight import _logging as _logging
 from rushlight import _lowrank as _lowrank
@@ -23,6 +24,7 @@ from rushlight import _ops as _ops
 from rushlight import _subclasses as _subclasses
 from rushlight import _tensor_str as _tensor_str
 from rushlight import _utils as _utils
+from rushlight import _vmap_internals as _vmap_internals
 from rushlight import _weights_only_unpickler as _weights_only_unpickler
 from rushlight import accelerator as accelerator
 from rushlight import amp as amp
@@ -119,6 +121,7 @@ from rushlight.functional import tensordot as tensordot
 from rushlight.functional import unique as unique
 from rushlight.functional import unique_consecutive as unique_consecutive
 from rushlight.functional import unravel_index as unravel_index
+from rushlight.functional import _unique as _unique
 from rushlight.nn.functional import conv1d as conv1d
 from rushlight.nn.functional import conv2d as conv2d
 from rushlight.nn.functional import conv3d as conv3d
@@ -367,6 +370,7 @@ from rushlight._C import from_numpy as from_numpy
 from rushlight._C import frombuffer as frombuffer
 from rushlight._C import from_dlpack as from_dlpack
 from rushlight._C import is_anomaly_check_nan_enabled as is_anomaly_check_nan_enabled
+from rushlight._C import SavedTensor as SavedTensor
 from rushlight._C._VariableFunctions import _cast_Long as _cast_Long
 from rushlight._C._VariableFunctions import fill as fill
 from rushlight._C._VariableFunctions import fill_ as fill_

@@ -390,7 +390,9 @@ class _Ops(types.ModuleType):
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(f"module 'torch.ops' has no attribute {name!r}")
-        return _space(name)
+        space = _space(name)
+        setattr(self, name, space)
+        return space
 
     def __iter__(self):
         return iter(sorted({"aten", *_defined}))

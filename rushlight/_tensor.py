@@ -94,6 +94,12 @@ class Tensor(_C.TensorBase):
         names = set(dir(type(self))) | set(self.__dict__)
         return sorted(name for name in names if name.isidentifier())
 
+    def __div__(self, other):  # Python 2's
+        return self.__truediv__(other)
+
+    def __idiv__(self, other):
+        return self.__itruediv__(other)
+
     # --- copying and pickling --------------------------------------------------------------------
 
     def __deepcopy__(self, memo):
@@ -133,17 +139,18 @@ class Tensor(_C.TensorBase):
                 new.set_(storage, self.storage_offset(), self.size(), self.stride())
             if type(self) is not type(new):
                 new = new.as_subclass(type(self))
-        if self.requires_grad:
-            new.requires_grad_()
-        if self.grad is not None:
-            new.grad = self.grad.__deepcopy__(memo)
         from copy import deepcopy
 
         from rushlight._utils import _slot_values
 
+        # First what the class added: its __torch_function__ may look at that.
         for name, value in _slot_values(self).items():
             setattr(new, name, deepcopy(value, memo))
         new.__dict__.update(deepcopy(self.__dict__, memo))
+        if self.requires_grad:
+            new.requires_grad_()
+        if self.grad is not None:
+            new.grad = self.grad.__deepcopy__(memo)
         memo[id(self)] = new
         return new
 

@@ -338,6 +338,12 @@ def unique(input, sorted=True, return_inverse=False, return_counts=False, dim=No
     return _chosen(*found, return_inverse, return_counts)
 
 
+def _unique(input, sorted=True, return_inverse=False):
+    """The distinct elements and where each element went, which is empty unless asked for."""
+    output, inverse, _ = torch._unique2(input, sorted, return_inverse, False)
+    return output, inverse
+
+
 _unique_consecutive = torch._C._VariableFunctions.unique_consecutive
 
 

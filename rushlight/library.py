@@ -108,6 +108,7 @@ class Library:
             )
         index = _C._define_operator(_core_schema(full))
         defined = _ops._define(self.ns, name, overload, index, full)
+        _C._watch_operator(index, True)
         defined.tags = list(tags) if isinstance(tags, (list, tuple)) else [tags]
         self._op_defs[name, overload] = index
         fake = _fakes_to_come.pop((self.ns, name, overload), None)
@@ -126,6 +127,8 @@ class Library:
         key = dispatch_key or self.dispatch_key
         index = self._index(op_name)
         if fn is fallthrough_kernel:
+            if key in _AUTOGRAD_KEYS:  # it means to have no derivative
+                _C._watch_operator(index, False)
             return
         if with_keyset:
             raise NotImplementedError(
@@ -197,6 +200,25 @@ class Library:
     def _destroy(self):
         """Forget what this library defined."""
         self._finalizer()
+
+    @property
+    def m(self):
+        """What registers: the library itself."""
+        return self
+
+    @m.deleter
+    def m(self):
+        self._destroy()
+
+
+@contextlib.contextmanager
+def _scoped_library(*args, **kwargs):
+    """A library for the length of a block; what it defined is gone afterwards."""
+    library = Library(*args, **kwargs)
+    try:
+        yield library
+    finally:
+        library._destroy()
 
 
 def _forget(ns, kind, defs):

@@ -6,3 +6,7 @@ from rushlight import _C
 def _saved_tensors_hooks_is_enabled():
     """Whether saved-tensor hooks may be set."""
     return _C._saved_tensors_hooks_disabled_message() is None
+
+
+SavedTensor = _C.SavedTensor
+_get_current_graph_task_keep_graph = _C._get_current_graph_task_keep_graph

@@ -120,6 +120,10 @@ _HOMES = {
     "jit._graph": "Block Graph JitType Node TensorType Value",
     "jit._script": "ScriptFunction ScriptModule",
     "_serialization.file_records": "PyTorchFileReader PyTorchFileWriter",
+    "_extension.tensor_refs": (
+        "_WeakTensorRef _add_cached_tensor _is_cached_tensor _remove_cached_tensor "
+        "_set_cached_tensors_enabled"
+    ),
     "_extension.dispatch_keys": (
         "DispatchKey DispatchKeySet _ExcludeDispatchKeyGuard _dispatch_key_name _dispatch_key_parse"
     ),

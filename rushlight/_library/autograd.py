@@ -3,7 +3,7 @@
 import rushlight as torch
 from rushlight import _C
 
-__all__ = ["autograd_kernel"]
+__all__ = ["autograd_kernel", "watched"]
 
 
 def _flatten(values):
@@ -124,3 +124,54 @@ def _with_defaults(overload, args):
     """Positional arguments with those left out at the end filled in."""
     positional = [a for a in overload._schema.arguments if not a.kwarg_only]
     return (*args, *(a.default_value for a in positional[len(args) :]))
+
+
+def _warn(name):
+    import warnings
+
+    warnings.warn(
+        f"{name}: an autograd kernel was not registered to the Autograd key(s) but we are trying to backprop "
+        "through it. This may lead to silently incorrect behavior. If your operator is differentiable, "
+        "please register its derivative (torch.library.register_autograd, or Library.impl for "
+        "the key Autograd or "
+        "CompositeImplicitAutograd). If it is not, or to squash this warning, please register "
+        "torch.library.fallthrough_kernel for the key Autograd.",
+        stacklevel=2,
+    )
+
+
+class WarnNotImplemented(torch.autograd.Function):
+    """A result without history gets one that leads nowhere, and says so."""
+
+    @staticmethod
+    def forward(ctx, name, result, *tensors):
+        ctx._rl_name, ctx._rl_count = name, 2 + len(tensors)
+        return result
+
+    @staticmethod
+    def backward(ctx, grad):
+        _warn(ctx._rl_name)
+        return (None,) * ctx._rl_count
+
+
+def watched(name, args, kwargs, results):
+    """The results of an operator without a derivative: a gradient that comes to them brings a warning."""
+    given, _ = _flatten([*args, *kwargs.values()])
+    given = [t for t in given if isinstance(t, torch.Tensor)]
+    known = {id(t) for t in given}
+
+    def watch(t):
+        if not isinstance(t, torch.Tensor) or not (t.is_floating_point() or t.is_complex()):
+            return t
+        if t.requires_grad:
+            base = t._base
+            for seen in (t,) if base is None or not base.requires_grad else (t, base):
+                seen.register_hook(lambda grad: _warn(name))
+            return t
+        return t if id(t) in known else WarnNotImplemented.apply(name, t, *given)
+
+    if isinstance(results, (tuple, list)):
+        return type(results)(
+            [watch(t) for t in r] if isinstance(r, (tuple, list)) else watch(r) for r in results
+        )
+    return watch(results)

@@ -27,6 +27,8 @@ def _check_device_type(device_type):
     if not isinstance(device_type, str):
         raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
     if device_type not in _DEVICES:
+        if not device_type.replace("_", "").isalpha():
+            raise RuntimeError(f"Invalid device string: '{device_type}'")
         raise RuntimeError(
             f"Expected one of {', '.join(_DEVICES)} device type at start of device string: {device_type}"
         )

@@ -95,8 +95,50 @@ def _profiler_enabled():
 
 
 def _is_checkpoint_valid():
-    """Whether a checkpoint may compute again: always, all passes run the same way here."""
-    return True
+    """Whether a reentrant checkpoint may run a pass of its own: not where only some gradients are asked
+    for, since its pass accumulates all of them."""
+    return _C._is_checkpoint_valid()
+
+
+is_multithreading_enabled = _C._is_multithreading_enabled
+SavedTensor = _C.SavedTensor
+torch = rushlight
+
+
+def _calculate_shape(output, grad, is_grads_batched):
+    """The shapes to compare of an output and its gradient; tensors of sizes where they are nested."""
+    if isinstance(output, tuple):  # a gradient edge
+        if is_grads_batched:
+            raise RuntimeError("Batched grads are not supported with GradientEdge")
+        edge: Any = output
+        return edge.node._input_metadata[edge.output_nr].shape, grad.shape
+
+    def of(tensor):
+        if getattr(tensor, "is_nested", False) and tensor.layout == rushlight.strided:
+            return tensor._nested_tensor_size()
+        return tensor.shape
+
+    return of(output), of(grad[0] if is_grads_batched and not grad.is_nested else grad)
+
+
+_warned_of_cycle = False
+
+
+def _warn_of_cycle():
+    """A gradient with a graph refers to its parameter, which refers to the gradient."""
+    global _warned_of_cycle
+    if _warned_of_cycle and not rushlight.is_warn_always_enabled():
+        return
+    _warned_of_cycle = True
+    import warnings
+
+    warnings.warn(
+        "Using backward() with create_graph=True will create a reference cycle between the parameter and its "
+        "gradient which can cause a memory leak. We recommend using autograd.grad when creating the graph to "
+        "avoid this. If you have to use this function, make sure to reset the .grad fields of your "
+        "parameters to None after use to break the cycle and avoid the leak.",
+        stacklevel=3,
+    )
 
 
 _running = _local()  # .passes: what each backward pass of this thread queued, innermost last
@@ -197,6 +239,8 @@ def backward(
     tensors = _as_tuple(tensors)
     grads = _make_grads(tensors, _grads_for(tensors, grad_tensors))
     keep = create_graph if retain_graph is None else retain_graph
+    if create_graph:
+        _warn_of_cycle()
     _run_engine(tensors, grads, keep, create_graph, inputs, True, True)
 
 

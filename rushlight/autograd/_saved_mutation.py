@@ -1,5 +1,6 @@
 """Saved tensors that may be changed: whoever writes to memory that backward needs makes a copy first."""
 
+import threading
 import weakref
 from contextlib import contextmanager
 
@@ -11,38 +12,52 @@ __all__ = ["allow_mutation"]
 
 
 class _Saved:
-    """One saved tensor: the caller's own, until that is about to change."""
+    """One saved tensor, held by all nodes that saved it; `_Memory` says where its values are."""
 
-    __slots__ = ("__weakref__", "tensor")
-
-    def __init__(self, tensor):
-        self.tensor = tensor
+    __slots__ = ("__weakref__",)
 
 
 class _Memory:
-    """Which saved tensors lie in which storage, and not in a copy of their own yet."""
+    """Which saved tensors lie in which storage, and the copies of those that were written to since."""
 
     def __init__(self):
+        self.cloned = weakref.WeakKeyDictionary()  # saved tensor: its copy
+        self.original = weakref.WeakKeyDictionary()  # saved tensor: the caller's, as long as it is unchanged
+        self.tid_to_weakhandle = weakref.WeakValueDictionary()  # tensor and version: saved tensor
         self.by_storage = {}
-        self.open = True
 
     @staticmethod
     def _key(tensor):
         return tensor.untyped_storage()._cdata
 
     def save(self, tensor):
-        saved = _Saved(tensor.detach())
-        self.by_storage.setdefault(self._key(tensor), weakref.WeakSet()).add(saved)
+        key = self._key(tensor)
+        place = (tensor.shape, tensor.stride(), tensor.storage_offset(), tensor.dtype, tensor.is_conj())
+        tid = (key, place, tensor._version)
+        saved = self.tid_to_weakhandle.get(tid)
+        if saved is None:
+            saved = self.tid_to_weakhandle[tid] = _Saved()
+            self.original[saved] = tensor.detach()
+            self.by_storage.setdefault(key, weakref.WeakSet()).add(saved)
         return saved
 
     def read(self, saved):
-        if not self.open:
-            raise RuntimeError("Trying to backward outside of the 'allow_mutation_on_saved_tensors' context")
-        return saved.tensor
+        found = self.cloned.get(saved)
+        if found is None:
+            found = self.original.get(saved)
+        if found is None:
+            raise AssertionError(
+                "Trying to backward outside of the 'allow_mutation_on_saved_tensors' context"
+            )
+        return found
 
     def copy_what_lies_in(self, tensor):
         for saved in self.by_storage.pop(self._key(tensor), ()):
-            saved.tensor = saved.tensor.clone()
+            self.cloned[saved] = self.original.pop(saved).clone()
+
+    def clear(self):
+        for known in (self.cloned, self.original, self.tid_to_weakhandle, self.by_storage):
+            known.clear()
 
 
 class _CopyBeforeWrite(TorchDispatchMode):
@@ -62,12 +77,18 @@ class _CopyBeforeWrite(TorchDispatchMode):
         return func(*args, **kwargs)
 
 
+_open = threading.local()  # .here: whether this thread is in such a context
+
+
 @contextmanager
 def allow_mutation():
+    if getattr(_open, "here", False):
+        raise RuntimeError("allow_mutation_on_saved_tensors contexts cannot be nested")
     memory = _Memory()
-    with saved_tensors_hooks(memory.save, memory.read), _CopyBeforeWrite(memory):
-        try:
+    _open.here = True
+    try:
+        with saved_tensors_hooks(memory.save, memory.read), _CopyBeforeWrite(memory):
             yield memory
-        finally:
-            memory.open = False
-            memory.by_storage.clear()
+    finally:
+        memory.clear()
+        _open.here = False

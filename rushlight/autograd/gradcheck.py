@@ -418,6 +418,19 @@ class _Check:
 
     def _check_undefined(self):
         """With no gradient for any output, then for one output after the other."""
+        try:
+            self._check_without_gradients()
+        except GradcheckError:
+            warnings.warn(
+                "Backwards compatibility: New undefined gradient support checking feature is enabled by "
+                "default, but it may break existing callers of this function. If this is true for you, you "
+                "can "
+                'call this function with "check_undefined_grad=False" to disable the feature',
+                stacklevel=4,
+            )
+            raise
+
+    def _check_without_gradients(self):
         count = len(_differentiable(self._call()))
         for missing in [range(count), *([i] for i in range(count if count > 1 else 0))]:
             try:
@@ -490,15 +503,35 @@ def _unit_like(x):
     return v / (v * v).sum().sqrt().clamp(min=1e-12)
 
 
+def _deprecated(name, grad_out):
+    warnings.warn(
+        f"`{name}` was part of PyTorch's private API and not meant to be exposed. We are "
+        f"deprecating it and it "
+        "will be removed in a future version of PyTorch. If you have a specific use for this or feature "
+        "request for this to be a stable API, please file us an issue at "
+        "https://github.com/pytorch/pytorch/issues/new",
+        FutureWarning,
+        stacklevel=3,
+    )
+    if grad_out != 1.0:
+        raise ValueError(f"Expected grad_out to be 1.0. {name} no longer supports values of grad_out != 1.0.")
+
+
 def get_numerical_jacobian(fn, inputs, target=None, eps=1e-3, grad_out=1.0):
-    """The Jacobian of the first output by finite differences, one per input that requires grad."""
-    check = _Check(fn, inputs, eps, 0, 0, 0, False, False)
-    return [check.numerical_jacobian(0, x, _whole) for _, x in check.wanted]
+    """The Jacobian of the first output of ``fn(inputs)`` by finite differences, one per tensor of ``target``
+    (by default of ``inputs``) that requires grad."""
+    _deprecated("get_numerical_jacobian", grad_out)
+    inputs = _tuple(inputs)
+    check = _Check(lambda *values: fn(values), inputs, eps, 0, 0, 0, False, False)
+    targets = inputs if target is None else _tuple(target)
+    wanted = [x for x in targets if isinstance(x, rushlight.Tensor) and x.requires_grad]
+    return [check.numerical_jacobian(0, x, _whole) for x in wanted]
 
 
 def get_analytical_jacobian(inputs, output, nondet_tol=0.0, grad_out=1.0):
     """The Jacobian of an output by backward passes; with whether two passes agree and whether sizes and
     types fit."""
+    _deprecated("get_analytical_jacobian", grad_out)
     check = _Check(lambda *a: output, inputs, 0, 0, 0, nondet_tol, False, False)
     first, second = check.analytical_jacobians(output, 1), check.analytical_jacobians(output, 1)
     reentrant = all(rushlight.allclose(a, b, 0.0, nondet_tol) for a, b in zip(first, second))

@@ -168,7 +168,8 @@ def register_multi_grad_hook(tensors, fn, *, mode="all"):
             with lock:
                 seen = passes.get(task)
                 if seen is None:
-                    passes.clear()
+                    while len(passes) > 64:  # passes that ended; others may run on other threads
+                        passes.pop(next(iter(passes)))
                     reached = [_reached(t) for t in tensors] if mode == "all" else []
                     seen = passes[task] = {
                         "grads": [None] * len(tensors),

@@ -16,6 +16,7 @@ from rushlight._command.names import is_own
 from rushlight.jit._library import library_name, own_module
 from rushlight.jit.frontend import Unit, script_function
 from rushlight.nn import Module
+from rushlight.nn.parameter import is_lazy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -240,6 +241,11 @@ class _Scripting:
             return module
         if id(module) in self.modules:
             return self.modules[id(module)]
+        if waiting := [n for n, t in (module._parameters | module._buffers).items() if is_lazy(t)]:
+            raise RuntimeError(
+                f"'{type(module).__name__}' has uninitialized parameters {waiting}. Did you forget to run a "
+                "forward pass?"
+            )
         made = self.modules[id(module)] = shell(self._class(type(module), module), module.__dict__)
         for table in ("_parameters", "_buffers", "_modules"):
             made.__dict__[table] = type(module.__dict__[table])(module.__dict__[table])

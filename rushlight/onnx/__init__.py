@@ -6,7 +6,14 @@
 
 import enum
 
-from rushlight.onnx._export import OnnxExporterError, ONNXProgram, export, is_in_onnx_export
+from rushlight.onnx._export import (
+    OnnxExporterError,
+    ONNXProgram,
+    export,
+    is_in_onnx_export,
+    producer_name,
+    producer_version,
+)
 
 __all__ = [
     "ONNXProgram",
@@ -16,6 +23,8 @@ __all__ = [
     "TrainingMode",
     "export",
     "is_in_onnx_export",
+    "producer_name",
+    "producer_version",
     "register_custom_op_symbolic",
     "unregister_custom_op_symbolic",
 ]

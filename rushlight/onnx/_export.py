@@ -10,7 +10,10 @@ from rushlight.export.graph_signature import InputKind
 from rushlight.onnx._graph import Graph, Value, element_type
 from rushlight.utils import _pytree as pytree
 
-__all__ = ["ONNXProgram", "OnnxExporterError", "export"]
+__all__ = ["ONNXProgram", "OnnxExporterError", "export", "producer_name", "producer_version"]
+
+# What files say of who wrote them.
+producer_name, producer_version = "rushlight", str(torch.__version__)
 
 _OPSETS = range(18, 26)
 _DEFAULT_OPSET = 18
@@ -279,8 +282,8 @@ class _Translator:
         return helper.make_model(
             made,
             opset_imports=[helper.make_opsetid("", g.opset)],
-            producer_name="rushlight",
-            producer_version=str(torch.__version__),
+            producer_name=producer_name,
+            producer_version=producer_version,
             ir_version=10,
         )
 

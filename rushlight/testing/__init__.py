@@ -1,5 +1,6 @@
 """Help for tests: comparing tensors and making them."""
 
+from rushlight.testing import _utils as _utils
 from rushlight.testing._comparison import assert_allclose, assert_close
 from rushlight.testing._creation import make_tensor
 from rushlight.testing._file_check import FileCheck

@@ -95,9 +95,10 @@ class _Reusing(_Mode):
             return func(*args, **kwargs)
         if not self.storage[func]:
             raise RuntimeError(
-                f"{func} encountered during backward, but not found in storage: you are trying to backward "
-                "an extra time, which selective checkpointing does not allow, or the checkpointed function "
-                "computes something else than it did the first time"
+                f"{func} encountered during backward, but not found in storage. Trying to backward an extra "
+                "time? You are only allowed to backward once on any region computed under selective "
+                "activation checkpoint. Or the checkpointed function computes something else "
+                "than it did the first time"
             )
         kept = self.storage[func].popleft()
         return tree_map_only(_Kept, lambda k: k.get(self.may_change), kept)

@@ -271,6 +271,7 @@ class _Frame:
         self.surroundings = _Surroundings((args, kwargs), preserve)
         self.logs = None
         self.places = []  # weak: a tensor that no graph keeps any more is not needed
+        self.task = None  # the pass that had a tensor last
         self.tensors = {}  # by number, while a backward pass is going through them
 
     def pack(self, tensor):
@@ -279,8 +280,18 @@ class _Frame:
         return place
 
     def unpack(self, place):
+        task = rushlight._C._current_graph_task_id()
         if place.number not in self.tensors:
+            # Outside of a backward pass, and in each new one, everything may be computed again.
+            if task == self.task != -1 and GraphExecGroup._current is None:
+                raise CheckpointError(
+                    "torch.utils.checkpoint: Unpack is being triggered for a tensor that was already "
+                    "unpacked once. If you are calling ctx.saved_tensors in backward, make sure "
+                    "to do so only once. "
+                    "Otherwise please open an issue with details on your use case."
+                )
             self._again()
+        self.task = task
         group = GraphExecGroup._current
         if group is None:
             tensor = self.tensors.pop(place.number)
@@ -300,8 +311,13 @@ class _Frame:
 
         def pack(tensor):
             nonlocal count
-            if count < total and self.places[count]() is not None:
-                self.tensors[count] = tensor.detach()
+            if count == total:
+                raise CheckpointError(
+                    "torch.utils.checkpoint: trying to save more tensors during recomputation than during "
+                    "the original forward pass."
+                )
+            if self.places[count]() is not None:
+                self.tensors[count] = tensor.detach() if tensor.requires_grad else tensor
             count += 1
             if count == total and self.early_stop:
                 raise _Enough
@@ -349,6 +365,12 @@ class CheckpointFunction(Function):
 
     @staticmethod
     def backward(ctx, *grads):
+        if not rushlight.autograd._is_checkpoint_valid():
+            raise RuntimeError(
+                "When use_reentrant=True, torch.utils.checkpoint is incompatible with .grad() or passing an "
+                "`inputs` parameter to .backward(). To resolve this error, you can either set "
+                "use_reentrant=False, or call .backward() without passing the `inputs` argument."
+            )
         args = list(ctx.rest)
         for i, tensor in zip(ctx.tensor_at, ctx.saved_tensors):
             args[i] = tensor.detach().requires_grad_(tensor.requires_grad)

@@ -1,6 +1,7 @@
 #include "autograd/accumulate.h"
 
 #include "autograd/gradient_ops.h"
+#include "core/history_flags.h"
 #include "core/sparse.h"
 
 namespace rushlight {
@@ -62,8 +63,8 @@ void AccumulateGrad::run_tensor_hooks(Gradients& grads) {
       run(hook);
 }
 
-bool held_alone(const Tensor& t) {
-  if (t->use_count() != 1 || t->wrapping || t->pyobj || t->autograd) return false;
+bool held_alone(const Tensor& t, uint32_t holders) {
+  if (t->use_count() != holders || t->wrapping || t->pyobj || t->autograd) return false;
   if (!t->view_base) return t->storage->use_count() == 1;
   const TensorImpl& base = *t->view_base;
   return base.use_count() == 1 && !base.wrapping && !base.pyobj && !base.autograd &&
@@ -72,7 +73,7 @@ bool held_alone(const Tensor& t) {
 
 void leave_base(Tensor& t) {
   t->view_base.reset();
-  t->flags &= ~(kNoGradView | kMultiView);
+  t->flags &= ~(kNoGradView | kMultiView | kViewOrigin | kOriginInherited);
 }
 
 namespace {
@@ -85,9 +86,10 @@ bool owns_parts(const Tensor& sparse) {
 }
 
 // It is nobody else's and lies as the leaf does: it may become the leaf's gradient itself.
-bool can_steal(const Tensor& grad, const Tensor& leaf) {
-  if (is_sparse(grad)) return grad->use_count() == 1 && !grad->pyobj && !grad->autograd && owns_parts(grad);
-  if (!held_alone(grad)) return false;
+bool can_steal(const Tensor& grad, const Tensor& leaf, uint32_t holders) {
+  if (is_sparse(grad))
+    return grad->use_count() == holders && !grad->pyobj && !grad->autograd && owns_parts(grad);
+  if (!held_alone(grad, holders)) return false;
   if (!gradient_layout_enforced) return is_non_overlapping_and_dense(grad);
   return is_dense_from_data(leaf) ? grad.strides() == leaf.strides() : grad.is_contiguous();
 }
@@ -104,13 +106,19 @@ Tensor copy_for(const Tensor& grad, const Tensor& leaf) {
 
 }  // namespace
 
+// Hooks that run after this node see the gradient, which the engine holds for them.
+uint32_t AccumulateGrad::holders() const {
+  const NodeHooks* seen = hooks();
+  return seen && !seen->after.empty() ? 2 : 1;
+}
+
 void AccumulateGrad::accumulate(Tensor grad) {
   const Tensor sum = grad_of(variable_);
   if (sum.defined() && !GradMode::enabled() && (is_sparse(grad) || !is_sparse(sum)))
     return gradient_ops.add_into(sum, grad);
   if (sum.defined()) {
     grad = gradient_ops.add(sum, grad);
-  } else if (!GradMode::enabled() && can_steal(grad, variable_)) {
+  } else if (!GradMode::enabled() && can_steal(grad, variable_, holders())) {
     leave_base(grad);
   } else {
     grad = copy_for(grad, variable_);

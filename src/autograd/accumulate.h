@@ -7,9 +7,12 @@ namespace rushlight {
 // Whether a gradient that lies otherwise than its leaf is copied into the leaf's layout. Of this thread.
 extern thread_local bool gradient_layout_enforced;
 
+// Whether the pass now running computes but some of the gradients: those of the tensors that it was given.
+bool pass_is_partial();
+
 // Whether nobody else sees the dense tensor or its memory, so that it may be written over or given away. That
 // holds for a view of all of a tensor which only the view keeps alive, too.
-bool held_alone(const Tensor& t);
+bool held_alone(const Tensor& t, uint32_t holders = 1);
 // Makes such a view a tensor of its own.
 void leave_base(Tensor& t);
 
@@ -37,6 +40,7 @@ class AccumulateGrad final : public Node {
   ~AccumulateGrad() override = default;
   bool leave() noexcept override;
   void accumulate(Tensor grad);
+  uint32_t holders() const;
 
   Tensor variable_;
   InputMeta meta_;

@@ -74,11 +74,15 @@ class Pass {
     return std::move(captured_);
   }
   bool executes(const Node& node) const {
+    RL_CHECK(options_.accumulate || !node.is_accumulate,
+             "A leaf node was passed to _will_engine_execute_node but we are currently running "
+             "autograd.grad(). This is currently not supported.");
     const int64_t s = work_->find_known(&node);
     return s >= 0 &&
            ((*work_)[static_cast<uint32_t>(s)].executes || (*work_)[static_cast<uint32_t>(s)].capture >= 0);
   }
   bool keeps_graph() const { return options_.keep_graph; }
+  bool is_partial() const { return !inputs_.empty(); }
   bool wants(const Edge& edge) const {
     const int64_t s = inputs_.empty() ? -1 : work_->find_known(edge.node.get());
     return s < 0 || (*work_)[static_cast<uint32_t>(s)].reaches;
@@ -86,15 +90,22 @@ class Pass {
 
  private:
   struct Scope {
-    explicit Scope(Pass& pass) : previous(pass_state) {
+    explicit Scope(Pass& pass) : previous(pass_state), hooks_active(saved_hooks_active()) {
+      if (hooks_active) hooks = saved_hooks_state().stack;
       pass_state.running = &pass;
       pass_state.pass = pass_counter++;
       pass_state.node = nullptr;
       ++pass_state.depth;
       pass_state.callbacks = &pass.callbacks_;
     }
-    ~Scope() { pass_state = previous; }
+    ~Scope() {
+      pass_state = previous;
+      if (hooks_active) saved_hooks_state().stack = std::move(hooks);
+    }
     PassState previous;
+    // Those on saved tensors are afterwards as before, whatever they pushed or removed themselves.
+    bool hooks_active;
+    std::vector<Ref<SavedTensorHooks>> hooks;
   };
 
   void discover() {
@@ -201,20 +212,42 @@ class Pass {
   }
 
   static Gradients apply(Node& node, Gradients grads) {
+    if (!node.hooks()) [[likely]] {
+      Gradients results = node.apply(std::move(grads));
+      if (node.hooks()) [[unlikely]]
+        run_late_hooks(node, results);
+      return results;
+    }
     NodeHooks* hooks = node.hooks();
-    if (!hooks) [[likely]]
-      return node.apply(std::move(grads));
     // One by one: a hook may register another.
     auto at = [&](const auto& list, size_t i) {
       std::lock_guard guard(node.lock);
       return i < list.size() ? list[i] : nullptr;
     };
     for (size_t i = 0; const auto hook = at(hooks->before, i); ++i) hook->call(grads);
-    if (!at(hooks->after, 0)) return node.apply(std::move(grads));
+    if (!at(hooks->after, 0)) {
+      Gradients results = node.apply(std::move(grads));
+      run_late_hooks(node, results);
+      return results;
+    }
     const Gradients outputs = grads.clone();
     Gradients results = node.apply(std::move(grads));
     for (size_t i = 0; const auto hook = at(hooks->after, i); ++i) hook->call(results, outputs);
     return results;
+  }
+
+  // Hooks that were registered while the node ran: the gradients of its outputs are gone, they see none.
+  static void run_late_hooks(Node& node, Gradients& results) {
+    const Gradients gone(node.outputs().size());
+    for (size_t i = 0;; ++i) {
+      Ref<NodePostHook> hook;
+      {
+        std::lock_guard guard(node.lock);
+        if (i >= node.hooks()->after.size()) return;
+        hook = node.hooks()->after[i];
+      }
+      hook->call(results, gone);
+    }
   }
 
   static Gradients apply_checked(Node& node, Gradients grads) {
@@ -322,6 +355,8 @@ bool pass_executes(const Node& node) {
 bool pass_wants(const Node& node, const Edge& edge) {
   return pass_state.node != &node || pass_state.running->wants(edge);
 }
+
+bool pass_is_partial() { return pass_state.running && pass_state.running->is_partial(); }
 
 bool pass_keeps_graph() { return !pass_state.running || pass_state.running->keeps_graph(); }
 

@@ -13,6 +13,7 @@ struct GradientOps {
   Tensor (*cast)(const Tensor& t, DType dtype) = nullptr;
   Tensor (*real)(const Tensor& t) = nullptr;
   Tensor (*view_as_real)(const Tensor& t) = nullptr;
+  Tensor (*view_as_complex)(const Tensor& t) = nullptr;
   Tensor (*clone)(const Tensor& t) = nullptr;
   Tensor (*detach)(const Tensor& t) = nullptr;  // seen by __torch_dispatch__
   Tensor (*as_strided)(const Tensor& t, IntList sizes, IntList strides, int64_t offset) = nullptr;

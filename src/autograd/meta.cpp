@@ -3,6 +3,7 @@
 #include "autograd/accumulate.h"
 #include "autograd/gradient_ops.h"
 #include "autograd/view.h"
+#include "core/history_flags.h"
 
 namespace rushlight {
 
@@ -149,6 +150,11 @@ void retain_grad(const Tensor& t) {
   add_retained(*node, &meta);
 }
 
+void move_retained(AutogradMeta& meta, Node& from, Node& to) {
+  forget_retained(from, &meta);
+  add_retained(to, &meta);
+}
+
 void set_history(const Tensor& t, const Ref<Node>& node, uint32_t output) {
   set_gradient_edge(t, node, output);
 }
@@ -161,17 +167,14 @@ void rebase_history(const Tensor& t, const Ref<Node>& node, uint32_t output) {
   set_gradient_edge(base, Ref<Node>::adopt(new CopySlices(base, t, node)), 0);
   t->flags |= kAutograd;
   AutogradMeta& meta = autograd_meta(t);
-  const bool retains = meta.retains_grad;
-  if (retains && meta.grad_fn) forget_retained(*meta.grad_fn, &meta);
   const uint32_t version = t.version();
-  Ref<Node> former = node;  // any: what matters is that it is out of date
   {
     std::lock_guard guard(meta.lock);
-    std::swap(meta.grad_fn, former);
+    // Any node, where there is none: what matters is that it is out of date.
+    if (!meta.grad_fn) meta.grad_fn = node;
     meta.seen_version = version - 1;
   }
-  const Ref<Node> renewed = view_grad_fn(t);
-  if (retains) add_retained(*renewed, &meta);
+  (void)view_grad_fn(t);
 }
 
 void check_inplace(const Tensor& t, bool recorded) {
@@ -204,9 +207,10 @@ void detach_in_place(const Tensor& t) {
       "be called on these gradients. To fix this error, please refer to the Optimizer.zero_grad() function "
       "in "
       "torch/optim/optimizer.py as a solution.");
-  t->flags &= ~kAutograd;
+  t->flags &= ~uint32_t{kAutograd | kForwardGrad};
   if (!t->autograd) return;
   AutogradMeta& meta = *t->autograd;
+  if (recorded_node(meta)) t->flags |= kDetachedInPlace;
   if (meta.retains_grad && meta.grad_fn) forget_retained(*meta.grad_fn, &meta);
   meta.retains_grad = false;
   Ref<Node> former;
@@ -222,6 +226,9 @@ Tensor tensor_data(const Tensor& t) {
 }
 
 void set_data(const Tensor& t, const Tensor& source) {
+  RL_CHECK(!t->sparse == !source->sparse,
+           "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible "
+           "tensor type.");
   RL_CHECK(!requires_grad(t) || is_differentiable(source.dtype()),
            "data set to a tensor that requires gradients must be floating point or complex dtype");
   if (t->autograd && (t.dtype() != source.dtype() || t.device() != source.device())) {

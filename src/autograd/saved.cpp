@@ -1,6 +1,7 @@
 #include "autograd/saved.h"
 
 #include "autograd/engine.h"
+#include "core/history_flags.h"
 
 namespace rushlight {
 
@@ -60,6 +61,7 @@ SavedVariable::SavedVariable(const Tensor& t, bool is_output) : state_(State::Ke
            "in autograd, or "
            "use `torch.no_grad()` instead of `torch.inference_mode()`.");
   version_ = t.version();
+  was_detached_ = t->flags & kDetachedInPlace;
   if (is_output) {
     output_nr_ = output_nr(t);
     output_requires_grad_ = requires_grad(t);
@@ -124,6 +126,10 @@ Tensor SavedVariable::take(Node& owner) {
   }
   if (data_.version() != version_) [[unlikely]]
     fail_version(owner);
+  if ((data_->flags & kDetachedInPlace) && !was_detached_) [[unlikely]]
+    RL_FAIL(
+        "Trying to use a saved tensor that has been detached in-place, i.e. with .detach_().This is not "
+        "supported, please use out-of-place `.detach()` instead");
   return is_output_ ? as_output(data_, owner) : std::move(data_);
 }
 
@@ -169,8 +175,12 @@ void SavedVariable::release() {
 }
 
 void SavedVariable::register_hooks(SavedTensorHooks& hooks) {
-  if (state_ == State::Released) fail_released();
-  RL_CHECK(state_ == State::Kept, "Calling register_hook on a saved tensor with value None is forbidden");
+  RL_CHECK(state_ != State::Released,
+           "Calling register_hooks on a saved tensor after it has been freed. Saved intermediate values of "
+           "the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if "
+           "you need to backward through the graph a second time or if you need to access saved variables "
+           "after calling backward.");
+  RL_CHECK(state_ == State::Kept, "Calling register_hooks on a saved tensor with value None is forbidden");
   RL_CHECK(!packed_,
            "Calling register_hooks on a saved tensor whose hooks have already been set. Hint: only one pair "
            "of hooks "

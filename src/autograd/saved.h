@@ -57,6 +57,7 @@ class SavedVariable {
   State state_ = State::Empty;
   bool is_output_ = false;
   bool output_requires_grad_ = false;
+  bool was_detached_ = false;  // by detach_(), before it was saved
 };
 
 // Releases what `owner` saved, one by one: others may be reading it.

@@ -3,14 +3,30 @@
 #include "autograd/engine.h"
 #include "autograd/gradient_ops.h"
 #include "autograd/node_names.h"
+#include "core/history_flags.h"
 
 namespace rushlight {
 
 namespace {
 
-// `base` in the dtype of its views: complex tensors have real views (view_as_real, real, imag).
+// The memory of a real tensor as complex numbers in a row; undefined where they would not fill it.
+Tensor pairs_of(const Tensor& base) {
+  int64_t span = 1;
+  for (int64_t d = 0; d < base.dim(); ++d) {
+    if (base.stride(d) < 0) return {};
+    span += (base.size(d) - 1) * base.stride(d);
+  }
+  if (!base.numel() || span % 2 || base.storage_offset() % 2) return {};
+  return gradient_ops.view_as_complex(
+      gradient_ops.as_strided(base, Dims{span / 2, 2}, Dims{2, 1}, base.storage_offset()));
+}
+
+// `base` in the dtype of its views: complex tensors have real views (view_as_real, real, imag), and real ones
+// complex views.
 Tensor in_dtype_of_view(const Tensor& base, DType dtype) {
   if (base.dtype() == dtype) return base;
+  if (is_complex(dtype) && real_dtype(dtype) == base.dtype())
+    if (const Tensor pairs = pairs_of(base); pairs.defined()) return pairs;
   RL_CHECK(is_complex(base.dtype()) && real_dtype(base.dtype()) == dtype, "an in-place write to a ",
            dtype_name(dtype), " view of a ", dtype_name(base.dtype()),
            " tensor cannot be differentiated; write to the base, or to a clone()");
@@ -63,24 +79,71 @@ std::string maker_of(const Tensor& view) {
   return str("Output ", output_nr(view), " of ", name, " is a view and ");
 }
 
-constexpr const char* kMultiText =
-    " This view is the output of a function that returns multiple views. Such functions do not allow the "
-    "output views to be "
-    "modified inplace. You should replace the inplace operation by an out-of-place one.";
+// Why a write to the view, or to what it is a view of, has no gradient.
+[[noreturn]] void refuse_write(const Tensor& view, bool to_another) {
+  const uint32_t flags = view->flags;
+  const bool custom = flags & kCustomView, multiple = !custom && (flags & kMultiView),
+             inference = !custom && !multiple && (flags & kInferenceView);
+  const char* written = to_another ? "its base or another view of its base has been" : "is being";
+  const char* mode = inference ? "inference" : "no_grad";
+  const char* then =
+      inference ? " modified inplace in normal mode." : " modified inplace with grad mode enabled.";
+  std::string text;
+  if (custom || multiple)
+    text = view->autograd && view->autograd->grad_fn
+               ? str(maker_of(view), written, " modified inplace.")
+               : str("A view was created in no_grad mode and ", written, then);
+  else if (flags & kOriginInherited)
+    text = str("Output ", output_nr(view), " of View is a view of a view which was created in ", mode,
+               " mode and ", written, then);
+  else
+    text = str("A view was created in ", mode, " mode and ", written, then);
+  if (custom)
+    text +=
+        " This view was created inside a custom Function (or because an input was returned as-is) and the "
+        "autograd logic to handle view+inplace would override the custom backward associated with the "
+        "custom Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by "
+        "cloning the output of the custom Function.";
+  else if (multiple)
+    text +=
+        " This view is the output of a function that returns multiple views. Such functions do not allow "
+        "the output views to be modified inplace. You should replace the inplace operation by an "
+        "out-of-place one.";
+  else
+    text += str(
+        " Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code "
+        "by moving both the view and the inplace either both inside the ",
+        inference ? "inference_mode" : "no_grad",
+        " block (if you don't want the inplace to be tracked) or both outside (if you want the inplace to be "
+        "tracked).");
+  RL_FAIL(text);
+}
 
 }  // namespace
 
 void check_view_inplace(const Tensor& view) {
-  if (view->flags & kNoGradView)
-    RL_FAIL(
-        "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that "
-        "this use case is "
-        "ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and "
-        "the inplace either "
-        "both inside the no_grad block (if you don't want the inplace to be tracked) or both outside (if you "
-        "want the inplace "
-        "to be tracked).");
-  if (view->flags & kMultiView) RL_FAIL(maker_of(view), "is being modified inplace.", kMultiText);
+  if (view->flags & (kNoGradView | kMultiView | kCustomView)) refuse_write(view, false);
+}
+
+// The node in place of the one that is out of date. Hooks stay with the former; .grad is kept by the new one.
+static Ref<Node> renew(AutogradMeta& own, Ref<Node> node, uint32_t version) {
+  Ref<Node> former = node;  // what it takes the place of dies after the lock
+  Ref<TensorHook> python_hooks;
+  std::vector<Ref<TensorHook>> hooks;
+  bool retains = false;
+  {
+    std::lock_guard guard(own.lock);
+    // Another reader may have been faster: all get the same node.
+    if (own.grad_fn && own.seen_version == version) return own.grad_fn;
+    std::swap(own.grad_fn, former);
+    own.output_nr = 0;
+    own.seen_version = version;
+    retains = former && own.retains_grad;
+    if (AutogradMeta::Extra* extra = own.extra; extra && former)
+      std::swap(extra->python_hooks, python_hooks), std::swap(extra->hooks, hooks);
+  }
+  if (retains) move_retained(own, *former, *node);
+  return node;
 }
 
 Ref<Node> view_grad_fn(const Tensor& view) {
@@ -97,8 +160,7 @@ Ref<Node> view_grad_fn(const Tensor& view) {
   if (!counted) return nullptr;
   // A base that is a leaf was never written to under autograd, and a view under no_grad never had a history.
   if (!has_own && (is_leaf(base) || (view->flags & kNoGradView))) return nullptr;
-  if (view->flags & kMultiView)
-    RL_FAIL(maker_of(view), "its base or another view of its base has been modified inplace.", kMultiText);
+  if (view->flags & (kMultiView | kCustomView)) refuse_write(view, true);
   GradMode on(true);
   const Tensor again = gradient_ops.as_strided(in_dtype_of_view(base, view.dtype()), view.sizes(),
                                                view.strides(), view.storage_offset());
@@ -107,14 +169,7 @@ Ref<Node> view_grad_fn(const Tensor& view) {
            "recorded it has ended");
   AutogradMeta& own = autograd_meta(view);
   view->flags.set(kAutograd);
-  Ref<Node> former = again->autograd->grad_fn;  // what it takes the place of dies after the lock
-  std::lock_guard guard(own.lock);
-  // Another reader may have been faster: all get the same node.
-  if (own.grad_fn && own.seen_version == version) return own.grad_fn;
-  std::swap(own.grad_fn, former);
-  own.output_nr = 0;
-  own.seen_version = version;
-  return own.grad_fn;
+  return renew(own, again->autograd->grad_fn, version);
 }
 
 }  // namespace rushlight

@@ -47,5 +47,7 @@ class CopySlices final : public PlainNode {
 // The grad_fn of a view whose base has a history, made anew when out of date.
 Ref<Node> view_grad_fn(const Tensor& view);
 void check_view_inplace(const Tensor& view);
+// The gradient that `meta` keeps comes from another node now.
+void move_retained(AutogradMeta& meta, Node& from, Node& to);
 
 }  // namespace rushlight

@@ -36,6 +36,9 @@ Device Device::parse(std::string_view text) {
     known = true;
   }
   if (!known) {
+    for (const char c : name)
+      RL_CHECK(c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'), "Invalid device string: '", text,
+               "'");
     for (int i = kDeviceTypeCount; !device_type_name(static_cast<DeviceType>(i)).empty(); ++i)
       RL_CHECK(name != device_type_name(static_cast<DeviceType>(i)), "device '", text,
                "': Rushlight is not built for ", name, "; use cpu or cuda");

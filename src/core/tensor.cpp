@@ -5,6 +5,7 @@
 
 #include "core/deferred_layout.h"
 #include "core/device_backend.h"
+#include "core/history_flags.h"
 #include "core/sparse.h"
 #include "core/write_watch.h"
 
@@ -193,6 +194,14 @@ Tensor wrapped_number(const Scalar& value) {
   return t;
 }
 
+// How a view of a tensor with these flags came about.
+static uint32_t view_origin(uint32_t source) {
+  uint32_t origin = source & (kNoGradView | kMultiView | kViewOrigin | kOriginInherited);
+  if (origin && !view_flags) origin |= kOriginInherited;
+  if (view_flags && (new_tensor_flags & kInference)) origin |= kInferenceView;
+  return origin;
+}
+
 Tensor make_view(const Tensor& base, IntList sizes, IntList strides, int64_t offset, bool differentiable) {
   TensorImpl* source = base.impl();
   if (source->wrapping) [[unlikely]]
@@ -203,9 +212,9 @@ Tensor make_view(const Tensor& base, IntList sizes, IntList strides, int64_t off
   impl->set_layout(sizes, strides);
   impl->version = source->version;
   impl->flags = (impl->flags & ~kInference) | (source->flags & kInference);
-  if (differentiable) {
+  if (differentiable && !(source->flags & kInference)) {
     impl->view_base = source->view_base ? source->view_base : Ref<TensorImpl>::share(source);
-    impl->flags |= view_flags | (source->flags & (kNoGradView | kMultiView));
+    impl->flags |= view_flags | view_origin(source->flags);
   }
   return Tensor(std::move(impl));
 }

@@ -172,7 +172,7 @@ void run_kernel(Frame& frame) {
     const Value& v = frame.args[std::countr_zero(bits)];
     if (v.tag() == Tag::Tensor && v.tensor().defined()) v.tensor().check_writable(op.name());
   }
-  if (operands.flags & kInference) [[unlikely]]
+  if ((operands.flags | (frame.out ? frame.out[0]->flags : 0)) & kInference) [[unlikely]]
     check_inference(frame);
   // What a composite saves of its input must survive the write at the end.
   std::vector<Value> replaced;

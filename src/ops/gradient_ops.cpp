@@ -20,6 +20,7 @@ void install_gradient_ops() {
   gradient_ops.cast = [](const Tensor& t, DType dtype) { return to_dtype(t, dtype); };
   gradient_ops.real = [](const Tensor& t) { return ops::real(t); };
   gradient_ops.view_as_real = [](const Tensor& t) { return ops::view_as_real(t); };
+  gradient_ops.view_as_complex = [](const Tensor& t) { return ops::view_as_complex(t); };
   gradient_ops.clone = [](const Tensor& t) { return ops::clone(t); };
   gradient_ops.detach = [](const Tensor& t) { return ops::detach(t); };
   gradient_ops.as_strided = [](const Tensor& t, IntList sizes, IntList strides, int64_t offset) {

@@ -287,7 +287,8 @@ Tensor set_strides_inplace(const Call&, const Tensor& self, IntList size, IntLis
 }
 
 Tensor resize_inplace(const Call&, const Tensor& self, IntList size, std::optional<MemoryFormat> format) {
-  RL_CHECK(!(self->flags & kAutograd), "cannot resize variables that require grad");
+  RL_CHECK(!(self->flags & kAutograd) || dispatch_state.inference,
+           "cannot resize variables that require grad");
   const size_t before = self->storage->nbytes();
   resize_tensor(self, size);
   const size_t after = self->storage->nbytes();

@@ -45,6 +45,9 @@ PyObject* node_register_hook(PyObject* self, PyObject* hook);
 PyObject* node_register_prehook(PyObject* self, PyObject* hook);
 PyRef gradients_tuple(const Gradients& grads);
 
+// The SavedTensor of one that `node` keeps.
+PyObject* wrap_saved(Node& node, SavedVariable& saved);
+
 // A tensor, or None as the undefined tensor; TypeError naming `what` otherwise.
 Tensor optional_tensor(PyObject* o, const char* what);
 

@@ -146,23 +146,76 @@ PyRef tangents_of(const PyFunctionObject& ctx, PyObject* args, bool& any) {
 }
 
 // An input that forward wrote to and returned: jvp must have written to its tangent.
-void check_tangent_written(PyObject* args, PyObject* tangents, PyObject* output, const Tensor& tangent) {
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
-    PyObject* given = PyTuple_GET_ITEM(tangents, i);
-    if (PyTuple_GET_ITEM(args, i) != output || !is_tensor(given)) continue;
-    RL_CHECK(
-        tensor_of(given)->storage == tangent->storage,
-        "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is "
-        "modifying an input inplace, then the jvp function must modify the corresponding gradient inplace.");
-  }
+void check_tangent_written(const Tensor& given, uint32_t version, const Tensor& tangent) {
+  RL_CHECK(
+      given->storage == tangent->storage && (tangent->wrapping || given.version() != version),
+      "An inplace custom Function is not modifying the forward mode gradients inplace. If the forward is "
+      "modifying an input inplace, then the jvp function must modify the corresponding gradient inplace.");
 }
 
-// jvp gives the results their tangents.
-void push_tangents(PyFunctionObject& ctx, PyObject* object, PyObject* args, PyObject* outputs) {
+// An output that is an input, or a view of one: so is its tangent, of that input's tangent.
+void check_tangent_views(const Tensor& given, const Tensor& tangent) {
+  if (given->wrapping || tangent->wrapping) return;
+  RL_CHECK(tangent->view_base,
+           "A custom Function's forward is returning a view (or an input as-is) but the jvp is not returning "
+           "a view.");
+  if (given->view_base)
+    RL_CHECK(tangent->view_base.get() == given->view_base.get(),
+             "A custom Function is returning a view but the jvp is not returning a view of the same base as "
+             "the given grad input.");
+  else
+    RL_CHECK(tangent->view_base.get() == given.impl(),
+             "A custom Function is returning a view but the jvp is not returning a view of the given grad "
+             "input.");
+}
+
+bool has_no_gradient(const PyFunctionObject& ctx, PyObject* raw) {
+  if (!is_tensor(raw) || !is_differentiable(tensor_of(raw).dtype())) return true;
+  PyObject* const constant = ctx.non_differentiable;
+  for (Py_ssize_t i = 0; constant && PyTuple_Check(constant) && i < PyTuple_GET_SIZE(constant); ++i)
+    if (PyTuple_GET_ITEM(constant, i) == raw) return true;
+  return false;
+}
+
+// The tangents that arguments have of their own, and how often they had been written to.
+class GivenTangents {
+ public:
+  GivenTangents(PyObject* args) : args_(args) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
+      PyObject* arg = PyTuple_GET_ITEM(args, i);
+      tangents_.push_back(is_tensor(arg) ? tangent_of(tensor_of(arg)) : Tensor());
+      versions_.push_back(tangents_.back().defined() && !(tangents_.back()->flags & kInference) &&
+                                  !tangents_.back()->wrapping
+                              ? tangents_.back().version()
+                              : 0);
+    }
+  }
+  // `raw` is what forward returned, `output` what apply returns for it.
+  void check(PyObject* raw, const Tensor& output, const Tensor& tangent) const {
+    for (size_t i = 0; i < tangents_.size(); ++i) {
+      if (!tangents_[i].defined()) continue;
+      const Tensor& arg = tensor_of(PyTuple_GET_ITEM(args_, static_cast<Py_ssize_t>(i)));
+      const bool is_input = tensor_of(raw).is_same(arg);
+      const TensorImpl* const base = arg->view_base ? arg->view_base.get() : arg.impl();
+      if (is_input && output.is_same(arg)) return check_tangent_written(tangents_[i], versions_[i], tangent);
+      if (is_input || output->view_base.get() == base) return check_tangent_views(tangents_[i], tangent);
+    }
+  }
+
+ private:
+  PyObject* args_;
+  std::vector<Tensor> tangents_;
+  std::vector<uint32_t> versions_;
+};
+
+// jvp gives the results their tangents. `raw` are the results of forward before they were recorded.
+void push_tangents(PyFunctionObject& ctx, PyObject* object, PyObject* args, PyObject* raw,
+                   PyObject* outputs) {
   if (!forward_mode_enabled()) return;
   bool any = false;
   const PyRef tangents = tangents_of(ctx, args, any);
   if (!any) return;
+  const GivenTangents given(args);
   TangentsOff scope;
   PyRef method(check(PyObject_GetAttrString(object, "apply_jvp")));
   PyRef found(check(PyObject_Call(method.get(), tangents.get(), nullptr)));
@@ -173,14 +226,18 @@ void push_tangents(PyFunctionObject& ctx, PyObject* object, PyObject* args, PyOb
            PyTuple_GET_SIZE(found.get()), ")");
   for (Py_ssize_t i = 0; i < n; ++i) {
     PyObject *output = PyTuple_GET_ITEM(outputs, i), *tangent = PyTuple_GET_ITEM(found.get(), i);
-    if (!is_tensor(output) || tangent == Py_None) continue;
+    if (tangent == Py_None) continue;
+    RL_CHECK(
+        !has_no_gradient(ctx, PyTuple_GET_ITEM(raw, i)), "Function's jvp returned a gradient at position ", i,
+        ", but  the corresponding forward output is not a differentiable Tensor.You should return None at "
+        "that position instead.");
     const Tensor& t = expect_tensor(tangent, "jvp");
     RL_CHECK(
         t.sizes() == tensor_of(output).sizes(),
         "Trying to set a forward gradient that has a different size than that of the original Tensor, this "
         "is not supported. Tensor is of size ",
         tensor_of(output).sizes(), " while the given forward gradient is of size ", t.sizes(), ".");
-    check_tangent_written(args, tangents.get(), output, t);
+    given.check(PyTuple_GET_ITEM(raw, i), tensor_of(output), t);
     set_tangent(tensor_of(output), t);
   }
 }
@@ -234,9 +291,9 @@ PyObject* function_apply(PyObject* cls, PyObject* args) {
     // 3. Its results become results of the node, which then saves what was asked for.
     const bool many = PyTuple_Check(output.get());
     PyRef raw = many ? std::move(output) : PyRef(check(PyTuple_Pack(1, output.get())));
-    PyRef outputs = wrap_outputs(ctx, recorded ? node : nullptr, args, std::move(raw));
+    PyRef outputs = wrap_outputs(ctx, recorded ? node : nullptr, args, PyRef::borrow(raw.get()));
+    push_tangents(ctx, object.get(), args, raw.get(), outputs.get());
     if (recorded) save_tensors(ctx, *node);
-    push_tangents(ctx, object.get(), args, outputs.get());
     Py_CLEAR(ctx.saved_for_forward);
     Py_CLEAR(ctx.to_save);
     Py_CLEAR(ctx.dirty_tensors);
@@ -300,6 +357,18 @@ PyObject* get_saved_tensors(PyObject* o, void*) {
   });
 }
 
+PyObject* get_raw_saved_tensors(PyObject* o, void*) {
+  return guard([&]() -> PyObject* {
+    const Ref<FunctionNode> node = recorded(self_of(o));
+    if (!node) return PyTuple_New(0);
+    if (node->freed) fail_released();
+    PyRef tuple(check(PyTuple_New(static_cast<Py_ssize_t>(node->saved.size()))));
+    for (size_t i = 0; i < node->saved.size(); ++i)
+      PyTuple_SET_ITEM(tuple.get(), i, wrap_saved(*node, node->saved[i]));
+    return tuple.release();
+  });
+}
+
 template <PyObject* PyFunctionObject::* member>
 PyObject* get_member(PyObject* o, void*) {
   const CriticalSection section(o);
@@ -332,6 +401,7 @@ int set_flag(PyObject* o, PyObject* value, void*) {
 PyGetSetDef properties[] = {
     {"saved_tensors", get_saved_tensors, nullptr, "The tensors given to save_for_backward().", nullptr},
     {"saved_variables", get_saved_tensors, nullptr, nullptr, nullptr},
+    {"_raw_saved_tensors", get_raw_saved_tensors, nullptr, nullptr, nullptr},
     RL_MEMBER(to_save),
     RL_MEMBER(saved_for_forward),
     RL_MEMBER(non_differentiable),

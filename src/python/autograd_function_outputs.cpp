@@ -1,6 +1,7 @@
 // What forward of a custom Function returned: which of it is recorded, and how.
 #include <algorithm>
 
+#include "core/history_flags.h"
 #include "python/autograd_function.h"
 
 namespace rushlight::python {
@@ -28,8 +29,9 @@ bool contains(const std::vector<TensorImpl*>& list, const Tensor& t) {
 
 class Outputs {
  public:
-  Outputs(PyFunctionObject& ctx, const Ref<FunctionNode>& node, PyObject* inputs)
+  Outputs(PyFunctionObject& ctx, const Ref<FunctionNode>& node, PyObject* inputs, Py_ssize_t count)
       : node_(node),
+        count_(count),
         dirty_(tensors_in(ctx.dirty_tensors, "mark_dirty")),
         constant_(tensors_in(ctx.non_differentiable, "mark_non_differentiable")) {
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(inputs); ++i)
@@ -45,7 +47,19 @@ class Outputs {
     returned_ += modified;
     if (node_ && contains(constant_, raw)) node_->non_differentiable.insert(i);
     if (!differentiable) return as_constant(raw, is_input, modified);
+    if (modified && !is_input && show_warning)
+      show_warning(
+          "ctx.mark_dirty() received a tensor that was not an input. Only input Tensors that have been "
+          "mutated "
+          "should be passed to ctx.mark_dirty().");
     if (modified && is_input) {
+      RL_CHECK(
+          !raw->view_base || count_ == 1,
+          "If your Function modifies inplace an input that is a view of another Tensor, your Function "
+          "cannot return more than one Tensor. This is not supported by the current autograd engine. You "
+          "should either make sure the input is not a view (using .clone() for example) or make your "
+          "Function only return one Tensor (potentially splitting it into two Functions: one doing the "
+          "inplace that returns a single Tensor and a second one that does the other operations).");
       raw.bump_version();
       set_grad(raw, {});
       rebase_history(raw, node_, i);
@@ -54,6 +68,7 @@ class Outputs {
     // An input that comes back unchanged has two histories, hence two tensors.
     Tensor result = is_input ? detach(raw) : raw;
     set_history(result, node_, i);
+    mark_view(result);
     return result;
   }
   void check_dirty() const {
@@ -63,9 +78,14 @@ class Outputs {
   }
 
  private:
+  // A write through it would go past the function's own backward.
+  static void mark_view(const Tensor& t) {
+    if (t->view_base) t->flags |= kCustomView;
+  }
   Tensor as_constant(const Tensor& raw, bool is_input, bool modified) {
     if (modified && !node_) raw.bump_version();
     if (is_input && !modified) return detach(raw);
+    if (!is_input) mark_view(raw);
     if (!requires_grad(raw)) return raw;
     if (is_input) return detach(raw);
     if (!raw->view_base) detach_in_place(raw);
@@ -73,6 +93,7 @@ class Outputs {
   }
 
   const Ref<FunctionNode>& node_;
+  const Py_ssize_t count_;
   std::vector<TensorImpl*> inputs_, dirty_, constant_;
   size_t returned_ = 0;
 };
@@ -81,7 +102,7 @@ class Outputs {
 
 PyRef wrap_outputs(PyFunctionObject& ctx, const Ref<FunctionNode>& node, PyObject* inputs, PyRef raw) {
   const Py_ssize_t n = PyTuple_GET_SIZE(raw.get());
-  Outputs outputs(ctx, node, inputs);
+  Outputs outputs(ctx, node, inputs, n);
   PyRef result(check(PyTuple_New(n)));
   if (node)
     for (Py_ssize_t i = 0; i < n; ++i) {

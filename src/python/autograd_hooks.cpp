@@ -62,7 +62,9 @@ class DictPostAccumulateHook final : public PyAttached<PostAccumulateHook> {
     PyRef functions = functions_of(object());
     PyRef value(check(wrap(leaf)));
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(functions.get()); ++i) {
-      PyRef ignored(check(PyObject_CallOneArg(PyList_GET_ITEM(functions.get(), i), value.get())));
+      PyRef result(check(PyObject_CallOneArg(PyList_GET_ITEM(functions.get(), i), value.get())));
+      RL_CHECK(result.get() == Py_None || result.get() == value.get(),
+               "Tensor post accumulate grad hooks should return None.");
     }
   }
 };

@@ -149,6 +149,8 @@ PyObject* queue_callback(PyObject*, PyObject* function) {
     Py_RETURN_NONE;
   });
 }
+PyObject* is_checkpoint_valid(PyObject*, PyObject*) { return PyBool_FromLong(!pass_is_partial()); }
+PyObject* keeps_graph(PyObject*, PyObject*) { return PyBool_FromLong(pass_keeps_graph()); }
 PyObject* graph_task_id(PyObject*, PyObject*) { return PyLong_FromLongLong(current_pass()); }
 PyObject* running_node(PyObject*, PyObject*) {
   return guard([] { return wrap_node(current_node()); });
@@ -156,7 +158,7 @@ PyObject* running_node(PyObject*, PyObject*) {
 PyObject* will_execute(PyObject*, PyObject* o) {
   return guard([&] {
     const Ref<Node> node = node_of(o);
-    RL_CHECK_TYPE(node, "_will_engine_execute_node expects a grad_fn, but got ", type_name(o));
+    RL_CHECK(node, "_will_engine_execute_node expects an grad_fn, but got ", type_name(o));
     return PyBool_FromLong(pass_executes(*node));
   });
 }
@@ -189,16 +191,25 @@ std::string stack_text(PyObject* metadata) {
   return "Traceback of forward call that caused the error:\n" + std::string(string_view(text.get()));
 }
 
+// Where warnings are errors there is an error already, which is to come through.
+void warn_or_print(const std::string& text) {
+  try {
+    show_warning(text);
+  } catch (const PythonError&) {
+    PySys_FormatStderr("%s\n", text.c_str());
+  }
+}
+
 void print_python_stack(Node& node) {
   GilAcquire gil;
   PyRef metadata = metadata_of(node);
-  show_warning(str("Error detected in ", node.name(), ". ", stack_text(metadata.get())));
+  warn_or_print(str("Error detected in ", node.name(), ". ", stack_text(metadata.get())));
   PyRef parent = PyRef::borrow(PyDict_GetItemString(metadata.get(), "parent_"));
   while (parent && parent.get() != Py_None) {
     PyRef of_parent(check(PyObject_GetAttrString(parent.get(), "metadata")));
     const Ref<Node> n = node_of(parent.get());
-    show_warning(str("\n\nPrevious calculation was induced by ", n ? n->name() : "a freed node", ". ",
-                     stack_text(of_parent.get())));
+    warn_or_print(str("\n\nPrevious calculation was induced by ", n ? n->name() : "a freed node", ". ",
+                      stack_text(of_parent.get())));
     parent = PyRef::borrow(PyDict_GetItemString(of_parent.get(), "parent_"));
   }
 }
@@ -223,6 +234,8 @@ PyMethodDef functions[] = {
      "pass."},
     {"_engine_queue_callback", queue_callback, METH_O,
      "Calls a function at the end of the backward pass now running."},
+    {"_is_checkpoint_valid", is_checkpoint_valid, METH_NOARGS, nullptr},
+    {"_get_current_graph_task_keep_graph", keeps_graph, METH_NOARGS, nullptr},
     {"_current_graph_task_id", graph_task_id, METH_NOARGS, nullptr},
     {"_current_autograd_node", running_node, METH_NOARGS, nullptr},
     {"_will_engine_execute_node", will_execute, METH_O, nullptr},

@@ -110,6 +110,8 @@ PyObject* node_call(PyObject* self, PyObject* args, PyObject*) {
   return guard([&] {
     const Ref<Node> kept = expect(self);
     Node& node = *kept;
+    RL_CHECK_TYPE(node.is_python || PyTuple_GET_SIZE(args) == static_cast<Py_ssize_t>(node.outputs().size()),
+                  "expected ", node.outputs().size(), " arguments, got ", PyTuple_GET_SIZE(args), " instead");
     Gradients grads(std::max<size_t>(node.outputs().size(), static_cast<size_t>(PyTuple_GET_SIZE(args))));
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i)
       grads[i] = optional_tensor(PyTuple_GET_ITEM(args, i), "gradient");
@@ -146,6 +148,24 @@ PyObject* get_saved_output(PyObject* self, void* closure) {
     OpNode& node = op_node(self);
     GradMode on(true);  // the output shows its grad_fn
     return wrap(node.saved_output(index_of(closure))->unpack(node));
+  });
+}
+
+// _raw_saved_*: the same as SavedTensor objects.
+PyObject* get_raw_input(PyObject* self, void* closure) {
+  return guard([&] {
+    OpNode& node = op_node(self);
+    const auto saved = node.saved_inputs(index_of(closure));
+    if (node.op().schema.parameters[index_of(closure)].type == Tag::Tensor) return wrap_saved(node, saved[0]);
+    PyRef tuple(check(PyTuple_New(static_cast<Py_ssize_t>(saved.size()))));
+    for (size_t i = 0; i < saved.size(); ++i) PyTuple_SET_ITEM(tuple.get(), i, wrap_saved(node, saved[i]));
+    return tuple.release();
+  });
+}
+PyObject* get_raw_output(PyObject* self, void* closure) {
+  return guard([&] {
+    OpNode& node = op_node(self);
+    return wrap_saved(node, *node.saved_output(index_of(closure)));
   });
 }
 
@@ -186,7 +206,7 @@ struct OpType {
 };
 
 void add_property(OpType& t, const std::string& name, getter get, int index) {
-  const std::string& kept = t.names.emplace_back("_saved_" + name);
+  const std::string& kept = t.names.emplace_back(name);
   t.properties.push_back(
       {kept.c_str(), get, nullptr, nullptr, reinterpret_cast<void*>(static_cast<intptr_t>(index))});
   PyRef descriptor(check(PyDescr_NewGetSet(t.type, &t.properties.back())));
@@ -203,12 +223,19 @@ void add_saved(OpType& t, const Op& op) {
   const Derivative& d = op.derivative;
   for (size_t i = 0; i < op.schema.parameters.size(); ++i) {
     const std::string name(op.schema.parameters[i].name);
-    if (d.saved_inputs >> i & 1) add_property(t, name, get_saved_input, static_cast<int>(i));
-    if (d.saved_attributes >> i & 1) add_property(t, name, get_saved_attribute, static_cast<int>(i));
+    if (d.saved_inputs >> i & 1) {
+      add_property(t, "_saved_" + name, get_saved_input, static_cast<int>(i));
+      add_property(t, "_raw_saved_" + name, get_raw_input, static_cast<int>(i));
+    }
+    if (d.saved_attributes >> i & 1)
+      add_property(t, "_saved_" + name, get_saved_attribute, static_cast<int>(i));
   }
   for (size_t i = 0; i < op.schema.returns.size(); ++i)
-    if (d.saved_outputs >> i & 1)
-      add_property(t, output_name(op, static_cast<int>(i)), get_saved_output, static_cast<int>(i));
+    if (d.saved_outputs >> i & 1) {
+      const std::string name = output_name(op, static_cast<int>(i));
+      add_property(t, "_saved_" + name, get_saved_output, static_cast<int>(i));
+      add_property(t, "_raw_saved_" + name, get_raw_output, static_cast<int>(i));
+    }
 }
 
 PyTypeObject* make_type(OpType& t, const std::string& name) {

@@ -46,6 +46,55 @@ class PySavedHooks final : public SavedTensorHooks {
   PyAttached<Attachment> pack_, unpack_;
 };
 
+// --- SavedTensor: one of the tensors that a node keeps, for hooks of its own
+
+struct PySavedTensor {
+  PyObject_HEAD Node* node;  // owned
+  SavedVariable* saved;      // lives as long as the node
+};
+PySavedTensor& saved_of(PyObject* o) { return *reinterpret_cast<PySavedTensor*>(o); }
+
+void saved_dealloc(PyObject* o) {
+  Ref<Node>::adopt(std::exchange(saved_of(o).node, nullptr));
+  PyObject_Free(o);
+}
+PyObject* saved_new(PyTypeObject*, PyObject*, PyObject*) {
+  PyErr_SetString(PyExc_RuntimeError, "Trying to create a SavedTensor object from Python is forbidden.");
+  return nullptr;
+}
+PyObject* saved_register_hooks(PyObject* self, PyObject* args) {
+  return guard([&]() -> PyObject* {
+    PyObject *pack = nullptr, *unpack = nullptr;
+    const bool two = PyTuple_GET_SIZE(args) == 2;
+    if (two) pack = PyTuple_GET_ITEM(args, 0), unpack = PyTuple_GET_ITEM(args, 1);
+    RL_CHECK_TYPE(two && PyCallable_Check(pack) && PyCallable_Check(unpack),
+                  "register_hooks(): incompatible function arguments. It takes two functions, pack_hook and "
+                  "unpack_hook");
+    const Ref<PySavedHooks> hooks = Ref<PySavedHooks>::adopt(new PySavedHooks(pack, unpack));
+    saved_of(self).saved->register_hooks(*hooks);
+    Py_RETURN_NONE;
+  });
+}
+PyObject* saved_data(PyObject* self, void*) {
+  return guard([&] { return wrap(saved_of(self).saved->unpack(*saved_of(self).node)); });
+}
+PyMethodDef saved_methods[] = {
+    {"register_hooks", saved_register_hooks, METH_VARARGS,
+     "register_hooks(pack_hook, unpack_hook): keep what pack_hook makes of the tensor in its place."},
+    {}};
+PyGetSetDef saved_properties[] = {{"data", saved_data, nullptr, "The tensor as it was saved.", nullptr}, {}};
+PyTypeObject SavedTensorType = {
+    .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
+    .tp_name = "rushlight._C.SavedTensor",
+    .tp_basicsize = sizeof(PySavedTensor),
+    .tp_dealloc = saved_dealloc,
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "A tensor that a node of the backward graph keeps.",
+    .tp_methods = saved_methods,
+    .tp_getset = saved_properties,
+    .tp_new = saved_new,
+};
+
 PyObject* push_hooks(PyObject*, PyObject* args) {
   return guard([&]() -> PyObject* {
     PyObject *pack, *unpack;
@@ -92,6 +141,18 @@ PyMethodDef functions[] = {{"_push_saved_tensors_hooks", push_hooks, METH_VARARG
 
 }  // namespace
 
-void init_autograd_saved(PyObject* module) { add_functions(module, functions); }
+PyObject* wrap_saved(Node& node, SavedVariable& saved) {
+  auto* self = PyObject_New(PySavedTensor, &SavedTensorType);
+  if (!self) throw PythonError();
+  node.retain();
+  self->node = &node;
+  self->saved = &saved;
+  return reinterpret_cast<PyObject*>(self);
+}
+
+void init_autograd_saved(PyObject* module) {
+  add_functions(module, functions);
+  add_type(module, "SavedTensor", &SavedTensorType);
+}
 
 }  // namespace rushlight::python

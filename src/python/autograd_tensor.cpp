@@ -59,6 +59,13 @@ PyObject* get_grad_fn(PyObject* self, void*) {
     return wrap_node(node.get());
   });
 }
+int set_grad_fn_property(PyObject* self, PyObject* value, void*) {
+  return guard_status([&] {
+    RL_CHECK(value, "Deletion of _grad_fn not allowed. Detach tensor instead!");
+    RL_CHECK_TYPE(value == Py_None, "_grad_fn can be only set to None");
+    detach_in_place(tensor_of(self));
+  });
+}
 PyObject* get_output_nr(PyObject* self, void*) {
   return guard([&] {
     (void)grad_fn(tensor_of(self));  // a view's may be renewed
@@ -173,6 +180,7 @@ PyObject* get_backward_hooks(PyObject* self, void*) {
 }
 int set_backward_hooks(PyObject* self, PyObject* value, void*) {
   return guard_status([&] {
+    RL_CHECK(value, "Deletion of _backwards_hooks not allowed!");
     set_python_hooks(tensor_of(self), value && value != Py_None ? make_tensor_hook(value) : nullptr);
     track(self);
   });
@@ -245,7 +253,7 @@ PyGetSetDef properties[] = {
     {"is_leaf", get_is_leaf, nullptr, "True for tensors that no recorded operation made.", nullptr},
     {"grad_fn", get_grad_fn, nullptr,
      "The node that computes the gradients of the operation that made this tensor.", nullptr},
-    {"_grad_fn", get_grad_fn, nullptr, nullptr, nullptr},
+    {"_grad_fn", get_grad_fn, set_grad_fn_property, nullptr, nullptr},
     {"output_nr", get_output_nr, nullptr, "Which output of grad_fn this tensor is.", nullptr},
     {"_cdata", get_address, nullptr, "The address of the tensor behind this object.", nullptr},
     {"_version", get_version, nullptr, "Counts in-place writes.", nullptr},

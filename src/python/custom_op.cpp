@@ -1,4 +1,6 @@
 // Operators that the running program defines: real records whose kernels are Python functions.
+#include "autograd/meta.h"
+#include "dispatch/operands.h"
 #include "dispatch/table.h"
 #include "python/torch_dispatch.h"
 #include "python/types.h"
@@ -21,6 +23,7 @@ struct CustomOp {
   PyObject* autograd = nullptr;
   PyObject* batching = nullptr;  // from register_vmap
   PyObject* rules = nullptr;     // dict: type -> function, from register_torch_dispatch
+  bool watched = false;          // a backward pass that reaches it warns that it has no derivative
   std::string schema;
 };
 
@@ -43,6 +46,24 @@ std::string qualified(const Op& op) {
                      "a kernel for it with torch.library.register_kernel or Library.impl.");
 }
 
+bool warns_of_missing_derivatives = true;
+
+bool is_watched(const CustomOp& op, const Call& call, const Value* args) {
+  if (!op.watched || op.autograd || !warns_of_missing_derivatives || call.op.family == Family::Composite ||
+      !(dispatch_state.consider & kAutograd))
+    return false;
+  bool wanted = false;
+  each_operand(call.op, args, [&](const Tensor& t) { wanted |= requires_grad(t); });
+  return wanted;
+}
+
+// The results with hooks and nodes that warn when a gradient comes.
+PyRef watch(const Op& op, const BoxedCall& boxed, PyRef result) {
+  PyRef module(check(PyImport_ImportModule("rushlight._library.autograd")));
+  return PyRef(check(PyObject_CallMethod(module.get(), "watched", "sOOO", qualified(op).c_str(),
+                                         boxed.args.get(), boxed.kwargs.get(), result.get())));
+}
+
 void run_in_python(const void* kernel, const Call& call, const Value* args, Results& results) {
   GilAcquire gil;
   const auto& slot = *static_cast<const CustomOp::Slot*>(kernel);
@@ -54,7 +75,8 @@ void run_in_python(const void* kernel, const Call& call, const Value* args, Resu
   if (!function) throw_no_kernel(call.op, slot.device);
   const PyRef keep = PyRef::borrow(function);
   const BoxedCall boxed = box_call(Frame{call.op, args, nullptr, false, 0, results});
-  const PyRef result(check(PyObject_Call(function, boxed.args.get(), boxed.kwargs.get())));
+  PyRef result(check(PyObject_Call(function, boxed.args.get(), boxed.kwargs.get())));
+  if (is_watched(op, call, args)) result = watch(call.op, boxed, std::move(result));
   unbox_results(call.op, result.get(), results);
 }
 
@@ -189,6 +211,27 @@ PyObject* set_autograd(PyObject*, PyObject* args) {
     Py_RETURN_NONE;
   });
 }
+// _watch_operator(id, watched): whether a backward pass warns when it lacks the operator's derivative.
+PyObject* watch_operator(PyObject*, PyObject* args) {
+  PyObject* id = nullptr;
+  int watched = 0;
+  if (!PyArg_ParseTuple(args, "Op", &id, &watched)) return nullptr;
+  return guard([&]() -> PyObject* {
+    changeable(custom_by_id(id)).watched = watched;
+    Py_RETURN_NONE;
+  });
+}
+PyObject* set_fallback_mode(PyObject*, PyObject* mode) {
+  return guard([&]() -> PyObject* {
+    const std::string_view name = PyUnicode_Check(mode) ? string_view(mode) : "";
+    RL_CHECK_VALUE(name == "nothing" || name == "warn", "the mode is 'nothing' or 'warn'");
+    warns_of_missing_derivatives = name == "warn";
+    Py_RETURN_NONE;
+  });
+}
+PyObject* get_fallback_mode(PyObject*, PyObject*) {
+  return PyUnicode_FromString(warns_of_missing_derivatives ? "warn" : "nothing");
+}
 // _set_operator_autocast(id, device, function)
 PyObject* set_autocast(PyObject*, PyObject* args) {
   PyObject *id = nullptr, *device = nullptr, *function = nullptr;
@@ -224,6 +267,9 @@ PyMethodDef functions[] = {{"_define_operator", define_operator, METH_O, nullptr
                            {"_set_operator_kernel", set_kernel, METH_VARARGS, nullptr},
                            {"_get_operator_kernel", get_kernel, METH_VARARGS, nullptr},
                            {"_set_operator_autograd", set_autograd, METH_VARARGS, nullptr},
+                           {"_watch_operator", watch_operator, METH_VARARGS, nullptr},
+                           {"_set_autograd_fallback_mode", set_fallback_mode, METH_O, nullptr},
+                           {"_get_autograd_fallback_mode", get_fallback_mode, METH_NOARGS, nullptr},
                            {"_set_operator_autocast", set_autocast, METH_VARARGS, nullptr},
                            {"_set_operator_batching", set_batching, METH_VARARGS, nullptr},
                            {"_set_operator_rule", set_rule, METH_VARARGS, nullptr},

@@ -267,6 +267,12 @@ static void scatter(const Tensor& target, const std::vector<Tensor>& tensors, co
 
 // --- x[index]
 
+// Never `t` itself, also where all of it is asked for.
+static Tensor view_of(const Tensor& t, ViewBuilder& view) {
+  Tensor result = view.finish();
+  return view.recorded() && result.is_same(t) ? ops::alias(t) : result;
+}
+
 static Tensor get_item(const Tensor& t, PyObject* o) {
   if (PyLong_CheckExact(o) || PySlice_Check(o)) {
     ViewBuilder view(t);
@@ -274,12 +280,11 @@ static Tensor get_item(const Tensor& t, PyObject* o) {
       view.slice(0, o);
     else
       view.select(0, to_int(o));
-    return view.finish();
+    return view_of(t, view);
   }
   Index index = read_index(t, o);
-  Tensor view = index.view.finish();
-  if (!index.any_tensor) return index.view.recorded() && view.is_same(t) ? ops::alias(t) : view;
-  return gather(view, index.tensors);
+  if (!index.any_tensor) return view_of(t, index.view);
+  return gather(index.view.finish(), index.tensors);
 }
 
 static PyObject* mp_subscript(PyObject* self, PyObject* o) {

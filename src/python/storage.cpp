@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstring>
 
+#include "autograd/meta.h"
 #include "core/deferred_layout.h"
 #include "core/write_watch.h"
 #include "python/op_function.h"
@@ -306,6 +307,10 @@ static PyObject* m_set(PyObject* self, PyObject* args, PyObject* kwargs) {
     const Tensor& t = tensor_of(self);
     RL_CHECK(!(t->flags & kAutograd && GradMode::enabled()),
              "set_() is not allowed on a tensor that requires grad; use .data");
+    if (AutogradMeta* meta = t->autograd) {  // gradients of what it was do not fit what it becomes
+      std::lock_guard guard(meta->lock);
+      meta->accumulator = nullptr;
+    }
     const Dims no_sizes{0};
     if (source) {
       const Device from =

@@ -34,9 +34,11 @@ class KernelScope {
 
 uint64_t written_parameters(const Frame& frame) { return frame.op.mutated | (frame.inplace ? 1 : 0); }
 
+// Tensors made under inference mode are in no graph, whatever their flag says.
 bool any_requires_grad(const Frame& frame) {
   bool any = false;
-  each_operand(frame.op, frame.args, [&](const Tensor& t) { any |= requires_grad(t); });
+  each_operand(frame.op, frame.args,
+               [&](const Tensor& t) { any |= requires_grad(t) && !(t->flags & kInference); });
   return any;
 }
 

@@ -325,9 +325,9 @@ void note_saved_output(const Tensor& result, const Tensor& tangent) {
 }
 
 void refuse_out(const Frame& frame) {
-  RL_CHECK(!frame.out || frame.inplace, frame.op.name(),
-           "(): functions with out=... arguments don't support automatic differentiation, but one of the "
-           "arguments requires grad.");
+  if (frame.out && !frame.inplace)
+    RL_NOT_IMPLEMENTED("Trying to use forward AD with ", frame.op.name(),
+                       "_out that does not support it because it is an out= function");
 }
 
 void differentiate_write(Frame& frame) {
@@ -432,6 +432,12 @@ Tensor make_dual(const Tensor& primal, const Tensor& tangent) {
   RL_CHECK(primal.dtype() == tangent.dtype() || is_complex(primal.dtype()) == is_complex(tangent.dtype()),
            "Expected primal and tangent to have the same dtype, but got: ", legacy_name(primal.dtype()),
            " and ", legacy_name(tangent.dtype()));
+  RL_CHECK(
+      !tangent_of(primal).defined(),
+      "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is "
+      "not supported.");
+  RL_CHECK(!tangent_of(tangent).defined(),
+           "Setting a forward grad that itself has a forward gradient at the same level0 is not supported.");
   WithoutTangents scope;
   const Tensor dual_tensor = ops::alias(primal);
   set_tangent(dual_tensor, to_dtype(tangent, primal.dtype()));

@@ -1,5 +1,6 @@
 #include "transform/level.h"
 
+#include "core/sparse.h"
 #include "ops/view.h"
 #include "transform/autograd.h"
 #include "transform/forward.h"
@@ -100,6 +101,7 @@ Tensor wrap_tensor(const Tensor& inner, Level& level) {
 }
 
 Tensor wrap_batched(const Tensor& inner, int64_t dim, Level& level) {
+  RL_CHECK(!is_sparse(inner), "vmap: sparse tensors have no dimension of examples; use .to_dense() first");
   Tensor t = new_wrapper(TensorImpl(nullptr, inner.storage_offset(), inner.dtype(), inner.device()), inner,
                          Ref<Level>::share(&level), dim);
   t->flags |= inner->flags & kWrappedNumber;

@@ -1,6 +1,7 @@
 """Calling a module with other tensors in the place of its own."""
 
 import contextlib
+import sys
 
 import rushlight as torch
 
@@ -58,9 +59,9 @@ def _swap(module, path, tensor):
             before, table[name] = table[name], tensor
             return table.__setitem__, (name, before), table
     if not hasattr(owner, name):
-        # A name of nothing in the module changes nothing, beyond the call.
-        object.__setattr__(owner, name, tensor)
-        return object.__delattr__, (owner, name), None
+        # A name of nothing in the module is one for the call alone: a parameter's is a parameter's.
+        setattr(owner, name, tensor)
+        return delattr, (owner, name), None
     before = getattr(owner, name)
     if not isinstance(before, torch.Tensor):
         raise TypeError(f"attribute `{path}`: {before} is not an instance of torch.Tensor")
@@ -94,6 +95,9 @@ def _functional_call(
         args = ()
     elif not isinstance(args, tuple):
         args = (args,)
+    scripted = sys.modules.get("rushlight.jit._script")  # not loaded: there is no such module
+    if scripted is not None and isinstance(module, scripted.ScriptModule):
+        raise RuntimeError("Stateless API can't be used with Jitted modules")
     with _reparametrize_module(module, parameters_and_buffers, tie_weights, strict):
         return module(*args, **(kwargs or {}))
 

@@ -89,3 +89,46 @@ def test_sequential(reentrant):
     model.zero_grad()
     checkpoint_sequential(model, 2, x, use_reentrant=reentrant).sum().backward()
     assert [p.grad.tolist() for p in model.parameters()] == expected
+
+
+def test_a_reentrant_checkpoint_refuses_part_of_the_gradients():
+    x = rushlight.randn(2, requires_grad=True)
+    y = checkpoint(rushlight.exp, x, use_reentrant=True).sum()
+    with pytest.raises(RuntimeError, match="torch.utils.checkpoint is incompatible with .grad"):
+        rushlight.autograd.grad(y, x)
+    checkpoint(rushlight.exp, x, use_reentrant=True).sum().backward()
+    rushlight.testing.assert_close(x.grad, x.detach().exp())
+
+
+def test_saved_tensors_are_unpacked_once_in_a_pass():
+    class Twice(rushlight.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, constant):
+            ctx.save_for_backward(x, constant)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            _, found = ctx.saved_tensors
+            assert found is constant
+            with pytest.raises(RuntimeError, match="already unpacked once"):
+                ctx.saved_tensors  # noqa: B018
+            return grad * 2, None
+
+    x, constant = rushlight.ones(1, requires_grad=True), rushlight.ones(1)
+    y = checkpoint(lambda x: Twice.apply(x * 3, constant), x, use_reentrant=False)
+    y.backward(retain_graph=True)
+    y.backward()  # another pass computes again
+    assert x.grad.item() == 12
+
+
+def test_a_second_computation_that_saves_more():
+    calls = []
+
+    def f(x):
+        calls.append(1)
+        return x.sin().exp() if len(calls) == 1 else x.sin().exp().sin()
+
+    y = checkpoint(f, rushlight.ones(1, requires_grad=True), use_reentrant=False, early_stop=False)
+    with pytest.raises(RuntimeError, match="trying to save more tensors during recomputation"):
+        y.backward()

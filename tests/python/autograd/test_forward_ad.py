@@ -204,3 +204,95 @@ def test_forward_over_reverse_of_a_recorded_gradient(f):
     (plain,) = torch.autograd.grad(f(v).sum(), v, create_graph=True)
     (second,) = torch.autograd.grad(plain, v, t)
     close(tangent, second)
+
+
+def _one_output(forward, jvp):
+    class Function(torch.autograd.Function):
+        pass
+
+    Function.forward, Function.jvp = staticmethod(forward), staticmethod(jvp)
+    return Function.apply
+
+
+VIEWS = [
+    (lambda t: t.narrow(0, 0, 2).clone(), False, "jvp is not returning a view"),
+    (lambda t: t.narrow(0, 0, 2).clone()[:], False, "not returning a view of the given grad input"),
+    (lambda t: t.narrow(0, 0, 2).clone()[:], True, "not returning a view of the same base"),
+    (lambda t: t.narrow(0, 0, 2), False, None),
+]
+
+
+@pytest.mark.parametrize("jvp, of_view, text", VIEWS)
+def test_a_custom_function_of_views_has_tangents_that_are_views(jvp, of_view, text):
+    f = _one_output(lambda ctx, x: x.narrow(0, 0, 2), lambda ctx, t: jvp(t))
+    with fwAD.dual_level():
+        x = fwAD.make_dual(torch.rand(4), torch.rand(4))
+        x = x.view_as(x) if of_view else x
+        if text is None:
+            assert fwAD.unpack_dual(f(x)).tangent.shape == (2,)
+        else:
+            with pytest.raises(RuntimeError, match=text):
+                f(x)
+
+
+def test_an_input_that_is_returned_has_a_tangent_that_is_a_view():
+    tangent = torch.rand(2)
+    with fwAD.dual_level():
+        x = fwAD.make_dual(torch.rand(2), tangent)
+        out = _one_output(lambda ctx, x: x, lambda ctx, t: t.view_as(t))(x)
+        assert fwAD.unpack_dual(out).tangent._base is tangent
+        for wrong in (lambda ctx, t: t, lambda ctx, t: t * 2):
+            with pytest.raises(RuntimeError, match="returning a view \\(or an input as-is\\)"):
+                _one_output(lambda ctx, x: x, wrong)(x)
+
+
+def test_outputs_without_gradients_get_no_tangents():
+    def forward(ctx, x):
+        out = x.clone()
+        ctx.mark_non_differentiable(out)
+        return out
+
+    with fwAD.dual_level():
+        x = fwAD.make_dual(torch.rand(2), torch.rand(2))
+        with pytest.raises(RuntimeError, match="You should return None at that position instead"):
+            _one_output(forward, lambda ctx, t: t.clone())(x)
+        assert fwAD.unpack_dual(_one_output(forward, lambda ctx, t: None)(x)).tangent is None
+
+
+def test_jvp_writes_to_the_tangent_of_what_forward_writes_to():
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        return x.mul_(2)
+
+    with fwAD.dual_level():
+        tangent = torch.ones(2)
+        x = fwAD.make_dual(torch.ones(2), tangent)
+        with pytest.raises(RuntimeError, match="must modify the corresponding gradient inplace"):
+            _one_output(forward, lambda ctx, t: t)(x)
+        assert _one_output(forward, lambda ctx, t: t.mul_(2))(x) is x
+        assert fwAD.unpack_dual(x).tangent is tangent and tangent.tolist() == [2, 2]
+
+
+def test_what_was_saved_for_backward_is_not_there_in_jvp():
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.clone()
+
+    def jvp(ctx, t):
+        assert ctx.saved_tensors == ()
+        return t.clone()
+
+    with fwAD.dual_level():
+        x = fwAD.make_dual(torch.rand(2, requires_grad=True), torch.rand(2))
+        assert fwAD.unpack_dual(_one_output(forward, jvp)(x)).tangent is not None
+
+
+def test_refusals_of_forward_mode():
+    with fwAD.dual_level():
+        x = fwAD.make_dual(torch.rand(2), torch.rand(2))
+        with pytest.raises(RuntimeError, match="has a forward gradient at the same level"):
+            fwAD.make_dual(torch.rand(2), x)
+        with pytest.raises(NotImplementedError, match="out= function"):
+            torch.add(x, x, out=torch.rand(2))
+        cut = x.clone().detach_()
+        assert fwAD.unpack_dual(cut * 2).tangent is None

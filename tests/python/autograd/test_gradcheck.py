@@ -411,3 +411,54 @@ def test_what_runs_not_under_vmap_fails_the_batched_check():
     assert autograd.gradcheck(NoBatches.apply, (x,))
     with pytest.raises(RuntimeError, match="failed while testing batched gradient"):
         autograd.gradcheck(NoBatches.apply, (x,), check_batched_grad=True)
+
+
+def test_jacobians_by_the_older_functions():
+    from rushlight.autograd.gradcheck import get_analytical_jacobian, get_numerical_jacobian
+
+    a = rushlight.rand(2, dtype=rushlight.float64, requires_grad=True)
+    b = rushlight.rand(2, dtype=rushlight.float64, requires_grad=True)
+    twice, once = 2 * rushlight.eye(2, dtype=rushlight.float64), rushlight.eye(2, dtype=rushlight.float64)
+
+    def f(values):
+        return 2 * values[0] + values[1], values[0] + 2 * values[1]
+
+    with pytest.warns(FutureWarning, match="`get_numerical_jacobian` was part"):
+        both = get_numerical_jacobian(f, (a, b), eps=1e-6)
+    with pytest.warns(FutureWarning, match="private API"):
+        (one,) = get_numerical_jacobian(f, (a, b), target=b, eps=1e-6)
+    for found, expected in ((both[0], twice), (both[1], once), (one, once)):
+        rushlight.testing.assert_close(found, expected)
+    with pytest.warns(FutureWarning, match="`get_analytical_jacobian` was part"):
+        found, reentrant, *_ = get_analytical_jacobian((a, b), f((a, b))[0])
+    assert reentrant
+    rushlight.testing.assert_close(found[0], twice)
+    for function in (get_numerical_jacobian, get_analytical_jacobian):
+        with pytest.warns(FutureWarning), pytest.raises(ValueError, match="Expected grad_out to be 1.0"):
+            function(f, (a, b), grad_out=2.0)
+
+
+def test_a_batch_of_sparse_gradients_is_refused():
+    x = rushlight.rand(4, dtype=rushlight.float64, requires_grad=True).to_sparse()
+    with pytest.raises(RuntimeError, match="sparse tensors have no dimension of examples"):
+        rushlight.autograd.grad(
+            x.to_dense(), x, rushlight.zeros(2, 4, dtype=rushlight.float64), is_grads_batched=True
+        )
+    with pytest.raises(RuntimeError, match="while testing batched gradient"):
+        autograd.gradcheck(lambda x: x.to_dense(), (x,), masked=True, check_batched_grad=True)
+
+
+def test_missing_gradients_that_are_not_handled_are_warned_of():
+    def raises(x):
+        y = x.clone()
+
+        def hook(grad):
+            if grad is None:
+                raise RuntimeError("no gradient")
+
+        y.register_hook(hook)
+        return y
+
+    x = rushlight.ones(1, dtype=rushlight.float64, requires_grad=True)
+    with pytest.warns(UserWarning, match="New undefined gradient support checking feature"):
+        assert not autograd.gradcheck(raises, (x,), raise_exception=False)

@@ -202,3 +202,133 @@ def test_gradient_edges_as_outputs():
     other = get_gradient_edge(rushlight.ones(1, requires_grad=True) * 1)
     with pytest.raises(RuntimeError, match="GradientEdge"):
         rushlight.autograd.grad((x * 3).sum(), (x, other), allow_unused=True, materialize_grads=True)
+
+
+def test_hooks_of_a_leaf_run_in_order():
+    x = rushlight.zeros(1, requires_grad=True)
+    node = x.view_as(x).grad_fn.next_functions[0][0]
+    x.register_hook(lambda grad: grad - 2)
+    node.register_prehook(lambda grads: (grads[0] / 5,))
+    x.register_post_accumulate_grad_hook(lambda leaf: leaf.grad.add_(0.5) and None)
+
+    def last(grad_inputs, grad_outputs):  # the gradient that was accumulated, as hooks have changed it
+        x.grad = grad_outputs[0] * 10
+
+    node.register_hook(last)
+    x.sum().backward()
+    assert x.grad.item() == pytest.approx(((1 - 2) / 5 + 0.5) * 10)
+
+
+def test_hooks_on_accumulated_gradients_return_nothing():
+    x = rushlight.ones(2, requires_grad=True)
+    x.register_post_accumulate_grad_hook(lambda leaf: leaf.grad)
+    with pytest.raises(RuntimeError, match="should return None"):
+        x.sum().backward()
+
+
+def test_a_hook_registered_while_the_node_runs():
+    seen = []
+
+    def unpack(tensor):
+        def halve(grad_inputs, grad_outputs):
+            seen.append(grad_outputs)
+            return tuple(None if g is None else g / 2 for g in grad_inputs)
+
+        rushlight._C._current_autograd_node().register_hook(halve)
+        return tensor
+
+    x = rushlight.ones(2, requires_grad=True)
+    with rushlight.autograd.graph.saved_tensors_hooks(lambda t: t, unpack):
+        x.exp().sum().backward()
+    rushlight.testing.assert_close(x.grad, x.detach().exp() / 2)
+    assert seen == [(None,)]
+
+
+def test_nodes_are_called_with_as_many_gradients_as_they_have_outputs():
+    x = rushlight.ones(1, requires_grad=True)
+    node = (x * 2).grad_fn
+    for grads in ((), (x, x)):
+        with pytest.raises(TypeError, match=f"expected 1 arguments, got {len(grads)} instead"):
+            node(*grads)
+    assert node(x.detach())[0].item() == 2
+
+
+def test_questions_about_the_pass_that_runs():
+    x = rushlight.ones(1, requires_grad=True)
+    y = x.clone()
+    leaf = y.grad_fn.next_functions[0][0]
+    with pytest.raises(RuntimeError, match="expects an grad_fn"):
+        rushlight._C._will_engine_execute_node(y)
+    keeps = []
+    handle = y.register_hook(
+        lambda grad: keeps.append(rushlight._C._autograd._get_current_graph_task_keep_graph())
+    )
+    y.backward(retain_graph=True)
+    y.backward()
+    assert keeps == [True, False]
+    handle.remove()
+    z = x.clone()
+    z.register_hook(lambda grad: rushlight._C._will_engine_execute_node(leaf) and None)
+    with pytest.raises(RuntimeError, match="currently running autograd.grad"):
+        rushlight.autograd.grad(z, x)
+
+
+def test_any_hooks_count_passes_of_several_threads():
+    import threading
+
+    a, b = rushlight.rand(2, requires_grad=True), rushlight.rand(2, requires_grad=True)
+    calls, lock = [], threading.Lock()
+    start, between = threading.Barrier(4), threading.Barrier(4)
+
+    def any_hook(grad):
+        with lock:
+            calls.append(rushlight._C._current_graph_task_id())
+
+    a.register_hook(lambda grad: None if between.wait() is not None else grad)
+    rushlight.autograd.graph.register_multi_grad_hook((a, b), any_hook, mode="any")
+    out = (a * b).sum()
+
+    def run():
+        start.wait()
+        rushlight.autograd.grad(out, (a, b), retain_graph=True)
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(calls) == len(set(calls)) == 4
+
+
+def test_backward_with_a_graph_warns_of_the_cycle():
+    rushlight.set_warn_always(True)
+    try:
+        x = rushlight.ones(1, requires_grad=True)
+        with pytest.warns(UserWarning, match="create_graph=True will create a reference cycle"):
+            (x * x).backward(create_graph=True)
+    finally:
+        rushlight.set_warn_always(False)
+        x.grad = None
+
+
+def test_history_is_not_deleted():
+    x = rushlight.ones(1, requires_grad=True).clone()
+    for name in ("_grad_fn", "_backward_hooks"):
+        with pytest.raises(RuntimeError, match="not allowed"):
+            delattr(x, name)
+    x._grad_fn = None
+    assert x.is_leaf
+
+
+def test_weak_references_and_cached_tensors():
+    x = rushlight.ones(1)
+    ref = rushlight._C._WeakTensorRef(x)
+    rushlight._C._add_cached_tensor(x)
+    assert not rushlight._C._is_cached_tensor(x)  # switched off
+    rushlight._C._set_cached_tensors_enabled(True)
+    rushlight._C._add_cached_tensor(x)
+    assert rushlight._C._is_cached_tensor(x)
+    rushlight._C._set_cached_tensors_enabled(False)
+    assert not rushlight._C._is_cached_tensor(x) and not ref.expired()
+    del x
+    assert ref.expired()

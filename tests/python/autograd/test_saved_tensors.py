@@ -20,7 +20,7 @@ def test_saved_tensors_may_be_changed_when_asked_for():
     torch.testing.assert_close(x.grad, x2.grad)
     with torch.autograd.graph.allow_mutation_on_saved_tensors():
         late = x.clone().exp().sin()
-    with pytest.raises(RuntimeError, match="outside"):
+    with pytest.raises(AssertionError, match="outside"):
         late.sum().backward()
 
 
@@ -75,3 +75,84 @@ def test_hooks_must_not_write_to_what_is_saved():
     with torch.autograd.graph.saved_tensors_hooks(lambda t: t.add_(1), lambda t: t):
         with pytest.raises(RuntimeError, match="modifying its input in place"):
             torch.exp(x)
+
+
+def test_one_saved_tensor_has_hooks_of_its_own():
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = x.exp()
+    saved = y.grad_fn._raw_saved_result
+    assert type(saved) is torch.autograd.SavedTensor
+    saved.register_hooks(lambda t: t * 2, lambda t: t / 2)
+    torch.testing.assert_close(y.grad_fn._saved_result, y)
+    assert y.grad_fn._saved_result.grad_fn is y.grad_fn
+    with pytest.raises(RuntimeError, match="already been set"):
+        saved.register_hooks(lambda t: t, lambda t: t)
+    with pytest.raises(TypeError, match="incompatible function arguments"):
+        saved.register_hooks(1, 1)
+    y.sum().backward()
+    torch.testing.assert_close(x.grad, x.detach().exp())
+    with pytest.raises(RuntimeError, match="after it has been freed"):
+        saved.register_hooks(lambda t: t, lambda t: t)
+    with pytest.raises(RuntimeError, match="from Python is forbidden"):
+        torch.autograd.SavedTensor()
+
+
+def test_custom_functions_show_their_saved_tensors():
+    class Keep(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x, None)
+            return x * 1
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * ctx.saved_tensors[0]
+
+    x = torch.tensor([3.0], requires_grad=True)
+    y = Keep.apply(x)
+    first, nothing = y.grad_fn._raw_saved_tensors
+    with pytest.raises(RuntimeError, match="None is forbidden"):
+        nothing.register_hooks(lambda t: t, lambda t: t)
+    first.register_hooks(lambda t: t, lambda t: t + 1)
+    y.backward()
+    assert x.grad.tolist() == [4]
+    with pytest.raises(RuntimeError, match="freed"):
+        y.grad_fn._raw_saved_tensors  # noqa: B018
+
+
+def test_a_saved_tensor_that_was_detached_in_place_is_refused():
+    x = torch.tensor(1.0, requires_grad=True).clone()
+    y = x.sin()
+    x.detach_()
+    with pytest.raises(RuntimeError, match="detached in-place"):
+        y.backward()
+    w = torch.tensor(2.0, requires_grad=True)
+    (x * w).backward()  # saved after it was detached
+    assert w.grad.item() == 1
+
+
+def test_changes_that_hooks_make_to_the_stack_end_with_the_pass():
+    extra = torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t)
+
+    def leaves(t):
+        extra.__exit__()
+        return t
+
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, leaves):
+        x = torch.ones(2, requires_grad=True)
+        x.sin().sum().backward()
+    with pytest.raises(RuntimeError, match="no saved tensor hooks"):
+        extra.__exit__()
+
+
+def test_contexts_of_changes_do_not_nest_and_count_copies():
+    x = torch.ones(2, requires_grad=True)
+    with torch.autograd.graph.allow_mutation_on_saved_tensors() as memory:
+        y = x.clone()
+        first, second = y**2, y**2
+        y.sin_()
+        assert len(memory.cloned) == 1  # both saved the same tensor
+        del first, second
+        assert len(memory.cloned) == 0
+        with pytest.raises(RuntimeError, match="cannot be nested"):
+            torch.autograd.graph.allow_mutation_on_saved_tensors().__enter__()

@@ -58,3 +58,139 @@ def test_as_strided_inplace_is_differentiable():
         for m in (torch, oracle)
     )
     assert ours == theirs
+
+
+def _write(view):
+    with pytest.raises(RuntimeError) as refusal:
+        view.mul_(2)
+    return str(refusal.value)
+
+
+def test_refused_writes_say_how_the_view_came_about():
+    base = torch.ones(2, requires_grad=True).clone()
+    with torch.no_grad():
+        view = base.view(2)
+    text = _write(view)
+    assert text.startswith("A view was created in no_grad mode and is being modified inplace with grad mode")
+    assert "inside the no_grad block" in text
+    with torch.inference_mode():
+        view = base.view(2)
+    text = _write(view)
+    assert text.startswith(
+        "A view was created in inference mode and is being modified inplace in normal mode"
+    )
+    assert "inside the inference_mode block" in text
+    plain = torch.zeros(2)
+    for mode, name in ((torch.no_grad, "no_grad"), (torch.inference_mode, "inference")):
+        with mode():
+            view = plain.view(2)
+        view.requires_grad_()
+        text = _write(view.view(2))
+        assert f"is a view of a view which was created in {name} mode and is being modified" in text
+
+
+def test_views_that_custom_functions_return_are_not_written():
+    class View(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x.view_as(x)
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad
+
+    base = torch.ones(2, requires_grad=True).clone()
+    text = _write(View.apply(base))
+    assert text.startswith("Output 0 of View is a view and is being modified inplace. This view was created")
+    view = View.apply(base)
+    base.mul_(2)
+    with pytest.raises(RuntimeError, match="its base or another view of its base has been modified"):
+        view.grad_fn  # noqa: B018
+    with pytest.raises(RuntimeError, match="created inside a custom Function"):
+        View.apply(torch.zeros(2)).add_(torch.ones(2, requires_grad=True))
+
+
+def test_custom_functions_that_write_to_views_have_one_result():
+    class Add(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            x.add_(1)
+            ctx.mark_dirty(x)
+            return x, x + 1
+
+        @staticmethod
+        def backward(ctx, first, second):
+            return first + second
+
+    x = torch.ones(2, requires_grad=True).clone()
+    with pytest.raises(RuntimeError, match="cannot return more than one Tensor"):
+        Add.apply(x[:])
+
+    class Wrong(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = x * 2
+            ctx.mark_dirty(y)
+            return y
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * 2
+
+    with pytest.warns(UserWarning, match="not an input"):
+        Wrong.apply(x)
+
+
+def test_complex_views_of_real_tensors_are_written():
+    x = torch.arange(8.0, dtype=torch.float64).reshape(2, 2, 2).requires_grad_()
+    y = x.clone()
+    torch.view_as_complex(y)[0].mul_(2j)
+    torch.view_as_real(torch.view_as_complex(y)).mul_(3)
+    y.sum().backward()
+    expected = torch.full((2, 2, 2), 3.0, dtype=torch.float64)
+    expected[0, :, 0], expected[0, :, 1] = 6, -6  # (a + bi) 2i 3 = -6b + 6ai
+    torch.testing.assert_close(x.grad, expected)
+
+
+def test_a_view_that_is_renewed_keeps_its_gradient_and_leaves_its_hooks():
+    base = torch.tensor([1.0], requires_grad=True).clone()
+    written, other = base[:], base[:]
+    written.retain_grad()
+    other.retain_grad()
+    seen = []
+    other.register_hook(lambda grad: seen.append("old"))
+    written.mul_(2)
+    other.grad_fn  # noqa: B018
+    other.register_hook(lambda grad: seen.append(grad.item()))
+    (written + other).sum().backward()
+    assert seen == [1.0] and written.grad.tolist() == other.grad.tolist() == [1.0]
+
+
+def test_inference_tensors_have_no_history():
+    with torch.inference_mode():
+        x = torch.ones(1, 2, 3, requires_grad=True)
+        view = x.view(-1)
+        assert view.is_inference() and not view.requires_grad and x.requires_grad
+        assert x.resize_(1, 2).shape == (1, 2)
+        target = torch.ones(3)
+    outside = x.view(-1)
+    assert outside.is_inference() and not outside.requires_grad and outside.is_leaf and not outside._is_view()
+    with pytest.raises(RuntimeError, match="Inplace update to inference tensor"):
+        torch.mul(torch.ones(3), 2, out=target)
+
+
+def test_memory_set_anew_ends_what_a_leaf_accumulates():
+    p = torch.nn.Parameter(torch.ones(4))
+    for size in (3, 2):
+        with torch.no_grad():
+            p.set_(p[1:])
+            p.grad = None
+        torch.cat((p, p)).sum().backward()
+        assert p.grad.tolist() == [2.0] * size
+    before = p.clone()
+    with torch.no_grad():
+        p.set_(torch.ones(2))
+    with pytest.raises(RuntimeError, match="not have been used in the graph"):
+        torch.autograd.grad(before.sum(), p)
+    with pytest.raises(RuntimeError, match="incompatible tensor type"):
+        p.data = torch.ones(2).to_sparse()

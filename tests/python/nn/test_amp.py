@@ -217,3 +217,20 @@ def test_recurrent_layers_have_pytorchs_dtypes(kind):
         dtypes = [str(t.dtype).split(".")[1] for t in (*tensors, next(layer.parameters()).grad)]
         seen.append(dtypes)
     assert seen[0] == seen[1]
+
+
+def test_the_former_home_on_the_cpu():
+    with pytest.warns(FutureWarning, match="torch.cpu.amp.autocast"):
+        region = torch.cpu.amp.autocast()
+    with region:
+        assert (torch.ones(2, 2) @ torch.ones(2, 2)).dtype == torch.bfloat16
+    with pytest.warns(FutureWarning, match="torch.cpu.amp.GradScaler"):
+        assert torch.cpu.amp.GradScaler(init_scale=4.0).get_scale() == 4
+
+
+def test_device_strings_that_cannot_be_any():
+    for read in (torch.device, torch.autocast, torch.amp.is_autocast_available):
+        with pytest.raises(RuntimeError, match="Invalid device string: 'not a device'"):
+            read("not a device")
+        with pytest.raises(RuntimeError, match="Expected one of cpu"):
+            read("foo")

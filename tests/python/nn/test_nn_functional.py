@@ -385,3 +385,23 @@ def test_functions_take_attributes():
     finally:
         del F.relu.default_init
     assert not hasattr(F.relu, "default_init")
+
+
+def test_functional_calls_of_names_that_a_module_lacks():
+    module = rushlight.nn.Linear(1, 1)
+    seen = []
+    module.register_forward_pre_hook(lambda m, args: seen.append(list(dict(m.named_parameters()))))
+    extra = rushlight.nn.Parameter(rushlight.ones(1))
+    rushlight.func.functional_call(module, {"extra": extra}, rushlight.ones(1, 1))
+    rushlight.func.functional_call(module, {"extra": rushlight.ones(1)}, rushlight.ones(1, 1))
+    assert seen == [["weight", "bias", "extra"], ["weight", "bias"]]  # a parameter is one, a tensor is not
+    assert not hasattr(module, "extra")
+    with pytest.raises(RuntimeError, match="can't be used with Jitted modules"):
+        rushlight.func.functional_call(
+            rushlight.jit.trace(module, rushlight.ones(1, 1)), {}, rushlight.ones(1, 1)
+        )
+
+
+def test_lazy_modules_are_not_scripted():
+    with pytest.raises(RuntimeError, match="Did you forget to run a forward pass"):
+        rushlight.jit.script(rushlight.nn.LazyLinear(2))

@@ -181,3 +181,57 @@ def test_tensors_as_one_vector():
     assert first.tolist() == tensors[0].tolist() and empty.shape == (0,) and last.item() == 7
     first.zero_()
     assert flat.sum() == 7
+
+
+def test_products_with_matrices_that_may_be_missing():
+    from rushlight import _linalg_utils as utils
+
+    x, a = torch.randn(4, 2, dtype=torch.float64), torch.randn(4, 4, dtype=torch.float64)
+    a = a + a.mT
+    torch.testing.assert_close(utils.qform(a, x), x.mT @ a @ x)
+    torch.testing.assert_close(utils.qform(None, x), x.mT @ x)
+    torch.testing.assert_close(utils.matmul(a.to_sparse(), x), a @ x)
+    q = utils.basis(x)
+    torch.testing.assert_close(q.mT @ q, torch.eye(2, dtype=torch.float64))
+    values, vectors = utils.symeig(a, largest=True)
+    assert (values.diff() <= 0).all()
+    torch.testing.assert_close(a @ vectors, vectors * values)
+    assert utils.get_floating_dtype(torch.ones(1, dtype=torch.int64)) == torch.float32
+    with pytest.raises(RuntimeError, match="torch.linalg.solve"):
+        utils.solve(a, x)
+    with pytest.raises(TypeError, match="expected Tensor but got"):
+        utils.is_sparse(1)
+
+
+def test_the_older_door_to_vmap():
+    from rushlight import _vmap_internals
+
+    x = torch.arange(6.0).reshape(3, 2)
+    torch.testing.assert_close(_vmap_internals._vmap(lambda r: r.sum())(x), x.sum(1))
+    total, nothing = _vmap_internals._vmap(lambda r: (r.sum(), None), allow_none_pass_through=True)(x)
+    assert nothing is None
+    torch.testing.assert_close(total, x.sum(1))
+    with pytest.warns(DeprecationWarning, match="torch.vmap"):
+        torch.testing.assert_close(_vmap_internals.vmap(torch.sin)(x), x.sin())
+
+
+def test_random_numbers_of_tests():
+    before = torch.get_rng_state()
+    first = torch.testing._utils.wrapper_set_seed(torch.rand, 3)
+    with torch.testing._utils.freeze_rng_state():
+        torch.rand(5)
+    assert torch.equal(before, torch.get_rng_state())
+    torch.manual_seed(42)
+    assert torch.equal(first, torch.rand(3))
+
+
+def test_distinct_elements_by_the_private_form():
+    values, inverse = torch._unique(torch.tensor([2, 1, 2]), return_inverse=True)
+    assert values.tolist() == [1, 2] and inverse.tolist() == [1, 0, 1]
+    assert torch._unique(torch.tensor([2, 1]))[1].numel() == 0
+
+
+def test_division_by_its_former_name():
+    x = torch.ones(2)
+    assert x.__div__(2).tolist() == [0.5, 0.5]
+    assert x.__idiv__(4) is x and x.tolist() == [0.25, 0.25]

@@ -153,3 +153,11 @@ def test_assigning_another_type_by_index_is_refused(torch):
     for write in (by_rows, by_column, by_mask, by_number):
         ours, theirs = program(rl, write), program(torch, write)
         assert ours == theirs, (write.__name__, ours, theirs)
+
+
+@pytest.mark.parametrize("index", [slice(None), ..., (), (slice(None), slice(None))], ids=str)
+def test_all_of_a_tensor_is_a_view_of_it(index):
+    leaf = rl.ones(2, 3, requires_grad=True)
+    for x in (rl.ones(2, 3), leaf, leaf * 2):
+        view = x[index]
+        assert view is not x and view._base is x and view.data_ptr() == x.data_ptr()

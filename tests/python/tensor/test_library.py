@@ -409,3 +409,61 @@ def test_kernels_of_devices_that_are_not_here_are_accepted():
     assert torch.ops.tests.elsewhere(torch.ones(1)).item() == 2
     with pytest.raises(NotImplementedError, match="no kernels can be registered"):
         library.impl("tests::elsewhere", "abacus", lambda x: x)
+
+
+def _operator_without_derivative(lib, schema, kernel):
+    name = schema.partition("(")[0]
+    lib.define(schema)
+    lib.impl(name, kernel, "CPU")
+    return getattr(torch.ops.watched, name).default
+
+
+def test_a_gradient_that_comes_to_an_operator_without_derivative_brings_a_warning():
+    with torch.library._scoped_library("watched", "FRAGMENT") as lib:
+        copied = _operator_without_derivative(
+            lib, "copied(Tensor x) -> Tensor", lambda x: torch.tensor(x.detach().numpy())
+        )
+        x = torch.ones(2, requires_grad=True)
+        y = copied(x)
+        assert y.requires_grad
+        with pytest.warns(UserWarning, match="watched::copied: an autograd kernel was not registered"):
+            y.sum().backward()
+        assert x.grad is None
+        recorded = _operator_without_derivative(lib, "recorded(Tensor x) -> Tensor", lambda x: x.sin())
+        with pytest.warns(UserWarning, match="watched::recorded"):
+            recorded(x).sum().backward()
+        torch.testing.assert_close(x.grad, x.detach().cos())
+        written = _operator_without_derivative(
+            lib, "written(Tensor(a!) x) -> Tensor(a!)", lambda x: x.detach().sin_() is None or x
+        )
+        base = x.clone()
+        written(base[:1])
+        with pytest.warns(UserWarning, match="watched::written"):
+            base.sum().backward()
+    assert not hasattr(torch.ops.watched, "copied")  # it went with its library
+
+
+def test_operators_that_are_meant_to_have_no_derivative():
+    import warnings
+
+    with torch.library._scoped_library("watched", "FRAGMENT") as lib:
+        copied = _operator_without_derivative(
+            lib, "copied(Tensor[] x) -> Tensor[]", lambda x: [t.detach().clone() for t in x]
+        )
+        x = torch.ones(2, requires_grad=True)
+        with pytest.warns(UserWarning, match="watched::copied"):
+            copied([x, x])[1].sum().backward()
+        with torch.no_grad():
+            assert not copied([x])[0].requires_grad
+        torch._C._set_autograd_fallback_mode("nothing")
+        try:
+            assert torch._C._get_autograd_fallback_mode() == "nothing"
+            assert not copied([x])[0].requires_grad
+        finally:
+            torch._C._set_autograd_fallback_mode("warn")
+        lib.impl("copied", torch.library.fallthrough_kernel, "Autograd")
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert not copied([x])[0].requires_grad
+    with pytest.raises(ValueError, match="'nothing' or 'warn'"):
+        torch._C._set_autograd_fallback_mode("loud")

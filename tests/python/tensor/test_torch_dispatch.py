@@ -325,3 +325,21 @@ def test_every_schema_can_be_read_and_printed():
 def test_load_library_says_what_is_wrong():
     with pytest.raises(OSError):
         torch.ops.load_library("no_such_library.so")
+
+
+def test_copies_have_their_attributes_before_anything_is_called_on_them():
+    class Noted(torch.Tensor):
+        __slots__ = ("note",)
+
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            for x in args:
+                if isinstance(x, cls):
+                    x.note  # noqa: B018
+            return super().__torch_function__(func, types, args, kwargs)
+
+    x = torch.ones(2).as_subclass(Noted)
+    x.note = ["kept"]
+    x.requires_grad_()
+    y = copy.deepcopy(x)
+    assert type(y) is Noted and y.requires_grad and y.note == ["kept"] and y.note is not x.note

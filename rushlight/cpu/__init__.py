@@ -65,3 +65,11 @@ def empty_cache():
 def memory_stats():
     """What the allocator holds."""
     return _C._cpu_memory_stats()
+
+
+def __getattr__(name):
+    if name == "amp":
+        from importlib import import_module
+
+        return import_module("rushlight.cpu.amp")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
