@@ -211,7 +211,7 @@ def test_the_older_door_to_vmap():
     total, nothing = _vmap_internals._vmap(lambda r: (r.sum(), None), allow_none_pass_through=True)(x)
     assert nothing is None
     torch.testing.assert_close(total, x.sum(1))
-    with pytest.warns(DeprecationWarning, match="torch.vmap"):
+    with pytest.warns(FutureWarning, match="torch.vmap"):
         torch.testing.assert_close(_vmap_internals.vmap(torch.sin)(x), x.sin())
 
 
