@@ -133,6 +133,8 @@ def log_softmax(input, dim, *, dtype=None):
 def spdiags(diagonals, offsets, shape, layout=None):
     """A sparse matrix with the rows of `diagonals` on the diagonals `offsets`: row k puts its element j in
     column j."""
+    if len(shape) != 2:
+        raise RuntimeError(f"Output shape must be 2d, got {list(shape)}")
     diagonals = diagonals.unsqueeze(0) if diagonals.dim() == 1 else diagonals
     offsets = offsets.reshape(-1)
     if diagonals.shape[0] != offsets.shape[0]:

@@ -99,12 +99,16 @@ Tensor raw_indices_kernel(const Call&, const Tensor& self) {
   return alias(sparse_parts(self).indices);
 }
 
+template <bool rows>
+Tensor refuse_part(const Call& call, const Tensor& self) {
+  RL_FAIL(call.op.name(), " expected sparse ", rows ? "row" : "column", " compressed tensor layout but got ",
+          layout_text(layout_of(self)));
+}
 template <bool rows, bool compressed>
 Tensor part_kernel(const Call& call, const Tensor& self) {
   const Layout layout = layout_of(self);
-  RL_CHECK(layout >= Layout::SparseCsr && by_rows(layout) == rows, call.op.name(), " expected ",
-           rows ? "row" : "column", " compressed sparse tensor layout but got ",
-           layout_text(layout_of(self)));
+  RL_CHECK(layout >= Layout::SparseCsr && by_rows(layout) == rows, call.op.name(), " expected sparse ",
+           rows ? "row" : "column", " compressed tensor layout but got ", layout_text(layout_of(self)));
   return alias(compressed ? sparse_parts(self).compressed : sparse_parts(self).plain);
 }
 
@@ -303,8 +307,9 @@ bool never_coalesced(const Call& call, const Tensor& self) { return no_elements(
 Tensor densely(const Tensor& g) { return is_sparse(g) ? to_dense(g, std::nullopt, std::nullopt) : g; }
 
 void register_parts(Table& t) {
-  auto part = [&](auto& handle, const char* schema, auto kernel, const char* doc) {
-    OpBuilder record = t.op(handle, schema, refuse_dense).doc(doc).family(Family::Sparse);
+  auto part = [&](auto& handle, const char* schema, auto kernel, const char* doc,
+                  Tensor (*refuse)(const Call&, const Tensor&) = refuse_dense) {
+    OpBuilder record = t.op(handle, schema, refuse).doc(doc).family(Family::Sparse);
     t.sparse(handle, kernel);
     return record.not_differentiable("integer output");
   };
@@ -315,13 +320,13 @@ void register_parts(Table& t) {
        "The positions [sparse_dim, nnz] of a COO tensor, coalesced or not.")
       .may_return_input();
   part(crow_indices, "crow_indices(Tensor self) -> Tensor", part_kernel<true, true>,
-       "Where each row of a CSR or BSR tensor starts: [batch..., rows + 1].");
+       "Where each row of a CSR or BSR tensor starts: [batch..., rows + 1].", refuse_part<true>);
   part(col_indices, "col_indices(Tensor self) -> Tensor", part_kernel<true, false>,
-       "The columns of a CSR or BSR tensor's elements: [batch..., nnz].");
+       "The columns of a CSR or BSR tensor's elements: [batch..., nnz].", refuse_part<true>);
   part(ccol_indices, "ccol_indices(Tensor self) -> Tensor", part_kernel<false, true>,
-       "Where each column of a CSC or BSC tensor starts: [batch..., columns + 1].");
+       "Where each column of a CSC or BSC tensor starts: [batch..., columns + 1].", refuse_part<false>);
   part(row_indices, "row_indices(Tensor self) -> Tensor", part_kernel<false, false>,
-       "The rows of a CSC or BSC tensor's elements: [batch..., nnz].");
+       "The rows of a CSC or BSC tensor's elements: [batch..., nnz].", refuse_part<false>);
   auto values_like = [&](auto& handle, const char* schema, auto kernel, const char* doc) {
     OpBuilder record = t.op(handle, schema, refuse_dense).doc(doc).family(Family::Sparse).may_return_input();
     t.sparse(handle, kernel);

@@ -246,10 +246,12 @@ Tensor compressed_as(std::string_view who, const Tensor& t, const SparseForm& fo
   values.push_back(count);
   if (is_block(form.layout)) append(values, IntList{form.block_rows, form.block_columns});
   append(values, t.sizes().slice(static_cast<size_t>(form.batch_dims + 2)));
+  const bool compressed_before = is_sparse(t) && layout_of(t) != Layout::SparseCoo;
+  const DType index_type = compressed_before ? sparse_parts(t).plain.dtype() : DType::Int64;
   return make_sparse({.layout = form.layout,
                       .indices = Tensor(),
-                      .compressed = reshape(compressed, starts),
-                      .plain = reshape(list.places, places),
+                      .compressed = to_dtype(reshape(compressed, starts), index_type),
+                      .plain = to_dtype(reshape(list.places, places), index_type),
                       .values = reshape(list.values, values)},
                      t.sizes());
 }

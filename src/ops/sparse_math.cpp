@@ -45,11 +45,15 @@ Tensor add_sparse(const Tensor& a, const Tensor& b, const Scalar& alpha) {
     return in_form(sum, form_of(a));
   }
   const Tensor other = to_layout(b, Layout::SparseCoo);
+  const SparseParts &p = sparse_parts(a), &q = sparse_parts(other);
+  const DType dtype = result_type(p.values, q.values);
+  if (sparse_dim_of(a) != sparse_dim_of(other)) {  // what lists nothing may have any number of them
+    if (q.values.size(0) == 0) return with(a, to_dtype(p.values, dtype));
+    if (p.values.size(0) == 0) return with(other, to_dtype(scaled_by(q.values, alpha), dtype));
+  }
   RL_CHECK(sparse_dim_of(a) == sparse_dim_of(other),
            "add: expected 'self' and 'other' to have same number of sparse dimensions, but ",
            sparse_dim_of(a), " != ", sparse_dim_of(other));
-  const SparseParts &p = sparse_parts(a), &q = sparse_parts(other);
-  const DType dtype = result_type(p.values, q.values);
   const Tensor sum = make_sparse(
       {.indices = cat({p.indices, q.indices}, 1),
        .values = cat({to_dtype(p.values, dtype), to_dtype(scaled_by(q.values, alpha), dtype)}, 0)},
@@ -207,24 +211,31 @@ Tensor copy_kernel(const Call&, const Tensor& self, const Tensor& source, bool) 
   replace_sparse(self, in_form(same, form_of(self)));
   return self;
 }
-Tensor emptied(const Tensor& self) {
+Tensor emptied(const Tensor& self, const SparseForm& form) {
   const Tensor coo = to_layout(self, Layout::SparseCoo);
   const SparseParts& p = sparse_parts(coo);
   const Tensor none = make_sparse({.indices = ops::slice(p.indices, 1, 0, 0, 1),
                                    .values = ops::slice(p.values, 0, 0, 0, 1),
                                    .coalesced = true},
                                   self.sizes());
-  return in_form(none, form_of(self));
+  return in_form(none, form);
 }
 Tensor zero_kernel(const Call&, const Tensor& self) {
-  replace_sparse(self, emptied(self));
+  replace_sparse(self, emptied(self, form_of(self)));
   return self;
 }
 Tensor zeros_like_kernel(const Call&, const Tensor& self, OptDType dtype, std::optional<Layout> layout,
-                         OptDevice, std::optional<bool>, std::optional<MemoryFormat>) {
-  if (layout.value_or(layout_of(self)) == Layout::Strided)
+                         OptDevice, std::optional<bool>, std::optional<MemoryFormat> format) {
+  const Layout wanted = layout.value_or(layout_of(self));
+  if (wanted == Layout::Strided)
     return zeros(self.sizes(), dtype.value_or(self.dtype()), std::nullopt, std::nullopt, std::nullopt);
-  const Tensor none = emptied(self);
+  RL_CHECK(format.value_or(MemoryFormat::Preserve) == MemoryFormat::Preserve,
+           "memory format option is only supported by strided tensors");
+  SparseForm form = form_of(self);
+  form.layout = wanted;
+  if (is_block(wanted) && !is_block(layout_of(self)))
+    return without_elements(self.sizes(), dtype.value_or(self.dtype()), wanted);  // refuses
+  const Tensor none = emptied(self, is_block(wanted) ? form : SparseForm{wanted, form.batch_dims});
   return dtype ? with(none, to_dtype(values_of(none), *dtype)) : none;
 }
 
@@ -242,7 +253,7 @@ Tensor ones_like_kernel(const Call&, const Tensor& self, OptDType dtype, std::op
 // A COO tensor starts without elements; the pattern of a compressed one stays.
 Tensor empty_like_kernel(const Call& call, const Tensor& self, OptDType dtype, std::optional<Layout> layout,
                          OptDevice device, std::optional<bool> pin, std::optional<MemoryFormat> format) {
-  if (layout_of(self) == Layout::SparseCoo || layout == Layout::Strided)
+  if (layout_of(self) == Layout::SparseCoo || layout.value_or(layout_of(self)) != layout_of(self))
     return zeros_like_kernel(call, self, dtype, layout, device, pin, format);
   return with(
       self, ops::zeros_like(values_of(self), dtype, std::nullopt, std::nullopt, std::nullopt, std::nullopt));
@@ -270,7 +281,7 @@ Tensor transpose_kernel(const Call&, const Tensor& self, int64_t dim0, int64_t d
   RL_CHECK((a < dims) == (b < dims),
            "transpose(): can't swap a sparse and a dense dimension, got dimensions ", a, " and ", b,
            " of a tensor with ", dims, " sparse dimensions");
-  parts.coalesced = false;
+  parts.coalesced = parts.coalesced && parts.indices.numel() == 0;
   if (a < dims) {
     Dims order;
     for (int64_t i = 0; i < dims; ++i) order.push_back(i == a ? b : i == b ? a : i);

@@ -165,6 +165,13 @@ Tensor resize_kernel(const Call& call, const Tensor& self, IntList size, int64_t
   return self;
 }
 
+// What is listed stays in as many sparse dimensions.
+Tensor plain_resize_kernel(const Call& call, const Tensor& self, IntList size, std::optional<MemoryFormat>) {
+  if (self.sizes() == size) return self;
+  const int64_t dims = std::min(sparse_dim_of(self), static_cast<int64_t>(size.size()));
+  return resize_kernel(call, self, size, dims, static_cast<int64_t>(size.size()) - dims);
+}
+
 Tensor refuse_resize(const Call& call, const Tensor&, IntList, int64_t, int64_t) {
   RL_FAIL(call.op.name(), " expected sparse coordinate tensor layout but got Strided");
 }
@@ -186,6 +193,7 @@ void register_sparse_reduce_operators(Table& t) {
     t.sparse(handle, kernel);
     return record.not_differentiable("changes the number of elements");
   };
+  t.sparse(ops::resize_, plain_resize_kernel);
   resize(sparse_resize_,
          "sparse_resize_(Tensor(a!) self, int[] size, int sparse_dim, int dense_dim) -> Tensor(a!)",
          resize_kernel, "Gives a COO tensor another size in place; what is listed stays.")

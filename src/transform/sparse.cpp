@@ -3,6 +3,7 @@
 #include "core/sparse.h"
 #include "dispatch/op.h"
 #include "ops/copy.h"
+#include "ops/sparse.h"
 
 namespace rushlight {
 namespace {
@@ -17,6 +18,8 @@ Tensor in_dtype(const Tensor& t, DType dtype) {
 // Into the target of out= or of a call in place, which keeps its dtype.
 void store(const Frame& frame, const Tensor& result) {
   const Tensor& target = frame.out[0];
+  if (frame.inplace && is_sparse(result) && !is_sparse(target) && layout_of(result) == Layout::SparseCoo)
+    return store(frame, ops::to_dense(result, std::nullopt, std::nullopt));
   if (!result.is_same(target)) {
     RL_CHECK(is_sparse(target) == is_sparse(result), frame.op.name(), "(): the result is ",
              is_sparse(result) ? "sparse" : "dense", " and can't be written to ",

@@ -164,3 +164,77 @@ def test_parts_are_checked_by_name():
         with pytest.raises(RuntimeError):
             t._validate_sparse_csr_tensor_args(c.crow_indices(), c.col_indices() + 5, c.values(), c.shape)
         assert x.clone()._coalesced_(False).is_coalesced() is False
+
+
+def test_zeros_and_empty_tensors_take_other_layouts():
+    matrix = rushlight.tensor([[1.0, 0.0], [2.0, 3.0]])
+    for source in (matrix.to_sparse(), matrix.to_sparse_csr(), matrix.to_sparse_bsr((1, 1))):
+        for layout in (rushlight.sparse_coo, rushlight.sparse_csr, rushlight.sparse_csc, rushlight.strided):
+            for make in (rushlight.zeros_like, rushlight.empty_like):
+                made = make(source, layout=layout)
+                assert (made.layout, made.shape) == (layout, source.shape)
+                assert not made.to_dense().any()
+    blocks = rushlight.zeros_like(matrix.to_sparse_bsr((2, 1)), layout=rushlight.sparse_bsc)
+    assert blocks.layout is rushlight.sparse_bsc
+    assert blocks.values().shape[1:] == (2, 1)
+    with pytest.raises(RuntimeError, match="non-block"):
+        rushlight.zeros_like(matrix.to_sparse_csr(), layout=rushlight.sparse_bsr)
+    with pytest.raises(RuntimeError, match="memory format option is only supported by strided"):
+        rushlight.zeros_like(matrix.to_sparse(), memory_format=rushlight.channels_last)
+
+
+def test_conversions_keep_the_type_of_indices():
+    starts, places = (rushlight.tensor(n, dtype=rushlight.int32) for n in ([0, 1, 2], [0, 1]))
+    rows = rushlight.sparse_csr_tensor(starts, places, rushlight.ones(2), (2, 2))
+    assert rows.to_sparse_csc().row_indices().dtype is rushlight.int32
+    assert rows.to_sparse_bsr((1, 1)).crow_indices().dtype is rushlight.int32
+    assert rows.to_sparse().indices().dtype is rushlight.int64
+    assert rushlight.eye(2).to_sparse_csr().col_indices().dtype is rushlight.int64
+
+
+def test_dense_tensors_are_multiplied_in_place_by_sparse_ones():
+    dense = rushlight.tensor([[1.0, 2.0], [3.0, 4.0]])
+    assert dense.mul_(rushlight.tensor([[2.0, 0.0], [0.0, 3.0]]).to_sparse()) is dense
+    assert dense.tolist() == [[2.0, 0.0], [0.0, 12.0]]
+
+
+def test_zeros_without_elements_are_added_whatever_their_sparse_dimensions():
+    hybrid = rushlight.tensor([[1.0, 0.0], [2.0, 3.0]]).to_sparse(1)
+    none = rushlight.sparse_coo_tensor((2, 2), dtype=rushlight.float64)
+    for total in (hybrid + none, none + hybrid):
+        assert total.dtype is rushlight.float64
+        assert total.to_dense().tolist() == [[1.0, 0.0], [2.0, 3.0]]
+    with pytest.raises(RuntimeError, match="same number of sparse dimensions"):
+        hybrid + rushlight.eye(2).to_sparse()
+
+
+def test_transposes_without_elements_stay_coalesced():
+    none = rushlight.sparse_coo_tensor((2, 3)).coalesce()
+    assert none.t().is_coalesced()
+    assert not rushlight.eye(2).to_sparse().t().is_coalesced()
+
+
+def test_sparse_tensors_take_the_size_of_others():
+    one = rushlight.tensor([[1.0, 2.0]]).to_sparse()
+    one.resize_as_(rushlight.zeros(3, 4).to_sparse())
+    assert (one.shape, one._nnz()) == ((3, 4), 2)
+    assert one.to_dense().sum() == 3
+    with pytest.raises(RuntimeError, match="shrinking"):
+        one.resize_((2, 2))
+
+
+def test_new_makes_sparse_tensors_of_sparse_ones():
+    like = rushlight.eye(2, dtype=rushlight.float64).to_sparse()
+    made = like.new(rushlight.tensor([[0], [1]]), rushlight.tensor([5.0]), (2, 2))
+    assert made.dtype is rushlight.float64
+    assert made.to_dense().tolist() == [[0.0, 5.0], [0.0, 0.0]]
+
+
+def test_parts_are_refused_in_pytorchs_words():
+    for name, kind in (("crow_indices", "row"), ("row_indices", "column")):
+        with pytest.raises(
+            RuntimeError, match=f"{name} expected sparse {kind} compressed tensor layout but got Strided"
+        ):
+            getattr(rushlight.ones(2, 2), name)()
+    with pytest.raises(RuntimeError, match="Output shape must be 2d"):
+        rushlight.sparse.spdiags(rushlight.ones(1, 2), rushlight.tensor([0]), (2, 2, 2))
