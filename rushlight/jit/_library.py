@@ -5,6 +5,7 @@ import inspect
 import math
 import types
 import typing
+import warnings
 
 import rushlight
 from rushlight import _C
@@ -46,6 +47,7 @@ def _functions():
     found.update(
         (f"typing.{n}", getattr(typing, n)) for n in ("List", "Dict", "Tuple", "Optional", "Union", "Any")
     )
+    found["warnings.warn"] = warnings.warn
     found.update((f"torch.jit.{n}", getattr(rushlight.jit, n)) for n in _JIT)
     found.update((f"torch.{n}", getattr(rushlight, n)) for n in (*_TYPES, *_ANSWERS) if hasattr(rushlight, n))
     found.update((f"torch.{n}", v) for n, v in vars(rushlight).items() if isinstance(v, _PLAIN))

@@ -12,10 +12,12 @@ import math
 import textwrap
 import types
 import typing
+import warnings
 from typing import Any
 
 import rushlight
 from rushlight.jit._library import is_library, library_name
+from rushlight.jit._static_branches import argument_types, drop_static_branches
 
 __all__ = ["FrontendError", "NotSupportedError", "Unit", "script_function", "unit_from_source"]
 
@@ -43,7 +45,6 @@ _UNSUPPORTED = {
     ast.Try: "try blocks aren't supported",
     ast.Import: "import statements aren't supported",
     ast.ImportFrom: "import statements aren't supported",
-    ast.GeneratorExp: "GeneratorExp aren't supported",
     ast.Set: "Set aren't supported",
     ast.SetComp: "SetComp aren't supported",
     ast.NamedExpr: "NamedExpr aren't supported",
@@ -120,10 +121,27 @@ def script_function(fn, known):
     """The unit of a Python function; ``known`` maps functions to their units, for calls in circles."""
     if fn in known:
         return known[fn]
+    before = dict(known)
+    try:
+        return _compile_function(fn, known, {})
+    except (FrontendError, RuntimeError):
+        # What a script cannot take may stand where no argument of the right type leads.
+        types_of = argument_types(fn)
+        known.clear()
+        known.update(before)
+        try:
+            return _compile_function(fn, known, types_of)
+        except (FrontendError, RuntimeError):
+            pass
+        raise
+
+
+def _compile_function(fn, known, types_of):
     tree, filename = _source_tree(fn)
+    names, local_names = _outside_names(fn), _local_names(tree)
+    tree = drop_static_branches(tree, names, local_names, types_of)
     unit = known[fn] = Unit(fn.__qualname__.replace(".<locals>", ""), tree, {}, filename)
     _check_syntax(unit)
-    names = _outside_names(fn)
     resolver = _Resolver(unit, names, known)
     unit.tree = resolver.visit(tree)
     unit.python = tuple(resolver.python)
@@ -395,7 +413,7 @@ def _dotted(node):
 def _library_value(dotted):
     """The library's function, type or constant of this name, if it is one that computes and nothing else."""
     top, *path = dotted.split(".")
-    start = {"torch": rushlight, "math": math, "typing": typing}.get(top)
+    start = {"torch": rushlight, "math": math, "typing": typing, "warnings": warnings}.get(top)
     if start is None or any(part.startswith("_") for part in path[:-1]):
         return None
     if path and path[0] == "ops":

@@ -291,3 +291,78 @@ def test_compilation_unit():
     )
     assert unit.f(torch.tensor([-1.0, 2.0])).tolist() == [1, 3]
     assert unit.find_function("h") is None
+
+
+CHECKS = False
+
+
+def _only_in_python(x):
+    try:
+        return x + 1
+    except ValueError:
+        return x
+
+
+def test_branches_that_no_script_takes():
+    """What a script never runs may be Python, as libraries write their checks."""
+
+    def guarded(x, flag: bool = False):
+        if not torch.jit.is_scripting():
+            import math as m
+
+            assert callable(x.abs) and m
+        if torch.jit.is_scripting():
+            return x * 2
+        with torch.no_grad():
+            return _only_in_python(x)
+
+    def by_constants(x, stable: bool):
+        if stable or not CHECKS or torch.jit.is_tracing():
+            return x.sort(stable=stable)[0] if torch.jit.is_scripting() else sorted(x, key=lambda v: v)
+        return _only_in_python(x)
+
+    def by_types(x: torch.Tensor, y: torch.Tensor | None, names: list[str], n: int = 1):
+        if not isinstance(x, torch.Tensor) or isinstance(n, (str, float)):
+            raise TypeError(f"{(lambda v: v)(x)}")
+        if not (isinstance(names, list) and x is not None):
+            return _only_in_python(x)
+        return x + n if y is None else x + y
+
+    x = torch.tensor([3.0, 1.0, 2.0])
+    assert torch.jit.script(guarded)(x).tolist() == [6.0, 2.0, 4.0]
+    assert torch.jit.script(by_constants)(x, True).tolist() == [1.0, 2.0, 3.0]
+    scripted = torch.jit.script(by_types)
+    assert scripted(x, None, ["a"]).tolist() == [4.0, 2.0, 3.0]
+    assert scripted(x, x, ["a"]).tolist() == [6.0, 2.0, 4.0]
+
+    def reassigned(x: torch.Tensor, flag: bool):
+        if flag:
+            x = [x]
+        return _only_in_python(x) if isinstance(x, list) else x
+
+    def unknown(x, flag: bool):
+        if flag and torch.jit.is_scripting():
+            return _only_in_python(x)
+        return x
+
+    for program in (reassigned, unknown):
+        with pytest.raises(torch.jit.frontend.NotSupportedError, match="try blocks"):
+            torch.jit.script(program)
+
+
+def test_scripts_warn_and_take_generators(tmp_path):
+    import warnings
+
+    def checked(xs: list[torch.Tensor]):
+        if not all(x.dim() == 1 for x in xs):
+            warnings.warn("not all are vectors")
+        return len(xs)
+
+    scripted = torch.jit.script(checked)
+    torch.jit.save(scripted, tmp_path / "checked.pt")
+    for f in (scripted, torch.jit.load(tmp_path / "checked.pt")):
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert f([torch.ones(2)]) == 1
+        with pytest.warns(UserWarning, match="not all are vectors"):
+            f([torch.ones(2, 2)])
