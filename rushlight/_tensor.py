@@ -92,7 +92,25 @@ class Tensor(_C.TensorBase):
 
     def __dir__(self):
         names = set(dir(type(self))) | set(self.__dict__)
+        if not self.is_cuda or self.is_sparse:
+            names.discard("__cuda_array_interface__")
         return sorted(name for name in names if name.isidentifier())
+
+    @property
+    def volatile(self):
+        """Always False: what it asked for is ``torch.no_grad()`` now."""
+        import warnings
+
+        warnings.warn("volatile was removed (Variable.volatile is always False)", stacklevel=2)
+        return False
+
+    @volatile.setter
+    def volatile(self, value):
+        import warnings
+
+        warnings.warn(
+            "volatile was removed and now has no effect. Use `with torch.no_grad():` instead.", stacklevel=2
+        )
 
     def __div__(self, other):  # Python 2's
         return self.__truediv__(other)
@@ -174,7 +192,10 @@ class Tensor(_C.TensorBase):
         return self.storage()
 
     def storage_type(self) -> "Any":
-        return type(self.storage())
+        """The class that storages of this type had of old, where there was one."""
+        from rushlight.storage import TypedStorage, _name_of_dtype, _storage_class
+
+        return _storage_class(self.dtype) if self.dtype in _name_of_dtype() else TypedStorage
 
     @_overridable
     def _coalesced_(self, coalesced: bool) -> "Tensor":

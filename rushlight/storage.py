@@ -192,7 +192,7 @@ def _check_data(storage):
 
 def _check_shareable(device):
     if rushlight.device(device).type != "cpu":
-        raise RuntimeError(f"share_memory_: only CPU memory can be shared, got device {device}")
+        raise RuntimeError(f"share_memory_: only available on CPU, got device {device}")
 
 
 def _map_file(cls, filename, shared, nbytes):
@@ -270,9 +270,29 @@ def _load_from_bytes(data):
     return rushlight.load(BytesIO(data), weights_only=False)
 
 
+_removal = {"always": False, "told": False}  # of the warning below
+
+
+def _get_always_warn_typed_storage_removal():
+    """Whether every use of a typed storage warns; by default the first one does."""
+    return _removal["always"]
+
+
+def _set_always_warn_typed_storage_removal(always_warn):
+    _removal["always"] = bool(always_warn)
+
+
+def _reset_warn_typed_storage_removal():
+    """Let the next use warn again."""
+    _removal["told"] = False
+
+
 def _warn_typed():
     import warnings
 
+    if _removal["told"] and not _removal["always"]:
+        return
+    _removal["told"] = True
     warnings.warn(
         "TypedStorage is deprecated. It will be removed in the future and UntypedStorage will be the only "
         "storage class. This should only matter to you if you are using storages directly.  To access "

@@ -19,7 +19,7 @@ def use_deterministic_algorithms(mode, *, warn_only=False):
         if not isinstance(value, bool):
             where = " (position 1)" if name == "mode" else ""
             raise TypeError(
-                f"use_deterministic_algorithms(): argument '{name}'{where} must be bool, "
+                f"_set_deterministic_algorithms(): argument '{name}'{where} must be bool, "
                 f"not {type(value).__name__}"
             )
     _state.update(deterministic=mode, warn_only=warn_only)

@@ -165,12 +165,14 @@ def _as_tuple(value):
     return tuple(value)
 
 
-def _make_grads(outputs, grads):
-    """The gradients to begin with: ones for scalars, given ones after checking them against their outputs."""
-    return tuple(_make_grad(i, out, grad) for i, (out, grad) in enumerate(zip(outputs, grads)))
+def _make_grads(outputs, grads, batches=None):
+    """The gradients to begin with: ones for scalars, given ones after checking them against their outputs.
+    ``batches`` are what they are each one of, under vmap."""
+    batches = batches or (None,) * len(outputs)
+    return tuple(_make_grad(i, *given) for i, given in enumerate(zip(outputs, grads, batches)))
 
 
-def _make_grad(i, out, grad):
+def _make_grad(i, out, grad, batch=None):
     if isinstance(out, tuple):  # a gradient edge: only its node knows the shape
         edge: Any = out
         out = edge.node._input_metadata[edge.output_nr]
@@ -179,6 +181,14 @@ def _make_grad(i, out, grad):
                 raise advised(RuntimeError("grad can be implicitly created only for scalar outputs"))
             return rushlight.ones(out.shape, dtype=out.dtype, device=out.device)
     if isinstance(grad, rushlight.Tensor):
+        if grad.shape != out.shape and batch is not None:
+            raise RuntimeError(
+                "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the "
+                "batch dimension. The sizes of the remaining dimensions are expected to match the shape of "
+                f"corresponding output, but a mismatch was detected: grad_output[{i}] has a shape of "
+                f"{batch.shape} and output[{i}] has a shape of {out.shape}. If you only want some tensors in "
+                "`grad_output` to be considered batched, consider using vmap."
+            )
         if grad.shape != out.shape:
             raise advised(
                 RuntimeError(
@@ -313,7 +323,7 @@ def _batched_grad(outputs, inputs, batches, keep, create_graph, allow_unused):
     from rushlight._functorch.vmap import batched_gradients
 
     def run(grads):
-        grads = _make_grads(outputs, grads)
+        grads = _make_grads(outputs, grads, batches)
         return _run_engine(outputs, grads, keep, create_graph, inputs, allow_unused, False)
 
     return batched_gradients(run, batches)

@@ -285,6 +285,8 @@ def _inexact(value):
 
 
 class _DifferentiatedTwice(Function):
+    """A result of such a backward; its node is called Error, as PyTorch's."""
+
     @staticmethod
     def forward(ctx, output, *inputs):
         return output.detach()
@@ -295,6 +297,8 @@ class _DifferentiatedTwice(Function):
             "trying to differentiate twice a function that was marked with @once_differentiable"
         )
 
+
+_DifferentiatedTwice._backward_cls.__name__ = "Error"
 
 _ContextMethodMixin = FunctionCtx  # its former name
 

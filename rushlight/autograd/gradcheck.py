@@ -276,11 +276,9 @@ class _Check:
 
     def run_forward(self, check_batched):
         outputs = self._call()
-        for number, output in enumerate(outputs):
-            if not isinstance(output, rushlight.Tensor) or not _is_inexact(output):
-                continue
-            for position, (i, x) in enumerate(self.wanted):
-                self._check_forward(number, output, position, i, x)
+        numbers = [n for n, o in enumerate(outputs) if isinstance(o, rushlight.Tensor) and _is_inexact(o)]
+        for position, (i, x) in enumerate(self.wanted) if numbers else ():
+            self._check_forward(numbers, position, i, x)
         if check_batched:
             self._check_batched_forward()
 
@@ -300,20 +298,22 @@ class _Check:
             for pair in found
         ]
 
-    def _check_forward(self, number, output, position, i, x):
-        """Columns of the Jacobian by forward mode against finite differences; along both axes of a complex
+    def _check_forward(self, numbers, position, i, x):
+        """Columns of the Jacobians by forward mode against finite differences; along both axes of a complex
         input."""
         for unit, note in ((1, ""), (1j, "imaginary directions, ")) if x.is_complex() else ((1, ""),):
             for index in _indices(x):
                 tangent = rushlight.zeros_like(x, memory_format=rushlight.contiguous_format).detach()
                 tangent[index] = unit
-                forward = self._jvps(position, tangent)[number].detach().reshape(-1)
-                numerical = self._slope(number, x, index, _whole, unit * self.eps).to(forward.dtype)
-                if not rushlight.allclose(forward, numerical, self.rtol, self.atol):
-                    raise GradcheckError(
-                        f"{note}Jacobian computed with forward mode mismatch for output {number} with "
-                        f"respect to input {i},\nnumerical:{numerical}\nanalytical:{forward}\n"
-                    )
+                found = self._jvps(position, tangent)
+                for number in numbers:
+                    forward = found[number].detach().reshape(-1)
+                    numerical = self._slope(number, x, index, _whole, unit * self.eps).to(forward.dtype)
+                    if not rushlight.allclose(forward, numerical, self.rtol, self.atol):
+                        raise GradcheckError(
+                            f"{note}Jacobian computed with forward mode mismatch for output {number} with "
+                            f"respect to input {i},\nnumerical:{numerical}\nanalytical:{forward}\n"
+                        )
 
     def _check_batched_forward(self):
         from rushlight.func import jvp, vmap

@@ -345,7 +345,11 @@ class _Frame:
                 "`torch.utils.checkpoint.set_checkpoint_debug_enabled(True)`."
             )
         first, second = ("\n".join(f"  {i}: {line}" for i, line in enumerate(log.lines)) for log in self.logs)
-        return f"\nOperators of the forward pass:\n{first}\nOperators of the recomputation:\n{second}"
+        return (
+            "\nYou are seeing this error because you passed `debug=True` to checkpoint, or set it by "
+            f"set_checkpoint_debug_enabled.\nOperators of the forward pass:\n{first}\n"
+            f"Operators of the recomputation:\n{second}"
+        )
 
 
 class CheckpointFunction(Function):

@@ -95,8 +95,10 @@ bool can_steal(const Tensor& grad, const Tensor& leaf, uint32_t holders) {
 }
 
 Tensor copy_for(const Tensor& grad, const Tensor& leaf) {
-  if (!is_sparse(grad) && !is_sparse(leaf) && is_dense_from_data(leaf) && grad.strides() != leaf.strides() &&
-      !GradMode::enabled() && !(grad->flags & kPythonDispatch)) {
+  const bool plain = !is_sparse(grad) && !is_sparse(leaf) && is_dense_from_data(leaf) &&
+                     !((grad->flags | leaf->flags) & (kPythonDispatch | kWrapped));
+  // Under create_graph it is recorded as PyTorch's, a copy into the leaf's layout.
+  if (plain && (grad.strides() != leaf.strides() || GradMode::enabled())) {
     Tensor copy = empty_strided_tensor(leaf.sizes(), leaf.strides(), grad.dtype(), grad.device());
     gradient_ops.copy_into(copy, grad);
     return copy;

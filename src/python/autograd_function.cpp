@@ -357,6 +357,12 @@ PyObject* get_saved_tensors(PyObject* o, void*) {
   });
 }
 
+PyObject* get_saved_variables(PyObject* o, void* closure) {
+  if (PyErr_WarnEx(PyExc_DeprecationWarning, "'saved_variables' is deprecated; use 'saved_tensors'", 1) < 0)
+    return nullptr;
+  return get_saved_tensors(o, closure);
+}
+
 PyObject* get_raw_saved_tensors(PyObject* o, void*) {
   return guard([&]() -> PyObject* {
     const Ref<FunctionNode> node = recorded(self_of(o));
@@ -400,7 +406,7 @@ int set_flag(PyObject* o, PyObject* value, void*) {
   {#name, get_member<&PyFunctionObject::name>, set_member<&PyFunctionObject::name>, nullptr, nullptr}
 PyGetSetDef properties[] = {
     {"saved_tensors", get_saved_tensors, nullptr, "The tensors given to save_for_backward().", nullptr},
-    {"saved_variables", get_saved_tensors, nullptr, nullptr, nullptr},
+    {"saved_variables", get_saved_variables, nullptr, nullptr, nullptr},
     {"_raw_saved_tensors", get_raw_saved_tensors, nullptr, nullptr, nullptr},
     RL_MEMBER(to_save),
     RL_MEMBER(saved_for_forward),

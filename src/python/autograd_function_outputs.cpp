@@ -66,7 +66,7 @@ class Outputs {
       return raw;
     }
     // An input that comes back unchanged has two histories, hence two tensors.
-    Tensor result = is_input ? detach(raw) : raw;
+    Tensor result = is_input ? alias_of_input(raw) : raw;
     set_history(result, node_, i);
     mark_view(result);
     return result;
@@ -78,6 +78,14 @@ class Outputs {
   }
 
  private:
+  // What a class made of its own stays of that class.
+  static Tensor alias_of_input(const Tensor& raw) {
+    if (!(raw->flags & kPythonSubclass)) return detach(raw);
+    const GradMode off(false);
+    const PyRef object(check(wrap(raw)));
+    const PyRef alias(check(PyObject_CallMethod(object.get(), "view_as", "O", object.get())));
+    return expect_tensor(alias.get(), "view_as");
+  }
   // A write through it would go past the function's own backward.
   static void mark_view(const Tensor& t) {
     if (t->view_base) t->flags |= kCustomView;

@@ -1,6 +1,7 @@
 #include "transform/forward.h"
 
 #include "autograd/engine.h"
+#include "autograd/gradient_ops.h"
 #include "autograd/op_node.h"
 #include "core/sparse.h"
 #include "dispatch/table.h"
@@ -351,6 +352,17 @@ void differentiate_write(Frame& frame) {
   write_tangent(target, call.tangents()[0]);
 }
 
+// A derivative that is missing for the gradient is missing for the tangent.
+std::vector<Tensor> tangents_or_refusal(DualCall& call) {
+  try {
+    return call.tangents();
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::NotImplemented) throw;
+    RL_NOT_IMPLEMENTED("Trying to use forward AD with ", call.op().name(),
+                       " that does not support it because it has not been implemented yet: ", error.what());
+  }
+}
+
 void differentiate(Frame& frame) {
   bool any = false;
   each_operand(frame, [&](const Tensor& t) { any |= tangent_of(t).defined(); });
@@ -365,7 +377,7 @@ void differentiate(Frame& frame) {
   frame.proceed();
   call.set_results(frame.results);
   if (call.results().empty()) return;
-  const std::vector<Tensor> tangents = call.tangents();
+  const std::vector<Tensor> tangents = tangents_or_refusal(call);
   for (size_t i = 0; i < tangents.size() && i < call.results().size(); ++i) {
     if (!tangents[i].defined()) continue;
     set_tangent(call.results()[i], tangents[i]);
@@ -416,6 +428,23 @@ Tensor primal_of(const Tensor& t) {
   return ops::alias(t);
 }
 
+// A tangent in memory like the primal's: what looks at that (as_strided) must find the same in both.
+static Tensor laid_out_as(const Tensor& primal, const Tensor& tangent) {
+  if ((primal->flags | tangent->flags) & (kWrapped | kPythonDispatch | kSparseTensor | kNotCpu))
+    return tangent;
+  const auto elements = [](const Tensor& t) { return t->storage->nbytes() / t.itemsize(); };
+  if (primal.strides() == tangent.strides() && primal.storage_offset() == tangent.storage_offset() &&
+      elements(primal) == elements(tangent))
+    return tangent;
+  for (int64_t d = 0; d < primal.dim(); ++d)
+    if (primal.size(d) > 1 && primal.stride(d) <= 0) return tangent;
+  const Tensor whole =
+      gradient_ops.zeros(Dims{static_cast<int64_t>(elements(primal))}, primal.dtype(), primal.device());
+  Tensor like = ops::as_strided(whole, primal.sizes(), primal.strides(), primal.storage_offset());
+  ops::copy_(like, tangent, false);
+  return like;
+}
+
 Tensor make_dual(const Tensor& primal, const Tensor& tangent) {
   RL_CHECK(
       dual.level,
@@ -440,7 +469,7 @@ Tensor make_dual(const Tensor& primal, const Tensor& tangent) {
            "Setting a forward grad that itself has a forward gradient at the same level0 is not supported.");
   WithoutTangents scope;
   const Tensor dual_tensor = ops::alias(primal);
-  set_tangent(dual_tensor, to_dtype(tangent, primal.dtype()));
+  set_tangent(dual_tensor, laid_out_as(primal, to_dtype(tangent, primal.dtype())));
   return dual_tensor;
 }
 

@@ -388,3 +388,16 @@ def test_views_after_an_operator_that_switches_grad_mode_inside():
     doubled.view(2).clamp_(min=0.1)  # once refused as a view made under no_grad
     doubled.sum().backward()
     assert a.grad.tolist() == [2, 2]
+
+
+def test_a_batch_of_gradients_of_other_shapes_is_refused():
+    x = rl.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="If `is_grads_batched=True`, we interpret the first"):
+        rl.autograd.grad(x * 2, x, rl.ones(3), is_grads_batched=True)
+
+
+def test_nodes_that_are_made_by_hand_are_nodes():
+    functions = rl._C._functions
+    for kind in (functions.DelayedError, functions.AccumulateGrad, rl.autograd.function.BackwardCFunction):
+        assert issubclass(kind, rl.autograd.graph.Node)
+    assert not isinstance(None, rl.autograd.graph.Node)

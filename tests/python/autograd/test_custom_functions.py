@@ -257,3 +257,36 @@ def test_gradients_of_outputs_that_have_none_may_stay_none():
     x = rl.ones(2, requires_grad=True)
     Two.apply(x)[0].sum().backward()
     assert x.grad.tolist() == [3, 3]
+
+
+def test_inputs_returned_as_they_are_stay_of_their_class():
+    class Logged(rl.Tensor):
+        pass
+
+    class Same(rl.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x
+
+        @staticmethod
+        def backward(ctx, grad):
+            with pytest.warns(DeprecationWarning, match="'saved_variables' is deprecated"):
+                assert len(ctx.saved_variables) == 1
+            return grad * 3
+
+    x = rl.ones(2).as_subclass(Logged).requires_grad_()
+    y = Same.apply(x)
+    assert type(y) is Logged and y is not x and y.grad_fn is not None
+    y.sum().backward()
+    assert x.grad.tolist() == [3, 3]
+
+
+def test_accumulated_gradients_with_a_graph_are_copies():
+    x = rl.ones(2, requires_grad=True)
+    (x * x).sum().backward(create_graph=True)
+    node = x.grad.grad_fn
+    assert type(node).__name__ == "CopyBackwards" and node.next_functions[0] == (None, 0)
+    (second,) = rl.autograd.grad(x.grad.sum(), x)
+    assert second.tolist() == [2, 2]
+    x.grad = None

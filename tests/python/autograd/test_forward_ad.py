@@ -296,3 +296,22 @@ def test_refusals_of_forward_mode():
             torch.add(x, x, out=torch.rand(2))
         cut = x.clone().detach_()
         assert fwAD.unpack_dual(cut * 2).tangent is None
+
+
+def test_a_tangent_lies_in_memory_as_its_tensor():
+    storage = torch.arange(5.0)
+    tangent = torch.arange(4.0).flip(0).contiguous()
+    with fwAD.dual_level():
+        dual = fwAD.make_dual(storage[:4], tangent)
+        assert fwAD.unpack_dual(dual).tangent is not tangent
+        whole = dual.as_strided((5,), (1,), 0)
+        assert fwAD.unpack_dual(whole).tangent.tolist() == [3, 2, 1, 0, 0]
+        matrix = fwAD.make_dual(torch.arange(6.0).reshape(2, 3).t(), torch.arange(6.0).reshape(3, 2))
+        flat = fwAD.unpack_dual(matrix.as_strided((6,), (1,))).tangent
+        assert flat.tolist() == [0, 2, 4, 1, 3, 5]  # in the order of the primal's memory
+        same = torch.ones(3)
+        assert fwAD.unpack_dual(fwAD.make_dual(torch.rand(3), same)).tangent is same
+        with pytest.raises(
+            NotImplementedError, match="Trying to use forward AD with .* that does not support it"
+        ):
+            torch.igamma(fwAD.make_dual(torch.rand(2), torch.rand(2)), torch.rand(2))

@@ -462,3 +462,21 @@ def test_missing_gradients_that_are_not_handled_are_warned_of():
     x = rushlight.ones(1, dtype=rushlight.float64, requires_grad=True)
     with pytest.warns(UserWarning, match="New undefined gradient support checking feature"):
         assert not autograd.gradcheck(raises, (x,), raise_exception=False)
+
+
+def test_forward_mode_is_run_once_for_all_outputs():
+    calls = []
+
+    class Two(rushlight.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            return x.clone(), y * 2
+
+        @staticmethod
+        def jvp(ctx, x, y):
+            calls.append(1)
+            return x.clone(), y * 2
+
+    x, y = (rushlight.rand(1, dtype=rushlight.float64, requires_grad=True) for _ in range(2))
+    assert autograd.gradcheck(Two.apply, (x, y), check_forward_ad=True, check_backward_ad=False)
+    assert len(calls) == 2

@@ -305,3 +305,9 @@ def test_seeds_beyond_64_bits():
         with pytest.raises(ValueError, match="Overflow when unpacking long long"):
             torch.manual_seed(seed)
     assert torch.Generator().manual_seed(-1).initial_seed() == 2**64 - 1
+
+
+def test_tensors_name_the_class_that_their_storages_had():
+    for dtype, name in ((torch.int16, "ShortStorage"), (torch.complex128, "ComplexDoubleStorage")):
+        assert torch.ones(1, dtype=dtype).storage_type() is getattr(torch, name)
+    assert torch.ones(1, dtype=torch.uint16).storage_type() is torch.TypedStorage

@@ -235,3 +235,21 @@ def test_division_by_its_former_name():
     x = torch.ones(2)
     assert x.__div__(2).tolist() == [0.5, 0.5]
     assert x.__idiv__(4) is x and x.tolist() == [0.25, 0.25]
+
+
+def test_operators_as_pytorchs_own_modules_call_them():
+    from rushlight import _VF
+
+    x = torch.tensor([2, 1, 2])
+    assert torch._VF.unique_dim(x, 0)[0].tolist() == [1, 2] and _VF is torch._VF
+    assert _VF.relu(torch.tensor([-1.0])).item() == 0
+    assert "lstm" in dir(_VF) and not hasattr(_VF, "no_such_operator")
+
+
+def test_volatile_is_gone():
+    x = torch.ones(1)
+    with pytest.warns(UserWarning, match="volatile was removed"):
+        assert x.volatile is False
+    with pytest.warns(UserWarning, match="no effect"):
+        x.volatile = True
+    assert all(hasattr(torch.ones(2, 2), name) for name in dir(torch.ones(2, 2)) if name != "imag")

@@ -32,7 +32,7 @@ PUBLIC = frozenset(
 # PyTorch's own private paths, which programs and packages import.
 PRIVATE_PATHS = frozenset(
     """
-        _C _custom_ops _dynamo _functorch _guards _higher_order_ops _inductor _jit_internal _library
+        _C _VF _custom_ops _dynamo _functorch _guards _higher_order_ops _inductor _jit_internal _library
         _linalg_utils _lobpcg _logging _lowrank _ops _subclasses _tensor _tensor_str _utils _vmap_internals
         _weights_only_unpickler
     """.split()
