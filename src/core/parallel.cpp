@@ -3,11 +3,13 @@
 #include <pthread.h>
 
 #include <atomic>
+#include <chrono>
 #include <cstdlib>
 #include <string>
 
 #include "core/error.h"
 #include "core/host.h"
+#include "core/long_work.h"
 
 #ifdef RUSHLIGHT_WITH_TBB
 #include <tbb/blocked_range.h>
@@ -24,6 +26,9 @@ namespace {
 // Several tasks for each thread, so that one delayed by other processes does not hold up the rest.
 constexpr int64_t kTasksPerThread = 4;
 constexpr int64_t kMostPieces = 1024;
+// Nobody waits for more than this before a call looks whether it is interrupted: about a tenth of a second.
+constexpr int64_t kMostGrains = 4096;
+constexpr int64_t kLongPiece = int64_t{1} << 28, kMostLongPieces = 1 << 18;
 
 std::atomic<int> num_threads{0};
 // Set in a child that was forked after the pool had started: its workers do not exist there.
@@ -45,6 +50,22 @@ int initial_threads() {
 struct ParallelRegion {
   bool outer = std::exchange(t_in_parallel, true);
   ~ParallelRegion() { t_in_parallel = outer; }
+};
+
+// Between the tasks of a long call its caller looks whether the program was interrupted.
+class TaskPoll {
+ public:
+  TaskPoll() : last_(Clock::now()) {}
+  void operator()() {
+    const auto now = Clock::now();
+    if (now - last_ < std::chrono::milliseconds(250)) return;
+    last_ = now;
+    if (auto* ask = throw_if_interrupted.load(std::memory_order_relaxed)) ask();
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point last_;
 };
 
 bool run_serially() {
@@ -115,20 +136,30 @@ namespace detail {
 
 int64_t reduction_piece(int64_t size, int64_t grain) {
   grain = std::max<int64_t>(grain, 1);
-  return std::max(grain, (size + kMostPieces - 1) / kMostPieces);
+  const int64_t most = std::clamp(size / kLongPiece, kMostPieces, kMostLongPieces);
+  return std::max(grain, (size + most - 1) / most);
+}
+
+static void run_task(const FunctionRef<void(int64_t)>& f, int64_t i) {
+  ParallelRegion region;
+  f(i);
 }
 
 void parallel_tasks(int64_t count, FunctionRef<void(int64_t)> f) {
+  TaskPoll poll;
 #ifdef RUSHLIGHT_WITH_TBB
   if (count > 1 && !run_serially()) {
+    const pthread_t caller = pthread_self();
     t_arena.get(get_num_threads()).execute([&] {
       // Isolated: while it waits the caller must not pick up other callers' work, whose locks it may hold.
       tbb::this_task_arena::isolate([&] {
         tbb::parallel_for(
             tbb::blocked_range<int64_t>(0, count, 1),
             [&](const tbb::blocked_range<int64_t>& range) {
-              ParallelRegion region;
-              for (int64_t i = range.begin(); i != range.end(); i++) f(i);
+              for (int64_t i = range.begin(); i != range.end(); i++) {
+                run_task(f, i);
+                if (pthread_equal(pthread_self(), caller)) poll();
+              }
             },
             tbb::simple_partitioner());
       });
@@ -136,13 +167,18 @@ void parallel_tasks(int64_t count, FunctionRef<void(int64_t)> f) {
     return;
   }
 #endif
-  for (int64_t i = 0; i < count; i++) f(i);
+  for (int64_t i = 0; i < count; i++) {
+    f(i);
+    if (!t_in_parallel) poll();
+  }
 }
 
 void parallel_for_slowly(int64_t begin, int64_t end, int64_t grain, RangeFunction f) {
-  if (run_serially()) return f(begin, end);
-  const int64_t size = end - begin, most = get_num_threads() * kTasksPerThread;
-  const int64_t piece = std::max({grain, (size + most - 1) / most, int64_t{1}});
+  grain = std::max<int64_t>(grain, 1);
+  const int64_t size = end - begin, longest = grain < size / kMostGrains ? grain * kMostGrains : size;
+  if (run_serially() && (t_in_parallel || longest == size)) return f(begin, end);
+  const int64_t most = run_serially() ? 1 : get_num_threads() * kTasksPerThread;
+  const int64_t piece = std::min(longest, std::max(grain, (size + most - 1) / most));
   parallel_tasks((size + piece - 1) / piece, [&](int64_t i) {
     const int64_t b = begin + i * piece;
     f(b, std::min(end, b + piece));

@@ -1,4 +1,6 @@
 // C++ exceptions become Python exceptions of PyTorch's types; Python errors pass through C++ unchanged.
+#include <unistd.h>
+
 #include <cstring>
 #include <new>
 #include <stdexcept>
@@ -166,6 +168,7 @@ void init_errors(PyObject* module) {
   check(PyModule_AddObjectRef(module, "_LinAlgError", linalg_error));
   show_warning = warn_user;
   throw_if_interrupted = [] {
+    if (gettid() != getpid()) return;  // handlers of signals run on the main thread
     const GilAcquire gil;
     check(PyErr_CheckSignals());
   };

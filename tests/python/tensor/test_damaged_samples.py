@@ -73,22 +73,35 @@ def test_combinations():
     assert x.grad.tolist() == [4, 4, 4]
 
 
-def test_long_loops_can_be_interrupted():
-    program = """
-import rushlight as rl, signal, sys
+LONG_CALLS = {
+    "many results": "while True: rl.tensor_split(rl.ones(3), 3_000_000)",
+    "one reduction": "rl.ones(1).expand(10**13).sum()",
+    "three reductions": "rl.ones(1).expand(3, 10**13).amax(1)",
+    "a derivative": "rl.ones(1, requires_grad=True).expand(10**13).sum()",
+}
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+@pytest.mark.parametrize("call", LONG_CALLS)
+def test_long_calls_can_be_interrupted(call, threads):
+    program = f"""
+import rushlight as rl, signal, sys, time
+rl.set_num_threads({threads})
 signal.signal(signal.SIGALRM, signal.default_int_handler)
 signal.setitimer(signal.ITIMER_REAL, 0.3)
 try:
-    while True:
-        rl.tensor_split(rl.ones(3), 3_000_000)
+    {LONG_CALLS[call]}
 except KeyboardInterrupt:
-    print("interrupted")
+    print("interrupted", time.process_time() < 20, rl.is_grad_enabled())
+x = rl.ones(100_000, requires_grad=True)
+x.exp().sum().backward()
+assert x.grad.sum() > 271_000
 """
     variables = {**os.environ, "PYTHONPATH": str(ROOT)}
     ran = subprocess.run(
         [sys.executable, "-c", program], env=variables, capture_output=True, text=True, timeout=120
     )
-    assert ran.stdout == "interrupted\n", ran.stderr
+    assert ran.stdout == "interrupted True True\n", ran.stderr
 
 
 def test_products_added_to_what_is_sparse():
