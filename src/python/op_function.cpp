@@ -64,6 +64,11 @@ static void store_list(const Op& op, const std::vector<Tensor>& results, PyObjec
   }
 }
 
+// Whether the first argument, which the operator writes to, is its result: a program's operator says so.
+static bool answers_written(const Op& op) {
+  return !op.made_in_python || (op.schema.returns.size() == 1 && op.schema.returns[0].mutated);
+}
+
 static PyObject* run(const SignatureSpec& spec, Arguments& a) {
   const Op& op = spec.op;
   Results results;
@@ -76,7 +81,7 @@ static PyObject* run(const SignatureSpec& spec, Arguments& a) {
     call_released(op, a, results, out, spec.inplace);
   else
     call_boxed(op, a.values(), results, out, spec.inplace);
-  if (spec.inplace || (op.mutated & 1)) return wrap(a.values()[0].tensor());
+  if (spec.inplace || ((op.mutated & 1) && answers_written(op))) return wrap(a.values()[0].tensor());
   if (a.out_object) {
     if (op.schema.returns[0].type == Tag::TensorList) {
       store_list(op, results.list, a.out_object);

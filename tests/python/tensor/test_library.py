@@ -467,3 +467,22 @@ def test_operators_that_are_meant_to_have_no_derivative():
             assert not copied([x])[0].requires_grad
     with pytest.raises(ValueError, match="'nothing' or 'warn'"):
         torch._C._set_autograd_fallback_mode("loud")
+
+
+def test_operators_that_write_return_what_their_kernel_returns():
+    with torch.library._scoped_library("writing", "FRAGMENT") as lib:
+        lib.define("fresh(Tensor(a!) x) -> Tensor")
+        lib.impl("fresh", lambda x: x.detach().add_(1) * 10, "CPU")
+        lib.define("nothing(Tensor(a!) x) -> ()")
+        lib.impl("nothing", lambda x: x.mul_(2) and None, "CPU")
+        lib.define("both(Tensor(a!) x, Tensor(b!) y) -> (Tensor(a!), Tensor(b!))")
+        lib.impl("both", lambda x, y: (x.add_(1), y.add_(2)), "CPU")
+        lib.define("itself(Tensor(a!) x) -> Tensor(a!)")
+        lib.impl("itself", lambda x: x.add_(1), "CPU")
+        x, y = torch.zeros(1), torch.zeros(1)
+        fresh = torch.ops.writing.fresh(x)
+        assert fresh.tolist() == [10] and x.tolist() == [1]
+        assert torch.ops.writing.nothing(x) is None and x.tolist() == [2]
+        first, second = torch.ops.writing.both(x, y)
+        assert first.tolist() == x.tolist() == [3] and second.tolist() == y.tolist() == [2]
+        assert torch.ops.writing.itself(x) is x and x.tolist() == [4]
