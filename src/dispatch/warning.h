@@ -4,7 +4,7 @@
 
 namespace rushlight {
 
-inline std::atomic<bool> warn_always{false};  // torch.set_warn_always
+inline std::atomic<bool> warn_always{false};    // torch.set_warn_always
 inline std::atomic<bool> warn_of_loops{false};  // of vmap, where an operator has no rule for batches
 
 inline bool warns_now(std::atomic<bool>& warned) { return !warned.exchange(true) || warn_always; }
