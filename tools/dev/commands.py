@@ -56,7 +56,7 @@ def test(*pytest_options):
     """Options go to pytest. Where they name files or folders, those alone are run, and no C++ tests:
     ./dev test tests/python/nn -k adam"""
     folder = build(DEVELOPMENT, "-DRUSHLIGHT_TESTS=ON")
-    install("test", "oracle", "packages", "docs")
+    install("test", "oracle", "packages", "clusters", "docs")
     if any(names_a_path(option) for option in pytest_options):
         run_pytest(ROOT, pytest_options, **ONE_THREAD)
     else:

@@ -19,8 +19,14 @@ from .problems import DISK, NETWORK, Failure, common, disk_full
 from .process import Log, watch
 from .progress import Progress
 
-OPTIONAL = {"oracle": "PyTorch", "packages": "the packages of tests/packages", "docs": "MkDocs"}
-PACKAGES_DISK = {"build": 2.5e9, "oracle": 1.5e9, "packages": 1.5e9}  # bytes that a group's packages take
+OPTIONAL = {
+    "oracle": "PyTorch",
+    "packages": "the packages of tests/packages",
+    "clusters": "Ray and Dask",
+    "docs": "MkDocs",
+}
+# Bytes that a group's packages take.
+PACKAGES_DISK = {"build": 2.5e9, "oracle": 1.5e9, "packages": 1.5e9, "clusters": 0.8e9}
 DAY = 24 * 3600
 
 
