@@ -247,6 +247,8 @@ def _pairs(value, spec, path):
 
 
 def _places_of(tensor, spec, leaf, symbols, path):
+    if not isinstance(spec, (dict, list, tuple)):
+        raise UserError(f"dynamic_shapes of {path} must be a dict, a list or a tuple, got {spec!r}")
     entries = spec.items() if isinstance(spec, dict) else enumerate(spec)
     if not isinstance(spec, dict) and len(spec) != tensor.dim():
         raise UserError(

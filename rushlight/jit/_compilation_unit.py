@@ -22,8 +22,13 @@ class CompilationUnit:
             self.define(lang)
 
     def define(self, lang, rcb=None, _frames_up=0):
-        definitions = ast.parse(textwrap.dedent(lang)).body
+        try:
+            definitions = ast.parse(textwrap.dedent(lang)).body
+        except (SyntaxError, ValueError) as error:
+            raise RuntimeError(f"define: the text cannot be read: {error}") from None
         for tree in definitions:
+            if not isinstance(tree, ast.FunctionDef):
+                raise RuntimeError(f"expected def but found '{ast.unparse(tree)}' here")
             self._calls.setdefault(tree.name, _Call(self, tree.name))
         for tree in definitions:
             unit = unit_from_source(tree.name, ast.unparse(tree), self._calls, "<string>")

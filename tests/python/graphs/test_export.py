@@ -333,3 +333,8 @@ def test_programs_are_written_and_read(everything, tmp_path):
     x = torch.randn(3, 7, 8)
     torch.testing.assert_close(made.module()(x), attention(x))
     assert [p.name for p in tmp_path.iterdir()] == ["attention.pt2"]
+
+
+def test_dynamic_shapes_that_are_numbers():
+    with pytest.raises(UserError, match="must be a dict, a list or a tuple, got 3"):
+        torch.export.export(torch.nn.Linear(2, 2), (torch.ones(3, 2),), dynamic_shapes=[3])

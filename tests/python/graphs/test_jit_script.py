@@ -366,3 +366,9 @@ def test_scripts_warn_and_take_generators(tmp_path):
             assert f([torch.ones(2)]) == 1
         with pytest.warns(UserWarning, match="not all are vectors"):
             f([torch.ones(2, 2)])
+
+
+@pytest.mark.parametrize("text", ["x = 1", "def f(x):\n    return x\nf(1)", "class C:\n    pass", "def f(x:"])
+def test_compilation_unit_of_what_is_no_function(text):
+    with pytest.raises(RuntimeError, match="expected def|cannot be read"):
+        torch.jit.CompilationUnit(text)
