@@ -33,6 +33,7 @@ sys.path.insert(0, str(ROOT / "tests" / "python" / "tensor"))
 from hostile import LAYOUTS, backward, check_result, describe, limit_memory  # noqa: E402
 
 SECONDS_PER_CALL = 10  # of the processor
+SECONDS_MORE = 2  # until what cannot be interrupted ends the process
 SILENCE = 120  # seconds without a sign of life, for a call that waits instead of computing
 SAMPLES = 24  # of an operator and dtype, spread over all there are
 DTYPES = ("float32", "float64", "int64", "complex64", "bool", "bfloat16", "uint8", "float16", "int32")
@@ -52,7 +53,10 @@ HUGE = (
 )
 SMALL = (-3, -2, -1, 0, 1, 2, 3, 7, 64, 65)
 FLOATS = (0.0, -0.0, 1.5, -1.0, 1e-300, 1e30, 1e308, -1e308, math.inf, -math.inf, math.nan)
-EXPECTED = (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError, ValueError)
+EXPECTED = (
+    ArithmeticError, AttributeError, BufferError, LookupError, MemoryError, RuntimeError, TypeError,
+    ValueError,
+)  # fmt: skip
 # What a message must not show: the standard library, our own files, an internal check.
 INSIDES = re.compile(
     r"std::|vector<|vector::|basic_string|bad_alloc|_M_\w|__gnu|\bstl_|what\(\)|\bsto[idl]+\b|max_size\(\)"
@@ -303,6 +307,9 @@ class Damage:
             return self.rng.choice((value.upper(), value + "x", "", value * 40, "mean", "none", "sum"))
         if isinstance(value, (list, tuple)):
             return self.sequence(value)
+        if isinstance(value, dict) and value and self.chance(0.7):
+            at = self.rng.choice(list(value))
+            return {**value, at: self.damaged(value[at])}
         if isinstance(value, slice):
             return slice(self.damaged(value.start or 0), value.stop, value.step)
         return self.anything()
@@ -377,14 +384,32 @@ class State:
         return stats["allocated_bytes.current"], stats["tiny_bytes.current"]
 
 
+class Endless(BaseException):
+    """Raised where a call takes too long and can be interrupted."""
+
+
+def stop_endless(*_):
+    raise Endless
+
+
+def time_call(seconds):
+    """Starts the clock of a call, or stops it."""
+    signal.signal(signal.SIGPROF, stop_endless)
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    signal.setitimer(signal.ITIMER_VIRTUAL, seconds and seconds + SECONDS_MORE)
+
+
 def message_of(error):
     notes = getattr(error, "__notes__", ())
     return "\n".join(str(part) for part in (error, *notes))
 
 
 class Runner:
+    State = State
+    may_loop = False  # whether arguments may set how often a loop of Python runs
+
     def __init__(self, rl, oracle):
-        self.rl, self.state = rl, State(rl)
+        self.rl, self.state = rl, self.State(rl)
         self.translator = Translator(rl, oracle)
         self.tried = self.failed = 0
         self.base = None
@@ -423,21 +448,24 @@ class Runner:
         # Shared constants are counted by everybody.
         held = [v for v in (*args, *kwargs.values()) if isinstance(v, (self.rl.Tensor, list, dict))]
         before = [sys.getrefcount(value) for value in held]
-        memory = self.state.memory()
+        # A target of `out` keeps the size that it was given before the call failed.
+        memory = (math.inf, math.inf) if "out" in kwargs else self.state.memory()
         problem, error = None, None
-        signal.setitimer(signal.ITIMER_PROF, SECONDS_PER_CALL)
         started = time.process_time()
+        time_call(SECONDS_PER_CALL)
         try:
             result = function(*args, **kwargs)
         except EXPECTED as caught:
-            error = caught
+            error = caught.with_traceback(None)  # whose frames hold what has used up the memory
         except Exception as caught:
             error = caught
-            if "not compiled with CUDA" not in str(caught) and not said_by_python(caught):
+            if not self.accepts(caught):
                 problem = f"{type(caught).__name__}: {caught}"
+        except Endless as caught:
+            error = caught
         finally:
-            signal.setitimer(signal.ITIMER_PROF, 0)
-        if time.process_time() - started > SECONDS_PER_CALL / 2:
+            time_call(0)
+        if not self.may_loop and time.process_time() - started > SECONDS_PER_CALL / 2:
             problem = f"{time.process_time() - started:.0f} s"
         if error is None:
             problem = problem or self.checked(result, rng)
@@ -448,6 +476,10 @@ class Runner:
             now = self.state.read()
             problem = "left changed: " + ", ".join(k for k in now if now[k] != self.state.modes[k])
         return f"{problem}\n  {self.words(text, args, kwargs)}" if problem else None, error is not None
+
+    def accepts(self, error):
+        """A plain `assert` of PyTorch's that programs know, or a device that is not there."""
+        return isinstance(error, AssertionError) and bool(str(error))
 
     def left_behind(self, error, held, before, memory):
         message = message_of(error)
@@ -471,8 +503,10 @@ class Runner:
         try:
             check_result(self.rl, result)
             if rng.random() < 0.3:
-                signal.setitimer(signal.ITIMER_PROF, SECONDS_PER_CALL)
+                time_call(SECONDS_PER_CALL)
                 backward(self.rl, result)
+        except Endless:
+            return "a backward pass of 10 s"
         except EXPECTED as error:
             if found := INSIDES.search(message_of(error)):
                 return f"afterwards says {found[0]!r}: {message_of(error)}"
@@ -480,13 +514,8 @@ class Runner:
             if not str(error).endswith("in 0 bytes"):  # a view of a storage that was emptied
                 return f"afterwards {type(error).__name__}: {error}"
         finally:
-            signal.setitimer(signal.ITIMER_PROF, 0)
+            time_call(0)
         return None
-
-
-def said_by_python(error):
-    """A plain `assert` of PyTorch's that programs know, or an exception with words of the library."""
-    return isinstance(error, AssertionError) and bool(str(error))
 
 
 # --- processes ----------------------------------------------------------------------------------------------
@@ -494,6 +523,8 @@ def said_by_python(error):
 
 class Search:
     """Both libraries are imported once; the calls run in copies of this process, anew after each crash."""
+
+    Runner = Runner
 
     def __init__(self, options, say):
         import torch
@@ -504,11 +535,14 @@ class Search:
         rl.set_num_threads(1)
         torch.set_num_threads(1)
         self.options, self.say, self.rl, self.oracle = options, say, rl, torch
-        self.names = [n for n in sorted(database()) if re.search(options.only, n) and not n.startswith("_")]
+        self.names = self.subjects()
         self.each = max(1, math.ceil(options.calls / max(1, len(self.names))))
         self.progress = mmap.mmap(-1, 4096)  # shared: operator, case, calls, calls refused
         self.findings, self.skipped = [], []
         rl.ones(64, 64) @ rl.ones(64, 64)
+
+    def subjects(self):
+        return [n for n in sorted(database()) if re.search(self.options.only, n) and not n.startswith("_")]
 
     def run(self):
         """(calls, calls refused)"""
@@ -536,7 +570,7 @@ class Search:
         return call[1] if call else "?"
 
     def describe(self, operator, case):
-        runner = Runner(self.rl, self.oracle)
+        runner = self.Runner(self.rl, self.oracle)
         found, samples = self.prepare(runner, self.names[operator])
         text, _, args, kwargs, _ = runner.arguments(
             samples[case % len(samples)], found, self.seed(operator, case)
@@ -599,7 +633,7 @@ class Search:
         self.say("FOUND " + text)
 
     def work(self, first_operator, first_case):
-        runner = Runner(self.rl, self.oracle)
+        runner = self.Runner(self.rl, self.oracle)
         limit_memory()
         for operator in range(first_operator, len(self.names)):
             name = self.names[operator]
@@ -636,8 +670,8 @@ def translates(runner, sample):
         return False
 
 
-def main():
-    parser = argparse.ArgumentParser(
+def main(kind=Search, parser=None):
+    parser = parser or argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--calls", type=int, default=20000, help="in all, spread evenly over the operators")
@@ -650,12 +684,12 @@ def main():
     if options.case:
         options.seed, name, case = options.case.split("/")
         options.only, options.calls = f"^{re.escape(name)}$", int(case) + 1
-        search = Search(options, say)
+        search = kind(options, say)
         say(search.describe(0, int(case)))
         status, output = search.copy(lambda: search.work(0, int(case)))
         say(f"{status or 'ended'}\n{output}")
         return 1 if search.findings or status else 0
-    search = Search(options, say)
+    search = kind(options, say)
     tried, failed = search.run()
     count = len(search.findings)
     print(f"{tried} calls, {failed} refused, {len(search.skipped)} operators skipped, {count} findings")
