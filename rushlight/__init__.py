@@ -66,6 +66,7 @@ _HOMES = {
         set_flush_denormal
     """,
     "_functions.helpers": """
+        _debug_has_internal_overlap _nnpack_available
         _assert _assert_tensor_metadata _check _check_index _check_is_size _check_not_implemented
         _check_tensor_all _check_type _check_value _check_with _is_all_true compile is_floating_point
         is_complex is_nonzero is_signed is_storage is_conj is_neg is_inference is_same_size numel typename

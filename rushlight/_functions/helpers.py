@@ -226,6 +226,23 @@ def _assert_tensor_metadata(a, size=None, stride=None, dtype=None, *, device=Non
             raise RuntimeError(f"Tensor {what} mismatch! Expected: {expected}, Got: {got}")
 
 
+def _nnpack_available():
+    """Whether NNPACK is there to compute convolutions: oneDNN or loops of our own do."""
+    return False
+
+
+def _debug_has_internal_overlap(tensor):
+    """Whether elements of a tensor share memory: 0 for no, 1 for yes, 2 where that was not found out."""
+    if any(stride == 0 and size > 1 for size, stride in zip(tensor.shape, tensor.stride())):
+        return 1
+    after = 1  # what the next larger stride is where elements lie without gaps
+    for stride, size in sorted((t, s) for s, t in zip(tensor.shape, tensor.stride()) if s != 1):
+        if stride != after:
+            return 2
+        after *= size
+    return 0
+
+
 def _assert(condition, message):
     if type(condition) is not bool and _C._has_torch_function_unary(condition):
         return _C._handle_torch_function(_assert, (condition,), condition, message)

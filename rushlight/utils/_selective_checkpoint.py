@@ -46,12 +46,12 @@ class _Kept:
     def __init__(self, value):
         self.is_tensor = isinstance(value, rushlight.Tensor)
         self.version = value._version if self.is_tensor else None
-        self.value = value.detach() if self.is_tensor else value
+        self.val = value.detach() if self.is_tensor else value
 
     def get(self, may_change):
-        if self.is_tensor and not may_change and self.value._version != self.version:
+        if self.is_tensor and not may_change and self.val._version != self.version:
             raise RuntimeError("Tensor cached during selective activation checkpoint has been mutated")
-        return self.value.detach() if self.is_tensor else self.value
+        return self.val.detach() if self.is_tensor else self.val
 
 
 class _Mode(TorchDispatchMode):
@@ -68,7 +68,7 @@ class _Mode(TorchDispatchMode):
         return answer in _SAVING or answer in _OFFLOADING
 
 
-class _Keeping(_Mode):
+class _CachingTorchDispatchMode(_Mode):
     """The first computation."""
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
@@ -82,7 +82,7 @@ class _Keeping(_Mode):
         return result
 
 
-class _Reusing(_Mode):
+class _CachedTorchDispatchMode(_Mode):
     """The second computation."""
 
     def __init__(self, policy, storage, may_change):
@@ -136,4 +136,6 @@ def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mu
     >>> checkpoint(f, x, use_reentrant=False, context_fn=context_fn)
     """
     policy, storage = _policy_of(policy_fn_or_list), defaultdict(deque)
-    return _Keeping(policy, storage), _Reusing(policy, storage, allow_cache_entry_mutation)
+    return _CachingTorchDispatchMode(policy, storage), _CachedTorchDispatchMode(
+        policy, storage, allow_cache_entry_mutation
+    )

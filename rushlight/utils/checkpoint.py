@@ -15,6 +15,8 @@ from rushlight.utils._selective_checkpoint import (
     create_selective_checkpoint_contexts,
     ignored_operators,
 )
+from rushlight.utils._selective_checkpoint import _CachedTorchDispatchMode as _CachedTorchDispatchMode
+from rushlight.utils._selective_checkpoint import _CachingTorchDispatchMode as _CachingTorchDispatchMode
 
 __all__ = [
     "CheckpointError",

@@ -92,7 +92,7 @@ class Outputs {
   }
   Tensor as_constant(const Tensor& raw, bool is_input, bool modified) {
     if (modified && !node_) raw.bump_version();
-    if (is_input && !modified) return detach(raw);
+    if (is_input && !modified) return alias_of_input(raw);
     if (!is_input) mark_view(raw);
     if (!requires_grad(raw)) return raw;
     if (is_input) return detach(raw);

@@ -290,3 +290,24 @@ def test_accumulated_gradients_with_a_graph_are_copies():
     (second,) = rl.autograd.grad(x.grad.sum(), x)
     assert second.tolist() == [2, 2]
     x.grad = None
+
+
+def test_inputs_without_gradients_that_are_returned_stay_of_their_class():
+    class Wrapped(rl.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            out = super().__torch_function__(func, types, args, kwargs)
+            return out.as_subclass(cls) if isinstance(out, rl.Tensor) else out
+
+    class Same(rl.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad
+
+    x = rl.ones(2).as_subclass(Wrapped)
+    y = Same.apply(x)
+    assert type(y) is Wrapped and y is not x and y.data_ptr() == x.data_ptr()

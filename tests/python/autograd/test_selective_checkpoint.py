@@ -150,7 +150,8 @@ def test_debugging_lists_the_operators():
         with pytest.raises(CheckpointError, match="recomputation") as caught:
             out.sum().backward()
         assert ("aten.exp" in str(caught.value)) == (enable is True)
-        assert ("debug=True" in str(caught.value)) == (enable is None)
+        assert ("Tip: " in str(caught.value)) == (enable is None)
+        assert ("because you passed `debug=True`" in str(caught.value)) == (enable is True)
 
 
 @pytest.mark.parametrize("reentrant", [False, True])
@@ -183,3 +184,15 @@ def test_helpers():
     assert module.DefaultDeviceType.get_device_type() == "cuda"
     with pytest.raises(ValueError, match="determinism_check"):
         checkpoint(torch.sin, x, use_reentrant=False, determinism_check="some")
+
+
+def test_what_is_kept_can_be_looked_at():
+    from rushlight.utils.checkpoint import _CachedTorchDispatchMode, _CachingTorchDispatchMode
+
+    modes = create_selective_checkpoint_contexts([torch.ops.aten.exp.default])
+    assert [type(m) for m in modes] == [_CachingTorchDispatchMode, _CachedTorchDispatchMode]
+    x = torch.ones(2, requires_grad=True)
+    with modes[0]:
+        y = x.exp()
+    kept = modes[0].storage[torch.ops.aten.exp.default][0].val
+    assert torch.equal(kept, y) and not kept.requires_grad

@@ -253,3 +253,12 @@ def test_volatile_is_gone():
     with pytest.warns(UserWarning, match="no effect"):
         x.volatile = True
     assert all(hasattr(torch.ones(2, 2), name) for name in dir(torch.ones(2, 2)) if name != "imag")
+
+
+def test_elements_that_share_memory():
+    overlap = torch._debug_has_internal_overlap
+    assert overlap(torch.ones(3, 3)) == overlap(torch.ones(3, 2).t()) == 0
+    assert overlap(torch.ones(1, 3).expand(4, 3)) == 1
+    assert overlap(torch.ones(10).as_strided((2, 1, 5), (1, 0, 2))) == 0
+    assert overlap(torch.ones(6)[::2]) == 2
+    assert torch._nnpack_available() is False
