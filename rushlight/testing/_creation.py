@@ -64,9 +64,18 @@ def _interval(dtype, low, high):
         bounds = _INTEGER_RANGE[name]
         default = (max(-9, bounds[0]), 10)
     low, high = default[0] if low is None else low, default[1] if high is None else high
-    if math.isnan(low) or math.isnan(high):
+    if any(isinstance(end, float) and math.isnan(end) for end in (low, high)):
         raise ValueError(f"`low` and `high` cannot be NaN, but got low={low} and high={high}")
-    if low > high or (low == high and not dtype.is_floating_point):
+    if low == high and (dtype.is_floating_point or dtype.is_complex):
+        import warnings
+
+        warnings.warn(
+            "Passing `low==high` to `torch.testing.make_tensor` for floating or complex types is deprecated "
+            "since 2.1 and will be removed in 2.3. Usage of `low==high` can be replaced by `torch.full`.",
+            FutureWarning,
+            stacklevel=3,
+        )
+    elif low >= high:
         raise ValueError(f"`low` must be less than `high`, but got {low} >= {high}")
     if low >= bounds[1] or high <= bounds[0]:
         end = "]" if dtype.is_floating_point or dtype.is_complex else ")"

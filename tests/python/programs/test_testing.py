@@ -128,3 +128,16 @@ def test_random_state():
     rushlight.set_rng_state(state)
     assert rushlight.rand(3).tolist() == first and rushlight.rand(3).tolist() == second
     assert rushlight.seed() != rushlight.seed()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "complex64"])
+def test_an_interval_of_one_number_warns(dtype):
+    dtype = getattr(rushlight, dtype)
+    with pytest.warns(FutureWarning, match="`low==high`"):
+        made = rushlight.testing.make_tensor(3, dtype=dtype, device="cpu", low=2, high=2)
+    part = rushlight.view_as_real(made) if dtype.is_complex else made
+    assert (part == 2).all()
+    with pytest.raises(ValueError, match="`low` must be less than `high`"):
+        rushlight.testing.make_tensor(3, dtype=rushlight.int32, device="cpu", low=2, high=2)
+    with pytest.raises(ValueError, match="only supports"):
+        rushlight.testing.make_tensor(3, dtype=dtype, device="cpu", low=10**400, high=10**401)
