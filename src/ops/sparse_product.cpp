@@ -23,8 +23,10 @@ Scalar conjugate(const Scalar& s) { return s.is_complex() ? Scalar(std::conj(s.t
 Tensor scaled_by(const Tensor& t, const Scalar& alpha) { return alpha == Scalar(int64_t{1}) ? t : t * alpha; }
 
 void check_product(const char* who, const Tensor& a, const Tensor& b) {
-  RL_CHECK(a.dim() == 2 && b.dim() == 2 && a.size(1) == b.size(0), who,
-           ": mat1 and mat2 shapes cannot be multiplied (", a.sizes(), " and ", b.sizes(), ")");
+  RL_CHECK(a.dim() == 2 && b.dim() == 2, who, ": expected two matrices, but got shapes ", a.sizes(), " and ",
+           b.sizes());
+  RL_CHECK(a.size(1) == b.size(0), who, ": mat1 and mat2 shapes cannot be multiplied (", a.size(0), "x",
+           a.size(1), " and ", b.size(0), "x", b.size(1), ")");
   RL_CHECK(a.dtype() == b.dtype(), who, ": expected operands of one dtype, but got ", dtype_name(a.dtype()),
            " and ", dtype_name(b.dtype()));
   for (const Tensor* m : {&a, &b})

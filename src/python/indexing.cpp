@@ -1,4 +1,5 @@
 // x[index] and x[index] = value: basic indices become one view, tensors and lists go to the index operators.
+#include "core/sparse.h"
 #include "ops/copy.h"
 #include "ops/view.h"
 #include "python/call_note.h"
@@ -362,6 +363,7 @@ static int mp_assign(PyObject* self, PyObject* o, PyObject* value) {
     const Tensor& t = tensor_of(self);
     if (!value) throw_python(PyExc_TypeError, "Tensor does not support deleting items");
     if (PyRef result{override_slot("__setitem__", self, o, value)}; result) return;
+    if (is_sparse(t)) throw_python(PyExc_TypeError, "Cannot assign to a sparse tensor");
     set_item(t, o, value);
   });
 }

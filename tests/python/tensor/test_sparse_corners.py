@@ -238,3 +238,34 @@ def test_parts_are_refused_in_pytorchs_words():
             getattr(rushlight.ones(2, 2), name)()
     with pytest.raises(RuntimeError, match="Output shape must be 2d"):
         rushlight.sparse.spdiags(rushlight.ones(1, 2), rushlight.tensor([0]), (2, 2, 2))
+
+
+def test_sparse_tensors_are_not_assigned_to():
+    for make in ("to_sparse", "to_sparse_csr"):
+        sparse = getattr(rushlight.eye(2), make)()
+        for at in ((0, 0), 0, (slice(None), 0)):
+            with pytest.raises(TypeError, match="Cannot assign to a sparse tensor"):
+                sparse[at] = 99.0
+
+
+@pytest.mark.parametrize("make", ["to_sparse", "to_sparse_csr"])
+@pytest.mark.parametrize("name", ["square", "deg2rad", "rad2deg"])
+def test_composites_of_sparse_tensors_have_gradients(make, name):
+    dense = rushlight.tensor([[0.5, 0.0], [0.0, -2.0]], dtype=rushlight.float64)
+    sparse = getattr(dense, make)().requires_grad_()
+    plain = dense.clone().requires_grad_()
+    function = getattr(rushlight, name)
+    result = function(sparse)
+    assert result.layout is sparse.layout
+    result.backward(getattr(rushlight.eye(2, dtype=rushlight.float64), make)())
+    function(plain).backward(rushlight.eye(2, dtype=rushlight.float64))
+    assert sparse.grad.layout is sparse.layout
+    assert rushlight.allclose(sparse.grad.to_dense(), plain.grad)
+    changed = getattr(dense, make)()
+    getattr(changed, name + "_")()
+    assert rushlight.allclose(changed.to_dense(), function(dense))
+
+
+def test_sizes_of_factors_are_shown_as_of_dense_ones():
+    with pytest.raises(RuntimeError, match=r"shapes cannot be multiplied \(3x3 and 2x4\)"):
+        rushlight.mm(rushlight.eye(3).to_sparse_csr(), rushlight.ones(2, 4))
