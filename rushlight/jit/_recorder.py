@@ -19,6 +19,13 @@ _WITHOUT_CALLS = ("rushlight._C", "rushlight._tensor", "rushlight")
 class TracerWarning(Warning):
     """What a trace may get wrong: a choice by value, or a number taken out of a tensor."""
 
+    @staticmethod
+    def ignore_lib_warnings():
+        """Do not warn of what the library itself does while a trace is recorded."""
+        import warnings
+
+        warnings.filterwarnings("ignore", category=TracerWarning, module=r"(torch|rushlight)\.(?!jit)")
+
 
 class _Size(int):
     """A size of a tensor, or what was computed from sizes, with the text that computes it."""

@@ -257,3 +257,20 @@ def test_scripts_under_the_alias(tmp_path):
     command = [sys.executable, "-m", "rushlight", program]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert ran.returncode == 0, ran.stderr
+
+
+def test_warnings_of_the_library_itself_can_be_left_out():
+    import warnings
+
+    def warned(module):
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter("always")
+            torch.jit.TracerWarning.ignore_lib_warnings()
+            warnings.warn_explicit("a choice by value", torch.jit.TracerWarning, "f.py", 1, module)
+        return len(seen)
+
+    assert (
+        warned("program") == 1
+        and warned("torch.nn.functional") == 0
+        and warned("rushlight.nn.functional") == 0
+    )
