@@ -33,8 +33,8 @@ __all__ = [
 
 
 def _dims(dim, ndim):
-    """`dim` as a sorted tuple of dimensions from 0 on; all of them for None."""
-    if dim is None:
+    """`dim` as a sorted tuple of dimensions from 0 on; all of them for None, and for none given."""
+    if dim is None or (isinstance(dim, (tuple, list)) and not dim):
         return tuple(range(ndim))
     dims = []
     for d in (dim,) if isinstance(dim, (int, str)) else dim:

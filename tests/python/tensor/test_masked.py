@@ -196,3 +196,14 @@ def test_masks_of_operands_and_results():
         torch.masked._output_mask(torch.add, x, mask=mask)
     with pytest.raises(ValueError, match="requires explicit mask"):
         torch.masked._input_mask(x)
+
+
+def test_no_dimensions_given_are_all_of_them():
+    x = torch.tensor([1.0, 0.0, -2.0])
+    mask = torch.tensor([True, True, False])
+    assert masked._canonical_dim((), 2) == masked._canonical_dim([], 2) == (0, 1)
+    assert masked._output_mask(masked.sum, x, (), mask=mask).shape == ()
+    for name in ("sum", "prod", "amax", "amin"):
+        reduce = getattr(masked, name)
+        found = reduce(x.to_sparse(), (), mask=mask.to_sparse())
+        assert found.to_dense() == reduce(x, (), mask=mask) == reduce(x, mask=mask)
