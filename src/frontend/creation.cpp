@@ -189,7 +189,10 @@ Tensor upsample_nearest2d(const Tensor& self, IntArrayRef output_size) {
 }
 
 // --- random numbers, threads, devices
-void manual_seed(uint64_t seed) { default_generator().manual_seed(seed); }
+void manual_seed(uint64_t seed) {
+  default_generator().manual_seed(seed);
+  seed_device_generators(seed);
+}
 uint64_t initial_seed() { return default_generator().initial_seed(); }
 Tensor get_rng_state() {
   const Tensor state = empty_tensor({static_cast<int64_t>(Generator::kStateBytes)}, DType::UInt8);
@@ -208,8 +211,11 @@ size_t device_count() {
   return backend ? static_cast<size_t>(std::max(0, backend->device_count())) : 0;
 }
 bool is_available() { return device_count() > 0; }
-void manual_seed(uint64_t) {}
-void manual_seed_all(uint64_t) {}
+void manual_seed(uint64_t seed) {
+  if (is_available())
+    device_generator(device_backend(DeviceType::CUDA).current_device()).manual_seed(seed);
+}
+void manual_seed_all(uint64_t seed) { seed_device_generators(seed); }
 void synchronize(int64_t device) {
   if (is_available())
     device_backend(DeviceType::CUDA).synchronize(static_cast<int>(std::max<int64_t>(0, device)));

@@ -4,6 +4,8 @@
 
 #include <sstream>
 
+#include "core/generator.h"
+
 namespace {
 
 using namespace torch::indexing;
@@ -158,6 +160,14 @@ TEST(ApiTensor, RandomNumbersAreThoseOfPython) {
   const torch::Tensor state = torch::get_rng_state(), first = torch::randn(4);
   torch::set_rng_state(state);
   EXPECT_TRUE(torch::equal(first, torch::randn(4)));
+}
+
+TEST(ApiTensor, SeedsDevicesToo) {
+  torch::manual_seed(11);
+  EXPECT_EQ(rushlight::device_generator(0).initial_seed(), 11u);
+  torch::cuda::manual_seed_all(12);
+  EXPECT_EQ(rushlight::device_generator(0).initial_seed(), 12u);
+  EXPECT_EQ(torch::initial_seed(), 11u);
 }
 
 }  // namespace
