@@ -1,3 +1,3 @@
 #pragma once
 #include "rushlight/script.h"
-#include "torch/names.h"
+#include "torch/extension.h"

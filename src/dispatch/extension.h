@@ -112,6 +112,25 @@ void run_function(const void* function, const Call&, const Value* args, Results&
   }(std::index_sequence_for<A...>{});
 }
 
+// A caller's argument, borrowed for the length of a call.
+template <class T>
+Value boxed(const T& v) {
+  if constexpr (std::is_same_v<T, int>)
+    return Value(int64_t{v});
+  else if constexpr (std::is_same_v<T, float>)
+    return Value(static_cast<double>(v));
+  else if constexpr (std::is_same_v<T, std::string>)
+    return Value(std::string_view(v));
+  else if constexpr (std::is_same_v<T, std::vector<Tensor>>)
+    return Value(TensorList(v));
+  else if constexpr (std::is_same_v<T, std::vector<int64_t>>)
+    return Value(IntList(v));
+  else if constexpr (std::is_same_v<T, std::vector<double>>)
+    return Value(FloatList(v));
+  else
+    return Value(v);
+}
+
 // "name(Tensor x0, float x1) -> Tensor", from the function's type.
 template <class R, class... A>
 std::string schema_of(const std::string& name) {
@@ -123,9 +142,20 @@ std::string schema_of(const std::string& name) {
 
 }  // namespace extension
 
+// For what an implementation serves.
+enum class DispatchKey : uint8_t {
+  CPU,
+  CUDA,
+  Meta,
+  CompositeExplicitAutograd,  // every device, below autograd
+  CompositeImplicitAutograd,  // written with public operators
+  Autograd                    // runs first, and calls the operator again below autograd
+};
+
 class OperatorLibrary {
  public:
-  explicit OperatorLibrary(std::string space) : space_(std::move(space)) {}
+  explicit OperatorLibrary(std::string space, DispatchKey key = DispatchKey::CompositeImplicitAutograd)
+      : space_(std::move(space)), key_(key) {}
 
   // A function written with public operators: autograd and the transforms see what it calls. The schema may
   // be a name alone; parameters are then x0, x1, ...
@@ -133,11 +163,29 @@ class OperatorLibrary {
   OpBuilder def(const std::string& schema, R (*function)(A...)) {
     return add<R, A...>(schema, function, true);
   }
+  template <class F>
+    requires requires(F f) { +f; }
+  OpBuilder def(const std::string& schema, F function) {
+    return def(schema, +function);
+  }
+  // An operator whose implementations come by impl(), from this library or others, before or after.
+  OpBuilder def(const std::string& schema) { return OpBuilder(declare(schema)); }
   // A function that reads memory. It runs below autograd: give it a `.derivative(...)`, or it refuses
   // operands that require gradients.
   template <class R, class... A>
   OpBuilder kernel(const std::string& schema, R (*function)(A...)) {
     return add<R, A...>(schema, function, false);
+  }
+  // The implementation of an operator for this library's key, or for another one.
+  template <class R, class... A>
+  void impl(const std::string& name, R (*function)(A...)) {
+    implement(name, key_, &extension::run_function<R, A...>, reinterpret_cast<const void*>(function),
+              sizeof...(A));
+  }
+  template <class F>
+    requires requires(F f) { +f; }
+  void impl(const std::string& name, F function) {
+    impl(name, +function);
   }
 
  private:
@@ -150,7 +198,63 @@ class OperatorLibrary {
   }
   Op& define(const std::string& schema, Op::Trampoline trampoline, const void* function, size_t parameters,
              bool composite);
+  Op& declare(const std::string& schema);
+  void implement(const std::string& name, DispatchKey key, Op::Trampoline run, const void* function,
+                 size_t parameters);
   std::string space_;
+  DispatchKey key_;
+};
+
+// Inside, an operator's own Autograd implementation is passed over, and nothing is recorded.
+class BelowAutograd {
+ public:
+  BelowAutograd();
+  ~BelowAutograd();
+  BelowAutograd(const BelowAutograd&) = delete;
+
+ private:
+  bool previous_;
+  GradMode mode_{false};
+};
+
+// An operator by name, as C++ calls it: find_operator_handle("my_ops::twice", "").typed<Tensor(const
+// Tensor&)>()
+template <class Signature>
+class TypedOperatorHandle;
+template <class R, class... A>
+class TypedOperatorHandle<R(A...)> {
+ public:
+  explicit TypedOperatorHandle(const Op& op) : op_(&op) {}
+  R call(A... arguments) const {
+    const Value values[sizeof...(A) + 1] = {extension::boxed(arguments)...};
+    Results results;
+    call_boxed(*op_, values, results);
+    if constexpr (!std::is_void_v<R>) return detail::Rebox<std::remove_cvref_t<R>>::take(results);
+  }
+  R redispatch(A... arguments) const {
+    const BelowAutograd below;
+    return call(arguments...);
+  }
+
+ private:
+  const Op* op_;
+};
+class OperatorHandle {
+ public:
+  explicit OperatorHandle(const Op& op) : op_(&op) {}
+  std::string_view schema() const { return op_->schema.text; }
+  template <class Signature>
+  TypedOperatorHandle<Signature> typed() const {
+    return TypedOperatorHandle<Signature>(*op_);
+  }
+
+ private:
+  const Op* op_;
+};
+class Dispatcher {
+ public:
+  static Dispatcher& singleton();
+  OperatorHandle findSchemaOrThrow(const char* name, const char* overload) const;
 };
 
 // Those that were registered, in order.
@@ -169,3 +273,13 @@ const std::vector<const Op*>& extension_operators();
     return true;                                                                      \
   }();                                                                                \
   static void RL_JOIN(register_##space##_, __LINE__)(rushlight::OperatorLibrary & m)
+// The same for operators that another place declared: RUSHLIGHT_LIBRARY_IMPL(space, CPU, m) { m.impl("twice",
+// f); }
+#define RUSHLIGHT_LIBRARY_IMPL(space, key, m)                                                  \
+  static void RL_JOIN(implement_##space##_##key##_, __LINE__)(rushlight::OperatorLibrary & m); \
+  [[maybe_unused]] static const bool RL_JOIN(implemented_##space##_##key##_, __LINE__) = [] {  \
+    rushlight::OperatorLibrary library(#space, rushlight::DispatchKey::key);                   \
+    RL_JOIN(implement_##space##_##key##_, __LINE__)(library);                                  \
+    return true;                                                                               \
+  }();                                                                                         \
+  static void RL_JOIN(implement_##space##_##key##_, __LINE__)(rushlight::OperatorLibrary & m)

@@ -212,8 +212,7 @@ size_t device_count() {
 }
 bool is_available() { return device_count() > 0; }
 void manual_seed(uint64_t seed) {
-  if (is_available())
-    device_generator(device_backend(DeviceType::CUDA).current_device()).manual_seed(seed);
+  if (is_available()) device_generator(device_backend(DeviceType::CUDA).current_device()).manual_seed(seed);
 }
 void manual_seed_all(uint64_t seed) { seed_device_generators(seed); }
 void synchronize(int64_t device) {

@@ -33,9 +33,7 @@ void each_option(O& o, F f) {
         f("line_search_fn", o.line_search_fn());
 }
 
-IValue shown(const std::tuple<double, double>& t) {
-  return IValue::Tuple{{IValue(std::get<0>(t)), IValue(std::get<1>(t))}};
-}
+IValue shown(const std::tuple<double, double>& t) { return IValue(t); }
 template <class T>
 IValue shown(const T& v) {
   return IValue(v);
@@ -50,7 +48,7 @@ void take(std::optional<std::string>& to, const IValue& v) {
   to = v.isNone() ? std::nullopt : std::optional<std::string>(v.toStringRef());
 }
 void take(std::tuple<double, double>& to, const IValue& v) {
-  const IValue::List& list = v.isTuple() ? v.toTupleRef() : v.toListRef();
+  const IValue::List& list = v.isTuple() ? v.toTupleRef().items : v.toListRef();
   RL_CHECK(list.size() == 2, "optimizer: expected two betas, but got ", list.size());
   to = {list[0].toDouble(), list[1].toDouble()};
 }
@@ -164,7 +162,7 @@ void Optimizer::load(serialize::InputArchive& archive) {
     for (const Tensor& p : param_groups_[i].params()) order.push_back(p);
   }
   state_.clear();
-  for (const auto& [number, entries] : states.toGenericDict()) {
+  for (const auto& [number, entries] : states.toDictRef()) {
     const int64_t at = number.toInt();
     RL_CHECK(at >= 0 && at < static_cast<int64_t>(order.size()), "optimizer: state of a parameter ", at,
              " that is not there");

@@ -13,7 +13,7 @@ IValue::Dict ParamState::to_dict() const {
 // Copies, so that two optimizers never share a buffer. Older files hold the step as a number.
 void ParamState::from_dict(const IValue& dict) {
   entries_.clear();
-  for (const auto& [name, value] : dict.toGenericDict())
+  for (const auto& [name, value] : dict.toDictRef())
     if (!value.isNone())
       entries_.insert(name.toStringRef(),
                       value.isTensor() ? value.toTensor().clone() : tensor(value.toDouble()));
@@ -28,7 +28,7 @@ const Tensor& ParamState::entry(const char* name) const {
 bool operator==(const ParamState& a, const ParamState& b) {
   const IValue::Dict of_a = a.to_dict();
   const IValue of_b(b.to_dict());
-  return of_a.size() == of_b.toGenericDict().size() && std::ranges::all_of(of_a, [&](const auto& item) {
+  return of_a.size() == of_b.toDictRef().size() && std::ranges::all_of(of_a, [&](const auto& item) {
            const IValue* other = of_b.find(item.first.toStringRef());
            return other && *other == item.second;
          });

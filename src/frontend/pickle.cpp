@@ -1,10 +1,12 @@
 #include "frontend/pickle.h"
 
+#include <algorithm>
 #include <cstring>
 #include <deque>
 #include <span>
 #include <unordered_map>
 
+#include "frontend/torchscript/interpreter.h"
 #include "io/pickle_machine.h"
 
 namespace rushlight::frontend {
@@ -28,10 +30,53 @@ constexpr StorageName kStorages[] = {{DType::Float32, "FloatStorage"},
                                      {DType::Complex64, "ComplexFloatStorage"},
                                      {DType::Complex128, "ComplexDoubleStorage"}};
 
+}  // namespace
+
+std::optional<ScalarType> storage_dtype(std::string_view name) {
+  const auto found = std::ranges::find(kStorages, name, &StorageName::name);
+  return found == std::end(kStorages) ? std::nullopt : std::optional(found->dtype);
+}
+
+Tensor StorageRecords::operator()(const std::string& key, ScalarType dtype, int64_t numel) {
+  if (const auto found = loaded_.find(key); found != loaded_.end()) {
+    RL_CHECK(found->second.dtype() == dtype && found->second.numel() == numel, "load: the storage ", key,
+             " is described in two ways");
+    return found->second;
+  }
+  const io::Archive::Record& record = archive_.record(folder_ + "/" + key);
+  RL_CHECK(numel >= 0 && record.size / element_size(dtype) >= static_cast<size_t>(numel), "load: the record ",
+           folder_, "/", key, " is too short for ", numel, " elements");
+  archive_.offset(record);  // before memory is allocated
+  const Tensor t = empty_tensor(numel, dtype);
+  archive_.read(record, t.data_ptr(), t.nbytes());
+  return loaded_[key] = t;
+}
+
+Tensor tensor_on_storage(const Tensor& storage, int64_t offset, IntArrayRef sizes, IntArrayRef strides,
+                         bool requires_grad) {
+  const auto check = [](bool good) { RL_CHECK(good, "load: the pickle is damaged: a tensor's geometry"); };
+  check(sizes.size() == strides.size() && sizes.size() <= 64 && offset >= 0);
+  const int64_t numel = checked_numel(sizes);
+  int64_t last = offset;
+  for (size_t i = 0; i < sizes.size() && numel > 0; ++i) {
+    int64_t reach;
+    check(strides[i] >= 0 && !__builtin_mul_overflow(sizes[i] - 1, strides[i], &reach) &&
+          !__builtin_add_overflow(last, reach, &last));
+  }
+  RL_CHECK(numel == 0 || last < storage.numel(),
+           "load: the pickle is damaged: a tensor reaches beyond its storage");
+  const Tensor t = make_view(storage, sizes, strides, numel > 0 ? offset : 0, false);
+  return requires_grad ? t.detach().set_requires_grad(true) : t;
+}
+
+namespace {
+
 // --- writing, protocol 2
 class Writer {
  public:
-  explicit Writer(std::vector<Tensor>& storages) : storages_(storages) { out_ = std::string("\x80\x02", 2); }
+  Writer(std::vector<Tensor>& storages, bool objects) : storages_(storages), objects_(objects) {
+    out_ = std::string("\x80\x02", 2);
+  }
   std::string finish(const IValue& value) {
     write(value);
     out_ += '.';
@@ -53,11 +98,62 @@ class Writer {
     else if (v.isTensor())
       write_tensor(v.toTensor());
     else if (v.isTuple())
-      write_items('(', 't', v.toTupleRef());
+      write_items('(', 't', v.toTupleRef().items);
     else if (v.isList())
       write_list(v.toListRef());
+    else if (v.isGenericDict())
+      write_dict(v.toDictRef());
+    else if (objects_ && v.isObject())
+      write_object(v.toObject());
+    else if (objects_ && v.isDevice())
+      write_call("torch", "device", {IValue(v.toDevice().str())});
     else
-      write_dict(v.toGenericDict());
+      RL_FAIL("save: a value of type ", v.kind(), " cannot be written");
+  }
+  void write_call(std::string_view module, std::string_view name, const IValue::List& arguments) {
+    write_global(module, name);
+    write_items('(', 't', arguments);
+    out_ += 'R';
+  }
+  void write_global(std::string_view module, std::string_view name) {
+    ((((out_ += 'c') += module) += '\n') += name) += '\n';
+  }
+  // Objects of TorchScript programs, each once.
+  void write_object(const std::shared_ptr<jit::Instance>& object) {
+    const auto [found, fresh] =
+        objects_written_.emplace(object.get(), static_cast<uint32_t>(objects_written_.size()));
+    if (!fresh) {
+      out_ += 'j';
+      return raw(found->second);
+    }
+    const uint32_t number = found->second;
+    const jit::ClassType& type = *object->type;
+    const size_t dot = type.path.rfind('.');
+    write_global(std::string_view(type.path).substr(0, dot), type.name);
+    if (const IValue* value =
+            type.kind == jit::ClassType::Kind::Enum ? jit::find_attribute(*object, "value") : nullptr) {
+      write(*value);
+      out_ += "Rr";
+      return raw(number);
+    }
+    out_ += ")\x81r";
+    raw(number);
+    if (const jit::Function* getter = type.method("__getstate__")) {
+      write(jit::run(*type.program, *getter, {IValue(object)}));
+    } else {
+      out_ += "}(";
+      for (const auto& item : object->attributes) {
+        write_string(item.key());
+        const std::string& kind = type.declared_type(item.key());
+        const bool container = kind.starts_with("List[") || kind.starts_with("Dict[");
+        if (container && !item.value().isNone())  // by which an empty one knows its type
+          write_call("torch.jit._pickle", "restore_type_tag", {item.value(), IValue(kind)});
+        else
+          write(item.value());
+      }
+      out_ += 'u';
+    }
+    out_ += 'b';
   }
   void write_int(int64_t v) {
     if (v >= INT32_MIN && v <= INT32_MAX) {
@@ -134,6 +230,8 @@ class Writer {
   std::string out_;
   std::vector<Tensor>& storages_;
   std::unordered_map<const void*, size_t> keys_;
+  bool objects_;
+  std::unordered_map<const jit::Instance*, uint32_t> objects_written_;
 };
 
 // --- reading
@@ -194,10 +292,9 @@ class Values {
     const std::string& type = argument(id, 1, Kind::Global).global;
     const std::string& key = argument(id, 2, Kind::Plain).value.toStringRef();
     const int64_t numel = argument(id, 4, Kind::Plain).value.toInt();
-    for (const StorageName& s : kStorages)
-      if (type == std::string("torch ") + s.name)
-        return {Kind::Storage, IValue(storage_(key, s.dtype, numel)), {}, {}};
-    refused("storages of type " + type);
+    const auto dtype = type.starts_with("torch ") ? storage_dtype(type.substr(6)) : std::nullopt;
+    if (!dtype) refused("storages of type " + type);
+    return {Kind::Storage, IValue(storage_(key, *dtype, numel)), {}, {}};
   }
   Item call(const Item& callee, const Item& arguments) {
     if (callee.kind != Kind::Global || arguments.kind != Kind::Tuple) damaged("a call of no type");
@@ -224,11 +321,11 @@ class Values {
         IValue::List list;
         for (size_t i = 0; i < item.items->size(); ++i) list.push_back(each(i));
         if (item.kind == Kind::List) return IValue(std::move(list));
-        return IValue(IValue::Tuple{std::move(list)});
+        return IValue(IValue::Tuple{std::move(list), {}, {}});
       }
       case Kind::Dict: {
         IValue::Dict dict;
-        for (size_t i = 0; i + 1 < item.items->size(); i += 2) dict.emplace_back(each(i), each(i + 1));
+        for (size_t i = 0; i + 1 < item.items->size(); i += 2) dict.push_back({each(i), each(i + 1)});
         return IValue(std::move(dict));
       }
       case Kind::Global:
@@ -257,22 +354,10 @@ class Values {
     return list;
   }
   Tensor tensor_on_storage(const Item& a) const {
-    const Tensor& storage = argument(a, 0, Kind::Storage).value.toTensor();
-    const int64_t offset = argument(a, 1, Kind::Plain).value.toInt();
-    const auto sizes = integers(argument(a, 2, Kind::Tuple)), strides = integers(argument(a, 3, Kind::Tuple));
-    if (sizes.size() != strides.size() || sizes.size() > 64 || offset < 0) damaged("a tensor's geometry");
-    const int64_t numel = checked_numel(sizes);
-    int64_t last = offset;
-    for (size_t i = 0; i < sizes.size() && numel > 0; ++i) {
-      int64_t reach;
-      if (strides[i] < 0 || __builtin_mul_overflow(sizes[i] - 1, strides[i], &reach) ||
-          __builtin_add_overflow(last, reach, &last))
-        damaged("a tensor's geometry");
-    }
-    if (numel > 0 && last >= storage.numel()) damaged("a tensor reaches beyond its storage");
-    const Tensor t = make_view(storage, sizes, strides, numel > 0 ? offset : 0, false);
-    const bool requires_grad = argument(a, 4, Kind::Plain).value.toBool();
-    return requires_grad ? t.detach().set_requires_grad(true) : t;
+    return frontend::tensor_on_storage(
+        argument(a, 0, Kind::Storage).value.toTensor(), argument(a, 1, Kind::Plain).value.toInt(),
+        integers(argument(a, 2, Kind::Tuple)), integers(argument(a, 3, Kind::Tuple)),
+        argument(a, 4, Kind::Plain).value.toBool());
   }
 
   const StorageOf& storage_;
@@ -282,8 +367,8 @@ class Values {
 
 }  // namespace
 
-std::string write_pickle(const IValue& value, std::vector<Tensor>& storages) {
-  return Writer(storages).finish(value);
+std::string write_pickle(const IValue& value, std::vector<Tensor>& storages, bool objects) {
+  return Writer(storages, objects).finish(value);
 }
 IValue read_pickle(std::string_view bytes,
                    const std::function<Tensor(const std::string&, ScalarType, int64_t)>& s) {

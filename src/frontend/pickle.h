@@ -4,12 +4,34 @@
 #include <string>
 #include <vector>
 
+#include "io/archive.h"
 #include "rushlight/ivalue.h"
 
 namespace rushlight::frontend {
 
-// The pickle of a value; the storages it names are appended to `storages` in order.
-std::string write_pickle(const IValue& value, std::vector<Tensor>& storages);
+// What "FloatStorage" holds.
+std::optional<ScalarType> storage_dtype(std::string_view name);
+// The storages of an archive as flat tensors, each read once.
+class StorageRecords {
+ public:
+  explicit StorageRecords(const io::Archive& archive, std::string folder = "data")
+      : archive_(archive), folder_(std::move(folder)) {}
+  Tensor operator()(const std::string& key, ScalarType dtype, int64_t numel);
+
+ private:
+  const io::Archive& archive_;
+  std::string folder_;
+  std::unordered_map<std::string, Tensor> loaded_;
+};
+// A tensor as a pickle describes it; an error where it would reach beyond its storage.
+Tensor tensor_on_storage(const Tensor& storage, int64_t offset, IntArrayRef sizes, IntArrayRef strides,
+                         bool requires_grad);
+
+// The pickle of a value; the storages it names are appended to `storages` in order. With `objects`, those of
+// TorchScript programs are written too.
+std::string write_pickle(const IValue& value, std::vector<Tensor>& storages, bool objects = false);
+// A file with these parts, through a neighbour that takes the name at the end: no reader sees half a file.
+void write_file(const std::string& filename, const std::vector<std::string_view>& parts);
 // Reads tensors, numbers, strings and containers; anything else is an error, and nothing is ever executed.
 IValue read_pickle(std::string_view bytes,
                    const std::function<Tensor(const std::string& key, ScalarType, int64_t)>& storage);

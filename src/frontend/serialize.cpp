@@ -41,27 +41,13 @@ IValue value_of(std::string_view bytes, const std::string& name = "the given byt
   if (archive.has("byteorder"))
     RL_CHECK(archive.read("byteorder") == "little",
              "load: the file was written on a machine of another byte order");
-  std::unordered_map<std::string, Tensor> loaded;
-  auto storage = [&](const std::string& key, ScalarType dtype, int64_t numel) {
-    if (const auto found = loaded.find(key); found != loaded.end()) {
-      RL_CHECK(found->second.dtype() == dtype && found->second.numel() == numel, "load: the storage ", key,
-               " is described in two ways");
-      return found->second;
-    }
-    const io::Archive::Record& record = archive.record("data/" + key);
-    RL_CHECK(numel >= 0 && record.size / element_size(dtype) >= static_cast<size_t>(numel),
-             "load: the record data/", key, " is too short for ", numel, " elements");
-    archive.offset(record);  // before memory is allocated
-    const Tensor t = empty_tensor(numel, dtype);
-    archive.read(record, t.data_ptr(), t.nbytes());
-    loaded.emplace(key, t);
-    return t;
-  };
-  return frontend::read_pickle(archive.read("data.pkl"), storage);
+  frontend::StorageRecords storages(archive);
+  return frontend::read_pickle(archive.read("data.pkl"), std::ref(storages));
 }
 
-// Through a neighbour that takes the name at the end, so that no reader sees half a file.
-void write_file(const std::string& filename, const std::vector<std::string_view>& parts) {
+}  // namespace
+
+void frontend::write_file(const std::string& filename, const std::vector<std::string_view>& parts) {
   const std::string fresh = filename + ".tmp" + std::to_string(getpid());
   {
     std::ofstream file(fresh, std::ios::binary);
@@ -78,9 +64,9 @@ void write_file(const std::string& filename, const std::vector<std::string_view>
            std::strerror(errno));
 }
 
-}  // namespace
-
-void save_value(const IValue& value, const std::string& filename) { write_file(filename, {bytes_of(value)}); }
+void save_value(const IValue& value, const std::string& filename) {
+  frontend::write_file(filename, {bytes_of(value)});
+}
 void save_value(const IValue& value, std::ostream& stream) {
   const std::string bytes = bytes_of(value);
   stream.write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
@@ -159,7 +145,7 @@ void save_safetensors(const OrderedDict<std::string, Tensor>& tensors, const std
   const uint64_t length = header.size();
   std::vector<std::string_view> parts = {{reinterpret_cast<const char*>(&length), 8}, header};
   for (const Tensor& t : kept) parts.emplace_back(static_cast<const char*>(t.data_ptr()), t.nbytes());
-  write_file(filename, parts);
+  frontend::write_file(filename, parts);
 }
 
 OrderedDict<std::string, Tensor> load_safetensors(const std::string& filename) {
@@ -186,7 +172,7 @@ void OutputArchive::write(const std::string& key, OutputArchive& nested) {
 }
 static IValue dict_of(const OrderedDict<std::string, IValue>& entries) {
   IValue::Dict dict;
-  for (const auto& item : entries) dict.emplace_back(IValue(item.key()), item.value());
+  for (const auto& item : entries) dict.push_back({IValue(item.key()), item.value()});
   return dict;
 }
 void OutputArchive::save_to(const std::string& filename) const {
@@ -248,14 +234,14 @@ void InputArchive::take(IValue value, const std::optional<Device>& device) {
 }
 void InputArchive::load_dict(const IValue& dict) {
   entries_.clear();
-  for (const auto& [k, v] : dict.toGenericDict())
+  for (const auto& [k, v] : dict.toDictRef())
     entries_.insert(k.isString() ? k.toStringRef() : std::to_string(k.toInt()), v);
 }
 void InputArchive::load_from(const std::string& filename, const std::optional<Device>& device) {
   if (!is_safetensors(filename)) return take(load_value(filename), device);
   IValue::Dict dict;
   for (const auto& item : load_safetensors(filename))
-    dict.emplace_back(IValue(item.key()), IValue(item.value()));
+    dict.push_back({IValue(item.key()), IValue(item.value())});
   take(dict, device);
 }
 void InputArchive::load_from(std::istream& stream, const std::optional<Device>& device) {

@@ -1,6 +1,5 @@
 // nn::init: fills of parameters, value for value those of Python.
 #pragma once
-#include "rushlight/autograd.h"
 #include "rushlight/nn/options.h"
 
 namespace rushlight::nn {

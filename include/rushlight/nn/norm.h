@@ -1,6 +1,6 @@
 // Normalisation and dropout.
 #pragma once
-#include "rushlight/autograd.h"
+#include "dispatch/state.h"
 #include "rushlight/nn/module.h"
 
 namespace rushlight::nn {
@@ -49,7 +49,7 @@ class NormImplBase : public Cloneable<Derived> {
     running_mean.zero_(), running_var.fill_(1), num_batches_tracked.zero_();
   }
   void reset_parameters() {
-    NoGradGuard no_grad;
+    const GradMode no_grad(false);
     reset_running_stats();
     if (options.affine()) weight.fill_(1), bias.zero_();
   }

@@ -1,6 +1,5 @@
 // nn::utils: gradients in bounds, parameters as one vector; packed sequences are in nn/rnn.h.
 #pragma once
-#include "rushlight/autograd.h"
 #include "rushlight/nn/rnn.h"
 
 namespace rushlight::nn::utils {

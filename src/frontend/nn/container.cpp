@@ -3,6 +3,7 @@
 #include <cmath>
 #include <ostream>
 
+#include "rushlight/autograd.h"
 #include "rushlight/nn/utils.h"
 
 namespace rushlight::nn {

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "rushlight/autograd.h"
+
 namespace rushlight::nn::functional {
 
 namespace {

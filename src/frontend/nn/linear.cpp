@@ -3,6 +3,7 @@
 #include <cmath>
 #include <ostream>
 
+#include "rushlight/autograd.h"
 #include "rushlight/nn/functional.h"
 #include "rushlight/nn/init.h"
 
