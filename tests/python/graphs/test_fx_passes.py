@@ -254,3 +254,34 @@ def test_sizes_are_numbers():
     assert shapes.guard_or_false(2 == 2) and not shapes.guard_or_true(2 == 3)
     assert shapes.free_symbols(rushlight.ones(2)) == set() and not shapes.has_free_symbols(3)
     assert shapes.create_contiguous([2, 3, 4]) == [12, 4, 1] and shapes.sym_eq([1, [2]], [1, [2]])
+
+
+def test_equal_calls_share_a_result():
+    from rushlight.fx.experimental.proxy_tensor import make_fx
+    from rushlight.fx.passes.dialect.common.cse_pass import CSEPass, get_CSE_banned_ops
+
+    def program(x):
+        a, b = x.sin() + 1, x.sin() + 1
+        c = x.sin() + 1.5
+        before = x.cos()
+        y = x.clone().add_(1)
+        return a * b, c, before + x.cos(), y, rushlight.rand_like(x) - rushlight.rand_like(x)
+
+    x = rushlight.rand(3)
+    traced = make_fx(program)(x)
+    module, modified = CSEPass()(traced)
+    names = [str(n.target) for n in module.graph.nodes if n.op == "call_function"]
+    assert modified and sum("sin" in n for n in names) == 1 and sum("rand_like" in n for n in names) == 2
+    assert sum("cos" in n for n in names) == 2  # a write stands between them
+    rushlight.manual_seed(0)
+    expected = traced(x)
+    rushlight.manual_seed(0)
+    assert all(rushlight.equal(a, b) for a, b in zip(module(x), expected, strict=True))
+    assert not CSEPass()(module).modified
+    kept = CSEPass(banned_ops=[rushlight.ops.aten.sin])(traced).graph_module
+    assert sum("sin" in str(n.target) for n in kept.graph.nodes) == 3
+    banned = get_CSE_banned_ops()
+    assert {
+        rushlight.ops.aten.rand,
+        rushlight.ops.aten.add_,
+    } <= banned and rushlight.ops.aten.sin not in banned
