@@ -280,6 +280,13 @@ def test_equal_calls_share_a_result():
     assert not CSEPass()(module).modified
     kept = CSEPass(banned_ops=[rushlight.ops.aten.sin])(traced).graph_module
     assert sum("sin" in str(n.target) for n in kept.graph.nodes) == 3
+
+    def written(x):
+        y, z = x + 1, x + 1
+        y[:1].add_(1)
+        return z, y, x + 1
+
+    assert not CSEPass()(make_fx(written)(x)).modified
     banned = get_CSE_banned_ops()
     assert {
         rushlight.ops.aten.rand,

@@ -32,11 +32,23 @@ def _repeats(operator):
     return traits is None or not (traits.random or traits.uninitialized)
 
 
+def _written(graph):
+    """The nodes to whose results, or to views of them, the graph writes."""
+    found: set = set()
+    for node in reversed(graph.nodes):
+        operator = node.target
+        if isinstance(operator, OpOverload) and (
+            operator._schema.is_mutable or (node in found and operator.is_view)
+        ):
+            found.update(node.all_input_nodes)
+    return found
+
+
 class CSEPass(PassBase):
     """Let equal calls of operators in a GraphModule share one result.
 
     Random numbers, memory that nobody wrote to, and writes are never shared; nor are results over a write, by
-    which they may have changed. Give what comes out no write to its results: two of them may be one now.
+    which they may have changed, nor what the graph writes to.
 
     Args:
         banned_ops: operators (as ``torch.ops.aten.add``) of which all calls stay.
@@ -49,9 +61,9 @@ class CSEPass(PassBase):
         graph, new = graph_module.graph, Graph()
         made: dict = {}  # old node -> new node
         known: dict = {}  # what a node computes -> new node
-        writes, modified = 0, False
+        writes, modified, written = 0, False, _written(graph)
         for node in graph.nodes:
-            key = self._key(node, made, writes)
+            key = None if node in written else self._key(node, made, writes)
             if key is not None and key in known:
                 made[node], modified = known[key], True
                 continue
