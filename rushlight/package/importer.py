@@ -5,7 +5,7 @@ import pickle
 from abc import ABC, abstractmethod
 
 import rushlight
-from rushlight._command.names import own_name, public_name
+from rushlight._command.names import PACKAGE, own_name, public_name
 from rushlight.package._mangling import demangle, get_mangle_prefix, is_mangled
 
 __all__ = ["Importer", "ObjMismatchError", "ObjNotFoundError", "OrderedImporter", "sys_importer"]
@@ -83,7 +83,7 @@ class _SysImporter(Importer):
         if name == module_name:
             return importlib.import_module(name)
         # Under the alias there is one module of each name, whose own name is torch's.
-        name = rushlight.__name__ + name.removeprefix("rushlight")
+        name = rushlight.__name__ + name[len(PACKAGE) :]
         try:
             return importlib.import_module(name)
         except ModuleNotFoundError:

@@ -12,6 +12,7 @@ from importlib.machinery import SourceFileLoader
 from pathlib import Path
 from typing import Any
 
+from rushlight._command.names import PACKAGE, own_name
 from rushlight._serialization.zip_records import RecordWriter, write_atomically, write_to_stream
 from rushlight.package._digraph import DiGraph
 from rushlight.package._mangling import demangle, is_mangled
@@ -443,10 +444,13 @@ class PackageExporter:
             write_to_stream(target, lambda file: write(file, "archive"))
 
 
+_IMPORTER = "torch_package_importer"  # what packaged code imports to read its package
+
+
 def _comes_by_itself(module_name):
     """Whether every reader has a module: Python's own, and `torch`."""
     top = module_name.partition(".")[0]
-    return top in ("torch", "rushlight", "torch_package_importer") or top in sys.stdlib_module_names
+    return own_name(top) == PACKAGE or top == _IMPORTER or top in sys.stdlib_module_names
 
 
 def _is_module(found):

@@ -56,8 +56,13 @@ std::tuple<Tensor, Tensor, Tensor, Tensor> batch_norm_with_update_body(
 
 std::tuple<Tensor, Tensor> weight_norm_interface_body(const Call&, const Tensor& v, const Tensor& g,
                                                       int64_t dim) {
-  const Tensor norm = norm_except_dim(v, 2, dim);
-  return {v * (g / norm), norm};
+  const bool narrow = v.dtype() == DType::Float16 || v.dtype() == DType::BFloat16;
+  if (!narrow) {
+    const Tensor norm = norm_except_dim(v, 2, dim);
+    return {v * (g / norm), norm};
+  }
+  const Tensor wide = to_dtype(v, DType::Float32), norm = norm_except_dim(wide, 2, dim);
+  return {to_dtype(wide * (to_dtype(g, DType::Float32) / norm), v.dtype()), norm};
 }
 Tensor weight_norm_body(const Call& call, const Tensor& v, const Tensor& g, int64_t dim) {
   return std::get<0>(weight_norm_interface_body(call, v, g, dim));

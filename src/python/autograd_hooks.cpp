@@ -63,8 +63,9 @@ class DictPostAccumulateHook final : public PyAttached<PostAccumulateHook> {
     PyRef value(check(wrap(leaf)));
     for (Py_ssize_t i = 0; i < PyList_GET_SIZE(functions.get()); ++i) {
       PyRef result(check(PyObject_CallOneArg(PyList_GET_ITEM(functions.get(), i), value.get())));
-      RL_CHECK(result.get() == Py_None || result.get() == value.get(),
-               "Tensor post accumulate grad hooks should return None.");
+      // What its last write returned, as an example of PyTorch's documentation does, is no gradient.
+      const bool is_leaf = is_tensor(result.get()) && tensor_of(result.get())->storage == leaf->storage;
+      RL_CHECK(result.get() == Py_None || is_leaf, "Tensor post accumulate grad hooks should return None.");
     }
   }
 };
