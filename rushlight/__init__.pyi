@@ -61,6 +61,7 @@ from rushlight import nn as nn
 from rushlight import onnx as onnx
 from rushlight import optim as optim
 from rushlight import overrides as overrides
+from rushlight import package as package
 from rushlight import profiler as profiler
 from rushlight import quantization as quantization
 from rushlight import quasirandom as quasirandom
@@ -147,6 +148,7 @@ from rushlight._functions.settings import set_flush_denormal as set_flush_denorm
 from rushlight._functions.helpers import _debug_has_internal_overlap as _debug_has_internal_overlap
 from rushlight._functions.helpers import _nnpack_available as _nnpack_available
 from rushlight._functions.helpers import _assert as _assert
+from rushlight._functions.helpers import _assert_tensor_metadata as _assert_tensor_metadata
 from rushlight._functions.helpers import _check as _check
 from rushlight._functions.helpers import _check_index as _check_index
 from rushlight._functions.helpers import _check_is_size as _check_is_size
