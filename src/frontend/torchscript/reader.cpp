@@ -217,7 +217,8 @@ std::shared_ptr<Instance> read_module(const io::Archive& archive, const std::str
   for (const io::Archive::Record& record : archive.records())
     if (record.name.starts_with("code/") && record.name.ends_with(".py"))
       program->texts[record.name] = read_record(archive, record.name);
-    else if (record.name.starts_with("constants") || record.name == "version" || record.name == "byteorder")
+    else if (record.name.starts_with("constants") || record.name == "byteorder" || record.name == "version" ||
+             record.name == ".data/version")
       program->kept[record.name] = read_record(archive, record.name);
   if (archive.has("constants.pkl"))
     program->constants = read_values(*program, archive, "constants", device).toTupleRef().items;
