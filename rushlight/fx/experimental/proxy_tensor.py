@@ -136,6 +136,8 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         return any(isinstance(a, torch.Tensor) and self.tracer.proxy_of(a) is not None for a in args)
 
     def _record(self, func, args, kwargs):
+        if func._opname == "lift_fresh":
+            func = torch.ops.aten.clone.default  # the program may write to what the graph holds as a constant
         as_proxies = functools.partial(pytree.tree_map_only, torch.Tensor, self._proxy_or_constant)
         name = self.tracer.graph._target_to_str(func._opname)
         proxy_args, proxy_kwargs = as_proxies(args), as_proxies(kwargs)

@@ -149,3 +149,17 @@ def test_the_mode_is_known_to_what_runs_in_it():
 
     make_fx(program)(torch.ones(1))
     assert seen[0] is not None and get_proxy_mode() is None
+
+
+def test_constants_that_a_program_writes_to():
+    def program(x):
+        y = torch.tensor(3)
+        y.add_(1)
+        z = torch.tensor([1.0, 2.0])
+        z[0] = 5
+        return x + y + z
+
+    x = torch.ones(2)
+    graph = make_fx(program)(x)
+    for _ in range(2):  # the graph's own constants stay as they are
+        torch.testing.assert_close(graph(x), program(x))
