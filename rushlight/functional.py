@@ -238,6 +238,8 @@ def lu(A, pivot=True, get_infos=False, out=None):
     results = factors if get_infos else (factors.LU, factors.pivots)
     if out is None:
         return results
+    if not isinstance(out, (tuple, list)):
+        raise TypeError(f"argument 'out' must be tuple of Tensors, not {type(out).__name__}")
     if len(out) != len(results):
         raise TypeError(f"expected tuple of {len(results)} elements but got {len(out)}")
     for target, result in zip(out, results, strict=True):

@@ -127,7 +127,7 @@ class Search:
         try:
             self.translator.value(((sample.input, *sample.args), sample.kwargs))
             return True
-        except Exception:
+        except damaged.EXPECTED:
             return False
 
     def work(self, name, known):
