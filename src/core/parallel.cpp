@@ -140,10 +140,12 @@ int64_t reduction_piece(int64_t size, int64_t grain) {
   return std::max(grain, (size + most - 1) / most);
 }
 
+#ifdef RUSHLIGHT_WITH_TBB
 static void run_task(const FunctionRef<void(int64_t)>& f, int64_t i) {
   ParallelRegion region;
   f(i);
 }
+#endif
 
 void parallel_tasks(int64_t count, FunctionRef<void(int64_t)> f) {
   TaskPoll poll;

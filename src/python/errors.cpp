@@ -9,6 +9,7 @@
 #include "core/long_work.h"
 #include "dispatch/warning.h"
 #include "python/call_note.h"
+#include "python/parse.h"
 #include "python/python.h"
 
 namespace rushlight::python {
