@@ -1,5 +1,6 @@
 """Counters that scripts write to: ``add_stat_value`` in a script, `set_logger` around it."""
 
+import abc
 import enum
 import threading
 import time
@@ -22,11 +23,12 @@ class AggregationType(enum.Enum):
     AVG = 1
 
 
-class LoggerBase:
+class LoggerBase(abc.ABC):
     """What `set_logger` takes."""
 
+    @abc.abstractmethod
     def add_stat_value(self, stat_name, val):
-        raise NotImplementedError
+        """Take a value of a counter."""
 
 
 class NoopLogger(LoggerBase):

@@ -5,7 +5,7 @@ identity (NaN for means and the like).
 """
 
 import rushlight as torch
-from rushlight.masked._sparse import dense, of_any_layout
+from rushlight.masked._sparse import dense, keeps_shape, of_any_layout, reduces
 from rushlight.masked._sparse import where as _where  # noqa: F401
 from rushlight.masked.maskedtensor import MaskedTensor
 
@@ -68,9 +68,6 @@ def _parts(input, mask):
 
 _canonical_dim = _dims
 
-_REDUCTIONS = frozenset("sum prod amax amin argmax argmin mean median norm var std logsumexp".split())
-_NORMALIZATIONS = frozenset("softmax log_softmax softmin normalize cumsum cumprod".split())
-
 
 def _input_mask(input, *args, mask=None, **kwargs):
     """The mask of all elements of `input`, in its layout."""
@@ -84,12 +81,12 @@ def _input_mask(input, *args, mask=None, **kwargs):
 
 def _output_mask(op, input, *args, **kwargs):
     """Where a masked operation's result stands for elements that the mask leaves."""
-    name = getattr(op, "__name__", type(op).__name__)
-    if name in _NORMALIZATIONS:
-        return _input_mask(input, *args, **kwargs)
-    if name not in _REDUCTIONS:
+    if not hasattr(op, "reduces"):
+        name = getattr(op, "__name__", type(op).__name__)
         raise ValueError(f"_output_mask expected masked operation (got {name})")
-    if name == "norm":
+    if not op.reduces:
+        return _input_mask(input, *args, **kwargs)
+    if op is norm:  # whose order stands before the dimensions
         args = args[1:]
     dims = _dims(args[0] if args else kwargs.get("dim"), input.dim())
     mask = dense(_input_mask(input, *args, **kwargs))
@@ -127,7 +124,7 @@ def _sum_dtype(input, dtype):
     return input.dtype if input.dtype.is_floating_point or input.dtype.is_complex else torch.int64
 
 
-@of_any_layout
+@of_any_layout()
 def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Sum over `dim` of the elements that `mask` leaves."""
     input, mask = _parts(input, mask)
@@ -135,7 +132,7 @@ def sum(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     return torch.sum(_filled(input, mask, 0), _dims(dim, input.dim()), bool(keepdim), dtype=dtype)
 
 
-@of_any_layout
+@of_any_layout(needs_mask=(torch.sparse_coo, torch.sparse_csr))
 def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Product over `dim` of the elements that `mask` leaves."""
     input, mask = _parts(input, mask)
@@ -146,6 +143,7 @@ def prod(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     return result.to(dtype)
 
 
+@keeps_shape
 def cumsum(input, dim, *, dtype=None, mask=None):
     """Running sum along `dim`; masked-out elements add nothing."""
     input, mask = _parts(input, mask)
@@ -153,6 +151,7 @@ def cumsum(input, dim, *, dtype=None, mask=None):
     return torch.cumsum(_filled(input, mask, 0), dim, dtype=dtype or input.dtype)
 
 
+@keeps_shape
 def cumprod(input, dim, *, dtype=None, mask=None):
     """Running product along `dim`; masked-out elements are factors 1."""
     input, mask = _parts(input, mask)
@@ -160,7 +159,7 @@ def cumprod(input, dim, *, dtype=None, mask=None):
     return torch.cumprod(_filled(input, mask, 1), dim, dtype=dtype or input.dtype)
 
 
-@of_any_layout
+@of_any_layout(needs_mask=(torch.sparse_coo, torch.sparse_csr))
 def amax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Maximum over `dim` of the elements that `mask` leaves."""
     input, mask = _parts(input, mask)
@@ -169,7 +168,7 @@ def amax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     return torch.amax(filled, _dims(dim, input.dim()), bool(keepdim)).to(dtype or input.dtype)
 
 
-@of_any_layout
+@of_any_layout(needs_mask=(torch.sparse_coo, torch.sparse_csr))
 def amin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Minimum over `dim` of the elements that `mask` leaves."""
     input, mask = _parts(input, mask)
@@ -178,6 +177,7 @@ def amin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     return torch.amin(filled, _dims(dim, input.dim()), bool(keepdim)).to(dtype or input.dtype)
 
 
+@reduces
 def argmax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Position of the maximum along `dim` of the elements that `mask` leaves."""
     input, mask = _parts(input, mask)
@@ -186,6 +186,7 @@ def argmax(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     return torch.argmax(filled, dim, bool(keepdim)).to(dtype or input.dtype)
 
 
+@reduces
 def argmin(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Position of the minimum along `dim` of the elements that `mask` leaves."""
     input, mask = _parts(input, mask)
@@ -199,7 +200,7 @@ def _count(input, mask, dims, keepdim):
     return present.sum(dims, keepdim=bool(keepdim))
 
 
-@of_any_layout
+@of_any_layout(needs_mask=(torch.sparse_csr,))
 def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Mean over `dim` of the elements that `mask` leaves, in `dtype`; ValueError for integers without one."""
     input, mask = _parts(input, mask)
@@ -213,6 +214,7 @@ def mean(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     return sum(input, dim, keepdim=keepdim, dtype=dtype, mask=mask) / count
 
 
+@reduces
 def median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
     """Median along `dim` of the elements that `mask` leaves; the lower of the two in the middle."""
     input, mask = _parts(input, mask)
@@ -225,7 +227,7 @@ def median(input, dim=-1, *, keepdim=False, dtype=None, mask=None):
     return result.to(dtype or input.dtype)
 
 
-@of_any_layout
+@of_any_layout()
 def logsumexp(input, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Logarithm of the sum of exponentials over `dim`."""
     input, mask = _parts(input, mask)
@@ -244,7 +246,7 @@ def logaddexp(input, other, *, dtype=None, input_mask=None, other_mask=None):
     return torch.logaddexp(a, b).to(dtype or input.dtype)
 
 
-@of_any_layout
+@of_any_layout()
 def norm(input, ord=2.0, dim=None, *, keepdim=False, dtype=None, mask=None):
     """Vector norm of order `ord` over `dim`."""
     input, mask = _parts(input, mask)
@@ -252,6 +254,7 @@ def norm(input, ord=2.0, dim=None, *, keepdim=False, dtype=None, mask=None):
     return torch.linalg.vector_norm(filled, ord, _dims(dim, input.dim()), bool(keepdim), dtype=dtype)
 
 
+@keeps_shape
 def normalize(input, ord, dim, *, eps=1e-12, dtype=None, mask=None):
     """`input` divided by its norm along `dim`, at least `eps`."""
     input, mask = _parts(input, mask)
@@ -259,6 +262,7 @@ def normalize(input, ord, dim, *, eps=1e-12, dtype=None, mask=None):
     return _filled(input, mask, 0) / torch.maximum(size, size.new_full([], eps))
 
 
+@keeps_shape
 def softmax(input, dim, *, dtype=None, mask=None):
     """Exponentials along `dim`, scaled to sum 1 over the elements that `mask` leaves."""
     input, mask = _parts(input, mask)
@@ -267,6 +271,7 @@ def softmax(input, dim, *, dtype=None, mask=None):
     return torch.softmax(_filled(input, mask, _lowest(input.dtype)), dim, dtype=dtype)
 
 
+@keeps_shape
 def log_softmax(input, dim, *, dtype=None, mask=None):
     """Logarithm of ``softmax``."""
     input, mask = _parts(input, mask)
@@ -275,6 +280,7 @@ def log_softmax(input, dim, *, dtype=None, mask=None):
     return torch.log_softmax(_filled(input, mask, _lowest(input.dtype)), dim, dtype=dtype)
 
 
+@keeps_shape
 def softmin(input, dim, *, dtype=None, mask=None):
     """``softmax`` of the negated input."""
     input, mask = _parts(input, mask)
@@ -304,13 +310,13 @@ def _variance(input, dim, unbiased, correction, keepdim, dtype, mask):
     return (total / count).to(dtype)
 
 
-@of_any_layout
+@of_any_layout()
 def var(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None):
     """Variance over `dim` of the elements that `mask` leaves."""
     return _variance(input, dim, unbiased, correction, keepdim, dtype, mask)
 
 
-@of_any_layout
+@of_any_layout()
 def std(input, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None):
     """Standard deviation over `dim` of the elements that `mask` leaves."""
     return torch.sqrt(_variance(input, dim, unbiased, correction, keepdim, dtype, mask))

@@ -8,7 +8,7 @@ import functools
 
 import rushlight as torch
 
-_NEED_MASK = {torch.sparse_coo: ("prod", "amax", "amin"), torch.sparse_csr: ("prod", "amax", "amin", "mean")}
+_LAYOUTS = (torch.sparse_coo, torch.sparse_csr)
 
 
 def dense(t):
@@ -32,33 +32,47 @@ def in_layout(layout, mask, values):
     return sparse if layout is torch.sparse_coo else sparse.to_sparse_csr()
 
 
-def of_any_layout(reduce):
-    """Let a reduction take sparse tensors and sparse masks."""
+def reduces(function):
+    """Mark a masked function whose result has one element for each slice along `dim`."""
+    function.reduces = True
+    return function
 
-    @functools.wraps(reduce)
-    def reduced(input, *args, mask=None, **kwargs):
-        from rushlight.masked import _ops
 
-        layout = getattr(input, "layout", torch.strided)
-        if isinstance(input, _ops.MaskedTensor) or layout is torch.strided:
-            return reduce(input, *args, mask=dense(mask), **kwargs)
-        name = reduce.__name__
-        if layout not in _NEED_MASK:
-            raise ValueError(
-                f"masked {name} expects a strided, sparse_coo or sparse_csr tensor, got {layout}"
-            )
-        if mask is None and name in _NEED_MASK[layout]:
-            raise ValueError(
-                f"masked {name} expects explicit mask for {str(layout).removeprefix('torch.')} tensor input"
-            )
-        if layout is torch.sparse_csr and not kwargs.get("keepdim"):
-            raise ValueError("reduction operations on CSR tensors with keepdim=False is unsupported")
-        values, mask = input.to_dense(), dense(mask)
-        result = reduce(values, *args, mask=mask, **kwargs)
-        found = None if mask is None else _ops._output_mask(reduced, values, *args, mask=mask, **kwargs)
-        return in_layout(layout, found, result)
+def keeps_shape(function):
+    """Mark a masked function whose result has an element for each of the operand's."""
+    function.reduces = False
+    return function
 
-    return reduced
+
+def of_any_layout(*, needs_mask=()):
+    """Let a reduction take sparse tensors and sparse masks; a tensor in one of these layouts needs a mask."""
+
+    def decorate(reduce):
+        @functools.wraps(reduce)
+        def reduced(input, *args, mask=None, **kwargs):
+            from rushlight.masked import _ops
+
+            layout = getattr(input, "layout", torch.strided)
+            if isinstance(input, _ops.MaskedTensor) or layout is torch.strided:
+                return reduce(input, *args, mask=dense(mask), **kwargs)
+            name = reduce.__name__
+            if layout not in _LAYOUTS:
+                raise ValueError(
+                    f"masked {name} expects a strided, sparse_coo or sparse_csr tensor, got {layout}"
+                )
+            if mask is None and layout in needs_mask:
+                kind = str(layout).removeprefix("torch.")
+                raise ValueError(f"masked {name} expects explicit mask for {kind} tensor input")
+            if layout is torch.sparse_csr and not kwargs.get("keepdim"):
+                raise ValueError("reduction operations on CSR tensors with keepdim=False is unsupported")
+            values, mask = input.to_dense(), dense(mask)
+            result = reduce(values, *args, mask=mask, **kwargs)
+            found = None if mask is None else _ops._output_mask(reduced, values, *args, mask=mask, **kwargs)
+            return in_layout(layout, found, result)
+
+        return reduces(reduced)
+
+    return decorate
 
 
 def where(mask, input, fill_value):

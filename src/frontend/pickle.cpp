@@ -367,8 +367,12 @@ class Values {
 
 }  // namespace
 
-std::string write_pickle(const IValue& value, std::vector<Tensor>& storages, bool objects) {
-  return Writer(storages, objects).finish(value);
+void write_values(io::ArchiveWriter& writer, std::string& out, const IValue& value, bool objects) {
+  std::vector<Tensor> storages;
+  writer.append(out, "data.pkl", Writer(storages, objects).finish(value));
+  for (size_t i = 0; i < storages.size(); ++i)
+    writer.append(out, "data/" + std::to_string(i),
+                  {static_cast<const char*>(storages[i].data_ptr()), storages[i].nbytes()});
 }
 IValue read_pickle(std::string_view bytes,
                    const std::function<Tensor(const std::string&, ScalarType, int64_t)>& s) {

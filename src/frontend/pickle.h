@@ -27,9 +27,9 @@ class StorageRecords {
 Tensor tensor_on_storage(const Tensor& storage, int64_t offset, IntArrayRef sizes, IntArrayRef strides,
                          bool requires_grad);
 
-// The pickle of a value; the storages it names are appended to `storages` in order. With `objects`, those of
+// Appends the records of a value: its pickle and the storages that it names. With `objects`, those of
 // TorchScript programs are written too.
-std::string write_pickle(const IValue& value, std::vector<Tensor>& storages, bool objects = false);
+void write_values(io::ArchiveWriter& writer, std::string& out, const IValue& value, bool objects = false);
 // A file with these parts, through a neighbour that takes the name at the end: no reader sees half a file.
 void write_file(const std::string& filename, const std::vector<std::string_view>& parts);
 // Reads tensors, numbers, strings and containers; anything else is an error, and nothing is ever executed.

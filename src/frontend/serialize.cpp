@@ -7,7 +7,6 @@
 #include <fstream>
 #include <sstream>
 
-#include "core/crc32.h"
 #include "frontend/pickle.h"
 #include "io/archive.h"
 #include "io/mapped_file.h"
@@ -19,20 +18,11 @@ namespace rushlight {
 namespace {
 
 std::string bytes_of(const IValue& value) {
-  std::vector<Tensor> storages;
-  const std::string pickle = frontend::write_pickle(value, storages);
   std::string out;
   io::ArchiveWriter writer("archive");
-  const auto record = [&](const std::string& name, std::string_view data) {
-    out += writer.header(name, data.size(), crc32(data.data(), data.size()));
-    out += data;
-  };
-  record("data.pkl", pickle);
-  record("byteorder", "little");
-  for (size_t i = 0; i < storages.size(); ++i)
-    record("data/" + std::to_string(i),
-           {static_cast<const char*>(storages[i].data_ptr()), storages[i].nbytes()});
-  record("version", "3\n");
+  frontend::write_values(writer, out, value);
+  writer.append(out, "byteorder", "little");
+  writer.append(out, "version", "3\n");
   return out + writer.end();
 }
 

@@ -212,6 +212,11 @@ std::string Archive::read_packed(const Record& r) const {
 
 // --- writing -----------------------------------------------------------------------------------------
 
+void ArchiveWriter::append(std::string& out, std::string_view name, std::string_view data) {
+  out += header(name, data.size(), crc32(data.data(), data.size()));
+  out += data;
+}
+
 std::string ArchiveWriter::header(std::string_view name, uint64_t size, uint32_t crc) {
   const std::string path = folder_ + "/" + std::string(name);
   const bool large = size > kLimit32, far = position_ > kLimit32;

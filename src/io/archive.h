@@ -60,6 +60,8 @@ class ArchiveWriter {
  public:
   explicit ArchiveWriter(std::string folder) : folder_(std::move(folder)) {}
   std::string header(std::string_view name, uint64_t size, uint32_t crc);
+  // A whole record at the end of `out`.
+  void append(std::string& out, std::string_view name, std::string_view data);
   std::string end();
 
  private:

@@ -63,7 +63,7 @@ bool type_has_torch_dispatch(PyTypeObject* type) {
   return hook && hook.get() != disabled_torch_dispatch && hook.get() != disabled_torch_function;
 }
 
-BelowAutograd::BelowAutograd()
+BelowTransforms::BelowTransforms()
     : always_(dispatch_state.always),
       consider_(dispatch_state.consider),
       grad_enabled_(dispatch_state.grad_enabled) {
@@ -71,7 +71,7 @@ BelowAutograd::BelowAutograd()
   dispatch_state.consider &= kPythonDispatch | kNotCpu | kSparseTensor;
   dispatch_state.grad_enabled = false;
 }
-BelowAutograd::~BelowAutograd() {
+BelowTransforms::~BelowTransforms() {
   // The mode stack may have changed meanwhile only in balance: what was watched is watched again.
   dispatch_state.always = always_;
   dispatch_state.consider = consider_;
@@ -358,7 +358,7 @@ void dispatch_python(Frame& frame) {
   const PyRef types = types_of(operands);
   const BoxedCall boxed = box_call(frame);
   const Written written(frame);
-  BelowAutograd scope;
+  BelowTransforms scope;
   const PyRef result =
       run_handlers(frame, Handled{func, types.get(), boxed.args.get(), boxed.kwargs.get()}, operands);
   take_results(frame, result.get());

@@ -29,11 +29,11 @@ BoxedCall box_call(const Frame& frame);
 bool type_has_torch_dispatch(PyTypeObject* type);
 
 // Below these, operators are neither recorded nor transformed: they are what a recorded call consists of.
-class BelowAutograd {
+class BelowTransforms {
  public:
-  BelowAutograd();
-  ~BelowAutograd();
-  BelowAutograd(const BelowAutograd&) = delete;
+  BelowTransforms();
+  ~BelowTransforms();
+  BelowTransforms(const BelowTransforms&) = delete;
 
  private:
   uint32_t always_, consider_;

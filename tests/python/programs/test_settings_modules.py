@@ -204,10 +204,18 @@ def test_counters_of_scripts():
     assert counter.calls == 1 and counter.seconds >= 0
 
 
-def test_marks_for_vtune_are_refused():
-    assert not torch.profiler.itt.is_available()
-    with pytest.raises(RuntimeError, match="ITT functions not installed"), torch.profiler.itt.range("a"):
-        pass
+def test_ranges_by_itts_names_are_those_of_profiles():
+    itt = torch.profiler.itt
+    assert not itt.is_available()
+    with torch.profiler.profile() as profiled, itt.range("outer {}", 1):
+        itt.range_push("inner")
+        torch.ones(2).exp()
+        itt.range_pop()
+        itt.mark("moment")
+    names = [event.key for event in profiled.key_averages()]
+    assert {"outer 1", "inner", "moment"} <= set(names)
+    with pytest.raises(RuntimeError, match="has begun no range"):
+        itt.range_pop()
 
 
 def test_short_names_of_dtypes():
