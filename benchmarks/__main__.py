@@ -132,7 +132,7 @@ def measure(
 
 
 def about(plan: Plan, runner: Runner) -> dict[str, object]:
-    versions = {module: runner.versions.get(module) or version(module) for module in plan.modules}
+    versions = runner.versions or {module: version(module) for module in plan.modules}
     kind = {"clock": plan.clock, "rounds": plan.rounds, "pairs": plan.pairs}
     return {"date": records.now(), "versions": versions, **kind}
 

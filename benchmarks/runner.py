@@ -14,11 +14,11 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from . import records
+from . import peers, records
 from .records import Row
 from .stats import paired_ratio
 from .suites import SUITES
@@ -62,7 +62,14 @@ LIMITS = {
         "ONEDNN_MAX_CPU_ISA": "SSE41",
         "MKL_ENABLE_INSTRUCTIONS": "SSE4_2",
     },
-    "avx2": {"ATEN_CPU_CAPABILITY": "avx2", "ONEDNN_MAX_CPU_ISA": "AVX2", "MKL_ENABLE_INSTRUCTIONS": "AVX2"},
+    "avx2": {
+        "ATEN_CPU_CAPABILITY": "avx2",
+        "ONEDNN_MAX_CPU_ISA": "AVX2",
+        "MKL_ENABLE_INSTRUCTIONS": "AVX2",
+        "OPENBLAS_CORETYPE": "Haswell",
+        "NPY_DISABLE_CPU_FEATURES": "X86_V4 AVX512_ICL AVX512_SPR",
+        "XLA_FLAGS": "--xla_cpu_max_isa=AVX2",
+    },
     "avx512": {
         "ATEN_CPU_CAPABILITY": "avx512",
         "ONEDNN_MAX_CPU_ISA": "AVX512_CORE_FP16",
@@ -136,7 +143,8 @@ def environment(threads: int, capability: str = "") -> dict[str, str]:
     """Variables for a process that is measured; it starts from bytecode, as installed packages do."""
     path = os.pathsep.join(filter(None, [os.environ.get("PYTHONPATH", ""), str(ROOT)]))
     count = str(threads)
-    own = {"PYTHONPATH": path, "OMP_NUM_THREADS": count, "MKL_NUM_THREADS": count}
+    own = {"PYTHONPATH": path}
+    own |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), count)
     if capability:
         own |= {"RUSHLIGHT_CPU_CAPABILITY": capability, **LIMITS[capability]}
     return {**os.environ, **own, "PYTHONDONTWRITEBYTECODE": ""}
@@ -161,8 +169,26 @@ class Runner:
         with competitors(self.plan.busy):
             if SUITES[suite].sampled:
                 self._run_sampled(suite, wanted, finish)
+            elif SUITES[suite].peers and len(self.plan.modules) > 1:
+                self._run_peers(suite, wanted, finish)
             else:
                 self._run_timed(suite, wanted, finish)
+
+    def _run_peers(self, suite: str, wanted: Callable, finish: Callable) -> None:
+        """Suites that take the rows of one other library after the other; those not installed have none."""
+        for name in filter(peers.installed, SUITES[suite].peers):
+            title = peers.PEERS[name].title
+            runner = Runner(replace(self.plan, modules=(self.plan.modules[0], name)), self.show)
+
+            def chosen(suite: str, row: str, title: str = title) -> bool:
+                return wanted(suite, f"{title}: {row}")
+
+            def named(suite: str, row: str, value: Row, title: str = title, runner: Runner = runner) -> None:
+                ours, peer = runner.versions.values()
+                self.versions |= {self.plan.modules[0]: ours, title: peer}
+                finish(suite, f"{title}: {row}", value)
+
+            runner._run_timed(suite, chosen, named)
 
     def _run_sampled(self, suite: str, wanted: Callable, finish: Callable) -> None:
         """Suites of programs that are started anew for each sample."""
@@ -182,7 +208,8 @@ class Runner:
         with self._workers(suite) as workers:
             answers = [worker.ask("list") for worker in workers]
             self.versions = {worker.module: answer["version"] for worker, answer in zip(workers, answers)}
-            cases = [case for case in answers[0]["cases"] if wanted(suite, case["name"])]
+            # Another library may have some of the rows only.
+            cases = [case for case in answers[-1]["cases"] if wanted(suite, case["name"])]
             groups: dict[str, list[dict[str, Any]]] = {}
             for case in cases:
                 groups.setdefault(case["process"], []).append(case)

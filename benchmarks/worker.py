@@ -3,6 +3,7 @@
 python -m benchmarks.worker MODULE SUITE THREADS wall|cpu measured|tiny
 """
 
+import contextlib
 import gc
 import importlib
 import json
@@ -12,6 +13,9 @@ import sys
 import time
 from contextlib import ExitStack
 from typing import Any
+
+from .peers import PEERS
+from .suites import SUITES
 
 BATCH = 5e-4  # seconds: well above the clock's error and below a time slice
 SLOW = 0.1  # a call this long needs no more than one to warm up
@@ -38,15 +42,28 @@ def import_as_torch(module: str) -> Any:
     return importlib.import_module("torch")
 
 
+def keep_to_cores(count: int) -> None:
+    """Libraries of which not each has a switch start as many threads as there are cores."""
+    with contextlib.suppress(AttributeError):  # not on every system
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[-count:])
+
+
 class Worker:
     def __init__(self, module: str, suite: str, threads: int, cpu_clock: bool, tiny: bool) -> None:
-        torch = import_as_torch(module)
-        torch.set_num_threads(threads)
-        torch.manual_seed(0)
+        if SUITES[suite].peers:
+            keep_to_cores(threads)
+        if module in PEERS:
+            programs = importlib.import_module(f"benchmarks.peers.{module}")
+            self.version = programs.version
+        else:
+            torch = import_as_torch(module)
+            torch.set_num_threads(threads)
+            torch.manual_seed(0)
+            programs = importlib.import_module(f"benchmarks.suites.{suite}")
+            self.version = torch.__version__
         self.clock = time.process_time if cpu_clock else time.perf_counter
-        cases = importlib.import_module(f"benchmarks.suites.{suite}").cases
-        self.cases = {case.name: case for case in cases(lambda measured, small: small if tiny else measured)}
-        self.version = torch.__version__
+        cases = programs.cases(lambda measured, small: small if tiny else measured)
+        self.cases = {case.name: case for case in cases}
         self.stack = ExitStack()
         gc.collect()
         gc.freeze()  # collections between cases need not look at the library itself

@@ -2,6 +2,8 @@
 
 from typing import NamedTuple
 
+from ..peers import PEERS
+
 
 class SuiteInfo(NamedTuple):
     title: str
@@ -9,6 +11,7 @@ class SuiteInfo(NamedTuple):
     most_rounds: int = 1_000_000
     many_processes: bool = False  # processor time of one says nothing: always measured in wall time
     on_request: bool = False  # takes long, so that it is left out unless named
+    peers: tuple[str, ...] = ()  # modules of benchmarks.peers that it is compared with in PyTorch's place
 
 
 SUITES = {
@@ -23,5 +26,6 @@ SUITES = {
     "files": SuiteInfo("Saving and loading"),
     "startup": SuiteInfo("Start-up", sampled=True),
     "cpp": SuiteInfo("The core from C++", sampled=True, most_rounds=5),
+    "peers": SuiteInfo("Other libraries", on_request=True, peers=tuple(PEERS)),
     "package": SuiteInfo("Build and wheel", sampled=True, most_rounds=1, on_request=True),
 }

@@ -151,6 +151,22 @@ def test_every_row_runs(tiny_run):
         assert suite.rows and all(statistics.median(row.ours) > 0 for row in suite.rows.values())
 
 
+def test_other_libraries_take_the_rows_that_they_have(tmp_path):
+    """NumPy, which has none of the networks, in PyTorch's place; and each of our own rows alone."""
+    from benchmarks.__main__ import main
+
+    arguments = ["peers", "--tiny", "--output"]
+    assert main([*arguments, str(tmp_path / "alone.json"), "--solo"]) == 0
+    alone = records.read(tmp_path / "alone.json").suites["peers"].rows
+    assert {"GPT/training", "digits, linear/to 95% held out", "sort/1e3"} <= set(alone)
+    assert not any(row.error for row in alone.values())
+    pytest.importorskip("torch", reason="the paired runner needs PyTorch")
+    assert main([*arguments, str(tmp_path / "numpy.json"), "--filter", "NumPy.*(sort|solve)/1e3"]) == 0
+    suite = records.read(tmp_path / "numpy.json").suites["peers"]
+    assert set(suite.rows) == {"NumPy: sort/1e3", "NumPy: argsort/1e3", "NumPy: solve/1e3"}
+    assert all(row.ratio for row in suite.rows.values()) and "NumPy" in suite.about["versions"]
+
+
 def noisy(generator, truth, count, noise):
     """Samples of a row whose true ratio is `truth`: both modules suffer, and sometimes one alone."""
     row = Row()
