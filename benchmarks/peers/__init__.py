@@ -1,7 +1,7 @@
 """The programs of `suites/peers.py` as other libraries have them, a module for each library.
 
-Only a process that is measured imports one of these modules. `cases` gives the rows that the library has; a row
-does the same work here and there: equal shapes, equal precision, equal number of steps.
+Only a process that is measured imports one of these modules. `cases` gives the rows that the library has.
+A row does the same work here and there: equal shapes, equal precision, equal number of steps.
 """
 
 import importlib.util

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 
 SIZES = {"1e3": (1_000, 32), "1e6": (1_000_000, 1_000)}
 
-# Of a vector `x` and its like `y`, positive `p`, integers `i` below the length, a mask, a matrix `m`, a symmetric
-# positive `s` of 32 or 256 rows.
+# Of a vector `x` and its like `y`, positive `p`, integers `i` below the length, a mask, a matrix `m`, a
+# symmetric positive `s` of 32 or 256 rows.
 ROWS: Mapping[str, tuple[str, str]] = {
     "add": ("x + y", "x + y"),
     "multiply and add": ("x * y + 2.5", "x * y + 2.5"),
