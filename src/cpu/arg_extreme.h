@@ -1,4 +1,4 @@
-// Extremes with their positions along a dimension that is not the innermost.
+// Extremes with their positions.
 #pragma once
 #include <cstdint>
 
@@ -10,5 +10,9 @@ namespace rushlight::cpu {
 using ArgExtremeColumns = void (*)(const void* in, int64_t n, int64_t row, int64_t width, void* values,
                                    int64_t* indices);
 ArgExtremeColumns arg_extreme_columns(DType dtype, bool largest);  // null for rare types
+
+// The position of the first extreme of n adjacent elements: of the first NaN, if there is one.
+using ArgExtremeLine = int64_t (*)(const void* in, int64_t n);
+ArgExtremeLine arg_extreme_line(DType dtype, bool largest);  // null for rare types
 
 }  // namespace rushlight::cpu

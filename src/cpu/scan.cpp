@@ -329,10 +329,12 @@ void arg_extreme(const Tensor& in, int64_t dim, bool largest, const Tensor& valu
   const char* name = largest ? "max" : "min";
   visit_dtype(Concat<TypeList<bool>, RealTypes>{}, in.dtype(), name, [&]<class T>(T) {
     const ReduceKernel& kernel = reduce_kernel(largest ? ReduceOp::Max : ReduceOp::Min, in.dtype(), name);
+    const ArgExtremeLine fast = arg_extreme_line(in.dtype(), largest);
     for_each_line<3>({&in, &values, &indices}, dim, [&](const auto& at) {
       const auto x = line_of<const T>(in, dim, at[0]);
-      const int64_t found =
-          x.stride == 1 && n >= 32 ? find_extreme_fast(x.data, n, kernel) : find_extreme<T>(x, n, largest);
+      const int64_t found = x.stride != 1 || (n < 32 && !fast) ? find_extreme<T>(x, n, largest)
+                            : fast                              ? fast(x.data, n)
+                                                                : find_extreme_fast(x.data, n, kernel);
       static_cast<T*>(values.data_ptr())[at[1]] = x[found];
       indices.data<int64_t>()[at[2]] = found;
     });

@@ -1,7 +1,10 @@
-// The first extreme of each of many adjacent lines, found row by row.
+// The first extreme of a line, in registers; of each of many adjacent lines, row by row.
 #include "cpu/arg_extreme.h"
 
+#include <type_traits>
+
 #include "core/dtype.h"
+#include "cpu/isa/register_inl.h"
 
 namespace rushlight::cpu::RL_ISA {
 namespace {
@@ -34,10 +37,84 @@ void columns(const void* in_data, int64_t n, int64_t row, int64_t width, void* v
   }
 }
 
+// As wide as an element: what a comparison of registers gives.
+template <class T>
+using lane_of = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+
+// Each lane of kRows registers keeps the first extreme of the elements that it met, and where its register
+// began. NaN is never better; whether there was one is looked up afterwards.
+template <class T, bool kLargest, int kRows>
+int64_t lanes(const T* x, int64_t n) {
+  constexpr int kLanes = kRegisterBytes / sizeof(T), kStep = kRows * kLanes;
+  typedef T V __attribute__((vector_size(kRegisterBytes)));
+  using Places = decltype(V{} < V{});
+  V best[kRows];
+  Places at[kRows], unordered = {}, now = {};
+  const auto meet = [&](int r, int64_t i, const Places& place) __attribute__((always_inline)) {
+    V a;
+    __builtin_memcpy(&a, x + i, sizeof(V));
+    const Places better = kLargest ? a > best[r] : a < best[r];
+    best[r] = better ? a : best[r];
+    at[r] = better ? place : at[r];
+    if constexpr (is_floating_v<T>) unordered |= a != a;
+  };
+  __builtin_memcpy(&best[0], x, sizeof(V));
+  for (int r = 0; r < kRows; ++r) best[r] = best[0], at[r] = now;
+  int64_t i = 0;
+  for (; i + kStep <= n; i += kStep) {
+#pragma GCC unroll 4
+    for (int r = 0; r < kRows; ++r) meet(r, i + r * kLanes, now + r * kLanes);
+    now += kStep;
+  }
+  for (; i + kLanes <= n; i += kLanes, now += kLanes) meet(0, i, now);
+  meet(0, n - kLanes, Places{} + static_cast<lane_of<T>>(n - kLanes));
+  if constexpr (is_floating_v<T>) {
+    int64_t any = 0;
+    for (int l = 0; l < kLanes; ++l) any |= unordered[l];
+    if (any)
+      for (i = 0; x[i] == x[i]; ++i) {
+      }
+    if (any) return i;
+  }
+  for (int r = 1; r < kRows; ++r) {
+    const Places better =
+        (kLargest ? best[r] > best[0] : best[r] < best[0]) | ((best[r] == best[0]) & (at[r] < at[0]));
+    best[0] = better ? best[r] : best[0];
+    at[0] = better ? at[r] : at[0];
+  }
+  T extreme = best[0][0];
+  int64_t place = at[0][0];
+  for (int l = 1; l < kLanes; ++l) {
+    const T value = best[0][l];
+    const int64_t where = at[0][l] + l;
+    const bool better = (kLargest ? value > extreme : value < extreme) || (value == extreme && where < place);
+    extreme = better ? value : extreme, place = better ? where : place;
+  }
+  return place;
+}
+
+template <class T, bool kLargest>
+int64_t line(const void* in, int64_t n) {
+  constexpr int64_t kLanes = kRegisterBytes / sizeof(T);
+  const T* x = static_cast<const T*>(in);
+  if (n >= 16 * kLanes) return lanes<T, kLargest, 4>(x, n);
+  if (n >= kLanes) return lanes<T, kLargest, 1>(x, n);
+  int64_t at = 0;
+  for (int64_t i = 1; i < n && x[at] == x[at]; ++i)
+    if (x[i] != x[i] || (kLargest ? x[i] > x[at] : x[i] < x[at])) at = i;
+  return at;
+}
+
 template <class... T>
 ArgExtremeColumns pick(TypeList<T...>, DType dtype, bool largest) {
   ArgExtremeColumns found = nullptr;
   ((dtype == dtype_of<T> && (found = largest ? &columns<T, true> : &columns<T, false>, true)) || ...);
+  return found;
+}
+template <class... T>
+ArgExtremeLine pick_line(TypeList<T...>, DType dtype, bool largest) {
+  ArgExtremeLine found = nullptr;
+  ((dtype == dtype_of<T> && (found = largest ? &line<T, true> : &line<T, false>, true)) || ...);
   return found;
 }
 
@@ -45,6 +122,10 @@ ArgExtremeColumns pick(TypeList<T...>, DType dtype, bool largest) {
 
 ArgExtremeColumns arg_extreme_columns_variant(DType dtype, bool largest) {
   return pick(Concat<FloatTypes, TypeList<uint8_t, int32_t, int64_t>>{}, dtype, largest);
+}
+
+ArgExtremeLine arg_extreme_line_variant(DType dtype, bool largest) {
+  return pick_line(TypeList<float, double, int32_t, int64_t>{}, dtype, largest);
 }
 
 }  // namespace rushlight::cpu::RL_ISA
