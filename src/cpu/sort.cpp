@@ -452,11 +452,12 @@ namespace {
 
 constexpr int64_t kSearches = 16;
 
-// Where `count` values belong in their lines. Their searches go step by step together, so that they wait for
-// memory together too; each halves its range as PyTorch's does, which lines out of order show.
-template <class T>
-void search_together(const T* const* lines, const int64_t* const* orders, const T* values, int64_t count,
-                     int64_t length, bool right, int64_t* out) {
+// The searches of several values go step by step together, so that they wait for memory together too; each
+// halves its range as PyTorch's does, which lines out of order show. `element(l, i)` is the i-th of the line
+// of the l-th value.
+template <class T, class Element>
+void search_together(const Element& element, const T* values, int64_t count, int64_t length, bool right,
+                     int64_t* out) {
   using A = compute_type<T>;
   int64_t left[kSearches] = {};  // in each range
   std::fill_n(left, count, length);
@@ -464,7 +465,7 @@ void search_together(const T* const* lines, const int64_t* const* orders, const 
   for (int64_t rest = length; rest > 0; rest /= 2)
     for (int64_t l = 0; l < count; ++l) {
       const int64_t half = left[l] / 2, middle = left[l] > 0 ? out[l] + half : 0;
-      const A x = static_cast<A>(lines[l][orders[l] ? orders[l][middle] : middle]);
+      const A x = static_cast<A>(element(l, middle));
       const A value = static_cast<A>(values[l]);
       // All bits of the condition: compilers make branches of other forms, which go wrong half of the time.
       const int64_t above = -static_cast<int64_t>((right ? !(x > value) : !(x >= value)) & (left[l] > 0));
@@ -480,17 +481,22 @@ void search_sorted(const Tensor& boundaries, const Tensor& values, const Tensor*
   visit_dtype(RealTypes{}, boundaries.dtype(), "searchsorted_out_cpu", [&]<class T>(T) {
     const auto total = lines.lines * lines.values_per_line;
     parallel_for(0, total, kGrainSize / 16, [&](int64_t begin, int64_t end) {
-      const T* line[kSearches];
-      const int64_t* order[kSearches];
+      const T* data = boundaries.data<T>();
+      const int64_t* order = sorter ? sorter->data<int64_t>() : nullptr;
       for (int64_t i = begin; i < end; i += kSearches) {
         const int64_t count = std::min(kSearches, end - i);
-        for (int64_t l = 0; l < count; ++l) {
-          const int64_t offset =
-              lines.shared ? 0 : (i + l) / lines.values_per_line * lines.boundaries_per_line;
-          line[l] = boundaries.data<T>() + offset;
-          order[l] = sorter ? sorter->data<int64_t>() + offset : nullptr;
-        }
-        search_together(line, order, values.data<T>() + i, count, lines.boundaries_per_line, right, out + i);
+        const auto find = [&](const auto& element) {
+          search_together<T>(element, values.data<T>() + i, count, lines.boundaries_per_line, right, out + i);
+        };
+        int64_t start[kSearches] = {};
+        for (int64_t l = 0; l < count && !lines.shared; ++l)
+          start[l] = (i + l) / lines.values_per_line * lines.boundaries_per_line;
+        if (order)
+          find([&](int64_t l, int64_t at) { return data[start[l] + order[start[l] + at]]; });
+        else if (lines.shared)
+          find([&](int64_t, int64_t at) { return data[at]; });
+        else
+          find([&](int64_t l, int64_t at) { return data[start[l] + at]; });
       }
     });
   });

@@ -3,6 +3,8 @@
 
 #include <cstring>
 
+#include "cpu/index.h"
+#include "cpu/moves.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
 
@@ -31,6 +33,17 @@ Tensor as_positions(const Tensor& index, const char* who) {
   RL_CHECK(is_integral(index.dtype()) && index.dtype() != DType::UInt8, who,
            "(): Expected dtype int32/int64 for index, got ", dtype_name(index.dtype()));
   return to_dtype(index, DType::Int64);
+}
+
+Tensor taken_from_vector(const Tensor& self, const Tensor& index) {
+  if (self.dim() != 1 || !self.is_cpu() || !index.is_cpu() || index.dtype() != DType::Int64 ||
+      !self.is_contiguous() || !index.is_contiguous() || self.numel() == 0)
+    return {};
+  const int64_t* positions = index.data<int64_t>();
+  if (!cpu::all_within(positions, index.numel(), self.numel())) return {};
+  const Tensor out = empty_tensor(index.sizes(), self.dtype(), self.device());
+  cpu::take(self.data_ptr(), positions, index.numel(), self.itemsize(), out.data_ptr());
+  return out;
 }
 
 Tensor apart_from(const Tensor& target, const Tensor& t) {

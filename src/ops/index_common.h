@@ -43,6 +43,8 @@ Tensor into_zeros(const Op& op, IntList sizes, const Tensor& g, const Args&... a
 }
 // 0-dim tensors take part in dimension-wise operators as vectors of one element.
 Tensor at_least_vector(const Tensor& t);
+// self[index] of a contiguous vector in memory, where no position counts from the end; else undefined.
+Tensor taken_from_vector(const Tensor& self, const Tensor& index);
 // Plans dimensions that are taken whole: as runs of adjacent elements, and where the runs start.
 void plan_runs(cpu::IndexBlocks& blocks, IntList sizes, IntList strides);
 

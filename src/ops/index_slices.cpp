@@ -48,6 +48,7 @@ Tensor slice_positions(const Tensor& index, const char* who) {
 Tensor index_select_kernel(const Call&, const Tensor& self, int64_t given_dim, const Tensor& given) {
   const int64_t dim = wrap_dim(given_dim, self.dim());
   const Tensor index = slice_positions(given, "index_select");
+  if (const Tensor out = taken_from_vector(self, index); out.defined() && index.dim() == 1) return out;
   const Tensor source = at_least_vector(self);
   RL_CHECK(self.dim() > 0 || index.numel() == 1,
            "index_select(): Index to scalar can have only 1 value, got ", index.numel(), " value(s)");

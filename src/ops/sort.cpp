@@ -3,6 +3,7 @@
 #include "ops/sort.h"
 
 #include <cmath>
+#include <limits>
 
 #include "cpu/sort.h"
 #include "device/layers.h"
@@ -189,6 +190,25 @@ void check_fractions(const Tensor& given, const char* who) {
   }
 }
 
+// Whether two selections can stand for a sort: of one rank on long lines, where nobody takes note of calls.
+bool selects(const Tensor& x, const Tensor& fractions) {
+  constexpr int64_t kLong = 256;
+  return fractions.numel() == 1 && x.is_cpu() && fractions.is_cpu() && x.numel() > 0 && x.size(-1) >= kLong &&
+         !dispatch_state.always && !dispatch_state.level &&
+         !((detail::flags_of(x) | detail::flags_of(fractions)) & dispatch_state.consider);
+}
+
+// The quantile of each line [..., 1] at `rank`, which is NaN where the line has one.
+Tensor selected_quantile(const Tensor& x, const Tensor& rank, std::string_view how) {
+  const double at = read_scalar(dense(rank), 0).to_double();
+  const auto low = static_cast<int64_t>(at), high = static_cast<int64_t>(std::ceil(at));
+  Tensor result = std::get<0>(kthvalue(x, low + 1, -1, true));
+  if (high > low && (how == "linear" || how == "midpoint"))
+    result = interpolated(result, std::get<0>(kthvalue(x, high + 1, -1, true)), rank - floor(rank), how);
+  return rushlight::masked_fill(result, isnan(amax(x, IntList{-1}, true)),
+                                Scalar(std::numeric_limits<double>::quiet_NaN()));
+}
+
 Tensor quantile_of(const Tensor& self, const Tensor& q, OptInt given_dim, bool keepdim, std::string_view how,
                    bool skip_nan, bool in_range = false) {
   const char* who = skip_nan ? "nanquantile" : "quantile";
@@ -205,7 +225,8 @@ Tensor quantile_of(const Tensor& self, const Tensor& q, OptInt given_dim, bool k
   if (q.dim() == 0) fractions = to(fractions, std::nullopt, self.device(), false, false, std::nullopt);
   const int64_t dim = given_dim ? wrap_dim(*given_dim, self.dim()) : 0;
   Tensor x = given_dim ? (self.dim() ? transpose(self, dim, -1) : reshape(self, {1})) : reshape(self, {-1});
-  x = std::get<0>(sort(x, -1));
+  const bool selecting = !skip_nan && selects(x, fractions);
+  if (!selecting) x = std::get<0>(sort(x, -1));
   // Ranks: one row of lines per q, [..., q].
   const int64_t n = x.size(-1);
   Tensor last =
@@ -218,17 +239,22 @@ Tensor quantile_of(const Tensor& self, const Tensor& q, OptInt given_dim, bool k
   if (how == "lower") rank = floor(rank);
   if (how == "higher") rank = ceil(rank);
   if (how == "nearest") rank = round(rank, 0);
-  Dims wanted = x->sizes;
-  wanted.back() = fractions.numel();
-  rank = expand(rank, wanted);
-  // NaN sorts last: one in a line makes its quantiles NaN.
-  if (!skip_nan)
-    rank = rushlight::masked_fill(rank, isnan(narrow(detach(x), -1, n - 1, 1)),
-                                  Scalar(static_cast<double>(n - 1)));
-  const Tensor low = to_dtype(rank, DType::Int64), high = to_dtype(ceil(rank), DType::Int64);
-  Tensor result = gather(x, -1, low);
-  if (how == "linear" || how == "midpoint")
-    result = interpolated(result, gather(x, -1, high), rank - floor(rank), how);
+  Tensor result;
+  if (selecting) {
+    result = selected_quantile(x, rank, how);
+  } else {
+    Dims wanted = x->sizes;
+    wanted.back() = fractions.numel();
+    rank = expand(rank, wanted);
+    // NaN sorts last: one in a line makes its quantiles NaN.
+    if (!skip_nan)
+      rank = rushlight::masked_fill(rank, isnan(narrow(detach(x), -1, n - 1, 1)),
+                                    Scalar(static_cast<double>(n - 1)));
+    const Tensor low = to_dtype(rank, DType::Int64), high = to_dtype(ceil(rank), DType::Int64);
+    result = gather(x, -1, low);
+    if (how == "linear" || how == "midpoint")
+      result = interpolated(result, gather(x, -1, high), rank - floor(rank), how);
+  }
   // [..., q] with `dim` last, to q first.
   Dims sizes;
   if (given_dim && self.dim() > 0) {
