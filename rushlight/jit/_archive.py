@@ -261,7 +261,7 @@ class _Reader:
         units, methods = {}, {}
         for name, (kind, source) in saved["methods"].items():
             units[name] = unit_from_source(f"{saved['name']}.{name}", source, self.functions, self.name)
-            made = units[name].function()
+            made = units[name].checked(kind != "static")
             methods[name] = {"property": property, "static": staticmethod}.get(kind, lambda f: f)(made)
         for name, value in saved["constants"].items():
             methods.setdefault(name, self._value(value))

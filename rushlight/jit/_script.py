@@ -30,13 +30,9 @@ class ScriptFunction:
     def __init__(self, unit, doc=None, example=None) -> None:
         self.unit, self.name, self.qualified_name = unit, unit.name, f"__torch__.{unit.name}"
         self.__name__, self.__doc__, self.__module__ = unit.tree.name, doc, "__torch__"
-        self._function = unit.function()
-        self._tensors = _tensor_arguments(unit)
+        self._function = unit.checked()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        for name, value in zip(self._tensors, args, strict=False):
-            if name is not None and not isinstance(value, rushlight.Tensor):
-                _refuse_argument(self.name, name, value)
         return self._function(*args, **kwargs)
 
     @property
@@ -53,7 +49,7 @@ class ScriptFunction:
 
     @property
     def schema(self) -> Any:
-        return self.graph.schema
+        return self.unit.schema
 
     def graph_for(self, *args: Any, **kwargs: Any) -> Any:
         """The graph; arguments do not specialise it here."""
@@ -71,29 +67,6 @@ class ScriptFunction:
 
     def __repr__(self) -> str:
         return f"<torch.jit.ScriptFunction {self.name}>"
-
-
-def _tensor_arguments(unit):
-    """For each positional argument its name if it must be a tensor: no other type is said, nor a default."""
-    arguments = unit.tree.args
-    plain = [*arguments.posonlyargs, *arguments.args]
-    required = len(plain) - len(arguments.defaults)
-    wants = [i < required and _says_tensor(a.annotation) for i, a in enumerate(plain)]
-    return [a.arg if wanted else None for a, wanted in zip(plain, wants, strict=True)]
-
-
-def _says_tensor(annotation):
-    import ast
-
-    return annotation is None or ast.unparse(annotation).strip("'\"") in ("Tensor", "torch.Tensor")
-
-
-def _refuse_argument(function, name, value):
-    raise RuntimeError(
-        f"{function}() Expected a value of type 'Tensor (inferred)' for argument '{name}' but instead found "
-        f"type '{type(value).__name__}'.\nInferred '{name}' to be of type 'Tensor' because it was not "
-        "annotated with an explicit type."
-    )
 
 
 class ScriptModule(Module):
@@ -168,7 +141,7 @@ class ScriptModule(Module):
         own = type(self)
         name = src.strip().removeprefix("def ").partition("(")[0]
         unit = unit_from_source(name, textwrap.dedent(src), {})
-        self.__class__ = type(own.__name__, (own,), {name: unit.function(), "__module__": own.__module__})
+        self.__class__ = type(own.__name__, (own,), {name: unit.checked(True), "__module__": own.__module__})
         type(self)._script_methods = {**own._script_methods, name: unit}
 
     def __reduce_ex__(self, protocol):
@@ -291,9 +264,10 @@ class _Scripting:
             if getattr(function, "_torchscript_modifier", None) in ("ignore", "unused"):
                 methods[name] = getattr(function, "_in_script", member)
                 continue
-            unit = script_function(function, self.functions)
+            is_method = type(member) is not staticmethod
+            unit = script_function(function, self.functions, is_method)
             units[name] = unit
-            compiled = unit.function()
+            compiled = unit.checked(is_method)
             wrap = {property: property, staticmethod: staticmethod, classmethod: classmethod}.get(
                 type(member)
             )
@@ -370,8 +344,8 @@ def script(
 
 def script_method(fn: Any) -> Callable[..., Any]:
     """Compile a method of a class that inherits from ScriptModule."""
-    unit = script_function(fn, {})
-    compiled = unit.function()
+    unit = script_function(fn, {}, True)
+    compiled = unit.checked(True)
     compiled._script_unit = unit
     return compiled
 

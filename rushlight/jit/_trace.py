@@ -9,6 +9,7 @@ import warnings
 import rushlight
 from rushlight import Tensor
 from rushlight.jit import _decorations
+from rushlight.jit._annotations import value_type
 from rushlight.jit._recorder import Recorder, TracerWarning
 from rushlight.jit._script import (
     RecursiveScriptModule,
@@ -18,6 +19,7 @@ from rushlight.jit._script import (
     script_class,
     shell,
 )
+from rushlight.jit._types import ANY, TENSOR
 from rushlight.jit.frontend import Unit, _dotted
 from rushlight.nn import Module
 
@@ -79,11 +81,18 @@ def _record(name, function, module, args, kwargs):
         _decorations._tracing.depth -= 1
     _check_result(result)
     body = [*recorder.lines, f"return {recorder.text(result)}"]
-    source = f"def {name}({', '.join(['self', *names])}):\n" + "".join(f"    {line}\n" for line in body)
+    written = map(_with_type, names, (*args, *kwargs.values()))
+    source = f"def {name}({', '.join(['self', *written])}):\n" + "".join(f"    {line}\n" for line in body)
     tree = ast.parse(source).body[0]
     unit = Unit(name, tree, dict(recorder.names), "<trace>")
     _Bound(unit).visit(tree)
     return unit, recorder.constants, result
+
+
+def _with_type(name, value):
+    """An argument as the traced function declares it: what is no tensor says its type."""
+    kind = value_type(value)
+    return name if kind == TENSOR else f"{name}: {str(kind if kind.known else ANY)!r}"
 
 
 def _path_text(text, path):

@@ -16,41 +16,24 @@ import warnings
 from typing import Any
 
 import rushlight
+from rushlight.jit._annotations import schema_of
+from rushlight.jit._call_check import checked
 from rushlight.jit._library import is_library, library_name
+from rushlight.jit._source import Source
 from rushlight.jit._static_branches import argument_types, drop_static_branches
+from rushlight.jit._syntax import FrontendError, NotSupportedError, UnsupportedNodeError, check_syntax
+from rushlight.jit._type_comments import apply_type_comment
 
-__all__ = ["FrontendError", "NotSupportedError", "Unit", "script_function", "unit_from_source"]
+__all__ = [
+    "FrontendError",
+    "NotSupportedError",
+    "Unit",
+    "UnsupportedNodeError",
+    "script_function",
+    "unit_from_source",
+]
 
 
-class FrontendError(Exception):
-    """A program that TorchScript cannot take; the message shows where."""
-
-
-class NotSupportedError(FrontendError):
-    """Python syntax outside the subset."""
-
-
-_UNSUPPORTED = {
-    ast.Lambda: "Lambda aren't supported",
-    ast.Yield: "Yield aren't supported",
-    ast.YieldFrom: "YieldFrom aren't supported",
-    ast.Await: "Await aren't supported",
-    ast.AsyncFunctionDef: "async functions aren't supported",
-    ast.AsyncFor: "async for loops aren't supported",
-    ast.AsyncWith: "async with statements aren't supported",
-    ast.FunctionDef: "function definitions aren't supported",
-    ast.ClassDef: "class definitions aren't supported",
-    ast.Global: "global variables aren't supported",
-    ast.Nonlocal: "nonlocal variables aren't supported",
-    ast.Try: "try blocks aren't supported",
-    ast.Import: "import statements aren't supported",
-    ast.ImportFrom: "import statements aren't supported",
-    ast.Set: "Set aren't supported",
-    ast.SetComp: "SetComp aren't supported",
-    ast.NamedExpr: "NamedExpr aren't supported",
-    ast.Starred: "Starred aren't supported",
-    ast.Match: "match statements aren't supported",
-}
 _BUILTINS = frozenset(
     """abs all any bin bool chr complex dict divmod enumerate float getattr hasattr hex id int isinstance len
     list max min oct ord pow print range reversed round set sorted str sum tuple zip type""".split()
@@ -64,8 +47,11 @@ _CONSTANTS = (bool, int, float, complex, str, bytes, type(None), type(...))
 class Unit:
     """One function or method: its tree, what its names from outside stand for, and what it asks of `self`."""
 
-    def __init__(self, name, tree, names, filename="<torch_script>", python=()):
+    schema = None  # what calls from Python are checked against
+
+    def __init__(self, name, tree, names, filename="<torch_script>", python=(), source=None):
         self.name, self.tree, self.names, self.filename = name, tree, names, filename
+        self.source = source or Source(filename, ())
         self.python = tuple(python)  # functions that stay Python and so cannot be written to a file
         self._function = None
 
@@ -93,10 +79,16 @@ class Unit:
             self._function.__module__ = "__torch__"
         return self._function
 
+    def checked(self, skip_self=False):
+        """The function for calls from Python: it refuses and converts arguments."""
+        function = self.function()
+        if self.schema is None:
+            self.schema = schema_of(self, None, skip_self, _defaults(function))
+        return checked(function, self.schema, skip_self)
+
     def refuse(self, message, node, kind=RuntimeError):
-        raise kind(
-            f'{message}:\n  File "{self.filename}", line {getattr(node, "lineno", "?")}, in {self.name}'
-        )
+        """Raise an error that shows where in the source a node is."""
+        raise kind(f"{message}:\n{self.source.shown(node)}")
 
 
 def _without_annotations(tree):
@@ -117,35 +109,43 @@ class _DropAnnotations(ast.NodeTransformer):
         return ast.copy_location(ast.Assign(targets=[node.target], value=node.value), node)
 
 
-def script_function(fn, known):
+def script_function(fn, known, method=False):
     """The unit of a Python function; ``known`` maps functions to their units, for calls in circles."""
     if fn in known:
         return known[fn]
     before = dict(known)
     try:
-        return _compile_function(fn, known, {})
+        return _compile_function(fn, known, {}, method)
     except (FrontendError, RuntimeError):
         # What a script cannot take may stand where no argument of the right type leads.
         types_of = argument_types(fn)
         known.clear()
         known.update(before)
         try:
-            return _compile_function(fn, known, types_of)
+            return _compile_function(fn, known, types_of, method)
         except (FrontendError, RuntimeError):
             pass
         raise
 
 
-def _compile_function(fn, known, types_of):
-    tree, filename = _source_tree(fn)
+def _compile_function(fn, known, types_of, method):
+    tree, source = _source_tree(fn)
     names, local_names = _outside_names(fn), _local_names(tree)
-    tree = drop_static_branches(tree, names, local_names, types_of)
-    unit = known[fn] = Unit(fn.__qualname__.replace(".<locals>", ""), tree, {}, filename)
-    _check_syntax(unit)
+    unit = Unit(fn.__qualname__.replace(".<locals>", ""), tree, {}, source.filename, source=source)
+    check_syntax(unit)
+    unit.schema = schema_of(unit, names, method, _defaults(fn))
+    unit.tree = drop_static_branches(tree, names, local_names, types_of)
+    known[fn] = unit
     resolver = _Resolver(unit, names, known)
-    unit.tree = resolver.visit(tree)
+    unit.tree = resolver.visit(unit.tree)
     unit.python = tuple(resolver.python)
     return unit
+
+
+def _defaults(fn):
+    code, given = fn.__code__, fn.__defaults__ or ()
+    names = code.co_varnames[: code.co_argcount]
+    return {**dict(zip(names[len(names) - len(given) :], given, strict=True)), **(fn.__kwdefaults__ or {})}
 
 
 def _source_tree(fn):
@@ -157,31 +157,19 @@ def _source_tree(fn):
             f"Can't get source for {fn}. TorchScript requires source access in order to carry out "
             "compilation, make sure original .py files are available."
         ) from None
-    module = ast.parse(textwrap.dedent("".join(lines)))
+    text = textwrap.dedent("".join(lines))
+    module = ast.parse(text)
     tree = module.body[0] if module.body else None
     if len(module.body) != 1 or not isinstance(tree, ast.FunctionDef):
         raise NotSupportedError(f"script: {fn} in {filename}, line {first}, is no plain function definition")
+    shift = len(lines[0]) - len(text.partition("\n")[0]) - lines[0].endswith("\n")
+    apply_type_comment(tree, lines)
     ast.increment_lineno(module, first - 1)
     start = tree.body[0]
     if isinstance(start, ast.Expr) and isinstance(start.value, ast.Constant) and len(tree.body) > 1:
         tree.body = tree.body[1:]  # the docstring
     tree.decorator_list = []
-    return tree, filename
-
-
-def _check_syntax(unit):
-    arguments = unit.tree.args
-    if arguments.vararg or arguments.kwarg:
-        unit.refuse(
-            "Compiled functions can't take variable number of arguments or use keyword-only arguments with "
-            "defaults",
-            unit.tree,
-            NotSupportedError,
-        )
-    for statement in unit.tree.body:
-        for node in ast.walk(statement):
-            if type(node) in _UNSUPPORTED:
-                unit.refuse(_UNSUPPORTED[type(node)], node, NotSupportedError)
+    return tree, Source(filename, lines, first, max(shift, 0))
 
 
 def _outside_names(fn):
@@ -338,8 +326,8 @@ def unit_from_source(name, source, functions, filename="<torch_script archive>")
         ) from None
     if not isinstance(tree, ast.FunctionDef) or tree.decorator_list:
         raise RuntimeError(f"jit.load: the code of {name} is no function definition; is the file damaged?")
-    unit = Unit(name, tree, {}, filename)
-    _check_syntax(unit)
+    unit = Unit(name, tree, {}, filename, source=Source.of_text(filename, source))
+    check_syntax(unit)
     unit.tree = _ClosedResolver(unit, functions).visit(tree)
     return unit
 

@@ -304,13 +304,11 @@ def _only_in_python(x):
 
 
 def test_branches_that_no_script_takes():
-    """What a script never runs may be Python, as libraries write their checks."""
+    """What a script never runs may call Python, as libraries write their checks."""
 
     def guarded(x, flag: bool = False):
         if not torch.jit.is_scripting():
-            import math as m
-
-            assert callable(x.abs) and m
+            assert callable(x.abs) and _only_in_python(x)
         if torch.jit.is_scripting():
             return x * 2
         with torch.no_grad():
@@ -318,12 +316,12 @@ def test_branches_that_no_script_takes():
 
     def by_constants(x, stable: bool):
         if stable or not CHECKS or torch.jit.is_tracing():
-            return x.sort(stable=stable)[0] if torch.jit.is_scripting() else sorted(x, key=lambda v: v)
+            return x.sort(stable=stable)[0] if torch.jit.is_scripting() else _only_in_python(x)
         return _only_in_python(x)
 
     def by_types(x: torch.Tensor, y: torch.Tensor | None, names: list[str], n: int = 1):
         if not isinstance(x, torch.Tensor) or isinstance(n, (str, float)):
-            raise TypeError(f"{(lambda v: v)(x)}")
+            raise TypeError(f"{_only_in_python(x)}")
         if not (isinstance(names, list) and x is not None):
             return _only_in_python(x)
         return x + n if y is None else x + y

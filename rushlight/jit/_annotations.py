@@ -1,0 +1,307 @@
+"""From what a program writes in annotations to the types of TorchScript, and the schema of a function."""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import collections
+import enum
+import inspect
+import types
+import typing
+
+import rushlight
+from rushlight.jit import _types as t
+from rushlight.jit._call_check import converted
+from rushlight.nn import Module
+
+__all__ = ["Annotations", "python_type", "schema_of"]
+
+_MISSING = object()
+_BARE = {
+    list: ("List", "a contained type", "List[int]"),
+    tuple: ("Tuple", "a contained type", "Tuple[int]"),
+    dict: ("Dict", "contained types", "Dict[int, int]"),
+    typing.Optional: ("Optional", "a contained type", "Optional[int]"),
+}
+_PLAIN = {
+    float: t.FLOAT,
+    complex: t.COMPLEX,
+    int: t.INT,
+    str: t.STR,
+    bool: t.BOOL,
+    typing.Any: t.ANY,
+    None: t.NONE,
+    type(None): t.NONE,
+    rushlight.device: t.DEVICE,
+    rushlight.dtype: t.INT,
+    rushlight.Generator: t.GENERATOR,
+}
+_NAMES = {
+    "Tensor": t.TENSOR,
+    "int": t.INT,
+    "float": t.FLOAT,
+    "bool": t.BOOL,
+    "str": t.STR,
+    "complex": t.COMPLEX,
+    "number": t.NUMBER,
+    "None": t.NONE,
+    "NoneType": t.NONE,
+    "Any": t.ANY,
+    "Device": t.DEVICE,
+    "Generator": t.GENERATOR,
+    "Stream": t.STREAM,
+    "list": t.Type("list"),
+    "tuple": t.Type("tuple"),
+}
+_BUILT = ("Tuple", "List", "Dict", "Optional", "Union", "Future", "RRef", "tuple", "list", "dict")
+
+
+class Unresolved(Exception):
+    """A part of an annotation that is no type of TorchScript."""
+
+
+def qualified_name(cls):
+    module = getattr(cls, "__module__", "")
+    module = "" if module == "__main__" else f"{module}."
+    return f"__torch__.{module}{cls.__qualname__}".replace(".<locals>", "")
+
+
+def _may_be_compiled(cls):
+    """Whether each method of a class has source to compile."""
+    if issubclass(cls, (Module, tuple, list, Exception)) or cls.__module__ == "builtins":
+        return False
+    found = [getattr(cls, name, None) for name in vars(cls)]
+    return all(hasattr(member, "__code__") for member in found if inspect.isroutine(member))
+
+
+def python_type(value, where=lambda: ""):
+    """The type that a value of Python stands for, None if for none."""
+    if isinstance(value, typing.Hashable) and value in _PLAIN:
+        return _PLAIN[value]
+    origin, arguments = typing.get_origin(value), typing.get_args(value)
+    if origin is None and isinstance(value, type):
+        return _class_type(value, where)
+    if value in _BARE:
+        name, contained, example = _BARE[value]
+        raise RuntimeError(
+            f"Attempted to use {name} without {contained}. Please add {contained.rstrip('s')}, e.g. {example}"
+        )
+    if origin is tuple:
+        parts = [] if arguments == ((),) else [python_type(a, where) for a in arguments]
+        if None in parts:
+            raise RuntimeError("Can not create tuple with None type")
+        return t.tuple_of(parts)
+    if origin is list:
+        element = python_type(arguments[0], where)
+        return element and t.list_of(element)
+    if origin in (dict, collections.OrderedDict) and len(arguments) == 2:
+        parts = [python_type(a, where) for a in arguments]
+        for argument, part in zip(arguments, parts, strict=True):
+            if part is None:
+                raise ValueError(f"Unknown type annotation: '{argument}' at {where()}")
+        return t.dict_of(*parts)
+    if origin in (typing.Union, types.UnionType):
+        return _union_type(value, arguments, where)
+    if isinstance(origin, type) and issubclass(origin, rushlight.futures.Future):
+        return t.future_of(python_type(arguments[0], where) or t.UNKNOWN)
+    if isinstance(origin, type) and origin.__name__ in ("RRef", "_Await"):
+        return t.UNKNOWN
+    return None
+
+
+def _union_type(value, arguments, where):
+    if set(arguments) == {int, float, complex}:
+        return t.NUMBER
+    parts = []
+    for argument in arguments:
+        part = python_type(argument, where)
+        if part is None:
+            shown = repr(value).replace("rushlight.", "torch.")
+            raise AssertionError(
+                f"Unsupported annotation {shown} could not be resolved because {argument!r} could not be "
+                f"resolved. At\n{where()}"
+            )
+        parts.append(part)
+    return t.union(parts)
+
+
+def _class_type(cls, where):
+    if issubclass(cls, rushlight.Tensor) or cls.__name__ == "Parameter":
+        return t.TENSOR
+    if issubclass(type(cls), type(rushlight.FloatTensor)) and issubclass(cls, rushlight.FloatTensor):
+        return t.TENSOR
+    if hasattr(cls, "__torch_script_interface__"):
+        return t.UNKNOWN
+    if issubclass(cls, rushlight.futures.Future):
+        return t.future_of(t.UNKNOWN)
+    if issubclass(cls, enum.Enum):
+        return t.Type("Enum", name=qualified_name(cls), python=cls)
+    if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+        hints = {}
+        try:
+            hints = typing.get_type_hints(cls)
+        except Exception:  # annotations may name what is not there
+            pass
+        parts = [python_type(hints[f], where) or t.UNKNOWN if f in hints else t.TENSOR for f in cls._fields]
+        return t.Type("NamedTuple", parts, qualified_name(cls), cls)
+    if cls.__module__.partition(".")[0] in ("rushlight", "torch"):
+        return None if cls.__name__ in ("Size", "layout", "memory_format", "Module") else t.UNKNOWN
+    return t.Type("Class", name=qualified_name(cls), python=cls) if _may_be_compiled(cls) else None
+
+
+class Annotations:
+    """The annotations of one function, whose names come from where it was defined."""
+
+    def __init__(self, unit, outside):
+        self.unit, self.outside = unit, outside  # None: a text from a file, whose words alone count
+
+    def type_of(self, node):
+        """The type that an annotation says; raises for what TorchScript does not know."""
+        if self.outside is None:
+            try:
+                return self._read(node)
+            except RuntimeError:
+                return t.UNKNOWN
+        value = self._value(node)
+        if value is not _MISSING:
+            found = python_type(value, lambda: self.unit.source.shown(node))
+            if found is not None:
+                return found
+        return self._read(node)
+
+    def _value(self, node):
+        """What the annotation is in Python, if its names lead anywhere."""
+        if self.outside is None:
+            return _MISSING
+        try:
+            return self._evaluate(node)
+        except (LookupError, AttributeError, TypeError, ValueError):
+            return _MISSING
+
+    def _evaluate(self, node):
+        if isinstance(node, ast.Name):
+            for space in (self.outside, vars(typing), vars(builtins)):
+                if node.id in space:
+                    return space[node.id]
+            raise LookupError(node.id)
+        if isinstance(node, ast.Attribute):
+            return getattr(self._evaluate(node.value), node.attr)
+        if isinstance(node, ast.Subscript):
+            base = self._evaluate(node.value)
+            inside = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+            if any(isinstance(part, ast.Constant) and isinstance(part.value, str) for part in inside):
+                raise LookupError("text inside of a type")
+            parts = tuple(map(self._evaluate, inside))
+            return base[parts if isinstance(node.slice, ast.Tuple) else parts[0]]
+        if isinstance(node, ast.Constant):
+            if node.value is None:
+                return None
+            if isinstance(node.value, str):
+                return self._evaluate(ast.parse(node.value, mode="eval").body)
+        raise LookupError("no plain name")
+
+    def _read(self, node):
+        """A type by its own words: what the names of Python's say nothing about."""
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            try:
+                inside = ast.parse(node.value, mode="eval").body
+            except SyntaxError:
+                inside = None
+            if isinstance(inside, ast.Name) and inside.id in _NAMES:
+                return _NAMES[inside.id]
+            if inside is not None and self.outside is None:
+                return self.type_of(inside)
+            self.unit.refuse(f"Unknown type name '{node.value}'", node)
+        if isinstance(node, ast.Constant) and node.value is None:
+            return t.NONE
+        if isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+            return t.union([self.type_of(node.left), self.type_of(node.right)])
+        if isinstance(node, ast.Subscript):
+            return self._read_subscript(node)
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            name = ast.unparse(node)
+            name = name.removeprefix("torch.") if name == "torch.Tensor" else name
+            if name in _NAMES:
+                return _NAMES[name]
+            self.unit.refuse(f"Unknown type name '{ast.unparse(node)}'", node)
+        kind = "dots" if isinstance(node, ast.Constant) and node.value is ... else type(node).__name__.lower()
+        kind = {"constant": "const"}.get(kind, kind)
+        self.unit.refuse(f"Expression of type {kind} cannot be used in a type expression", node)
+
+    def _read_subscript(self, node):
+        name = ast.unparse(node.value)
+        last = name.removeprefix("typing.") if self.outside is None else name
+        inside = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        if last not in _BUILT:
+            self.unit.refuse(f"Unknown type constructor {name}", node)
+        parts = [self.type_of(part) for part in inside]
+        wanted = {"List": 1, "list": 1, "Optional": 1, "Future": 1, "Dict": 2, "dict": 2}.get(last)
+        if wanted is not None and len(parts) != wanted:
+            self.unit.refuse(f"{last} type must have exactly {wanted} element type(s)", node)
+        made = {"optional": lambda: t.optional(parts[0]), "union": lambda: t.union(parts)}.get(last.lower())
+        return made() if made else t.UNKNOWN if last == "RRef" else t.Type(last.title(), parts)
+
+
+def schema_of(unit, outside, skip_self=False, defaults=()):
+    """The schema of a function: types as written, Tensor where nothing is written."""
+    arguments, annotations = unit.tree.args, Annotations(unit, outside)
+    plain = [*arguments.posonlyargs, *arguments.args]
+    values = dict(defaults)
+    made = []
+    for i, argument in enumerate((*plain, *arguments.kwonlyargs)):
+        if skip_self and i == 0:
+            continue
+        written = argument.annotation
+        kind = t.INFERRED if written is None else annotations.type_of(written)
+        default = values.get(argument.arg, t.Argument.REQUIRED)
+        if isinstance(default, (list, dict, set)):
+            raise RuntimeError(
+                "Mutable default parameters are not supported because Python binds them to the function and "
+                "they persist across function calls.\n As a workaround, make the default None and "
+                "instantiate the default parameter within the body of the function. Found "
+                f"{type(default)} on parameter {argument.arg}."
+            )
+        if default is not t.Argument.REQUIRED:
+            default = _default(unit, argument.arg, default, kind)
+        made.append(t.Argument(argument.arg, kind, default, i >= len(plain)))
+    returned = unit.tree.returns
+    return t.Schema(unit.tree.name, made, t.UNKNOWN if returned is None else annotations.type_of(returned))
+
+
+def _default(unit, name, value, kind):
+    """A default as a value of the argument's type."""
+    try:
+        return converted(value, kind)
+    except TypeError:
+        inferred = (
+            f"Because \"{name}\" was not annotated with an explicit type it is assumed to be type 'Tensor'."
+            if kind.kind == "Inferred"
+            else ""
+        )
+        unit.refuse(f'Expected a default value of type {kind} on parameter "{name}".{inferred}', unit.tree)
+
+
+def value_type(value):
+    """The type of a value as TorchScript infers it; `UNKNOWN` where it has none or it is not sure."""
+    if isinstance(value, rushlight.Tensor):
+        return t.TENSOR
+    if value is None or type(value) in (bool, int, float, complex, str):
+        return _PLAIN[type(value)]
+    if isinstance(value, rushlight.device):
+        return t.DEVICE
+    if isinstance(value, (rushlight.dtype, rushlight.layout, rushlight.memory_format)):
+        return t.INT
+    if type(value) in (tuple, rushlight.Size):
+        return t.tuple_of(map(value_type, value))
+    if isinstance(value, (list, dict)):
+        kinds = [_common(value)] if isinstance(value, list) else [_common(value), _common(value.values())]
+        return t.Type("List" if isinstance(value, list) else "Dict", kinds)
+    if isinstance(value, enum.Enum):
+        return python_type(type(value))
+    return t.UNKNOWN
+
+
+def _common(values):
+    kinds = {value_type(v) for v in values}
+    return kinds.pop() if len(kinds) == 1 else t.UNKNOWN

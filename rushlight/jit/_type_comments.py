@@ -1,0 +1,44 @@
+"""``# type: (int, Tensor) -> Tensor`` comments, which say the types of functions without annotations."""
+
+import ast
+import re
+
+__all__ = ["apply_type_comment"]
+
+_WHOLE = re.compile(r"#\s*type:\s*(?P<arguments>\(.*\))\s*->\s*(?P<returns>.+?)\s*(#.*)?$")
+_ONE = re.compile(r"#\s*type:\s*(?P<type>(?!ignore\b).+?)\s*(#.*)?$")
+
+
+def apply_type_comment(tree, lines):
+    """Write the types of a comment into a function's tree."""
+    if not any("# type:" in line for line in lines):
+        return
+    arguments = [*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs]
+    last = tree.body[0].lineno
+    matches = ((i, _WHOLE.search(line)) for i, line in enumerate(lines[: max(last, 1)]))
+    number, found = next((m for m in matches if m[1]), (0, None))
+    if found is None:
+        return
+    given = ast.parse(found["arguments"].replace("...", "_Each", 1), mode="eval").body
+    kinds = list(given.elts) if isinstance(given, ast.Tuple) else [given]
+    if len(kinds) == 1 and isinstance(kinds[0], ast.Name) and kinds[0].id == "_Each":
+        kinds = _one_each(lines[:number])
+    if len(kinds) == len(arguments) - 1:  # the first is `self`
+        arguments = arguments[1:]
+    if len(kinds) != len(arguments):
+        raise RuntimeError(
+            f"Number of type annotations for function parameters ({len(kinds)}) does not match the number of "
+            f"parameters on the function ({len(arguments)}):\n{tree.name}"
+        )
+    places = [(argument, "annotation", kind) for argument, kind in zip(arguments, kinds, strict=True)]
+    places.append((tree, "returns", ast.parse(found["returns"], mode="eval").body))
+    for owner, field, kind in places:
+        for node in ast.walk(kind):
+            node.lineno = node.end_lineno = number + 1
+            node.col_offset, node.end_col_offset = 0, len(lines[number].rstrip())
+        setattr(owner, field, kind)
+
+
+def _one_each(lines):
+    found = [_ONE.search(line) for line in lines]
+    return [ast.parse(f["type"], mode="eval").body for f in found if f]
