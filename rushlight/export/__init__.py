@@ -24,6 +24,7 @@ from .exported_program import (
     ModuleCallSignature,
 )
 from .graph_signature import ExportBackwardSignature, ExportGraphSignature
+from .unflatten import FlatArgsAdapter, UnflattenedModule, unflatten
 
 __all__ = [
     "Constraint",
@@ -32,9 +33,11 @@ __all__ = [
     "ExportGraphSignature",
     "ExportedProgram",
     "FileModel",
+    "FlatArgsAdapter",
     "ModuleCallEntry",
     "ModuleCallSignature",
     "ShapesCollection",
+    "UnflattenedModule",
     "UnsupportedError",
     "default_decompositions",
     "dims",
@@ -44,6 +47,7 @@ __all__ = [
     "register_dataclass",
     "save",
     "save_file",
+    "unflatten",
 ]
 
 
@@ -68,6 +72,9 @@ def export(
 ):
     """Export a module as it runs on example inputs; nothing is computed and no state changes.
 
+    Of the submodules named in ``preserve_module_call_signature`` it is kept how they are called, which
+    `unflatten` makes use of.
+
     ``dynamic_shapes`` says for each input which sizes may change: ``{"x": {0: Dim("batch")}}``, or is a
     `ShapesCollection` that says it for tensors wherever they are. Where the
     program depends on the example's size in another way than by sums of products of sizes, that is an error.
@@ -82,7 +89,9 @@ def export(
     symbols, places = _shapes.find_symbols(names, args, kwargs, dynamic_shapes)
 
     def trace(sizes, **how):
-        return trace_module(mod, leaves, in_spec, leaf_names, places, sizes, **how)
+        return trace_module(
+            mod, leaves, in_spec, leaf_names, places, sizes, preserved=preserve_module_call_signature, **how
+        )
 
     base = trace({name: symbol.value for name, symbol in symbols.items()})
     if symbols:
@@ -109,7 +118,15 @@ def _program(mod, base, names, leaf_names, leaves, in_spec, symbols, places, exa
     constants = dict(base.constants)
     constants.update({h.target: h.tensor for h in base.held if h.persistent is False})
     signature = ModuleCallSignature([], [], in_spec, base.out_spec, names)
-    calls = [ModuleCallEntry(path, None if path else signature) for path, _ in mod.named_modules()]
+    paths = dict(mod.named_modules())
+    calls = [ModuleCallEntry("", signature)]
+    for path in paths:
+        if path:
+            kept = base.calls.get(path)
+            calls.append(ModuleCallEntry(path, kept and _call_signature(*kept)))
+    calls += [ModuleCallEntry(path, _call_signature(*kept)) for path, kept in base.calls.items() if "@" in path]
+    first = {module: path for path, module in paths.items()}
+    order = dict(mod.named_modules(remove_duplicate=False))
     return ExportedProgram(
         graph_module=graph_module,
         graph_signature=base.signature,
@@ -122,7 +139,13 @@ def _program(mod, base, names, leaf_names, leaves, in_spec, symbols, places, exa
         range_constraints={name: ValueRanges(s.lower, s.upper) for name, s in symbols.items()},
         example_inputs=examples,
         module_call_graph=calls,
+        module_aliases={path: first[module] for path, module in order.items() if path not in paths},
+        module_order=list(order),
     )
+
+
+def _call_signature(inputs, in_spec, outputs, out_spec):
+    return ModuleCallSignature(inputs, outputs, in_spec, out_spec)
 
 
 def default_decompositions():

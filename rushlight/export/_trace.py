@@ -70,6 +70,7 @@ class Trace:
     constants: dict = field(default_factory=dict)  # qualified name -> tensor
     out_spec: object = None
     signature: ExportGraphSignature | None = None
+    calls: dict = field(default_factory=dict)  # name of a call -> (inputs, in_spec, outputs, out_spec)
 
 
 class _ExportTracer(PythonKeyTracer):
@@ -77,8 +78,9 @@ class _ExportTracer(PythonKeyTracer):
 
     record_stack_traces = True
 
-    def __init__(self, module):
+    def __init__(self, module, preserved=()):
         super().__init__()
+        self.preserved, self.calls, self.counts = frozenset(preserved), {}, {}
         self.root, self.graph = torch.nn.Module(), Graph(tracer_cls=PythonKeyTracer)
         self.tensor_attrs = {}
         self.paths = {child: path for path, child in module.named_modules()}
@@ -87,12 +89,23 @@ class _ExportTracer(PythonKeyTracer):
         path = self.paths.get(m)
         if path is None:
             return forward(*args, **kwargs)
-        key = str(len(self.module_stack)) + path
+        number = self.counts[path] = self.counts.get(path, -1) + 1
+        call = f"{path}@{number}" if number else path
+        key = str(len(self.module_stack)) + call
+        inputs = self._flat((args, kwargs)) if path in self.preserved else None
         self.module_stack[key] = path, f"{type(m).__module__}.{type(m).__qualname__}"
         try:
-            return forward(*args, **kwargs)
+            result = forward(*args, **kwargs)
         finally:
             self.module_stack.pop(key)
+        if inputs is not None:
+            self.calls[call] = (*inputs, *self._flat(result))
+        return result
+
+    def _flat(self, value):
+        """The leaves as nodes, and how they nest."""
+        leaves, spec = pytree.tree_flatten(value)
+        return [self.create_arg(v) if isinstance(v, torch.Tensor) else v for v in leaves], spec
 
 
 def input_names(names, args, kwargs):
@@ -171,12 +184,15 @@ def _fake(fakes, leaf, changed):
     return made.requires_grad_(leaf.requires_grad)
 
 
-def trace_module(module, leaves, in_spec, names, places=(), sizes=None, whole_recurrence=False):
+def trace_module(
+    module, leaves, in_spec, names, places=(), sizes=None, whole_recurrence=False, preserved=()
+):
     """The graph of ``module(*args, **kwargs)`` at the given sizes.
 
     With ``whole_recurrence`` recurrent layers over padded sequences are one step, not a step for each time.
+    Of the modules in ``preserved`` it is kept how they were called.
     """
-    tracer, fakes = _ExportTracer(module), FakeTensorMode(allow_non_fake_inputs=True)
+    tracer, fakes = _ExportTracer(module, preserved), FakeTensorMode(allow_non_fake_inputs=True)
     trace = Trace(tracer.graph, held_tensors(module))
     plain = _plain_attributes(module)
     swapped = {}
@@ -238,6 +254,15 @@ def _lift_constants(trace, tracer, plain, names):
             made[node.target] = _lift(trace, getattr(tracer.root, node.target), plain, first_input)
         node.replace_all_uses_with(made[node.target])
         graph.erase_node(node)
+    for call, (inputs, in_spec, outputs, out_spec) in tracer.calls.items():
+        trace.calls[call] = _arguments(inputs, made), in_spec, _arguments(outputs, made), out_spec
+
+
+def _arguments(values, lifted):
+    nodes = [
+        lifted.get(v.target, v) if isinstance(v, torch.fx.Node) and v.op == "get_attr" else v for v in values
+    ]
+    return [TensorArgument(v.name) if isinstance(v, torch.fx.Node) else ConstantArgument("", v) for v in nodes]
 
 
 def _lift(trace, tensor, plain, before):

@@ -118,6 +118,8 @@ class ExportedProgram:
     range_constraints: dict
     example_inputs: Any
     module_call_graph: list = field(default_factory=list)
+    module_aliases: dict = field(default_factory=dict)  # other names of modules -> their first
+    module_order: list = field(default_factory=list)  # all names, as the module that was exported has them
     dialect: str = "TRAINING"
 
     @property
