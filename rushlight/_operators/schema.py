@@ -89,7 +89,12 @@ class Argument:
             text = text.replace("[]", f"[{self.N}]", 1)
         head = re.match(r"\w+", text).group()
         text = f"{head}{alias}{text[len(head) :]}" + (f" {self.name}" if self.name else "")
-        return f"{text}={_shown(self.default_value)}" if self._has_default else text
+        if not self._has_default:
+            return text
+        value = self.default_value
+        if self.N and isinstance(value, list) and len(value) == self.N and len(set(value)) == 1:
+            value = value[0]  # one number for all
+        return f"{text}={_shown(value)}"
 
     __repr__ = __str__
 
@@ -185,6 +190,8 @@ def _argument(text, kwarg_only=False):
     type = Type(found["head"] + re.sub(r"\[\d+\]", "[]", found["suffix"]))
     default = found["default"]
     value = None if default is None else _literal(default, type)
+    if size and isinstance(value, (int, float)):
+        value = [value] * int(size[1])
     return Argument(
         found["name"], type, value, default is not None, kwarg_only, _alias(found["alias"]),
         int(size[1]) if size else None,

@@ -44,10 +44,11 @@ class Backend(str):
     def register_backend(cls, name: str, func: Callable[..., Any], extended_api=False, devices: Any = None):
         """Let `init_process_group(name)` make groups with `func(store, rank, size, timeout)`, which returns
         something with the methods of `_gloo_group.GlooGroup`."""
-        if hasattr(cls, name.upper()):
+        if hasattr(cls, name.upper()) and name.lower() != cls.FAKE:  # a fake one is the program's to make
             raise RuntimeError(f"{name.upper()} c10d backend already exist")
         setattr(cls, name.upper(), name.lower())
-        cls.backend_list.append(name.lower())
+        if name.lower() not in cls.backend_list:
+            cls.backend_list.append(name.lower())
         devices = [devices] if isinstance(devices, str) else devices or ["cpu"]
         cls.backend_capability[name.lower()] = devices
         cls._makers[name.lower()] = func

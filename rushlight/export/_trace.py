@@ -11,6 +11,7 @@ from rushlight.fx import Graph
 from rushlight.fx._patching import _Patcher
 from rushlight.fx.experimental.proxy_tensor import ProxyTorchDispatchMode, PythonKeyTracer, _describe
 from rushlight.nn.utils.stateless import _reparametrize_module
+from rushlight.overrides import TorchFunctionMode
 from rushlight.utils import _pytree as pytree
 from rushlight.utils._python_dispatch import _pop_mode_temporarily
 
@@ -81,6 +82,7 @@ class _ExportTracer(PythonKeyTracer):
     def __init__(self, module, preserved=()):
         super().__init__()
         self.preserved, self.calls, self.counts = frozenset(preserved), {}, {}
+        self.function, self.uses = None, {}  # the torch function under way, and how often each was called
         self.root, self.graph = torch.nn.Module(), Graph(tracer_cls=PythonKeyTracer)
         self.tensor_attrs = {}
         self.paths = {child: path for path, child in module.named_modules()}
@@ -102,10 +104,33 @@ class _ExportTracer(PythonKeyTracer):
             self.calls[call] = (*inputs, *self._flat(result))
         return result
 
+    def _describe(self, node, kind):
+        super()._describe(node, kind)
+        if kind == "call_function" and self.function is not None:
+            f, count = self.function, self.uses[self.function]
+            node.meta["torch_fn"] = f"{f.__name__}_{count}", f"{type(f).__name__}.{f.__name__}"
+
     def _flat(self, value):
         """The leaves as nodes, and how they nest."""
         leaves, spec = pytree.tree_flatten(value)
         return [self.create_arg(v) if isinstance(v, torch.Tensor) else v for v in leaves], spec
+
+
+class _FunctionsSeen(TorchFunctionMode):
+    """Tells the tracer which function of the library the program called."""
+
+    def __init__(self, tracer):
+        super().__init__()
+        self.tracer = tracer
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        tracer = self.tracer
+        tracer.uses[func] = tracer.uses.get(func, 0) + 1
+        outer, tracer.function = tracer.function, func
+        try:
+            return func(*args, **(kwargs or {}))
+        finally:
+            tracer.function = outer
 
 
 def input_names(names, args, kwargs):
@@ -206,7 +231,7 @@ def trace_module(
     mode = ProxyTorchDispatchMode(tracer, "fake")
     mode.fakes = fakes
     tied = _reparametrize_module(module, swapped, tie_weights=True)
-    with _Patcher() as patcher, compiler._exporting_program(), tied, fakes, mode:
+    with _Patcher() as patcher, compiler._exporting_program(), tied, fakes, mode, _FunctionsSeen(tracer):
         _patch_calls(patcher, tracer)
         if whole_recurrence:
             for name in ("gru", "rnn_tanh", "rnn_relu"):

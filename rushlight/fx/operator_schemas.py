@@ -130,15 +130,18 @@ def _binds(signature, args, kwargs):
 
 def create_type_hint(x):
     """For a list or tuple of types, the generic type that holds them."""
-    if not isinstance(x, (list, tuple)):
-        return x
     if isinstance(x, list):
-        base = x[0] if x else typing.Any
-        return typing.List[base if all(issubclass(t, base) for t in x) else typing.Any]  # noqa: UP006
-    if not x:
-        return typing.Tuple[typing.Any, ...]  # noqa: UP006
-    same = all(isinstance(t, type) and isinstance(x[0], type) and issubclass(t, x[0]) for t in x)
-    return typing.Tuple[x[0] if same else typing.Any, ...]  # noqa: UP006
+        return list[_widest(x)]
+    if isinstance(x, tuple):
+        return tuple[_widest(x), ...]
+    return x
+
+
+def _widest(found):
+    """The one of these types that the others derive from, or Any."""
+    if not found or not all(isinstance(t, type) for t in found):
+        return typing.Any
+    return next((base for base in found if all(issubclass(t, base) for t in found)), typing.Any)
 
 
 def type_matches(signature_type, argument_type):

@@ -8,6 +8,7 @@ import dis
 import enum
 import inspect
 import operator
+import os
 import traceback
 from collections import OrderedDict
 
@@ -206,12 +207,13 @@ def _refuse_mutation(target, kwargs):
     )
 
 
-_HERE = __file__.rsplit("/", 1)[0]
+_PACKAGE = os.path.dirname(os.path.dirname(__file__))
+_TRACERS = tuple(os.path.join(_PACKAGE, name, "") for name in ("fx", "export"))
 
 
 def _user_stack():
-    """The frames outside of this package, as text; the innermost last."""
-    frames = [frame for frame in traceback.extract_stack() if not frame.filename.startswith(_HERE)]
+    """The frames outside of the tracers, as text; the innermost last."""
+    frames = [frame for frame in traceback.extract_stack() if not frame.filename.startswith(_TRACERS)]
     return "".join(traceback.StackSummary.from_list(frames).format()).strip()
 
 

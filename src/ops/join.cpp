@@ -125,6 +125,9 @@ Tensor cat_kernel(const Call& call, TensorList tensors, int64_t dim) {
              "Found overlap in input "
              "tensor ",
              i);
+  RL_CHECK_TYPE(!call.out || can_cast(plan.dtype, call.out->dtype()),
+                "torch.cat(): input types can't be cast to the desired output type ",
+                call.out ? legacy_name(call.out->dtype()) : "");
   checked_numel(plan.sizes);
   const Device device = tensors[0].device();
   if (const std::vector<Tensor> images = images_of(tensors); !images.empty() && plan.sizes.size() == 4) {

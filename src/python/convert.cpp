@@ -1,5 +1,7 @@
 // What operators return, as Python objects: tensors, tuples, named tuples, numbers.
 #include <cstring>
+#include <map>
+#include <mutex>
 
 #include "python/op_function.h"
 #include "python/package_name.h"
@@ -130,18 +132,34 @@ static PyTypeObject* return_type_of(const Op& op) {
   return kept.compare_exchange_strong(found, made) ? made : static_cast<PyTypeObject*>(found);
 }
 
+// Calls with out= answer types of their own, return_types.topk_out: made on first use and kept for good.
+static PyTypeObject* out_type_of(const Op& op) {
+  static std::mutex making;
+  static auto* types = new std::map<std::string, PyTypeObject*>;
+  const std::string name = named_type_of(op) + "_out";
+  return_type_of(op);  // imports the module that pickle looks in
+  std::lock_guard lock(making);
+  PyTypeObject*& type = (*types)[name];
+  if (!type) type = make_named_type(name, names_of_returns(op));
+  return type;
+}
+
 PyObject* return_type(PyObject*, PyObject* name) {
   return guard([&]() -> PyObject* {
-    for (const Op& op : operator_table().ops())
-      if (op.has_named_returns && named_type_of(op) == string_view(name))
-        return Py_NewRef(reinterpret_cast<PyObject*>(return_type_of(op)));
+    for (const Op& op : operator_table().ops()) {
+      if (!op.has_named_returns) continue;
+      const std::string plain = named_type_of(op);
+      if (plain == string_view(name)) return Py_NewRef(reinterpret_cast<PyObject*>(return_type_of(op)));
+      if (op.has_out && plain + "_out" == string_view(name))
+        return Py_NewRef(reinterpret_cast<PyObject*>(out_type_of(op)));
+    }
     Py_RETURN_NONE;
   });
 }
 
-static PyObject* wrap_many(const Op& op, Results& r) {
+static PyObject* wrap_many(const Op& op, Results& r, bool written) {
   if (op.has_named_returns) {
-    PyRef out(check(PyStructSequence_New(return_type_of(op))));
+    PyRef out(check(PyStructSequence_New(written ? out_type_of(op) : return_type_of(op))));
     for (int i = 0; i < r.count; ++i) PyStructSequence_SET_ITEM(out.get(), i, wrap(std::move(r.tensors[i])));
     return out.release();
   }
@@ -150,7 +168,7 @@ static PyObject* wrap_many(const Op& op, Results& r) {
   return out.release();
 }
 
-PyObject* wrap_results(const Op& op, Results& r) {
+PyObject* wrap_results(const Op& op, Results& r, bool written) {
   const auto& returns = op.schema.returns;
   if (returns.size() == 1) {
     if (returns[0].type == Tag::Tensor) return wrap(std::move(r.tensors[0]));
@@ -158,7 +176,7 @@ PyObject* wrap_results(const Op& op, Results& r) {
     return wrap_value(r.plain);
   }
   if (returns.empty()) Py_RETURN_NONE;
-  return wrap_many(op, r);
+  return wrap_many(op, r, written);
 }
 
 }  // namespace rushlight::python

@@ -96,7 +96,7 @@ static PyObject* run(const SignatureSpec& spec, Arguments& a) {
              "Only Tensors of floating point and complex dtype can require gradients");
     set_requires_grad(results.tensors[0], true);
   }
-  return wrap_results(op, results);
+  return wrap_results(op, results, a.out_count > 1);
 }
 
 PyObject* run_operator(const SignatureSpec& spec, Arguments& a) {

@@ -32,7 +32,8 @@ OpFunction* make_overload(std::vector<const Op*> ops, bool inplace);
 
 // Runs the record on parsed arguments and converts what it returns.
 PyObject* run_operator(const SignatureSpec& spec, Arguments& a);
-PyObject* wrap_results(const Op& op, Results& results);  // convert.cpp
+// Of a call, `written` if to tensors of out=. In convert.cpp.
+PyObject* wrap_results(const Op& op, Results& results, bool written);
 PyObject* wrap_value(const Value& v);
 PyObject* return_type(PyObject* module, PyObject* name);
 PyObject* make_return_type(PyObject* module, PyObject* args);

@@ -90,6 +90,9 @@ def split_const_subgraphs(module, skip_folding_node_fn=None, device_for_folded_a
     name = get_unique_attr_name_in_module(split, "_FX_CONST_FOLDED_ATTRS")
     with split.graph.inserting_before(const_call):
         folded = split.graph.create_node("get_attr", name)
+    result = split.submod_0.graph.output_node().args[0]
+    if isinstance(result, torch.fx.Node):
+        folded.meta = result.meta.copy()
     setattr(split, name, torch.nn.ParameterList() if _returns_many(split) else torch.nn.Parameter())
     const_call.replace_all_uses_with(folded)
     split.graph.erase_node(const_call)

@@ -145,14 +145,15 @@ def _copied(graph, node):
     return made
 
 
-def _call_partition(partition, graph, env, attributes):
+def _call_partition(partition, graph, env, attributes, tuple_return):
     """Finish a part's graph, and put a call of it into the whole."""
     outputs = tuple(partition.environment[n] for n in (_by_name(partition, o) for o in partition.outputs))
-    partition.graph.output(outputs[0] if len(outputs) == 1 else outputs if outputs else ())
+    single = len(outputs) == 1 and not tuple_return
+    partition.graph.output(outputs[0] if single else outputs)
     attributes[partition.submod_name] = GraphModule(partition.targets, partition.graph)
     call = graph.call_module(partition.submod_name, tuple(env[name] for name in partition.inputs))
     names = list(partition.outputs)
-    if len(names) == 1:
+    if single:
         env[names[0]] = call
         return
     for i, name in enumerate(names):
@@ -178,7 +179,7 @@ def split_module(
     """Split a graph module into submodules; ``split_callback(node)`` gives the number of a node's part.
 
     Returns a module that calls ``submod_0``, ``submod_1`` and so on. ``qualname_map`` takes up where each
-    submodule's target came from.
+    submodule's target came from. With ``tuple_return`` every part returns a tuple.
     """
     splitter = _Splitter(m, split_callback, qualname_map, keep_original_order, partition_affix)
     splitter.assign()
@@ -194,7 +195,7 @@ def split_module(
             for used in partition.inputs:
                 if used not in env and splitter.nodes[used].op == "get_attr":
                     env[used] = _copied(graph, splitter.nodes[used])
-        _call_partition(partition, graph, env, attributes)
+        _call_partition(partition, graph, env, attributes, tuple_return)
     _return(splitter, graph, env)
     made = GraphModule(attributes, graph)
     made.train(m.training)

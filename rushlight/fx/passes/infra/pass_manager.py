@@ -139,15 +139,15 @@ class PassManager:
         name = _name_of(fn)
         try:
             result = fn(module)
+            if not hasattr(result, "graph_module"):
+                raise TypeError(
+                    f"The result of the pass {name} should be type PassResult. Please wrap it with "
+                    "pass_result_wrapper()"
+                )
         except Exception as error:
             before = [_name_of(p) for p in self.passes[:i]]
             text = f"An error occurred when running the '{name}' pass after the following passes: {before}"
             raise Exception(text) from error  # noqa: TRY002
-        if not hasattr(result, "graph_module"):
-            raise TypeError(
-                f"The result of the pass {name} should be type PassResult. Please wrap it with "
-                "pass_result_wrapper()"
-            )
         if isinstance(result.graph_module, GraphModule):
             result.graph_module.recompile()
         if self.run_checks_after_each_pass:

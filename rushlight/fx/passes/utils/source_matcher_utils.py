@@ -29,15 +29,23 @@ def _partition(nodes, source):
     return SourcePartition(nodes, source, list(inputs), outputs, params)
 
 
+def _origin(node):
+    """What the node came from, and which use of it: a function or module, or the name of a torch function."""
+    stack = node.meta.get("source_fn_stack")
+    if stack:
+        return stack[-1]
+    name, function = node.meta.get("torch_fn") or ("", "")
+    return name, function.rpartition(".")[2]
+
+
 def get_source_partitions(graph, wanted_sources, filter_fn=None):
-    """For each wanted source, the groups of nodes that came from one use of it."""
+    """For each wanted source, the groups of nodes that came from one use of it.
+
+    In exported programs sources are names: "linear" for all that came from ``torch.nn.functional.linear``.
+    """
     groups = {}
     for node in graph.nodes:
-        stack = node.meta.get("source_fn_stack")
-        name_and_source = stack[-1] if stack else node.meta.get("torch_fn")
-        if not name_and_source:
-            continue
-        name, source = name_and_source
+        name, source = _origin(node)
         if source in wanted_sources and (filter_fn is None or filter_fn(node)):
             groups.setdefault(source, {}).setdefault(name, []).append(node)
     return {s: [_partition(nodes, s) for nodes in uses.values()] for s, uses in groups.items()}
