@@ -292,6 +292,19 @@ def _attention(func, query, key, value, *args, **kwargs):
     )
 
 
+def _heads(func, query, key, value, *args, **kwargs):
+    """Attention with its projections, over padded operands; the weights stay padded with zeros."""
+    lengths = [[size[0] for size in x._sizes] for x in (query, key)]
+    given = {id(x): x.to_padded_tensor(0.0) for x in (query, key, value)}
+    padded = [given[id(x)] for x in (query, key, value)]
+    steps = rushlight.arange(padded[1].size(1), device=padded[1].device)
+    hidden = steps >= rushlight.tensor(lengths[1], device=steps.device)[:, None]
+    masks = {} if not hidden.any() else {"mask": hidden, "mask_type": 1}
+    out, weights = func(*padded, *args, **{**kwargs, **masks})
+    parts = [row[:length] for row, length in zip(out, lengths[0], strict=True)]
+    return strided_from_list(parts), weights
+
+
 def _equal(func, a, b):
     both = isinstance(a, StridedNestedTensor) and isinstance(b, StridedNestedTensor)
     return both and a._sizes == b._sizes and func(plain(a), plain(b))
@@ -312,6 +325,7 @@ _OTHERS = {
     "mean": lambda func, x: plain(x).mean(),
     "equal": _equal,
     "scaled_dot_product_attention": _attention,
+    "_native_multi_head_attention": _heads,
     "__deepcopy__": _deepcopy,
     "_nested_tensor_size": lambda func, x: x._nested_tensor_size(),
 }

@@ -97,6 +97,21 @@ class MultiheadAttention(Module):
         is_causal: bool = False,
     ) -> tuple[Tensor, Tensor | None]:
         """The attended values, and the attention weights if need_weights (averaged over heads, or all)."""
+        if query.is_nested and query.layout == torch.strided:
+            self._check_nested(query, key, value, key_padding_mask, attn_mask)
+            return torch._native_multi_head_attention(
+                query,
+                key,
+                value,
+                self.embed_dim,
+                self.num_heads,
+                self.in_proj_weight,
+                self.in_proj_bias,
+                self.out_proj.weight,
+                self.out_proj.bias,
+                need_weights=need_weights,
+                average_attn_weights=average_attn_weights,
+            )
         key_padding_mask = F._canonical_mask(
             mask=key_padding_mask,
             mask_name="key_padding_mask",
@@ -146,6 +161,25 @@ class MultiheadAttention(Module):
             **separate,
         )
         return (out.transpose(1, 0) if transposed else out), weights
+
+    def _check_nested(self, query, key, value, key_padding_mask, attn_mask):
+        """What attention over nested tensors of layout torch.strided can do."""
+        reasons = {
+            "key and value are no nested tensors": not (key.is_nested and value.is_nested),
+            "batch_first was not True": not self.batch_first,
+            "masks were given": key_padding_mask is not None or attn_mask is not None,
+            "query, key and value have different widths": not self._qkv_same_embed_dim,
+            "it has no bias": self.in_proj_bias is None,
+            "add_bias_kv is set": self.bias_k is not None,
+            "add_zero_attn is set": self.add_zero_attn,
+            "dropout is active": self.training and self.dropout > 0,
+        }
+        found = [reason for reason, holds in reasons.items() if holds]
+        if found:
+            raise AssertionError(
+                "MultiheadAttention does not support NestedTensor outside of its fast path. The fast path was "
+                f"not hit because {', '.join(found)}"
+            )
 
     def merge_masks(self, attn_mask, key_padding_mask, query):
         """Both masks as one of (batch, heads, length, length), and a number that tells its kind."""

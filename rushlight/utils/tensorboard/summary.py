@@ -38,7 +38,7 @@ def scalar(name, value, new_style=False, double_precision=False):
     return Summary(value=[Summary.Value(tag=name, tensor=tensor, metadata=_metadata("scalars"))])
 
 
-def tensor(tag, value):
+def tensor_proto(tag, tensor):
     """A whole tensor of numbers."""
     kinds = {"float16": "DT_HALF", "float32": "DT_FLOAT", "float64": "DT_DOUBLE", "int64": "DT_INT64"}
     kinds |= {
@@ -48,10 +48,10 @@ def tensor(tag, value):
         "uint8": "DT_UINT8",
         "bool": "DT_BOOL",
     }
-    array = make_np(value)
+    array = make_np(tensor)
     if array.dtype.name not in kinds:
-        raise ValueError(f"add_tensor: no TensorBoard type for {array.dtype}")
-    shape = TensorShapeProto(dim=[TensorShapeProto.Dim(size=n) for n in value.shape])
+        raise ValueError(f"{tag} has unsupported tensor dtype {array.dtype}: TensorBoard has no such type")
+    shape = TensorShapeProto(dim=[TensorShapeProto.Dim(size=n) for n in tensor.shape])
     proto = TensorProto(dtype=kinds[array.dtype.name], tensor_content=array.tobytes(), tensor_shape=shape)
     return Summary(value=[Summary.Value(tag=tag, tensor=proto, metadata=_metadata("tensor"))])
 
@@ -117,21 +117,28 @@ def _encoded(pixels):
     )
 
 
-def image(tag, value, layout="NCHW"):
-    """A picture, or a batch of them in a grid."""
-    return Summary(value=[Summary.Value(tag=tag, image=_encoded(to_bytes(picture(make_np(value), layout))))])
+def _resized(pixels, rescale):
+    from PIL import Image
+
+    picture = Image.fromarray(pixels)
+    return picture.resize((int(picture.width * rescale), int(picture.height * rescale)))
 
 
-def image_boxes(tag, value, boxes, rescale=1, layout="CHW", labels=None):
-    """A picture with rectangles ``[N, 4]`` (left, top, right, bottom) drawn on it."""
-    from PIL import Image, ImageDraw
-
-    pixels = to_bytes(picture(make_np(value), layout))
-    drawing = Image.fromarray(pixels)
+def image(tag, tensor, rescale=1, dataformats="NCHW"):
+    """A picture, or a batch of them in a grid; `dataformats` names the dimensions."""
+    pixels = to_bytes(picture(make_np(tensor), dataformats))
     if rescale != 1:
-        drawing = drawing.resize((int(drawing.width * rescale), int(drawing.height * rescale)))
+        pixels = np.asarray(_resized(pixels, rescale))
+    return Summary(value=[Summary.Value(tag=tag, image=_encoded(pixels))])
+
+
+def image_boxes(tag, tensor_image, tensor_boxes, rescale=1, dataformats="CHW", labels=None):
+    """A picture with rectangles ``[N, 4]`` (left, top, right, bottom) drawn on it."""
+    from PIL import ImageDraw
+
+    drawing = _resized(to_bytes(picture(make_np(tensor_image), dataformats)), rescale)
     pen = ImageDraw.Draw(drawing)
-    for i, (left, top, right, bottom) in enumerate(make_np(boxes) * rescale):
+    for i, (left, top, right, bottom) in enumerate(make_np(tensor_boxes) * rescale):
         pen.rectangle([left, top, right, bottom], outline="red")
         if labels is not None:
             pen.text((left + 2, top + 2), str(labels[i]), fill="red")

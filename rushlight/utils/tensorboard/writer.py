@@ -121,7 +121,7 @@ class SummaryWriter:
 
     def add_tensor(self, tag, tensor, global_step=None, walltime=None):
         """A whole tensor."""
-        self._add(summary.tensor(tag, tensor), global_step, walltime)
+        self._add(summary.tensor_proto(tag, tensor), global_step, walltime)
 
     def add_histogram(self, tag, values, global_step=None, bins="tensorflow", walltime=None, max_bins=None):
         """The distribution of values. Raises ``ValueError`` when there are none."""
@@ -148,11 +148,11 @@ class SummaryWriter:
 
     def add_image(self, tag, img_tensor, global_step=None, walltime=None, dataformats="CHW"):
         """A picture; floating-point values count from 0 to 1."""
-        self._add(summary.image(tag, img_tensor, dataformats), global_step, walltime)
+        self._add(summary.image(tag, img_tensor, dataformats=dataformats), global_step, walltime)
 
     def add_images(self, tag, img_tensor, global_step=None, walltime=None, dataformats="NCHW"):
         """A batch of pictures in a grid."""
-        self._add(summary.image(tag, img_tensor, dataformats), global_step, walltime)
+        self._add(summary.image(tag, img_tensor, dataformats=dataformats), global_step, walltime)
 
     def add_image_with_boxes(
         self,

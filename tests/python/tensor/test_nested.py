@@ -350,3 +350,34 @@ def test_divisors_of_jagged_tensors_are_pytorchs(name):
         return [t.tolist() for t in getattr(m, name)(x, x * 3).unbind()]
 
     assert program(rushlight) == program(oracle)
+
+
+def test_attention_over_strided_nested_tensors():
+    torch = rushlight
+    torch.manual_seed(0)
+    attention = torch.nn.MultiheadAttention(8, 2, batch_first=True)
+    rows = [torch.rand(n, 8) for n in (3, 5, 1)]
+    nested = torch.nested.nested_tensor(rows)
+    out, weights = attention(nested, nested, nested)
+    for row, found, seen in zip(rows, out.unbind(), weights, strict=True):
+        expected, expected_weights = attention(row[None], row[None], row[None])
+        torch.testing.assert_close(found, expected[0])
+        torch.testing.assert_close(seen[: len(row), : len(row)], expected_weights[0])
+        assert seen[:, len(row) :].eq(0).all()
+    out.sum().backward()
+    grad, attention.in_proj_weight.grad = attention.in_proj_weight.grad, None
+    sum(attention(row, row, row)[0].sum() for row in rows).backward()
+    torch.testing.assert_close(grad, attention.in_proj_weight.grad)
+    assert attention(nested, nested, nested, need_weights=False)[1] is None
+    layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
+    for row, found in zip(rows, layer(nested).unbind(), strict=True):
+        torch.testing.assert_close(found, layer(row[None])[0])
+
+
+def test_attention_over_nested_tensors_names_what_it_cannot_do():
+    torch = rushlight
+    nested = torch.nested.nested_tensor([torch.rand(2, 8), torch.rand(3, 8)])
+    with pytest.raises(AssertionError, match="outside of its fast path.*batch_first was not True"):
+        torch.nn.MultiheadAttention(8, 2)(nested, nested, nested)
+    with pytest.raises(AssertionError, match="dropout is active"):
+        torch.nn.MultiheadAttention(8, 2, dropout=0.5, batch_first=True)(nested, nested, nested)
