@@ -50,18 +50,25 @@ def _iterate(A, B, X, iK, niter, tol, largest):
 
 
 def _differentiable(A, B, E, X):
-    """The same pairs as functions of A and B: one Newton step from the solution, |x| held."""
+    """The same pairs as functions of A and B: Newton steps from the solution, |x| held.
+
+    Each step with the same matrix makes derivatives of one order more exact; two are taken.
+    """
     with torch.no_grad():
         BX = _times(B, X).mT.unsqueeze(-1)
         identity = torch.eye(A.shape[-1], dtype=A.dtype) if B is None else B
         top = A.unsqueeze(-3) - E.unsqueeze(-1).unsqueeze(-1) * identity.unsqueeze(-3)
         corner = torch.zeros_like(BX[..., :1, :])
         bordered = torch.cat([torch.cat([top, -BX], -1), torch.cat([BX.mH, corner], -1)], -2)
-    residual = (A @ X - _times(B, X) * E.unsqueeze(-2)).mT.unsqueeze(-1)
-    length = ((X.conj() * _times(B, X)).sum(-2) - 1).unsqueeze(-1).unsqueeze(-1) / 2
-    step = torch.linalg.solve(bordered, torch.cat([residual, length.to(X.dtype)], -2)).squeeze(-1)
-    E = E - (step[..., -1].real if step.is_complex() else step[..., -1])
-    return E, X - step[..., :-1].mT
+        factors, pivots = torch.linalg.lu_factor(bordered)
+    for _ in range(2):
+        residual = (A @ X - _times(B, X) * E.unsqueeze(-2)).mT.unsqueeze(-1)
+        length = ((X.conj() * _times(B, X)).sum(-2) - 1).unsqueeze(-1).unsqueeze(-1) / 2
+        step = torch.linalg.lu_solve(factors, pivots, torch.cat([residual, length.to(X.dtype)], -2))
+        step = step.squeeze(-1)
+        E = E - (step[..., -1].real if step.is_complex() else step[..., -1])
+        X = X - step[..., :-1].mT
+    return E, X
 
 
 def lobpcg(
@@ -70,7 +77,7 @@ def lobpcg(
 ):  # fmt: skip
     """The `k` largest (or smallest) eigenvalues of ``A x = E B x``, in order, and their vectors.
 
-    X holds first guesses, iK is a preconditioner. The derivative is of first order only. `method` and the
+    X holds first guesses, iK is a preconditioner. It has first and second derivatives. `method` and the
     ``ortho`` parameters are accepted for compatibility: one basis, always orthonormal, serves both methods.
     """
     if tracker is not None:

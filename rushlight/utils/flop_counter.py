@@ -4,6 +4,7 @@ A multiplication with the addition that follows counts as two. Counted are produ
 attention: what dominates in practice.
 """
 
+import warnings
 from collections import defaultdict
 from functools import wraps
 from math import prod
@@ -210,6 +211,8 @@ class FlopCounterMode:
     """``with FlopCounterMode() as counter: model(x)``, then ``counter.get_total_flops()``."""
 
     def __init__(self, mods=None, depth=2, display=True, custom_mapping=None):
+        if mods is not None:
+            warnings.warn("mods argument is not needed anymore, you can stop passing it", stacklevel=2)
         self.flop_counts = defaultdict(lambda: defaultdict(int))
         self.depth, self.display = depth, display
         self.mode: Any = None

@@ -108,4 +108,25 @@ void sparse_times_dense(DType dtype, int64_t rows, int64_t width, const int64_t*
   });
 }
 
+void sparse_triangular_solve(DType dtype, int64_t rows, int64_t width, const int64_t* starts,
+                             const int64_t* columns, const void* values, bool upper, bool unit, void* x) {
+  visit_dtype(Concat<TypeList<float, double>, ComplexTypes>{}, dtype, "triangular_solve", [&](auto tag) {
+    using T = decltype(tag);
+    const auto* v = static_cast<const T*>(values);
+    for (int64_t step = 0; step < rows; ++step) {
+      const int64_t r = upper ? rows - 1 - step : step;
+      T* row = static_cast<T*>(x) + r * width;
+      T diagonal(0);
+      for (int64_t i = starts[r]; i < starts[r + 1]; ++i) {
+        const int64_t c = columns[i];
+        if (c == r) diagonal = diagonal + v[i];
+        if (upper ? c <= r : c >= r) continue;
+        const T* solved = static_cast<const T*>(x) + c * width;
+        for (int64_t j = 0; j < width; ++j) row[j] = row[j] - v[i] * solved[j];
+      }
+      for (int64_t j = 0; !unit && j < width; ++j) row[j] = row[j] / diagonal;
+    }
+  });
+}
+
 }  // namespace rushlight::cpu

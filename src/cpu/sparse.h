@@ -8,6 +8,11 @@ namespace rushlight::cpu {
 void sparse_times_dense(DType dtype, int64_t rows, int64_t width, const int64_t* starts,
                         const int64_t* columns, const void* values, const void* dense, void* out);
 
+// x[rows, width] becomes the solution of S x = x. Only the lower (or upper) triangle of S counts; listed
+// twice, an element counts twice.
+void sparse_triangular_solve(DType dtype, int64_t rows, int64_t width, const int64_t* starts,
+                             const int64_t* columns, const void* values, bool upper, bool unit, void* x);
+
 enum class RowReduce : uint8_t { Sum, Mean, Max, Min };
 // The same with the products of each row reduced otherwise. `chosen`, for maxima and minima, receives which
 // listed element was taken; a row without elements gives 0 and their number. NaN wins.

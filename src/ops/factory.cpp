@@ -252,7 +252,8 @@ Tensor arange_kernel(const Call& call, const Scalar& start, const Scalar& end, c
 }
 Tensor arange_end_body(const Call& call, const Scalar& end, OptDType dtype, OptLayout layout,
                        OptDevice device, OptBool pin) {
-  return in_shape_of_out(call, ops::arange(Scalar(0), end, Scalar(1), requested(call, dtype), layout, device, pin));
+  return in_shape_of_out(call,
+                         ops::arange(Scalar(0), end, Scalar(1), requested(call, dtype), layout, device, pin));
 }
 Tensor range_kernel(const Call& call, const Scalar& start, const Scalar& end, const Scalar& step,
                     OptDType dtype, OptLayout layout, OptDevice device, OptBool pin) {

@@ -211,6 +211,11 @@ Grads product_backward(const Tensor& g, const Tensor& self, int64_t dim, const T
   const Tensor zeros_met =
       gather(scatter_add(zeros_like(self), dim, index, to_dtype(is_zero, self.dtype())), dim, index);
   const Tensor only_zero = is_zero & rushlight::eq(zeros_met, one);
+  RL_CHECK(
+      !GradMode::enabled() || !src.has_data() || src.device().is_meta() ||
+          !read_scalar(ops::any((zeros_met > one) & is_zero)).to<bool>(),
+      "scatter_reduce(): Double backward is unsupported for src when >1 zeros in src are scattered to the "
+      "same position in self");
   const Tensor others =
       scatter_reduce(self, dim, index, rushlight::masked_fill(src, only_zero, one), "prod", include_self);
   const Tensor grad_src =

@@ -30,6 +30,9 @@ inline Fn<Tensor(const Tensor& A, const Tensor& B, bool left)> linalg_solve;
 // Triangles, Cholesky, L D L^T.
 inline Fn<Tensor(const Tensor& A, const Tensor& B, bool upper, bool left, bool unitriangular)>
     linalg_solve_triangular;
+inline Fn<std::tuple<Tensor, Tensor>(const Tensor& self, const Tensor& A, bool upper, bool transpose,
+                                     bool unitriangular)>
+    triangular_solve;
 inline Fn<std::tuple<Tensor, Tensor>(const Tensor& A, bool upper, bool check_errors)> linalg_cholesky_ex;
 inline Fn<Tensor(const Tensor& A, bool upper)> linalg_cholesky, cholesky_inverse;
 inline Fn<Tensor(const Tensor& B, const Tensor& L, bool upper)> cholesky_solve;

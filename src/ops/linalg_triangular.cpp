@@ -1,6 +1,7 @@
 // Triangular systems, and the factorisations of Hermitian and symmetric matrices: Cholesky's and L D L^H.
 #include "ops/device_loops.h"
 #include "ops/linalg_common.h"
+#include "ops/sparse.h"
 
 namespace rushlight {
 namespace {
@@ -195,8 +196,7 @@ void register_linalg_triangular_operators(Table& t) {
         const Tensor gb = linalg_solve_triangular(adjoint_of(a), g, !upper, left, unit);
         return Grads{need[0] ? triangle_gradient(gb, x, upper, left, unit) : Tensor(), gb};
       });
-  static Fn<Two(const Tensor&, const Tensor&, bool, bool, bool)> old_triangular_solve;
-  t.op(old_triangular_solve,
+  t.op(triangular_solve,
        "triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool "
        "unitriangular=False) -> "
        "(Tensor solution, Tensor cloned_coefficient)",
@@ -212,6 +212,13 @@ void register_linalg_triangular_operators(Table& t) {
         Tensor gb, ga;
         if (g.defined()) {
           const bool turned = transpose;
+          if (is_sparse(a)) {
+            if (need[1])
+              RL_NOT_IMPLEMENTED(
+                  "triangular_solve: there is no gradient of a sparse matrix; use .to_dense() for A");
+            const Tensor conjugate = at_listed(a, [](const Tensor& t) { return conj_of(t); });
+            return Grads{std::get<0>(triangular_solve(g, conjugate, upper, !turned, unit)), Tensor()};
+          }
           gb = linalg_solve_triangular(turned ? conj_of(a) : adjoint_of(a), g, upper == turned, true, unit);
           if (need[1]) {
             ga = turned ? -matmul(conj_of(x), transposed(gb)) : -matmul(gb, adjoint_of(x));

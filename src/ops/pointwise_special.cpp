@@ -13,6 +13,7 @@
 #include "ops/reduction.h"
 #include "ops/register.h"
 #include "ops/register_alias.h"
+#include "ops/sparse.h"
 #include "ops/view.h"
 #include "ops/zeros_like.h"
 
@@ -369,14 +370,18 @@ void register_gammas(Table& t) {
 void register_errors(Table& t) {
   add_unary(t, ops::erf, "erf(Tensor self) -> Tensor", Formula::Erf)
       .doc("Error function.")
-      .derivative([](Grad g, In<0> x) { return g * ops::exp(-(x * x)) * Scalar(2 / kSqrtPi); });
+      .derivative([](Grad g, In<0> x) {
+        return g * at_listed(x, [](const Tensor& t) { return ops::exp(-(t * t)); }) * Scalar(2 / kSqrtPi);
+      });
   add_unary(t, ops::erfc, "erfc(Tensor self) -> Tensor", Formula::Erfc)
       .doc("1 - erf(self).")
       .derivative([](Grad g, In<0> x) { return g * ops::exp(-(x * x)) * Scalar(-2 / kSqrtPi); });
   add_unary(t, ops::erfinv, "erfinv(Tensor self) -> Tensor", Formula::Erfinv)
       .doc("Inverse of erf.")
       .autocast(Cast::None, Cast::Float)
-      .derivative([](Grad g, Out<0> y) { return g * ops::exp(y * y) * Scalar(kSqrtPi / 2); });
+      .derivative([](Grad g, Out<0> y) {
+        return g * at_listed(y, [](const Tensor& t) { return ops::exp(t * t); }) * Scalar(kSqrtPi / 2);
+      });
   add_unary(t, ops::erfcx, "special::erfcx(Tensor self) -> Tensor", Formula::Erfcx)
       .doc("exp(self^2) * erfc(self).")
       .derivative([](Grad g, In<0> x, Out<0> y) { return g * (x * y * 2 - Scalar(2 / kSqrtPi)); });

@@ -11,6 +11,7 @@
 #include "ops/pointwise_family.h"
 #include "ops/register.h"
 #include "ops/register_alias.h"
+#include "ops/sparse.h"
 #include "ops/zeros_like.h"
 
 namespace rushlight {
@@ -165,6 +166,18 @@ Tensor floating_only(const Call& call, const Tensor& self) {
   return pointwise::unary(call, self);
 }
 
+// Gradients through functions that keep zeros, whose slope counts only where a sparse operand lists
+// something.
+template <class F>
+Tensor times(const Tensor& g, const Tensor& at, F slope) {
+  return g * at_listed(at, [&](const Tensor& t) { return conj_of(slope(t)); });
+}
+template <class F>
+Tensor over(const Tensor& g, const Tensor& at, F divisor) {
+  if (!is_sparse(at)) return g / conj_of(divisor(at));
+  return times(g, at, [&](const Tensor& t) { return ops::reciprocal(divisor(t)); });
+}
+
 // --- records
 
 void register_exponentials(Table& t) {
@@ -178,7 +191,8 @@ void register_exponentials(Table& t) {
   add_unary(t, ops::expm1, "expm1(Tensor self) -> Tensor", Formula::Expm1)
       .doc("exp(self) - 1, exact near zero.")
       .autocast(Cast::None, Cast::Float)
-      .derivative([](Grad g, Out<0> y) { return g * conj_of(y + Scalar(1)); });
+      .derivative(
+          [](Grad g, Out<0> y) { return times(g, y, [](const Tensor& t) { return t + Scalar(1); }); });
   add_unary(t, ops::log, "log(Tensor self) -> Tensor", Formula::Log)
       .doc("Natural logarithm.")
       .autocast(Cast::None, Cast::Float)
@@ -194,10 +208,10 @@ void register_exponentials(Table& t) {
   add_unary(t, ops::log1p, "log1p(Tensor self) -> Tensor", Formula::Log1p)
       .doc("log(1 + self), exact near zero.")
       .autocast(Cast::None, Cast::Float)
-      .derivative([](Grad g, In<0> x) { return g / conj_of(x + Scalar(1)); });
+      .derivative([](Grad g, In<0> x) { return over(g, x, [](const Tensor& t) { return t + Scalar(1); }); });
   add_unary(t, ops::sqrt, "sqrt(Tensor self) -> Tensor", Formula::Sqrt)
       .doc("Square root.")
-      .derivative([](Grad g, Out<0> y) { return g / conj_of(y * Scalar(2)); });
+      .derivative([](Grad g, Out<0> y) { return over(g, y, [](const Tensor& t) { return t * Scalar(2); }); });
   add_unary(t, ops::rsqrt, "rsqrt(Tensor self) -> Tensor", Formula::Rsqrt)
       .doc("1 / sqrt(self).")
       .autocast(Cast::None, Cast::Float)
@@ -239,39 +253,48 @@ void register_exponentials(Table& t) {
 void register_trigonometry(Table& t) {
   add_unary(t, ops::sin, "sin(Tensor self) -> Tensor", Formula::Sin)
       .doc("Sine.")
-      .derivative([](Grad g, In<0> x) { return g * conj_of(ops::cos(x)); });
+      .derivative([](Grad g, In<0> x) { return times(g, x, [](const Tensor& t) { return ops::cos(t); }); });
   add_unary(t, ops::cos, "cos(Tensor self) -> Tensor", Formula::Cos)
       .doc("Cosine.")
       .derivative([](Grad g, In<0> x) { return g * -conj_of(ops::sin(x)); });
   add_unary(t, ops::tan, "tan(Tensor self) -> Tensor", Formula::Tan)
       .doc("Tangent.")
       .autocast(Cast::None, Cast::Float)
-      .derivative([](Grad g, Out<0> y) { return g * conj_of(y * y + Scalar(1)); });
+      .derivative(
+          [](Grad g, Out<0> y) { return times(g, y, [](const Tensor& t) { return t * t + Scalar(1); }); });
   add_unary(t, ops::asin, "asin(Tensor self) -> Tensor", Formula::Asin)
       .doc("Inverse sine.")
       .autocast(Cast::None, Cast::Float)
-      .derivative([](Grad g, In<0> x) { return g * conj_of(ops::rsqrt(Scalar(1) - x * x)); });
+      .derivative([](Grad g, In<0> x) {
+        return times(g, x, [](const Tensor& t) { return ops::rsqrt(Scalar(1) - t * t); });
+      });
   add_unary(t, ops::acos, "acos(Tensor self) -> Tensor", Formula::Acos)
       .doc("Inverse cosine.")
       .autocast(Cast::None, Cast::Float)
       .derivative([](Grad g, In<0> x) { return g * -conj_of(ops::rsqrt(Scalar(1) - x * x)); });
   add_unary(t, ops::atan, "atan(Tensor self) -> Tensor", Formula::Atan)
       .doc("Inverse tangent.")
-      .derivative([](Grad g, In<0> x) { return g / conj_of(x * x + Scalar(1)); });
+      .derivative(
+          [](Grad g, In<0> x) { return over(g, x, [](const Tensor& t) { return t * t + Scalar(1); }); });
   add_unary(t, ops::sinh, "sinh(Tensor self) -> Tensor", Formula::Sinh)
       .doc("Hyperbolic sine.")
       .autocast(Cast::None, Cast::Float)
-      .derivative([](Grad g, In<0> x) { return g * conj_of(ops::cosh(x)); });
+      .derivative([](Grad g, In<0> x) { return times(g, x, [](const Tensor& t) { return ops::cosh(t); }); });
   add_unary(t, ops::cosh, "cosh(Tensor self) -> Tensor", Formula::Cosh)
       .doc("Hyperbolic cosine.")
       .autocast(Cast::None, Cast::Float)
       .derivative([](Grad g, In<0> x) { return g * conj_of(ops::sinh(x)); });
   add_unary(t, ops::tanh, "tanh(Tensor self) -> Tensor", Formula::Tanh)
       .doc("Hyperbolic tangent.")
-      .derivative([](Grad g, Out<0> y) { return ops::tanh_backward(g, y); });
+      .derivative([](Grad g, Out<0> y) {
+        if (!is_sparse(y)) return ops::tanh_backward(g, y);
+        return times(g, y, [](const Tensor& t) { return Scalar(1) - t * t; });
+      });
   add_unary(t, ops::asinh, "asinh(Tensor self) -> Tensor", Formula::Asinh)
       .doc("Inverse hyperbolic sine.")
-      .derivative([](Grad g, In<0> x) { return g * conj_of(ops::rsqrt(x * x + Scalar(1))); });
+      .derivative([](Grad g, In<0> x) {
+        return times(g, x, [](const Tensor& t) { return ops::rsqrt(t * t + Scalar(1)); });
+      });
   add_unary(t, ops::acosh, "acosh(Tensor self) -> Tensor", Formula::Acosh)
       .doc("Inverse hyperbolic cosine.")
       .derivative([](Grad g, In<0> x) {
@@ -281,7 +304,8 @@ void register_trigonometry(Table& t) {
       });
   add_unary(t, ops::atanh, "atanh(Tensor self) -> Tensor", Formula::Atanh)
       .doc("Inverse hyperbolic tangent.")
-      .derivative([](Grad g, In<0> x) { return g / conj_of(Scalar(1) - x * x); });
+      .derivative(
+          [](Grad g, In<0> x) { return over(g, x, [](const Tensor& t) { return Scalar(1) - t * t; }); });
   t.composite(ops::deg2rad, "deg2rad(Tensor self) -> Tensor", deg2rad_body)
       .inplace()
       .out()

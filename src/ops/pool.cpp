@@ -119,6 +119,13 @@ std::tuple<Tensor, Tensor> max_of_windows(const Tensor& input, IntList kernel, c
   const PoolWindow w = pool_window_of(who, N, kernel, stride, padding, dilation, ceil_mode);
   check_input(who, input, N);
   const Tensor image = image_of(input);
+  if (N == 3 && input.dim() == 4) {  // one image keeps its format as a batch of one does
+    const Tensor batch = ops::unsqueeze(image, 0);
+    if (!batch.is_contiguous() && batch.is_contiguous(MemoryFormat::ChannelsLast3d)) {
+      const auto [values, at] = run_max(who, batch, N, window_plan(who, batch.sizes(), N, w, true), places);
+      return {ops::squeeze_dim(values, 0), at.defined() ? ops::squeeze_dim(at, 0) : at};
+    }
+  }
   const cpu::PoolPlan plan = window_plan(who, input.sizes(), N, w, orders_channels_last(image, N));
   return run_max(who, image, N, plan, places);
 }

@@ -62,8 +62,9 @@ double lower_beta_integral(double a, double b, double x, Weight weight) {
     const double s = k * kStep, u = kHalfPi * std::sinh(s);
     const double log_v = -std::log1p(std::exp(-2 * u));  // v = 1 / (1 + exp(-2 u))
     const double dv = kHalfPi * std::cosh(s) / (2 * std::cosh(u) * std::cosh(u));
-    const double t = x * std::exp(log_v / a);
-    const double value = std::exp((b - 1) * (std::log1p(-t) - std::log1p(-x))) * weight(t) * dv;
+    const double log_t = std::log(x) + log_v / a,
+                 t = std::exp(log_t);  // t may be 0 where its logarithm counts
+    const double value = std::exp((b - 1) * (std::log1p(-t) - std::log1p(-x))) * weight(t, log_t) * dv;
     if (std::isfinite(value)) sum += value;
   }
   return sum * kStep * x / a;
@@ -79,7 +80,7 @@ double peaked_beta_integral(double a, double b, double x, Weight weight) {
     const double t = x - width * k / kIntervals;
     if (t <= 0) continue;
     const double ratio = (a - 1) * std::log(t / x) + (b - 1) * (std::log1p(-t) - std::log1p(-x));
-    sum += (k == 0 || k == kIntervals ? 1 : k % 2 ? 4 : 2) * std::exp(ratio) * weight(t);
+    sum += (k == 0 || k == kIntervals ? 1 : k % 2 ? 4 : 2) * std::exp(ratio) * weight(t, std::log(t));
   }
   return sum * width / kIntervals / 3;
 }
@@ -90,10 +91,10 @@ double beta_slope(double a, double b, double x) {
   const double mean_log = formulas::digamma(a) - formulas::digamma(a + b);
   const bool peaked = std::min(a, b) > 50;
   if (x * (a + b) <= a) {
-    auto weight = [=](double t) { return std::log(t) - mean_log; };
+    auto weight = [=](double, double log_t) { return log_t - mean_log; };
     return -(peaked ? peaked_beta_integral(a, b, x, weight) : lower_beta_integral(a, b, x, weight));
   }
-  auto weight = [=](double s) { return std::log1p(-s) - mean_log; };
+  auto weight = [=](double s, double) { return std::log1p(-s) - mean_log; };
   return peaked ? peaked_beta_integral(b, a, 1 - x, weight) : lower_beta_integral(b, a, 1 - x, weight);
 }
 

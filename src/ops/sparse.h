@@ -71,4 +71,13 @@ Tensor sparse_broadcast(const Tensor& t, IntList sizes);
 Tensor sparse_left_gradient(const Tensor& g, const Tensor& mat1, const Tensor& mat2);
 Tensor sparse_right_gradient(const Tensor& g, const Tensor& mat1, const Tensor& mat2);
 
+// f(t); of a sparse tensor f of the listed values at their places, for derivatives where f(0) does not
+// matter.
+template <class F>
+Tensor at_listed(const Tensor& t, F f) {
+  if (!is_sparse(t)) return f(t);
+  const Tensor pattern = layout_of(t) == Layout::SparseCoo ? ops::coalesce(t) : t;
+  return ops::sparse_with_values(pattern, f(ops::sparse_values_at(pattern, pattern)));
+}
+
 }  // namespace rushlight

@@ -493,6 +493,12 @@ Tensor randn_like_kernel(const Call&, const Tensor& self, Generator* generator, 
                                     std::nullopt, std::nullopt));
 }
 
+// The slope of relu is 0 or 1, also where the gradient lists what the operand does not.
+Tensor threshold_backward_kernel(const Call&, const Tensor& g, const Tensor& self, const Scalar& threshold) {
+  if (!is_sparse(self)) return g * to_dtype(self > threshold, g.dtype());
+  const Tensor pattern = ready(self);
+  return g * with(pattern, to_dtype(values_of(pattern) > threshold, self.dtype()));
+}
 Tensor positive_kernel(const Call&, const Tensor& self) { return self; }
 Tensor any_kernel(const Call&, const Tensor& self) { return ops::any(values_of(self)); }
 Tensor nan_to_num_kernel(const Call&, const Tensor& self, std::optional<double> nan,
@@ -521,6 +527,7 @@ void register_sparse_math_operators(Table& t) {
                   ops::sqrt, ops::tan, ops::tanh, ops::trunc, ops::relu, ops::isnan, ops::isinf,
                   ops::isneginf, ops::isposinf, ops::signbit, ops::angle, ops::conj_physical>(t);
   t.sparse(ops::neg, neg_kernel);
+  t.sparse(ops::threshold_backward, threshold_backward_kernel);
   t.sparse(ops::positive, positive_kernel);
   t.sparse(ops::any, any_kernel);
   t.sparse(ops::new_zeros, new_zeros_kernel);

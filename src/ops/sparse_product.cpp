@@ -1,10 +1,13 @@
 // Products of sparse matrices: rules for operators of the family of matmul.
+#include <limits>
+
 #include "cpu/sparse.h"
 #include "dispatch/table.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
 #include "ops/index.h"
 #include "ops/join.h"
+#include "ops/linalg.h"
 #include "ops/matmul.h"
 #include "ops/operators.h"
 #include "ops/reduction.h"
@@ -144,6 +147,26 @@ Tensor matmul_kernel(const Call&, const Tensor& a, const Tensor& b) {
   return ops::mm(a, b);
 }
 
+// Of a sparse A only the triangle counts. As on PyTorch there is no copy of A, and a matrix of zeros gives
+// NaN.
+std::tuple<Tensor, Tensor> triangular_solve_kernel(const Call&, const Tensor& b, const Tensor& a, bool upper,
+                                                   bool transpose, bool unit) {
+  RL_CHECK(!is_sparse(b) && b.dim() == 2, "triangular_solve: expected a dense matrix b, got ",
+           layout_text(layout_of(b)), " of ", b.dim(), " dimensions");
+  RL_CHECK(a.dim() == 2 && a.size(0) == a.size(1) && a.size(0) == b.size(0),
+           "triangular_solve: Incompatible matrix sizes: A has shape ", a.sizes(), " and b ", b.sizes());
+  RL_CHECK(a.dtype() == b.dtype(), "triangular_solve: expected A and b of one dtype, but got ",
+           dtype_name(a.dtype()), " and ", dtype_name(b.dtype()));
+  const CompressedRows rows = compressed_rows(transpose ? ops::transpose(a, 0, 1) : a);
+  const Tensor none = empty_tensor(IntList{0}, b.dtype(), b.device());
+  const Tensor x = ops::clone(b, MemoryFormat::Contiguous);
+  if (rows.values.numel() == 0) return {x * Scalar(std::numeric_limits<double>::quiet_NaN()), none};
+  cpu::sparse_triangular_solve(b.dtype(), a.size(0), b.size(1), rows.starts.data<int64_t>(),
+                               rows.columns.data<int64_t>(), rows.values.data_ptr(), upper != transpose, unit,
+                               x.data_ptr());
+  return {x, none};
+}
+
 Fn<Tensor(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
           const Scalar& alpha)>
     sampled_addmm;
@@ -250,6 +273,7 @@ void register_sparse_product_operators(Table& t) {
       .derivative([](Grad g, In<0> self, In<1> a, In<2> b, Attr<3, Scalar> beta, Attr<4, Scalar> alpha,
                      Needs need) { return sampled_gradients(g, self, a, b, beta, alpha, need); });
   t.sparse(sampled_addmm, sampled_kernel);
+  t.sparse(ops::triangular_solve, triangular_solve_kernel);
   t.sparse(ops::mm, mm_kernel);
   t.sparse(ops::bmm, bmm_kernel);
   t.sparse(ops::mv, mv_kernel);

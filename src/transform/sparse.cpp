@@ -16,10 +16,9 @@ Tensor in_dtype(const Tensor& t, DType dtype) {
 }
 
 // Into the target of out= or of a call in place, which keeps its dtype.
-void store(const Frame& frame, const Tensor& result) {
-  const Tensor& target = frame.out[0];
+void store(const Frame& frame, const Tensor& target, const Tensor& result) {
   if (frame.inplace && is_sparse(result) && !is_sparse(target) && layout_of(result) == Layout::SparseCoo)
-    return store(frame, ops::to_dense(result, std::nullopt, std::nullopt));
+    return store(frame, target, ops::to_dense(result, std::nullopt, std::nullopt));
   if (!result.is_same(target)) {
     RL_CHECK(is_sparse(target) == is_sparse(result), frame.op.name(), "(): the result is ",
              is_sparse(result) ? "sparse" : "dense", " and can't be written to ",
@@ -31,8 +30,10 @@ void store(const Frame& frame, const Tensor& result) {
              "_(): the result has shape ", result.sizes(), ", but self has ", target.sizes());
     if (is_sparse(target))
       replace_sparse(target, in_dtype(result, target.dtype()));
-    else
+    else {
+      if (!frame.inplace) prepare_output(frame.op, target, result.sizes(), result.dtype(), false);
       copy_result(target, result, false);
+    }
   }
   target.bump_version(&frame.op.schema.name);
 }
@@ -45,10 +46,10 @@ void sparse_call(Frame& frame) {
                        " has no rule for sparse tensors; convert them with .to_dense()");
   op.trampoline(op.sparse_kernel, Call{op, frame.out, frame.inplace}, frame.args, frame.results);
   if (frame.out) {
-    RL_CHECK(frame.inplace || op.schema.returns.size() == 1, op.name(),
-             "(): out= with several results is not supported for sparse tensors");
-    store(frame, frame.results.tensors[0]);
-    frame.results.tensors[0] = frame.out[0];
+    for (size_t i = 0; i < (frame.inplace ? 1 : op.schema.returns.size()); ++i) {
+      store(frame, frame.out[i], frame.results.tensors[i]);
+      frame.results.tensors[i] = frame.out[i];
+    }
   }
   if (op.mutated) bump_mutated(op, frame.args);
 }

@@ -365,6 +365,12 @@ def test_channels_last_is_kept():
         last, plain = f(x), f(x.contiguous())
         assert last.is_contiguous(memory_format=rushlight.channels_last)
         assert rushlight.allclose(last, plain, atol=1e-6)
+    image = rushlight.randn(1, 5, 4, 6, 7).to(memory_format=rushlight.channels_last_3d)[0]
+    values, places = F.max_pool3d(image, 2, return_indices=True)
+    assert values.unsqueeze(0).is_contiguous(memory_format=rushlight.channels_last_3d)
+    assert places.stride() == values.stride()
+    expected = F.max_pool3d(image.contiguous(), 2, return_indices=True)
+    assert rushlight.equal(values, expected[0]) and rushlight.equal(places, expected[1])
 
 
 @pytest.mark.parametrize(
