@@ -124,7 +124,9 @@ def _program(mod, base, names, leaf_names, leaves, in_spec, symbols, places, exa
         if path:
             kept = base.calls.get(path)
             calls.append(ModuleCallEntry(path, kept and _call_signature(*kept)))
-    calls += [ModuleCallEntry(path, _call_signature(*kept)) for path, kept in base.calls.items() if "@" in path]
+    calls += [
+        ModuleCallEntry(path, _call_signature(*kept)) for path, kept in base.calls.items() if "@" in path
+    ]
     first = {module: path for path, module in paths.items()}
     order = dict(mod.named_modules(remove_duplicate=False))
     return ExportedProgram(

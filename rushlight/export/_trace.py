@@ -209,9 +209,7 @@ def _fake(fakes, leaf, changed):
     return made.requires_grad_(leaf.requires_grad)
 
 
-def trace_module(
-    module, leaves, in_spec, names, places=(), sizes=None, whole_recurrence=False, preserved=()
-):
+def trace_module(module, leaves, in_spec, names, places=(), sizes=None, whole_recurrence=False, preserved=()):
     """The graph of ``module(*args, **kwargs)`` at the given sizes.
 
     With ``whole_recurrence`` recurrent layers over padded sequences are one step, not a step for each time.
@@ -287,7 +285,9 @@ def _arguments(values, lifted):
     nodes = [
         lifted.get(v.target, v) if isinstance(v, torch.fx.Node) and v.op == "get_attr" else v for v in values
     ]
-    return [TensorArgument(v.name) if isinstance(v, torch.fx.Node) else ConstantArgument("", v) for v in nodes]
+    return [
+        TensorArgument(v.name) if isinstance(v, torch.fx.Node) else ConstantArgument("", v) for v in nodes
+    ]
 
 
 def _lift(trace, tensor, plain, before):

@@ -68,7 +68,7 @@ class _Calls:
 
     def _read_stacks(self, steps):
         """For each node the calls around it, outermost first: (name of the call, path of the module)."""
-        last = ()
+        last: list = []
         for node in steps:
             found = node.meta.get("nn_module_stack")
             if found is not None:
@@ -174,7 +174,9 @@ def _text(graph):
     def plain(value):
         return fx.map_arg(value, lambda n: f"%{number[n]}")
 
-    return [(n.op, "" if n.op == "placeholder" else str(n.target), str(plain((n.args, n.kwargs)))) for n in number]
+    return [
+        (n.op, "" if n.op == "placeholder" else str(n.target), str(plain((n.args, n.kwargs)))) for n in number
+    ]
 
 
 def build(root, program):

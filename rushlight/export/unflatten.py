@@ -225,10 +225,9 @@ def _add_state(root, program):
 
 
 def unflatten(module, flat_args_adapter: FlatArgsAdapter | None = None) -> UnflattenedModule:
-    """An exported program as a module with its submodules, each of which can be called, looked at or replaced.
+    """An exported program as a module with its submodules, each of which can be called or replaced.
 
     Without ``preserve_module_call_signature`` at export a submodule takes the tensors that its part of the
     graph uses and returns those that are used outside; with it, it is called as the original was.
     """
     return UnflattenedModule(module, flat_args_adapter)
-

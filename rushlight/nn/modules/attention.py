@@ -177,8 +177,8 @@ class MultiheadAttention(Module):
         found = [reason for reason, holds in reasons.items() if holds]
         if found:
             raise AssertionError(
-                "MultiheadAttention does not support NestedTensor outside of its fast path. The fast path was "
-                f"not hit because {', '.join(found)}"
+                "MultiheadAttention does not support NestedTensor outside of its fast path. The fast path "
+                f"was not hit because {', '.join(found)}"
             )
 
     def merge_masks(self, attn_mask, key_padding_mask, query):

@@ -1,4 +1,4 @@
-"""`export.unflatten`: a program's modules, that can be called and replaced; and programs on another device."""
+"""`export.unflatten`: modules of a program that can be called and replaced; programs on another device."""
 
 import pytest
 

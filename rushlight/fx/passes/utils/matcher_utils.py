@@ -120,7 +120,7 @@ class SubgraphMatcher:
 
     def _match_arguments(self, pn, gn, match):
         pairs = _paired_arguments(pn, gn)
-        return pairs is not None and self._match_argument(*pairs, match)
+        return pairs is not None and self._match_argument(pairs[0], pairs[1], match)
 
     def _match_argument(self, p, g, match):
         if isinstance(p, list) and isinstance(g, list):
