@@ -1,4 +1,4 @@
-"""Write docs/benchmarks.md and its plots from the recorded runs: every row, losses included."""
+"""Write docs/benchmarks.md with its plots, and docs/sweep.md, from the recorded runs: losses included."""
 
 import argparse
 import statistics
@@ -11,6 +11,8 @@ from .records import Record, Row
 from .runner import ROOT
 from .stats import format_value, geometric_mean
 from .suites import SUITES
+from .sweep import results as sweep_results
+from .sweep.page import page as sweep_page
 
 TITLES = {name: suite.title for name, suite in SUITES.items()} | {"memory": "Peak memory of training"}
 
@@ -178,6 +180,10 @@ def main(arguments: list[str]) -> int:
     options.output.parent.mkdir(parents=True, exist_ok=True)
     options.output.write_text(page(found, plots))
     print(f"written: {options.output}")
+    if swept := sweep_results.read_all(options.records / "sweep"):
+        path = options.output.with_name("sweep.md")
+        path.write_text(sweep_page(swept))
+        print(f"written: {path}")
     return 0
 
 

@@ -85,14 +85,11 @@ class WorkerError(Exception):
 class Worker:
     """The runner's end of a benchmarks.worker process."""
 
-    def __init__(self, module: str, suite: str, plan: Plan) -> None:
+    def __init__(self, module: str, program: Sequence[str], plan: Plan) -> None:
         self.module, self.timeout = module, plan.timeout
         self.errors = tempfile.TemporaryFile("w+")
-        sizes = "tiny" if plan.tiny else "measured"
-        clock = "wall" if SUITES[suite].many_processes else plan.clock
-        arguments = [module, suite, str(plan.threads), clock, sizes]
         self.process = subprocess.Popen(
-            [sys.executable, "-m", "benchmarks.worker", *arguments],
+            [sys.executable, "-m", *program],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self.errors,
@@ -148,6 +145,13 @@ def environment(threads: int, capability: str = "") -> dict[str, str]:
     if capability:
         own |= {"RUSHLIGHT_CPU_CAPABILITY": capability, **LIMITS[capability]}
     return {**os.environ, **own, "PYTHONDONTWRITEBYTECODE": ""}
+
+
+def suite_worker(module: str, suite: str, plan: Plan) -> Worker:
+    """A process that times the cases of a suite."""
+    sizes = "tiny" if plan.tiny else "measured"
+    clock = "wall" if SUITES[suite].many_processes else plan.clock
+    return Worker(module, ["benchmarks.worker", module, suite, str(plan.threads), clock, sizes], plan)
 
 
 class Runner:
@@ -236,7 +240,7 @@ class Runner:
 
     @contextmanager
     def _workers(self, suite: str) -> Iterator[list[Worker]]:
-        workers = [Worker(module, suite, self.plan) for module in self.plan.modules]
+        workers = [suite_worker(module, suite, self.plan) for module in self.plan.modules]
         try:
             yield workers
         finally:
@@ -257,7 +261,7 @@ class Runner:
                 row.error = str(error)
             for index, worker in enumerate(workers):
                 if worker.process.poll() is not None:
-                    workers[index] = Worker(worker.module, suite, self.plan)
+                    workers[index] = suite_worker(worker.module, suite, self.plan)
                     worker.close()
             done(suite, case["name"], row)
             if case["peak"] and not row.error:

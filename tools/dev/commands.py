@@ -146,13 +146,16 @@ def docs(*options):
     run(*words, cwd=ROOT, PYTHONPATH=ROOT, NO_MKDOCS_2_WARNING=1)
 
 
-@command("bench [check|report] [suites] [options]", "build, measure beside PyTorch (benchmarks/README.md)")
+@command(
+    "bench [check|report|sweep] [suites] [options]", "build, measure beside PyTorch (benchmarks/README.md)"
+)
 def bench(*options):
-    """check compares with the recorded ratios, report writes docs/benchmarks.md from what --record kept."""
+    """check compares with the recorded ratios; report writes the pages from what --record kept; sweep
+    measures all operators."""
     build(DEVELOPMENT, "-DRUSHLIGHT_BENCHMARKS=ON")
     install("bench", "oracle")
     module = "benchmarks"
-    if options[:1] in (("check",), ("report",)):
+    if options[:1] in (("check",), ("report",), ("sweep",)):
         module, options = f"benchmarks.{options[0]}", options[1:]
     run(PYTHON, "-m", module, *options, cwd=ROOT, PYTHONPATH=ROOT)
 
