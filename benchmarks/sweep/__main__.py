@@ -1,6 +1,7 @@
 """Measure every operator by dtype, layout and size, forward and backward, beside PyTorch (above 1: ahead)."""
 
 import argparse
+import math
 import pickle
 import re
 import statistics
@@ -15,7 +16,7 @@ from .. import records
 from ..runner import LIMITS, ROOT, Plan, Worker, WorkerError
 from ..stats import geometric_mean
 from . import results as files
-from .operands import Call, elements
+from .operands import Call
 from .plan import SIZES, Case, Group, groups
 from .results import Operator, Results
 
@@ -28,7 +29,7 @@ DOUBTFUL = 1.05  # ratios below get further rounds
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.sweep", description=__doc__)
     parser.add_argument("--every", type=int, default=1, metavar="N", help="only every n-th case")
-    parser.add_argument("--filter", default="", metavar="REGEX", help="only operators that match")
+    parser.add_argument("--filter", default="", metavar="REGEX", help="operators or families that match")
     parser.add_argument("--cases", default="", metavar="REGEX", help="only cases that match")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument(
@@ -47,7 +48,8 @@ def main(arguments: list[str]) -> int:
     start = time.monotonic()
     try:
         for group in groups():
-            if re.search(options.filter, group.name) and sweep.measure(group):
+            chosen = re.search(options.filter, group.name) or re.fullmatch(options.filter, group.family)
+            if chosen and sweep.measure(group):
                 files.write(results, path)
     finally:
         sweep.close()
@@ -89,7 +91,7 @@ class Sweep:
     def measure(self, group: Group) -> bool:
         """All cases of a group that are wanted; whether there were any."""
         operator = self.results.operators.setdefault(group.name, Operator())
-        if operator.done:
+        if operator.done in (1, self.options.every):
             self.index += sum(1 for _ in group.cases())
             return False
         operator.family = group.family
@@ -107,13 +109,12 @@ class Sweep:
                 operator.cases[case.name] = [float(f"{value:.3g}") for value in row]
                 if row[0] < self.options.show:
                     print(f"  {group.name:40} {case.name:40} {row[0]:6.2f} {row[1]:10.1f} us", flush=True)
-        operator.done = not self.options.cases and self.options.every == 1
+        if not self.options.cases:
+            operator.done = self.options.every
         return True
 
     def _wanted(self, group: Group, operator: Operator) -> Iterator[Case]:
         self.fits: dict[tuple[int, str, str], str | None] = {}
-        self.kept: list[Call] = []
-        self.numbers: dict[int, int] = {}
         for case in group.cases():
             self.index += 1
             known = case.name in operator.cases or case.name in operator.refused
@@ -137,10 +138,11 @@ class Sweep:
         if case.size == "large":
             return self._fit_large(group, case)
         for way, call in group.enlargements(case.sample, case.size):
-            if (seconds := self._tried(call, case)) is not None and seconds < 3 * LONGEST:
+            path, seconds = self._tried(call, case)
+            if seconds < 3 * LONGEST:
                 self.way, self.seconds = way, seconds
                 self.fitted = (case.sample, case.dtype)
-                return self._saved(call)
+                return path
         return None
 
     def _fit_large(self, group: Group, case: Case) -> str | None:
@@ -155,27 +157,25 @@ class Sweep:
         if share * growth < 3:
             return None
         call = group.resized(case.sample, self.way, int(SIZES["large"] * share))
-        if call is None or self._tried(call, case) is None:
+        if call is None:
             return None
-        return self._saved(call)
+        path, seconds = self._tried(call, case)
+        return path if seconds < math.inf else None
 
-    def _tried(self, call: Call, case: Case) -> float | None:
-        if elements(call) > 4e7:
-            return None
-        answer = self._ask("torch", "prepare", self._saved(call), case.dtype, "", False)
-        return answer.get("seconds")
+    def _tried(self, call: Call, case: Case) -> tuple[str, float]:
+        """The file of a call, and the seconds that it takes PyTorch; infinite if that refuses."""
+        path = self._saved(call)
+        answer = self._ask("torch", "prepare", path, case.dtype, "", False)
+        return path, answer.get("seconds", math.inf)
 
     def _saved(self, call: Call) -> str:
-        if id(call) not in self.numbers:
-            self.files += 1
-            self.kept.append(call)  # so that its id stays its own
-        number = self.numbers.setdefault(id(call), self.files)
-        path = Path(self.folder.name) / f"{number}.pickle"
-        if not path.exists():
-            for other in Path(self.folder.name).glob("*.pickle"):
-                if str(other) not in self.fits.values():
-                    other.unlink()
-            path.write_bytes(pickle.dumps(call))
+        folder = Path(self.folder.name)
+        for other in folder.glob("*.pickle"):
+            if str(other) not in self.fits.values():
+                other.unlink()
+        self.files += 1
+        path = folder / f"{self.files}.pickle"
+        path.write_bytes(pickle.dumps(call))
         return str(path)
 
     # --- two modules in turn -----------------------------------------------------------------------------

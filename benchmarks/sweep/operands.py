@@ -11,6 +11,7 @@ import numpy as np
 # arguments; dimensions behind the first two, of all operands or of the first; the first; the last.
 WAYS = ("all", "all and sizes", "image", "first image", "batch", "last")
 OF_IMAGES = ("first image", "image", "batch")  # filters stay as they are
+OF_SIZES = ("all and sizes", *WAYS)  # the size of a result is an argument
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,11 +74,16 @@ def enlarged(call: Call, way: str, count: int, seed: int) -> Call | None:
         return None
     factor = max(2, round((count / first.size) ** (1 / len(free))))
     random = np.random.default_rng(seed)
-    shapes = {first.shape}
+
+    def size_of(values: np.ndarray) -> tuple[int, ...]:
+        return _scaled(values.shape, way, factor, values.shape == first.shape, first.shape)
+
+    if sum(math.prod(size_of(operand.values)) for operand in found) > 8 * count:
+        return None  # operands of more dimensions than the one that was measured
 
     def change(value: Any) -> Any:
         if isinstance(value, Operand):
-            shape = _scaled(value.values.shape, way, factor, value.values.shape in shapes, first.shape)
+            shape = size_of(value.values)
             return replace(value, values=_filled(value.values, shape, random, value.layout))
         if way == "all and sizes" and is_shape(value):
             return type(value)(size * factor if size > 1 else size for size in value)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..runner import ROOT
-from .operands import OF_IMAGES, WAYS, Call, Operand, elements, enlarged, mapped, operands
+from .operands import OF_IMAGES, OF_SIZES, WAYS, Call, Operand, elements, enlarged, mapped, operands
 
 sys.path.insert(0, str(ROOT / "tests" / "python" / "ops"))
 
@@ -104,7 +104,7 @@ class Group:
             yield "", call
             return
         seed = zlib.crc32(f"{self.name} {sample} {size}".encode())
-        for way in OF_IMAGES if "conv" in self.name else WAYS:
+        for way in OF_IMAGES if "conv" in self.name else OF_SIZES if "sample" in self.name else WAYS:
             larger = enlarged(call, way, SIZES[size], seed)
             if larger is not None:
                 yield way, larger

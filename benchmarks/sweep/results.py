@@ -17,7 +17,7 @@ class Operator:
     family: str = ""
     cases: dict[str, list[float]] = field(default_factory=dict)
     refused: dict[str, str] = field(default_factory=dict)
-    done: bool = False
+    done: int = 0  # its every n-th case has been measured
 
 
 @dataclass

@@ -8,6 +8,7 @@ import gc
 import json
 import os
 import pickle
+import resource
 import sys
 import time
 import timeit
@@ -20,6 +21,7 @@ from ..worker import import_as_torch
 from .operands import Call, Operand
 
 BATCH = 1e-3  # seconds of one sample, if a call is shorter
+MEMORY = 3 << 30
 HALF = {"bfloat16", "float16"}
 
 
@@ -48,6 +50,8 @@ class Worker:
         self.torch = import_as_torch(module)
         self.torch.set_num_threads(threads)
         self.timer: Any = None
+        # Arguments that count how often something is repeated grow too: what no memory holds is refused.
+        resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, resource.RLIM_INFINITY))
         gc.collect()
         gc.freeze()
 
