@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from . import peers, records
+from . import compiled, peers, records
 from .records import Row
 from .stats import paired_ratio
 from .suites import SUITES
@@ -85,7 +85,9 @@ class WorkerError(Exception):
 class Worker:
     """The runner's end of a benchmarks.worker process."""
 
-    def __init__(self, module: str, program: Sequence[str], plan: Plan) -> None:
+    def __init__(
+        self, module: str, program: Sequence[str], plan: Plan, more: dict[str, str] | None = None
+    ) -> None:
         self.module, self.timeout = module, plan.timeout
         self.errors = tempfile.TemporaryFile("w+")
         self.process = subprocess.Popen(
@@ -94,7 +96,7 @@ class Worker:
             stdout=subprocess.PIPE,
             stderr=self.errors,
             text=True,
-            env=environment(plan.threads, plan.capability),
+            env=environment(plan.threads, plan.capability) | (more or {}),
         )
         self.selector = selectors.DefaultSelector()
         self.selector.register(self.process.stdout, selectors.EVENT_READ)  # type: ignore[arg-type]
@@ -147,11 +149,11 @@ def environment(threads: int, capability: str = "") -> dict[str, str]:
     return {**os.environ, **own, "PYTHONDONTWRITEBYTECODE": ""}
 
 
-def suite_worker(module: str, suite: str, plan: Plan) -> Worker:
+def suite_worker(module: str, suite: str, plan: Plan, more: dict[str, str] | None = None) -> Worker:
     """A process that times the cases of a suite."""
     sizes = "tiny" if plan.tiny else "measured"
     clock = "wall" if SUITES[suite].many_processes else plan.clock
-    return Worker(module, ["benchmarks.worker", module, suite, str(plan.threads), clock, sizes], plan)
+    return Worker(module, ["benchmarks.worker", module, suite, str(plan.threads), clock, sizes], plan, more)
 
 
 class Runner:
@@ -209,7 +211,7 @@ class Runner:
                 finish(suite, name, row)
 
     def _run_timed(self, suite: str, wanted: Callable, finish: Callable) -> None:
-        with self._workers(suite) as workers:
+        with self.workers(suite) as workers:
             answers = [worker.ask("list") for worker in workers]
             self.versions = {worker.module: answer["version"] for worker, answer in zip(workers, answers)}
             # Another library may have some of the rows only.
@@ -220,7 +222,10 @@ class Runner:
             if list(groups) == [""] and self.plan.pairs == 1:
                 self._run_group(workers, suite, groups.pop(""), finish)
         for group in groups.values():
-            self._run_in_pairs(suite, group, finish)
+            if SUITES[suite].compiled:
+                compiled.measure(self, suite, group, finish)
+            else:
+                self._run_in_pairs(suite, group, finish)
 
     def _run_in_pairs(self, suite: str, cases: list[dict[str, Any]], finish: Callable) -> None:
         """Share the rounds out among several pairs of processes."""
@@ -233,14 +238,15 @@ class Runner:
             total.error = total.error or row.error
 
         for _ in range(self.plan.pairs):
-            with self._workers(suite) as workers:
+            with self.workers(suite) as workers:
                 self._run_group(workers, suite, cases, collect)
         for (suite, name), row in rows.items():
             finish(suite, name, row)
 
     @contextmanager
-    def _workers(self, suite: str) -> Iterator[list[Worker]]:
-        workers = [suite_worker(module, suite, self.plan) for module in self.plan.modules]
+    def workers(self, suite: str, more: dict[str, str] | None = None) -> Iterator[list[Worker]]:
+        """A process for each module, with more variables."""
+        workers = [suite_worker(module, suite, self.plan, more) for module in self.plan.modules]
         try:
             yield workers
         finally:
@@ -259,13 +265,17 @@ class Runner:
                 peak.ours, peak.peer = [*peaks, []][:2]
             except WorkerError as error:
                 row.error = str(error)
-            for index, worker in enumerate(workers):
-                if worker.process.poll() is not None:
-                    workers[index] = suite_worker(worker.module, suite, self.plan)
-                    worker.close()
+            self.revive(workers, suite)
             done(suite, case["name"], row)
             if case["peak"] and not row.error:
                 done("memory", case["name"], peak)
+
+    def revive(self, workers: list[Worker], suite: str, more: dict[str, str] | None = None) -> None:
+        """Start new processes in place of those that ended."""
+        for index, worker in enumerate(workers):
+            if worker.process.poll() is not None:
+                workers[index] = suite_worker(worker.module, suite, self.plan, more)
+                worker.close()
 
     def _alternate(self, workers: list[Worker], name: str) -> list[list[float]]:
         """Samples of one row, a list for each worker."""

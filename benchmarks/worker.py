@@ -11,6 +11,7 @@ import os
 import statistics
 import sys
 import time
+import timeit
 from contextlib import ExitStack
 from typing import Any
 
@@ -62,8 +63,10 @@ class Worker:
             programs = importlib.import_module(f"benchmarks.suites.{suite}")
             self.version = torch.__version__
         self.clock = time.process_time if cpu_clock else time.perf_counter
+        self.suite = programs
         cases = programs.cases(lambda measured, small: small if tiny else measured)
         self.cases = {case.name: case for case in cases}
+        self.prepared: dict[str, tuple[timeit.Timer, int]] = {}
         self.stack = ExitStack()
         gc.collect()
         gc.freeze()  # collections between cases need not look at the library itself
@@ -74,18 +77,22 @@ class Worker:
         ]
         return {"cases": cases, "version": self.version}
 
-    def prepare(self, name: str) -> dict[str, Any]:
-        """Set a case up, run it once, and find how many calls fill a batch."""
-        self.drop()
+    def prepare(self, name: str, beside: bool = False) -> dict[str, Any]:
+        """Set a case up, run it once, and find how many calls fill a batch; `beside` keeps others."""
+        if not beside:
+            self.drop()
         self.timer = self.cases[name].prepare(self.stack, self.clock)
         self.calls = 1
         if self.timer.timeit(1) < SLOW:
             while (seconds := self.timer.timeit(self.calls)) < BATCH:
                 self.calls *= 2 if seconds > BATCH / 8 else 8
-        return {"calls": self.calls}
+        self.prepared[name] = self.timer, self.calls
+        return {"calls": self.calls, "first_call": getattr(self.suite, "first_calls", {}).get(name)}
 
-    def sample(self, budget: float) -> dict[str, Any]:
+    def sample(self, budget: float, name: str = "") -> dict[str, Any]:
         """Seconds per call: the median of the batches that fit into the budget, of one at least."""
+        if name:
+            self.timer, self.calls = self.prepared[name]
         batches: list[float] = []
         end = time.perf_counter() + budget
         while not batches or time.perf_counter() < end:
@@ -95,6 +102,7 @@ class Worker:
     def drop(self) -> dict[str, Any]:
         """Let go of the case; the answer is the process's peak memory so far."""
         self.timer = None  # type: ignore[assignment]
+        self.prepared.clear()
         self.stack.close()
         gc.collect()
         return {"peak_mb": peak_memory()}

@@ -31,22 +31,42 @@ def wrapping(wrapper: Callable) -> Iterator[None]:
         _wrappers.pop()
 
 
+_compilers: list[Callable] = []
+
+
+@contextmanager
+def compiling(compiler: Callable) -> Iterator[None]:
+    """Networks that are built in here run through a compiler, together with their losses."""
+    _compilers.append(compiler)
+    try:
+        yield
+    finally:
+        _compilers.pop()
+
+
 def supervised(model, optimizer, inputs, loss, precision: Precision) -> Workload:
     """The usual loop; `loss` takes the model's output."""
     for wrapper in _wrappers:
         model = wrapper(model)
 
+    def forward_and_loss(*inputs):
+        return loss(model(*inputs))
+
+    forward = model
+    for compiler in _compilers:
+        forward, forward_and_loss = compiler(model), compiler(forward_and_loss)
+
     def train():
         optimizer.zero_grad()
         with precision():
-            value = loss(model(*inputs))
+            value = forward_and_loss(*inputs)
         value.backward()
         optimizer.step()
         return value.item()
 
     def infer():
         with precision():
-            return model(*inputs)
+            return forward(*inputs)
 
     return Workload(model, train, infer)
 

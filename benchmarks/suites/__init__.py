@@ -12,6 +12,7 @@ class SuiteInfo(NamedTuple):
     many_processes: bool = False  # processor time of one says nothing: always measured in wall time
     on_request: bool = False  # takes long, so that it is left out unless named
     peers: tuple[str, ...] = ()  # modules of benchmarks.peers that it is compared with in PyTorch's place
+    compiled: bool = False  # cases come in two ways, see ..compiled
 
 
 SUITES = {
@@ -21,6 +22,7 @@ SUITES = {
     "optimizers": SuiteInfo("Optimizers"),
     "kernels": SuiteInfo("Large operations"),
     "models": SuiteInfo("Models"),
+    "compiled": SuiteInfo("torch.compile", on_request=True, compiled=True),
     "loader": SuiteInfo("Data loading and exchange between processes", many_processes=True),
     "distributed": SuiteInfo("Jobs of several processes", many_processes=True),
     "files": SuiteInfo("Saving and loading"),

@@ -112,7 +112,7 @@ def test_rows_that_fail_do_not_end_the_run(tmp_path, monkeypatch):
     rows = {}
     plan = Plan(modules=("rushlight",), pairs=1, rounds=1, most_rounds=1, budget=0.0, tiny=True, timeout=60)
     runner = Runner(plan, lambda *row: None)
-    with runner._workers("small") as workers:
+    with runner.workers("small") as workers:
         cases = [
             {"name": name, "process": "", "peak": False} for name in ("view/t", "view/view", "view/split")
         ]
@@ -128,6 +128,18 @@ def test_rows_that_fail_do_not_end_the_run(tmp_path, monkeypatch):
     assert "KeyError" in rows["view/t"].error  # there is no such row
     assert "ended with status -9" in rows["view/view"].error
     assert rows["view/split"].ours and not rows["view/split"].error
+
+
+def test_compiled_programs_against_themselves(tmp_path):
+    from benchmarks.__main__ import main
+
+    path = tmp_path / "compiled.json"
+    assert not main(["compiled", "--solo", "--tiny", "--filter", "compiled MLP", "--output", str(path)])
+    rows = records.read(path).suites["compiled"].rows
+    assert not any(row.error for row in rows.values())
+    for mode in ("training", "inference"):
+        assert rows[f"MLP/{mode}, compiled against as written"].ratio
+        assert rows[f"MLP/{mode}, first call"].ours
 
 
 @pytest.fixture(scope="session")
