@@ -10,7 +10,7 @@ from rushlight.fx import Node
 
 from ._passes import written_by
 
-__all__ = ["fuse_convolutions"]
+__all__ = ["bounds_of", "fuse_convolutions"]
 
 aten = torch.ops.aten  # type: ignore[attr-defined]
 _DTYPES = (torch.float32, torch.bfloat16)
@@ -67,7 +67,7 @@ class _Following:
         return True
 
     def _take_bounds(self, user):
-        bounds = _bounds(user)
+        bounds = bounds_of(user)
         if bounds is None or self.bounded or not bounds[0] <= bounds[1]:
             return False
         self.low, self.high = bounds
@@ -75,7 +75,7 @@ class _Following:
         return True
 
 
-def _bounds(node):
+def bounds_of(node):
     """(low, high) of an operator that clamps its only tensor by numbers."""
     name, args = getattr(node.target, "_opname", None), node.args
     if getattr(node.target, "namespace", None) != "aten" or node.target._overloadname != "default":

@@ -19,6 +19,7 @@ class Joint:
 
     def __init__(self, module, tracer):
         graph = module.graph
+        self.sizes_change = module.meta.get("sizes change", False)
         self.results = list(graph.output_node().args[0])
         self.written = _check(graph, self.results)
         traced = [(part, tracer.trace(part, (True,) * len(part.results))) for part in tracer.parts()]
@@ -38,7 +39,7 @@ class Joint:
         self.keep_positions = [outputs.index(n) for n in self.keeps]
         self.steps = [_Step(self, tracer, part, first) for part, first in traced]
         graph_text(graph)  # fails while the graph can still record itself
-        optimize(graph)
+        optimize(graph, self.sizes_change)
         self.text = graph_text(graph)
 
     def connect(self, compiled):
@@ -89,7 +90,7 @@ class _Step:
         edges = [self.edge_of[i] for i in backward.edges]
         _check_backward(backward.graph)
         remove_dead(backward.graph)
-        optimize(backward.graph)
+        optimize(backward.graph, self.joint.sizes_change)
         return graph_text(backward.graph), takes, edges
 
     def connect(self, compiled):

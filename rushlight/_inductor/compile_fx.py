@@ -12,7 +12,8 @@ from rushlight._inductor._freeze import freeze
 from rushlight._inductor._functional import functionalize
 from rushlight._inductor._joint import Joint
 from rushlight._inductor._lower import NotLowered, graph_text
-from rushlight._inductor._optimize import optimize
+from rushlight._inductor._optimize import batch, optimize
+from rushlight._inductor._packed import pack_products
 from rushlight._inductor._passes import device_of, remove_dead, storage_of
 from rushlight.fx._operator_code import generate
 
@@ -52,16 +53,19 @@ def _wants_recording(options):
 
 def _without_gradients(graph, results, told, record):
     """The program of a graph without gradients, and what its capture told of it."""
-    first_state = told.get("state")
+    first_state, sizes_change = told.get("state"), told.get("sizes change", False)
     functionalize(graph)
     on_cpu = device_of(graph) == "cpu"  # whose kernels take steps behind convolutions, and keep weights
     if on_cpu:
         fuse_convolutions(graph)
+        batch(graph)
+        if config.pack_products:
+            pack_products(graph, first_state if config.freezing else None, sizes_change)
     freezes = on_cpu and config.freezing and first_state is not None
-    frozen = freeze(graph, first_state, told.get("sizes change", False)) if freezes else None
-    optimize(graph)
+    frozen = freeze(graph, first_state, sizes_change) if freezes else None
+    optimize(graph, sizes_change)
     if frozen is not None:
-        optimize(frozen.graph)
+        optimize(frozen.graph, sizes_change)
     program = Program(graph_text(graph), results, frozen, first_state)
     if on_cpu or not record or first_state is None:
         return program

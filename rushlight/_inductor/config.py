@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # what `install_config_module` gives
 measure = True  # compare the first calls with running the program itself, and keep what is faster
 force_disable_caches = False  # keep nothing on disk
 freezing = True  # without gradients, compute what depends on parameters alone once until they are written to
+pack_products = True  # matrices that products share are laid out beforehand; the same holds
 batch_products = True  # small products by one matrix become one, whose last digits may differ
 
 

@@ -11,6 +11,7 @@
 #include "cpu/integer_gemm.h"
 #include "cpu/loops.h"
 #include "cpu/matrix_vector.h"
+#include "cpu/packed_product.h"
 #include "cpu/small_products.h"
 
 namespace rushlight::cpu {
@@ -287,6 +288,8 @@ bool gemm_readable(int64_t rows, int64_t columns, int64_t row_stride, int64_t co
 
 void gemm(DType dtype, int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixView a, MatrixView b,
           const Scalar& beta, void* c, int64_t ldc) {
+  if (beta == Scalar(0) && alpha == Scalar(1) && multiply_by_constant(dtype, m, n, k, a, b, nullptr, c, ldc))
+    return;
   products("addmm_impl_cpu_", dtype, 1, m, n, k, alpha, a, 0, b, 0, beta, c, ldc, 0);
 }
 
@@ -299,7 +302,7 @@ void gemm_batch(DType dtype, int64_t batch, int64_t m, int64_t n, int64_t k, con
 void gemm_bias(DType dtype, int64_t m, int64_t n, int64_t k, MatrixView a, MatrixView b, const void* bias,
                void* c, int64_t ldc) {
   if (!bias) return gemm(dtype, m, n, k, 1, a, b, 0, c, ldc);
-  if (m == 0 || n == 0) return;
+  if (m == 0 || n == 0 || multiply_by_constant(dtype, m, n, k, a, b, bias, c, ldc)) return;
   if (const GemmShape shape{dtype, 1, m, n, k, a, b, 0, 0, ldc, 0}; n > 1 && onednn_multiplies(shape))
     return onednn_gemm(shape, 1, 0, c, bias);
   const auto item = static_cast<int64_t>(element_size(dtype));

@@ -18,6 +18,7 @@ void register_ctc_operators(Table& t);
 void register_fold_operators(Table& t);
 void register_batch_norm_constants(Table& t);
 void register_fused_operators(Table& t);
+void register_packed_product_operators(Table& t);
 void register_layer_operators(Table& t);
 void register_power_pool_operators(Table& t);
 void register_window_operators(Table& t);
@@ -76,6 +77,7 @@ void register_other_families(Table& t) {
   register_stft_operators(t);
   register_batch_norm_constants(t);
   register_fused_operators(t);
+  register_packed_product_operators(t);
   register_layer_operators(t);
   register_power_pool_operators(t);
   register_window_operators(t);

@@ -5,6 +5,7 @@
 
 #include "device/kernels.h"
 #include "dispatch/extension.h"
+#include "ops/packed_product.h"
 #include "ops/pointwise_family.h"
 #include "python/op_function.h"
 #include "python/traits.h"
@@ -201,12 +202,20 @@ PyObject* can_fuse(PyObject*, PyObject* type) {
   });
 }
 
+PyObject* packed_rows(PyObject*, PyObject* args) {
+  long long k = 0, n = 0;
+  if (!PyArg_ParseTuple(args, "LL", &k, &n)) return nullptr;
+  return PyLong_FromLongLong(most_packed_rows(k, n));
+}
+
 PyMethodDef functions[] = {{"_extension_operators", extension_records, METH_NOARGS,
                             "The operators that libraries in C++ registered."},
                            {"_operator_records", operator_records, METH_NOARGS,
                             "One dict per operator record, in order of registration."},
                            {"_formula_names", formula_names, METH_NOARGS,
                             "Names of the formulas that pointwise operators compute, by number."},
+                           {"_most_packed_rows", packed_rows, METH_VARARGS,
+                            "_most_packed_rows(inner, columns): of a product that gains by a packed matrix."},
                            {"_can_fuse", can_fuse, METH_O,
                             "Whether programs of several operators become kernels on a device's type."},
                            {nullptr, nullptr, 0, nullptr}};

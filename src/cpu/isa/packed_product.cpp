@@ -1,0 +1,108 @@
+// Products by matrices in panels, for each instruction set.
+#include "cpu/packed_product.h"
+
+#include <cmath>
+#include <cstring>
+
+#include "cpu/isa/tile_inl.h"
+
+namespace rushlight::cpu::RL_ISA {
+namespace {
+
+constexpr int kVectors = 2;
+template <class T>
+constexpr int64_t kWidth = kVectors * Lanes<T>::count;
+static_assert(kPanelColumns % kWidth<float> == 0 && kPanelColumns % kWidth<double> == 0);
+
+template <class T>
+void pack(int64_t k, int64_t n, const MatrixView& matrix, T* panels, int64_t begin, int64_t end) {
+  constexpr int64_t kBlock = 16;  // rows whose elements of a column share a line of cache
+  for (int64_t panel = begin; panel < end; ++panel) {
+    const int64_t first = panel * kWidth<T>, columns = std::min(kWidth<T>, n - first);
+    const T* from = static_cast<const T*>(matrix.data) + first * matrix.column_stride;
+    T* to = panels + panel * k * kWidth<T>;
+    if (columns < kWidth<T>) std::fill_n(to, k * kWidth<T>, T(0));
+    for (int64_t row = 0; row < k; row += kBlock)
+      for (int64_t j = 0; j < columns; ++j)
+        for (int64_t i = row; i < std::min(k, row + kBlock); ++i)
+          to[i * kWidth<T> + j] = from[i * matrix.row_stride + j * matrix.column_stride];
+  }
+}
+
+// What is added to the sums, and their bounds. A comparison with a NaN is false, so that it stays.
+template <class T>
+struct Rest {
+  T bias[kWidth<T>];
+  typename Lanes<T>::type low, high;
+  bool bounded;
+
+  [[gnu::always_inline]] void apply(typename Lanes<T>::type& x, int v) const {
+    typename Lanes<T>::type b;
+    load(b, bias + v * Lanes<T>::count);
+    x += b;
+    if (bounded) {
+      x = x < low ? low : x;
+      x = x > high ? high : x;
+    }
+  }
+};
+
+template <int R, class T>
+[[gnu::noinline]] void multiply_rows(const PackedProduct& p, const T* a, const T* panel, const Rest<T>& rest,
+                                     T* c, int64_t columns) {
+  constexpr int64_t kLanes = Lanes<T>::count;
+  typename Lanes<T>::type sums[R][kVectors];
+  multiply_tile<R, kVectors, T>(a, p.a_row, panel, p.k, sums);
+  for (int r = 0; r < R; ++r)
+    for (int v = 0; v < kVectors && v * kLanes < columns; ++v) {
+      rest.apply(sums[r][v], v);
+      T lanes[kLanes];
+      std::memcpy(lanes, &sums[r][v], kRegisterBytes);
+      write_lanes(lanes, std::min(kLanes, columns - v * kLanes), c + r * p.n + v * kLanes);
+    }
+}
+
+template <class T>
+void multiply(const PackedProduct& p, int64_t row, int64_t row_end, int64_t begin, int64_t end) {
+  constexpr int64_t kRows = 96;  // which stay in cache while panel by panel passes
+  for (; row < row_end; row += kRows) {
+    const int64_t last = std::min(row_end, row + kRows);
+    for (int64_t panel = begin; panel < end; ++panel) {
+      const int64_t first = panel * kWidth<T>, columns = std::min(kWidth<T>, p.n - first);
+      Rest<T> rest;
+      std::fill_n(rest.bias, kWidth<T>, T(0));
+      if (p.bias) std::copy_n(static_cast<const T*>(p.bias) + first, columns, rest.bias);
+      rest.low = typename Lanes<T>::type{} + static_cast<T>(p.low);
+      rest.high = typename Lanes<T>::type{} + static_cast<T>(p.high);
+      rest.bounded = p.low > -INFINITY || p.high < INFINITY;
+      for_row_groups<kVectors>(row, last, [&]<int R>(int64_t at) {
+        multiply_rows<R, T>(p, static_cast<const T*>(p.a) + at * p.a_row,
+                            static_cast<const T*>(p.panels) + panel * p.k * kWidth<T>, rest,
+                            static_cast<T*>(p.c) + at * p.n + first, columns);
+      });
+    }
+  }
+}
+
+int64_t width(DType dtype) { return dtype == DType::Float32 ? kWidth<float> : kWidth<double>; }
+
+void pack_typed(DType dtype, int64_t k, int64_t n, const MatrixView& matrix, void* panels, int64_t begin,
+                int64_t end) {
+  if (dtype == DType::Float32)
+    pack(k, n, matrix, static_cast<float*>(panels), begin, end);
+  else
+    pack(k, n, matrix, static_cast<double*>(panels), begin, end);
+}
+
+void multiply_typed(const PackedProduct& p, int64_t row, int64_t row_end, int64_t begin, int64_t end) {
+  if (p.dtype == DType::Float32)
+    multiply<float>(p, row, row_end, begin, end);
+  else
+    multiply<double>(p, row, row_end, begin, end);
+}
+
+}  // namespace
+
+PackedKernels packed_kernels() { return {width, pack_typed, multiply_typed}; }
+
+}  // namespace rushlight::cpu::RL_ISA

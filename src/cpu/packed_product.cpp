@@ -1,0 +1,112 @@
+#include "cpu/packed_product.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "core/constant_memory.h"
+#include "core/parallel.h"
+#include "cpu/blas.h"
+#include "cpu/buffer.h"
+#include "cpu/isa_variant.h"
+#include "cpu/small_products.h"
+
+namespace rushlight::cpu {
+
+RL_DECLARE_VARIANTS(PackedKernels packed_kernels();)
+
+namespace {
+
+constexpr int64_t kSerialWork = 1 << 16;  // multiplications
+
+const PackedKernels& kernels() {
+  static const PackedKernels chosen = RL_ISA_VARIANT(packed_kernels());
+  return chosen;
+}
+
+int64_t panels_of(DType dtype, int64_t n) {
+  const int64_t width = kernels().width(dtype);
+  return (n + width - 1) / width;
+}
+
+// The panels of a constant matrix.
+struct PackedMatrix final : ConstantMemory::Made {
+  PackedMatrix(DType dtype, int64_t k, int64_t n, const MatrixView& matrix)
+      : dtype(dtype),
+        k(k),
+        n(n),
+        row_stride(matrix.row_stride),
+        bytes(panel_elements(k, n) * static_cast<int64_t>(element_size(dtype))),
+        data(bytes) {
+    pack_panels(dtype, k, n, matrix, data.as<void>());
+  }
+  size_t nbytes() const override { return static_cast<size_t>(bytes); }
+  bool is(DType type, int64_t rows, int64_t columns, const MatrixView& matrix) const {
+    return dtype == type && k == rows && n == columns && row_stride == matrix.row_stride;
+  }
+  const DType dtype;
+  const int64_t k, n, row_stride, bytes;
+  const Buffer data;
+};
+
+}  // namespace
+
+void pack_panels(DType dtype, int64_t k, int64_t n, MatrixView matrix, void* panels) {
+  const int64_t each = std::max<int64_t>(1, k * kernels().width(dtype));
+  parallel_for(0, panels_of(dtype, n), std::max<int64_t>(1, kSerialWork / each),
+               [&](int64_t begin, int64_t end) { kernels().pack(dtype, k, n, matrix, panels, begin, end); });
+}
+
+int64_t most_packed_rows(int64_t k, int64_t n) {
+  constexpr int64_t kOfSmall = 512, kOfLarge = 64, kOfLargeByLibrary = 128;
+  if (host::isa() == host::Isa::kBaseline) return 0;
+  if (std::max(k, n) <= SmallProducts::kMost) return kOfSmall;
+  if (host::isa() == host::Isa::kAvx512) return kOfLarge;
+#ifdef RL_WITH_BLAS
+  static const bool is_intel = __builtin_cpu_is("intel");  // where MKL multiplies at the peak
+  if (is_intel) return kOfLargeByLibrary;
+#endif
+  return INT64_MAX;
+}
+
+// Threads share rows where there are enough, and panels otherwise. Of a matrix beyond the second-level cache
+// some rows meet all panels before the next rows come.
+void packed_product(const PackedProduct& p) {
+  if (p.m == 0 || p.n == 0) return;
+  const int64_t panels = panels_of(p.dtype, p.n), row = std::max<int64_t>(1, p.n * p.k);
+  constexpr int64_t kFewRows = 24;
+  if (p.m >= kFewRows * get_num_threads() || p.m >= panels) {
+    const int64_t grain = std::max<int64_t>(kFewRows, kSerialWork / row);
+    return parallel_for(0, p.m, grain,
+                        [&](int64_t begin, int64_t end) { kernels().multiply(p, begin, end, 0, panels); });
+  }
+  const int64_t grain = std::max<int64_t>(1, kSerialWork / std::max<int64_t>(1, row / panels * p.m));
+  parallel_for(0, panels, grain,
+               [&](int64_t begin, int64_t end) { kernels().multiply(p, 0, p.m, begin, end); });
+}
+
+bool multiply_by_constant(DType dtype, int64_t m, int64_t n, int64_t k, const MatrixView& a,
+                          const MatrixView& b, const void* bias, void* c, int64_t ldc) {
+  if (!ConstantMemory::contains(b.data) || dtype != DType::Float32 || m < 2 || n < 2 || k < 2 || ldc != n ||
+      a.column_stride != 1 || m > most_packed_rows(k, n))
+    return false;
+  const auto same = [&](const PackedMatrix& made) { return made.is(dtype, k, n, b); };
+  auto packed = ConstantMemory::find<PackedMatrix>(b.data, same);
+  if (!packed) {
+    packed = std::make_shared<const PackedMatrix>(dtype, k, n, b);
+    ConstantMemory::keep(b.data, packed);
+  }
+  packed_product({.dtype = dtype,
+                  .m = m,
+                  .n = n,
+                  .k = k,
+                  .a = a.data,
+                  .a_row = a.row_stride,
+                  .panels = packed->data.as<void>(),
+                  .bias = bias,
+                  .low = -INFINITY,
+                  .high = INFINITY,
+                  .c = c});
+  return true;
+}
+
+}  // namespace rushlight::cpu
