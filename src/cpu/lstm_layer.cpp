@@ -1,5 +1,6 @@
 #include "cpu/lstm_layer.h"
 
+#include "core/constant_memory.h"
 #include "core/parallel.h"
 #include "cpu/buffer.h"
 #include "cpu/isa_variant.h"
@@ -48,16 +49,27 @@ void share(const LstmSteps& s, int64_t panels, Visit&& visit) {
   }
 }
 
+// The panels of a constant weight.
+struct PackedRecurrence final : ConstantMemory::Made {
+  PackedRecurrence(DType dtype, int64_t hidden, int64_t width, int64_t bytes)
+      : dtype(dtype), hidden(hidden), width(width), bytes(bytes), data(bytes) {}
+  size_t nbytes() const override { return static_cast<size_t>(bytes); }
+  const DType dtype;
+  const int64_t hidden, width, bytes;
+  const Buffer data;
+};
+
 // The buffers behind a LstmScratch.
 class Memory {
  public:
   // `products`: rows of a panel; `columns`: of all panels; `other`: elements of the second state, a sequence.
+  // `packed`: panels that are there already, or null.
   Memory(const LstmSteps& s, bool pairs, int64_t width, int64_t columns, int64_t products, int64_t states,
-         int64_t other)
+         int64_t other, void* packed = nullptr)
       : pairs_(pairs && s.dtype == DType::BFloat16),
         item_(s.dtype == DType::Float64 ? 8 : 4),
         panels_(up(columns, width)),
-        weight_(panels_ * width * products * item_),
+        weight_(packed ? 0 : panels_ * width * products * item_),
         state_(s.batch * states * item_),
         other_(s.batch * other * item_),
         cell_(s.batch * states * item_),
@@ -65,7 +77,7 @@ class Memory {
               panels_,
               width,
               states,
-              weight_.as<void>(),
+              packed ? packed : weight_.as<void>(),
               {state_.as<void>(), other_.as<void>()},
               cell_.as<void>()} {}
   const LstmScratch& view() const { return view_; }
@@ -82,10 +94,23 @@ class Memory {
 void lstm_layer(const LstmLayer& s) {
   const LstmKernels f = lstm_kernels();
   const int64_t width = f.forward_width(s.dtype, s.hidden), padded = up(s.hidden, width / 4) * (width / 4);
-  const Memory memory(s, f.pairs, width, 4 * padded, s.hidden, padded, padded);
+  std::shared_ptr<const PackedRecurrence> packed;
+  const bool constant = ConstantMemory::contains(s.weight);
+  if (constant)
+    packed = ConstantMemory::find<PackedRecurrence>(s.weight, [&](const PackedRecurrence& p) {
+      return p.dtype == s.dtype && p.hidden == s.hidden && p.width == width;
+    });
+  const bool found = packed != nullptr;
+  if (constant && !found)
+    packed = std::make_shared<const PackedRecurrence>(
+        s.dtype, s.hidden, width, 4 * padded * s.hidden * (s.dtype == DType::Float64 ? 8 : 4));
+  const Memory memory(s, f.pairs, width, 4 * padded, s.hidden, padded, padded,
+                      packed ? packed->data.as<void>() : nullptr);
   const LstmScratch& m = memory.view();
-  parallel_for(0, m.panels, std::max<int64_t>(1, kPackGrain / (s.hidden * width)),
-               [&](int64_t begin, int64_t end) { f.pack_forward(s, m, {begin, end}); });
+  if (!found)
+    parallel_for(0, m.panels, std::max<int64_t>(1, kPackGrain / (s.hidden * width)),
+                 [&](int64_t begin, int64_t end) { f.pack_forward(s, m, {begin, end}); });
+  if (constant && !found) ConstantMemory::keep(s.weight, packed);
   share(s, m.panels, [&](Span rows, auto&& over_panels) {
     for (int64_t k = 0; k < s.count; ++k) {
       f.enter_forward(s, m, k, rows);

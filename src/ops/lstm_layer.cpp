@@ -1,6 +1,7 @@
 // One direction of an LSTM layer as one operator, and the gradient of its recurrent weight as one product.
 #include "cpu/lstm_layer.h"
 
+#include "core/prepared_weight.h"
 #include "device/layers.h"
 #include "dispatch/table.h"
 #include "ops/activation.h"
@@ -143,6 +144,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> lstm_layer_kernel(const Call&
   if (projected.is_cpu() && output.numel() > 0) {
     const Tensor p = dense(projected), h = dense(hx), c = dense(cx), w = dense(w_hh);
     const StepLayout layout(p, hx->sizes[0], hx->sizes[1], batch_sizes, reverse, batch_first);
+    const PreparedWeight prepared(w);
     cpu::lstm_layer({layout.view(), p.data_ptr(), h.data_ptr(), c.data_ptr(), w.data_ptr(), output.data_ptr(),
                      last_h.data_ptr(), last_c.data_ptr(), keep ? gates.data_ptr() : nullptr,
                      keep ? cells.data_ptr() : nullptr});

@@ -47,6 +47,24 @@ def settle(layer, x):
         layer(x)
 
 
+@pytest.mark.parametrize("dtype", [rl.float32, rl.float64, rl.bfloat16])
+@pytest.mark.parametrize("hidden", [64, 37])
+def test_recurrent_weights(dtype, hidden):
+    rl.manual_seed(0)
+    layer = nn.LSTM(16, hidden, batch_first=True, bidirectional=True).to(dtype)
+    x = rl.randn(3, 5, 16, dtype=dtype)
+    with rl.no_grad():
+        before = kept()
+        settle(layer, x)
+        assert kept() > before
+        assert layer(x)[0].equal(reference(layer, x)[0])
+        layer.weight_hh_l0.mul_(-2)
+        layer.weight_hh_l0_reverse.data.mul_(3)
+        assert layer(x)[0].equal(reference(layer, x)[0])
+        settle(layer, x)
+        assert layer(x)[0].equal(reference(layer, x)[0])
+
+
 @pytest.fixture(params=LAYERS)
 def case(request):
     rl.manual_seed(0)
