@@ -11,6 +11,7 @@
 #include "cpu/integer_gemm.h"
 #include "cpu/loops.h"
 #include "cpu/matrix_vector.h"
+#include "cpu/packed_gemm.h"
 #include "cpu/packed_product.h"
 #include "cpu/small_products.h"
 
@@ -206,11 +207,18 @@ void gemm_reduced(int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixVi
   convert_rows(dtype_of<T>, c, ldc, DType::Float32, wide_c, n, m, n);
 }
 
+// Whether operands in panels repay their packing.
+bool packs(int64_t m, int64_t n, int64_t k) {
+  return std::min(m, n) >= 16 && k >= 16 && m * n * k > kSerialWork / 4;
+}
+
 template <class T>
 void gemm_typed(int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixView a, MatrixView b,
                 const Scalar& beta, T* c, int64_t ldc) {
   if constexpr (is_floating_v<T>)
     if (k > 0 && vector_product<T>(m, n, k, alpha, a, b, beta, c, ldc)) return;
+  if constexpr (std::is_same_v<T, double>)
+    if (packs(m, n, k)) return packed_gemm(m, n, k, alpha.to<double>(), a, b, beta.to<double>(), c, ldc);
 #ifdef RL_WITH_BLAS
   if constexpr (has_blas<T>) {
     const bool fits = std::max({m, n, k, ldc, a.row_stride, a.column_stride, b.row_stride,

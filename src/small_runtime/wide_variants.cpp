@@ -12,6 +12,7 @@
 #include "cpu/linalg_distance.h"
 #include "cpu/matrix_vector.h"
 #include "cpu/norm.h"
+#include "cpu/packed_gemm.h"
 #include "cpu/pool.h"
 #include "cpu/reduce.h"
 #include "cpu/resample.h"
@@ -57,6 +58,9 @@ NARROW(void ctc_backward(DType dtype, const CtcSample& sample, double loss, doub
        ctc_backward, (dtype, sample, loss, grad_out, grad))
 NARROW(ArgExtremeColumns arg_extreme_columns_variant(DType dtype, bool largest), arg_extreme_columns_variant,
        (dtype, largest))
+NARROW(ArgExtremeLine arg_extreme_line_variant(DType dtype, bool largest), arg_extreme_line_variant,
+       (dtype, largest))
+NARROW(PackedTile packed_tile(), packed_tile, ())
 NARROW(void row_dots(DType dtype, const void* rows, int64_t step, int64_t count, int64_t inner, const void* x,
                      void* y),
        row_dots, (dtype, rows, step, count, inner, x, y))

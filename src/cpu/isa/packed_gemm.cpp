@@ -1,0 +1,63 @@
+#include "cpu/packed_gemm.h"
+
+#include "cpu/isa/register_inl.h"
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
+
+namespace rushlight::cpu::RL_ISA {
+namespace {
+
+// The sums, two registers of columns and a factor fill the registers.
+constexpr int kRows = kRegisters / 2 - 2, kLanes = kRegisterBytes / static_cast<int>(sizeof(double));
+typedef double Vector __attribute__((vector_size(kRegisterBytes)));
+
+// From memory to all lanes. g++ reads into one lane otherwise and takes a unit of arithmetic to spread it.
+[[gnu::always_inline]] inline Vector spread(const double* x) {
+#if defined(__AVX512F__)
+  return _mm512_set1_pd(*x);
+#elif defined(__AVX2__)
+  return _mm256_broadcast_sd(x);
+#else
+  return Vector{} + *x;
+#endif
+}
+
+void tile(const double* a, const double* b, int64_t k, double alpha, double beta, double* c, int64_t ldc) {
+  Vector first[kRows] = {}, second[kRows] = {};  // never addressed as a whole, so that they are registers
+#pragma GCC unroll 14
+  for (int r = 0; r < kRows; ++r) {
+    __builtin_prefetch(c + r * ldc);
+    __builtin_prefetch(c + r * ldc + 2 * kLanes - 1);
+  }
+  for (int64_t p = 0; p < k; ++p) {
+    Vector left, right;
+    __builtin_memcpy(&left, b + p * 2 * kLanes, kRegisterBytes);
+    __builtin_memcpy(&right, b + p * 2 * kLanes + kLanes, kRegisterBytes);
+#pragma GCC unroll 14
+    for (int r = 0; r < kRows; ++r) {
+      const Vector factor = spread(a + p * kRows + r);
+      first[r] += left * factor;
+      second[r] += right * factor;
+    }
+  }
+#pragma GCC unroll 14
+  for (int r = 0; r < kRows; ++r) {
+    Vector left = first[r] * alpha, right = second[r] * alpha;
+    if (beta != 0) {
+      Vector before;
+      __builtin_memcpy(&before, c + r * ldc, kRegisterBytes);
+      left += before * beta;
+      __builtin_memcpy(&before, c + r * ldc + kLanes, kRegisterBytes);
+      right += before * beta;
+    }
+    __builtin_memcpy(c + r * ldc, &left, kRegisterBytes);
+    __builtin_memcpy(c + r * ldc + kLanes, &right, kRegisterBytes);
+  }
+}
+
+}  // namespace
+
+PackedTile packed_tile() { return {kRows, 2 * kLanes, &tile}; }
+
+}  // namespace rushlight::cpu::RL_ISA
