@@ -145,8 +145,10 @@ def _class_type(cls, where):
             pass
         parts = [python_type(hints[f], where) or t.UNKNOWN if f in hints else t.TENSOR for f in cls._fields]
         return t.Type("NamedTuple", parts, qualified_name(cls), cls)
+    if issubclass(cls, Module):
+        return None
     if cls.__module__.partition(".")[0] in ("rushlight", "torch"):
-        return None if cls.__name__ in ("Size", "layout", "memory_format", "Module") else t.UNKNOWN
+        return None if cls.__name__ in ("Size", "layout", "memory_format") else t.UNKNOWN
     return t.Type("Class", name=qualified_name(cls), python=cls) if _may_be_compiled(cls) else None
 
 
@@ -181,7 +183,7 @@ class Annotations:
 
     def _evaluate(self, node):
         if isinstance(node, ast.Name):
-            for space in (self.outside, vars(typing), vars(builtins)):
+            for space in (self.unit.names, self.outside, vars(typing), vars(builtins)):
                 if node.id in space:
                     return space[node.id]
             raise LookupError(node.id)

@@ -112,12 +112,17 @@ def script_if_tracing(fn):
     return wrapper
 
 
+_overloaded: set = set()  # (module, name) of functions that have several signatures in scripts
+
+
 def _overload(func):
+    """One signature of a function; what is defined under the same name after it serves them all."""
+    _overloaded.add((func.__module__, func.__qualname__))
     return func
 
 
 def _overload_method(func):
-    return func
+    return _overload(func)
 
 
 class strict_fusion(contextlib.ContextDecorator):  # noqa: N801 - PyTorch's name

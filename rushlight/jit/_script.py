@@ -13,6 +13,8 @@ import types
 
 import rushlight
 from rushlight._command.names import is_own
+from rushlight.jit._checker import check_function
+from rushlight.jit._decorations import _overloaded
 from rushlight.jit._library import library_name, own_module
 from rushlight.jit.frontend import Unit, script_function
 from rushlight.nn import Module
@@ -207,7 +209,7 @@ class _Scripting:
     """One call of `script`: what it compiled, so that each class, module and function is compiled once."""
 
     def __init__(self):
-        self.functions, self.classes, self.modules = {}, {}, {}
+        self.functions, self.classes, self.modules, self.is_method = {}, {}, {}, {}
 
     def module(self, module):
         if isinstance(module, ScriptModule):
@@ -226,6 +228,8 @@ class _Scripting:
             made._modules[name] = None if child is None else self.module(child)
         for unit in type(made)._script_methods.values():
             self._check_attributes(made, unit, module)
+            if self.is_method[unit] and not unit.overloaded:
+                check_function(unit, unit.outside, True, made)
         return made
 
     def _class(self, cls, module):
@@ -266,7 +270,7 @@ class _Scripting:
                 continue
             is_method = type(member) is not staticmethod
             unit = script_function(function, self.functions, is_method)
-            units[name] = unit
+            units[name], self.is_method[unit] = unit, is_method
             compiled = unit.checked(is_method)
             wrap = {property: property, staticmethod: staticmethod, classmethod: classmethod}.get(
                 type(member)
@@ -336,6 +340,13 @@ def script(
         return obj
     if isinstance(obj, (types.FunctionType, types.MethodType)) and library_name(obj) is None:
         function = inspect.unwrap(obj)
+        if (function.__module__, function.__qualname__) in _overloaded:
+            raise RuntimeError(
+                f"Function __torch__.{function.__module__}.{function.__qualname__} cannot be directly "
+                "compiled "
+                "because it is overloaded. It must be used in a context of a function where its inputs can "
+                "determine which overload to call."
+            )
         return ScriptFunction(script_function(function, {}), function.__doc__)
     if callable(obj) or isinstance(obj, (list, dict)):
         return obj

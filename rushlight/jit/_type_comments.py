@@ -34,6 +34,8 @@ def apply_type_comment(tree, lines):
     places.append((tree, "returns", ast.parse(found["returns"], mode="eval").body))
     for owner, field, kind in places:
         for node in ast.walk(kind):
+            if not isinstance(node, ast.expr):
+                continue
             node.lineno = node.end_lineno = number + 1
             node.col_offset, node.end_col_offset = 0, len(lines[number].rstrip())
         setattr(owner, field, kind)

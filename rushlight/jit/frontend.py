@@ -18,11 +18,14 @@ from typing import Any
 import rushlight
 from rushlight.jit._annotations import schema_of
 from rushlight.jit._call_check import checked
+from rushlight.jit._checker import check_function
+from rushlight.jit._decorations import _overloaded
 from rushlight.jit._library import is_library, library_name
 from rushlight.jit._source import Source
 from rushlight.jit._static_branches import argument_types, drop_static_branches
 from rushlight.jit._syntax import FrontendError, NotSupportedError, UnsupportedNodeError, check_syntax
 from rushlight.jit._type_comments import apply_type_comment
+from rushlight.jit._types import UNKNOWN, Argument, Schema
 
 __all__ = [
     "FrontendError",
@@ -41,6 +44,7 @@ _BUILTINS = frozenset(
 _EXCEPTIONS = frozenset(
     name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, Exception)
 )
+_SETTINGS = (rushlight.dtype, rushlight.device, rushlight.layout, rushlight.memory_format)
 _CONSTANTS = (bool, int, float, complex, str, bytes, type(None), type(...))
 
 
@@ -48,6 +52,8 @@ class Unit:
     """One function or method: its tree, what its names from outside stand for, and what it asks of `self`."""
 
     schema = None  # what calls from Python are checked against
+    overloaded = False
+    outside: dict = {}  # the names around the function it was made of
 
     def __init__(self, name, tree, names, filename="<torch_script>", python=(), source=None):
         self.name, self.tree, self.names, self.filename = name, tree, names, filename
@@ -133,13 +139,24 @@ def _compile_function(fn, known, types_of, method):
     names, local_names = _outside_names(fn), _local_names(tree)
     unit = Unit(fn.__qualname__.replace(".<locals>", ""), tree, {}, source.filename, source=source)
     check_syntax(unit)
-    unit.schema = schema_of(unit, names, method, _defaults(fn))
+    unit.overloaded = (fn.__module__, fn.__qualname__) in _overloaded
+    unit.schema = _free(unit, method) if unit.overloaded else schema_of(unit, names, method, _defaults(fn))
     unit.tree = drop_static_branches(tree, names, local_names, types_of)
     known[fn] = unit
     resolver = _Resolver(unit, names, known)
     unit.tree = resolver.visit(unit.tree)
     unit.python = tuple(resolver.python)
+    unit.outside = names
+    if not method and not unit.overloaded:
+        check_function(unit, names)
     return unit
+
+
+def _free(unit, method):
+    """The schema of a function with several signatures: any value may be given."""
+    arguments = unit.tree.args
+    names = [*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs][method:]
+    return Schema(unit.tree.name, [Argument(a.arg, UNKNOWN, None) for a in names])
 
 
 def _defaults(fn):
@@ -200,6 +217,7 @@ class _Resolver(ast.NodeTransformer):
         self.unit, self.outside, self.known = unit, outside, known
         self.locals = _local_names(unit.tree)
         self.python = []
+        self.body = True
 
     # Types stay as they were written, for readers of the code.
 
@@ -208,6 +226,7 @@ class _Resolver(ast.NodeTransformer):
 
     def visit_FunctionDef(self, node):
         node.body = [self.visit(statement) for statement in node.body]
+        self.body = False  # Python works out defaults
         node.args.defaults = [self.visit(default) for default in node.args.defaults]
         node.args.kw_defaults = [default and self.visit(default) for default in node.args.kw_defaults]
         return node
@@ -219,7 +238,10 @@ class _Resolver(ast.NodeTransformer):
     def visit_Name(self, node):
         if node.id in self.locals or not isinstance(node.ctx, ast.Load):
             return node
-        return self._reference(self._value(node), node)
+        value = self._value(node)
+        if self.body and node.id in self.outside and (_is_constant(value) or isinstance(value, _SETTINGS)):
+            self._refuse_value(value, node)
+        return self._reference(value, node)
 
     def visit_Attribute(self, node):
         chain, base = [], node
@@ -280,10 +302,15 @@ class _Resolver(ast.NodeTransformer):
             return self._kept_in_python(value)
         if type(type(value)).__name__ == "EnumType" or type(type(value)).__name__ == "EnumMeta":
             return self._kept_in_python(value, f"{type(value).__qualname__}.{value.name}")
+        self._refuse_value(value, node)
+
+    def _refuse_value(self, value, node):
         self.unit.refuse(
-            f"Python value of type '{type(value).__name__}' cannot be used as a value. Perhaps it is a "
-            "closed over global variable? If so, please consider passing it in as an argument or use a "
-            "local variable instead.",
+            f"python value of type '{type(value).__name__}' cannot be used as a value. Perhaps it is "
+            "a closed "
+            "over global variable? If so, please consider passing it in as an argument or use a "
+            "local variable "
+            "instead.",
             node,
         )
 

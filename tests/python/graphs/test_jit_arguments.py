@@ -146,7 +146,7 @@ def test_the_words_of_a_refusal():
         torch.jit.script(of_dict)(["a"])
     assert str(error.value).startswith(
         "of_dict() Expected a value of type 'Dict[str, Tensor]' for argument 'v' but instead found type "
-        "'list'.\nPosition: 0\nValue: ['a']\nDeclaration: of_dict(Dict(str, Tensor) v) -> "
+        "'list'.\nPosition: 0\nValue: ['a']\nDeclaration: of_dict(Dict(str, Tensor) v) -> Dict(str, Tensor)"
     )
     with pytest.raises(
         RuntimeError, match="Inferred 'v' to be of type 'Tensor' because it was not annotated"
@@ -239,7 +239,7 @@ def test_an_error_of_the_function_itself_is_not_taken_for_one_of_the_call():
 
 
 def commented(x, n, flag):
-    # type: (Tensor, int, Optional[bool]) -> Tensor
+    # type: (Tensor, int, bool) -> Tensor
     return x if flag else x * n
 
 
@@ -252,9 +252,9 @@ def commented_one_by_one(
 
 
 def test_types_in_comments():
-    assert str(torch.jit.script(commented).schema) == "commented(Tensor x, int n, bool? flag) -> Tensor"
+    assert str(torch.jit.script(commented).schema) == "commented(Tensor x, int n, bool flag) -> Tensor"
     with pytest.raises(RuntimeError, match="'int' for argument 'n'"):
-        torch.jit.script(commented)(TENSOR, "a", None)
+        torch.jit.script(commented)(TENSOR, "a", True)
     assert torch.jit.script(commented_one_by_one)(TENSOR, [3]).tolist() == [3, 3]
     with pytest.raises(RuntimeError, match=r"'List\[int\]' for argument 'n'"):
         torch.jit.script(commented_one_by_one)(TENSOR, 3)

@@ -3,6 +3,7 @@
 import copy
 import math
 import pickle
+import types
 from typing import Optional
 
 import pytest
@@ -11,8 +12,9 @@ import rushlight as torch
 from rushlight import nn
 from rushlight.nn import functional as F
 
-SCALE = 2.5
-NOT_FINITE = (float("inf"), -math.inf, math.nan, complex(0, math.inf))
+SCALE, FLOAT = 2.5, torch.float64
+LIMITS = types.ModuleType("limits")  # constants of modules, which scripts may name
+LIMITS.IMAGINARY, LIMITS.LEAST = complex(0, math.inf), -math.inf
 
 
 def shifted(x, n: int = 2):
@@ -31,7 +33,7 @@ class Block(nn.Module):
     def inner(self, x):
         if x.sum() > 0:
             return self.activation(self.linear(x))
-        return x * SCALE
+        return x * 2.5
 
     def forward(self, x, bias: Optional[torch.Tensor] = None):  # noqa: UP045
         """Some text."""
@@ -196,6 +198,14 @@ def bad_value(x):
     return x + LOCK  # noqa: F821
 
 
+def bad_constant(x):
+    return x * SCALE
+
+
+def bad_dtype(x):
+    return x.to(FLOAT)
+
+
 def bad_name(x):
     return x + not_there  # noqa: F821
 
@@ -209,7 +219,9 @@ LOCK = object()
         (bad_lambda, torch.jit.frontend.NotSupportedError, "Lambda aren't supported"),
         (bad_try, torch.jit.frontend.NotSupportedError, "try blocks aren't supported"),
         (bad_arguments, torch.jit.frontend.NotSupportedError, "variable number of arguments"),
-        (bad_value, RuntimeError, "Python value of type 'object' cannot be used as a value"),
+        (bad_constant, RuntimeError, "python value of type 'float' cannot be used as a value"),
+        (bad_dtype, RuntimeError, "python value of type 'dtype' cannot be used as a value"),
+        (bad_value, RuntimeError, "python value of type 'object' cannot be used as a value"),
         (bad_name, RuntimeError, "undefined value not_there"),
     ],
 )
@@ -266,11 +278,9 @@ def test_freeze(net):
 
 
 def test_constants_that_are_not_finite(tmp_path):
-    inf = float("inf")
-
     def clip(x, least: float = -math.inf):
-        y = torch.where(x > inf, math.nan, x.clamp(min=least))
-        return y.masked_fill(x < 0, NOT_FINITE[1]), math.isnan(NOT_FINITE[2]), NOT_FINITE[3]
+        y = torch.where(x > math.inf, math.nan, x.clamp(min=least))
+        return y.masked_fill(x < 0, LIMITS.LEAST), math.isnan(math.nan), LIMITS.IMAGINARY
 
     scripted, x = torch.jit.script(clip), torch.tensor([-1.0, 2.0, math.inf])
     torch.jit.save(scripted, tmp_path / "clip.pt")

@@ -1,0 +1,295 @@
+"""The types of calls in a script: functions of the program, operators, methods, and Python's built-ins."""
+
+from __future__ import annotations
+
+import ast
+
+import rushlight
+from rushlight.jit import _types as t
+from rushlight.jit._annotations import python_type
+from rushlight.jit._check_methods import BUILTINS, MATH, METHODS, NOT_METHODS, TENSOR_METHODS, TORCH_BUILTINS
+from rushlight.jit._check_values import Bound, Checking, Container, Iterated, NotAValue, Python
+from rushlight.jit._operator_match import operator_schemas, returned, unfit
+
+__all__ = ["Calls"]
+
+
+class Calls(Checking):
+    """Types of calls; expressions are worked out by the class below."""
+
+    METHODS = METHODS
+
+    @staticmethod
+    def has_tensor_method(name):
+        return name in TENSOR_METHODS or name not in NOT_METHODS and bool(operator_schemas(name))
+
+    def expression_Call(self, node, hint):  # noqa: N802
+        name = self.named(node.func)
+        special = getattr(self, f"call_{name.rpartition('.')[2]}", None) if name in _SPECIAL else None
+        if special is not None:
+            return special(node, hint)
+        function = self.expression(node.func)
+        if isinstance(function, Bound):
+            return self.call_method(function, node, hint)
+        given = [self.argument(a) for a in node.args]
+        by_name = {k.arg: self.argument(k.value) for k in node.keywords}
+        if isinstance(function, Container):
+            return self.call_module(function, node, given, by_name)
+        if isinstance(function, Python):
+            return self.call_python(function, node, given, by_name)
+        if isinstance(function, t.Type) and function.known and function.kind not in ("Any", "Class", "Enum"):
+            self.refuse(f"'{function}' object is not callable", node)
+        return t.UNKNOWN
+
+    def argument(self, node):
+        """The type of an argument: of what is no value, unknown."""
+        if isinstance(node, ast.Starred):
+            kind = self.expression(node.value)
+            if isinstance(kind, t.Type) and kind.kind == "List":
+                self.refuse("cannot statically infer the expected size of a list in this context", node.value)
+            if kind in (t.TENSOR, t.INFERRED):
+                self.refuse(f"{kind} cannot be used as a tuple", node.value)
+            return None
+        found = self.expression(node)
+        if isinstance(found, NotAValue):
+            self.not_a_value(found, node, argument=True)
+            return t.UNKNOWN
+        return t.plain(found)
+
+    # --- functions
+
+    def call_python(self, function, node, given, by_name):
+        value, name = function.value, function.name
+        unit = getattr(value, "unit", None)
+        if unit is not None:
+            return self.call_unit(unit.schema, node, given, by_name)
+        if isinstance(value, type) and name not in ("torch.finfo", "torch.iinfo"):
+            return self.call_class(value, given)
+        if name.startswith("torch.") and name.count(".") == 1 and callable(value):
+            last = name.removeprefix("torch.")
+            if not operator_schemas(last) and last not in TORCH_BUILTINS and last not in _WITHOUT_SCHEMA:
+                self.refuse(f"Unknown builtin op: aten::{last}.\nThe original call is", node)
+            if last in TORCH_BUILTINS:
+                return TORCH_BUILTINS[last]
+            return self.call_operator(last, node, given, by_name)
+        if name.startswith("math.") and name.removeprefix("math.") not in MATH:
+            self.refuse(f"Python builtin {value} is currently not supported in Torchscript", node)
+        if name in BUILTINS:
+            return BUILTINS[name]
+        return t.UNKNOWN
+
+    def call_class(self, cls, given):
+        if issubclass(cls, BaseException):
+            return t.UNKNOWN
+        if cls in (int, float, bool, str, complex):
+            return python_type(cls)
+        if cls is list and given and isinstance(given[0], t.Type):
+            kind = given[0]
+            return kind if kind.kind == "List" else t.list_of(t.STR) if kind == t.STR else t.UNKNOWN
+        if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+            return python_type(cls) or t.UNKNOWN
+        return t.DEVICE if cls is rushlight.device else t.UNKNOWN
+
+    def call_unit(self, schema, node, given, by_name):
+        """A call of a function of the program, or of a method."""
+        if schema is None or None in given:
+            return t.UNKNOWN
+        arguments = schema.arguments
+        plain = [a for a in arguments if not a.kwarg_only]
+        if len(given) > len(plain):
+            self.mismatch(
+                schema,
+                f"Expected at most {len(plain)} arguments but found {len(given)} positional arguments.",
+                node,
+            )
+        bound = dict(zip((a.name for a in plain), given, strict=False))
+        for name, kind in by_name.items():
+            if name in bound:
+                self.mismatch(schema, f"Argument {name} specified twice in schema.", node)
+            if all(a.name != name for a in arguments):
+                self.mismatch(schema, f"Keyword argument {name} unknown.", node)
+            bound[name] = kind
+        for argument in arguments:
+            kind = bound.get(argument.name)
+            if kind is None:
+                if argument.default is t.Argument.REQUIRED:
+                    self.mismatch(schema, f"Argument {argument.name} not provided.", node)
+                continue
+            kind = self.converted(kind, t.plain(argument.type))
+            if not t.is_subtype(kind, argument.type) and not self.list_of_common(kind, argument.type):
+                inferred = (
+                    f"\nInferred '{argument.name}' to be of type 'Tensor' because it was not "
+                    "annotated with an "
+                    "explicit type."
+                    if argument.type.kind == "Inferred"
+                    else ""
+                )
+                self.mismatch(
+                    schema,
+                    f"Expected a value of type '{argument.type}' for argument '{argument.name}' but instead "
+                    f"found type '{kind}'.{inferred}",
+                    node,
+                )
+        return schema.returns
+
+    @staticmethod
+    def list_of_common(kind, wanted):
+        """Whether a literal list might have been of the wanted type."""
+        wanted = wanted.args[0] if wanted.kind == "Optional" else wanted
+        return kind.kind in ("List", "Dict") and wanted.kind == kind.kind and kind.args[-1] == t.TENSOR
+
+    def mismatch(self, schema, message, node):
+        self.refuse(f"\n{schema}:\n{message}\n", node)
+
+    def call_operator(self, name, node, given, by_name):
+        """A call of an operator: of its overloads, one must fit."""
+        if None in given or name.startswith("_"):
+            return t.UNKNOWN
+        schemas = operator_schemas(name)
+        reasons, results = [], []
+        for schema in schemas:
+            reason = unfit(schema, given, by_name)
+            if reason is None:
+                results.append(returned(schema))
+            reasons.append(f"{schema}:\n{reason}")
+        if schemas and not results:
+            if len(schemas) == 1:
+                self.refuse(f"\n{reasons[0]}\n", node)
+            listed = "\n\n".join(reasons)
+            self.refuse(
+                "Arguments for call are not valid.\nThe following variants are "
+                f"available:\n\n{listed}\n\nThe "
+                "original call is",
+                node,
+            )
+        return results[0] if results and all(r == results[0] for r in results) else t.UNKNOWN
+
+    # --- methods
+
+    def call_method(self, method, node, hint):
+        owner, name = method.owner, method.name
+        given = [self.argument(a) for a in node.args]
+        by_name = {k.arg: self.argument(k.value) for k in node.keywords}
+        if owner.kind in ("Tensor", "Inferred"):
+            if name == "tolist":
+                if hint is None:
+                    self.refuse("Expected type hint for result of tolist()", node)
+                return hint
+            if name == "size":
+                return t.INT if given or by_name else t.list_of(t.INT)
+            if name in TENSOR_METHODS:
+                return TENSOR_METHODS[name]
+            return self.call_operator(name, node, [t.TENSOR, *given], by_name)
+        if owner.kind == "List" and name == "append" and len(given) == 1 and given[0] is not None:
+            element = self.converted(given[0], owner.args[0])
+            if not t.is_subtype(element, owner.args[0]) and not self.list_of_common(element, owner.args[0]):
+                self.refuse(
+                    "\naten::append.t(t[](a!) self, t(c -> *) el) -> t[](a!):\nCould not match type "
+                    f"{given[0]} to t in argument 'el': Type variable 't' previously matched to type "
+                    f"{owner.args[0]} is matched to type {given[0]}.\n",
+                    node,
+                )
+        result = METHODS[owner.kind].get(name)
+        return result(owner, given) if callable(result) else result or t.UNKNOWN
+
+    def call_module(self, container, node, given, by_name):
+        module = container.module
+        units = getattr(type(module), "_script_methods", {})
+        unit = units.get("forward")
+        own = vars(module).get("forward")
+        if unit is None or own is not None or unit.schema is None:
+            return t.UNKNOWN
+        return self.call_unit(unit.schema, node, given, by_name)
+
+    # --- what the compiler knows itself
+
+    def call_annotate(self, node, hint):
+        kind = self.annotations.type_of(node.args[0])
+        value = self.simple(node.args[1], kind)
+        if not t.is_subtype(self.converted(value, kind), kind):
+            self.refuse(f"expected an expression of type {kind} but found {value}", node.args[1])
+        return kind
+
+    def call_isinstance(self, node, hint):
+        self.condition(node)
+        return t.BOOL
+
+    def call_hasattr(self, node, hint):
+        value = self.expression(node.args[0])
+        if isinstance(value, t.Type) and value.kind not in ("Unknown", "Class", "NamedTuple", "Enum"):
+            self.refuse(
+                f"hasattr's first argument must be an object or NamedTuple, got {value} instead", node
+            )
+        return t.BOOL
+
+    def call_range(self, node, hint):
+        for argument in node.args:
+            kind = self.simple(argument)
+            if kind.known and kind.kind in ("str", "float", "List", "NoneType", "Optional", "Tuple", "Dict"):
+                self.refuse(
+                    f"\nrange(int n): Expected a value of type 'int' for argument 'n' but instead found type "
+                    f"'{kind}'.\n",
+                    argument,
+                )
+        return Iterated("range", t.INT)
+
+    def call_enumerate(self, node, hint):
+        value = self.expression(node.args[0])
+        items = self.unrolled(value)
+        if items is not None:
+            return Iterated("enumerate", t.UNKNOWN, [t.tuple_of((t.INT, _type(i))) for i in items])
+        return Iterated("enumerate", t.tuple_of((t.INT, _type(self.element(value, node.args[0])))))
+
+    def call_zip(self, node, hint):
+        values = [self.expression(a) for a in node.args]
+        rows = [self.unrolled(v) for v in values]
+        if any(r is not None for r in rows):
+            lengths = {len(r) for r in rows if r is not None}
+            size = lengths.pop() if len(lengths) == 1 else 0
+            return Iterated("zip", t.UNKNOWN, [t.UNKNOWN] * size)
+        parts = [_type(self.element(v, a)) for v, a in zip(values, node.args, strict=True)]
+        return Iterated("zip", t.tuple_of(parts))
+
+    def call_reversed(self, node, hint):
+        value = self.expression(node.args[0])
+        return value if isinstance(value, t.Type) and value.kind == "List" else t.UNKNOWN
+
+    def call_type(self, node, hint):
+        value = self.simple(node.args[0]) if len(node.args) == 1 else t.UNKNOWN
+        if value.known and value.kind not in ("Tensor", "Inferred"):
+            self.refuse(
+                "\ntype(Tensor 0) -> Tensor 0:\nExpected a value of type 'Tensor (inferred)' for "
+                "argument '0' "
+                f"but instead found type '{value}'.\n",
+                node,
+            )
+        return t.UNKNOWN
+
+    def raised(self, node):
+        """What stands behind ``raise``."""
+        if isinstance(node, ast.Call):
+            for argument in node.args:
+                self.argument(argument)
+        elif not isinstance(node, (ast.Name, ast.Attribute)):
+            self.expression(node)
+
+
+def _type(value):
+    return value if isinstance(value, t.Type) else t.UNKNOWN
+
+
+_SPECIAL = frozenset(
+    "torch.jit.annotate isinstance torch.jit.isinstance hasattr range enumerate zip reversed type".split()
+)
+
+
+class _Lazy:
+    """Functions of `torch` that are written in Python, and so compiled and not looked up."""
+
+    def __contains__(self, name):
+        value = getattr(rushlight, name, None)
+        home = getattr(value, "__module__", "") or ""
+        return home.rpartition(".")[2] == "functional" or name.startswith("_") or isinstance(value, type)
+
+
+_WITHOUT_SCHEMA = _Lazy()

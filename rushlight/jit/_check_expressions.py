@@ -1,0 +1,581 @@
+"""The types of expressions of a script."""
+
+from __future__ import annotations
+
+import ast
+import types
+
+from rushlight.jit import _types as t
+from rushlight.jit._annotations import value_type
+from rushlight.jit._check_calls import Calls
+from rushlight.jit._check_values import Bound, Container, Iterated, NotAValue, Python
+from rushlight.nn import Module
+
+__all__ = ["Expressions", "Refinements"]
+
+_NUMERIC = (t.INT, t.FLOAT, t.COMPLEX, t.NUMBER, t.BOOL)
+_TENSOR_VALUES = {
+    **dict.fromkeys("H T data grad imag mH mT real".split(), t.TENSOR),
+    **dict.fromkeys(
+        "is_cpu is_cuda is_ipu is_leaf is_maia is_meta is_mkldnn is_mps is_mtia is_nested "
+        "is_quantized is_sparse "
+        "is_sparse_csr is_vulkan is_xla is_xpu requires_grad retains_grad".split(),
+        t.BOOL,
+    ),
+    **dict.fromkeys("dtype itemsize layout nbytes ndim".split(), t.INT),
+    "device": t.DEVICE,
+    "shape": t.list_of(t.INT),
+    "name": t.optional(t.STR),
+    "grad": t.optional(t.TENSOR),
+}
+_DEVICE_VALUES = {"type": t.STR, "index": t.optional(t.INT)}
+_KEYS = (t.INT, t.FLOAT, t.COMPLEX, t.TENSOR, t.DEVICE, t.STR, t.BOOL)
+
+
+class Refinements:
+    """What a condition says of names where it holds and where not; ``static``: what it is in every run."""
+
+    def __init__(self, static=None, when_true=None, when_false=None):
+        self.static, self.when_true, self.when_false = static, when_true or {}, when_false or {}
+
+
+class Expressions(Calls):
+    """Types of expressions; names are looked up by the class below."""
+
+    def expression(self, node, hint=None):
+        """The type of a node, or something that is not a value."""
+        method = getattr(self, f"expression_{type(node).__name__}", None)
+        if method is None:
+            return t.UNKNOWN
+        return method(node, hint)
+
+    def simple(self, node, hint=None):
+        """The type of a node that must be a value."""
+        found = self.expression(node, hint)
+        if isinstance(found, NotAValue):
+            return self.not_a_value(found, node)
+        return t.plain(found)
+
+    def not_a_value(self, found, node, argument=False):
+        if isinstance(found, Iterated) and not argument:
+            if found.name == "range":
+                self.refuse("range cannot be used as a value", node)
+            return t.UNKNOWN
+        if isinstance(found, Python):
+            value = found.value
+            if isinstance(value, type) and issubclass(value, BaseException):
+                self.refuse("Python exception cannot be used as a value", node)
+            if isinstance(value, types.ModuleType):
+                self.refuse(
+                    f"python value of type '{type(value).__name__}' cannot be used as a value. "
+                    "Perhaps it is a "
+                    "closed over global variable? If so, please consider passing it in as an argument or use "
+                    "a local variable instead.",
+                    node,
+                )
+        return t.UNKNOWN
+
+    def expression_Constant(self, node, hint):  # noqa: N802
+        return t.UNKNOWN if node.value is ... else value_type(node.value)
+
+    def expression_JoinedStr(self, node, hint):  # noqa: N802
+        for part in node.values:
+            if isinstance(part, ast.FormattedValue):
+                self.simple(part.value)
+        return t.STR
+
+    def expression_Name(self, node, hint):  # noqa: N802
+        found = self.name(node)
+        if found is not None:
+            return found
+        if node.id in self.unit.names:
+            value = self.unit.names[node.id]
+            kind = t.UNKNOWN if callable(value) else value_type(value)
+            return kind if kind.known else Python(value, node.id)
+        if not node.id.startswith("__") and "." not in node.id:
+            self.refuse(f"undefined value {node.id}", node)
+        return t.UNKNOWN
+
+    def expression_Attribute(self, node, hint):  # noqa: N802
+        owner = self.expression(node.value)
+        if isinstance(owner, Container):
+            return self.module_attribute(owner.module, node)
+        if isinstance(owner, NotAValue):
+            return t.UNKNOWN
+        return self.attribute(owner, node)
+
+    def module_attribute(self, module, node):
+        value = module.__dict__.get(node.attr, self)
+        if value is self:
+            for table in ("_parameters", "_buffers", "_modules"):
+                if node.attr in module.__dict__.get(table, {}):
+                    value = module.__dict__[table][node.attr]
+        if value is self or isinstance(value, Module) or callable(value):
+            return Container(value) if isinstance(value, Module) else t.UNKNOWN
+        if value is None:  # a None may be set to something: only what never changes is known
+            return t.UNKNOWN if node.attr in module.__dict__ else t.NONE
+        kind = value_type(value)
+        said = self.module_annotation(module, node.attr)
+        return t.UNKNOWN if said or kind.kind in ("List", "Dict") else kind
+
+    @staticmethod
+    def module_annotation(module, name):
+        return any(name in getattr(c, "__annotations__", {}) for c in type(module).__mro__)
+
+    def attribute(self, owner, node):
+        """An attribute of a value: a value of its own, or a method."""
+        name = node.attr
+        if owner.kind in ("Tensor", "Inferred"):
+            if name in _TENSOR_VALUES:
+                return _TENSOR_VALUES[name]
+            if self.has_tensor_method(name):
+                return Bound(owner, name)
+        elif owner.kind in ("List", "Dict", "str", "Tuple"):
+            if name in self.METHODS[owner.kind]:
+                return Bound(owner, name)
+        elif owner.kind == "NamedTuple" and owner.python is not None:
+            if name in owner.python._fields:
+                return owner.args[owner.python._fields.index(name)]
+            return t.UNKNOWN
+        elif owner == t.DEVICE and name in _DEVICE_VALUES:
+            return _DEVICE_VALUES[name]
+        elif owner.kind == "Enum":
+            return t.UNKNOWN
+        elif owner.kind not in ("int", "float", "bool", "complex", "NoneType", "Optional", "Device"):
+            return t.UNKNOWN
+        more = "" if owner.kind != "Optional" else ""
+        self.refuse(f"'{owner}' object has no attribute or method '{name}'.{more}", node)
+
+    # --- containers
+
+    def expression_Tuple(self, node, hint):  # noqa: N802
+        hints = hint.args if hint is not None and hint.kind == "Tuple" else ()
+        hints = hints if len(hints) == len(node.elts) else [None] * len(node.elts)
+        parts = []
+        for element, wanted in zip(node.elts, hints, strict=True):
+            if isinstance(element, ast.Starred):
+                inner = self.simple(element.value)
+                if inner.kind == "List":
+                    self.refuse(
+                        "cannot statically infer the expected size of a list in this context", element
+                    )
+                return t.UNKNOWN
+            parts.append(self.simple(element, wanted))
+        return t.tuple_of(parts)
+
+    def expression_List(self, node, hint):  # noqa: N802
+        wanted = self.hinted(hint, "List")
+        if not node.elts:
+            return wanted or (t.list_of(t.TENSOR) if hint is None else t.list_of(t.UNKNOWN))
+        element = wanted.args[0] if wanted is not None else None
+        if any(isinstance(e, ast.Starred) for e in node.elts):
+            return t.UNKNOWN
+        parts = [self.simple(e, element) for e in node.elts]
+        if wanted is not None and all(t.is_subtype(self.converted(p, element), element) for p in parts):
+            return wanted
+        return t.list_of(self.common(parts))
+
+    @staticmethod
+    def hinted(hint, kind):
+        """The part of an expected type that is of a kind."""
+        if hint is None:
+            return None
+        found = [o for o in t.options(hint) if o.kind == kind]
+        return found[0] if len(found) == 1 else None
+
+    @staticmethod
+    def common(parts):
+        found = parts[0]
+        for part in parts[1:]:
+            found = t.unify(found, part, to_union=True)
+        return found
+
+    def expression_Dict(self, node, hint):  # noqa: N802
+        wanted = self.hinted(hint, "Dict")
+        if None in node.keys:
+            return t.UNKNOWN
+        keys = [self.simple(k) for k in node.keys]
+        values = [self.simple(v, wanted and wanted.args[1]) for v in node.values]
+        if wanted is not None or hint is not None:
+            return wanted or t.UNKNOWN
+        if not keys:
+            return t.dict_of(t.STR, t.TENSOR)
+        return self.dict_type(keys, values, node)
+
+    def dict_type(self, keys, values, node):
+        key = self.common(keys)
+        if key.known and key not in _KEYS and key.kind in ("Tuple", "List", "NoneType", "Dict"):
+            self.refuse(
+                f"Cannot create dict for key type '{key}', only int, float, complex, Tensor, device "
+                "and string "
+                "keys are supported",
+                node,
+            )
+        return t.dict_of(key, self.common(values))
+
+    def expression_ListComp(self, node, hint):  # noqa: N802
+        wanted = self.hinted(hint, "List")
+        self.comprehension(node)
+        element = self.simple(node.elt, wanted and wanted.args[0])
+        self.frames.pop()
+        return wanted or t.list_of(element)
+
+    expression_GeneratorExp = expression_ListComp  # noqa: N815
+
+    def expression_DictComp(self, node, hint):  # noqa: N802
+        self.comprehension(node)
+        key, value = self.simple(node.key), self.simple(node.value)
+        self.frames.pop()
+        return self.hinted(hint, "Dict") or (self.dict_type([key], [value], node) if key.known else t.UNKNOWN)
+
+    def comprehension(self, node):
+        generator = node.generators[0]
+        value = self.expression(generator.iter)
+        unrolled = self.unrolled(value)
+        element = t.UNKNOWN if unrolled is not None else self.element(value, generator.iter)
+        self.frames.append({})
+        for name in ast.walk(generator.target):
+            if isinstance(name, ast.Name):
+                self.frames[-1][name.id] = t.UNKNOWN  # hides what the name was outside
+        scope, self.frames = self.frames, [{}, self.frames[-1]]
+        self.store(generator.target, element, generator.iter)
+        self.frames = scope
+
+    def unrolled(self, value):
+        """The items of what is gone through item by item when the script is made, else None."""
+        if isinstance(value, t.Type):
+            return value.args if value.kind in ("Tuple", "NamedTuple") else None
+        if isinstance(value, Iterated):
+            return value.fixed
+        if isinstance(value, Container) and isinstance(value.module, Module):
+            items = list(value.module._modules.values())
+            return [Container(item) for item in items] if len(items) <= 64 else []
+        return None
+
+    def element(self, value, node):
+        """What one step of a loop over a value gives."""
+        if isinstance(value, Iterated):
+            return value.element
+        if isinstance(value, NotAValue):
+            return t.UNKNOWN
+        if value.kind in ("List", "Dict"):
+            return value.args[0]
+        if value.kind in ("Tensor", "Inferred"):
+            return t.TENSOR
+        if value == t.STR:
+            return t.STR
+        if value.known and value.kind in (
+            "int",
+            "float",
+            "bool",
+            "complex",
+            "NoneType",
+            "Optional",
+            "Device",
+        ):
+            self.refuse(f"'{value}' object is not iterable", node)
+        return t.UNKNOWN
+
+    # --- operators
+
+    def expression_BinOp(self, node, hint):  # noqa: N802
+        return self.operation(node.op, self.simple(node.left), self.simple(node.right), node)
+
+    def operation(self, op, left, right, node):
+        sides = (left, right)
+        tensors = [s.kind in ("Tensor", "Inferred") for s in sides]
+        if "Unknown" in (left.kind, right.kind) or not (left.known and right.known):
+            return (
+                t.TENSOR
+                if any(tensors) and all(s.kind in ("Tensor", "Unknown") for s in sides)
+                else t.UNKNOWN
+            )
+        if any(tensors):
+            if all(s in (t.TENSOR, t.INFERRED, *_NUMERIC) and s != t.BOOL for s in sides):
+                return t.TENSOR
+            if any(s.kind in ("bool", "str", "NoneType", "Dict", "Optional", "List", "Tuple") for s in sides):
+                self.no_operator(op, sides, node)
+            return t.UNKNOWN
+        if left in _NUMERIC and right in _NUMERIC:
+            return self.number(op, sides)
+        if isinstance(op, ast.Mod) and left == t.STR:
+            return t.STR
+        if isinstance(op, ast.Add) and left == right and left.kind in ("str", "List"):
+            return left
+        if isinstance(op, ast.Add) and left.kind == right.kind == "Tuple":
+            return t.tuple_of((*left.args, *right.args))
+        if isinstance(op, ast.Mult) and {left.kind, right.kind} & {"List", "str"} and t.INT in sides:
+            return right if left == t.INT else left
+        if any(s.kind in ("NoneType", "Optional", "Dict") for s in sides) or t.STR in sides and left != right:
+            self.no_operator(op, sides, node)
+        return t.UNKNOWN
+
+    @staticmethod
+    def number(op, sides):
+        if isinstance(op, (ast.Pow, ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift)):
+            return t.UNKNOWN
+        if t.NUMBER in sides or t.BOOL in sides:
+            return t.UNKNOWN
+        if isinstance(op, ast.Div):
+            return t.COMPLEX if t.COMPLEX in sides else t.FLOAT
+        return t.COMPLEX if t.COMPLEX in sides else t.FLOAT if t.FLOAT in sides else t.INT
+
+    def no_operator(self, op, sides, node):
+        name = _OPERATORS.get(type(op), type(op).__name__.lower())
+        culprit = 0 if sides[0].kind not in ("Tensor", "int", "float", "str") else 1
+        self.refuse(
+            f"Arguments for call are not valid.\naten::{name}: expected other types than '{sides[0]}' and "
+            f"'{sides[1]}'; '{sides[culprit]}' does not fit.\nThe original call is",
+            node,
+        )
+
+    def expression_UnaryOp(self, node, hint):  # noqa: N802
+        if isinstance(node.op, ast.Not):
+            self.condition(node)
+            return t.BOOL
+        value = self.simple(node.operand)
+        return t.TENSOR if value.kind == "Inferred" else value if value != t.BOOL else t.UNKNOWN
+
+    def expression_BoolOp(self, node, hint):  # noqa: N802
+        self.condition(node)
+        return t.BOOL
+
+    def expression_Compare(self, node, hint):  # noqa: N802
+        if any(isinstance(op, (ast.Is, ast.IsNot)) for op in node.ops):
+            self.condition(node)
+            return t.BOOL
+        kinds = [self.simple(node.left), *map(self.simple, node.comparators)]
+        if any(isinstance(op, (ast.In, ast.NotIn)) for op in node.ops):
+            return t.BOOL
+        for i, op in enumerate(node.ops):
+            sides = kinds[i : i + 2]
+            ordered = not isinstance(op, (ast.Eq, ast.NotEq))
+            optional = [s for s in sides if s.kind == "Optional" or s == t.NONE]
+            if (
+                optional
+                and all(s.known for s in sides)
+                and (ordered or optional[0] != t.NONE)
+                and len(optional) == 1
+            ):
+                other = next(s for s in sides if s is not optional[0])
+                if other.kind in ("int", "float", "str", "Tensor", "bool") and optional[0] != t.NONE:
+                    self.no_operator(op, sides, node)
+        if len(node.ops) > 1:
+            return t.BOOL
+        if any(k.kind in ("Tensor", "Inferred") for k in kinds):
+            return t.TENSOR
+        return t.BOOL if all(k.known for k in kinds) else t.UNKNOWN
+
+    def expression_IfExp(self, node, hint):  # noqa: N802
+        refined = self.condition(node.test)
+        if refined.static is not None:
+            self.frames.append({})
+            self.refine(refined.when_true if refined.static else refined.when_false)
+            found = self.simple(node.body if refined.static else node.orelse, hint)
+            self.frames.pop()
+            return found
+        found = []
+        for side, refinement in ((node.body, refined.when_true), (node.orelse, refined.when_false)):
+            self.frames.append({})
+            self.refine(refinement)
+            found.append(self.simple(side, hint))
+            self.frames.pop()
+        merged = t.unify(
+            found[0], found[1], to_union=hint is not None and hint.kind in ("Union", "Any", "number")
+        )
+        if merged is None:
+            self.refuse(
+                f"if-expression's true branch has type {found[0]} but false branch has type {found[1]}", node
+            )
+        return merged
+
+    # --- indices
+
+    def expression_Subscript(self, node, hint):  # noqa: N802
+        owner = self.expression(node.value)
+        parts = self.index_parts(node.slice)
+        if isinstance(owner, NotAValue):
+            return self.item_of_module(owner, node)
+        if owner.kind in ("Tensor", "Inferred"):
+            for part, written in parts:
+                if part.kind in ("str", "float", "Dict") or part.kind == "List" and part.args[0] == t.STR:
+                    self.refuse(
+                        f"Unsupported operation: indexing tensor with unsupported index type '{part}'. Only "
+                        "ints, slices, lists and tensors are supported",
+                        written,
+                    )
+            return t.TENSOR
+        sliced = isinstance(node.slice, ast.Slice)
+        if owner.kind == "List":
+            return owner if sliced else owner.args[0]
+        if owner.kind == "Dict":
+            return owner.args[1]
+        if owner.kind in ("Tuple", "NamedTuple"):
+            index = node.slice
+            negative = isinstance(index, ast.UnaryOp) and isinstance(index.op, ast.USub)
+            index = index.operand if negative else index
+            if isinstance(index, ast.Constant) and type(index.value) is int and not sliced:
+                number = -index.value if negative else index.value
+                if not -len(owner.args) <= number < len(owner.args):
+                    self.refuse("Tuple index out of range", node)
+                return owner.args[number]
+            return t.UNKNOWN
+        if owner == t.STR:
+            return t.STR
+        if owner.known and owner.kind in ("int", "float", "bool", "NoneType", "Optional", "Any"):
+            self.refuse(f"'{owner}' object is not subscriptable", node)
+        return t.UNKNOWN
+
+    @staticmethod
+    def item_of_module(owner, node):
+        index = node.slice
+        if isinstance(owner, Container) and isinstance(owner.module, Module):
+            if isinstance(index, ast.Constant) and type(index.value) is int:
+                items = list(owner.module._modules.values())
+                if -len(items) <= index.value < len(items):
+                    return Container(items[index.value])
+        return t.UNKNOWN
+
+    def index_parts(self, node):
+        """(type, node) of each index."""
+        if isinstance(node, ast.Tuple):
+            return [pair for element in node.elts for pair in self.index_parts(element)]
+        if isinstance(node, ast.Slice):
+            for part in (node.lower, node.upper, node.step):
+                if part is not None:
+                    self.simple(part)
+            return []
+        return [(self.simple(node), node)]
+
+    # --- conditions
+
+    def condition(self, node):
+        """Whether a node holds, as far as types tell, and what it tells of names."""
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            inner = self.condition(node.operand)
+            static = None if inner.static is None else not inner.static
+            return Refinements(static, inner.when_false, inner.when_true)
+        if isinstance(node, ast.BoolOp):
+            return self.boolean(node)
+        if (
+            isinstance(node, ast.Compare)
+            and len(node.ops) == 1
+            and isinstance(node.ops[0], (ast.Is, ast.IsNot))
+        ):
+            return self.is_none(node)
+        if isinstance(node, ast.Call) and self.named(node.func) in ("isinstance", "torch.jit.isinstance"):
+            return self.is_instance(node)
+        if isinstance(node, ast.Call) and self.named(node.func) == "hasattr":
+            self.expression(node)
+            return Refinements()
+        if isinstance(node, ast.Constant) and isinstance(node.value, bool):
+            return Refinements(node.value)
+        kind = self.simple(node)
+        if kind.known and kind.kind in ("Optional", "Tuple", "NoneType", "Device"):
+            self.refuse(f"Could not cast value of type {kind} to bool", node)
+        return Refinements()
+
+    def named(self, node):
+        return node.id if isinstance(node, ast.Name) and self.lookup(node.id) is None else None
+
+    def boolean(self, node):
+        both = isinstance(node.op, ast.And)
+        refined, depth = self.condition(node.values[0]), len(self.frames)
+        for value in node.values[1:]:
+            if refined.static is (not both):  # the rest is never looked at
+                break
+            self.frames.append({})
+            self.refine(refined.when_true if both else refined.when_false)
+            more = self.condition(value)
+            static = (not both) if more.static is (not both) else None
+            if refined.static is both and more.static is both:
+                static = both
+            if both:
+                held, missed = (
+                    {**refined.when_true, **more.when_true},
+                    _either(refined.when_false, more.when_false),
+                )
+            else:
+                held, missed = (
+                    _either(refined.when_true, more.when_true),
+                    {**refined.when_false, **more.when_false},
+                )
+            refined = Refinements(static, held, missed)
+        del self.frames[depth:]
+        return refined
+
+    def is_none(self, node):
+        left, right = node.left, node.comparators[0]
+        if isinstance(left, ast.Constant) and left.value is None:
+            left, right = right, left
+        value = self.expression(left)
+        if not (isinstance(right, ast.Constant) and right.value is None):
+            self.expression(right)
+            return Refinements()
+        positive = isinstance(node.ops[0], ast.Is)
+        if isinstance(value, (Container, Bound)):
+            return Refinements(not positive if getattr(value, "module", 1) is not None else positive)
+        if not isinstance(value, t.Type) or value.kind in ("Unknown", "Any"):
+            name = {left.id: t.UNKNOWN} if isinstance(left, ast.Name) else {}
+            return Refinements(None, name, name)
+        if value == t.NONE:
+            return Refinements(positive)
+        others = [o for o in t.options(value) if o != t.NONE]
+        if len(others) == len(t.options(value)):
+            return Refinements(not positive)
+        if not isinstance(left, ast.Name):
+            return Refinements()
+        none, rest = {left.id: t.NONE}, {left.id: t.union(others)}
+        return Refinements(None, none, rest) if positive else Refinements(None, rest, none)
+
+    def is_instance(self, node):
+        if len(node.args) != 2:
+            return Refinements()
+        value = self.expression(node.args[0])
+        asked = self.asked_types(node.args[1])
+        if asked is None or not isinstance(value, t.Type):
+            return Refinements()
+        name = node.args[0].id if isinstance(node.args[0], ast.Name) else None
+        if not value.known or value.kind in ("Any", "number", "Class"):
+            found = {name: asked[0] if len(asked) == 1 and asked[0].known else t.UNKNOWN} if name else {}
+            return Refinements(None, found, {name: value} if name else {})
+        fits = [o for o in t.options(value) if any(self.is_a(o, kind) for kind in asked)]
+        rest = [o for o in t.options(value) if o not in fits]
+        if any(not kind.known for kind in asked):
+            return Refinements(None, {name: t.UNKNOWN}, {name: t.UNKNOWN}) if name else Refinements()
+        if not rest or not fits:
+            return Refinements(not rest)
+        if name is None:
+            return Refinements()
+        return Refinements(None, {name: t.union(fits)}, {name: t.union(rest)})
+
+    @staticmethod
+    def is_a(kind, asked):
+        if asked.kind in ("list", "tuple"):
+            return kind.kind in ({"List"} if asked.kind == "list" else {"Tuple", "NamedTuple"})
+        return t.is_subtype(kind, asked)
+
+    def asked_types(self, node):
+        """The types that an `isinstance` asks for; None if it is not sure what they are."""
+        if isinstance(node, ast.Tuple):
+            parts = [self.asked_types(e) for e in node.elts]
+            return None if None in parts else [kind for part in parts for kind in part]
+        value = self.unit.names.get(node.id, self) if isinstance(node, ast.Name) else self
+        bare = {list: "list", tuple: "tuple"}
+        if isinstance(value, type) and value in bare:
+            return [t.Type(bare[value])]
+        if value is dict or isinstance(node, ast.Name) and node.id in ("typing.List", "typing.Dict"):
+            return None
+        return [self.annotations.type_of(node)]
+
+
+def _either(one, other):
+    """What is known of names where one condition or the other holds."""
+    return {name: t.union((kind, other[name])) for name, kind in one.items() if name in other}
+
+
+_OPERATORS = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floordiv", ast.Pow: "pow",
+    ast.Mod: "remainder", ast.MatMult: "matmul", ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le",
+    ast.Gt: "gt", ast.GtE: "ge",
+}  # fmt: skip

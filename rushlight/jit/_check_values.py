@@ -1,0 +1,69 @@
+"""What an expression of a script may be besides a value with a type."""
+
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from typing import Any
+
+__all__ = ["Bound", "Checking", "Container", "Iterated", "NotAValue", "Python"]
+
+
+class Checking:
+    """What the parts of the checker share."""
+
+    unit: Any
+    annotations: Any
+    module: Any
+    frames: list[dict[str, Any]]
+    refuse: Callable[..., Any]
+    lookup: Callable[..., Any]
+    name: Callable[..., Any]
+    refine: Callable[..., Any]
+    store: Callable[..., Any]
+    converted: Callable[..., Any]
+    expression: Callable[..., Any]
+    simple: Callable[..., Any]
+    named: Callable[..., Any]
+    not_a_value: Callable[..., Any]
+    condition: Callable[..., Any]
+    unrolled: Callable[..., Any]
+    element: Callable[..., Any]
+
+
+class NotAValue:
+    """Something of Python's that a script names and that is no value of its own."""
+
+    assignable = True
+
+
+class Python(NotAValue):
+    """A function, class or module from outside, and the name that the resolver gave it."""
+
+    def __init__(self, value, name):
+        self.value, self.name = value, name
+
+
+class Bound(NotAValue):
+    """A method of a value."""
+
+    def __init__(self, owner, name):
+        self.owner, self.name = owner, name
+
+
+class Container(NotAValue):
+    """A module, or several of them, of which the instance itself is known."""
+
+    def __init__(self, module):
+        self.module = module
+
+    def parts(self, count):
+        return None
+
+
+class Iterated(NotAValue):
+    """`range`, `enumerate`, `zip` and views of dictionaries: to go through, and not to keep."""
+
+    def __init__(self, name, element, fixed=None):
+        self.name, self.element, self.fixed = name, element, fixed

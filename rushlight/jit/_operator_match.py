@@ -1,0 +1,96 @@
+"""Whether an operator of the table takes arguments of given types, by its schemas."""
+
+import functools
+
+from rushlight.jit import _types as t
+
+__all__ = ["operator_schemas", "returned", "unfit"]
+
+
+@functools.cache
+def operator_schemas(name):
+    """The schemas of all overloads of an operator."""
+    from rushlight import _ops
+
+    entries = _ops._aten().get(name, {})
+    return [_ops._overload("aten", name, overload)._schema for overload in entries]
+
+
+def unfit(schema, given, by_name):
+    """Why a call does not fit a schema, or None. What is not sure fits."""
+    plain = [a for a in schema.arguments if not a.kwarg_only]
+    bound = dict(zip((a.name for a in plain), given, strict=False))
+    if len(given) > len(plain):
+        sizes = plain and str(plain[-1].type).endswith("[]")  # may be given one by one
+        if sizes or given[-1] == t.TENSOR or any(a.name == "alpha" for a in schema.arguments):
+            return None  # results to write to, and factors, may be given by position too
+        return f"Expected at most {len(plain)} arguments but found {len(given)} positional arguments."
+    known = {a.name: a for a in schema.arguments}
+    for name, kind in by_name.items():
+        word = _OTHER_WORDS.get(name, name)
+        if name in ("self", "input") and schema.arguments:
+            word = schema.arguments[0].name
+        if name not in known and (kind == t.TENSOR or name == "correction"):
+            return None  # the names of results, which differ
+        if word not in known and name not in known:
+            return f"Keyword argument {name} unknown."
+        word = name if name in known else word
+        if word in bound:
+            return f"Argument {name} specified twice in schema."
+        bound[word] = kind
+    for argument in schema.arguments:
+        kind = bound.get(argument.name)
+        if kind is None:
+            if not argument.has_default_value():
+                return f"Argument {argument.name} not provided."
+            continue
+        text = str(argument.type)
+        if not _fits(kind, text):
+            return (
+                f"Expected a value of type '{argument.type.annotation_str}' for argument "
+                f"'{argument.name}' but "
+                f"instead found type '{kind}'."
+            )
+    return None
+
+
+_OTHER_WORDS = {"axis": "dim", "keepdims": "keepdim", "x": "self", "x1": "self", "x2": "other"}  # NumPy's
+_NUMBERS = ("int", "float", "bool", "complex", "number")
+_REFUSED = {  # kinds that are surely none of a schema's type
+    "Tensor": ("str", "NoneType", "Dict", "Optional", "Device"),
+    "Tensor[]": ("str", "NoneType", "Dict", "Optional", *_NUMBERS),
+    "int": ("str", "float", "complex", "NoneType", "Dict", "List", "Optional", "Device"),
+    "float": ("str", "complex", "NoneType", "Dict", "List", "Optional", "Device"),
+    "Scalar": ("str", "NoneType", "Dict", "List", "Optional", "Device", "Tuple"),
+    "bool": ("str", "float", "complex", "NoneType", "Dict", "List", "Optional", "Device"),
+    "str": ("int", "float", "bool", "complex", "number", "NoneType", "Dict", "List", "Optional", "Tensor"),
+    "int[]": ("str", "float", "complex", "NoneType", "Dict", "Optional", "Device"),
+    "float[]": ("str", "NoneType", "Dict", "Optional", "Device"),
+}
+
+
+def _fits(kind, text):
+    if not kind.known:
+        return True
+    text = text.replace("SymInt", "int")
+    if text.endswith("?"):
+        parts = [p for p in t.options(kind) if p != t.NONE]
+        return all(_fits(part, text[:-1]) for part in parts)
+    return t.plain(kind).kind not in _REFUSED.get(text, ())
+
+
+def returned(schema):
+    """The type that an operator gives; unknown where it is a tuple with names."""
+    kinds = [str(r.type) for r in schema.returns]
+    if len(kinds) != 1:
+        return t.UNKNOWN if kinds else t.NONE
+    return _RETURNED.get(kinds[0], t.UNKNOWN)
+
+
+_RETURNED = {
+    "Tensor": t.TENSOR,
+    "Tensor[]": t.list_of(t.TENSOR),
+    "int": t.INT,
+    "bool": t.BOOL,
+    "float": t.FLOAT,
+}
