@@ -90,6 +90,7 @@ _HOMES = {
     """,
     "_serialization.file_records": "PyTorchFileReader PyTorchFileWriter",
     "_lobpcg": "lobpcg",
+    "_linalg_utils": "eig lstsq matrix_rank solve symeig",
     "_functions.segment": "segment_reduce _segment_reduce",
     "_lowrank": "pca_lowrank svd_lowrank",
     "sparse": """
@@ -129,7 +130,7 @@ def __getattr__(name):
         raise AttributeError(f"module 'torch' has no attribute {name!r}", name=name, obj=package)
     value = import_module(f"rushlight.{home or name}")
     if home is not None:
-        value = getattr(value, name)
+        value = getattr(value, f"_{name}" if name == "symeig" else name)
     if name != "Storage":  # which follows the default type
         globals()[name] = value
     return value

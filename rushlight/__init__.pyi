@@ -233,6 +233,11 @@ from rushlight._functions.legacy_types import Storage as Storage
 from rushlight._serialization.file_records import PyTorchFileReader as PyTorchFileReader
 from rushlight._serialization.file_records import PyTorchFileWriter as PyTorchFileWriter
 from rushlight._lobpcg import lobpcg as lobpcg
+from rushlight._linalg_utils import eig as eig
+from rushlight._linalg_utils import lstsq as lstsq
+from rushlight._linalg_utils import matrix_rank as matrix_rank
+from rushlight._linalg_utils import solve as solve
+from rushlight._linalg_utils import symeig as symeig
 from rushlight._functions.segment import segment_reduce as segment_reduce
 from rushlight._functions.segment import _segment_reduce as _segment_reduce
 from rushlight._lowrank import pca_lowrank as pca_lowrank

@@ -48,7 +48,7 @@ def symeig(A, largest=False):
 def _removed(name, instead):
     def refuse(*args, **kwargs):
         raise RuntimeError(
-            f"torch.{name} was removed, after being deprecated since version 1.9: use {instead}"
+            f"This function was deprecated since version 1.9 and is now removed: torch.{name}; use {instead}"
         )
 
     refuse.__name__ = refuse.__qualname__ = name

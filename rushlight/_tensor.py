@@ -289,6 +289,22 @@ class Tensor(_C.TensorBase):
         return rushlight.sspaddmm(self, mat1, mat2, beta=beta, alpha=alpha)
 
     @_overridable
+    def eig(self, eigenvectors=False):
+        """Removed from PyTorch; says what to use."""
+        return rushlight.eig(self, eigenvectors)
+
+    def symeig(self, eigenvectors=False):
+        """Removed from PyTorch; says what to use."""
+        return rushlight.symeig(self, eigenvectors)
+
+    def solve(self, other):
+        """Removed from PyTorch; says what to use."""
+        return rushlight.solve(self, other)
+
+    def lstsq(self, other):
+        """Removed from PyTorch; says what to use."""
+        return rushlight.lstsq(self, other)
+
     def lu(self, pivot=True, get_infos=False) -> "tuple[Tensor, ...]":
         """The former name of ``torch.linalg.lu_factor``; see ``torch.lu``."""
         return rushlight.functional.lu(self, pivot, get_infos)

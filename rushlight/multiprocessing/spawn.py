@@ -27,7 +27,7 @@ __all__ = [
 ENV_VAR_PARALLEL_START = "TORCH_MP_PARALLEL_START"
 _TERMINATE_WITHIN = 30  # seconds from SIGTERM to SIGKILL
 
-log = logging.getLogger(__name__)
+log = logging.getLogger("torch.multiprocessing.spawn")
 
 
 class ProcessException(Exception):

@@ -245,6 +245,10 @@ void prepare_output(const Op& op, const Tensor& out, IntList sizes, DType from, 
   RL_CHECK(demand != OutRule::SameCategory || category_of(from) == category_of(out.dtype()), op.name(),
            " expects a ", is_complex(from) ? "complex" : "floating point", " output tensor, but got ",
            legacy_name(out.dtype()));
+  const bool algebra = op.family == Family::LinearAlgebra || op.schema.space == "linalg";
+  RL_CHECK(!algebra || can_cast(from, out.dtype()), op.name(),
+           ": Expected result to be safely castable from ", legacy_name(from),
+           " dtype, but got result with dtype ", legacy_name(out.dtype()));
   RL_CHECK(can_cast(from, out.dtype()), "result type ", legacy_name(from),
            " can't be cast to the desired output type ", legacy_name(out.dtype()), " (", op.name(), ")");
   if (out.sizes() == sizes) return;

@@ -42,6 +42,7 @@ Tensor of_singular_values(const Tensor& a, const Dims& dims, bool keepdim, OptDT
 
 Tensor matrix_norm_body(const Call&, const Tensor& a, const Scalar& ord, IntList dim, bool keepdim,
                         OptDType dtype) {
+  RL_CHECK(!ord.is_complex(), "linalg.matrix_norm: Expected a non-complex scalar as the order of norm.");
   const double p = ord.to_double(), size = std::abs(p);
   RL_CHECK(size == 2 || size == 1 || size == kInfinity, "linalg.matrix_norm: Order ", p, " not supported.");
   check_norm(a, dtype, size != 2);

@@ -29,7 +29,8 @@ Tensor addcdiv_body(const Call&, const Tensor& self, const Scalar& value, const 
 // Of sums and products of matrices: `x.add_(alpha, other)`, `x.addmm_(beta, alpha, a, b)`, `x.addmm_(beta, a,
 // b)`, `addmm(beta, x, alpha, a, b)`.
 
-void warn_positional(std::string_view name, const char* tensors, const char* factors) {
+void warn_positional(const Call& call, const char* tensors, const char* factors) {
+  const std::string name = str(call.op.schema.name, call.inplace ? "_" : "");
   if (show_warning)
     show_warning(str("This overload of ", name,
                      " is deprecated: its factors stand before the tensors.\nConsider "
@@ -39,19 +40,19 @@ void warn_positional(std::string_view name, const char* tensors, const char* fac
 
 template <auto& Op>
 Tensor sum_body(const Call& call, const Tensor& self, const Scalar& alpha, const Tensor& other) {
-  warn_positional(call.op.schema.name, "Tensor other", "Number alpha = 1");
+  warn_positional(call, "Tensor other", "Number alpha = 1");
   return Op(self, other, alpha);
 }
 constexpr const char* kFactors = "Number beta = 1, Number alpha = 1";
 template <auto& Op>
 Tensor both_body(const Call& call, const Tensor& self, const Scalar& beta, const Scalar& alpha,
                  const Tensor& a, const Tensor& b) {
-  warn_positional(call.op.schema.name, "Tensor, Tensor", kFactors);
+  warn_positional(call, "Tensor, Tensor", kFactors);
   return Op(self, a, b, beta, alpha);
 }
 template <auto& Op>
 Tensor beta_body(const Call& call, const Tensor& self, const Scalar& beta, const Tensor& a, const Tensor& b) {
-  warn_positional(call.op.schema.name, "Tensor, Tensor", kFactors);
+  warn_positional(call, "Tensor, Tensor", kFactors);
   return Op(self, a, b, beta, Scalar(1));
 }
 

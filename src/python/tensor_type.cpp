@@ -385,8 +385,22 @@ static PyGetSetDef dict_property[] = {{"__dict__", get_dict, set_dict, nullptr, 
 
 // --- the metaclass: gives every subclass our deallocator
 
+// A class that handles operators itself sees their results as they are, unless it handles functions too.
+static int leave_functions(PyObject* cls) {
+  if (!tensor_type) return 0;
+  PyRef dispatch(PyObject_GetAttrString(cls, "__torch_dispatch__"));
+  if (!dispatch) return -1;
+  if (dispatch.get() == disabled_torch_dispatch) return 0;
+  PyRef own(PyObject_GetAttrString(cls, "__torch_function__"));
+  PyRef common(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), "__torch_function__"));
+  if (!own || !common) return -1;
+  if (!PyMethod_Check(own.get()) || !PyMethod_Check(common.get())) return 0;
+  if (PyMethod_GET_FUNCTION(own.get()) != PyMethod_GET_FUNCTION(common.get())) return 0;
+  return PyObject_SetAttrString(cls, "__torch_function__", disabled_torch_function);
+}
+
 static int meta_init(PyObject* cls, PyObject* args, PyObject* kwargs) {
-  if (PyType_Type.tp_init(cls, args, kwargs) < 0) return -1;
+  if (PyType_Type.tp_init(cls, args, kwargs) < 0 || leave_functions(cls) < 0) return -1;
   reinterpret_cast<PyTypeObject*>(cls)->tp_dealloc = tensor_dealloc;
   reinterpret_cast<PyTypeObject*>(cls)->tp_traverse = tensor_traverse;
   reinterpret_cast<PyTypeObject*>(cls)->tp_clear = tensor_clear;

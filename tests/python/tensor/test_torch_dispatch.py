@@ -343,3 +343,36 @@ def test_copies_have_their_attributes_before_anything_is_called_on_them():
     x.requires_grad_()
     y = copy.deepcopy(x)
     assert type(y) is Noted and y.requires_grad and y.note == ["kept"] and y.note is not x.note
+
+
+def test_classes_that_handle_operators_see_functions_only_if_they_ask():
+    class Unwraps(torch.Tensor):
+        @staticmethod
+        def __new__(cls, inner):
+            return torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+
+        def __init__(self, inner):
+            self.inner = inner
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return func(*[a.inner if isinstance(a, Unwraps) else a for a in args], **(kwargs or {}))
+
+    class Below(Unwraps):
+        pass
+
+    class Plain(torch.Tensor):
+        pass
+
+    class Asks(Unwraps):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return "asked"
+
+    for cls in (Unwraps, Below):
+        assert type(cls(torch.ones(2)) + 1) is torch.Tensor
+        assert cls.__torch_function__ is torch._C._disabled_torch_function_impl
+    assert type(torch.ones(2).as_subclass(Plain) + 1) is Plain
+    assert torch.add(Asks(torch.ones(2)), 1) == "asked"
+    with pytest.raises(RuntimeError, match=r"requires that detach\(\) returns an instance of the same type"):
+        torch.nn.Parameter(Unwraps(torch.ones(2)))
