@@ -385,7 +385,7 @@ class Tensor(_C.TensorBase):
         """A tensor of this dtype, made as the legacy constructors make theirs; of a sparse tensor one of the
         indices and values given, or of a size without elements."""
         if self.layout is rushlight.sparse_coo:
-            return rushlight.sparse_coo_tensor(*args, dtype=self.dtype, **kwargs)
+            return rushlight.sparse_coo_tensor(*(args or ((0,),)), dtype=self.dtype, **kwargs)
         return _C._legacy_tensor(self.dtype, args, kwargs or None)
 
     @_overridable

@@ -4,6 +4,7 @@
 
 #include "core/deferred_layout.h"
 #include "core/parallel.h"
+#include "core/sparse.h"
 #include "cpu/copy.h"
 #include "cpu/pointwise.h"
 #include "ops/device_loops.h"
@@ -61,7 +62,7 @@ Tensor copy_kernel(const Call&, const Tensor& self, const Tensor& source, bool n
 }
 
 void copy_result_body(const Tensor& target, const Tensor& source, bool recorded) {
-  if (recorded) {
+  if (recorded || is_sparse(target)) {
     ops::copy_(target, source, false);
   } else {
     check_copy(target, source);

@@ -151,7 +151,9 @@ Tensor mul_kernel(const Call&, const Tensor& a, const Tensor& b) {
   if (is_sparse(b) && a.sizes() != b.sizes()) {
     if (b.dim() == 0) return with(a, values_of(a) * to_dense(b, std::nullopt, std::nullopt));
     if (a.dim() == 0) return ops::mul(b, a);
-    check_same_sizes("mul", a, b);
+    const Dims sizes = broadcast_shapes(a.sizes(), b.sizes());
+    return ops::mul(sparse_broadcast(to_layout(a, Layout::SparseCoo), sizes),
+                    sparse_broadcast(to_layout(b, Layout::SparseCoo), sizes));
   }
   const Tensor pattern = ready(a);
   if (is_sparse(b)) {

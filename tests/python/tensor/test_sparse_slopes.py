@@ -115,3 +115,26 @@ def test_types_of_results_in_out():
     assert not hasattr(torch.return_types, "nothing_out")
     with pytest.raises(TypeError, match="can't be cast to the desired output type Long"):
         torch.cat([x, x], out=torch.empty(0, dtype=torch.int64))
+
+
+def test_products_of_sparse_tensors_broadcast():
+    a = torch.rand(2, 3, 4, 5).to_sparse(2)
+    for shape in ((2, 3, 1, 5), (2, 3, 4, 1), (2, 1, 4, 5), (1, 3, 1, 1)):
+        b = torch.rand(shape).to_sparse(2)
+        for x, y in ((a, b), (b, a)):
+            product = x * y
+            assert product.is_sparse
+            torch.testing.assert_close(product.to_dense(), x.to_dense() * y.to_dense())
+
+
+def test_composites_write_to_sparse_tensors():
+    x = DENSE.to_sparse()
+    for name in ("deg2rad", "rad2deg", "square"):
+        function, out = getattr(torch, name), torch.zeros(3, 3, dtype=torch.float64).to_sparse()
+        assert function(x, out=out) is out
+        torch.testing.assert_close(out.to_dense(), function(DENSE))
+
+
+def test_new_of_a_sparse_tensor_is_empty():
+    made = DENSE.to_sparse().new()
+    assert made.is_sparse and made.shape == (0,) and made.dtype == DENSE.dtype
