@@ -9,7 +9,15 @@ from rushlight import fx
 from rushlight.fx._codegen import _PyTreeCodeGen, _PyTreeInfo
 from rushlight.fx.graph_module import _assign_attr
 
-from .graph_signature import InputKind
+from .graph_signature import (  # noqa: F401 (PyTorch has them here too)
+    ConstantArgument,
+    ExportGraphSignature,
+    InputKind,
+    InputSpec,
+    OutputKind,
+    OutputSpec,
+    TensorArgument,
+)
 
 __all__ = ["ExportedProgram", "ModuleCallEntry", "ModuleCallSignature"]
 

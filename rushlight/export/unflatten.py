@@ -151,7 +151,8 @@ class UnflattenedModule(InterpreterModule):
 
     def _flat(self, args, kwargs):
         leaves, spec = _leaves(self._in_spec, args, kwargs)
-        if spec == self._in_spec:
+        traced = _symbolic_trace.is_fx_tracing() and len(leaves) == self._in_spec.num_leaves
+        if spec == self._in_spec or traced:  # a tracer's inputs stand for leaves
             return leaves
         if self.flat_args_adapter is None:
             raise TypeError(

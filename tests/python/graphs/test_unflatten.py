@@ -144,6 +144,9 @@ def test_traced_again():
     made = unflatten(export(model, (X, Z)))
     traced = torch.fx.symbolic_trace(made, concrete_args=(torch.fx.PH, torch.fx.PH))
     assert torch.equal(traced(X, Z), model(X, Z))
+    nested = unflatten(export(Dict(), ((X, Z), {"key": X})))
+    traced = torch.fx.symbolic_trace(nested, concrete_args=(torch.fx.PH,) * 3)
+    assert torch.equal(traced(X, Z, X)["sum"], X + X)
     again = export(made, (X, Z)).module()
     assert torch.equal(again(X, Z), model(X, Z))
 
