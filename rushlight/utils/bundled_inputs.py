@@ -61,11 +61,10 @@ def bundle_inputs(
     _receive_inflate_expr: list[str] | None = None,
 ) -> ScriptModule:
     """A copy of the model that has these inputs, of ``forward`` or of several methods."""
-    if not isinstance(inputs, dict):
-        inputs = {model.forward: inputs}
-        info = None if info is None else {model.forward: info}
+    samples: Any = inputs if isinstance(inputs, dict) else {model.forward: inputs}
+    notes: Any = info if isinstance(info, dict) or info is None else {model.forward: info}
     made = copy.copy(model)
-    _Bundler(made, _receive_inflate_expr, False).run(_by_name(inputs), _by_name(info or {}))
+    _Bundler(made, _receive_inflate_expr, False).run(_by_name(samples), _by_name(notes or {}))
     return made
 
 
@@ -198,7 +197,7 @@ class _Bundler:
                     return f"{stored}.contiguous(memory_format=torch.{memory_format})"
         raise RuntimeError(
             f"Bundled input argument at position {place} has a tensor with storage size {size}. You probably "
-            "don't want to bundle this as an input; bundle_randn and bundle_large_tensor say what to do with it"
+            "don't want to bundle this as an input; if you do, use bundle_large_tensor or bundle_randn"
         )
 
     def _store(self, tensor):
@@ -228,6 +227,6 @@ def _check_samples(samples):
     for sample in samples:
         if not isinstance(sample, tuple):
             raise TypeError(
-                f"Each bundled input must be a tuple of arguments, got {type(sample).__name__}; did you forget "
-                "to wrap a single argument: (x,)?"
+                f"Each bundled input must be a tuple of arguments, got {type(sample).__name__}; a single "
+                "argument is (x,)"
             )

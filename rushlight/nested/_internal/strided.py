@@ -1,21 +1,30 @@
 """Strided nested tensors: components of any sizes of one rank, one after the other in a flat buffer."""
 
+import functools
+
 import rushlight
 from rushlight import _C
 from rushlight.nested._internal.nested_tensor import plain
 
 __all__ = ["StridedNestedTensor", "strided_from_list"]
 
-# On the buffer as a whole: numbers, or nested operands of the same sizes.
-_BUFFERWISE = set(
+# On the buffer as a whole, besides what works element by element: conversions, copies, random numbers.
+_WHOLE = set(
     """
-    abs add clamp clone contiguous cos detach div dropout empty_like eq exp fill_ float double half
-    bfloat16 ge gelu gt logical_not mul ne neg ones_like rand_like randn_like relu sgn sigmoid silu
-    sin sqrt sub tanh to where zero_ zeros_like le lt isinf isnan isfinite masked_fill copy_ rsub
-    log long int bool pow cpu square type type_as __rpow__ __rsub__ __rdiv__ __rtruediv__
-    true_divide leaky_relu elu alpha_dropout bernoulli
+    alpha_dropout bernoulli bfloat16 bool contiguous cpu detach double dropout float half int long rand_like
+    randn_like to type type_as
     """.split()
 )
+
+
+@functools.cache
+def _buffer_names():
+    """Functions of the buffer: of numbers, or of nested operands of the same sizes."""
+    from rushlight.nested._internal.ops import _elementwise
+
+    return _WHOLE | _elementwise()
+
+
 # On each component: a dimension argument counts the batch.
 _COMPONENTWISE = {"linear", "layer_norm", "rms_norm", "embedding", "matmul", "bmm", "__matmul__"}
 _SHIFTED = {"softmax", "log_softmax", "transpose", "unsqueeze", "squeeze", "chunk", "narrow", "unflatten"}
@@ -173,7 +182,7 @@ def _call(func, args, kwargs):
         return args[0]
     nested = [a for a in [*args, *kwargs.values()] if isinstance(a, StridedNestedTensor)]
     base = name[:-1] if name.endswith("_") and not name.endswith("__") else name
-    if {name, base} & _BUFFERWISE and nested:
+    if {name, base} & _buffer_names() and nested:
         return _bufferwise(func, name, nested, args, kwargs)
     if name in _SHIFTED:
         return _shifted(func, name, *args, **kwargs)

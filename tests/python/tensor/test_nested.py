@@ -381,3 +381,14 @@ def test_attention_over_nested_tensors_names_what_it_cannot_do():
         torch.nn.MultiheadAttention(8, 2)(nested, nested, nested)
     with pytest.raises(AssertionError, match="dropout is active"):
         torch.nn.MultiheadAttention(8, 2, dropout=0.5, batch_first=True)(nested, nested, nested)
+
+
+@pytest.mark.parametrize(
+    "name", ["isposinf", "isneginf", "erf", "sinh", "floor", "logical_and", "atan2", "signbit"]
+)
+def test_elementwise_functions_of_strided_nested_tensors(name):
+    rows = [rushlight.randn(2, 3), rushlight.randn(4, 3)]
+    nested, function = rushlight.nested.nested_tensor(rows), getattr(rushlight, name)
+    operands = 2 if name in ("logical_and", "atan2") else 1
+    for row, found in zip(rows, function(*[nested] * operands).unbind(), strict=True):
+        assert rushlight.equal(found, function(*[row] * operands))
