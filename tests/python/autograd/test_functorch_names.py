@@ -48,6 +48,30 @@ def test_the_package(tmp_path):
     assert "Please use `torch.func.vmap` instead" in ran.stderr
 
 
+def test_the_packages_inside(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import torch\n"
+        "from functorch.einops import rearrange\n"
+        "from functorch.experimental import chunk_vmap, replace_all_batch_norm_modules_\n"
+        "from functorch.experimental.control_flow import cond, map\n"
+        "print(rearrange(torch.ones(2, 6), 'a (b c) -> a b c', b=2).shape)\n"
+        "print(map(lambda x, y: x + y, torch.ones(2, 3), torch.ones(3)).sum().item(), cond is torch.cond)\n"
+        "print(chunk_vmap(torch.sin, chunks=2)(torch.zeros(4)).tolist())\n"
+        "net = replace_all_batch_norm_modules_(torch.nn.Sequential(torch.nn.BatchNorm1d(2)))\n"
+        "print(net[0].track_running_stats)\n"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-m", "rushlight", program], capture_output=True, text=True, timeout=60
+    )
+    assert ran.stdout.splitlines() == [
+        "torch.Size([2, 2, 3])",
+        "12.0 True",
+        "[0.0, 0.0, 0.0, 0.0]",
+        "False",
+    ], ran.stderr
+
+
 def test_numbers_leave_for_numpy_where_nothing_is_recorded():
     pytest.importorskip("numpy")
     x = torch.ones(2, requires_grad=True)
