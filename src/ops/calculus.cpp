@@ -151,6 +151,9 @@ Tensor one_sided(const Tensor& edge, const Tensor& next, const Tensor& after, co
 }
 
 Tensor derivative(const Tensor& self, int64_t dim, const Tensor& points, int64_t edge_order) {
+  RL_CHECK(points.device() == self.device(),
+           "torch.gradient expected each tensor to be on the same device, but got devices ", self.device(),
+           " and ", points.device(), "!");
   RL_CHECK(points.dim() == 1,
            "torch.gradient expected each element of spacing to have one dimension, but got an element with ",
            points.dim(), " dimensions");

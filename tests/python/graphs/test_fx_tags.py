@@ -7,6 +7,7 @@ import pytest
 
 import rushlight as torch
 from rushlight import fx, nn
+from rushlight.fx.experimental.rewriter import RewritingTracer
 from rushlight.fx.operator_schemas import create_type_hint, type_matches
 from rushlight.fx.passes.annotate_getitem_nodes import annotate_getitem_nodes
 from rushlight.fx.passes.infra.pass_manager import PassManager
@@ -132,3 +133,20 @@ def test_a_pass_that_returns_nothing_is_named():
 
     with pytest.raises(Exception, match=r"'bad' pass after.*good"):
         PassManager([good, bad])(fx.symbolic_trace(Three()))
+
+
+@fx.wrap
+def wrapped(x):
+    return x + 1
+
+
+def test_wrapped_functions_stay_calls_in_rewritten_programs():
+    class Calls(nn.Module):
+        def forward(self, x):
+            assert x > 0, "x is positive"
+            return wrapped(x)
+
+    tracer = RewritingTracer()
+    module = fx.GraphModule(tracer.root if hasattr(tracer, "root") else nn.Module(), tracer.trace(Calls()))
+    assert "wrapped(x)" in module.code and "_assert" in module.code
+    assert module(torch.tensor(1)) == 2

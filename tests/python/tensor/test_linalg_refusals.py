@@ -49,3 +49,8 @@ def test_activation_writes_to_out():
     out = torch.empty(2, 2)
     assert torch._addmm_activation(-A[0], A, A, out=out) is out
     assert torch.equal(out, torch.relu(torch.addmm(-A[0], A, A)))
+
+
+def test_gradients_along_points_on_another_device():
+    with pytest.raises(RuntimeError, match="each tensor to be on the same device, but got devices cpu and meta"):
+        torch.gradient(A[0], spacing=(torch.ones(2, device="meta"),))
