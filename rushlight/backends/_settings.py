@@ -165,6 +165,21 @@ def _set_cudnn_flags(
     return before
 
 
+class _Convolutions:
+    """Convolutions on the CPU. With ``fp32_precision = "ieee"`` none is computed by transforms."""
+
+    _precision = "none"
+
+    @property
+    def fp32_precision(self):
+        return self._precision
+
+    @fp32_precision.setter
+    def fp32_precision(self, value):
+        self._precision = value
+        _C._device_switch("direct_convolutions", value == "ieee")
+
+
 cudnn_rnn = _module("cudnn.rnn", "cuDNN's recurrent networks: not in this build.")
 mkldnn = _module(
     "mkldnn",
@@ -180,7 +195,7 @@ mkldnn = _module(
     VERBOSE_ON=1,
     VERBOSE_ON_CREATION=2,
     matmul=SimpleNamespace(fp32_precision="none"),
-    conv=SimpleNamespace(fp32_precision="none"),
+    conv=_Convolutions(),
     fp32_precision="none",
 )
 mkl = _module(

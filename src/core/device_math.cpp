@@ -14,6 +14,7 @@ std::atomic<bool>* device_switch(std::string_view name) {
   if (name == "bfloat16_sums") return &math.bfloat16_sums;
   if (name == "half_accumulation") return &math.half_accumulation;
   if (name == "convolution_tf32") return &math.convolution_tf32;
+  if (name == "direct_convolutions") return &math.direct_convolutions;
   if (name == "cudnn") return &math.cudnn;
   if (name == "benchmark") return &math.benchmark;
   if (name == "deterministic") return &math.deterministic;

@@ -1,4 +1,4 @@
-// What a program allows devices' libraries: the switches of torch.backends.
+// What a program allows the libraries, most of them devices': the switches of torch.backends.
 #pragma once
 #include <atomic>
 #include <string_view>
@@ -10,6 +10,7 @@ struct DeviceMath {
   // Products of halves: parts of a sum joined in the half type; sums of float16 kept in it.
   std::atomic<bool> half_sums{true}, bfloat16_sums{true}, half_accumulation{false};
   std::atomic<bool> convolution_tf32{true};           // the same in convolutions, as PyTorch has it
+  std::atomic<bool> direct_convolutions{false};       // on the CPU: none by transforms, which lose a bit
   std::atomic<bool> cudnn{true};                      // use it where it is found
   std::atomic<bool> benchmark{false};                 // convolutions: try all algorithms on each new shape
   std::atomic<bool> deterministic{false};             // and take only those that repeat their results

@@ -424,6 +424,8 @@ void conv_weight_gradient(const ConvShape& s, const void* output_gradient, const
   }
   if (depthwise_convolves(s)) return depthwise_weight_gradient(s, output_gradient, input, weight_gradient);
   if (is_product(s)) return product_weight_gradient(s, output_gradient, input, weight_gradient);
+  if (winograd_convolves_weight(s) && winograd_weight_gradient(s, output_gradient, input, weight_gradient))
+    return;
   if (conv_by_onednn(s)) return onednn_conv_weight_gradient(s, output_gradient, input, weight_gradient);
   visit_dtype(ConvTypes{}, s.dtype, "slow_conv_weight_gradient", [&](auto tag) {
     using T = decltype(tag);

@@ -6,6 +6,7 @@ import pytest
 
 import rushlight as rl
 from rushlight.nn import functional as F
+from rushlight.nn import grad as nn_grad
 
 SHAPES = [  # batch, channels, filters, height, width, padding
     (2, 64, 64, 28, 28, 1),
@@ -13,11 +14,18 @@ SHAPES = [  # batch, channels, filters, height, width, padding
     (3, 64, 50, 33, 17, 0),
     (2, 52, 64, 19, 40, 2),
     (8, 256, 40, 14, 14, 1),
+    (2, 64, 64, 14, 14, 1),  # tiles of two by two results
+    (4, 20, 36, 30, 21, 1),
+    (1, 512, 48, 28, 28, 1),
 ]
 
 
+def error(ours, wide):
+    return ((ours.double() - wide).abs().max() / wide.abs().max()).item()
+
+
 def close(ours, wide):
-    return (ours.double() - wide).abs().max() <= 2e-6 * wide.abs().max()
+    return error(ours, wide) <= 8e-6
 
 
 @pytest.mark.parametrize(("shape", "bias"), itertools.product(SHAPES, (False, True)))
@@ -35,6 +43,36 @@ def test_results_and_gradients_are_those_of_double(shape, bias):
         rl.autograd.grad(y, leaves, seed), rl.autograd.grad(expected, wide, seed.double()), strict=True
     ):
         assert close(ours, theirs)
+
+
+def test_precision_of_ieee_computes_every_product():
+    rl.manual_seed(0)
+    x, weight = rl.randn(1, 256, 32, 32), rl.randn(64, 256, 3, 3)
+    wide = F.conv2d(x.double(), weight.double(), padding=1)
+    by_transforms = F.conv2d(x, weight, padding=1)
+    setting = rl.backends.mkldnn.conv
+    assert setting.fp32_precision == "none"
+    try:
+        setting.fp32_precision = "ieee"
+        direct = F.conv2d(x, weight, padding=1)
+        assert setting.fp32_precision == "ieee"
+    finally:
+        setting.fp32_precision = "none"
+    assert rl.equal(F.conv2d(x, weight, padding=1), by_transforms)
+    assert not rl.equal(direct, by_transforms)
+    assert error(direct, wide) < error(by_transforms, wide)
+
+
+@pytest.mark.parametrize("value", [float("inf"), float("nan"), 3e38])
+def test_gradients_of_filters_that_are_not_finite_are_those_of_the_definition(value):
+    rl.manual_seed(0)
+    x, seed = rl.randn(2, 32, 28, 28), rl.randn(2, 48, 28, 28)
+    x[1, 5, 10, 13] = value
+    gradient = nn_grad.conv2d_weight(x, (48, 32, 3, 3), seed, padding=1)
+    touched = rl.zeros(48, 32, 3, 3, dtype=rl.bool)
+    touched[:, 5] = True
+    assert gradient[~touched].isfinite().all()
+    assert value == 3e38 or not gradient[touched].isfinite().any()
 
 
 @pytest.mark.parametrize("value", [float("inf"), float("-inf"), float("nan"), 3e38])
