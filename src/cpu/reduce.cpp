@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstdlib>
+#include <limits>
 #include <numeric>
 
 #include "core/parallel.h"
@@ -41,10 +42,14 @@ struct Loop {
   int64_t size, in, out;
 };
 
-// Outermost first by the input's stride, neighbours fused where both arrays allow it.
+// Outermost first by the input's stride, neighbours fused where both arrays allow it. What repeats the same
+// elements comes before all else, so that the innermost loop still walks along memory.
 void coalesce(std::vector<Loop>& loops) {
+  const auto step = [](const Loop& loop) {
+    return loop.in == 0 ? std::numeric_limits<int64_t>::max() : std::abs(loop.in);
+  };
   std::stable_sort(loops.begin(), loops.end(),
-                   [](const Loop& a, const Loop& b) { return std::abs(a.in) > std::abs(b.in); });
+                   [&](const Loop& a, const Loop& b) { return step(a) > step(b); });
   size_t kept = 0;
   for (size_t i = 1; i < loops.size(); ++i) {
     Loop& outer = loops[kept];

@@ -53,6 +53,7 @@ struct ReduceLoops {
   using Out = typename F::Out;
   // Registers of the widest kind that run side by side: more for steps that take longer.
   static constexpr int kLanes = std::max<int>(8, F::kRegisters * 64 / static_cast<int>(sizeof(Acc)));
+  static constexpr int kFew = 8;                         // of them for lines that are shorter
   static constexpr int64_t kLeaf = 64 * kLanes;          // elements summed before pairwise combination
   static constexpr int64_t kShort = 8;                   // lines too short to be worth a call each
   static constexpr int64_t kBlock = 4096 / sizeof(Acc);  // columns that are reduced together: a page of a row
@@ -63,12 +64,8 @@ struct ReduceLoops {
   static Acc leaf(const In* x, int64_t n, Acc centre) {
     if constexpr (requires { F::sum_of(x, n); }) return F::sum_of(x, n);
     if constexpr (requires { F::kSticksToNan; } && std::is_floating_point_v<In>)
-      if (Acc extreme; n >= kLanes && extreme_without_nan(x, n, extreme)) return extreme;
-    if (n < kLanes / 2) {
-      Acc acc = F::init();
-      for (int64_t i = 0; i < n; ++i) acc = F::step(acc, x[i], centre);
-      return acc;
-    }
+      if (Acc extreme; n >= kFew && extreme_without_nan(x, n, extreme)) return extreme;
+    if (n < kLanes) return few(x, n, centre);
     Acc lanes[kLanes];
     for (int l = 0; l < kLanes; ++l) lanes[l] = F::init();
     int64_t i = 0;
@@ -82,29 +79,60 @@ struct ReduceLoops {
       for (; i + kLanes <= n; i += kLanes)
         for (int l = 0; l < kLanes; ++l) lanes[l] = F::step(lanes[l], x[i + l], centre);
     }
-    for (int l = 0; i + l < n; ++l) lanes[l] = F::step(lanes[l], x[i + l], centre);
     fold<kLanes / 2>(lanes);
-    return lanes[0];
+    return i == n ? lanes[0] : F::combine(lanes[0], few(x + i, n - i, centre));
+  }
+  // Fewer than a block. The lanes stay in registers, because no loop over them has a variable length.
+  [[gnu::noinline]] static Acc few(const In* x, int64_t n, Acc centre) {
+    Acc last = F::init();
+    int64_t i = 0;
+    if (n >= kFew) {
+      Acc lanes[kFew];
+      for (int l = 0; l < kFew; ++l) lanes[l] = F::init();
+      for (; i + kFew <= n; i += kFew) {
+        if constexpr (std::is_same_v<In, Half> && std::is_same_v<Acc, float> && kFew % kHalfBlock == 0) {
+          Acc wide[kFew];
+          for (int l = 0; l < kFew; l += kHalfBlock) widen_block(x + i + l, wide + l);
+          for (int l = 0; l < kFew; ++l) lanes[l] = F::step(lanes[l], wide[l], centre);
+        } else {
+          for (int l = 0; l < kFew; ++l) lanes[l] = F::step(lanes[l], x[i + l], centre);
+        }
+      }
+      fold<kFew / 2>(lanes);
+      last = lanes[0];
+    }
+    for (; i < n; ++i) last = F::step(last, x[i], centre);
+    return last;
   }
   // Largest and smallest numbers as the processor finds them, which passes over NaN: sums tell whether one
   // was among them, or infinities of both signs.
   static bool extreme_without_nan(const In* x, int64_t n, Acc& result) {
-    Acc lanes[kLanes], sums[kLanes] = {};
-    for (int l = 0; l < kLanes; ++l) lanes[l] = F::init();
+    result = F::init();
+    Acc sum = 0;
+    const int64_t done = n >= kLanes ? extreme_of_blocks<kLanes>(x, n, result, sum) : 0;
+    extreme_of_blocks<kFew>(x + done, n - done, result, sum);
+    for (int64_t i = n - (n - done) % kFew; i < n; ++i) {
+      result = F::closer(x[i], result);
+      sum += x[i];
+    }
+    return sum == sum;
+  }
+  template <int Lanes>
+  [[gnu::always_inline]] static int64_t extreme_of_blocks(const In* x, int64_t n, Acc& result, Acc& sum) {
+    if (n < Lanes) return 0;
+    Acc lanes[Lanes], sums[Lanes] = {};
+    for (int l = 0; l < Lanes; ++l) lanes[l] = F::init();
     int64_t i = 0;
-    for (; i + kLanes <= n; i += kLanes)
-      for (int l = 0; l < kLanes; ++l) {
+    for (; i + Lanes <= n; i += Lanes)
+      for (int l = 0; l < Lanes; ++l) {
         lanes[l] = F::closer(x[i + l], lanes[l]);
         sums[l] += x[i + l];
       }
-    for (; i < n; ++i) {
-      lanes[0] = F::closer(x[i], lanes[0]);
-      sums[0] += x[i];
-    }
-    fold<kLanes / 2>(sums, [](Acc a, Acc b) { return a + b; });
-    fold<kLanes / 2>(lanes, [](Acc a, Acc b) { return F::closer(b, a); });
-    result = lanes[0];
-    return sums[0] == sums[0];
+    fold<Lanes / 2>(sums, [](Acc a, Acc b) { return a + b; });
+    fold<Lanes / 2>(lanes, [](Acc a, Acc b) { return F::closer(b, a); });
+    result = F::closer(lanes[0], result);
+    sum += sums[0];
+    return i;
   }
   template <int Width, class Combine = decltype(&F::combine)>
   [[gnu::always_inline]] static void fold(Acc* lanes, Combine combine = F::combine) {
@@ -231,9 +259,11 @@ struct ReduceLoops {
     const Acc* centres = static_cast<const Acc*>(params.centre);
     Odometer<2> at(nest.kept, {IntList(nest.kept_in), IntList(nest.kept_out)}, begin);
     if (!walks_columns(nest)) {
+      const bool lines = nest.reduced.size() == 1 && nest.reduced_in[0] == 1 && nest.reduced[0] <= kLeaf;
       for (int64_t o = begin; o < end; ++o, at.next()) {
         const Acc centre = F::kCentred ? centres[at.offset[1]] : Acc();
-        const Acc acc = row(nest, in + at.offset[0], 0, 0, nest.reduced[0], centre);
+        const Acc acc = lines ? leaf(in + at.offset[0], nest.reduced[0], centre)
+                              : row(nest, in + at.offset[0], 0, 0, nest.reduced[0], centre);
         if (partial)
           partial[o - begin] = acc;
         else

@@ -1,0 +1,135 @@
+"""Kernels at their edges: lines about as long as a block, operands that repeat, numbers around 32 bits."""
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+
+LENGTHS = (1, 2, 7, 8, 9, 15, 16, 31, 32, 33, 35, 63, 64, 65, 100, 130)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16", "int64", "int32"])
+@pytest.mark.parametrize("length", LENGTHS)
+def test_reductions_of_short_lines(length, dtype):
+    values = np.random.default_rng(length).integers(-8, 9, (5, length)).astype("float64")
+    x = torch.from_numpy(values).to(getattr(torch, dtype))
+    assert x.sum(-1).tolist() == values.sum(-1).tolist()
+    assert x.amax(-1).tolist() == values.max(-1).tolist()
+    assert x.amin(-1).tolist() == values.min(-1).tolist()
+    if x.is_floating_point():
+        norms = np.sqrt((values**2).sum(-1))
+        assert np.allclose(x.norm(dim=-1).double().numpy(), norms, rtol=1e-2 if x.itemsize == 2 else 1e-6)
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+@pytest.mark.parametrize("where", [0, -1])
+def test_extremes_find_every_nan(length, where):
+    x = torch.arange(float(length)).repeat(3, 1)
+    x[1, where] = float("nan")
+    assert x.amax(-1).isnan().tolist() == x.amin(-1).isnan().tolist() == [False, True, False]
+    x[1, where] = float("inf")
+    assert x.amax(-1)[1].item() == float("inf")
+
+
+def test_sums_of_what_repeats():
+    row = torch.arange(12.0)
+    for x in (row.expand(7, 12), row[:, None].expand(12, 7), row.reshape(3, 1, 4).expand(3, 5, 4)):
+        full = x.clone()
+        for dim in range(x.dim()):
+            assert x.sum(dim).tolist() == full.sum(dim).tolist()
+        assert x.sum().item() == full.sum().item() and x.amax().item() == 11
+
+
+@pytest.mark.parametrize("limit", [2**31 - 1, 2**31, 2**40])
+def test_products_of_whole_numbers_around_32_bits(limit):
+    random = np.random.default_rng(0)
+    a = random.integers(-limit - 1, limit, (19, 23))
+    b = random.integers(-limit - 1, limit, (23, 21))
+    a[0, 0], b[0, 0] = -limit - 1, limit - 1
+    with np.errstate(over="ignore"):
+        expected = a @ b
+    assert (torch.from_numpy(a) @ torch.from_numpy(b)).tolist() == expected.tolist()
+    turned = torch.from_numpy(np.ascontiguousarray(b.T)).T
+    assert (torch.from_numpy(a) @ turned).tolist() == expected.tolist()
+    assert (
+        torch.addmm(torch.ones(19, 21, dtype=torch.int64), torch.from_numpy(a), turned, beta=2).tolist()
+        == (expected + 2).tolist()
+    )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
+def test_products_of_one_matrix_with_many(dtype):
+    """Large enough for every library; a stride of 0 must not reach code that is for reference alone."""
+    random = np.random.default_rng(0)
+    one, many = random.standard_normal((48, 64)), random.standard_normal((40, 64, 56))
+    x, y = (torch.from_numpy(v).to(getattr(torch, dtype)) for v in (one, many))
+    close = dict(rtol=1e-4, atol=1e-3) if dtype != "bfloat16" else dict(rtol=0.05, atol=0.4)
+    expected = one @ many
+    assert np.allclose((x @ y).double().numpy(), expected, **close)
+    assert np.allclose(torch.bmm(x.expand(40, 48, 64), y).double().numpy(), expected, **close)
+    swapped = torch.bmm(y.mT, x.mT.expand(40, 64, 48)).double().numpy()
+    assert np.allclose(swapped, expected.transpose(0, 2, 1), **close)
+
+
+@pytest.mark.parametrize("shape", [(70000,), (300, 300), (1, 70000), (5000, 1)])
+def test_equal_looks_at_all_elements(shape):
+    x = torch.arange(float(np.prod(shape))).reshape(shape)
+    assert torch.equal(x, x.clone())
+    for place in (0, 1500, x.numel() - 1):
+        y = x.clone()
+        y.view(-1)[place] = -1
+        assert not torch.equal(x, y) and not torch.equal(
+            y.mT if y.dim() > 1 else y, x.mT if x.dim() > 1 else x
+        )
+    assert not torch.equal(x, x[:-1])
+
+
+@pytest.mark.parametrize("dim", [0, 1, 2])
+def test_gather_and_scatter_in_a_column(dim):
+    random = np.random.default_rng(1)
+    x = random.standard_normal((6, 5, 4))
+    index = random.integers(0, x.shape[dim], (6, 5, 1) if dim != 2 else (6, 5, 1))
+    at = torch.from_numpy(index)
+    expected = np.take_along_axis(x[:, :, :1] if dim != 2 else x, index, dim)
+    assert torch.from_numpy(x).gather(dim, at).tolist() == expected.tolist()
+    added, target = (
+        torch.from_numpy(x).scatter_add(dim, at, torch.ones(6, 5, 1, dtype=torch.float64)),
+        x.copy(),
+    )
+    for place in np.ndindex(6, 5, 1):
+        to = list(place)
+        to[dim] = index[place]
+        target[tuple(to)] += 1
+    assert np.allclose(added.numpy(), target)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "int32", "int64", "float32"])
+def test_rows_that_meet_others(dtype):
+    random = np.random.default_rng(2)
+    base, rows = random.integers(-4, 5, (4, 150)), random.integers(-4, 5, (6, 150))
+    at = np.array([0, 2, 2, 3, 0, 2])
+    x, y = (torch.from_numpy(v).to(getattr(torch, dtype)) for v in (base, rows))
+    expected = base.copy()
+    np.add.at(expected, at, rows)
+    assert x.index_add(0, torch.from_numpy(at), y).tolist() == expected.tolist()
+    expected = base.copy()
+    np.maximum.at(expected, at, rows)
+    assert x.index_reduce(0, torch.from_numpy(at), y, "amax").tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("dtype", ["float16", "float32", "float64"])
+def test_complex_of_parts(dtype):
+    x, y = (torch.arange(37.0).to(getattr(torch, dtype)) * s for s in (1, -0.5))
+    z = torch.complex(x, y)
+    assert z.real.tolist() == x.tolist() and z.imag.tolist() == y.tolist()
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 15, 16, 17, 40, 1000])
+def test_linspace_ends_exactly(n):
+    for dtype in (torch.float32, torch.float64, torch.int64, torch.bfloat16):
+        x = torch.linspace(-3, 7, n, dtype=dtype)
+        assert x[0].item() == -3 and (n == 1 or x[-1].item() == 7)
+    expected = np.linspace(-3, 7, n)
+    assert np.allclose(
+        torch.linspace(-3, 7, n, dtype=torch.float64).numpy(), expected, rtol=1e-14, atol=1e-14
+    )
