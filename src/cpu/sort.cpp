@@ -10,6 +10,7 @@
 #include "cpu/lines.h"
 #include "cpu/scan.h"
 #include "cpu/topk.h"
+#include "cpu/truth.h"
 
 namespace rushlight::cpu {
 namespace {
@@ -82,6 +83,14 @@ struct ItemTraits<uint64_t> {
   static Item make(uint64_t key, uint64_t position) { return {key, position}; }
   static uint64_t key(Item item) { return item.key; }
   static int64_t position(Item item) { return static_cast<int64_t>(item.position); }
+};
+
+// An object, because a pointer to a function would be called at each comparison.
+template <class Traits>
+struct LessByKey {
+  bool operator()(const typename Traits::Item& a, const typename Traits::Item& b) const {
+    return Traits::key(a) < Traits::key(b);
+  }
 };
 
 // Keys alone, for sorts that ask for no positions.
@@ -242,13 +251,15 @@ struct LineSorter {
   }
   // Whether so few bits tell the keys apart that n of them seldom are without equal ones: n * n / 2 pairs.
   bool surely_tied() const {
-    K any = 0, all = ~K{0};
-    for (const auto& item : items) any |= Traits::key(item), all &= Traits::key(item);
-    return std::popcount(any ^ all) + 3 <= 2 * (static_cast<int>(std::bit_width(items.size())) - 1);
+    K any = 0, all = ~K{0}, least = ~K{0}, most = 0;
+    for (const auto& item : items) {
+      const K key = Traits::key(item);
+      any |= key, all &= key, least = std::min(least, key), most = std::max(most, key);
+    }
+    const int bits = std::min<int>(std::popcount(any ^ all), std::bit_width(static_cast<K>(most - least)));
+    return bits + 3 <= 2 * (static_cast<int>(std::bit_width(items.size())) - 1);
   }
-  static bool less_by_key(const typename Traits::Item& a, const typename Traits::Item& b) {
-    return Traits::key(a) < Traits::key(b);
-  }
+  static constexpr LessByKey<Traits> less_by_key{};
   // As std::sort by key alone orders the items as loaded: only equal ones can tell it from sort(), which is
   // faster on long lines. In very long ones, which seldom are without equal elements, nobody asks for that.
   void sort_unstable() {
@@ -320,6 +331,12 @@ void sort_values(const Tensor& in, const Tensor& out) {
   const int64_t n = in.numel();
   visit_dtype(OrderedTypes{}, in.dtype(), "sort", [&]<class T>(T) {
     using K = KeyOf<T>;
+    if constexpr (std::is_same_v<T, bool>) {  // how many there are of each is all
+      const int64_t truths = count_truths(reinterpret_cast<const Truth*>(in.data<bool>()), n);
+      std::memset(out.data_ptr(), 0, static_cast<size_t>(n - truths));
+      std::memset(out.data<bool>() + (n - truths), 1, static_cast<size_t>(truths));
+      return;
+    }
     CachedVector<K> keys(static_cast<size_t>(n)), scratch;
     const T* x = in.data<T>();
     parallel_for(0, n, kGrainSize, [&](int64_t begin, int64_t end) {

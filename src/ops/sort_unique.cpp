@@ -1,5 +1,6 @@
 // Distinct values and slices. One plan serves all: an order of the slices, and where a slice differs from the
 // one before.
+#include <memory>
 #include <numeric>
 
 #include "core/parallel.h"
@@ -146,22 +147,24 @@ UniqueResult distinct(const Tensor& sorted, const int64_t* order, bool want_inve
   if (!want_inverse && !want_counts)
     return {distinct_values<T>(sorted, starts), empty_tensor({0}, DType::Int64),
             empty_tensor({0}, DType::Int64)};
-  int64_t groups = n > 0;
-  for (int64_t i = 1; i < n; ++i) groups += starts(i);
+  // Where each group begins: the next one's place is written always, so that no branch depends on an element.
+  const std::unique_ptr<int64_t[]> begins(new int64_t[static_cast<size_t>(n) + 1]);
+  const Tensor inverse = empty_tensor({want_inverse ? n : 0}, DType::Int64);
+  int64_t *begin = begins.get(), *group_of = inverse.data<int64_t>(), groups = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    begin[groups] = i;
+    groups += i == 0 || starts(i);
+    if (want_inverse) group_of[order ? order[i] : i] = groups - 1;
+  }
+  begin[groups] = n;
   const Tensor values = empty_tensor({groups}, sorted.dtype()),
-               inverse = empty_tensor({want_inverse ? n : 0}, DType::Int64),
                counts = empty_tensor({want_counts ? groups : 0}, DType::Int64);
   T* value = values.data<T>();
-  int64_t *group_of = inverse.data<int64_t>(), *count = counts.data<int64_t>(), group = -1, first = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    if (i == 0 || starts(i)) {
-      if (want_counts && i > 0) count[group] = i - first;
-      value[++group] = x[i];
-      first = i;
-    }
-    if (want_inverse) group_of[order ? order[i] : i] = group;
+  int64_t* count = counts.data<int64_t>();
+  for (int64_t g = 0; g < groups; ++g) {
+    value[g] = x[begin[g]];
+    if (want_counts) count[g] = begin[g + 1] - begin[g];
   }
-  if (want_counts && n > 0) count[group] = n - first;
   return {values, inverse, counts};
 }
 
