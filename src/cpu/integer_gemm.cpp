@@ -1,16 +1,20 @@
 #include "cpu/integer_gemm.h"
 
+#include <cstring>
 #include <vector>
 
 #include "core/parallel.h"
+#include "cpu/buffer.h"
 #include "cpu/isa_variant.h"
 
 namespace rushlight::cpu {
 
-RL_DECLARE_VARIANTS(IntegerTile integer_tile_variant(size_t word);
+RL_DECLARE_VARIANTS(IntegerTile integer_tile_variant(size_t word, bool halves);
                     IntegerDot integer_dot_variant(size_t size);)
 
-IntegerTile integer_tile(size_t word) { return RL_ISA_VARIANT(integer_tile_variant(word)); }
+IntegerTile integer_tile(size_t word, bool halves) {
+  return RL_ISA_VARIANT(integer_tile_variant(word, halves));
+}
 IntegerDot integer_dot(size_t size) { return RL_ISA_VARIANT(integer_dot_variant(size)); }
 
 namespace {
@@ -25,8 +29,8 @@ using WordOf =
 
 // Panels of `columns` columns, one after the other, row by row; zeros fill the last one.
 template <class T, class U>
-std::vector<U> packed_columns(MatrixView b, int64_t k, int64_t n, int64_t columns) {
-  std::vector<U> packed(static_cast<size_t>(groups_of(n, columns) * k * columns));
+CachedVector<U> packed_columns(MatrixView b, int64_t k, int64_t n, int64_t columns) {
+  CachedVector<U> packed(static_cast<size_t>(groups_of(n, columns) * k * columns));
   parallel_for(0, groups_of(n, columns), std::max<int64_t>(1, kGrainSize / (k * columns)),
                [&](int64_t begin, int64_t end) {
                  for (int64_t g = begin; g < end; ++g)
@@ -35,7 +39,11 @@ std::vector<U> packed_columns(MatrixView b, int64_t k, int64_t n, int64_t column
                      const T* from =
                          static_cast<const T*>(b.data) + p * b.row_stride + g * columns * b.column_stride;
                      const int64_t count = std::min(columns, n - g * columns);
-                     for (int64_t j = 0; j < count; ++j) to[j] = static_cast<U>(from[j * b.column_stride]);
+                     if (sizeof(T) == sizeof(U) && b.column_stride == 1)
+                       std::memcpy(to, from, static_cast<size_t>(count) * sizeof(U));
+                     else
+                       for (int64_t j = 0; j < count; ++j) to[j] = static_cast<U>(from[j * b.column_stride]);
+                     std::fill(to + count, to + columns, U(0));
                    }
                });
   return packed;
@@ -43,22 +51,40 @@ std::vector<U> packed_columns(MatrixView b, int64_t k, int64_t n, int64_t column
 
 // Dense rows; zeros fill the last group of kRows.
 template <class T, class U>
-std::vector<U> packed_rows(MatrixView a, int64_t m, int64_t k) {
-  std::vector<U> packed(static_cast<size_t>(groups_of(m, kRows) * kRows * k));
+CachedVector<U> packed_rows(MatrixView a, int64_t m, int64_t k) {
+  CachedVector<U> packed(static_cast<size_t>(groups_of(m, kRows) * kRows * k));
   parallel_for(0, m, std::max<int64_t>(1, kGrainSize / k), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const T* from = static_cast<const T*>(a.data) + i * a.row_stride;
-      for (int64_t p = 0; p < k; ++p) packed[i * k + p] = static_cast<U>(from[p * a.column_stride]);
+      if (sizeof(T) == sizeof(U) && a.column_stride == 1)
+        std::memcpy(packed.data() + i * k, from, static_cast<size_t>(k) * sizeof(U));
+      else
+        for (int64_t p = 0; p < k; ++p) packed[i * k + p] = static_cast<U>(from[p * a.column_stride]);
     }
   });
+  std::fill(packed.begin() + m * k, packed.end(), U(0));
   return packed;
+}
+
+// Whether all numbers fit into 32 bits with their sign.
+template <class T>
+bool are_halves(MatrixView m, int64_t rows, int64_t columns) {
+  if (m.row_stride == 1) std::swap(m.row_stride, m.column_stride), std::swap(rows, columns);
+  uint64_t beyond = 0;
+  for (int64_t i = 0; i < rows && !(beyond >> 32); ++i) {
+    const T* from = static_cast<const T*>(m.data) + i * m.row_stride;
+    for (int64_t j = 0; j < columns; ++j)
+      beyond |= static_cast<uint64_t>(from[j * m.column_stride]) + (uint64_t{1} << 31);
+  }
+  return !(beyond >> 32);
 }
 
 template <class T, class U>
 void multiply(int64_t m, int64_t n, int64_t k, int64_t alpha, MatrixView a, MatrixView b, int64_t beta, T* c,
               int64_t ldc) {
   constexpr int64_t kWork = 64 * 64 * 64;
-  const IntegerTile tile = integer_tile(sizeof(U));
+  const bool halves = std::is_same_v<T, int64_t> && are_halves<T>(a, m, k) && are_halves<T>(b, k, n);
+  const IntegerTile tile = integer_tile(sizeof(U), halves);
   const auto rows = packed_rows<T, U>(a, m, k), panels = packed_columns<T, U>(b, k, n, tile.columns);
   const int64_t row_groups = groups_of(m, kRows), tiles = row_groups * groups_of(n, tile.columns);
   parallel_for(
@@ -71,10 +97,13 @@ void multiply(int64_t m, int64_t n, int64_t k, int64_t alpha, MatrixView a, Matr
             T* out = c + (i + r) * ldc + j;
             const U* sum = sums + r * tile.columns;
             const int64_t count = std::min(tile.columns, n - j);
-            for (int64_t x = 0; x < count; ++x)
-              out[x] =
-                  static_cast<T>(static_cast<uint64_t>(alpha) * sum[x] +
-                                 (beta ? static_cast<uint64_t>(beta) * static_cast<uint64_t>(out[x]) : 0));
+            if (sizeof(T) == sizeof(U) && alpha == 1 && beta == 0)
+              std::memcpy(out, sum, static_cast<size_t>(count) * sizeof(U));
+            else
+              for (int64_t x = 0; x < count; ++x)
+                out[x] =
+                    static_cast<T>(static_cast<uint64_t>(alpha) * sum[x] +
+                                   (beta ? static_cast<uint64_t>(beta) * static_cast<uint64_t>(out[x]) : 0));
           }
         }
       });

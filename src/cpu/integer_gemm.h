@@ -15,7 +15,8 @@ struct IntegerTile {
   // c[kRows][columns] = a b for a[kRows][k] and b[k][columns], all adjacent.
   void (*run)(const void* a, const void* b, int64_t k, void* c);
 };
-IntegerTile integer_tile(size_t word);
+// `halves`: words of 8 bytes all hold numbers of 32 bits with a sign, which processors multiply at once.
+IntegerTile integer_tile(size_t word, bool halves);
 
 // The sum of products of adjacent elements of `size` bytes, of which the lowest bits hold.
 using IntegerDot = uint64_t (*)(const void* a, const void* b, int64_t n);
