@@ -204,6 +204,8 @@ void run_range(const Iteration& it, const Operand* operands, bool takes_scalars,
 }  // namespace
 
 bool contains_zero(const Tensor& t) {
+  if (t.itemsize() == 1 && is_integral_or_bool(t.dtype()) && t.is_contiguous())
+    return t.numel() > 0 && std::memchr(t.data_ptr(), 0, static_cast<size_t>(t.numel())) != nullptr;
   Iteration it(t.sizes());
   it.add(t);
   it.finish();
