@@ -263,6 +263,25 @@ bool gather_row(const LineStrides& line, int64_t size, int64_t begin, int64_t en
                         });
 }
 
+// Rows of one element would each be a call: where the index has such, another dimension takes the place of
+// the last. That dimension, or -1.
+int64_t longer_dim(const Tensor& index) {
+  const int64_t last = index.dim() - 1;
+  if (last < 1 || index->sizes[last] != 1) return -1;
+  const auto longest = std::max_element(index->sizes.begin(), index->sizes.end());
+  return *longest > 1 ? longest - index->sizes.begin() : -1;
+}
+Tensor turned(const Tensor& t, int64_t d) {
+  Dims sizes = t->sizes, strides = t->strides;
+  std::swap(sizes[d], sizes.back());
+  std::swap(strides[d], strides.back());
+  return make_view(t, sizes, strides, t.storage_offset(), false);
+}
+int64_t turned_dim(const Tensor& index, int64_t d, int64_t dim) {
+  const int64_t last = index.dim() - 1;
+  return dim == d ? last : dim == last ? d : dim;
+}
+
 }  // namespace
 
 bool all_within(const int64_t* positions, int64_t n, int64_t size) {
@@ -275,6 +294,8 @@ bool all_within(const int64_t* positions, int64_t n, int64_t size) {
 
 bool gather(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& out) {
   if (index.numel() == 0 || self.device().is_meta()) return true;
+  if (const int64_t d = longer_dim(index); d >= 0)
+    return gather(turned(self, d), turned_dim(index, d, dim), turned(index, d), turned(out, d));
   const LineStrides line = line_strides(self, dim, index, out);
   const Dims outer = strides_without(self, dim);
   const int64_t* positions = index.data<int64_t>();
@@ -302,6 +323,8 @@ bool gather(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& 
 bool scatter(ScatterOp op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
              bool check) {
   if (index.numel() == 0 || self.device().is_meta()) return true;
+  if (const int64_t d = longer_dim(index); d >= 0)
+    return scatter(op, turned(self, d), turned_dim(index, d, dim), turned(index, d), turned(src, d), check);
   ScatterRow row = nullptr;
   const auto choose = [&]<class T, class Combine>(T, Combine) { row = &scatter_row<T, Combine>; };
   using Ordered = Concat<TypeList<bool>, RealTypes>;
