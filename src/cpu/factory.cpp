@@ -34,6 +34,20 @@ void fill_line(T* to, int64_t begin, int64_t end, Step first, Step by) {
   }
 }
 
+// start + by * |i - from| for the next elements i of [begin, end); the answer is where they end.
+template <class T, class Step>
+int64_t fill_spaced_block(T* to, int64_t begin, int64_t end, Step start, Step by, int64_t from) {
+  const auto distance = static_cast<double>(from > 0 ? from - begin : begin);
+  const double forward = from > 0 ? -1 : 1;
+  if (end - begin < kLanes) {
+    for (int64_t i = 0; begin < end; ++begin, ++i)
+      to[begin] = convert<T>(start + by * Step(distance + forward * static_cast<double>(i)));
+    return end;
+  }
+  for (int i = 0; i < kLanes; ++i) to[begin + i] = convert<T>(start + by * Step(distance + forward * i));
+  return begin + kLanes;
+}
+
 }  // namespace
 
 void fill_range(const Tensor& out, const Scalar& start, const Scalar& step) {
@@ -54,13 +68,22 @@ void fill_spaced(const Tensor& out, const Scalar& start, const Scalar& end, std:
     const Step first = convert<Step>(start.to<T>()), last = convert<Step>(end.to<T>());
     const Step by = n > 1 ? (last - first) / Step(static_cast<double>(n - 1)) : Step(0);
     T* data = out.data<T>();
+    // From the nearer end, so that both ends are exact.
+    const auto value = [=](int64_t i) {
+      return i < n / 2 || n == 1 ? first + by * Step(static_cast<double>(i))
+                                 : last - by * Step(static_cast<double>(n - 1 - i));
+    };
     parallel_for(0, n, kGrainSize / 8, [&](int64_t b, int64_t e) {
-      for (int64_t i = b; i < e; ++i) {  // from the nearer end, so that both ends are exact
-        Step value = i < n / 2 || n == 1 ? first + by * Step(static_cast<double>(i))
-                                         : last - by * Step(static_cast<double>(n - 1 - i));
-        if (base) value = std::pow(Step(*base), value);
-        data[i] = convert<T>(value);
+      if (base) {
+        const Step power = Step(*base);
+        for (int64_t i = b; i < e; ++i) data[i] = convert<T>(std::pow(power, value(i)));
+        return;
       }
+      for (; b < e && b < n / 2 && n > 1; b = fill_spaced_block(data, b, std::min(e, n / 2), first, by, 0)) {
+      }
+      for (; b < e && n > 1; b = fill_spaced_block(data, b, e, last, -by, n - 1)) {
+      }
+      for (; b < e; ++b) data[b] = convert<T>(value(b));
     });
   });
 }

@@ -148,6 +148,9 @@ void choose_loops() {
 #endif
   compute_halves(Formula::Erf, Formula::ErfHalf);
   compute_signs_by_bits();
+  // No compiler here makes vectors of these blocks: halves go through chunks of floats instead.
+  for (Formula f : {Formula::ClampMin, Formula::ClampMax, Formula::Hardshrink})
+    rows[static_cast<int>(f)].loop[static_cast<int>(DType::Float16)] = nullptr;
   LoopRow& negation = rows[static_cast<int>(Formula::LogicalNot)];
   negation.loop[static_cast<int>(DType::Bool)] = negation.loop[static_cast<int>(DType::UInt8)];
   compute_complex_by_parts<Formula::Add, Formula::Sub, Formula::Neg>();

@@ -1,5 +1,8 @@
 #include "ops/complex.h"
 
+#include <bit>
+#include <cstring>
+
 #include "core/parallel.h"
 #include "cpu/iterator.h"
 #include "cpu/pointwise.h"
@@ -109,11 +112,20 @@ bool lies_plainly(const Tensor& t, IntList sizes) { return t.is_contiguous() && 
 void interleave(const Tensor& out, const Tensor& real, const Tensor& imag) {
   visit_dtype(TypeList<Half, float, double>{}, real.dtype(), "complex", [&](auto tag) {
     using T = decltype(tag);
-    auto* to = static_cast<T*>(out.data_ptr());
-    const T *x = real.data<T>(), *y = imag.data<T>();
     parallel_for(0, out.numel(), kGrainSize, [&](int64_t begin, int64_t end) {
-#pragma GCC ivdep
-      for (int64_t i = begin; i < end; ++i) to[2 * i] = x[i], to[2 * i + 1] = y[i];
+      auto* to = static_cast<T*>(out.data_ptr()) + 2 * begin;
+      const T *x = real.data<T>() + begin, *y = imag.data<T>() + begin;
+      if constexpr (sizeof(T) <= 4 && std::endian::native == std::endian::little) {  // a number at a time
+        using Part = std::conditional_t<sizeof(T) == 4, uint32_t, uint16_t>;
+        using Whole = std::conditional_t<sizeof(T) == 4, uint64_t, uint32_t>;
+        for (int64_t i = 0; i < end - begin; ++i) {
+          const Whole number = std::bit_cast<Part>(x[i]) | static_cast<Whole>(std::bit_cast<Part>(y[i]))
+                                                               << (8 * sizeof(T));
+          std::memcpy(static_cast<void*>(to + 2 * i), &number, sizeof(Whole));
+        }
+        return;
+      }
+      for (int64_t i = 0; i < end - begin; ++i) to[2 * i] = x[i], to[2 * i + 1] = y[i];
     });
   });
 }

@@ -176,6 +176,11 @@ Tensor clamp_tensor_kernel(const Call& call, const Tensor& self, const Tensor& l
   check_clamped_type(type);
   if (!high.defined()) return pointwise::compute(call, Formula::Maximum, type, {&self, &low});
   if (!low.defined()) return pointwise::compute(call, Formula::Minimum, type, {&self, &high});
+  const bool alike = is_floating(type) && self.dtype() == type && low.dtype() == type && high.dtype() == type;
+  if (alike && !call.out && self.is_cpu()) {  // two passes of vectors, where compilers make none of one
+    const Tensor raised = pointwise::compute(call, Formula::Maximum, type, {&self, &low});
+    return pointwise::compute(call, Formula::Minimum, type, {&raised, &high});
+  }
   return pointwise::compute(call, Formula::ClampTensor, type, {&self, &low, &high});
 }
 // In place, that the result does not fit is told first.

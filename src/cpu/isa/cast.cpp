@@ -148,6 +148,8 @@ RL_CAST_BY_FLOAT(int64_t, Half)
 RL_CAST_BY_FLOAT(int32_t, Half)
 RL_CAST_BY_FLOAT(Half, int32_t)
 RL_CAST_BY_FLOAT(Half, uint8_t)
+RL_CAST_BY_FLOAT(Half, double)
+RL_CAST_BY_FLOAT(Half, int64_t)
 #undef RL_CAST_BY_FLOAT
 
 // Truth values become bytes of 0 and 1 first, a few at a time, and then what such bytes become. One copy of
