@@ -183,7 +183,10 @@ void run_range(const Iteration& it, const Operand* operands, bool takes_scalars,
   }
   if (roles.rows && !roles.gathers && (!chunked || it.row() <= kChunk))
     return run_rows(it, roles, begin, end, data, apply);
-  const int64_t limit = chunked ? kChunk : end - begin;
+  // Buffers of 2 KB: larger ones leave the first cache no room for what they are gathered from.
+  int64_t widest = 4;
+  for (int i = 0; i < it.count(); ++i) widest = std::max(widest, operands[i].compute_size);
+  const int64_t limit = chunked ? std::min(kChunk, 4 * kChunk / widest) : end - begin;
   for (int64_t at = begin; at < end;) {
     int64_t n = std::min(limit, end - at);
     if (roles.rows) n = std::min(n, it.row() - at % it.row());
