@@ -21,6 +21,7 @@ from ..worker import import_as_torch
 from .operands import Call, Operand
 
 BATCH = 1e-3  # seconds of one sample, if a call is shorter
+SLOW = 0.1
 MEMORY = 3 << 30
 HALF = {"bfloat16", "float16"}
 
@@ -67,7 +68,7 @@ class Worker:
         self.timer = self._timer(call, dtype, layout, backward)
         seconds = self.timer.timeit(1)
         self.calls = 1
-        if seconds < BATCH:
+        if seconds < SLOW:  # the first call may compile code
             seconds = self.timer.timeit(1)
             while seconds < BATCH / 2:
                 self.calls = min(self.calls * 16, int(self.calls * BATCH / max(seconds, 1e-7)) + 1)
