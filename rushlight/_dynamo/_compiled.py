@@ -54,10 +54,11 @@ class Entry:
         return self.trials is None
 
 
-class Compiled:
+class Compiled(_C._CompiledCall):
     """What `torch.compile` makes of a function."""
 
     def __init__(self, function, backend, fullgraph=False, dynamic=None, measure=None, name=None):
+        super().__init__()
         self.function, self.backend, self.fullgraph = function, backend, fullgraph
         self.dynamic = dynamic  # whether sizes stay open: None once they changed, True at once, False never
         self.writes = False  # whether some graph writes to what outlives it
@@ -68,22 +69,15 @@ class Compiled:
         self.failures = 0
         self.reason = None  # why the program runs as it is written, for good
         self.on_give_up = None
-        self.eager = torch.compiler._stance() == "force_eager"
-        self.fast = None  # the last graph that was found to pay
+        self.force_eager(torch.compiler._stance() == "force_eager")
 
-    def __call__(self, *args, **kwargs):
-        if self.fast is not None:
-            failed = None
-            try:
-                result = self.fast(args, kwargs)
-            except Exception as error:
-                failed = error
-            if failed is not None:
-                return self._graph_failed(failed, args, kwargs)
-            if result is not NotImplemented:
-                return result
-        if self.reason is not None or self.eager:
-            return self.function(*args, **kwargs)
+    def force_eager(self, on):
+        """Whether everything runs as it is written; graphs are kept for later."""
+        self.eager, self.fast = on, None
+        self.direct = self.function if on or self.reason is not None else None
+
+    def _slow_call(self, args, kwargs):
+        """A call that neither the last graph is for nor the function as it is."""
         for entry in self.entries:
             inputs = entry.match(args, kwargs)
             if type(inputs) is list:
@@ -296,7 +290,7 @@ class Compiled:
 
     def give_up(self, reason):
         """From now on the program runs as it is written."""
-        self.reason, self.fast = reason, None
+        self.reason, self.fast, self.direct = reason, None, self.function
         if self.on_give_up is not None:
             self.on_give_up()
 
@@ -304,8 +298,9 @@ class Compiled:
         return self.function
 
     def reset(self):
-        self.entries, self.failures, self.reason, self.fast = [], 0, None, None
+        self.entries, self.failures, self.reason = [], 0, None
         self.one_size = set()
+        self.force_eager(self.eager)
 
 
 def _is_ours(backend):

@@ -181,7 +181,7 @@ def is_inductor_supported():
 def force_eager(on):
     """Whether everything runs as it is written; graphs are kept for later."""
     for compiled in _living():
-        compiled.eager, compiled.fast = on, None
+        compiled.force_eager(on)
 
 
 def reset():

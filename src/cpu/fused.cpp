@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <optional>
 
 #include "core/parallel.h"
 #include "cpu/buffer.h"
@@ -34,28 +35,36 @@ struct Walked {
 enum class Read : uint8_t { InPlace, Once, Gathered };
 
 struct Input {
-  Input(const Tensor& order, const Tensor& t, DType wanted)
-      : walked(order, t),
-        cast(cast_loop(wanted, t.dtype())),
-        size(static_cast<int64_t>(element_size(wanted))) {
-    if (walked.iteration.is_scalar(1))
-      read = Read::Once;
-    else if (t.dtype() == wanted && walked.iteration.is_linear(1, size))
-      read = Read::InPlace;
+  Input(const Tensor& t, const Dims& whole, DType wanted)
+      : cast(cast_loop(wanted, t.dtype())), size(static_cast<int64_t>(element_size(wanted))) {
+    if (t.numel() == 1) {
+      read = Read::Once, data = t.data<char>();
+    } else if (t.dtype() == wanted && t.sizes() == IntList(whole) && t.is_contiguous()) {
+      read = Read::InPlace, data = t.data<char>();
+    } else {
+      const Tensor order = empty_tensor(whole, DType::Bool);  // its layout is what counts
+      walked.emplace(order, t);
+      data = walked->iteration.data(1);
+      if (walked->iteration.is_scalar(1))
+        read = Read::Once;
+      else if (t.dtype() == wanted && walked->iteration.is_linear(1, size))
+        read = Read::InPlace;
+    }
   }
   const char* take(int64_t at, int64_t n, char* tile) const {
-    if (read == Read::InPlace) return walked.iteration.data(1) + at * size;
+    if (read == Read::InPlace) return data + at * size;
     char* to = tile;
-    for_each_row(walked.iteration, 1, at, n, [&](char* from, int64_t stride, int64_t count) {
+    for_each_row(walked->iteration, 1, at, n, [&](char* from, int64_t stride, int64_t count) {
       cast(to, size, from, stride, count);
       to += count * size;
     });
     return tile;
   }
 
-  Walked walked;
+  std::optional<Walked> walked;  // where the elements lie neither in order nor at one place
   CastLoop cast;
   int64_t size;
+  const char* data = nullptr;
   Read read = Read::Gathered;
 };
 
@@ -66,11 +75,8 @@ class Run {
     inputs_.reserve(inputs.size());
     Dims rows = program.shape;
     if (program.row) rows.back() = 1;
-    // Their layout is what counts: nobody touches this memory.
-    const Tensor order = empty_tensor(program.shape, DType::Bool),
-                 row_order = empty_tensor(rows, DType::Bool);
     for (size_t i = 0; i < inputs.size(); ++i)
-      inputs_.emplace_back(program.input_by_row[i] ? row_order : order, inputs[i],
+      inputs_.emplace_back(inputs[i], program.input_by_row[i] ? rows : program.shape,
                            program.input_bool[i] ? DType::Bool : program.type);
   }
 
@@ -94,7 +100,7 @@ class Run {
   void fill_constant(const std::vector<char*>& at_register, int64_t n) const {
     for (size_t i = 0; i < inputs_.size(); ++i)
       if (inputs_[i].read == Read::Once)
-        inputs_[i].cast(at_register[i], inputs_[i].size, inputs_[i].walked.iteration.data(1), 0, n);
+        inputs_[i].cast(at_register[i], inputs_[i].size, inputs_[i].data, 0, n);
     const CastLoop cast = cast_loop(program_.type, DType::Float64);
     for (size_t i = 0; i < program_.numbers.size(); ++i)
       cast(at_register[static_cast<size_t>(program_.number_register(i))],

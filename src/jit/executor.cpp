@@ -141,9 +141,12 @@ Executor::Sizes Executor::check_inputs(std::span<const Tensor> inputs) const {
 std::vector<Tensor> Executor::run(std::vector<Tensor> inputs) {
   Sizes sizes = check_inputs(inputs);
   const GradMode no_grad(false);
-  std::unique_ptr<Frame> frame = take_frame();
-  const auto plan = options_.plan_memory ? find_plan(sizes) : nullptr;
-  if (plan) {
+  std::shared_ptr<const MemoryPlan> plan;
+  std::unique_ptr<Frame> frame = take_frame(sizes, plan);
+  if (plan && plan->slots.empty()) {  // all that such a run asks for is small
+    frame->ran_planned = true;
+    execute(*frame, inputs);
+  } else if (plan) {
     const UseStorageSource planned(frame->planned(*plan));
     execute(*frame, inputs);
   } else if (options_.plan_memory) {
@@ -173,9 +176,11 @@ void Executor::execute(Frame& frame, std::vector<Tensor>& inputs) {
 
 // --- frames and plans
 
-std::unique_ptr<Frame> Executor::take_frame() {
+// A frame for a run, and the plan of its sizes if there is one.
+std::unique_ptr<Frame> Executor::take_frame(const Sizes& sizes, std::shared_ptr<const MemoryPlan>& plan) {
   {
     std::lock_guard lock(mutex_);
+    if (options_.plan_memory) plan = find_plan(sizes);
     if (!idle_.empty()) {
       std::unique_ptr<Frame> frame = std::move(idle_.back());
       idle_.pop_back();
@@ -201,8 +206,8 @@ void Executor::give_frame(std::unique_ptr<Frame> frame) {
   if (idle_.size() < kMaxFrames) idle_.push_back(std::move(frame));
 }
 
+// Under the lock.
 std::shared_ptr<const MemoryPlan> Executor::find_plan(const Sizes& sizes) {
-  std::lock_guard lock(mutex_);
   const auto found = std::ranges::find(plans_, sizes, &Planned::sizes);
   if (found == plans_.end()) return nullptr;
   plans_.splice(plans_.begin(), plans_, found);

@@ -58,7 +58,7 @@ class Executor {
   void execute(Frame& frame, std::vector<Tensor>& inputs);
   std::shared_ptr<const MemoryPlan> find_plan(const Sizes& sizes);
   void add_plan(Sizes sizes, std::shared_ptr<const MemoryPlan> plan);
-  std::unique_ptr<Frame> take_frame();
+  std::unique_ptr<Frame> take_frame(const Sizes& sizes, std::shared_ptr<const MemoryPlan>& plan);
   void give_frame(std::unique_ptr<Frame> frame);
 
   const Graph graph_;

@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
+#include <mutex>
 
+#include "core/fork_mutex.h"
 #include "cpu/pointwise.h"
 #include "device/kernels.h"
 #include "dispatch/table.h"
@@ -179,14 +182,69 @@ std::vector<Tensor> run_program(const Call& call, const FusedProgram& program, T
   return outputs;
 }
 
+// Programs that were read before: a graph calls the same ones again and again, and reading one takes longer
+// than running it on a few elements. A call has one for itself, since it puts its shape in.
+class KnownPrograms {
+ public:
+  struct Known {
+    std::vector<int64_t> code;
+    FusedProgram program;
+
+    bool is(TensorList inputs, IntList text, FloatList numbers, DType dtype) const {
+      if (program.type != dtype || program.input_bool.size() != inputs.size() ||
+          program.numbers.size() != numbers.size() || !std::ranges::equal(text, code))
+        return false;
+      // Bit by bit: 0 and -0 are two numbers, a NaN is itself.
+      if (!numbers.empty() &&
+          std::memcmp(program.numbers.data(), numbers.data(), numbers.size() * sizeof(double)) != 0)
+        return false;
+      for (size_t i = 0; i < inputs.size(); ++i)
+        if (program.input_bool[i] != (inputs[i].dtype() == DType::Bool) || is_complex(inputs[i].dtype()))
+          return false;
+      return true;
+    }
+  };
+
+  std::unique_ptr<Known> take(const Call& call, TensorList inputs, IntList code, FloatList numbers,
+                              DType dtype) {
+    {
+      std::lock_guard lock(mutex_);
+      for (auto at = idle_.rbegin(); at != idle_.rend(); ++at)
+        if ((*at)->is(inputs, code, numbers, dtype)) {
+          std::unique_ptr<Known> found = std::move(*at);
+          idle_.erase(std::next(at).base());
+          return found;
+        }
+    }
+    auto made = std::make_unique<Known>();
+    made->program = begin_program(call, inputs, numbers, dtype);
+    Reader(call, code, made->program).read();
+    made->code.assign(code.begin(), code.end());
+    return made;
+  }
+  void give(std::unique_ptr<Known> known) {
+    constexpr size_t kMost = 64;
+    std::lock_guard lock(mutex_);
+    if (idle_.size() == kMost) idle_.erase(idle_.begin());
+    idle_.push_back(std::move(known));
+  }
+
+ private:
+  ForkMutex mutex_;
+  std::vector<std::unique_ptr<Known>> idle_;  // those used last come last
+};
+
 std::vector<Tensor> fused_pointwise_kernel(const Call& call, TensorList inputs, IntList code,
                                            FloatList numbers, DType dtype) {
-  FusedProgram program = begin_program(call, inputs, numbers, dtype);
+  static KnownPrograms& programs = *new KnownPrograms;
+  auto known = programs.take(call, inputs, code, numbers, dtype);
+  FusedProgram& program = known->program;
   program.shape = inputs[0].sizes().dims();
   for (const Tensor& t : inputs)
     if (t.sizes() != IntList(program.shape)) program.shape = broadcast_shapes(program.shape, t.sizes());
-  Reader(call, code, program).read();
-  return run_program(call, program, inputs);
+  std::vector<Tensor> results = run_program(call, program, inputs);
+  programs.give(std::move(known));
+  return results;
 }
 
 std::vector<Tensor> fused_rows_kernel(const Call& call, TensorList inputs, IntList code, FloatList numbers,

@@ -1,10 +1,13 @@
 // CompiledGraph: what torch.compile runs. A program is one call of an executor, and its backward pass
 // another, behind one node of autograd. Note [Compiled graphs]
 #include <algorithm>
+#include <atomic>
+#include <chrono>
 #include <deque>
 
 #include "autograd/accumulate.h"
 #include "core/generator.h"
+#include "core/parallel.h"
 #include "jit/executor.h"
 #include "jit/frozen.h"
 #include "jit/text.h"
@@ -39,9 +42,10 @@ class WithoutAutocast {
 };
 
 struct Backward {
-  std::vector<bool> given;  // the results that gradients came for, among those that can have one
-  Positions takes;          // of the inputs, then of what the node keeps besides
-  Positions edges;          // where its outputs go
+  std::vector<bool> given;       // the results that gradients came for, among those that can have one
+  Positions takes;               // of the inputs, then of what the node keeps besides
+  Positions edges;               // where its outputs go
+  std::vector<bool> any_layout;  // per gradient: whether it may lie otherwise than in order
   std::unique_ptr<Executor> executor;
 };
 
@@ -77,6 +81,10 @@ struct Program {
   Executor forward;
   std::unique_ptr<jit::FrozenState> frozen;  // of the forward graph's last inputs; null: there is none
   const size_t results;
+  // Whether runs are so short that letting other threads go on meanwhile takes longer; from the fastest of
+  // the first ones.
+  std::atomic<int> timed{0};
+  std::atomic<bool> is_short{false};
   bool draws = false;  // random numbers
   Positions keeps;     // of the forward graph's outputs
   std::deque<Part> parts;
@@ -94,6 +102,19 @@ Positions positions_of(PyObject* list, size_t limit) {
   return positions;
 }
 
+// Whether a graph takes an input in any layout: its operators are those of contiguous ones, which matters to
+// views alone.
+bool takes_any_layout(const jit::Graph& graph, jit::ValueId input) {
+  if (std::ranges::any_of(graph.outputs, [&](const jit::Output& out) { return out.value == input; }))
+    return false;
+  return std::ranges::all_of(graph.nodes, [&](const jit::Node& node) {
+    bool uses = false;
+    for (const jit::Argument& a : node.arguments)
+      jit::each_use(a, [&](const jit::Use& use) { uses |= use.id == input; });
+    return !uses || (node.op && node.op->family != Family::View && !node.op->mutated);
+  });
+}
+
 // What Python traced, (text, takes, edges) or None, as the backward graph for such gradients.
 const Backward* add_backward(const Program& program, Part& part, std::vector<bool> given, PyObject* traced) {
   if (traced == Py_None) return nullptr;
@@ -109,6 +130,8 @@ const Backward* add_backward(const Program& program, Part& part, std::vector<boo
   RL_CHECK_VALUE(graph.outputs.size() == backward->edges.size() &&
                      graph.inputs.size() == backward->takes.size() + gradients,
                  "the backward graph does not fit its forward graph");
+  for (size_t i = backward->takes.size(); i < graph.inputs.size(); ++i)
+    backward->any_layout.push_back(takes_any_layout(graph, graph.inputs[i]));
   std::lock_guard guard(part.mutex);
   return part.backwards.emplace_back(std::move(backward)).get();
 }
@@ -169,8 +192,10 @@ Gradients CompiledNode::apply(Gradients grads) {
   for (const size_t at : backward->takes)
     taken.push_back((at < inputs.size() ? inputs[at] : kept[at - inputs.size()]).unpack(*this));
   if (!pass_keeps_graph()) release_saved();  // what is used up makes room for gradients
+  size_t at = 0;
   for (Tensor& g : grads)
-    if (g.defined()) taken.push_back(ops::contiguous(g, MemoryFormat::Contiguous));
+    if (g.defined())
+      taken.push_back(backward->any_layout[at++] ? g : ops::contiguous(g, MemoryFormat::Contiguous));
   grads = Gradients();
   const WithoutAutocast plain;
   std::vector<Tensor> computed = backward->executor->run(std::move(taken));
@@ -249,6 +274,19 @@ std::vector<Tensor> run(const std::shared_ptr<Program>& program, std::vector<Ten
   return values;
 }
 
+std::vector<Tensor> run_timed(const std::shared_ptr<Program>& program, std::vector<Tensor> inputs,
+                              const std::vector<Tensor>& sources) {
+  constexpr int kTimed = 16;
+  constexpr auto kShort = std::chrono::microseconds(20);
+  if (program->timed.load(std::memory_order_relaxed) >= kTimed || get_num_threads() > 1)
+    return run(program, std::move(inputs), sources);
+  program->timed.fetch_add(1, std::memory_order_relaxed);
+  const auto start = std::chrono::steady_clock::now();
+  std::vector<Tensor> values = run(program, std::move(inputs), sources);
+  if (std::chrono::steady_clock::now() - start < kShort) program->is_short = true;
+  return values;
+}
+
 // --- the Python type
 
 struct CompiledGraph {
@@ -285,9 +323,11 @@ PyObject* run_with(const CompiledGraph& self, PyObject* const* given, size_t cou
   std::vector<Tensor> values, sources;
   for (Py_ssize_t i = 0; self.sources && i < PyList_GET_SIZE(self.sources); ++i)
     sources.push_back(expect_tensor(PyList_GET_ITEM(self.sources, i), "source"));
-  {
-    const GilRelease released;
+  if (program->is_short.load(std::memory_order_relaxed)) {
     values = run(program, std::move(inputs), sources);
+  } else {
+    const GilRelease released;
+    values = run_timed(program, std::move(inputs), sources);
   }
   return returned(self, std::move(values));
 }

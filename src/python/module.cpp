@@ -25,6 +25,7 @@ void init_cuda(PyObject* module);
 void init_jit(PyObject* module);
 void init_guards(PyObject* module);
 void init_compiled_graph(PyObject* module);
+void init_compiled_call(PyObject* module);
 
 static PyModuleDef definition = {PyModuleDef_HEAD_INIT,
                                  "rushlight._C",
@@ -79,6 +80,7 @@ static void init_all(PyObject* module) {
   init_jit(module);
   init_guards(module);
   init_compiled_graph(module);
+  init_compiled_call(module);
 }
 
 }  // namespace rushlight::python
