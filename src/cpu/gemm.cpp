@@ -7,11 +7,11 @@
 #include "core/parallel.h"
 #include "cpu/blas.h"
 #include "cpu/buffer.h"
+#include "cpu/double_gemm.h"
 #include "cpu/gemm_onednn.h"
 #include "cpu/integer_gemm.h"
 #include "cpu/loops.h"
 #include "cpu/matrix_vector.h"
-#include "cpu/packed_gemm.h"
 #include "cpu/packed_product.h"
 #include "cpu/small_products.h"
 
@@ -218,7 +218,7 @@ void gemm_typed(int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixView
   if constexpr (is_floating_v<T>)
     if (k > 0 && vector_product<T>(m, n, k, alpha, a, b, beta, c, ldc)) return;
   if constexpr (std::is_same_v<T, double>)
-    if (packs(m, n, k)) return packed_gemm(m, n, k, alpha.to<double>(), a, b, beta.to<double>(), c, ldc);
+    if (packs(m, n, k)) return double_gemm(m, n, k, alpha.to<double>(), a, b, beta.to<double>(), c, ldc);
 #ifdef RL_WITH_BLAS
   if constexpr (has_blas<T>) {
     const bool fits = std::max({m, n, k, ldc, a.row_stride, a.column_stride, b.row_stride,

@@ -5,6 +5,7 @@
 #include "cpu/arg_extreme.h"
 #include "cpu/attention.h"
 #include "cpu/ctc.h"
+#include "cpu/double_gemm.h"
 #include "cpu/embedding_bag.h"
 #include "cpu/grid_sample.h"
 #include "cpu/isa/tables.h"
@@ -12,7 +13,6 @@
 #include "cpu/linalg_distance.h"
 #include "cpu/matrix_vector.h"
 #include "cpu/norm.h"
-#include "cpu/packed_gemm.h"
 #include "cpu/pool.h"
 #include "cpu/reduce.h"
 #include "cpu/resample.h"
@@ -60,7 +60,7 @@ NARROW(ArgExtremeColumns arg_extreme_columns_variant(DType dtype, bool largest),
        (dtype, largest))
 NARROW(ArgExtremeLine arg_extreme_line_variant(DType dtype, bool largest), arg_extreme_line_variant,
        (dtype, largest))
-NARROW(PackedTile packed_tile(), packed_tile, ())
+NARROW(DoubleTile double_tile(), double_tile, ())
 NARROW(void row_dots(DType dtype, const void* rows, int64_t step, int64_t count, int64_t inner, const void* x,
                      void* y),
        row_dots, (dtype, rows, step, count, inner, x, y))

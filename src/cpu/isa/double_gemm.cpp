@@ -1,4 +1,4 @@
-#include "cpu/packed_gemm.h"
+#include "cpu/double_gemm.h"
 
 #include "cpu/isa/register_inl.h"
 #if defined(__AVX2__)
@@ -58,6 +58,6 @@ void tile(const double* a, const double* b, int64_t k, double alpha, double beta
 
 }  // namespace
 
-PackedTile packed_tile() { return {kRows, 2 * kLanes, &tile}; }
+DoubleTile double_tile() { return {kRows, 2 * kLanes, &tile}; }
 
 }  // namespace rushlight::cpu::RL_ISA

@@ -1,4 +1,4 @@
-#include "cpu/packed_gemm.h"
+#include "cpu/double_gemm.h"
 
 #include <algorithm>
 
@@ -8,7 +8,7 @@
 
 namespace rushlight::cpu {
 
-RL_DECLARE_VARIANTS(PackedTile packed_tile();)
+RL_DECLARE_VARIANTS(DoubleTile double_tile();)
 
 namespace {
 
@@ -39,7 +39,7 @@ struct Product {
   MatrixView a, b;
   double* c;
   int64_t ldc;
-  PackedTile tile;
+  DoubleTile tile;
 
   const double* a_at(int64_t row, int64_t p) const {
     return static_cast<const double*>(a.data) + row * a.row_stride + p * a.column_stride;
@@ -55,7 +55,7 @@ struct Product {
     for (int64_t g = 0; g < groups; ++g)
       pack(a_at(row + g * tile.rows, depth_from), a.row_stride, a.column_stride,
            std::min(tile.rows, rows - g * tile.rows), tile.rows, depth, packed + g * tile.rows * depth);
-    alignas(64) double part[PackedTile::kMost];
+    alignas(64) double part[DoubleTile::kMost];
     for (int64_t panel = first; panel < last; ++panel) {
       const int64_t j = column + panel * tile.columns, columns = std::min(tile.columns, n - j);
       const double* b_panel = panels + panel * tile.columns * depth;
@@ -78,10 +78,10 @@ struct Product {
 
 }  // namespace
 
-void packed_gemm(int64_t m, int64_t n, int64_t k, double alpha, MatrixView a, MatrixView b, double beta,
+void double_gemm(int64_t m, int64_t n, int64_t k, double alpha, MatrixView a, MatrixView b, double beta,
                  double* c, int64_t ldc) {
-  const Product product{m, n, k, alpha, a, b, c, ldc, RL_ISA_VARIANT(packed_tile())};
-  const PackedTile& tile = product.tile;
+  const Product product{m, n, k, alpha, a, b, c, ldc, RL_ISA_VARIANT(double_tile())};
+  const DoubleTile& tile = product.tile;
   const int64_t block_rows = kBlockRows / tile.rows * tile.rows, row_blocks = groups_of(m, block_rows);
   const auto bytes = [](int64_t count) { return count * static_cast<int64_t>(sizeof(double)); };
   const int64_t widest = groups_of(std::min(n, kBlockColumns), tile.columns) * tile.columns;
