@@ -96,3 +96,20 @@ def test_searches_on_one_line_and_on_many(right):
         expected = np.searchsorted(line.numpy(), value.numpy(), side)
         assert found.tolist() == expected.tolist()
         assert torch.searchsorted(line, value, right=right).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_the_last_of_equal_positions_wins(threads):
+    n = 100_000
+    at, values = torch.randint(0, 1000, (n,)), torch.arange(n).float()
+    last = torch.zeros(2 * n).scatter_reduce(0, at, values, "amax", include_self=False)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    torch.use_deterministic_algorithms(True)
+    try:
+        assert torch.equal(torch.zeros(2 * n).put_(at, values), last)
+        unpooled = torch.nn.functional.max_unpool1d(values[None, None], at[None, None], 2)
+        assert torch.equal(unpooled.view(-1), last)
+    finally:
+        torch.use_deterministic_algorithms(False)
+        torch.set_num_threads(before)
