@@ -19,10 +19,13 @@ __all__ = ["Annotations", "python_type", "schema_of"]
 
 _MISSING = object()
 _BARE = {
-    list: ("List", "a contained type", "List[int]"),
-    tuple: ("Tuple", "a contained type", "Tuple[int]"),
-    dict: ("Dict", "contained types", "Dict[int, int]"),
-    typing.Optional: ("Optional", "a contained type", "Optional[int]"),
+    getattr(typing, name): (name, "contained types" if name == "Dict" else "a contained type", example)
+    for name, example in {
+        "List": "List[int]",
+        "Tuple": "Tuple[int]",
+        "Dict": "Dict[int, int]",
+        "Optional": "Optional[int]",
+    }.items()
 }
 _PLAIN = {
     float: t.FLOAT,

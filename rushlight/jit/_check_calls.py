@@ -29,6 +29,8 @@ class Calls(Checking):
         if special is not None:
             return special(node, hint)
         function = self.expression(node.func)
+        if isinstance(function, Python) and function.value is list and len(node.args) == 1:
+            return self.made_list(node.args[0])
         if isinstance(function, Bound):
             return self.call_method(function, node, hint)
         given = [self.argument(a) for a in node.args]
@@ -78,14 +80,17 @@ class Calls(Checking):
             return BUILTINS[name]
         return t.UNKNOWN
 
+    def made_list(self, node):
+        value = self.expression(node)
+        if isinstance(value, t.Type) and value.kind not in ("List", "str"):
+            return t.UNKNOWN
+        return t.UNKNOWN if self.unrolled(value) is not None else t.list_of(self.element(value, node))
+
     def call_class(self, cls, given):
         if issubclass(cls, BaseException):
             return t.UNKNOWN
         if cls in (int, float, bool, str, complex):
             return python_type(cls)
-        if cls is list and given and isinstance(given[0], t.Type):
-            kind = given[0]
-            return kind if kind.kind == "List" else t.list_of(t.STR) if kind == t.STR else t.UNKNOWN
         if issubclass(cls, tuple) and hasattr(cls, "_fields"):
             return python_type(cls) or t.UNKNOWN
         return t.DEVICE if cls is rushlight.device else t.UNKNOWN
@@ -289,7 +294,8 @@ class _Lazy:
     def __contains__(self, name):
         value = getattr(rushlight, name, None)
         home = getattr(value, "__module__", "") or ""
-        return home.rpartition(".")[2] == "functional" or name.startswith("_") or isinstance(value, type)
+        grads = isinstance(value, type) and name not in ("finfo", "iinfo")
+        return home.rpartition(".")[2] == "functional" or name.startswith("_") or grads
 
 
 _WITHOUT_SCHEMA = _Lazy()

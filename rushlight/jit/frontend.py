@@ -239,8 +239,10 @@ class _Resolver(ast.NodeTransformer):
         if node.id in self.locals or not isinstance(node.ctx, ast.Load):
             return node
         value = self._value(node)
-        if self.body and node.id in self.outside and (_is_constant(value) or isinstance(value, _SETTINGS)):
-            self._refuse_value(value, node)
+        constant = _is_constant(value) or isinstance(value, _SETTINGS)
+        if constant and self.body and node.id in self.outside and node.id not in ("inf", "nan"):
+            if not self.unit.overloaded:  # whose branches are for one signature each
+                self._refuse_value(value, node)
         return self._reference(value, node)
 
     def visit_Attribute(self, node):
