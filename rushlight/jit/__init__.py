@@ -8,8 +8,10 @@ from rushlight.jit import _decorations
 from rushlight.jit._decorations import (
     Attribute,
     Final,
+    _drop,
     _overload,
     _overload_method,
+    _unwrap_optional,
     annotate,
     export,
     ignore,

@@ -103,7 +103,7 @@ def python_type(value, where=lambda: ""):
         for argument, part in zip(arguments, parts, strict=True):
             if part is None:
                 raise ValueError(f"Unknown type annotation: '{argument}' at {where()}")
-        return t.dict_of(*parts)
+        return _dict_type(*parts)
     if origin in (typing.Union, types.UnionType):
         return _union_type(value, arguments, where)
     if isinstance(origin, type) and issubclass(origin, rushlight.futures.Future):
@@ -111,6 +111,19 @@ def python_type(value, where=lambda: ""):
     if isinstance(origin, type) and origin.__name__ in ("RRef", "_Await"):
         return t.UNKNOWN
     return None
+
+
+_KEYS = (t.INT, t.FLOAT, t.COMPLEX, t.TENSOR, t.DEVICE, t.STR, t.BOOL, t.ANY, t.UNKNOWN)
+
+
+def _dict_type(key, value):
+    if key not in _KEYS and key.kind != "Enum":
+        raise RuntimeError(
+            f"Cannot create dict for key type '{key}', only int, float, complex, Tensor, device and "
+            "string keys "
+            "are supported"
+        )
+    return t.dict_of(key, value)
 
 
 def _union_type(value, arguments, where):
@@ -244,6 +257,8 @@ class Annotations:
         wanted = {"List": 1, "list": 1, "Optional": 1, "Future": 1, "Dict": 2, "dict": 2}.get(last)
         if wanted is not None and len(parts) != wanted:
             self.unit.refuse(f"{last} type must have exactly {wanted} element type(s)", node)
+        if last.lower() == "dict":
+            return _dict_type(*parts)
         made = {"optional": lambda: t.optional(parts[0]), "union": lambda: t.union(parts)}.get(last.lower())
         return made() if made else t.UNKNOWN if last == "RRef" else t.Type(last.title(), parts)
 

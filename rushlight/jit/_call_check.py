@@ -134,13 +134,25 @@ def _refusing(schema, position, argument):
             if argument.type.kind == "Inferred"
             else ""
         )
+        more = ""
+        if argument.type.kind == "Union":
+            found = value_type(value)
+            more = (
+                f"\nCast error details: Expected a member of {argument.type} but instead found type {found}"
+            )
         raise RuntimeError(
             f"{schema.name}() Expected a value of type '{argument.type}' for argument '{argument.name}' but "
             f"instead found type '{_type_name(value)}'.\n{inferred}Position: {position}\n"
-            f"Value: {value!r}\nDeclaration: {schema}"
+            f"Value: {value!r}\nDeclaration: {schema}{more}"
         )
 
     return run
+
+
+def value_type(value):
+    from rushlight.jit._annotations import value_type
+
+    return value_type(value)
 
 
 def _type_name(value):

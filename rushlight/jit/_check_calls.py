@@ -215,6 +215,11 @@ class Calls(Checking):
             self.refuse(f"expected an expression of type {kind} but found {value}", node.args[1])
         return kind
 
+    def call__unwrap_optional(self, node, hint):
+        value = self.simple(node.args[0])
+        left = [o for o in t.options(value) if o != t.NONE]
+        return t.union(left) if left else t.UNKNOWN
+
     def call_isinstance(self, node, hint):
         self.condition(node)
         return t.BOOL
@@ -284,7 +289,8 @@ def _type(value):
 
 
 _SPECIAL = frozenset(
-    "torch.jit.annotate isinstance torch.jit.isinstance hasattr range enumerate zip reversed type".split()
+    """torch.jit.annotate torch.jit._unwrap_optional isinstance torch.jit.isinstance hasattr range enumerate
+    zip reversed type""".split()
 )
 
 

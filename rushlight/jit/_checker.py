@@ -50,6 +50,13 @@ class _Checker(Expressions):
     def assign(self, name, value, node, annotated=None):
         """A name gets a value; one that is set outside of this block keeps its type."""
         outer = next((f[name] for f in reversed(self.frames[:-1]) if name in f), None)
+        if annotated is not None and isinstance(outer, t.Type):
+            self.refuse(
+                f"Attempting to declare and annotate the type of variable '{name}' but it is already "
+                "defined in an "
+                "outer block",
+                node,
+            )
         if isinstance(outer, t.Type) and isinstance(value, t.Type):
             value = self.converted(value, outer)
             if not t.is_subtype(value, outer):
@@ -167,6 +174,12 @@ class _Checker(Expressions):
             value = self.converted(value, kind)
             if not t.is_subtype(value, kind):
                 name = ast.unparse(node.target)
+                if kind.kind == "List" and isinstance(node.value, ast.List):
+                    self.refuse(
+                        f"List type annotation `{kind}` did not match the types of the given list elements, "
+                        f"which were unified to {value.args[0]}",
+                        node,
+                    )
                 self.refuse(
                     f"Variable '{name}' is annotated with type {kind} but is being assigned to a "
                     "value of type "

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import ast
+import sys
 import textwrap
 
+import rushlight
 from rushlight.jit._script import ScriptFunction
-from rushlight.jit.frontend import unit_from_source
+from rushlight.jit.frontend import CallByName, unit_from_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,25 +16,29 @@ if TYPE_CHECKING:
 
 
 class CompilationUnit:
-    """The functions that a text defines, as attributes; they may call each other and the library."""
+    """The functions that a text defines, as attributes; they may call each other, the library, and what has a
+    name where the text stands."""
 
     def __init__(self, lang: str | None = None, _frames_up: int = 0) -> None:
-        self._functions, self._calls = {}, {}
+        self._functions = {}
         if lang is not None:
-            self.define(lang)
+            self.define(lang, None, _frames_up + 1)
 
     def define(self, lang, rcb=None, _frames_up=0):
+        """Add the functions of a text; ``rcb`` gives what a name from outside of it stands for."""
+        text = textwrap.dedent(lang)
         try:
-            definitions = ast.parse(textwrap.dedent(lang)).body
+            definitions = ast.parse(text).body
         except (SyntaxError, ValueError) as error:
             raise RuntimeError(f"define: the text cannot be read: {error}") from None
         for tree in definitions:
             if not isinstance(tree, ast.FunctionDef):
                 raise RuntimeError(f"expected def but found '{ast.unparse(tree)}' here")
-            self._calls.setdefault(tree.name, _Call(self, tree.name))
+        names = _names_by(rcb, text) if rcb is not None else _names_of(sys._getframe(_frames_up + 1))
+        names.update((tree.name, CallByName(self._functions, tree.name)) for tree in definitions)
+        names.update((name, CallByName(self._functions, name)) for name in self._functions)
         for tree in definitions:
-            unit = unit_from_source(tree.name, ast.unparse(tree), self._calls, "<string>")
-            self._functions[tree.name] = ScriptFunction(unit)
+            self._functions[tree.name] = ScriptFunction(unit_from_text(tree, text.splitlines(), names, {}))
 
     def __getattr__(self, name):
         try:
@@ -48,15 +54,11 @@ class CompilationUnit:
         return list(self._functions.values())
 
 
-class _Call:
-    """A function by its name, which may be defined later."""
+def _names_of(frame):
+    return {"torch": rushlight, **frame.f_globals, **frame.f_locals}
 
-    def __init__(self, unit, name):
-        self._unit, self._name = unit, name
 
-    @property
-    def unit(self):
-        return self._unit._functions[self._name].unit
-
-    def __call__(self, *args, **kwargs):
-        return self.unit.function()(*args, **kwargs)
+def _names_by(rcb, text):
+    names = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
+    found = {name: rcb(name) for name in names}
+    return {"torch": rushlight, **{name: value for name, value in found.items() if value is not None}}

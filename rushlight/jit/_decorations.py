@@ -52,6 +52,13 @@ def is_tracing() -> bool:
     return getattr(_tracing, "depth", 0) > 0
 
 
+def _unwrap_optional(x):
+    """``x``, which is not None."""
+    if x is None:
+        raise AssertionError("Unwrapping null optional")
+    return x
+
+
 def export(fn: Any) -> Callable[..., Any]:
     """Compile this method of a module along with `forward`."""
     fn._torchscript_modifier = "export"
@@ -90,8 +97,14 @@ def ignore(drop: Any = False, **kwargs: Any) -> Callable[..., Any]:
     return unused if drop else ignore
 
 
+def _drop(fn: Any) -> Any:
+    """Leave this function out of scripts."""
+    return unused(fn)
+
+
 def interface(obj: Any) -> Any:
-    """Gives back the class."""
+    """Gives back the class, whose name in annotations any module may stand for."""
+    obj.__torch_script_interface__ = obj.__qualname__
     return obj
 
 
@@ -143,6 +156,14 @@ def optimized_execution(should_optimize: bool):
 
 def refined_isinstance(obj: Any, target_type: Any):
     """``isinstance`` that also looks into the items of List[T], Dict[K, V], Tuple[...] and Optional[T]."""
+    if target_type in _BARE:
+        example = "Dict[int, int]" if target_type is _BARE[1] else f"{target_type._name}[int]"
+        contained = (
+            "contained types. Please add" if target_type is _BARE[1] else "a contained type. Please add a"
+        )
+        raise RuntimeError(
+            f"Attempted to use {target_type._name} without {contained} contained type, e.g. {example}"
+        )
     if isinstance_of_union(target_type):
         return any(refined_isinstance(obj, t) for t in typing.get_args(target_type))
     if type(target_type) is tuple:
@@ -160,6 +181,9 @@ def refined_isinstance(obj: Any, target_type: Any):
             return all(refined_isinstance(v, arguments[0]) for v in obj)
         return len(obj) == len(arguments) and all(map(refined_isinstance, obj, arguments))
     return all(refined_isinstance(v, arguments[0]) for v in obj) if arguments else True
+
+
+_BARE = [getattr(typing, name) for name in ("List", "Dict", "Tuple", "Optional")]
 
 
 def isinstance_of_union(t):

@@ -6,6 +6,8 @@ says them."""
 
 import ast
 
+from rushlight.jit._types import TENSOR, plain
+
 
 class JitType:
     """The type of a value, by its text."""
@@ -59,8 +61,9 @@ _KINDS = {"str": "String", "bool": "Bool", "int": "Int", "float": "Float", "None
 class Value:
     """What a node gives or a graph takes."""
 
-    def __init__(self, name, type_="Tensor", node=None):
+    def __init__(self, name, type_="Tensor", node=None, annotation=None):
         self._name, self._type, self._node, self._uses = name, type_, node, []
+        self._annotation = annotation or type_  # the type as annotations write it
 
     def debugName(self):  # noqa: N802 - PyTorch's names
         return self._name
@@ -70,7 +73,7 @@ class Value:
         return self
 
     def type(self):
-        return TensorType() if self._type == "Tensor" else JitType(self._type)
+        return TensorType() if self._type == "Tensor" else JitType(self._annotation)
 
     def node(self):
         return self._node
@@ -275,15 +278,17 @@ class _Lowering:
 
     def function(self, tree):
         arguments = [*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs]
+        schema = self.unit.schema
+        loaded = {n.id for part in tree.body for n in ast.walk(part) if isinstance(n, ast.Name)}
+        known = {a.name: plain(a.type) for a in schema.arguments} if schema is not None else {}
         for i, argument in enumerate(arguments):
             if i == 0 and argument.arg == "self":
                 value = Value("self", f"__torch__.{self.module.original_name if self.module else 'Module'}")
             else:
-                said = argument.annotation
-                value = self.value(
-                    "Tensor" if said is None else ast.unparse(said).strip("'").removeprefix("torch.")
-                )
-                value._name = f"{argument.arg}.{self.count}"
+                said = known.get(argument.arg, TENSOR)
+                value = self.value(said.schema())
+                used = f"{argument.arg}.{self.count}" if argument.arg in loaded else argument.arg
+                value._name, value._annotation = used, str(said)
             self.scope[argument.arg] = value
             self.graph._inputs.append(value)
         self.statements(tree.body)

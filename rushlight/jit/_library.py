@@ -15,7 +15,7 @@ _OPERATOR = type(_C._VariableFunctions.add)
 _MODULES = ("nn.functional", "linalg", "fft", "special", "functional")
 _HOMES = ("rushlight", *(f"rushlight.{path}" for path in _MODULES))  # what functions that compute belong to
 _PLAIN = (rushlight.dtype, rushlight.layout, rushlight.memory_format)
-_JIT = ("is_scripting", "is_tracing", "annotate", "isinstance", "fork", "wait")
+_JIT = ("is_scripting", "is_tracing", "annotate", "isinstance", "fork", "wait", "_unwrap_optional")
 _TYPES = ("Tensor", "device", "dtype", "Size", "Generator", "no_grad", "enable_grad", "inference_mode")
 # Functions of `torch` that answer questions or check, and are no operators.
 _ANSWERS = (

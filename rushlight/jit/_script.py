@@ -16,7 +16,7 @@ from rushlight._command.names import is_own
 from rushlight.jit._checker import check_function
 from rushlight.jit._decorations import _overloaded
 from rushlight.jit._library import library_name, own_module
-from rushlight.jit.frontend import Unit, script_function
+from rushlight.jit.frontend import Unit, check_method_syntax, script_function
 from rushlight.nn import Module
 from rushlight.nn.parameter import is_lazy
 
@@ -337,6 +337,7 @@ def script(
                 f"Type '{obj}' cannot be compiled since it inherits from nn.Module, consider passing an "
                 "instance instead"
             )
+        _check_class(obj)
         return obj
     if isinstance(obj, (types.FunctionType, types.MethodType)) and library_name(obj) is None:
         function = inspect.unwrap(obj)
@@ -351,6 +352,14 @@ def script(
     if callable(obj) or isinstance(obj, (list, dict)):
         return obj
     raise TypeError(f"script: expected a function, a class or a Module, got {type(obj).__name__}")
+
+
+def _check_class(cls):
+    """Refuse a class one of whose methods is outside of the subset; scripts use the class as it is."""
+    for member in vars(cls).values():
+        function = getattr(member, "__func__", member)
+        if isinstance(function, types.FunctionType) and not hasattr(function, "_torchscript_modifier"):
+            check_method_syntax(function)
 
 
 def script_method(fn: Any) -> Callable[..., Any]:

@@ -9,12 +9,12 @@ _WHOLE = re.compile(r"#\s*type:\s*(?P<arguments>\(.*\))\s*->\s*(?P<returns>.+?)\
 _ONE = re.compile(r"#\s*type:\s*(?P<type>(?!ignore\b).+?)\s*(#.*)?$")
 
 
-def apply_type_comment(tree, lines):
+def apply_type_comment(tree, lines, before=0):
     """Write the types of a comment into a function's tree."""
     if not any("# type:" in line for line in lines):
         return
     arguments = [*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs]
-    last = tree.body[0].lineno
+    last = tree.body[0].lineno - before
     matches = ((i, _WHOLE.search(line)) for i, line in enumerate(lines[: max(last, 1)]))
     number, found = next((m for m in matches if m[1]), (0, None))
     if found is None:
@@ -36,7 +36,7 @@ def apply_type_comment(tree, lines):
         for node in ast.walk(kind):
             if not isinstance(node, ast.expr):
                 continue
-            node.lineno = node.end_lineno = number + 1
+            node.lineno = node.end_lineno = before + number + 1
             node.col_offset, node.end_col_offset = 0, len(lines[number].rstrip())
         setattr(owner, field, kind)
 

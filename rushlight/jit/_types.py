@@ -103,7 +103,16 @@ def union(parts):
         return optional(flat[0] if flat[1] == NONE else flat[1])
     if set(flat) == set(NUMBERS):
         return NUMBER
-    return Type("Union", flat)
+    return Type("Union", sorted(flat, key=lambda p: (_ORDER.get(p.kind, len(_ORDER)), str(p))))
+
+
+# In which order PyTorch writes the types of a Union.
+_ORDER = {
+    kind: i
+    for i, kind in enumerate(
+        "Any Enum Tensor Tuple List Dict number float complex Future int NoneType str Generator bool".split()
+    )
+}
 
 
 def options(type_):

@@ -41,6 +41,7 @@ _BUILTINS = frozenset(
     """abs all any bin bool chr complex dict divmod enumerate float getattr hasattr hex id int isinstance len
     list max min oct ord pow print range reversed round set sorted str sum tuple zip type""".split()
 )
+_TYPING = ("List", "Dict", "Tuple", "Optional", "Union", "Any")
 _EXCEPTIONS = frozenset(
     name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, Exception)
 )
@@ -136,20 +137,50 @@ def script_function(fn, known, method=False):
 
 def _compile_function(fn, known, types_of, method):
     tree, source = _source_tree(fn)
-    names, local_names = _outside_names(fn), _local_names(tree)
     unit = Unit(fn.__qualname__.replace(".<locals>", ""), tree, {}, source.filename, source=source)
-    check_syntax(unit)
     unit.overloaded = (fn.__module__, fn.__qualname__) in _overloaded
-    unit.schema = _free(unit, method) if unit.overloaded else schema_of(unit, names, method, _defaults(fn))
-    unit.tree = drop_static_branches(tree, names, local_names, types_of)
     known[fn] = unit
+    try:
+        _complete(unit, _outside_names(fn), known, types_of, method, _defaults(fn))
+    except BaseException:
+        known.pop(fn, None)
+        raise
+    return unit
+
+
+def unit_from_text(tree, lines, names, known):
+    """The unit of a function of a text, which may name what ``names`` has."""
+    apply_type_comment(tree, lines[tree.lineno - 1 :], tree.lineno - 1)
+    unit = Unit(tree.name, tree, {}, "<string>", source=Source("<string>", lines))
+    _complete(unit, names, known, {}, False, None)
+    return unit
+
+
+def _complete(unit, names, known, types_of, method, defaults):
+    """Resolve the names of a parsed function and check its types."""
+    tree = unit.tree
+    check_syntax(unit)
+    local_names = _local_names(tree)
+    if defaults is not None:
+        unit.schema = _free(unit, method) if unit.overloaded else schema_of(unit, names, method, defaults)
+    unit.tree = drop_static_branches(tree, names, local_names, types_of)
     resolver = _Resolver(unit, names, known)
     unit.tree = resolver.visit(unit.tree)
     unit.python = tuple(resolver.python)
     unit.outside = names
+    if defaults is None:  # a text: Python works out what its defaults are
+        unit.schema = schema_of(unit, names, method, _defaults(unit.function()))
     if not method and not unit.overloaded:
         check_function(unit, names)
-    return unit
+
+
+def check_method_syntax(fn):
+    """Check a method of a class that scripts use as it is; one without source, as of data classes, passes."""
+    try:
+        tree, source = _source_tree(fn)
+    except (OSError, NotSupportedError, SyntaxError):
+        return
+    check_syntax(Unit(fn.__qualname__, tree, {}, source.filename, source=source))
 
 
 def _free(unit, method):
@@ -267,6 +298,8 @@ class _Resolver(ast.NodeTransformer):
             return self.outside[node.id]
         if node.id in _BUILTINS or node.id in _EXCEPTIONS:
             return getattr(builtins, node.id)
+        if node.id in _TYPING:
+            return getattr(typing, node.id)
         self.unit.refuse(f"undefined value {node.id}", node)
 
     def _reference(self, value, node):
@@ -292,6 +325,8 @@ class _Resolver(ast.NodeTransformer):
 
         if isinstance(value, ScriptFunction):
             return f"__torch__.{value.name}", _Late(value.unit)
+        if isinstance(value, CallByName):
+            return f"__torch__.{value.name}", value
         name = library_name(value)
         if name is not None:
             return name, replacement(name, value)
@@ -325,6 +360,21 @@ class _Resolver(ast.NodeTransformer):
 
 def _is_constant(value):
     return isinstance(value, _CONSTANTS) or (type(value) is tuple and all(map(_is_constant, value)))
+
+
+class CallByName:
+    """A function of a text, which may be defined later; ``functions`` has those that are."""
+
+    def __init__(self, functions, name):
+        self.functions, self.name = functions, name
+
+    @property
+    def unit(self):
+        found = self.functions.get(self.name)
+        return found and found.unit
+
+    def __call__(self, *args, **kwargs):
+        return self.functions[self.name].unit.function()(*args, **kwargs)
 
 
 class _Late:

@@ -27,6 +27,11 @@ def doubled(x: int) -> int:
     return x * 2
 
 
+@torch.jit.interface
+class Doubling(nn.Module):
+    def double(self, x: Tensor) -> Tensor: ...
+
+
 # --- refused: program, words of the error
 
 
@@ -539,3 +544,117 @@ def test_functions_with_several_signatures():
     assert torch.jit.script(user)(torch.ones(1), 2)[1] == 3
     with pytest.raises(RuntimeError, match="cannot be directly compiled because it is overloaded"):
         torch.jit.script(either)
+
+
+def test_scripted_classes_keep_to_the_syntax():
+    @torch.jit.script
+    class Good:
+        def __init__(self, x: int):
+            self.x: int = x
+
+        def get(self):
+            return self.x
+
+    assert Good(2).get() == 2
+
+    class Annotates:
+        def __init__(self, x: int):
+            self.x = x
+
+        def set(self, x: int):
+            self.x: int = x
+
+    class Yields:
+        def items(self):
+            yield 1
+
+    with pytest.raises(ValueError, match="must be declared in __init__, not 'set'"):
+        torch.jit.script(Annotates)
+    with pytest.raises(_syntax("UnsupportedNodeError"), match="Yield aren't supported"):
+        torch.jit.script(Yields)
+
+
+def test_interfaces_optionals_and_declarations():
+    def uses(m: Doubling, x: Tensor):
+        return m.double(x)
+
+    class Doubles(nn.Module):
+        def double(self, x):
+            return x * 2
+
+    assert torch.jit.script(uses)(Doubles(), torch.ones(1)).tolist() == [2]
+
+    def unwrapped(x: Optional[int]):
+        return torch.jit._unwrap_optional(x) + 1
+
+    assert torch.jit.script(unwrapped)(2) == 3
+    with pytest.raises(AssertionError, match="Unwrapping null optional"):
+        torch.jit.script(unwrapped)(None)
+
+    def declared_twice(x: int):
+        if x > 1:
+            x: int = 3
+        return x
+
+    def wrong_elements():
+        found: List[int] = [1, "a"]
+        return found
+
+    with pytest.raises(RuntimeError, match="Attempting to declare and annotate the type of variable 'x'"):
+        torch.jit.script(declared_twice)
+    with pytest.raises(RuntimeError, match="list elements, which were unified to Union.int, str."):
+        torch.jit.script(wrong_elements)
+
+
+def test_graphs_show_the_types_of_arguments():
+    graph = torch.jit.script(by_type).graph
+    assert "%x.1 : Union(int[], int, NoneType)" in str(graph)
+    assert next(graph.inputs()).type().annotation_str == "Union[List[int], int, NoneType]"
+
+
+def test_texts_name_what_stands_around_them():
+    factor = torch.jit.script(doubled)
+    unit = torch.jit.CompilationUnit("""
+    def f(x: Dict[str, int], n: int = 2) -> List[int]:
+        found: List[int] = []
+        for v in x.values():
+            found.append(factor(v) + g(n))
+        return found
+
+    def g(n):
+        # type: (int) -> int
+        return n
+    """)
+    assert unit.f({"a": 1}) == [4] and str(unit.f.schema) == "f(Dict(str, int) x, int n=2) -> int[]"
+    assert factor is not None
+    with pytest.raises(RuntimeError, match="'int' for argument 'n' but instead found type 'str'"):
+        unit.g("a")
+    for text, words in [
+        ("def f(x):\n    return not_there(x)", "undefined value not_there"),
+        (
+            "def f(x: int):\n    return x[0]",
+            "'int' object is not subscriptable:\n  File \"<string>\", line 2",
+        ),
+        ("def f(x: Missing):\n    return x", "Unknown type name 'Missing'"),
+    ]:
+        with pytest.raises(RuntimeError, match=words):
+            torch.jit.CompilationUnit(text)
+    resolved = torch.jit.CompilationUnit()
+    resolved.define("def f(x: int):\n    return twice(x)", {"twice": doubled}.get)
+    assert resolved.f(3) == 6
+
+
+def test_containers_without_their_parts():
+    for kind in (List, Dict, Tuple, Optional):
+        with pytest.raises(RuntimeError, match=f"Attempted to use {kind._name} without"):
+            torch.jit.isinstance([1], kind)
+
+    def keyed(x: Dict[Union[int, str], int]):
+        return x
+
+    with pytest.raises(RuntimeError, match="Cannot create dict for key type 'Union.int, str.'"):
+        torch.jit.script(keyed)
+    with pytest.raises(
+        RuntimeError, match=r"Expected a member of Union\[List\[int\], int, NoneType\] but .* str"
+    ):
+        torch.jit.script(by_type)("a")
