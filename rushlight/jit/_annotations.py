@@ -182,6 +182,8 @@ class Annotations:
             except RuntimeError:
                 return t.UNKNOWN
         value = self._value(node)
+        if isinstance(node, ast.Subscript) and "BroadcastingList" in ast.unparse(node):
+            value = _MISSING
         if value is not _MISSING:
             found = python_type(value, lambda: self.unit.source.shown(node))
             if found is not None:
@@ -250,6 +252,8 @@ class Annotations:
     def _read_subscript(self, node):
         name = ast.unparse(node.value)
         last = name.removeprefix("typing.") if self.outside is None else name
+        if last.rpartition(".")[2].startswith("BroadcastingList"):  # a number or a list of them
+            return t.UNKNOWN
         inside = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         if last not in _BUILT:
             self.unit.refuse(f"Unknown type constructor {name}", node)

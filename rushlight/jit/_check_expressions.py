@@ -196,6 +196,19 @@ class Expressions(Calls):
             return t.UNKNOWN
         keys = [self.simple(k) for k in node.keys]
         values = [self.simple(v, wanted and wanted.args[1]) for v in node.values]
+        if wanted is not None:
+            for what, kinds, kind in (("keys", keys, wanted.args[0]), ("values", values, wanted.args[1])):
+                for found in kinds:
+                    if not t.is_subtype(self.converted(found, kind), kind) and found.kind not in (
+                        "List",
+                        "Dict",
+                    ):
+                        self.refuse(
+                            f"Type annotation was inferred to be {wanted}, but the type of {what} "
+                            "given by the "
+                            f"dict literal is {found}",
+                            node,
+                        )
         if wanted is not None or hint is not None:
             return wanted or t.UNKNOWN
         if not keys:

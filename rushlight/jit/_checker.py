@@ -97,7 +97,7 @@ class _Checker(Expressions):
             own = Container(self.module) if self.module is not None else t.UNKNOWN
             self.frames[0][arguments.pop(0).arg] = own
         for argument, said in zip(arguments, self.unit.schema.arguments, strict=True):
-            self.frames[0][argument.arg] = t.plain(said.type)
+            self.frames[0][argument.arg] = said.type
         said = self.unit.schema.returns if tree.returns is not None else None
         self.declared = said
         exits = self.block(tree.body)

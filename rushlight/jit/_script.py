@@ -216,6 +216,9 @@ class _Scripting:
             return module
         if id(module) in self.modules:
             return self.modules[id(module)]
+        if hasattr(module, "__prepare_scriptable__"):  # a module that has another one scripted in its place
+            made = self.modules[id(module)] = self.module(module.__prepare_scriptable__())
+            return made
         if waiting := [n for n, t in (module._parameters | module._buffers).items() if is_lazy(t)]:
             raise RuntimeError(
                 f"'{type(module).__name__}' has uninitialized parameters {waiting}. Did you forget to run a "

@@ -333,13 +333,25 @@ class _Resolver(ast.NodeTransformer):
         if isinstance(value, types.FunctionType):
             if getattr(value, "_torchscript_modifier", None) is not None:
                 return self._kept_in_python(value)
-            unit = script_function(inspect.unwrap(value), self.known)
+            unit = self._called(inspect.unwrap(value), node)
             return f"__torch__.{unit.name}", _Late(unit)
         if isinstance(value, type):
             return self._kept_in_python(value)
         if type(type(value)).__name__ == "EnumType" or type(type(value)).__name__ == "EnumMeta":
             return self._kept_in_python(value, f"{type(value).__qualname__}.{value.name}")
         self._refuse_value(value, node)
+
+    def _called(self, function, node):
+        """The unit of a function that this one calls; its errors say by whom it was called."""
+        try:
+            return script_function(function, self.known)
+        except (FrontendError, RuntimeError) as error:
+            stack = (
+                f"'{function.__name__}' is being compiled since it was called from '{self.unit.name}'\n"
+                f"{self.unit.source.shown(node)}"
+            )
+            error.args = (f"{error.args[0] if error.args else ''}{stack}",)
+            raise
 
     def _refuse_value(self, value, node):
         self.unit.refuse(

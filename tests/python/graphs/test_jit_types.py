@@ -256,7 +256,7 @@ REFUSED = [
     (one_branch, "z is not defined in the false branch"),
     (conditional, "if-expression's true branch has type int but false branch has type Tensor"),
     (changed, "Variable 'y' previously had type int but is now being assigned to a value of type float"),
-    (changed_in_loop, "Variable 'x' previously had type Tensor"),
+    (changed_in_loop, "Variable 'x' previously had type Tensor .inferred. but is now"),
     (none_first, "Variable 'y' previously had type NoneType"),
     (wrong_list, "Could not match type int to t in argument 'el'"),
     (added_list, "Arguments for call are not valid"),
@@ -658,3 +658,66 @@ def test_containers_without_their_parts():
         RuntimeError, match=r"Expected a member of Union\[List\[int\], int, NoneType\] but .* str"
     ):
         torch.jit.script(by_type)("a")
+
+
+def inner(x):
+    return x.foo()
+
+
+def outer(x):
+    return inner(x)
+
+
+def test_errors_say_who_called():
+    with pytest.raises(RuntimeError) as error:
+        torch.jit.script(outer)
+    text = str(error.value)
+    assert text.startswith("'Tensor (inferred)' object has no attribute or method 'foo'.:\n")
+    _, called = text.split("'inner' is being compiled since it was called from 'outer'\n")
+    assert "    return inner(x)\n" in called and called.count("HERE") == 1
+
+
+def test_literals_against_their_annotations():
+    def keys():
+        x: Dict[int, str] = {"a": "b"}
+        return x
+
+    def values():
+        x: Dict[str, int] = {"a": "b"}
+        return x
+
+    def wide():
+        x: Dict[str, Optional[int]] = {"a": None, "b": 1}
+        return x
+
+    for program in (keys, values):
+        with pytest.raises(
+            RuntimeError, match=f"the type of {program.__name__} given by the dict literal is str"
+        ):
+            torch.jit.script(program)
+    assert torch.jit.script(wide)() == {"a": None, "b": 1}
+
+
+def repeated(x, sizes):
+    # type: (Tensor, Optional[BroadcastingList2[int]]) -> Tensor
+    return x
+
+
+def test_lists_that_a_number_stands_for():
+    scripted = torch.jit.script(repeated)
+    assert scripted(torch.ones(1), 2).tolist() == scripted(torch.ones(1), [2, 3]).tolist() == [1]
+
+
+def test_modules_that_have_another_one_scripted():
+    class Plain(nn.Module):
+        def forward(self, x):
+            return x + 1
+
+    class Wrapped(nn.Module):
+        def forward(self, x):
+            return (lambda y: y)(x)
+
+        def __prepare_scriptable__(self):
+            return Plain()
+
+    assert torch.jit.script(nn.Sequential(Wrapped()))(torch.ones(1)).tolist() == [2]
