@@ -171,8 +171,9 @@ def _class_type(cls, where):
 class Annotations:
     """The annotations of one function, whose names come from where it was defined."""
 
-    def __init__(self, unit, outside):
-        self.unit, self.outside = unit, outside  # None: a text from a file, whose words alone count
+    def __init__(self, unit, outside, evaluated=None):
+        self.unit, self.evaluated = unit, evaluated or {}  # what Python made of annotations, by their text
+        self.outside = outside  # None: a text from a file, whose words alone count
 
     def type_of(self, node):
         """The type that an annotation says; raises for what TorchScript does not know."""
@@ -196,6 +197,8 @@ class Annotations:
             return _MISSING
         try:
             return self._evaluate(node)
+        except KeyError:  # a name of the function around, which no closure keeps
+            return self.evaluated.get(ast.unparse(node), _MISSING)
         except (LookupError, AttributeError, TypeError, ValueError):
             return _MISSING
 
@@ -204,7 +207,7 @@ class Annotations:
             for space in (self.unit.names, self.outside, vars(typing), vars(builtins)):
                 if node.id in space:
                     return space[node.id]
-            raise LookupError(node.id)
+            raise KeyError(node.id)
         if isinstance(node, ast.Attribute):
             return getattr(self._evaluate(node.value), node.attr)
         if isinstance(node, ast.Subscript):
@@ -267,9 +270,13 @@ class Annotations:
         return made() if made else t.UNKNOWN if last == "RRef" else t.Type(last.title(), parts)
 
 
-def schema_of(unit, outside, skip_self=False, defaults=()):
+def schema_of(unit, outside, skip_self=False, defaults=(), evaluated=None):
     """The schema of a function: types as written, Tensor where nothing is written."""
-    arguments, annotations = unit.tree.args, Annotations(unit, outside)
+    arguments = unit.tree.args
+    said = {a.arg: a.annotation for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)}
+    said["return"] = unit.tree.returns
+    texts = {ast.unparse(said[n]): v for n, v in (evaluated or {}).items() if said.get(n) is not None}
+    annotations = Annotations(unit, outside, {n: v for n, v in texts.items() if not isinstance(v, str)})
     plain = [*arguments.posonlyargs, *arguments.args]
     values = dict(defaults)
     made = []

@@ -6,6 +6,7 @@ a file."""
 
 from __future__ import annotations
 
+import enum
 import inspect
 import pickle
 import textwrap
@@ -340,7 +341,8 @@ def script(
                 f"Type '{obj}' cannot be compiled since it inherits from nn.Module, consider passing an "
                 "instance instead"
             )
-        _check_class(obj)
+        if not issubclass(obj, enum.Enum):
+            _check_class(obj)
         return obj
     if isinstance(obj, (types.FunctionType, types.MethodType)) and library_name(obj) is None:
         function = inspect.unwrap(obj)

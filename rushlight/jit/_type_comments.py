@@ -5,7 +5,7 @@ import re
 
 __all__ = ["apply_type_comment"]
 
-_WHOLE = re.compile(r"#\s*type:\s*(?P<arguments>\(.*\))\s*->\s*(?P<returns>.+?)\s*(#.*)?$")
+_WHOLE = re.compile(r"#\s*type:\s*(?P<arguments>\(.*\))\s*(->\s*(?P<returns>.+?)\s*)?(#.*)?$")
 _ONE = re.compile(r"#\s*type:\s*(?P<type>(?!ignore\b).+?)\s*(#.*)?$")
 
 
@@ -31,7 +31,8 @@ def apply_type_comment(tree, lines, before=0):
             f"parameters on the function ({len(arguments)}):\n{tree.name}"
         )
     places = [(argument, "annotation", kind) for argument, kind in zip(arguments, kinds, strict=True)]
-    places.append((tree, "returns", ast.parse(found["returns"], mode="eval").body))
+    if found["returns"]:
+        places.append((tree, "returns", ast.parse(found["returns"], mode="eval").body))
     for owner, field, kind in places:
         for node in ast.walk(kind):
             if not isinstance(node, ast.expr):

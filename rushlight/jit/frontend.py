@@ -39,7 +39,7 @@ __all__ = [
 
 _BUILTINS = frozenset(
     """abs all any bin bool chr complex dict divmod enumerate float getattr hasattr hex id int isinstance len
-    list max min oct ord pow print range reversed round set sorted str sum tuple zip type""".split()
+    hash list max min oct ord pow print range reversed round set sorted str sum tuple zip type""".split()
 )
 _TYPING = ("List", "Dict", "Tuple", "Optional", "Union", "Any")
 _EXCEPTIONS = frozenset(
@@ -141,7 +141,8 @@ def _compile_function(fn, known, types_of, method):
     unit.overloaded = (fn.__module__, fn.__qualname__) in _overloaded
     known[fn] = unit
     try:
-        _complete(unit, _outside_names(fn), known, types_of, method, _defaults(fn))
+        annotations = getattr(fn, "__annotations__", {})
+        _complete(unit, _outside_names(fn), known, types_of, method, _defaults(fn), annotations)
     except BaseException:
         known.pop(fn, None)
         raise
@@ -156,13 +157,14 @@ def unit_from_text(tree, lines, names, known):
     return unit
 
 
-def _complete(unit, names, known, types_of, method, defaults):
+def _complete(unit, names, known, types_of, method, defaults, annotations=None):
     """Resolve the names of a parsed function and check its types."""
     tree = unit.tree
     check_syntax(unit)
     local_names = _local_names(tree)
     if defaults is not None:
-        unit.schema = _free(unit, method) if unit.overloaded else schema_of(unit, names, method, defaults)
+        read = lambda: schema_of(unit, names, method, defaults, annotations)  # noqa: E731
+        unit.schema = _free(unit, method) if unit.overloaded else read()
     unit.tree = drop_static_branches(tree, names, local_names, types_of)
     resolver = _Resolver(unit, names, known)
     unit.tree = resolver.visit(unit.tree)
@@ -371,7 +373,7 @@ class _Resolver(ast.NodeTransformer):
 
 
 def _is_constant(value):
-    return isinstance(value, _CONSTANTS) or (type(value) is tuple and all(map(_is_constant, value)))
+    return type(value) in _CONSTANTS or (type(value) is tuple and all(map(_is_constant, value)))
 
 
 class CallByName:

@@ -721,3 +721,30 @@ def test_modules_that_have_another_one_scripted():
             return Plain()
 
     assert torch.jit.script(nn.Sequential(Wrapped()))(torch.ones(1)).tolist() == [2]
+
+
+def test_annotations_by_names_of_the_enclosing_function():
+    from collections import namedtuple
+
+    alias, Point = Union[int, str], namedtuple("Point", "x y")  # noqa: PYI024
+
+    def local(x: alias, p: Point):
+        return p.x
+
+    assert str(torch.jit.script(local).schema).startswith("local(Union(int, str) x, ")
+
+    def without_result(x, n):
+        # type: (Tensor, int)
+        return x * n
+
+    assert str(torch.jit.script(without_result).schema) == "without_result(Tensor x, int n) -> Tensor"
+
+
+def test_hashes_and_enumerations():
+    class Level(enum.IntEnum):
+        HIGH = 3
+
+    def same(a: int, b: int):
+        return hash(a) == hash(b)
+
+    assert torch.jit.script(same)(2, 2) and torch.jit.script(Level) is Level
