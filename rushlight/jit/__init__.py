@@ -103,6 +103,10 @@ def __getattr__(name):
 
             value = globals()[name] = getattr(import_module(f"rushlight.jit.{home}"), name)
             return value
+    if name == "Future":
+        from rushlight.futures import Future
+
+        return Future
     if name in ("frontend", "annotations", "_script", "_trace", "_logging"):
         from importlib import import_module
 

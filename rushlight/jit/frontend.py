@@ -38,8 +38,8 @@ __all__ = [
 
 
 _BUILTINS = frozenset(
-    """abs all any bin bool chr complex dict divmod enumerate float getattr hasattr hex id int isinstance len
-    hash list max min oct ord pow print range reversed round set sorted str sum tuple zip type""".split()
+    """abs all any bin bool chr complex dict divmod enumerate float getattr hasattr hash hex id int isinstance
+    len list max min oct ord pow print range reversed round set slice sorted str sum tuple zip type""".split()
 )
 _TYPING = ("List", "Dict", "Tuple", "Optional", "Union", "Any")
 _EXCEPTIONS = frozenset(
