@@ -7,6 +7,7 @@ namespace that holds those names and nothing else."""
 import ast
 import builtins
 import cmath
+import enum
 import inspect
 import math
 import textwrap
@@ -373,7 +374,8 @@ class _Resolver(ast.NodeTransformer):
 
 
 def _is_constant(value):
-    return type(value) in _CONSTANTS or (type(value) is tuple and all(map(_is_constant, value)))
+    plain = isinstance(value, _CONSTANTS) and not isinstance(value, enum.Enum)
+    return plain or (type(value) is tuple and all(map(_is_constant, value)))
 
 
 class CallByName:

@@ -233,6 +233,10 @@ def test_hashes_and_enumerations():
     def same(a: int, b: int):
         return hash(a) == hash(b)
 
+    def version():
+        return torch.__version__.partition("+")[0]
+
+    assert torch.jit.script(version)() == str(torch.__version__).partition("+")[0]
     assert torch.jit.script(same)(2, 2) and torch.jit.script(Level) is Level
 
 
