@@ -373,11 +373,12 @@ class _Check:
     def _check_direction(self, number, output):
         """Along a random direction u of each input and v of the output: numerical v'Ju against the vjp of
         v times u."""
-        v = _unit_like(output)
+        generator = rushlight.Generator()  # of its own: a function may draw numbers and put the state back
+        v = _unit_like(output, generator)
         grads, again = self._vjp(output, v), self._vjp(output, v)
         for (i, x), grad, second in zip(self.wanted, grads, again):
             self._check_grad(i, x, grad)
-            u, data = _unit_like(x), x.data
+            u, data = _unit_like(x, generator), x.data
             before = data.clone()
             try:
                 data.copy_(before - self.eps * u)
@@ -498,8 +499,8 @@ def _indices(x):
     return product(*(range(n) for n in x.size()))
 
 
-def _unit_like(x):
-    v = rushlight.rand_like(x, memory_format=rushlight.contiguous_format).detach()
+def _unit_like(x, generator):
+    v = rushlight.rand(x.shape, dtype=x.dtype, generator=generator).to(x.device)
     return v / (v * v).sum().sqrt().clamp(min=1e-12)
 
 

@@ -25,6 +25,7 @@ from ._names import (
     type_name,
 )
 from .node import Node
+from .tensor_type import Dyn, TensorType
 
 
 class _CustomBuiltin(NamedTuple):
@@ -93,8 +94,16 @@ class _Globals:
         self.table[name] = obj
         return name
 
+    def instance(self, hint, obj):
+        """The name for an object that is neither class nor function."""
+        name = self.namespace.create_name(hint, obj)
+        self.table[name] = obj
+        return name
+
     def type(self, annotation):
         """An annotation as text."""
+        if isinstance(annotation, (TensorType, type(Dyn))):
+            return self.instance("tensor_type", annotation)
         text = type_name(annotation)
         if isinstance(annotation, types.UnionType) and "|" in text:
             return "|".join(self.type(a) for a in annotation.__args__)

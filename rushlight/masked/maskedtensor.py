@@ -111,6 +111,15 @@ def _check(data, mask):
         raise ValueError("data.size() must equal mask.size()")
 
 
+def _same_mask(a, b):
+    if a.shape != b.shape or a.layout != b.layout:
+        return False
+    if a.layout is torch.sparse_coo:
+        a, b = a.coalesce(), b.coalesce()
+        return torch.equal(a.indices(), b.indices()) and torch.equal(a.values(), b.values())
+    return torch.equal(a, b) if a.layout is torch.strided else torch.equal(a.to_dense(), b.to_dense())
+
+
 def _wrap(result, mask):
     if isinstance(result, torch.Tensor) and result.shape == mask.shape:
         return MaskedTensor(result, mask)
@@ -129,7 +138,7 @@ def _pointwise(func, shapes, args, kwargs):
         mask = func(masks[0], *plain[1:], **kwargs)
         return _wrap(func(*plain, **kwargs), mask)
     for other in masks[1:]:
-        if other.shape != masks[0].shape or not torch.equal(other, masks[0]):
+        if not _same_mask(other, masks[0]):
             raise ValueError(
                 "Input masks must match. If you need support for this, please open an issue on Github."
             )

@@ -552,6 +552,7 @@ void register_sparse_math_operators(Table& t) {
   t.sparse(ops::pow, pow_kernel);
   t.sparse(ops::clone, clone_kernel);
   t.sparse(ops::detach, detach_kernel);
+  t.sparse(ops::alias, detach_kernel);
   t.sparse(ops::to_copy, to_kernel);
   t.sparse(ops::copy_, copy_kernel);
   t.sparse(ops::zero_, zero_kernel);

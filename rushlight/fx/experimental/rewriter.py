@@ -25,7 +25,9 @@ class AST_Rewriter(ast.NodeTransformer):
         names = {**fn.__globals__, "torch": torch}
         exec(compile(tree, "", "exec"), names)
         code = names[fn.__name__].__code__
-        if fn.__globals__.get("torch") is torch:  # the program's own names, in which `wrap` replaces functions
+        if (
+            fn.__globals__.get("torch") is torch
+        ):  # the program's own names, in which `wrap` replaces functions
             names = fn.__globals__
         result = types.FunctionType(code, names, fn.__name__, fn.__defaults__, fn.__closure__)
         result.__kwdefaults__ = copy.copy(fn.__kwdefaults__)

@@ -2,8 +2,8 @@
 
 import operator
 from collections import OrderedDict
-from collections.abc import Container as _ContainerABC
 from collections.abc import Iterable, Mapping
+from collections.abc import Iterable as _IterableABC
 from itertools import chain, islice
 
 import rushlight as torch
@@ -380,7 +380,7 @@ class ParameterList(Module):
     def extend(self, values):
         """Add the values of an iterable at the end."""
         # A tensor is iterable, but hardly ever meant as a list here.
-        if not isinstance(values, _ContainerABC) or isinstance(values, torch.Tensor):
+        if not isinstance(values, _IterableABC) or isinstance(values, torch.Tensor):
             raise TypeError(
                 f"ParameterList.extend should be called with an iterable, but got {type(values).__name__}"
             )

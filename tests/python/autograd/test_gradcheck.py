@@ -480,3 +480,19 @@ def test_forward_mode_is_run_once_for_all_outputs():
     x, y = (rushlight.rand(1, dtype=rushlight.float64, requires_grad=True) for _ in range(2))
     assert autograd.gradcheck(Two.apply, (x, y), check_forward_ad=True, check_backward_ad=False)
     assert len(calls) == 2
+
+
+def test_fast_mode_leaves_the_random_state_alone():
+    layer = rushlight.nn.RReLU(0.1, 0.9)
+    x = -rushlight.rand(3, 4, dtype=rushlight.float64) - 0.1
+
+    def function(x):
+        state = rushlight.get_rng_state()
+        try:
+            return layer(x)
+        finally:
+            rushlight.set_rng_state(state)
+
+    before = rushlight.get_rng_state()
+    assert autograd.gradcheck(function, (x.requires_grad_(),), fast_mode=True)
+    assert rushlight.equal(rushlight.get_rng_state(), before)

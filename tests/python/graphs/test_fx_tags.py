@@ -15,6 +15,7 @@ from rushlight.fx.passes.split_module import split_module
 from rushlight.fx.passes.split_utils import getattr_recursive, setattr_recursive, split_by_tags
 from rushlight.fx.passes.utils.matcher_utils import SubgraphMatcher
 from rushlight.fx.passes.utils.source_matcher_utils import get_source_partitions
+from rushlight.fx.tensor_type import Dyn, TensorType, is_consistent, is_more_precise
 
 F = nn.functional
 X = torch.linspace(-1, 1, 6).view(2, 3)
@@ -150,3 +151,24 @@ def test_wrapped_functions_stay_calls_in_rewritten_programs():
     module = fx.GraphModule(tracer.root if hasattr(tracer, "root") else nn.Module(), tracer.trace(Calls()))
     assert "wrapped(x)" in module.code and "_assert" in module.code
     assert module(torch.tensor(1)) == 2
+
+
+def test_types_of_tensors():
+    known, partly = TensorType((1, 2)), TensorType((1, Dyn))
+    assert (
+        str(known) == "TensorType[(1, 2)]"
+        and TensorType[1, 2] == known != partly
+        and known.__args__ == (1, 2)
+    )
+    assert is_consistent(known, partly) and is_consistent(partly, known) and is_consistent(known, Dyn)
+    assert is_more_precise(known, partly) and not is_more_precise(partly, known)
+    assert not is_consistent(known, TensorType((1,))) and not is_consistent(known, TensorType((1, 3)))
+    assert not is_more_precise(Dyn, known) and is_more_precise(3, Dyn) and not is_consistent(int, known)
+    module = fx.symbolic_trace(Annotated())
+    assert next(iter(module.graph.nodes)).type == partly
+    assert torch.equal(module(X), X + 1)
+
+
+class Annotated(nn.Module):
+    def forward(self, x: TensorType((1, Dyn))):
+        return x + 1

@@ -420,3 +420,12 @@ def test_channels_last_is_kept():
 def test_errors_say_what_is_wrong(call, error, text):
     with pytest.raises(error, match=text.replace(".", r"\.")):
         call()
+
+
+def test_parameter_lists_take_any_iterable():
+    made = rushlight.nn.ParameterList()
+    made.extend(map(rushlight.nn.Parameter, [rushlight.ones(1), rushlight.ones(2)]))
+    made.extend(rushlight.nn.Parameter(x) for x in [rushlight.ones(3)])
+    assert [p.numel() for p in made] == [1, 2, 3]
+    with pytest.raises(TypeError, match="should be called with an iterable, but got Tensor"):
+        made.extend(rushlight.ones(2))

@@ -52,5 +52,7 @@ def test_activation_writes_to_out():
 
 
 def test_gradients_along_points_on_another_device():
-    with pytest.raises(RuntimeError, match="each tensor to be on the same device, but got devices cpu and meta"):
+    with pytest.raises(
+        RuntimeError, match="each tensor to be on the same device, but got devices cpu and meta"
+    ):
         torch.gradient(A[0], spacing=(torch.ones(2, device="meta"),))

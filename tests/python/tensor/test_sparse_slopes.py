@@ -138,3 +138,18 @@ def test_composites_write_to_sparse_tensors():
 def test_new_of_a_sparse_tensor_is_empty():
     made = DENSE.to_sparse().new()
     assert made.is_sparse and made.shape == (0,) and made.dtype == DENSE.dtype
+
+
+def test_sparse_tensors_as_subclasses():
+    class Mine(torch.Tensor):
+        pass
+
+    x = DENSE.to_sparse()
+    mine = x.as_subclass(Mine)
+    assert type(mine) is Mine and mine.is_sparse
+    masked = torch.masked.masked_tensor(DENSE, DENSE != 0).to_sparse()
+    total = masked + masked
+    assert torch.equal(total.get_data().to_dense(), 2 * DENSE)
+    other = torch.masked.masked_tensor(DENSE, DENSE > 0.2).to_sparse()
+    with pytest.raises(ValueError, match="Input masks must match"):
+        masked + other
