@@ -301,15 +301,22 @@ def _attention(func, query, key, value, *args, **kwargs):
     )
 
 
-def _heads(func, query, key, value, *args, **kwargs):
+def _heads(
+    func, query, key, value, embed_dim, num_head, qkv_weight, qkv_bias, proj_weight, proj_bias,
+    mask=None, need_weights=True, average_attn_weights=True, mask_type=None,
+):  # fmt: skip
     """Attention with its projections, over padded operands; the weights stay padded with zeros."""
+    if mask is not None:
+        raise RuntimeError("_native_multi_head_attention(): nested operands say themselves what is padding")
     lengths = [[size[0] for size in x._sizes] for x in (query, key)]
     given = {id(x): x.to_padded_tensor(0.0) for x in (query, key, value)}
     padded = [given[id(x)] for x in (query, key, value)]
     steps = rushlight.arange(padded[1].size(1), device=padded[1].device)
     hidden = steps >= rushlight.tensor(lengths[1], device=steps.device)[:, None]
-    masks = {} if not hidden.any() else {"mask": hidden, "mask_type": 1}
-    out, weights = func(*padded, *args, **{**kwargs, **masks})
+    mask, mask_type = (hidden, 1) if hidden.any() else (None, None)
+    projections = qkv_weight, qkv_bias, proj_weight, proj_bias
+    how = mask, need_weights, average_attn_weights, mask_type
+    out, weights = func(*padded, embed_dim, num_head, *projections, *how)
     parts = [row[:length] for row, length in zip(out, lengths[0], strict=True)]
     return strided_from_list(parts), weights
 
