@@ -22,6 +22,7 @@ def _c_name(name):
 
 
 _C.__getattr__ = _c_name
+_C.__path__ = [f"{__path__[0]}/_C"]  # whose parts programs import, too
 
 globals().update({name: f for name, f in vars(_C._VariableFunctions).items() if not name.startswith("__")})
 del globals()["unique_dim"]  # as in PyTorch, whose public form is `unique`

@@ -133,6 +133,7 @@ _HOMES = {
 _MODULES = {
     "_functions": "_extension.functions",
     "_autograd": "_extension.autograd",
+    "_distributed_c10d": "distributed._core_names",
     "_distributed_rpc": "distributed.rpc._core_names",
     "_profiler": "autograd._profiler_enums",
 }

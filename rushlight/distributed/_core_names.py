@@ -1,0 +1,33 @@
+"""What PyTorch's extension has of process groups, `torch._C._distributed_c10d`."""
+
+from rushlight.distributed import (
+    DebugLevel,
+    FileStore,
+    GradBucket,
+    HashStore,
+    PrefixStore,
+    ProcessGroup,
+    ProcessGroupGloo,
+    ReduceOp,
+    Store,
+    TCPStore,
+    Work,
+    _resolve_process_group,
+    get_debug_level,
+)
+
+__all__ = [
+    "DebugLevel",
+    "FileStore",
+    "GradBucket",
+    "HashStore",
+    "PrefixStore",
+    "ProcessGroup",
+    "ProcessGroupGloo",
+    "ReduceOp",
+    "Store",
+    "TCPStore",
+    "Work",
+    "_resolve_process_group",
+    "get_debug_level",
+]
