@@ -12,6 +12,7 @@ from tensorboard.plugins.custom_scalar import layout_pb2
 from tensorboard.plugins.pr_curve.plugin_data_pb2 import PrCurvePluginData
 from tensorboard.plugins.text.plugin_data_pb2 import TextPluginData
 
+import rushlight
 from rushlight.utils.tensorboard.arrays import make_np, picture, to_bytes
 from rushlight.utils.tensorboard.arrays import scalar as number
 
@@ -38,21 +39,37 @@ def scalar(name, value, new_style=False, double_precision=False):
     return Summary(value=[Summary.Value(tag=name, tensor=tensor, metadata=_metadata("scalars"))])
 
 
+_FIELDS = {  # of a tensor's message, by dtype
+    "float16": ("DT_HALF", "half_val"),
+    "bfloat16": ("DT_BFLOAT16", "half_val"),
+    "float32": ("DT_FLOAT", "float_val"),
+    "float64": ("DT_DOUBLE", "double_val"),
+    "int8": ("DT_INT8", "int_val"),
+    "int16": ("DT_INT16", "int_val"),
+    "int32": ("DT_INT32", "int_val"),
+    "int64": ("DT_INT64", "int64_val"),
+    "uint8": ("DT_UINT8", "int_val"),
+    "bool": ("DT_BOOL", "bool_val"),
+    "complex64": ("DT_COMPLEX64", "scomplex_val"),
+    "complex128": ("DT_COMPLEX128", "dcomplex_val"),
+}
+
+
 def tensor_proto(tag, tensor):
     """A whole tensor of numbers."""
-    kinds = {"float16": "DT_HALF", "float32": "DT_FLOAT", "float64": "DT_DOUBLE", "int64": "DT_INT64"}
-    kinds |= {
-        "int32": "DT_INT32",
-        "int16": "DT_INT16",
-        "int8": "DT_INT8",
-        "uint8": "DT_UINT8",
-        "bool": "DT_BOOL",
-    }
-    array = make_np(tensor)
-    if array.dtype.name not in kinds:
-        raise ValueError(f"{tag} has unsupported tensor dtype {array.dtype}: TensorBoard has no such type")
+    kind = str(tensor.dtype).rpartition(".")[2]
+    if kind not in _FIELDS:
+        raise ValueError(f"{tag} has unsupported tensor dtype {tensor.dtype}: TensorBoard has no such type")
+    dtype, field = _FIELDS[kind]
+    if kind == "bfloat16":
+        tensor = tensor.detach().contiguous().view(rushlight.int16)
+    array = make_np(tensor).reshape(-1)
+    if field == "half_val":  # the sixteen bits of each number
+        array = array.view(np.uint16)
+    if kind.startswith("complex"):
+        array = np.ascontiguousarray(array).view(array.real.dtype)
     shape = TensorShapeProto(dim=[TensorShapeProto.Dim(size=n) for n in tensor.shape])
-    proto = TensorProto(dtype=kinds[array.dtype.name], tensor_content=array.tobytes(), tensor_shape=shape)
+    proto = TensorProto(dtype=dtype, tensor_shape=shape, **{field: array.tolist()})
     return Summary(value=[Summary.Value(tag=tag, tensor=proto, metadata=_metadata("tensor"))])
 
 

@@ -193,3 +193,27 @@ def wait_for(condition):
             return
         time.sleep(0.1)
     raise AssertionError("TensorBoard did not find what was written")
+
+
+@pytest.mark.parametrize(
+    "name", "float16 bfloat16 float32 float64 int8 int16 int32 int64 uint8 bool complex64 complex128".split()
+)
+def test_tensors_of_every_type_are_read_back(name):
+    from tensorboard.util.tensor_util import make_ndarray
+
+    from rushlight.utils.tensorboard.summary import tensor_proto
+
+    x = rushlight.tensor([[0, 1, 1], [1, 0, 2]]).to(getattr(rushlight, name))
+    proto = tensor_proto("x", x).value[0].tensor
+    if name == "bfloat16":  # which NumPy does not have
+        assert list(proto.half_val) == x.view(rushlight.int16).flatten().tolist()
+        return
+    found = make_ndarray(proto)
+    assert found.shape == (2, 3) and rushlight.equal(rushlight.as_tensor(found).to(x.dtype), x)
+
+
+def test_tensors_that_tensorboard_does_not_know():
+    from rushlight.utils.tensorboard.summary import tensor_proto
+
+    with pytest.raises(ValueError, match="unsupported tensor dtype"):
+        tensor_proto("x", rushlight.ones(2, dtype=rushlight.uint32))
