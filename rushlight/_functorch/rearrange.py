@@ -11,7 +11,7 @@ _TOKEN = re.compile(r"\.\.\.|\(|\)|[A-Za-z][A-Za-z0-9_]*|\d+|\S")
 
 
 def _parse(side, pattern):
-    """One side of a pattern as a list of groups, each a list of names; ``...`` stands by itself."""
+    """One side of a pattern as a list of groups: lists of names, and the text "..." outside parentheses."""
     groups, group = [], None
     for token in _TOKEN.findall(side):
         if token == "(":
@@ -24,7 +24,8 @@ def _parse(side, pattern):
             groups.append(group)
             group = None
         elif token == "..." or token.isidentifier() or token == "1":
-            (groups if group is None else group).append([token] if group is None else token)
+            alone = token if token == "..." else [token]
+            (groups if group is None else group).append(alone if group is None else token)
         else:
             raise ValueError(f"Invalid character or anonymous axis {token!r} in pattern {pattern!r}")
     if group is not None:
@@ -41,7 +42,7 @@ def _expand(groups, extra):
     dots = [f"...{i}" for i in range(extra)]
     expanded = []
     for group in groups:
-        if group == ["..."]:
+        if group == "...":
             expanded += [[d] for d in dots]
         else:
             expanded.append([n for name in group for n in (dots if name == "..." else [name])])
@@ -74,8 +75,10 @@ def rearrange(tensor, pattern, **axes_lengths):
     if pattern.count("->") != 1:
         raise ValueError("Pattern must contain exactly one '->' separator")
     left, right = (_parse(side, pattern) for side in pattern.split("->"))
-    extra = tensor.dim() - sum(group != ["..."] for group in left)
-    if extra and not any("..." in group for group in left) or extra < 0:
+    if any("..." in group for group in left if group != "..."):
+        raise ValueError(f"An ellipsis in parentheses cannot be taken apart: {pattern!r}")
+    extra = tensor.dim() - sum(group != "..." for group in left)
+    if (extra and "..." not in left) or extra < 0:
         raise ValueError(
             f"Number of dimensions in pattern ({len(left)}) and tensor ({tensor.dim()}) must match"
         )

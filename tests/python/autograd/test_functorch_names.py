@@ -79,3 +79,16 @@ def test_numbers_leave_for_numpy_where_nothing_is_recorded():
         x.numpy()
     with torch.no_grad():
         assert x.numpy().tolist() == [1, 1]
+
+
+def test_ellipses_in_patterns():
+    from rushlight._functorch.rearrange import rearrange
+
+    x = torch.arange(24).view(2, 3, 4)
+    assert torch.equal(rearrange(x, "... -> (...)"), x.reshape(-1))
+    assert torch.equal(rearrange(x, "a ... -> a (...)"), x.reshape(2, 12))
+    assert torch.equal(rearrange(x, "a ... c -> c (a ...)"), x.permute(2, 0, 1).reshape(4, 6))
+    assert torch.equal(rearrange(x, "... c -> c ..."), x.permute(2, 0, 1))
+    for pattern in ("(...) -> ...", "a (b ...) -> a b ..."):
+        with pytest.raises(ValueError, match="in parentheses cannot be taken apart"):
+            rearrange(x, pattern)
