@@ -11,6 +11,7 @@
 #include "cpu/copy.h"
 #include "cpu/depthwise.h"
 #include "cpu/gemm.h"
+#include "cpu/packed_conv.h"
 #include "cpu/winograd.h"
 
 namespace rushlight::cpu {
@@ -370,6 +371,7 @@ static void onednn_conv_forward(const ConvShape& s, const void* input, const voi
 void conv_forward(const ConvShape& s, const void* input, const void* weight, const void* bias, void* output,
                   const EpilogueArguments& after) {
   if (s.output_numel() == 0) return;
+  if (packed_convolves(s, weight) && packed_conv_forward(s, input, weight, bias, output, &after)) return;
   const bool depthwise = depthwise_convolves(s, weight);
   if (!depthwise && is_product(s)) return product_forward(s, input, weight, bias, output, after);
   if (!depthwise && winograd_convolves(s) && winograd_forward(s, input, weight, bias, output, &after)) return;
@@ -381,6 +383,7 @@ void conv_forward(const ConvShape& s, const void* input, const void* weight, con
 
 void conv_forward(const ConvShape& s, const void* input, const void* weight, const void* bias, void* output) {
   if (s.output_numel() == 0) return;
+  if (packed_convolves(s, weight) && packed_conv_forward(s, input, weight, bias, output, nullptr)) return;
   if (depthwise_convolves(s, weight)) return depthwise_forward(s, input, weight, bias, output);
   if (is_product(s)) return product_forward(s, input, weight, bias, output);
   if (winograd_convolves(s) && winograd_forward(s, input, weight, bias, output, nullptr)) return;

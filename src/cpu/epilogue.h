@@ -13,6 +13,7 @@ struct EpilogueArguments {
   const void *x = nullptr, *residual = nullptr;  // residual may be null
   void* y = nullptr;                             // may be x
   const float *scale = nullptr, *shift = nullptr;
+  bool scaled = true;  // false: they are 1 and -0, which change nothing
   bool bounded = false;
   float low = 0, high = 0;
 };

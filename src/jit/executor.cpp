@@ -4,6 +4,7 @@
 #include <deque>
 
 #include "core/constant_memory.h"
+#include "jit/passes.h"
 #include "jit/step.h"
 
 namespace rushlight::jit {
@@ -19,10 +20,15 @@ void check_type(const Tensor& t, const Type& type, std::string_view what) {
 
 bool is_size(const Size& size, int64_t n) { return !size.known || (size.symbol < 0 && size.offset == n); }
 
+Graph prepared(Graph graph, const ExecutorOptions& options) {
+  if (options.mapped_constants) fuse_convolutions(graph);
+  return graph;
+}
+
 }  // namespace
 
 Executor::Executor(Graph graph, Constants constants, ExecutorOptions options)
-    : graph_(std::move(graph)), constants_(std::move(constants)), options_(options) {
+    : graph_(prepared(std::move(graph), options)), constants_(std::move(constants)), options_(options) {
   compile();
   for (const auto& [name, tensor] : constants_)
     if (options_.mapped_constants && tensor.nbytes() && tensor->storage->read_only())

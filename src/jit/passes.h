@@ -15,6 +15,9 @@ void eliminate_common_subexpressions(Graph& graph);
 void fold_constants(Graph& graph, Constants& constants);
 // Takes a normalisation by stored statistics into the convolution before it.
 void fold_batch_norm(Graph& graph, Constants& constants);
+// Sums and bounds that follow a convolution of images become a part of it. For graphs that are run without
+// gradients; files keep what was written.
+void fuse_convolutions(Graph& graph);
 // The types of all values, found by running the graph without data at the symbols' example sizes, and again
 // at others. Values whose sizes follow no rule, and those after an operator that needs data, stay unknown.
 void propagate_shapes(Graph& graph, const Constants& constants);

@@ -295,7 +295,7 @@ Tensor convolution_epilogue_kernel(const Call& call, const Tensor& input, const 
   after.dtype = s.dtype, after.channels = sizes[1],
   after.pixels = result.numel() / std::max<int64_t>(1, sizes[1]);
   after.x = after.y = result.data_ptr(), after.residual = other.defined() ? other.data_ptr() : nullptr;
-  after.scale = factors.data<float>(), after.shift = terms.data<float>();
+  after.scale = factors.data<float>(), after.shift = terms.data<float>(), after.scaled = scale.defined();
   const PreparedWeight prepared(w);
   after.bounded = f.bounded(), after.low = static_cast<float>(low), after.high = static_cast<float>(high);
   cpu::conv_forward(s, x.data_ptr(), w.data_ptr(), b.defined() ? b.data_ptr() : nullptr, result.data_ptr(),

@@ -13,6 +13,7 @@
 #include "cpu/linalg_distance.h"
 #include "cpu/matrix_vector.h"
 #include "cpu/norm.h"
+#include "cpu/packed_conv.h"
 #include "cpu/pool.h"
 #include "cpu/reduce.h"
 #include "cpu/resample.h"
@@ -79,6 +80,7 @@ NARROW(void gru_step(DType dtype, const GruStep& s), gru_step, (dtype, s))
 NARROW(void gru_step_backward(DType dtype, const GruStepGradients& s), gru_step_backward, (dtype, s))
 NARROW(AddRun add_run_variant(DType dtype), add_run_variant, (dtype))
 NARROW(CombineRun combine_run_variant(RunOp op, DType dtype), combine_run_variant, (op, dtype))
+NARROW(PackedConvKernels packed_conv_kernels(), packed_conv_kernels, ())
 NARROW(const DistanceLoops& distance_loops(bool double_precision), distance_loops, (double_precision))
 #undef NARROW
 

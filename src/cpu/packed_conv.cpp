@@ -1,0 +1,294 @@
+#include "cpu/packed_conv.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <vector>
+
+#include "core/constant_memory.h"
+#include "core/parallel.h"
+#include "cpu/buffer.h"
+#include "cpu/isa_variant.h"
+#include "cpu/winograd.h"
+
+namespace rushlight::cpu {
+
+RL_DECLARE_VARIANTS(PackedConvKernels packed_conv_kernels();)
+
+namespace {
+
+const PackedConvKernels& kernels() {
+  static const PackedConvKernels chosen = RL_ISA_VARIANT(packed_conv_kernels());
+  return chosen;
+}
+
+bool fast() { return kernels().lanes > 0; }
+
+int64_t up(int64_t n, int64_t unit) { return (n + unit - 1) / unit; }
+
+// Where a constant matrix has its elements: factor (piece, part, i) of a column, a piece being `parts` times
+// `length` factors.
+struct Factors {
+  int64_t pieces, parts, length, columns;
+  int64_t piece_step, part_step, step, column_step;
+  int64_t run() const { return parts * length; }
+  bool operator==(const Factors&) const = default;
+};
+
+struct Panels final : ConstantMemory::Made {
+  explicit Panels(const Factors& f)
+      : factors(f),
+        vectors(up(f.columns, kernels().lanes)),
+        data(vectors * kernels().lanes * f.pieces * f.run() * static_cast<int64_t>(sizeof(float))) {}
+  size_t nbytes() const override {
+    return static_cast<size_t>(vectors * kernels().lanes * factors.pieces * factors.run()) * sizeof(float);
+  }
+  void fill(const float* from);
+
+  const Factors factors;
+  const int64_t vectors;
+  bool finite = true;
+  const Buffer data;
+};
+
+void Panels::fill(const float* from) {
+  const int64_t lanes = kernels().lanes, most = kernels().vectors, depth = factors.pieces * factors.run();
+  parallel_for(0, up(vectors, most), std::max<int64_t>(1, kGrainSize / (depth * lanes * most)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t v = begin * most, last = std::min(end * most, vectors); v < last;) {
+                   const int width = panel_vectors(last - v, static_cast<int>(most));
+                   const int64_t panel = width * lanes, first = v * lanes;
+                   float* to = data.as<float>() + first * depth;
+                   for (int64_t j = 0; j < panel; ++j) {
+                     const bool real = first + j < factors.columns;
+                     const float* column = from + (first + j) * factors.column_step;
+                     float* at = to + j;
+                     for (int64_t piece = 0; piece < factors.pieces; ++piece)
+                       for (int64_t part = 0; part < factors.parts; ++part) {
+                         const float* f = column + piece * factors.piece_step + part * factors.part_step;
+                         for (int64_t i = 0; i < factors.length; ++i, at += panel)
+                           *at = real ? f[i * factors.step] : 0.0f;
+                       }
+                   }
+                   v += width;
+                 }
+               });
+  const auto* all = data.as<float>();
+  finite = std::all_of(all, all + vectors * lanes * depth, [](float f) { return std::isfinite(f); });
+}
+
+std::shared_ptr<const Panels> panels_of(const void* weight, const Factors& f) {
+  const auto same = [&](const Panels& p) { return p.factors == f; };
+  if (auto found = ConstantMemory::find<Panels>(weight, same)) return found;
+  auto made = std::make_shared<Panels>(f);
+  made->fill(static_cast<const float*>(weight));
+  ConstantMemory::keep(weight, made);
+  return made;
+}
+
+// Rows of a matrix, whose factors are one piece each.
+struct Rows {
+  const float* first;
+  int64_t step;
+  void operator()(int64_t row, int count, const float** to) const {
+    for (int r = 0; r < count; ++r) to[r] = first + (row + r) * step;
+  }
+};
+
+// Rows and columns by blocks that fit the caches, for all threads. place(first, count, to): where the factors
+// of some rows, one group, are.
+template <class Place>
+void run(const PixelProduct& p, int64_t rows, Place&& place) {
+  constexpr int64_t kBlockBytes = 192 << 10, kPointers = 4096, kSerialWork = 64 * 64 * 64;
+  const PackedConvKernels& f = kernels();
+  const int64_t depth = p.pieces * p.run, vectors = up(p.columns, f.lanes);
+  const int64_t work = rows * depth * p.columns, threads = work > kSerialWork ? get_num_threads() : 1;
+  const int64_t most =
+      std::min(kBlockBytes / (p.run * static_cast<int64_t>(sizeof(float))), kPointers / p.pieces) /
+      kGroupRows * kGroupRows;
+  int64_t block = std::max<int64_t>(kGroupRows, most), parts = 1;
+  if (threads > 1) {
+    // A large matrix is shared out by columns, so that each thread reads its part of it alone.
+    if (p.columns > rows || rows < threads * kGroupRows * 4)
+      parts = std::min(threads, up(vectors, f.vectors));
+    else
+      block = std::min(block, std::max<int64_t>(4, up(rows, threads * 4 * kGroupRows)) * kGroupRows);
+  }
+  const int64_t blocks = up(rows, block), panels = up(vectors, f.vectors);
+  parallel_for(0, blocks * parts, threads > 1 ? 1 : blocks * parts, [&](int64_t begin, int64_t end) {
+    std::vector<const float*> factors(static_cast<size_t>(std::min(block, rows) * p.pieces));
+    for (int64_t task = begin, known = -1; task < end; ++task) {
+      const int64_t part = task % parts, first = task / parts * block, last = std::min(first + block, rows);
+      if (known != first)
+        for (int64_t row = first; row < last;) {
+          const int group = group_rows(last - row);
+          place(row, group, factors.data() + (row - first) * p.pieces);
+          row += group;
+        }
+      known = first;
+      f.multiply(
+          p, factors.data(), {first, last},
+          {part * panels / parts * f.vectors, std::min(vectors, (part + 1) * panels / parts * f.vectors)});
+    }
+  });
+}
+
+int64_t volume(const std::array<int64_t, 3>& a) { return a[0] * a[1] * a[2]; }
+
+// Few channels make short runs: with the pixels of a line that a filter sees they are one, where the image
+// has its padding beside it.
+bool joins_pixels(const ConvShape& s) { return s.in_channels < 16 && s.kernel[2] > 1 && s.dilation[2] == 1; }
+
+// Copies an image with zeros left and right, as far as filters reach.
+void pad_lines(const ConvShape& s, const float* input, int64_t width, float* padded) {
+  const int64_t lines = s.batch * s.input[0] * s.input[1], c = s.in_channels;
+  const int64_t left = std::min(s.padding[2], width), before = left * c,
+                own = std::min(s.input[2], width - left) * c;
+  parallel_for(0, lines, std::max<int64_t>(1, kGrainSize / (width * c)), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      float* to = padded + i * width * c;
+      std::fill_n(to, before, 0.0f);
+      std::copy_n(input + i * s.input[2] * c, own, to + before);
+      std::fill(to + before + own, to + width * c, 0.0f);
+    }
+  });
+}
+
+// The pieces that rows of a convolution, pixels of the result, are made of.
+class Pixels {
+ public:
+  Pixels(const ConvShape& s, const float* image, int64_t width, int64_t padding, int64_t taps,
+         const float* zeros)
+      : s_(s), image_(image), width_(width), padding_(padding), taps_(taps), zeros_(zeros) {}
+
+  void operator()(int64_t row, int count, const float** to) const {
+    int64_t x = row % s_.output[2], y = row / s_.output[2] % s_.output[1],
+            z = row / s_.output[2] / s_.output[1] % s_.output[0],
+            n = row / s_.output[2] / s_.output[1] / s_.output[0];
+    for (int r = 0; r < count; ++r) {
+      place(n, z, y, x, to + r, count);
+      if (++x < s_.output[2]) continue;
+      x = 0;
+      if (++y < s_.output[1]) continue;
+      y = 0;
+      if (++z < s_.output[0]) continue;
+      z = 0, ++n;
+    }
+  }
+
+ private:
+  void place(int64_t n, int64_t z, int64_t y, int64_t x, const float** next, int count) const {
+    for (int64_t d = 0; d < s_.kernel[0]; ++d) {
+      const int64_t in_z = z * s_.stride[0] - s_.padding[0] + d * s_.dilation[0];
+      for (int64_t h = 0; h < s_.kernel[1]; ++h) {
+        const int64_t in_y = y * s_.stride[1] - s_.padding[1] + h * s_.dilation[1];
+        const bool inside = in_z >= 0 && in_z < s_.input[0] && in_y >= 0 && in_y < s_.input[1];
+        const int64_t line = ((n * s_.input[0] + in_z) * s_.input[1] + in_y) * width_;
+        for (int64_t w = 0; w < taps_; ++w, next += count) {
+          const int64_t in_x = x * s_.stride[2] - padding_ + w * s_.dilation[2];
+          *next = inside && in_x >= 0 && in_x < width_ ? image_ + (line + in_x) * s_.in_channels : zeros_;
+        }
+      }
+    }
+  }
+
+  const ConvShape& s_;
+  const float* image_;
+  int64_t width_, padding_, taps_;
+  const float* zeros_;
+};
+
+}  // namespace
+
+// Each channel meets a filter of its own.
+static bool is_depthwise(const ConvShape& s) {
+  return s.spatial == 2 && s.groups > 1 && s.groups == s.in_channels && s.out_channels == s.in_channels &&
+         s.in_channels % kernels().lanes == 0;
+}
+
+// With AVX-512 oneDNN's kernels are as fast but for filters of one pixel, and those by our AVX2 are behind.
+static bool is_ahead(const ConvShape& s) {
+  if (s.groups > 1) return is_depthwise(s);
+  const bool wide = kernels().lanes == 16;
+  return host::isa() == host::Isa::kAvx2 || (wide && volume(s.kernel) == 1);
+}
+
+bool packed_convolves(const ConvShape& s, const void* weight) {
+  return s.dtype == DType::Float32 && s.channels_last && !s.input_in_planes && fast() &&
+         s.out_channels >= 4 && s.in_channels * volume(s.kernel) >= 4 && s.output_numel() > 0 &&
+         is_ahead(s) && !winograd_convolves(s) && ConstantMemory::contains(weight);
+}
+
+// Filters of channels of their own, line by line.
+static void depthwise_lines(const ConvShape& s, const float* image, const void* weight, const float* bias,
+                            float* output, const EpilogueArguments* after) {
+  const int64_t taps = volume(s.kernel), c = s.out_channels, line = s.input[2] * c;
+  const auto panels = panels_of(weight, {taps, 1, 1, c, 1, 0, 0, taps});
+  const bool bounded = after && after->bounded;
+  constexpr float kInfinity = std::numeric_limits<float>::infinity();
+  parallel_for(0, s.batch * s.output[1], std::max<int64_t>(1, kGrainSize / (s.output[2] * c)),
+               [&](int64_t begin, int64_t end) {
+                 std::vector<const float*> lines(static_cast<size_t>(s.kernel[1]));
+                 DepthwiseLine d{lines.data(),
+                                 s.kernel[1],
+                                 s.kernel[2],
+                                 c,
+                                 s.stride[2],
+                                 s.padding[2],
+                                 s.dilation[2],
+                                 s.input[2],
+                                 panels->data.as<float>(),
+                                 bias,
+                                 bounded ? after->low : -kInfinity,
+                                 bounded ? after->high : kInfinity,
+                                 nullptr};
+                 for (int64_t i = begin; i < end; ++i) {
+                   const int64_t n = i / s.output[1], y = i % s.output[1] * s.stride[1] - s.padding[1];
+                   for (int64_t h = 0; h < s.kernel[1]; ++h) {
+                     const int64_t at = y + h * s.dilation[1];
+                     lines[static_cast<size_t>(h)] =
+                         at >= 0 && at < s.input[1] ? image + (n * s.input[1] + at) * line : nullptr;
+                   }
+                   d.out = output + i * s.output[2] * c;
+                   kernels().depthwise(d, 0, s.output[2]);
+                 }
+               });
+}
+
+bool packed_conv_forward(const ConvShape& s, const void* input, const void* weight, const void* bias,
+                         void* output, const EpilogueArguments* after) {
+  const int64_t in = s.in_channels, taps = volume(s.kernel), columns = s.out_channels;
+  const auto* image = static_cast<const float*>(input);
+  if (s.groups > 1) {
+    if (after && (after->residual || after->scaled)) return false;
+    depthwise_lines(s, image, weight, static_cast<const float*>(bias), static_cast<float*>(output), after);
+    return true;
+  }
+  const bool joined = joins_pixels(s);
+  const int64_t lines = s.kernel[0] * s.kernel[1], across = joined ? 1 : s.kernel[2];
+  const auto panels =
+      panels_of(weight, joined ? Factors{lines, s.kernel[2], in, columns, s.kernel[2], 1, taps, in * taps}
+                               : Factors{taps, 1, in, columns, 1, 0, taps, in * taps});
+  if (!panels->finite && s.padding != std::array<int64_t, 3>{}) return false;
+  PixelProduct p{joined ? lines : taps, joined ? s.kernel[2] * in : in, columns, panels->data.as<float>()};
+  p.bias = static_cast<const float*>(bias), p.out = static_cast<float*>(output), p.out_step = columns;
+  if (after) {
+    p.residual = static_cast<const float*>(after->residual);
+    if (after->scaled) p.scale = after->scale, p.shift = after->shift;
+    p.bounded = after->bounded, p.low = after->low, p.high = after->high;
+  }
+  const int64_t pixels = s.batch * volume(s.output);
+  if (taps == 1 && s.input == s.output) {
+    run(p, pixels, Rows{image, in});
+    return true;
+  }
+  const std::vector<float> zeros(static_cast<size_t>(p.run), 0.0f);
+  const int64_t reach = (s.output[2] - 1) * s.stride[2] + s.kernel[2];
+  const Buffer padded(joined ? s.batch * s.input[0] * s.input[1] * reach * in * 4 : 0);
+  if (joined) pad_lines(s, image, reach, padded.as<float>()), image = padded.as<float>();
+  run(p, pixels,
+      Pixels(s, image, joined ? reach : s.input[2], joined ? 0 : s.padding[2], across, zeros.data()));
+  return true;
+}
+
+}  // namespace rushlight::cpu
