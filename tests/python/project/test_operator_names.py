@@ -106,7 +106,7 @@ LISTS = {
         "_AS_THEY_ARE": is_called,
     },
     "nested._internal.strided": {
-        "_BUFFERWISE": is_called,
+        "_WHOLE": is_called,
         "_COMPONENTWISE": is_called,
         "_SHIFTED": is_called,
         "_OTHERS": is_called,
