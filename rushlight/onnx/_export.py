@@ -19,6 +19,15 @@ _OPSETS = range(18, 26)
 _DEFAULT_OPSET = 18
 
 
+def _of_shapes(results, like):
+    """Results with the example's shapes: rules name those that they need only."""
+    if isinstance(results, (list, tuple)) and isinstance(like, (list, tuple)):
+        return tuple(map(_of_shapes, results, like))
+    if isinstance(results, Value) and isinstance(like, torch.Tensor):
+        return Value(results.name, results.dtype, tuple(like.shape))
+    return results
+
+
 class OnnxExporterError(RuntimeError):
     """What keeps a model from being exported."""
 
@@ -348,7 +357,7 @@ class _Translator:
         if node.target in _ON_SIZES:
             return _on_sizes(self._graph, node.target, *args)
         try:
-            return rule(self._graph, *args, **kwargs)
+            return _of_shapes(rule(self._graph, *args, **kwargs), self._graph.out)
         except NotImplementedError:
             raise
         except Exception as error:

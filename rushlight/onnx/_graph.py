@@ -39,7 +39,7 @@ def element_type(dtype):
 
 @dataclass(frozen=True, eq=False)
 class Value:
-    """A result in the ONNX graph. Of its shape, the example's, only the number of sizes can be relied on."""
+    """A result in the ONNX graph. Its shape is the example's; in a rule only its length counts."""
 
     name: str
     dtype: torch.dtype

@@ -228,6 +228,7 @@ LAYERS = {
     "avgpool": (nn.AvgPool2d(3, 2, 1), IMAGE),
     "avgpool excl": (nn.AvgPool2d(3, 2, 1, count_include_pad=False), IMAGE),
     "adaptive": (nn.AdaptiveAvgPool2d((2, 4)), IMAGE),
+    "adaptive after pooling": (nn.Sequential(nn.MaxPool2d(2), nn.AdaptiveAvgPool2d((1, 2))), IMAGE),
     "adaptive max": (nn.AdaptiveMaxPool2d(1), IMAGE),
     "adaptive1": (nn.AdaptiveAvgPool1d(2), X),
     "up nearest": (nn.Upsample(scale_factor=2), IMAGE),
