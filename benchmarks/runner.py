@@ -268,7 +268,8 @@ class Runner:
             self.revive(workers, suite)
             done(suite, case["name"], row)
             if case["peak"] and not row.error:
-                done("memory", case["name"], peak)
+                beside = bool(SUITES[suite].peers)  # other libraries' rows stay together
+                done(suite if beside else "memory", case["name"] + ", peak memory" * beside, peak)
 
     def revive(self, workers: list[Worker], suite: str, more: dict[str, str] | None = None) -> None:
         """Start new processes in place of those that ended."""

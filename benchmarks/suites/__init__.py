@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from ..peers import PEERS
+from ..peers import ENGINES, PEERS
 
 
 class SuiteInfo(NamedTuple):
@@ -28,6 +28,7 @@ SUITES = {
     "files": SuiteInfo("Saving and loading"),
     "startup": SuiteInfo("Start-up", sampled=True),
     "cpp": SuiteInfo("The core from C++", sampled=True, most_rounds=5),
-    "peers": SuiteInfo("Other libraries", on_request=True, peers=tuple(PEERS)),
+    "peers": SuiteInfo("Other libraries", on_request=True, peers=tuple(p for p in PEERS if p not in ENGINES)),
+    "engines": SuiteInfo("Models of one file beside inference engines", on_request=True, peers=ENGINES),
     "package": SuiteInfo("Build and wheel", sampled=True, most_rounds=1, on_request=True),
 }

@@ -179,6 +179,24 @@ def test_other_libraries_take_the_rows_that_they_have(tmp_path):
     assert all(row.ratio for row in suite.rows.values()) and "NumPy" in suite.about["versions"]
 
 
+def test_engines_run_the_files_that_are_exported(tmp_path):
+    """Each engine's results are compared with the module's before it is timed."""
+    from benchmarks.__main__ import main
+
+    arguments = ["engines", "--tiny", "--filter", "(U-Net|BERT|GNMT)/batch 8", "--output"]
+    assert main([*arguments, str(tmp_path / "alone.json"), "--solo"]) == 0
+    alone = records.read(tmp_path / "alone.json").suites["engines"].rows
+    assert len(alone) == 6 and not any(row.error for row in alone.values())
+    pytest.importorskip("torch", reason="the paired runner needs PyTorch")
+    pytest.importorskip("onnxruntime", reason="there is no engine to compare with")
+    assert main([*arguments, str(tmp_path / "both.json")]) == 0
+    suite = records.read(tmp_path / "both.json").suites["engines"]
+    row, peak = "ONNX Runtime: U-Net/batch 8", "ONNX Runtime: U-Net/batch 8, peak memory"
+    assert (
+        suite.rows[row].ratio and suite.rows[peak].unit == "MB" and "ONNX Runtime" in suite.about["versions"]
+    )
+
+
 def noisy(generator, truth, count, noise):
     """Samples of a row whose true ratio is `truth`: both modules suffer, and sometimes one alone."""
     row = Row()
