@@ -61,7 +61,7 @@ struct ReduceLoops {
   static constexpr int64_t kRun = 64;                    // so many columns at a time
 
   // --- along contiguous elements
-  static Acc leaf(const In* x, int64_t n, Acc centre) {
+  [[gnu::noinline]] static Acc leaf(const In* x, int64_t n, Acc centre) {
     if constexpr (requires { F::sum_of(x, n); }) return F::sum_of(x, n);
     if constexpr (requires { F::kSticksToNan; } && std::is_floating_point_v<In>)
       if (Acc extreme; n >= kFew && extreme_without_nan(x, n, extreme)) return extreme;
@@ -249,7 +249,8 @@ struct ReduceLoops {
   static bool walks_columns(const ReduceNest& nest) {
     if (nest.kept.empty() || nest.kept.back() < 2) return false;
     if (nest.reduced.size() == 1 && nest.reduced[0] <= kShort && nest.kept.back() >= 2 * kShort) return true;
-    return std::abs(nest.kept_in.back()) < std::abs(nest.reduced_in.back());
+    const int64_t kept = std::abs(nest.kept_in.back()), reduced = std::abs(nest.reduced_in.back());
+    return kept != 0 && (reduced == 0 || kept < reduced);  // what repeats is no way along memory
   }
   static void run(const ReduceNest& nest, int64_t begin, int64_t end, const ReduceParams& params,
                   void* partial_memory) {
