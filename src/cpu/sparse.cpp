@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "core/parallel.h"
+#include "cpu/accumulate.h"
 
 namespace rushlight::cpu {
 namespace {
@@ -21,11 +22,30 @@ struct Sum<BFloat16> {
   using type = float;
 };
 
-// One row of the result, summed in `sums` when T itself is too narrow to sum in.
+// A row times a vector: several sums, so that none waits for the one before.
+template <class T>
+T row_times_vector(int64_t begin, int64_t end, const int64_t* columns, const T* values, const T* dense) {
+  using S = typename Sum<T>::type;
+  S sums[4] = {S(0), S(0), S(0), S(0)};
+  const auto product = [&](int64_t i) {
+    return static_cast<S>(values[i]) * static_cast<S>(dense[columns[i]]);
+  };
+  int64_t i = begin;
+  for (; i + 4 <= end; i += 4)
+    for (int k = 0; k < 4; ++k) sums[k] += product(i + k);
+  for (; i < end; ++i) sums[0] += product(i);
+  return static_cast<T>((sums[0] + sums[1]) + (sums[2] + sums[3]));
+}
+
+// One row of the result, summed in `sums` when T itself is too narrow to sum in, by `add` where there is one.
 template <class T>
 void row_product(int64_t begin, int64_t end, int64_t width, const int64_t* columns, const T* values,
-                 const T* dense, T* out, typename Sum<T>::type* sums) {
+                 const T* dense, T* out, typename Sum<T>::type* sums, AddRun add) {
   using S = typename Sum<T>::type;
+  if (width == 1) {
+    *out = row_times_vector(begin, end, columns, values, dense);
+    return;
+  }
   S* to;
   if constexpr (std::is_same_v<S, T>)
     to = out;
@@ -35,7 +55,10 @@ void row_product(int64_t begin, int64_t end, int64_t width, const int64_t* colum
   for (int64_t i = begin; i < end; ++i) {
     const S value = static_cast<S>(values[i]);
     const T* row = dense + columns[i] * width;
-    for (int64_t j = 0; j < width; ++j) to[j] += value * static_cast<S>(row[j]);
+    if constexpr (std::is_same_v<S, T> && is_floating_v<T>)
+      add(to, row, static_cast<double>(value), width);
+    else
+      for (int64_t j = 0; j < width; ++j) to[j] += value * static_cast<S>(row[j]);
   }
   if constexpr (!std::is_same_v<S, T>)
     std::transform(to, to + width, out, [](S s) { return static_cast<T>(s); });
@@ -99,11 +122,12 @@ void sparse_times_dense(DType dtype, int64_t rows, int64_t width, const int64_t*
     using T = decltype(tag);
     using S = typename Sum<T>::type;
     const int64_t work = rows == 0 ? 1 : (starts[rows] * width) / rows + 1;
+    const AddRun add = add_run_kernel(dtype);
     parallel_for(0, rows, std::max<int64_t>(1, 16384 / work), [&](int64_t first, int64_t last) {
       auto sums = std::make_unique<S[]>(std::is_same_v<S, T> ? 0 : static_cast<size_t>(width));
       for (int64_t r = first; r < last; ++r)
         row_product<T>(starts[r], starts[r + 1], width, columns, static_cast<const T*>(values),
-                       static_cast<const T*>(dense), static_cast<T*>(out) + r * width, sums.get());
+                       static_cast<const T*>(dense), static_cast<T*>(out) + r * width, sums.get(), add);
     });
   });
 }
