@@ -4,6 +4,7 @@
 #include <complex>
 
 #include "cpu/arg_extreme.h"
+#include "cpu/copy.h"
 #include "cpu/lines.h"
 #include "cpu/reduce.h"
 
@@ -134,9 +135,22 @@ std::complex<R> log_add_exp(std::complex<R> a, std::complex<R> b) {
   return top + std::complex<R>(std::log1p(x * (2 + x) + y * y) / 2, std::atan2(y, 1 + x));
 }
 
+// Halves as floats, whose conversions of many are vectors; false for other types.
+bool by_float(const Tensor& in, int64_t dim, const Tensor& out,
+              void (*scan)(const Tensor& in, int64_t dim, const Tensor& out)) {
+  if (in.dtype() != DType::Float16 || in.device().is_meta()) return false;
+  const Tensor wide = empty_tensor(in.sizes(), DType::Float32),
+               sums = empty_tensor(in.sizes(), DType::Float32);
+  copy(wide, in);
+  scan(wide, dim, sums);
+  copy(out, sums);
+  return true;
+}
+
 }  // namespace
 
 void cumsum(const Tensor& in, int64_t dim, const Tensor& out) {
+  if (by_float(in, dim, out, cumsum)) return;
   visit_dtype(ScanTypes{}, in.dtype(), "cumsum_out_cpu", [&]<class T>(T) {
     scan<true, T>(in, dim, out, RunningType<T>(0),
                   [](auto a, auto x) { return static_cast<decltype(a)>(a + x); });
@@ -144,6 +158,7 @@ void cumsum(const Tensor& in, int64_t dim, const Tensor& out) {
 }
 
 void cumprod(const Tensor& in, int64_t dim, const Tensor& out) {
+  if (by_float(in, dim, out, cumprod)) return;
   visit_dtype(ScanTypes{}, in.dtype(), "cumprod_out_cpu", [&]<class T>(T) {
     scan<true, T>(in, dim, out, RunningType<T>(1),
                   [](auto a, auto x) { return static_cast<decltype(a)>(a * x); });
@@ -151,6 +166,7 @@ void cumprod(const Tensor& in, int64_t dim, const Tensor& out) {
 }
 
 void logcumsumexp(const Tensor& in, int64_t dim, const Tensor& out) {
+  if (by_float(in, dim, out, logcumsumexp)) return;
   visit_dtype(Concat<FloatTypes, ComplexTypes>{}, in.dtype(), "logcumsumexp_out_cpu", [&]<class T>(T) {
     using A = RunningType<T>;
     using R = decltype(std::real(A()));
