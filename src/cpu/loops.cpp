@@ -1,5 +1,6 @@
 #include "cpu/loops.h"
 
+#include <algorithm>
 #include <cstring>
 
 #include "core/host.h"
@@ -102,6 +103,29 @@ void compute_signs_by_bits() {
   }
 }
 
+// Logarithms of halves by the natural one of floats, which is faster than the others.
+template <DType T, auto kFactor>
+void logarithm_loop(char* const* data, unsigned, int64_t n, const void*) {
+  constexpr int64_t kPart = 256, kLanes = 16, kHalf = 2;
+  alignas(64) float part[kPart] = {};
+  char* const at = reinterpret_cast<char*>(part);
+  char* const both[] = {at, at};
+  for (int64_t i = 0; i < n; i += kPart) {
+    const int64_t count = std::min(kPart, n - i);
+    cast_loop(DType::Float32, T)(at, sizeof(float), data[1] + i * kHalf, kHalf, count);
+    row(Formula::Log).loop[static_cast<int>(DType::Float32)](both, 0, count, nullptr);
+    for (int64_t j = 0; j < kPart; j += kLanes)
+      for (int64_t k = j; k < j + kLanes; ++k) part[k] *= kFactor;
+    cast_loop(T, DType::Float32)(data[0] + i * kHalf, kHalf, at, sizeof(float), count);
+  }
+}
+template <auto kFactor>
+void compute_logarithm(Formula f) {
+  FormulaLoops& loops = rows[static_cast<int>(f)].loop;
+  loops[static_cast<int>(DType::Float16)] = logarithm_loop<DType::Float16, kFactor>;
+  loops[static_cast<int>(DType::BFloat16)] = logarithm_loop<DType::BFloat16, kFactor>;
+}
+
 template <Formula F, DType Complex>
 Loop complex_loops;  // as compiled for whole numbers
 
@@ -148,6 +172,8 @@ void choose_loops() {
 #endif
   compute_halves(Formula::Erf, Formula::ErfHalf);
   compute_signs_by_bits();
+  compute_logarithm<1.44269504f>(Formula::Log2);
+  compute_logarithm<0.434294482f>(Formula::Log10);
   // No compiler here makes vectors of these blocks: halves go through chunks of floats instead.
   for (Formula f : {Formula::ClampMin, Formula::ClampMax, Formula::Hardshrink})
     rows[static_cast<int>(f)].loop[static_cast<int>(DType::Float16)] = nullptr;

@@ -255,12 +255,20 @@ void run_linear(Formula f, DType compute, char* const* data, unsigned scalars, i
 
 namespace {
 
+// Whether a number loses nothing in halves: most that programs write have few digits.
+bool is_number_of(const Tensor& t, DType half) {
+  if (t.dim() != 0 || !is_floating(t.dtype()) || !t.is_cpu()) return false;
+  const auto value = read_scalar(t).to_double();
+  const auto wide = static_cast<float>(value);
+  return (half == DType::Float16 ? float(Half(wide)) : float(BFloat16(wide))) == value;
+}
+
 // Halves that have a loop of their own need no conversions around the one for float.
 DType loop_type(Formula f, DType compute, const Tensor& out, std::span<const Tensor* const> inputs) {
   const DType stored = inputs[0]->dtype();
   bool own = is_reduced_float(stored) && compute == DType::Float32 && row(f).loop[static_cast<int>(stored)];
   own &= out.dtype() == result_type_of(f, stored);
-  for (const Tensor* t : inputs) own &= t->dtype() == stored;
+  for (const Tensor* t : inputs) own &= t->dtype() == stored || is_number_of(*t, stored);
   return own ? stored : compute;
 }
 

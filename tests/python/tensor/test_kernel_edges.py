@@ -133,3 +133,53 @@ def test_linspace_ends_exactly(n):
     assert np.allclose(
         torch.linspace(-3, 7, n, dtype=torch.float64).numpy(), expected, rtol=1e-14, atol=1e-14
     )
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("number", [2.0, 2.5, 0.1, -1e30, float("inf"), float("nan")])
+def test_numbers_beside_halves_are_not_rounded(dtype, number):
+    x = torch.linspace(-3, 3, 2000).to(getattr(torch, dtype))
+    for operand in (x, x[:5], x.reshape(20, 100)[:1].expand(20, 100), x[::2]):
+        expected = (operand.float() * torch.tensor(number)).to(operand.dtype)
+        for product in (operand * number, operand * torch.tensor(number)):
+            assert product.dtype == operand.dtype and torch.equal(product.nan_to_num(), expected.nan_to_num())
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", ["log2", "log10"])
+def test_logarithms_of_halves_are_those_of_floats(name, dtype):
+    x = torch.tensor(
+        [0.0, 1, -1, 2, 8, 0.125, 1000, -2, float("inf"), float("nan"), *torch.rand(300).tolist()]
+    )
+    x = torch.cat([x, -x]).to(getattr(torch, dtype))
+    got, expected = getattr(x, name)().float(), getattr(x.float(), name)()
+    assert torch.equal(got.isnan(), expected.isnan()) and torch.equal(got.isinf(), expected.isinf())
+    finite = expected.isfinite()
+    unit = 2.0**-10 if dtype == "float16" else 2.0**-7
+    error = (got - expected)[finite].abs()
+    assert (error <= unit * expected[finite].abs() + 1e-4).all()
+    y = x.clone()
+    assert torch.equal(getattr(y, name + "_")().float().nan_to_num(), got.nan_to_num())
+
+
+@pytest.mark.parametrize("name", ["cumsum", "cumprod", "logcumsumexp"])
+def test_scans_of_halves(name):
+    x = torch.linspace(0.5, 1.25, 6 * 40).half().reshape(6, 40)
+    for operand in (x, x.T, x[:, ::3], x.double().half().reshape(2, 3, 40)):
+        for dim in range(operand.dim()):
+            got, expected = getattr(operand, name)(dim), getattr(operand.double(), name)(dim)
+            assert got.dtype == torch.float16
+            assert np.allclose(got.double().numpy(), expected.numpy(), rtol=2e-3, atol=2e-3)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "int64"])
+@pytest.mark.parametrize("width", [1, 2, 33])
+def test_sparse_rows_times_dense(dtype, width):
+    random = np.random.default_rng(3)
+    dense = random.integers(-3, 4, (20, 30)) * (random.random((20, 30)) < 0.3)
+    dense[4] = 0
+    other = random.integers(-3, 4, (30, width))
+    a, b = (torch.from_numpy(v).to(getattr(torch, dtype)) for v in (dense, other))
+    assert (a.to_sparse_csr() @ b).tolist() == (dense @ other).tolist()
+    if width == 1:
+        assert (a.to_sparse_csr() @ b[:, 0]).tolist() == (dense @ other)[:, 0].tolist()
