@@ -51,9 +51,12 @@ def main(arguments: list[str]) -> int:
     try:
         for group in groups():
             chosen = re.search(options.filter, group.name) or re.fullmatch(options.filter, group.family)
-            if chosen and not options.resume:
+            if not chosen:
+                sweep.skip(group)
+                continue
+            if not options.resume:
                 results.operators.pop(group.name, None)
-            if chosen and sweep.measure(group):
+            if sweep.measure(group):
                 files.write(results, path)
     finally:
         sweep.close()
@@ -92,11 +95,15 @@ class Sweep:
             worker.close()
         self.folder.cleanup()
 
+    def skip(self, group: Group) -> None:
+        """Count the cases, so that every n-th one is the same whatever is left out."""
+        self.index += sum(1 for _ in group.cases())
+
     def measure(self, group: Group) -> bool:
         """All cases of a group that are wanted; whether there were any."""
         operator = self.results.operators.setdefault(group.name, Operator())
         if operator.done in (1, self.options.every):
-            self.index += sum(1 for _ in group.cases())
+            self.skip(group)
             return False
         operator.family = group.family
         for case in self._wanted(group, operator):
