@@ -18,7 +18,7 @@ from rushlight import _C
 
 from . import config
 
-__all__ = ["folder", "key_of", "load", "store"]
+__all__ = ["clear", "files", "folder", "key_of", "load", "store"]
 
 _HEAD = "rushlight verdict 1"
 _LARGEST = 256  # bytes of a file
@@ -93,6 +93,29 @@ def store(key, pays):
         except BaseException:
             os.unlink(written)
             raise
+
+
+def files():
+    """Paths of what is kept, and of what writers that were killed left; nothing else that lies there."""
+    try:
+        with os.scandir(folder()) as found:
+            return [e.path for e in found if _is_ours(e.name) and e.is_file(follow_symlinks=False)]
+    except OSError:
+        return []
+
+
+def _is_ours(name):
+    return name.startswith("new-") or (len(name) == 64 and set(name) <= set("0123456789abcdef"))
+
+
+def clear():
+    """Delete what is kept; returns how many files that were."""
+    count = 0
+    for path in files():
+        with contextlib.suppress(OSError):
+            os.unlink(path)
+            count += 1
+    return count
 
 
 def _content(key, pays):

@@ -163,3 +163,52 @@ def test_folder_of_the_user(monkeypatch):
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", "/home/me")
     assert _decision_cache.folder() == "/home/me/.cache/rushlight/verdicts"
+
+
+def test_a_command_clears_it(cache, monkeypatch):
+    decided(monkeypatch, True)
+    other = cache / "notes.txt"
+    other.write_text("not ours")
+
+    def command(*options):
+        done = subprocess.run(
+            [sys.executable, "-m", "rushlight._inductor", *options],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout
+
+    assert command().startswith(f"1 files in {cache}")
+    assert command("--clear").startswith("deleted 1 files")
+    assert command("--clear").startswith("deleted 0 files")
+    assert [path.name for path in cache.iterdir()] == ["notes.txt"]
+
+
+def test_writers_do_not_disturb_each_other(cache):
+    code = (
+        "import sys\n"
+        "from rushlight._inductor import _decision_cache as kept\n"
+        "for i in range(300):\n"
+        "    key = format(i % 7, '064x')\n"
+        "    kept.store(key, i % 2 == 0)\n"
+        "    assert kept.load(key) in (True, False)\n"
+    )
+    writers = [subprocess.Popen([sys.executable, "-c", code]) for _ in range(3)]
+    assert [writer.wait(120) for writer in writers] == [0, 0, 0]
+    assert len(list(cache.iterdir())) == 7
+
+
+def test_another_instruction_set_decides_anew():
+    code = "from rushlight._inductor import _decision_cache as kept; print(kept.key_of('f', ['graph']))"
+    keys = set()
+    for capability in ("baseline", ""):
+        environment = (
+            {**os.environ, "RUSHLIGHT_CPU_CAPABILITY": capability} if capability else dict(os.environ)
+        )
+        environment["TORCHINDUCTOR_FORCE_DISABLE_CACHES"] = "0"
+        done = subprocess.run(
+            [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=environment
+        )
+        keys.add(done.stdout.strip())
+    assert len(keys) == 2 and "None" not in keys
