@@ -211,3 +211,50 @@ def test_arguments_that_hold_themselves():
     ring.append(ring)
     fast = torch.compile(lambda x, r: x + r[1][1][0])
     assert torch.equal(fast(X, ring), X + 1) and "holds itself" in compiled_of(fast).reason
+
+
+def test_calls_pass_on_what_they_are_given():
+    def f(x, *more, scale=1, **rest):
+        return x * scale, len(more), sorted(rest)
+
+    fast = torch.compile(f)
+    for stance in ("default", "force_eager"):
+        with torch.compiler.set_stance(stance):
+            for _ in range(3):
+                y, count, names = fast(X, 1, 2, scale=3, other=4)
+                assert torch.equal(y, X * 3) and (count, names) == (2, ["other"])
+                assert torch.equal(fast(x=X)[0], X)
+    with pytest.raises(TypeError, match="missing 1 required positional argument"):
+        fast()
+
+
+def test_errors_of_functions_that_run_as_written_come_through():
+    def f(x):
+        if x is None:
+            raise KeyError("mine")
+        print(end="")
+        return x
+
+    fast = torch.compile(f)
+    fast(X), fast(X)
+    assert compiled_of(fast).direct is f
+    with pytest.raises(KeyError, match="mine"):
+        fast(None)
+
+
+def test_a_compiled_function_is_collected():
+    import gc
+    import weakref
+
+    def make():
+        def f(x):
+            return x + 1
+
+        fast = torch.compile(f)
+        fast(X), fast(X)
+        f.itself = fast  # a cycle through what the call holds
+        return weakref.ref(compiled_of(fast))
+
+    gone = make()
+    gc.collect()
+    assert gone() is None
