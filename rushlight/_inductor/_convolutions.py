@@ -95,8 +95,14 @@ def bounds_of(node):
     return low, high
 
 
-def fuse_convolutions(graph):
-    """Fuse what can be fused in a graph that records no gradients; returns how many there were."""
+def fuse_convolutions(graph, first_constant=None):
+    """Fuse what can be fused in a graph that records no gradients; returns how many there were.
+
+    Filters among the inputs from a position on do not change between runs: they take the scale of a
+    normalisation in, so that only its shift is left, as the bias.
+    """
+    placeholders = [n for n in graph.nodes if n.op == "placeholder"]
+    constant = set() if first_constant is None else set(placeholders[first_constant:])
     position = {node: i for i, node in enumerate(graph.nodes)}
     writes = [position[n] for n in graph.nodes if written_by(n)]
     count = 0
@@ -107,7 +113,7 @@ def fuse_convolutions(graph):
         while found.take():
             pass
         if len(found.nodes) > 1 and not any(position[node] < w < position[found.last] for w in writes):
-            position[_emit(graph, found)] = position[found.last]
+            position[_emit(graph, found, constant)] = position[found.last]
             count += 1
     return count
 
@@ -119,21 +125,54 @@ def _is_convolution(node):
     return value.dim() == 4 and value.dtype in _DTYPES and node.args[1].meta["val"].dtype == value.dtype
 
 
-def _emit(graph, found):
+def _emit(graph, found, constant):
     x, weight, bias, stride, padding, dilation, _, _, groups = found.nodes[0].args
     last = found.last
     with graph.inserting_before(last):
         scale, shift = _constants(graph, found.norm) if found.norm else (None, None)
-        arguments = x, weight, bias, stride, padding, dilation, groups
-        made = graph.call_function(
-            aten._convolution_epilogue.default,
-            (*arguments, scale, shift, found.residual, found.low, found.high),
-        )
+        if found.norm and _takes_scale(found, constant):
+            weight, bias = _scaled(graph, weight, bias, scale, shift)
+            scale = shift = None
+        arguments = x, weight, bias, stride, padding, dilation
+        if scale is None and found.residual is None and not found.bounded:
+            made = graph.call_function(aten.convolution.default, (*arguments, False, [0, 0], groups))
+        else:
+            made = graph.call_function(
+                aten._convolution_epilogue.default,
+                (*arguments, groups, scale, shift, found.residual, found.low, found.high),
+            )
     made.meta["val"] = last.meta["val"]
     last.replace_all_uses_with(made)
     for node in reversed(found.nodes):
         graph.erase_node(node)
     return made
+
+
+def _takes_scale(found, constant):
+    """Whether the filters are constant, in a type that products hardly round, as are the scale's sources."""
+    _, weight, bias, *_ = found.nodes[0].args
+    sources = [a for a in (weight, bias, *found.norm.args[1:5]) if a is not None]
+    return all(a in constant and a.meta["val"].dtype == torch.float32 for a in sources)
+
+
+def _scaled(graph, weight, bias, scale, shift):
+    """Filters and bias that give what a scale and a shift make of the convolution."""
+
+    def call(target, *args, like):
+        node = graph.call_function(target, args)
+        node.meta["val"] = like
+        return node
+
+    def empty(*shape):
+        return torch.empty(shape, dtype=torch.float32, device="meta")
+
+    channels = weight.meta["val"].shape[0]
+    column = call(aten.view.default, scale, [channels, 1, 1, 1], like=empty(channels, 1, 1, 1))
+    filters = call(aten.mul.Tensor, weight, column, like=empty(*weight.meta["val"].shape))
+    if bias is not None:
+        moved = call(aten.mul.Tensor, bias, scale, like=empty(channels))
+        shift = call(aten.add.Tensor, moved, shift, like=empty(channels))
+    return filters, shift
 
 
 def _constants(graph, norm):

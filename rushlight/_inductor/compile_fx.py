@@ -57,7 +57,7 @@ def _without_gradients(graph, results, told, record):
     functionalize(graph)
     on_cpu = device_of(graph) == "cpu"  # whose kernels take steps behind convolutions, and keep weights
     if on_cpu:
-        fuse_convolutions(graph)
+        fuse_convolutions(graph, first_state if config.freezing else None)
         batch(graph)
         if config.pack_products:
             pack_products(graph, first_state if config.freezing else None, sizes_change)
