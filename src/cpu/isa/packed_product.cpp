@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "cpu/isa/tile_inl.h"
+#include "cpu/transpose.h"
 
 namespace rushlight::cpu::RL_ISA {
 namespace {
@@ -22,6 +23,12 @@ void pack(int64_t k, int64_t n, const MatrixView& matrix, T* panels, int64_t beg
     const T* from = static_cast<const T*>(matrix.data) + first * matrix.column_stride;
     T* to = panels + panel * k * kWidth<T>;
     if (columns < kWidth<T>) std::fill_n(to, k * kWidth<T>, T(0));
+    if (matrix.row_stride == 1) {
+      transpose_tile(sizeof(T))(reinterpret_cast<char*>(to), kWidth<T> * static_cast<int64_t>(sizeof(T)),
+                                reinterpret_cast<const char*>(from),
+                                matrix.column_stride * static_cast<int64_t>(sizeof(T)), k, columns);
+      continue;
+    }
     for (int64_t row = 0; row < k; row += kBlock)
       for (int64_t j = 0; j < columns; ++j)
         for (int64_t i = row; i < std::min(k, row + kBlock); ++i)

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "cpu/isa/tile_inl.h"
+#include "cpu/transpose.h"
 
 namespace rushlight::cpu::RL_ISA {
 namespace {
@@ -23,6 +24,10 @@ void pack(const SmallProducts& p, const T* b, T* panels) {
         std::memcpy(panels + i * kWidth, from + i * p.b.row_stride, V * kRegisterBytes);
     else if (p.b.column_stride == 1)
       for (int64_t i = 0; i < p.k; ++i) std::copy_n(from + i * p.b.row_stride, columns, panels + i * kWidth);
+    else if (p.b.row_stride == 1)
+      transpose_tile(sizeof(T))(reinterpret_cast<char*>(panels), kWidth * static_cast<int64_t>(sizeof(T)),
+                                reinterpret_cast<const char*>(from),
+                                p.b.column_stride * static_cast<int64_t>(sizeof(T)), p.k, columns);
     else
       for (int64_t j = 0; j < columns; ++j)
         for (int64_t i = 0; i < p.k; ++i)
