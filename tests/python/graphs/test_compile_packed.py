@@ -3,7 +3,7 @@
 import math
 
 import pytest
-from compile_checks import no_measuring  # noqa: F401 - a fixture
+from compile_checks import compiled_of, no_measuring  # noqa: F401 - a fixture
 
 import rushlight as torch
 from rushlight import _C
@@ -165,3 +165,44 @@ def test_the_setting_keeps_operators():
             graph = capture(chain, (torch.randn(3, 6),), {}).module.graph
             optimize(graph)
         assert calls(graph, name) == 6
+
+
+@packs
+def test_any_number_of_rows():
+    torch.manual_seed(0)
+    model = nn.Sequential(nn.Linear(8, 16), nn.ReLU(), nn.Linear(16, 4)).eval()
+    fast = torch.compile(model, dynamic=True)
+    with torch.no_grad():
+        for rows in (5, 2, 1, 40, 700, 0):
+            x = torch.randn(rows, 8)
+            torch.testing.assert_close(fast(x), model(x), rtol=1e-5, atol=1e-6)
+    assert len(compiled_of(fast).entries) <= 3  # sizes 0 and 1 are apart
+
+
+@packs
+@pytest.mark.parametrize("threads", [1, 2])
+def test_threads_share_products(threads):
+    torch.manual_seed(0)
+    before = torch.get_num_threads()
+    torch.set_num_threads(threads)
+    try:
+        for m, k, n in ((3, 512, 1024), (300, 128, 96), (64, 300, 600)):
+            x, w, b = torch.randn(m, k), torch.randn(n, k), torch.randn(n)
+            y = aten._packed_product(x, aten._pack_matrix(w.t()), n, b, -math.inf, math.inf)
+            torch.testing.assert_close(y, x @ w.t() + b, rtol=1e-4, atol=1e-4)
+    finally:
+        torch.set_num_threads(before)
+
+
+@packs
+def test_constant_matrices_of_eager_layers():
+    torch.manual_seed(0)
+    layer = nn.Linear(96, 80).eval()
+    with torch.no_grad():
+        for rows in (2, 9, 64):
+            x = torch.randn(rows, 96)
+            expected = torch.addmm(layer.bias.double(), x.double(), layer.weight.double().t()).float()
+            for _ in range(6):  # from the fourth on by panels
+                torch.testing.assert_close(layer(x), expected, rtol=1e-4, atol=1e-5)
+        layer.weight.mul_(-1)
+        torch.testing.assert_close(layer(x), 2 * layer.bias - expected, rtol=1e-4, atol=1e-5)
