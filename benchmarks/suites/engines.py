@@ -2,11 +2,13 @@
 
 import torch
 
+import rushlight
+
 from ..engines import runs
 
 
 def load(folder, inputs):
-    model = torch.export.load_file(folder / "model.rl")
+    model = rushlight.export.load_file(folder / "model.rl")
     tensors = [torch.from_numpy(x) for x in inputs]
 
     def run():
