@@ -14,6 +14,7 @@ from rushlight.fx.passes.infra.pass_manager import PassManager
 from rushlight.fx.passes.split_module import split_module
 from rushlight.fx.passes.split_utils import getattr_recursive, setattr_recursive, split_by_tags
 from rushlight.fx.passes.utils.matcher_utils import SubgraphMatcher
+from rushlight.fx.passes.utils.matcher_with_name_node_map_utils import SubgraphMatcherWithNameNodeMap
 from rushlight.fx.passes.utils.source_matcher_utils import get_source_partitions
 from rushlight.fx.tensor_type import Dyn, TensorType, is_consistent, is_more_precise
 
@@ -172,3 +173,27 @@ def test_types_of_tensors():
 class Annotated(nn.Module):
     def forward(self, x: TensorType((1, Dyn))):
         return x + 1
+
+
+def test_exported_patterns_with_names():
+    class Pattern(nn.Module):
+        def forward(self, x, weight):
+            product = x @ weight
+            found = F.relu(product)
+            return found, {"product": product, "relu": found}
+
+    class Target(nn.Module):
+        def forward(self, x, weight):
+            return F.relu((x + 1) @ weight) * 2
+
+    given = (torch.ones(2, 3), torch.ones(3, 3))
+    pattern, target = (
+        torch.export.export(m, given).module(check_guards=False) for m in (Pattern(), Target())
+    )
+    for module in (pattern, target):
+        module.graph.eliminate_dead_code()
+    (match,) = SubgraphMatcherWithNameNodeMap(pattern).match(target.graph)
+    assert {name: node.target for name, node in match.name_node_map.items()} == {
+        "product": torch.ops.aten.mm.default,
+        "relu": torch.ops.aten.relu.default,
+    }

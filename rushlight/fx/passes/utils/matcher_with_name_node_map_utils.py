@@ -1,6 +1,8 @@
 """Matching by a pattern that also says what some of its nodes are called."""
 
+from rushlight.fx._codegen import CodeGen, _PyTreeCodeGen
 from rushlight.fx.graph_module import GraphModule
+from rushlight.utils import _pytree as pytree
 
 from .matcher_utils import SubgraphMatcher
 
@@ -10,7 +12,13 @@ __all__ = ["SubgraphMatcherWithNameNodeMap"]
 def _split_to_graph_and_name_node_map(gm):
     """The pattern returns its values and a dict from names to nodes: take the dict off."""
     output = gm.graph.output_node()
-    *values, names = output.args[0]
+    returned, codegen = output.args[0], gm.graph._codegen
+    if isinstance(codegen, _PyTreeCodeGen) and codegen.pytree_info.out_spec is not None:
+        returned = pytree.tree_unflatten(
+            list(returned), codegen.pytree_info.out_spec
+        )  # of an exported module
+        gm.graph._codegen = CodeGen()
+    *values, names = returned
     if not isinstance(names, dict):
         raise AssertionError(f"expected the pattern to return a dict of names last, got {names}")
     names = dict(names)
