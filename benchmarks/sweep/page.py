@@ -33,7 +33,7 @@ def circumstances(results: Results) -> str:
     versions = ", ".join(f"{name} {text}" for name, text in results.about.get("versions", {}).items())
     machine = results.machine
     processor = f"{machine.get('cores', '?')} cores of {machine.get('processor', 'an unknown processor')}"
-    every = f"; every {results.step}th case" if results.step > 1 else ""
+    every = f"; one case in {results.step}" if results.step > 1 else ""
     return f"{processor}; {versions}; {results.about.get('date', '')[:10]}{every}.\n"
 
 
