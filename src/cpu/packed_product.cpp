@@ -57,13 +57,14 @@ void pack_panels(DType dtype, int64_t k, int64_t n, MatrixView matrix, void* pan
 }
 
 int64_t most_packed_rows(int64_t k, int64_t n) {
-  constexpr int64_t kOfSmall = 512, kOfLarge = 64, kOfLargeByLibrary = 128;
+  constexpr int64_t kOfSmall = 512, kOfLarge = 64;
   if (host::isa() == host::Isa::kBaseline) return 0;
   if (std::max(k, n) <= SmallProducts::kMost) return kOfSmall;
   if (host::isa() == host::Isa::kAvx512) return kOfLarge;
 #ifdef RL_WITH_BLAS
   static const bool is_intel = __builtin_cpu_is("intel");  // where MKL multiplies at the peak
-  if (is_intel) return kOfLargeByLibrary;
+  constexpr int64_t kFewer = 128;
+  if (is_intel) return kFewer;
 #endif
   return INT64_MAX;
 }
