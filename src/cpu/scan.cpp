@@ -349,8 +349,8 @@ void arg_extreme(const Tensor& in, int64_t dim, bool largest, const Tensor& valu
     for_each_line<3>({&in, &values, &indices}, dim, [&](const auto& at) {
       const auto x = line_of<const T>(in, dim, at[0]);
       const int64_t found = x.stride != 1 || (n < 32 && !fast) ? find_extreme<T>(x, n, largest)
-                            : fast                              ? fast(x.data, n)
-                                                                : find_extreme_fast(x.data, n, kernel);
+                            : fast                             ? fast(x.data, n)
+                                                               : find_extreme_fast(x.data, n, kernel);
       static_cast<T*>(values.data_ptr())[at[1]] = x[found];
       indices.data<int64_t>()[at[2]] = found;
     });
