@@ -38,6 +38,13 @@ Isa choose() {
         text);
     return best();
   }
+#if defined(RUSHLIGHT_WITH_AVX512) && !defined(RUSHLIGHT_WITH_AVX2)
+  if (limit->own == Isa::kAvx2)
+    std::fprintf(
+        stderr,
+        "rushlight: this build has no kernels for AVX2, those of the baseline take their place; build "
+        "with RUSHLIGHT_INSTRUCTION_SETS=all to have them.\n");
+#endif
   // Set by the program itself, they count.
   if (limit->onednn) setenv("ONEDNN_MAX_CPU_ISA", limit->onednn, /*overwrite=*/0);
   if (limit->mkl) setenv("MKL_ENABLE_INSTRUCTIONS", limit->mkl, /*overwrite=*/0);
