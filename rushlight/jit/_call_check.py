@@ -78,6 +78,7 @@ def _named_errors(call, schema, skip_self):
             _check_binding(schema, args, kwargs, skip_self)
             raise
 
+    bound.__name__ = bound.__qualname__ = schema.name
     return bound
 
 

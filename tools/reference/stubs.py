@@ -206,9 +206,11 @@ def named_tuples():
     lines = [HEAD, "from typing import NamedTuple", "", "from rushlight._tensor import Tensor"]
     for record in _C._operator_records():
         fields = re.findall(r"Tensor (\w+)", record["schema"].split(" -> ")[1])
-        head = f"class {signatures.named_type_of(record)}(NamedTuple):"
-        if len(fields) > 1 and head not in lines:
-            lines += ["", head, *(f"    {name}: Tensor" for name in fields)]
+        plain = signatures.named_type_of(record)
+        for name in (plain, f"{plain}_out")[: 1 + record["out"]]:
+            head = f"class {name}(NamedTuple):"
+            if len(fields) > 1 and head not in lines:
+                lines += ["", head, *(f"    {field}: Tensor" for field in fields)]
     edges = "    bin_edges: tuple[Tensor, ...]"
     lines += ["", "class histogramdd(NamedTuple):", "    hist: Tensor", edges]
     return "\n".join(lines) + "\n"

@@ -20,6 +20,8 @@ UNREACHED = {
     "_fused_pointwise": COMPILER,
     "_fused_rows": COMPILER,
     "_convolution_epilogue": COMPILER,
+    "_pack_matrix": COMPILER,
+    "_packed_product": COMPILER,
     "_dropout_and_mask": DEVICES,
     "_dropout_mask": DEVICES,
     "_scaled_dot_product_efficient_attention": DEVICES,
