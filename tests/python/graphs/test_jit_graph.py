@@ -257,7 +257,7 @@ def test_a_chain_is_computed_in_place():
 
 
 def test_the_arena_is_as_large_as_what_lives_together():
-    lines = ["%a0 = matmul(%x, %x)"] + [f"%a{i} = matmul(%a{i - 1}, %a{i - 1})" for i in range(1, 8)]
+    lines = ["%a0 = matmul(%x, %x)"] + [f"%a{i} = matmul(%a{i - 1}, %x)" for i in range(1, 8)]
     executor = _C._JitExecutor(body(*lines, inputs="%x: float32[64, 64]", result="%a7"), {})
     x = torch.randn(64, 64) / 8
     first = executor.run([x])[0]
@@ -275,10 +275,10 @@ def test_results_outlive_the_arena():
 
 COUNT_BLOCKS = """
 import rushlight as torch
-lines = ["%a0 = matmul(%x, %x)"] + [f"%a{i} = matmul(%a{i - 1}, %a{i - 1})" for i in range(1, 8)]
+lines = ["%a0 = matmul(%x, %x)"] + [f"%a{i} = matmul(%a{i - 1}, %x)" for i in range(1, 8)]
 body = "".join(f"  {line}\\n" for line in lines)
-text = "rushlight graph 1\\ngraph(%x: float32[64, 64]) {\\n" + body + "  return (%a7)\\n}\\n"
-executor, x = torch._C._JitExecutor(text), torch.ones(64, 64)
+text = "rushlight graph 1\\ngraph(%x: float32[1024, 1024]) {\\n" + body + "  return (%a7)\\n}\\n"
+executor, x = torch._C._JitExecutor(text), torch.ones(1024, 1024)
 for _ in range(4):
     executor.run([x])
 print(torch.cpu.memory_stats()["allocated_bytes.peak"] // x.nbytes)
