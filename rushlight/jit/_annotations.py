@@ -11,6 +11,7 @@ import types
 import typing
 
 import rushlight
+from rushlight._command.names import is_own
 from rushlight.jit import _types as t
 from rushlight.jit._call_check import converted
 from rushlight.nn import Module
@@ -163,7 +164,7 @@ def _class_type(cls, where):
         return t.Type("NamedTuple", parts, qualified_name(cls), cls)
     if issubclass(cls, Module):
         return None
-    if cls.__module__.partition(".")[0] in ("rushlight", "torch"):
+    if is_own(cls.__module__):
         return None if cls.__name__ in ("Size", "layout", "memory_format") else t.UNKNOWN
     return t.Type("Class", name=qualified_name(cls), python=cls) if _may_be_compiled(cls) else None
 

@@ -36,13 +36,12 @@ struct Factors {
 };
 
 struct Panels final : ConstantMemory::Made {
-  explicit Panels(const Factors& f)
-      : factors(f),
-        vectors(up(f.columns, kernels().lanes)),
-        data(vectors * kernels().lanes * f.pieces * f.run() * static_cast<int64_t>(sizeof(float))) {}
-  size_t nbytes() const override {
-    return static_cast<size_t>(vectors * kernels().lanes * factors.pieces * factors.run()) * sizeof(float);
+  explicit Panels(const Factors& f) : factors(f), vectors(vectors_of(f)), data(bytes_of(f)) {}
+  static int64_t vectors_of(const Factors& f) { return up(f.columns, kernels().lanes); }
+  static int64_t bytes_of(const Factors& f) {
+    return vectors_of(f) * kernels().lanes * f.pieces * f.run() * static_cast<int64_t>(sizeof(float));
   }
+  size_t nbytes() const override { return static_cast<size_t>(bytes_of(factors)); }
   void fill(const float* from);
 
   const Factors factors;
