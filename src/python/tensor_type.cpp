@@ -21,6 +21,8 @@
 #include <cstddef>
 #include <cstring>
 
+#include "python/op_function.h"
+
 namespace rushlight::python {
 
 PyTypeObject* tensor_type = &TensorBaseType;
