@@ -100,11 +100,12 @@ std::shared_ptr<const PackedFactor> packed_factor(const GemmShape& s, const memo
 
 bool onednn_multiplies(const GemmShape& s) {
   if (s.k <= 0) return false;
-  // Elsewhere MKL runs code of its own for AMD, which reaches nine tenths of this.
-  static const bool ahead_of_blas = !__builtin_cpu_is("intel") && onednn_has_avx2();
+  // Elsewhere MKL runs code for AVX2, which reaches nine tenths of this.
+  static const bool ahead_of_blas = !__builtin_cpu_is("intel");
   constexpr int64_t kLeastWork = int64_t{1} << 21;  // multiplications that pay for looking up a plan
   if (s.dtype == DType::Float32)
-    return ahead_of_blas && std::min(s.m, s.n) > 1 && s.batch * s.m * s.n * s.k >= kLeastWork;
+    return ahead_of_blas && std::min(s.m, s.n) > 1 && s.batch * s.m * s.n * s.k >= kLeastWork &&
+           onednn_has_avx512();
   // Of a small product, calling oneDNN is most of the time: widening it to float takes less.
   constexpr int64_t kLeastHalfWork = int64_t{1} << 14;
   return s.dtype == DType::BFloat16 && s.batch * s.m * s.n * s.k >= kLeastHalfWork && onednn_has_avx512();

@@ -28,12 +28,6 @@ inline bool onednn_has_avx512() {
   return has;
 }
 
-// Whether it uses AVX2 at least.
-inline bool onednn_has_avx2() {
-  static const bool has = (dnnl_get_effective_cpu_isa() & dnnl_cpu_isa_avx2) == dnnl_cpu_isa_avx2;
-  return has;
-}
-
 // The plans last used, by the words that determine them. Bounded: programs with ever new shapes must not grow
 // without end.
 template <class Plan, size_t kWords>
