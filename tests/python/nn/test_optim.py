@@ -100,11 +100,12 @@ OTHER_CASES = [
 @pytest.mark.parametrize("name,options", CORE_CASES + OTHER_CASES)
 def test_matches_pytorch(name, options, dtype):
     closure = name == "LBFGS"
-    ours, mine = _run(rushlight, name, options, dtype, closure=closure)
-    theirs, reference = _run(torch, name, options, dtype, closure=closure)
+    # At the minimum L-BFGS lets roundings of float32 grow.
+    steps = 3 if closure and dtype == "float32" else 7
+    ours, mine = _run(rushlight, name, options, dtype, steps, closure)
+    theirs, reference = _run(torch, name, options, dtype, steps, closure)
     rel = 1e-5 if dtype == "float32" else 1e-9
-    if closure:  # L-BFGS lets a rounding of float32 grow
-        rel = 1e-3 if dtype == "float32" else 1e-4
+    rel = max(rel, 1e-4) if closure else rel
     assert _flat(ours) == pytest.approx(_flat(theirs), rel=rel, abs=rel)
     if not closure:
         _assert_same_tree(plain(mine.state_dict()), plain(reference.state_dict()), max(rel, 1e-6))
