@@ -10,13 +10,14 @@ from typing import Any
 
 import rushlight
 from rushlight import _utils
-from rushlight._command.names import own_name
+from rushlight._command.names import own_name, public_name
 from rushlight._errors.advice import advised
 from rushlight._serialization.format import MAGIC_NUMBER, PROTOCOL_VERSION, as_saved, check_saved_id  # noqa: F401
 from rushlight._serialization.load_errors import TORCHSCRIPT_NOTICE, TORCHSCRIPT_REFUSAL, weights_only_refusal
 from rushlight._serialization.settings import (
     LoadEndianness,
     _options,
+    _serialization_tls,  # noqa: F401
     check_module_version_greater_or_equal,
     decide_weights_only,
     get_crc32_options,
@@ -179,7 +180,12 @@ def save(obj, f, pickle_module=pickle, pickle_protocol=DEFAULT_PROTOCOL, _use_ne
 
             write_legacy(file, pickled, list(storages), pickle_protocol)
         else:
-            _write_records(RecordWriter(file, folder), pickled, storages, not _disable_byteorder_record)
+            _write_records(
+                RecordWriter(file, folder, get_crc32_options()),
+                pickled,
+                storages,
+                not _disable_byteorder_record,
+            )
 
     if isinstance(f, (str, os.PathLike)):
         path = os.fsdecode(f)
@@ -522,7 +528,7 @@ def get_unsafe_globals_in_checkpoint(f):
     """The names in a file that loading with ``weights_only=True`` would refuse."""
     import pickletools
 
-    from rushlight._weights_only_unpickler import _allowed
+    from rushlight import _weights_only_unpickler as unpickler
 
     with open(f, "rb") if isinstance(f, (str, os.PathLike)) else _left_open(f) as file:
         if not is_zip(file):
@@ -536,7 +542,8 @@ def get_unsafe_globals_in_checkpoint(f):
             named.add(".".join(strings[-2:]))
         elif isinstance(argument, str):
             strings.append(argument)
-    return sorted(name for name in named if not _allowed(name))
+    allowed = {*unpickler._get_allowed_globals(), *unpickler._user_table()}
+    return sorted(name for name in named if name not in allowed and public_name(name) not in allowed)
 
 
 def _left_open(file):
@@ -560,4 +567,6 @@ def __getattr__(name):
         return file_records.open_reader
     if name == "_open_zipfile_writer":
         return file_records.open_writer
+    if name == "_open_file_like":
+        return file_records.open_file
     raise AttributeError(f"module 'torch.serialization' has no attribute {name!r}")

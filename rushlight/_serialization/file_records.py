@@ -4,6 +4,7 @@ import os
 from contextlib import contextmanager
 
 import rushlight as torch
+from rushlight._serialization.settings import get_crc32_options
 from rushlight._serialization.zip_records import RecordReader, RecordWriter
 
 
@@ -51,7 +52,7 @@ class PyTorchFileWriter:
         self._own = open(name_or_buffer, "wb") if path else None
         stem = os.path.splitext(os.path.basename(name_or_buffer))[0] if path else "archive"
         self._archive, self._written = stem or "archive", []
-        self._writer = RecordWriter(self._own or name_or_buffer, self._archive)
+        self._writer = RecordWriter(self._own or name_or_buffer, self._archive, compute_crc32)
 
     def archive_name(self):
         return self._archive
@@ -82,6 +83,20 @@ class PyTorchFileWriter:
 
 
 @contextmanager
+def open_file(name_or_buffer, mode):
+    """The file of this path, closed at the end, or the open file that was given; one written is flushed."""
+    if isinstance(name_or_buffer, (str, os.PathLike)):
+        with open(name_or_buffer, mode) as file:
+            yield file
+        return
+    if "w" not in mode and "r" not in mode:
+        raise RuntimeError(f"Expected 'r' or 'w' in mode but got {mode}")
+    yield name_or_buffer
+    if "w" in mode:
+        name_or_buffer.flush()
+
+
+@contextmanager
 def open_reader(name_or_buffer):
     """A `PyTorchFileReader` for a ``with`` statement."""
     yield PyTorchFileReader(name_or_buffer)
@@ -90,7 +105,7 @@ def open_reader(name_or_buffer):
 @contextmanager
 def open_writer(name_or_buffer):
     """A `PyTorchFileWriter` for a ``with`` statement, whose file ends with it."""
-    writer = PyTorchFileWriter(name_or_buffer)
+    writer = PyTorchFileWriter(name_or_buffer, get_crc32_options())
     yield writer
     writer.write_end_of_file()
     if hasattr(name_or_buffer, "flush"):

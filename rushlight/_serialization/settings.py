@@ -26,7 +26,7 @@ class LoadEndianness(enum.Enum):
 
 
 _options = {"endianness": None, "crc32": True, "mmap": mmap.MAP_PRIVATE}
-_local = threading.local()
+_serialization_tls = threading.local()  # `skip_data` and `materialize_fake_tensors` of this thread
 
 
 def get_default_load_endianness():
@@ -45,7 +45,7 @@ def get_crc32_options():
 
 
 def set_crc32_options(compute_crc32):
-    """Kept for programs that call it: checksums are always written."""
+    """Whether `save` writes checksums. Without them `load` checks nothing and `unzip` complains."""
     _options["crc32"] = compute_crc32
 
 
@@ -73,11 +73,11 @@ class set_default_mmap_options:
 
 
 def skips_data():
-    return getattr(_local, "skip", False)
+    return getattr(_serialization_tls, "skip_data", False)
 
 
 def fakes_materialized():
-    return getattr(_local, "fakes", False)
+    return getattr(_serialization_tls, "materialize_fake_tensors", False)
 
 
 class skip_data:
@@ -89,10 +89,14 @@ class skip_data:
 
     def __enter__(self):
         self._before = skips_data(), fakes_materialized()
-        _local.skip, _local.fakes = True, self.materialize_fake_tensors
+        self._set(True, self.materialize_fake_tensors)
 
     def __exit__(self, *exc):
-        _local.skip, _local.fakes = self._before
+        self._set(*self._before)
+
+    @staticmethod
+    def _set(skip, fakes):
+        _serialization_tls.skip_data, _serialization_tls.materialize_fake_tensors = skip, fakes
 
 
 def decide_weights_only(weights_only, pickle_module):

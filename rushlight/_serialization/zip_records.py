@@ -1,7 +1,6 @@
 """The zip container of a ``.pt`` file: named records, stored uncompressed, data aligned for mapping into
 memory."""
 
-import io
 import os
 
 from rushlight._C import _Archive as RecordReader
@@ -14,11 +13,11 @@ __all__ = ["RecordReader", "RecordWriter", "is_zip", "write_atomically", "write_
 class RecordWriter:
     """Writes records under a top folder, each beginning at a multiple of 64 bytes."""
 
-    def __init__(self, file, folder):
-        self._file, self._writer = file, _ArchiveWriter(folder)
+    def __init__(self, file, folder, checked=True):
+        self._file, self._writer, self._checked = file, _ArchiveWriter(folder), checked
 
     def write(self, name, data):
-        self._file.write(self._writer.header(name, data))
+        self._file.write(self._writer.header(name, data, self._checked))
         self._file.write(data)
 
     def close(self):
@@ -59,14 +58,7 @@ def write_atomically(path, write):
 
 
 def write_to_stream(file, write):
-    """Call ``write`` on a file object, through memory where it cannot tell its position."""
-    try:
-        file.tell()
-    except (AttributeError, OSError, io.UnsupportedOperation):
-        buffer = io.BytesIO()
-        write(buffer)
-        file.write(buffer.getbuffer())
-    else:
-        write(file)
+    """Call ``write`` on a file object, of which nothing but ``write`` is asked."""
+    write(file)
     if hasattr(file, "flush"):
         file.flush()

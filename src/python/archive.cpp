@@ -216,11 +216,12 @@ PyObject* writer_new(PyTypeObject* type, PyObject* args, PyObject*) {
 PyObject* writer_header(PyObject* self, PyObject* args) {
   const char* name;
   PyObject* data;
-  if (!PyArg_ParseTuple(args, "sO", &name, &data)) return nullptr;
+  int checked = 1;
+  if (!PyArg_ParseTuple(args, "sO|p", &name, &data, &checked)) return nullptr;
   return guard([&] {
     const Buffer buffer(data);
-    uint32_t crc;
-    {
+    uint32_t crc = 0;
+    if (checked) {
       const GilRelease release;
       crc = crc32(buffer.buf, static_cast<size_t>(buffer.len));
     }
@@ -231,10 +232,12 @@ PyObject* writer_end(PyObject* self, PyObject*) {
   return guard([&] { return bytes_of(Owner<io::ArchiveWriter>::of(self).end()); });
 }
 
-PyMethodDef writer_methods[] = {
-    {"header", writer_header, METH_VARARGS, "header(name, data): what stands before the data of a record."},
-    {"end", writer_end, METH_NOARGS, "What stands behind the last record."},
-    {}};
+PyMethodDef writer_methods[] = {{"header", writer_header, METH_VARARGS,
+                                 "header(name, data, checked=True): what stands before the data of a record; "
+                                 "the checksum is zero where it "
+                                 "is not to be checked."},
+                                {"end", writer_end, METH_NOARGS, "What stands behind the last record."},
+                                {}};
 
 PyTypeObject ArchiveWriterType = {
     .ob_base = {PyObject_HEAD_INIT(nullptr) 0},

@@ -1,8 +1,10 @@
 """Defaults of saving and loading, and contexts that change them."""
 
+import io
 import mmap
 import pickle
 import types
+import zipfile
 
 import pytest
 
@@ -95,3 +97,55 @@ def test_versions_of_modules():
         check(module, (1, 0))
     with pytest.warns(UserWarning, match="malformed"):
         assert check(module, (1, 0), error_if_malformed=False)
+
+
+@pytest.mark.parametrize("checked", [True, False])
+def test_checksums_are_written_where_they_are_wanted(tmp_path, checked):
+    path = tmp_path / "x.pt"
+    state = {"w": torch.randn(20)}
+    serialization.set_crc32_options(checked)
+    try:
+        torch.save(state, path)
+    finally:
+        serialization.set_crc32_options(True)
+    with zipfile.ZipFile(path) as file:
+        assert all((entry.CRC != 0) is checked for entry in file.infolist())
+    assert torch.equal(torch.load(path)["w"], state["w"])
+    damaged = bytearray(path.read_bytes())
+    damaged[damaged.index(state["w"].numpy().tobytes())] ^= 1
+    path.write_bytes(damaged)
+    if checked:
+        with pytest.raises(RuntimeError, match="fails its checksum"):
+            torch.load(path)
+    else:
+        assert not torch.equal(torch.load(path)["w"], state["w"])
+
+
+def test_saving_asks_a_file_for_nothing_but_write_and_flush():
+    class Sink:
+        def __init__(self):
+            self.parts, self.flushed = [], False
+
+        def write(self, data):
+            self.parts.append(bytes(data))
+
+        def flush(self):
+            self.flushed = True
+
+    sink = Sink()
+    torch.save(torch.arange(3), sink)
+    assert sink.flushed
+    assert torch.load(io.BytesIO(b"".join(sink.parts))).tolist() == [0, 1, 2]
+
+
+def test_files_are_opened_by_path_or_used_as_they_are(tmp_path):
+    path = tmp_path / "x.pt"
+    with serialization._open_file_like(path, "wb") as file:
+        torch.save(torch.ones(2), file)
+    assert file.closed
+    with serialization._open_file_like(str(path), "rb") as file:
+        assert torch.load(file).tolist() == [1, 1]
+    buffer = io.BytesIO()
+    with serialization._open_file_like(buffer, "wb") as file:
+        assert file is buffer
+    assert not buffer.closed
