@@ -9,6 +9,7 @@ import enum
 
 import rushlight
 from rushlight.jit import _types as t
+from rushlight.jit._run_errors import told
 
 __all__ = ["checked", "converted"]
 
@@ -74,9 +75,13 @@ def _named_errors(call, schema, skip_self):
     def bound(*args, **kwargs):
         try:
             return call(*args, **kwargs)
-        except TypeError:
-            _check_binding(schema, args, kwargs, skip_self)
-            raise
+        except Exception as error:
+            if isinstance(error, TypeError):
+                _check_binding(schema, args, kwargs, skip_self)
+            known = told(error, bound.__code__)
+            if known is error:
+                raise
+            raise known from error
 
     bound.__name__ = bound.__qualname__ = schema.name
     return bound

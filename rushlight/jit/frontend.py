@@ -22,6 +22,8 @@ from rushlight.jit._call_check import checked
 from rushlight.jit._checker import check_function
 from rushlight.jit._decorations import _overloaded
 from rushlight.jit._library import is_library, library_name
+from rushlight.jit._percent import percent
+from rushlight.jit._run_errors import UNIT
 from rushlight.jit._source import Source
 from rushlight.jit._static_branches import argument_types, drop_static_branches
 from rushlight.jit._syntax import FrontendError, NotSupportedError, UnsupportedNodeError, check_syntax
@@ -81,7 +83,7 @@ class Unit:
         """The function, compiled so that its tracebacks show the program's own lines."""
         if self._function is None:
             module = ast.Module(body=[_without_annotations(self.tree)], type_ignores=[])
-            space = {"__builtins__": {}, **self.names}
+            space = {"__builtins__": {}, UNIT: self, _PERCENT: percent, **self.names}
             exec(compile(ast.fix_missing_locations(module), self.filename, "exec"), space)
             self._function = space[self.tree.name]
             self._function.__module__ = "__torch__"
@@ -107,14 +109,26 @@ def _without_annotations(tree):
     tree.returns, tree.decorator_list = None, []
     for argument in (*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs):
         argument.annotation = None
-    return _DropAnnotations().visit(tree)
+    return _Executable().visit(tree)
 
 
-class _DropAnnotations(ast.NodeTransformer):
+_PERCENT = "__percent__"
+
+
+class _Executable(ast.NodeTransformer):
     def visit_AnnAssign(self, node):
         if node.value is None:
             return ast.copy_location(ast.Pass(), node)
+        self.generic_visit(node)
         return ast.copy_location(ast.Assign(targets=[node.target], value=node.value), node)
+
+    def visit_BinOp(self, node):
+        self.generic_visit(node)
+        text = isinstance(node.left, ast.Constant) and isinstance(node.left.value, str)
+        if not text or not isinstance(node.op, ast.Mod):
+            return node
+        call = ast.Call(ast.Name(_PERCENT, ast.Load()), [node.left, node.right], [])
+        return ast.copy_location(call, node)
 
 
 def script_function(fn, known, method=False):

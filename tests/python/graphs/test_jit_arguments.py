@@ -234,8 +234,9 @@ def test_an_error_of_the_function_itself_is_not_taken_for_one_of_the_call():
     def wrong(x):
         return x.view(1, 2, 3, "a")
 
-    with pytest.raises(TypeError):
+    with pytest.raises(RuntimeError, match="operation failed in the TorchScript interpreter") as caught:
         torch.jit.script(wrong)(TENSOR)
+    assert isinstance(caught.value.__cause__, TypeError)
 
 
 def commented(x, n, flag):

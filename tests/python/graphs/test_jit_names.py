@@ -74,7 +74,7 @@ def test_interfaces_optionals_and_declarations():
         return torch.jit._unwrap_optional(x) + 1
 
     assert torch.jit.script(unwrapped)(2) == 3
-    with pytest.raises(AssertionError, match="Unwrapping null optional"):
+    with pytest.raises(RuntimeError, match="Unwrapping null optional"):
         torch.jit.script(unwrapped)(None)
 
     def declared_twice(x: int):

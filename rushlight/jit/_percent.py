@@ -1,0 +1,38 @@
+"""`"%s" % x` in scripts: Python's formatting, with TorchScript's words for what does not fit."""
+
+import re
+
+_SPECIFIER = re.compile(r"%(?:[#0\- +]*\d*(?:\.\d+)?)(.?)", re.DOTALL)
+_KNOWN = "sdicouxXeEfFgG"
+_NAMES = {str: "String", type(None): "None", list: "GenericList", dict: "GenericDict", tuple: "Tuple"}
+
+
+def percent(text, values):
+    """``text % values`` as scripts compute it."""
+    given = values if isinstance(values, tuple) else (values,)
+    wanted = [match[1] for match in _SPECIFIER.finditer(text) if match[1] != "%"]
+    if "" in wanted:
+        raise RuntimeError("Incomplete format specifier")
+    for i, letter in enumerate(wanted):
+        if i >= len(given):
+            raise RuntimeError(f"Too few arguments for format string: {text}")
+        _check(letter, given[i])
+    if len(wanted) < len(given):
+        raise RuntimeError(f"Too many arguments for format string: {text}")
+    return text % given
+
+
+def _check(letter, value):
+    if letter not in _KNOWN:
+        raise RuntimeError(f"The specifier %{letter} is not supported in TorchScript format strings")
+    if letter == "s":
+        return
+    number = isinstance(value, (bool, int, float)) or hasattr(type(value), "__float__")
+    if letter == "c" and not (isinstance(value, int) or isinstance(value, str) and len(value) == 1):
+        raise RuntimeError(f"%c requires an int or char for formatting, but got {_name(value)}")
+    if letter != "c" and not number:
+        raise RuntimeError(f"%{letter} requires a number for formatting, but got {_name(value)}")
+
+
+def _name(value):
+    return _NAMES.get(type(value), type(value).__name__)

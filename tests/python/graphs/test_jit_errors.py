@@ -1,0 +1,130 @@
+# ruff: noqa: UP031, F501, F507 - formatting by percent is what some of these scripts are about
+"""What fails inside of scripts, when they run and when they are made."""
+
+import pytest
+
+import rushlight as torch
+from rushlight import nn
+
+HEAD = "The following operation failed in the TorchScript interpreter.\nTraceback of TorchScript"
+
+
+class Refused(ValueError):
+    pass
+
+
+def checks(x):
+    assert x.numel() < 5, "too many"
+    if x.numel() == 3:
+        raise ValueError("bad", 3)
+    if x.numel() == 2:
+        raise Refused
+    return x @ x
+
+
+class Inner(nn.Module):
+    def forward(self, x):
+        return checks(x) + 1
+
+
+class Outer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Inner()
+
+    def forward(self, x):
+        return self.inner(x)
+
+
+def test_what_a_script_raises_is_an_error_of_scripts():
+    scripted = torch.jit.script(checks)
+    for size, text in (
+        (3, "ValueError: bad, 3"),
+        (2, f"{__name__}.Refused: "),
+        (6, "AssertionError: too many"),
+    ):
+        with pytest.raises(torch.jit.Error) as caught:
+            scripted(torch.ones(size))
+        assert str(caught.value).startswith(HEAD) and str(caught.value).endswith(f"\n{text}")
+    assert isinstance(caught.value.__cause__, AssertionError)
+
+
+def test_failures_show_each_script_they_passed():
+    scripted = torch.jit.script(Outer())
+    with pytest.raises(RuntimeError, match="cannot be multiplied") as caught:
+        scripted(torch.ones(1, 4))
+    error, text = caught.value, str(caught.value)
+    assert type(error) is RuntimeError and text.startswith(HEAD) and text.count(HEAD) == 1
+    marked = [
+        above for above, mark in zip(text.split("\n"), text.split("\n")[1:]) if mark.endswith("<--- HERE")
+    ]
+    assert [line.strip() for line in marked] == [
+        "return self.inner(x)",
+        "return checks(x) + 1",
+        "return x @ x",
+    ]
+    assert any("inner sizes, 4 and 1," in note for note in error.__notes__)
+
+
+def test_failures_of_python_in_a_script_are_runtime_errors():
+    @torch.jit.ignore
+    def python(x):
+        raise KeyError("lost")
+
+    @torch.jit.script
+    def calls(x):
+        return python(x)
+
+    with pytest.raises(RuntimeError, match="(?s)TorchScript interpreter.*lost") as caught:
+        calls(torch.ones(1))
+    assert type(caught.value) is RuntimeError and isinstance(caught.value.__cause__, KeyError)
+
+    @torch.jit.script
+    def takes(x, n: int):
+        return x * n
+
+    with pytest.raises(RuntimeError, match="^takes.. is missing value for argument 'n'"):
+        takes(torch.ones(1))
+
+
+def percent_words(name: str, x: float):
+    return "%s is %d%% or %.2f" % (name, x, x)
+
+
+def percent_number(name: str):
+    return "%d" % name
+
+
+def percent_letter(name: str):
+    return "%c" % name
+
+
+def percent_few(name: str):
+    return "%s %s" % name
+
+
+def percent_many(name: str):
+    return "%s" % (name, name)
+
+
+def percent_unknown(name: str):
+    return "%a" % name
+
+
+def percent_open(name: str):
+    return "%s %" % name
+
+
+def test_text_is_formatted_by_percent():
+    assert torch.jit.script(percent_words)("x", 5.25) == percent_words("x", 5.25)
+    assert "%s is %d%%" in torch.jit.script(percent_words).code
+    for function, text in (
+        (percent_number, "%d requires a number for formatting, but got String"),
+        (percent_letter, "%c requires an int or char for formatting, but got String"),
+        (percent_few, "Too few arguments for format string"),
+        (percent_many, "Too many arguments for format string"),
+        (percent_unknown, "The specifier %a is not supported in TorchScript format strings"),
+        (percent_open, "Incomplete format specifier"),
+    ):
+        with pytest.raises(RuntimeError, match=text):
+            torch.jit.script(function)("foo")
