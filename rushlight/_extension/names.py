@@ -70,6 +70,13 @@ def _get_mkldnn_enabled():
     return mkldnn.enabled
 
 
+def _freeze_module(cpp_module, preservedAttrs=(), freezeInterfaces=True, preserveParameters=False):  # noqa: N803
+    """`torch.jit.freeze` for a script by its handle, `ScriptModule._c`."""
+    from rushlight.jit._handle import freeze_handle
+
+    return freeze_handle(cpp_module, preservedAttrs, freezeInterfaces, preserveParameters)
+
+
 # Switches of the TorchScript executor: there is none, so nothing is fused and every setting is off.
 
 

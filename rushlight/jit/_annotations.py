@@ -68,10 +68,10 @@ class Unresolved(Exception):
 def qualified_name(cls):
     module = getattr(cls, "__module__", "")
     module = "" if module == "__main__" else f"{module}."
-    return f"__torch__.{module}{cls.__qualname__}".replace(".<locals>", "")
+    return f"__torch__.{module}{cls.__name__}"
 
 
-def _may_be_compiled(cls):
+def may_be_compiled(cls):
     """Whether each method of a class has source to compile."""
     if issubclass(cls, (Module, tuple, list, Exception)) or cls.__module__ == "builtins":
         return False
@@ -149,7 +149,7 @@ def _class_type(cls, where):
     if issubclass(type(cls), type(rushlight.FloatTensor)) and issubclass(cls, rushlight.FloatTensor):
         return t.TENSOR
     if hasattr(cls, "__torch_script_interface__"):
-        return t.UNKNOWN
+        return t.Type("Interface", name=qualified_name(cls), python=cls)
     if issubclass(cls, rushlight.futures.Future):
         return t.future_of(t.UNKNOWN)
     if issubclass(cls, enum.Enum):
@@ -166,7 +166,7 @@ def _class_type(cls, where):
         return None
     if is_own(cls.__module__):
         return None if cls.__name__ in ("Size", "layout", "memory_format") else t.UNKNOWN
-    return t.Type("Class", name=qualified_name(cls), python=cls) if _may_be_compiled(cls) else None
+    return t.Type("Class", name=qualified_name(cls), python=cls) if may_be_compiled(cls) else None
 
 
 class Annotations:

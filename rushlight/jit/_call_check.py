@@ -6,10 +6,12 @@ type already; everything else is looked at by the converter of the argument's ty
 from __future__ import annotations
 
 import enum
+import sys
+import types
 
 import rushlight
 from rushlight.jit import _types as t
-from rushlight.jit._run_errors import told
+from rushlight.jit._run_errors import UNIT, told
 
 __all__ = ["checked", "converted"]
 
@@ -128,19 +130,21 @@ def self_name(module):
 def _refusing(schema, position, argument):
     """The converter of an argument, whose refusal says where and what."""
     convert = _converter(argument.type)
+    mutable = any(kind.kind in ("List", "Dict") for kind in t.options(argument.type))
 
     def run(value):
         try:
-            return convert(value)
-        except _Unfit:
-            pass
+            made = convert(value)
+            return _copied(made) if mutable and made is value and not _within_scripts() else made
+        except _Unfit as error:
+            reason = str(error)
         inferred = (
             f"Inferred '{argument.name}' to be of type 'Tensor' because it was not annotated with an "
             "explicit type.\n"
             if argument.type.kind == "Inferred"
             else ""
         )
-        more = ""
+        more = reason and f"\n{reason}"
         if argument.type.kind == "Union":
             found = value_type(value)
             more = (
@@ -153,6 +157,24 @@ def _refusing(schema, position, argument):
         )
 
     return run
+
+
+def _copied(value):
+    """Lists and dictionaries of Python come into a script as copies: it does not change the program's."""
+    if type(value) is list:
+        return [_copied(v) for v in value] if value and type(value[0]) in (list, dict) else value[:]
+    if type(value) is dict:
+        return {k: _copied(v) for k, v in value.items()}
+    return value
+
+
+def _within_scripts():
+    """Whether the call under way comes from a script, which shares its lists with what it calls."""
+    frame: types.FrameType | None = sys._getframe(2)
+    while frame is not None and frame.f_code.co_name != "call":
+        frame = frame.f_back
+    caller = frame and frame.f_back and frame.f_back.f_back
+    return caller is not None and UNIT in caller.f_globals
 
 
 def value_type(value):
@@ -400,6 +422,18 @@ def _class(kind):
     return _exactly(kind.python)(kind) if kind.python is not None else lambda value: value
 
 
+def _interface(kind):
+    from rushlight.jit._interfaces import misfit
+
+    def convert(value):
+        reason = misfit(value, kind.python)
+        if reason is not None:
+            raise _Unfit(reason)
+        return value
+
+    return convert
+
+
 def _none(_):
     def convert(value):
         if value is None:
@@ -431,6 +465,7 @@ _MAKERS = {
     "Union": _union,
     "Enum": _enum,
     "Class": _class,
+    "Interface": _interface,
     "Future": lambda kind: _exactly(rushlight.futures.Future)(kind),
     "list": _exactly(list, tuple),
     "tuple": _exactly(tuple, list),

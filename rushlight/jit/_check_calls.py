@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import types
 
 import rushlight
 from rushlight.jit import _types as t
@@ -10,6 +11,7 @@ from rushlight.jit._annotations import python_type
 from rushlight.jit._check_methods import BUILTINS, MATH, METHODS, NOT_METHODS, TENSOR_METHODS, TORCH_BUILTINS
 from rushlight.jit._check_values import Bound, Checking, Container, Iterated, NotAValue, Python
 from rushlight.jit._operator_match import operator_schemas, returned, unfit
+from rushlight.jit._syntax import FrontendError
 
 __all__ = ["Calls"]
 
@@ -31,6 +33,8 @@ class Calls(Checking):
         function = self.expression(node.func)
         if isinstance(function, Python) and function.value is list and len(node.args) == 1:
             return self.made_list(node.args[0])
+        if isinstance(function, Python) and function.value is tuple:
+            return self.made_tuple(node)
         if isinstance(function, Bound):
             return self.call_method(function, node, hint)
         given = [self.argument(a) for a in node.args]
@@ -39,7 +43,7 @@ class Calls(Checking):
             return self.call_module(function, node, given, by_name)
         if isinstance(function, Python):
             return self.call_python(function, node, given, by_name)
-        if isinstance(function, t.Type) and function.known and function.kind not in ("Any", "Class", "Enum"):
+        if isinstance(function, t.Type) and function.known and function.kind not in _CALLABLE:
             self.refuse(f"'{function}' object is not callable", node)
         return t.UNKNOWN
 
@@ -65,8 +69,10 @@ class Calls(Checking):
         unit = getattr(value, "unit", None)
         if unit is not None:
             return self.call_unit(unit.schema, node, given, by_name)
+        if isinstance(value, types.FunctionType) and hasattr(value, "_torchscript_modifier"):
+            return self.call_unit(_schema_in_python(value), node, given, by_name)
         if isinstance(value, type) and name not in ("torch.finfo", "torch.iinfo"):
-            return self.call_class(value, given)
+            return self.call_class(value, given, node)
         if name.startswith("torch.") and name.count(".") == 1 and callable(value):
             last = name.removeprefix("torch.")
             if not operator_schemas(last) and last not in TORCH_BUILTINS and last not in _WITHOUT_SCHEMA:
@@ -86,9 +92,21 @@ class Calls(Checking):
             return t.UNKNOWN
         return t.UNKNOWN if self.unrolled(value) is not None else t.list_of(self.element(value, node))
 
-    def call_class(self, cls, given):
-        if issubclass(cls, BaseException):
-            return t.UNKNOWN
+    def made_tuple(self, node):
+        if len(node.args) != 1 or node.keywords:
+            self.refuse(f"tuple expected 1 argument but got {len(node.args)}", node)
+        value = self.expression(node.args[0])
+        if isinstance(value, t.Type) and value.kind in ("List", "Dict"):
+            self.refuse("cannot statically infer the expected size of a list in this context", node.args[0])
+        return value if isinstance(value, t.Type) and value.kind == "Tuple" else t.UNKNOWN
+
+    def call_class(self, cls, given, node):
+        if issubclass(cls, BaseException):  # `raised` sees those behind `raise`
+            self.refuse("Python exception cannot be used as a value", node)
+        if getattr(cls, "_torchscript_modifier", None) == "ignore":
+            self.refuse(
+                f"Cannot instantiate class '{cls.__name__}' in a script function", node, FrontendError
+            )
         if cls in (int, float, bool, str, complex):
             return python_type(cls)
         if issubclass(cls, tuple) and hasattr(cls, "_fields"):
@@ -226,7 +244,7 @@ class Calls(Checking):
 
     def call_hasattr(self, node, hint):
         value = self.expression(node.args[0])
-        if isinstance(value, t.Type) and value.kind not in ("Unknown", "Class", "NamedTuple", "Enum"):
+        if isinstance(value, t.Type) and value.kind not in _WITH_ATTRIBUTES:
             self.refuse(
                 f"hasattr's first argument must be an object or NamedTuple, got {value} instead", node
             )
@@ -281,7 +299,22 @@ class Calls(Checking):
             for argument in node.args:
                 self.argument(argument)
         elif not isinstance(node, (ast.Name, ast.Attribute)):
-            self.expression(node)
+            if isinstance(self.expression(node), t.Type):
+                self.refuse("exceptions must derive from BaseException", node)
+
+
+def _schema_in_python(function):
+    """The schema of a function that stays Python; None where it has none that scripts know."""
+    from rushlight.jit.frontend import schema_of_function
+
+    try:
+        return schema_of_function(function, False)
+    except (OSError, RuntimeError, FrontendError):
+        return None
+
+
+_CALLABLE = ("Any", "Class", "Enum", "Interface")
+_WITH_ATTRIBUTES = ("Unknown", "Class", "NamedTuple", "Enum", "Interface")
 
 
 def _type(value):

@@ -107,7 +107,7 @@ class Conditions(Checking):
         if asked is None or not isinstance(value, t.Type):
             return Refinements()
         name = node.args[0].id if isinstance(node.args[0], ast.Name) else None
-        if not value.known or value.kind in ("Any", "number", "Class"):
+        if not value.known or value.kind in ("Any", "number", "Class", "Interface"):
             found = {name: asked[0] if len(asked) == 1 and asked[0].known else t.UNKNOWN} if name else {}
             return Refinements(None, found, {name: value} if name else {})
         fits = [o for o in t.options(value) if any(self.is_a(o, kind) for kind in asked)]
@@ -135,7 +135,7 @@ class Conditions(Checking):
         bare = {list: "list", tuple: "tuple"}
         if isinstance(value, type) and value in bare:
             return [t.Type(bare[value])]
-        if value is dict or isinstance(node, ast.Name) and node.id in ("typing.List", "typing.Dict"):
+        if value is dict:
             return None
         return [self.annotations.type_of(node)]
 

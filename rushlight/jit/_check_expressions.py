@@ -9,7 +9,8 @@ from rushlight.jit import _types as t
 from rushlight.jit._annotations import value_type
 from rushlight.jit._check_calls import Calls
 from rushlight.jit._check_conditions import Conditions
-from rushlight.jit._check_values import Bound, Container, Iterated, NotAValue, Python
+from rushlight.jit._check_values import Bound, Container, Iterated, NotAValue, Python, declared_type
+from rushlight.jit._interfaces import methods_of
 from rushlight.nn import Module
 
 __all__ = ["Expressions"]
@@ -99,6 +100,9 @@ class Expressions(Conditions, Calls):
         return self.attribute(owner, node)
 
     def module_attribute(self, module, node):
+        said = declared_type(module, node.attr)
+        if said is not None and said.kind == "Interface":
+            return said
         value = module.__dict__.get(node.attr, self)
         if value is self:
             for table in ("_parameters", "_buffers", "_modules"):
@@ -109,12 +113,7 @@ class Expressions(Conditions, Calls):
         if value is None:  # a None may be set to something: only what never changes is known
             return t.UNKNOWN if node.attr in module.__dict__ else t.NONE
         kind = value_type(value)
-        said = self.module_annotation(module, node.attr)
-        return t.UNKNOWN if said or kind.kind in ("List", "Dict") else kind
-
-    @staticmethod
-    def module_annotation(module, name):
-        return any(name in getattr(c, "__annotations__", {}) for c in type(module).__mro__)
+        return t.UNKNOWN if said is not None or kind.kind in ("List", "Dict") else kind
 
     def attribute(self, owner, node):
         """An attribute of a value: a value of its own, or a method."""
@@ -135,6 +134,9 @@ class Expressions(Conditions, Calls):
             return _DEVICE_VALUES[name]
         elif owner.kind == "Enum":
             return t.UNKNOWN
+        elif owner.kind == "Interface":
+            if name in methods_of(owner.python):
+                return t.UNKNOWN
         elif owner.kind not in ("int", "float", "bool", "complex", "NoneType", "Optional", "Device"):
             return t.UNKNOWN
         more = "" if owner.kind != "Optional" else ""
@@ -416,6 +418,7 @@ class Expressions(Conditions, Calls):
         if owner.kind == "List":
             return owner if sliced else owner.args[0]
         if owner.kind == "Dict":
+            self.check_key(owner, parts, node)
             return owner.args[1]
         if owner.kind in ("Tuple", "NamedTuple"):
             index = node.slice
@@ -432,6 +435,16 @@ class Expressions(Conditions, Calls):
         if owner.known and owner.kind in ("int", "float", "bool", "NoneType", "Optional", "Any"):
             self.refuse(f"'{owner}' object is not subscriptable", node)
         return t.UNKNOWN
+
+    def check_key(self, owner, parts, node):
+        for part, _ in parts:
+            if not t.is_subtype(self.converted(part, owner.args[0]), owner.args[0]):
+                key, value = owner.args
+                self.refuse(
+                    f"\naten::__getitem__.Dict_{key}({owner.schema()} self, {key} key) -> {value}:\nExpected "
+                    f"a value of type '{key}' for argument 'key' but instead found type '{part}'.\n",
+                    node,
+                )
 
     def made_slice(self, node):
         if not (isinstance(node, ast.Call) and self.named(node.func) == "slice"):

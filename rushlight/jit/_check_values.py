@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["Bound", "Checking", "Container", "Iterated", "NotAValue", "Python"]
+__all__ = ["Bound", "Checking", "Container", "Iterated", "NotAValue", "Python", "declared_type"]
 
 
 class Checking:
@@ -60,6 +60,11 @@ class Container(NotAValue):
 
     def parts(self, count):
         return None
+
+
+def declared_type(module, name):
+    """The type that a scripted module's class gives an attribute, None if it says none."""
+    return getattr(type(module), "_declared", {}).get(name)
 
 
 class Iterated(NotAValue):

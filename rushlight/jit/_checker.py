@@ -8,9 +8,9 @@ from __future__ import annotations
 import ast
 
 from rushlight.jit import _types as t
-from rushlight.jit._annotations import Annotations
+from rushlight.jit._annotations import Annotations, value_type
 from rushlight.jit._check_expressions import Expressions
-from rushlight.jit._check_values import Container, NotAValue
+from rushlight.jit._check_values import Container, NotAValue, declared_type
 
 __all__ = ["check_function"]
 
@@ -220,6 +220,27 @@ class _Checker(Expressions):
             if isinstance(target, ast.Subscript):
                 self.index_parts(target.slice)
                 self.store_item(owner, value, target)
+            elif isinstance(owner, Container) and isinstance(value, t.Type):
+                whole = ast.copy_location(ast.Pass(), target)
+                whole.end_lineno, whole.end_col_offset = node.end_lineno, node.end_col_offset
+                self.store_attribute(owner.module, value, target, whole)
+
+    def store_attribute(self, module, value, target, node):
+        """An attribute of a module is set: it must be there, and keep its type."""
+        name, wanted = target.attr, declared_type(module, target.attr)
+        if name in module._modules:
+            return
+        if wanted is None:
+            held = getattr(module, name, None)
+            if not hasattr(module, name) or isinstance(held, (list, dict)) and not held:
+                self.refuse(
+                    f"Tried to set nonexistent attribute: {name}. Did you forget to initialize it in "
+                    "__init__()?",
+                    node,
+                )
+            wanted = value_type(held)
+        if not t.is_subtype(self.converted(value, wanted), wanted) and not self.list_of_common(value, wanted):
+            self.refuse(f"Wrong type for attribute assignment. Expected {wanted} but got {value}", node)
 
     def store_item(self, owner, value, target):
         """An item of a list or a dictionary is set: it must be of the type of the others."""
@@ -332,6 +353,9 @@ class _Checker(Expressions):
         return False
 
     def statement_For(self, node):  # noqa: N802
+        if isinstance(node.iter, ast.Tuple) and isinstance(node.target, ast.Tuple):
+            if all(isinstance(item, ast.List) for item in node.iter.elts):
+                self.refuse("List of iterables is not supported currently", node.iter)
         value = self.expression(node.iter)
         unrolled = self.unrolled(value)
         if unrolled is not None:

@@ -103,7 +103,10 @@ def _drop(fn: Any) -> Any:
 
 
 def interface(obj: Any) -> Any:
-    """Gives back the class, whose name in annotations any module may stand for."""
+    """Gives back the class, whose name in annotations stands for whatever has its methods."""
+    from rushlight.jit._interfaces import check_interface
+
+    check_interface(obj)
     obj.__torch_script_interface__ = obj.__qualname__
     return obj
 
@@ -156,6 +159,26 @@ def optimized_execution(should_optimize: bool):
 
 def refined_isinstance(obj: Any, target_type: Any):
     """``isinstance`` that also looks into the items of List[T], Dict[K, V], Tuple[...] and Optional[T]."""
+    if builtins.isinstance(target_type, (list, set, dict)):
+        raise RuntimeError("The second argument to `torch.jit.isinstance` must be a type or a tuple of types")
+    check_empty_containers(obj)
+    return _refined(obj, target_type)
+
+
+def check_empty_containers(obj: Any) -> None:
+    """Warn of an empty container: nothing in it says of what type its items would be."""
+    if builtins.isinstance(obj, (list, dict, tuple)) and not obj:
+        import warnings
+
+        warnings.warn(
+            "The inner type of a container is lost when calling torch.jit.isinstance in eager mode. For "
+            "example, List[int] would become list and therefore falsely return True for List[float] or "
+            "List[str].",
+            stacklevel=3,
+        )
+
+
+def _refined(obj, target_type):
     if target_type in _BARE:
         example = "Dict[int, int]" if target_type is _BARE[1] else f"{target_type._name}[int]"
         contained = (
@@ -165,9 +188,9 @@ def refined_isinstance(obj: Any, target_type: Any):
             f"Attempted to use {target_type._name} without {contained} contained type, e.g. {example}"
         )
     if isinstance_of_union(target_type):
-        return any(refined_isinstance(obj, t) for t in typing.get_args(target_type))
+        return any(_refined(obj, t) for t in typing.get_args(target_type))
     if type(target_type) is tuple:
-        return any(refined_isinstance(obj, t) for t in target_type)
+        return any(_refined(obj, t) for t in target_type)
     origin, arguments = typing.get_origin(target_type), typing.get_args(target_type)
     if origin is None:
         return builtins.isinstance(obj, type(None) if target_type is None else target_type)
@@ -175,12 +198,12 @@ def refined_isinstance(obj: Any, target_type: Any):
         return False
     if origin is dict:
         key, value = arguments
-        return all(refined_isinstance(k, key) and refined_isinstance(v, value) for k, v in obj.items())
+        return all(_refined(k, key) and _refined(v, value) for k, v in obj.items())
     if origin is tuple:
         if len(arguments) == 2 and arguments[1] is Ellipsis:
-            return all(refined_isinstance(v, arguments[0]) for v in obj)
-        return len(obj) == len(arguments) and all(map(refined_isinstance, obj, arguments))
-    return all(refined_isinstance(v, arguments[0]) for v in obj) if arguments else True
+            return all(_refined(v, arguments[0]) for v in obj)
+        return len(obj) == len(arguments) and all(map(_refined, obj, arguments))
+    return all(_refined(v, arguments[0]) for v in obj) if arguments else True
 
 
 _BARE = [getattr(typing, name) for name in ("List", "Dict", "Tuple", "Optional")]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import copy
 
+from rushlight.jit._check_values import declared_type
 from rushlight.jit._script import ScriptModule
 
 TYPE_CHECKING = False
@@ -30,6 +32,8 @@ def freeze(
             "Freezing is currently only implemented for modules in eval mode. Please call .eval() on your "
             "module before freezing."
         )
+    for module in mod.modules():
+        _check_stores(module)
     frozen = copy.deepcopy(mod)
     for module in frozen.modules():
         kept = frozenset(preserved_attrs or ()) if module is frozen else frozenset()
@@ -39,6 +43,17 @@ def freeze(
                 module.__dict__[name] = None if tensor is None else tensor.detach()
         module._non_persistent_buffers_set.clear()
     return frozen
+
+
+def _check_stores(module):
+    """What an interface stands for may not change in a run."""
+    units = getattr(type(module), "_script_methods", {})
+    for node in (node for unit in units.values() for node in ast.walk(unit.tree)):
+        if not isinstance(node, ast.Attribute) or not isinstance(node.ctx, ast.Store):
+            continue
+        said = declared_type(module, node.attr)
+        if said is not None and said.kind == "Interface":
+            raise RuntimeError("Freezing does not support SetAttr on an interface type.")
 
 
 def run_frozen_optimizations(

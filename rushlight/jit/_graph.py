@@ -23,6 +23,17 @@ class JitType:
     def str(self):
         return self.annotation_str
 
+    def elements(self):
+        """The types of a tuple's parts."""
+        inside, depth, parts = self.annotation_str.partition("[")[2].removesuffix("]"), 0, [""]
+        for letter in inside:
+            depth += (letter == "[") - (letter == "]")
+            if letter == "," and depth == 0:
+                parts.append("")
+            else:
+                parts[-1] += letter
+        return [JitType(part.strip()) for part in parts if part.strip() not in ("", "()")]
+
     def isSubtypeOf(self, other):  # noqa: N802 - PyTorch's names
         return other.annotation_str in ("Any", self.annotation_str)
 

@@ -10,6 +10,7 @@ import warnings
 import rushlight
 from rushlight import _C
 from rushlight._command.names import is_own, own_name, public_name
+from rushlight.jit._check_methods import TORCH_BUILTINS
 
 _OPERATOR = type(_C._VariableFunctions.add)
 _MODULES = ("nn.functional", "linalg", "fft", "special", "functional")
@@ -50,6 +51,8 @@ def _functions():
     found["warnings.warn"] = warnings.warn
     found.update((f"torch.jit.{n}", getattr(rushlight.jit, n)) for n in _JIT)
     found.update((f"torch.{n}", getattr(rushlight, n)) for n in (*_TYPES, *_ANSWERS) if hasattr(rushlight, n))
+    builtins = {"asarray", *TORCH_BUILTINS} - _REFUSED
+    found.update((f"torch.{n}", getattr(rushlight, n)) for n in sorted(builtins) if hasattr(rushlight, n))
     found.update((f"torch.{n}", v) for n, v in vars(rushlight).items() if isinstance(v, _PLAIN))
     for path in _MODULES:
         space = _namespace(path)

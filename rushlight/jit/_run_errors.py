@@ -28,7 +28,7 @@ def told(error, boundary):
     if known is not None:
         text, inner = known
         error.args = (_HEAD + "".join((*places, *inner)) + text,)
-        error._in_scripts = text, (*places, *inner)
+        error.__dict__["_in_scripts"] = text, (*places, *inner)
         return error
     add_notes(error)  # which read numbers of the text, before places stand before it
     text = _raised_text(error) if raised else str(error) if error.args else type(error).__name__
@@ -40,7 +40,7 @@ def told(error, boundary):
         made.__cause__ = error
         made.__dict__.update({k: v for k, v in error.__dict__.items() if k in ("__notes__", "_advised")})
     made.args = (_HEAD + "".join(places) + text,)
-    made._in_scripts = text, places
+    made.__dict__["_in_scripts"] = text, places
     return made
 
 

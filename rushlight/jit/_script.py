@@ -14,10 +14,15 @@ import types
 
 import rushlight
 from rushlight._command.names import is_own
+from rushlight.jit._annotations import may_be_compiled, qualified_name
+from rushlight.jit._attributes import declared_types, take_attributes, warn_of_annotations
+from rushlight.jit._check_values import declared_type
 from rushlight.jit._checker import check_function
+from rushlight.jit._class_checks import check_attributes, check_bases
 from rushlight.jit._decorations import _overloaded
+from rushlight.jit._interfaces import misfit
 from rushlight.jit._library import library_name, own_module
-from rushlight.jit.frontend import Unit, check_method_syntax, script_function
+from rushlight.jit.frontend import FrontendError, Unit, check_method_syntax, script_function
 from rushlight.nn import Module
 from rushlight.nn.parameter import is_lazy
 
@@ -111,6 +116,12 @@ class ScriptModule(Module):
     inlined_graph = graph
     forward_magic_method = None
 
+    @property
+    def _c(self) -> Any:
+        from rushlight.jit._handle import Handle
+
+        return Handle(self)
+
     def graph_for(self, *args: Any, **kwargs: Any) -> Any:
         return self.graph
 
@@ -180,6 +191,30 @@ def _unpackage(importer, number):
 class RecursiveScriptModule(ScriptModule):
     """What `script` makes of a module and of each module in it."""
 
+    _qualified_name = None
+
+    def __setattr__(self, name, value):
+        if isinstance(before := self.__dict__.get("_modules", {}).get(name), ScriptModule):
+            self._check_replacement(name, before, value)
+        super().__setattr__(name, value)
+
+    def _check_replacement(self, name, before, value):
+        """A module may be replaced by one that scripts were compiled for."""
+        if not isinstance(value, ScriptModule):
+            raise RuntimeError(
+                "Cannot re-assign modules in a ScriptModule with non-scripted module, tried to replace "
+                f"existing module '{name}': {before}"
+            )
+        said = declared_type(self, name)
+        if said is not None and said.kind == "Interface":
+            if (reason := misfit(value, said.python)) is not None:
+                raise RuntimeError(f"{name}: {reason}")
+            return
+        kinds = [getattr(type(m), "_qualified_name", None) for m in (before, value)]
+        if None not in kinds and kinds[0] != kinds[1]:
+            wanted, found = (f"{k} (of scripts' module {id(m):#x})" for k, m in zip(kinds, (before, value)))
+            raise RuntimeError(f"Expected a value of type '{wanted}' for field '{name}', but found '{found}'")
+
 
 def shell(cls, state):
     """A module with this state, made without running ``__init__``."""
@@ -220,6 +255,10 @@ class _Scripting:
         if hasattr(module, "__prepare_scriptable__"):  # a module that has another one scripted in its place
             made = self.modules[id(module)] = self.module(module.__prepare_scriptable__())
             return made
+        if "_parameters" not in module.__dict__:
+            raise RuntimeError(
+                f"'{type(module).__name__}' has not been initialized, did you forget to call 'super()'?"
+            )
         if waiting := [n for n, t in (module._parameters | module._buffers).items() if is_lazy(t)]:
             raise RuntimeError(
                 f"'{type(module).__name__}' has uninitialized parameters {waiting}. Did you forget to run a "
@@ -230,6 +269,7 @@ class _Scripting:
             made.__dict__[table] = type(module.__dict__[table])(module.__dict__[table])
         for name, child in module._modules.items():
             made._modules[name] = None if child is None else self.module(child)
+        take_attributes(made.__dict__, type(made)._declared)
         for unit in type(made)._script_methods.values():
             self._check_attributes(made, unit, module)
             if self.is_method[unit] and not unit.overloaded:
@@ -240,7 +280,11 @@ class _Scripting:
         if cls not in self.classes:
             units, methods = {}, {}
             base = library_base(cls)
-            self.classes[cls] = script_class(base, cls.__name__, {}, units)
+            own = cls.__mro__[: cls.__mro__.index(base)]
+            for c in own:
+                warn_of_annotations(c)
+            made = self.classes[cls] = script_class(base, cls.__name__, {}, units)
+            made._declared, made._qualified_name = declared_types(reversed(own)), qualified_name(cls)
             self._methods(cls, base, units, methods)
             for name, method in methods.items():
                 setattr(self.classes[cls], name, method)
@@ -250,6 +294,9 @@ class _Scripting:
         """Compile `forward`, exported methods and what they use of their class."""
         own = cls.__mro__[: cls.__mro__.index(base)]
         defined = {name: member for c in reversed(own) for name, member in vars(c).items()}
+        for name, member in defined.items():  # what stays Python may be called from Python, too
+            if getattr(member, "_torchscript_modifier", None) == "ignore":
+                methods[name] = member
         wanted = [
             n
             for n, m in defined.items()
@@ -283,6 +330,17 @@ class _Scripting:
             if type(member) is not staticmethod:
                 wanted += unit.attributes_of_self
 
+    def _function_of(self, module, name, function):
+        """A function that is an attribute of a module, compiled."""
+        try:
+            return ScriptFunction(script_function(function, self.functions))
+        except (FrontendError, RuntimeError) as error:
+            raise RuntimeError(
+                f"Module '{type(module).__name__}' has no attribute '{name}' (This function exists as an "
+                "attribute on the Python module, but we failed to compile it to a TorchScript function.\n"
+                f"The error stack is reproduced here:\n\n{error})"
+            ) from error
+
     def _check_attributes(self, made, unit, module):
         """Every attribute that a method asks of its module must be there, and of a type that a script can
         use."""
@@ -294,7 +352,7 @@ class _Scripting:
                 raise RuntimeError(f"Module '{type(module).__name__}' has no attribute '{name}' :\n{where}")
             value = made.__dict__.get(name)
             if isinstance(value, types.FunctionType) and library_name(value) is None:
-                made.__dict__[name] = ScriptFunction(script_function(value, self.functions))
+                made.__dict__[name] = self._function_of(module, name, value)
             elif value is not None and not is_convertible(value):
                 where = f'  File "{unit.filename}", line {line}, in {unit.name}'
                 raise RuntimeError(
@@ -318,7 +376,20 @@ def is_convertible(value):
         return all(map(is_convertible, value))
     if isinstance(value, dict):
         return all(is_convertible(k) and is_convertible(v) for k, v in value.items())
-    return isinstance(value, types.MethodType) or type(type(value)).__name__ in ("EnumType", "EnumMeta")
+    if isinstance(value, types.MethodType) or isinstance(value, enum.Enum):
+        return True
+    return _is_scripted_class(type(value))
+
+
+def _is_scripted_class(cls):
+    """Whether scripts can use instances of this class of the program as they are."""
+    if is_own(cls.__module__) or not may_be_compiled(cls):
+        return False
+    try:
+        _check_class(cls)
+    except (RuntimeError, FrontendError):
+        return False
+    return True
 
 
 def script(
@@ -342,6 +413,8 @@ def script(
                 "instance instead"
             )
         if not issubclass(obj, enum.Enum):
+            if not issubclass(obj, tuple):
+                check_bases(obj)
             _check_class(obj)
         return obj
     if isinstance(obj, (types.FunctionType, types.MethodType)) and library_name(obj) is None:
@@ -354,17 +427,21 @@ def script(
                 "determine which overload to call."
             )
         return ScriptFunction(script_function(function, {}), function.__doc__)
-    if callable(obj) or isinstance(obj, (list, dict)):
+    if callable(obj) or isinstance(obj, (list, dict)) or _is_scripted_class(type(obj)):
         return obj
     raise TypeError(f"script: expected a function, a class or a Module, got {type(obj).__name__}")
 
 
 def _check_class(cls):
     """Refuse a class one of whose methods is outside of the subset; scripts use the class as it is."""
-    for member in vars(cls).values():
+    units = {}
+    for name, member in vars(cls).items():
         function = getattr(member, "__func__", member)
         if isinstance(function, types.FunctionType) and not hasattr(function, "_torchscript_modifier"):
-            check_method_syntax(function)
+            unit = check_method_syntax(function)
+            if unit is not None and function is member:
+                units[name] = unit
+    check_attributes(cls, units)
 
 
 def script_method(fn: Any) -> Callable[..., Any]:

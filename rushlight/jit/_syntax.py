@@ -101,7 +101,7 @@ class _Syntax:
             self.refuse(message, node, UnsupportedNodeError)
         owner = node.target.value if isinstance(node.target, ast.Attribute) else None
         if isinstance(owner, ast.Name) and owner.id == "self" and self.unit.tree.name != "__init__":
-            where = self.unit.source.shown(node.target)
+            where = self.unit.source.shown(node)
             raise ValueError(
                 "Type annotations on instance attributes must be declared in __init__, not "
                 f"'{self.unit.tree.name}': {where}"

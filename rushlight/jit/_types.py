@@ -26,8 +26,8 @@ class Type:
 
     def __str__(self):
         """As annotations write it, which messages quote."""
-        if self.kind in ("Class", "NamedTuple", "Enum"):
-            return f"Enum<{self.name}>" if self.kind == "Enum" else self.name
+        if self.kind in ("Class", "NamedTuple", "Enum", "Interface"):
+            return self.name
         if self.kind == "Tuple" and not self.args:
             return "Tuple[()]"
         inside = ", ".join(map(str, self.args))
@@ -42,6 +42,8 @@ class Type:
             return f"{inside[0]}[]"
         if self.kind == "Optional":
             return f"{inside[0]}?"
+        if self.kind == "Enum":
+            return f"Enum<{self.name}>"
         if self.kind == "Tuple":
             return f"({', '.join(inside)})"
         if self.args and self.name is None:
@@ -147,6 +149,8 @@ def is_subtype(a, b):
         return all(same(x, y) for x, y in zip(a.args, b.args, strict=True))
     if a.kind == b.kind == "Future":
         return is_subtype(a.args[0], b.args[0])
+    if b.kind == "Interface":
+        return a.kind in ("Class", "Interface")
     if a.kind == b.kind == "Class":
         return a.python is None or b.python is None or issubclass(a.python, b.python)
     return False

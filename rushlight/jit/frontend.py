@@ -62,6 +62,7 @@ class Unit:
     def __init__(self, name, tree, names, filename="<torch_script>", python=(), source=None):
         self.name, self.tree, self.names, self.filename = name, tree, names, filename
         self.source = source or Source(filename, ())
+        self.plain_name = name
         self.python = tuple(python)  # functions that stay Python and so cannot be written to a file
         self._function = None
 
@@ -153,6 +154,7 @@ def script_function(fn, known, method=False):
 def _compile_function(fn, known, types_of, method):
     tree, source = _source_tree(fn)
     unit = Unit(fn.__qualname__.replace(".<locals>", ""), tree, {}, source.filename, source=source)
+    unit.plain_name = fn.__qualname__.rpartition("<locals>.")[2]
     unit.overloaded = (fn.__module__, fn.__qualname__) in _overloaded
     known[fn] = unit
     try:
@@ -191,13 +193,23 @@ def _complete(unit, names, known, types_of, method, defaults, annotations=None):
         check_function(unit, names)
 
 
+def schema_of_function(fn, method):
+    """The schema of a function whose body is not compiled."""
+    tree, source = _source_tree(fn)
+    unit = Unit(fn.__qualname__, tree, {}, source.filename, source=source)
+    return schema_of(unit, _outside_names(fn), method, _defaults(fn), getattr(fn, "__annotations__", {}))
+
+
 def check_method_syntax(fn):
-    """Check a method of a class that scripts use as it is; one without source, as of data classes, passes."""
+    """Check a method of a class that scripts use as it is; one without source, as of data classes, passes.
+    Gives its unit, if any."""
     try:
         tree, source = _source_tree(fn)
     except (OSError, NotSupportedError, SyntaxError):
-        return
-    check_syntax(Unit(fn.__qualname__, tree, {}, source.filename, source=source))
+        return None
+    unit = Unit(fn.__qualname__, tree, {}, source.filename, source=source)
+    check_syntax(unit)
+    return unit
 
 
 def _free(unit, method):
@@ -354,6 +366,9 @@ class _Resolver(ast.NodeTransformer):
             return f"__torch__.{unit.name}", _Late(unit)
         if isinstance(value, type):
             return self._kept_in_python(value)
+        call = inspect.getattr_static(type(value), "__call__", None)
+        if getattr(call, "_torchscript_modifier", None) == "ignore":
+            return self._kept_in_python(value, type(value).__qualname__)
         if type(type(value)).__name__ == "EnumType" or type(type(value)).__name__ == "EnumMeta":
             return self._kept_in_python(value, f"{type(value).__qualname__}.{value.name}")
         self._refuse_value(value, node)
@@ -364,7 +379,7 @@ class _Resolver(ast.NodeTransformer):
             return script_function(function, self.known)
         except (FrontendError, RuntimeError) as error:
             stack = (
-                f"'{function.__name__}' is being compiled since it was called from '{self.unit.name}'\n"
+                f"'{function.__name__}' is being compiled since it was called from '{self.unit.plain_name}'\n"
                 f"{self.unit.source.shown(node)}"
             )
             error.args = (f"{error.args[0] if error.args else ''}{stack}",)

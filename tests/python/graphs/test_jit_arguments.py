@@ -121,14 +121,12 @@ def test_arguments_become_values_of_their_types(function, given, wanted):
 
 
 def test_what_is_of_the_type_passes_as_it_is():
-    for function, value in [
-        (of_tensors, [TENSOR]),
-        (of_dict, {"a": TENSOR}),
-        (of_tuple, (1, TENSOR)),
-        (of_ints, [1]),
-        (of_nothing_said, nn.Parameter(TENSOR)),
-    ]:
+    for function, value in [(of_tuple, (1, TENSOR)), (of_nothing_said, nn.Parameter(TENSOR))]:
         assert torch.jit.script(function)(value) is value
+    for function, value in [(of_tensors, [TENSOR]), (of_dict, {"a": TENSOR}), (of_ints, [1])]:
+        given = torch.jit.script(function)(value)
+        assert given is not value and type(given) is type(value)
+        assert next(iter(given)) is next(iter(value))
     pair = torch.jit.script(of_pair)((2, TENSOR))
     assert type(pair) is Pair and pair.count == 2 and pair.value is TENSOR
 
@@ -281,3 +279,32 @@ def test_defaults_are_of_the_argument_type():
         torch.jit.script(mutable)
     got = torch.jit.script(converted)()
     assert got == (1.0, [1, 2]) and type(got[0]) is float
+
+
+def extends(items: list[int], more: dict[str, list[int]]):
+    items.append(1)
+    more["a"].append(1)
+    return len(items)
+
+
+class Adds(nn.Module):
+    def forward(self, items: list[int]):
+        items.append(2)
+        return len(items)
+
+
+class Shares(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.adds = Adds()
+
+    def forward(self, items: list[int]):
+        self.adds(items)
+        return items
+
+
+def test_scripts_do_not_change_lists_of_the_program():
+    items, more = [0], {"a": [0]}
+    assert torch.jit.script(extends)(items, more) == 2
+    assert items == [0] and more == {"a": [0]}
+    assert torch.jit.script(Shares())(items) == [0, 2] and items == [0]

@@ -65,10 +65,13 @@ def test_interfaces_optionals_and_declarations():
         return m.double(x)
 
     class Doubles(nn.Module):
+        @torch.jit.export
         def double(self, x):
             return x * 2
 
-    assert torch.jit.script(uses)(Doubles(), torch.ones(1)).tolist() == [2]
+    assert torch.jit.script(uses)(torch.jit.script(Doubles()), torch.ones(1)).tolist() == [2]
+    with pytest.raises(RuntimeError, match="the value is not a TorchScript compatible type"):
+        torch.jit.script(uses)(Doubles(), torch.ones(1))
 
     def unwrapped(x: Optional[int]):
         return torch.jit._unwrap_optional(x) + 1

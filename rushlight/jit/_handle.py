@@ -1,0 +1,85 @@
+"""`ScriptModule._c`: the module by the names of PyTorch's C++ class, for code that asks that class."""
+
+from __future__ import annotations
+
+__all__ = ["Handle", "freeze_handle", "wrap_cpp_module"]
+
+
+class Handle:
+    """A scripted module; whatever else is asked of it is asked of the module."""
+
+    def __init__(self, module):
+        self._module = module
+
+    def __getattr__(self, name):
+        return getattr(self._module, name)
+
+    def __eq__(self, other):
+        return isinstance(other, Handle) and other._module is self._module
+
+    def __hash__(self):
+        return hash(id(self._module))
+
+    @property
+    def qualified_name(self):
+        return (
+            getattr(type(self._module), "_qualified_name", None) or f"__torch__.{self._module.original_name}"
+        )
+
+    def getattr(self, name):
+        return getattr(self._module, name)
+
+    def setattr(self, name, value):
+        setattr(self._module, name, value)
+
+    def hasattr(self, name):
+        return hasattr(self._module, name)
+
+    def _get_method(self, name):
+        unit = self._module._unit(name)
+        return Method(self._module, unit)
+
+    def _get_methods(self):
+        return [self._get_method(name) for name in self._module._method_names()]
+
+    def _has_method(self, name):
+        return name in self._module._method_names()
+
+    def _method_names(self):
+        return self._module._method_names()
+
+
+class Method:
+    """A method of a scripted module."""
+
+    def __init__(self, owner, unit):
+        self.owner, self._unit, self.name = owner, unit, unit.tree.name
+
+    def __call__(self, *args, **kwargs):
+        return getattr(self.owner, self.name)(*args, **kwargs)
+
+    @property
+    def code(self):
+        return self._unit.code
+
+    @property
+    def schema(self):
+        return self._unit.schema
+
+    @property
+    def graph(self):
+        from rushlight.jit._graph import graph_of
+
+        return graph_of(self._unit, self.owner)
+
+
+def wrap_cpp_module(cpp_module):
+    """The module of a handle."""
+    return cpp_module._module
+
+
+def freeze_handle(cpp_module, preservedAttrs=(), freezeInterfaces=True, preserveParameters=False):  # noqa: N803
+    """The handle of the frozen module."""
+    from rushlight.jit._freeze import freeze
+
+    return Handle(freeze(cpp_module._module, [*preservedAttrs]))
