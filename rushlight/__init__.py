@@ -102,7 +102,7 @@ _HOMES = {
     """,
     "_functions.composites": """
         detach_ histogramdd from_file _check_tensor_all_with set_anomaly_enabled sym_sum sym_constrain_range
-        sym_constrain_range_for_size
+        sym_constrain_range_for_size _choose_qparams_per_tensor
     """,
     "jit": "ScriptFunction ScriptModule",
     "jit._graph": "Block Graph JitType Node TensorType Value",

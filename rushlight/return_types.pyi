@@ -332,6 +332,30 @@ class linalg_lstsq_out(NamedTuple):
     rank: Tensor
     singular_values: Tensor
 
+class fake_quantize_per_tensor_affine_cachemask(NamedTuple):
+    output: Tensor
+    mask: Tensor
+
+class _fake_quantize_per_tensor_affine_cachemask_tensor_qparams(NamedTuple):
+    output: Tensor
+    mask: Tensor
+
+class fake_quantize_per_channel_affine_cachemask(NamedTuple):
+    output: Tensor
+    mask: Tensor
+
+class _fused_moving_avg_obs_fq_helper(NamedTuple):
+    output: Tensor
+    mask: Tensor
+
+class _fused_moving_avg_obs_fq_helper_functional(NamedTuple):
+    output: Tensor
+    mask: Tensor
+    running_min_out: Tensor
+    running_max_out: Tensor
+    scale_out: Tensor
+    zero_point_out: Tensor
+
 class _scaled_dot_product_efficient_attention(NamedTuple):
     output: Tensor
     log_sumexp: Tensor

@@ -68,6 +68,12 @@ def sym_constrain_range_for_size(size, *, min=None, max=None):
     sym_constrain_range(size, min=0 if min is None else min, max=max)
 
 
+def _choose_qparams_per_tensor(input, reduce_range=False):
+    """The scale and zero point with which eight bits, or seven, cover the elements of `input`."""
+    scale, zero_point = torch.ops.aten._quantization_for(input, reduce_range).tolist()
+    return scale, int(zero_point)
+
+
 def detach_(input):
     """Takes the tensor itself out of its graph."""
     return input.detach_()

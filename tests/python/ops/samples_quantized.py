@@ -1,14 +1,89 @@
-"""Rows of products of whole numbers, and of weights that are kept in eight bits."""
+"""Rows of products of whole numbers, of weights in eight bits, and of numbers that are rounded so."""
 
 import numpy as np
-from rows import Row, Sample, fixed
+from rows import Row, Sample, fixed, fixed_rows, given
 from samples_reduction import real, whole
 
 WEIGHT = whole(6, 16).astype(np.int8)
+ZEROS = given(whole(4, low=0, high=9).astype(np.int32))
+SCALES = given(np.abs(real(4)) + 0.1)
+ON, OFF = np.array([1]), np.array([0])
+STATE = (given(real(1) - 3), given(real(1) + 3), given(np.ones(1)), given(np.zeros(1, dtype=np.int32)))
+ROW_STATE = tuple(given(np.repeat(s, 4)) for s in STATE)
+HALF = given(np.array([0.5]))
+INSIDE = whole(4, 3, low=0, high=1).astype(bool)
 
 MISREAD = "PyTorch reads some layouts as if they were contiguous"
 
+STEPS = "the result is a step function, and its gradient is not the slope"
+ROUNDED = dict.fromkeys(("gradcheck", "gradgradcheck", "forward"), STEPS)
+NUMBERS = {"vmap": "scale and zero point are read as numbers", "device": "scale and zero point are read"}
+WRITES = {"vmap": "what is observed is written to, and not batched", "device": NUMBERS["device"]}
+FLOAT = {"fuzz": "running extremes are float32"}
+FAKE = {
+    "fake_quantize_per_tensor_affine": [
+        ((real(4, 3), 0.1, 3, 0, 255), {}),
+        ((real(4, 3), 0.3, 0, -2, 2), {}),
+        ((real(4, 3), HALF, given(np.array([1], dtype=np.int32)), -2, 2), {}),
+    ],
+    "fake_quantize_per_channel_affine": [
+        ((real(4, 3), SCALES, ZEROS, 0, 0, 9), {}),
+        ((real(2, 4, 3), SCALES, ZEROS, 1, -9, 9), {}),
+    ],
+    "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams": [
+        ((real(4, 3), HALF, given(np.array([1], dtype=np.int32)), on, -2, 2), {}) for on in (ON, OFF)
+    ],
+    "ops.aten.fake_quantize_per_tensor_affine_cachemask": [((real(4, 3), 0.1, 3, 0, 255), {})],
+    "ops.aten.fake_quantize_per_channel_affine_cachemask": [((real(4, 3), SCALES, ZEROS, 0, 0, 9), {})],
+}
+MASKED = {
+    f"ops.aten.fake_quantize_per_{kind}_affine_cachemask_backward": [((real(4, 3), INSIDE), {})]
+    for kind in ("tensor", "channel")
+}
+LEARNED = {
+    "_fake_quantize_learnable_per_tensor_affine": [((real(4, 3), np.array([0.2]), real(1), -5, 5, 0.5), {})],
+    "_fake_quantize_learnable_per_channel_affine": [
+        ((real(4, 3), np.abs(real(4)) + 0.1, real(4), 0, -5, 5, 0.5), {})
+    ],
+    "ops.aten._fake_quantize_learnable_per_tensor_affine_backward": [
+        ((real(4, 3), real(4, 3), HALF, given(real(1)), -5, 5, 0.5), {})
+    ],
+    "ops.aten._fake_quantize_learnable_per_channel_affine_backward": [
+        ((real(4, 3), real(4, 3), SCALES, given(real(4)), 0, -5, 5, 0.5), {})
+    ],
+}
+OBSERVED = {
+    name: [
+        ((real(4, 3), on, rounds, *STATE, 0.01, 0, 255, -1), {})
+        for on, rounds in ((ON, ON), (OFF, ON), (ON, OFF))
+    ]
+    + [((real(4, 3), ON, ON, *ROW_STATE, 0.01, -128, 127, 0, True, True), {})]
+    for name in (
+        "fused_moving_avg_obs_fake_quant",
+        "_fused_moving_avg_obs_fq_helper",
+        "ops.aten._fused_moving_avg_obs_fq_helper_functional",
+    )
+}
+
+
+def spread(x, reduced=False):
+    """The scale and zero point of what spans zero."""
+    scale = (x.max() - x.min()) / (127 if reduced else 255)
+    return np.array([scale, np.rint(-x.min() / scale)])
+
+
 ROWS = [
+    Row(
+        "ops.aten._quantization_for",
+        fixed([((real(4, 3),), {}), ((real(4, 3), True), {})]),
+        ("float32",),
+        reference=spread,
+        refused={"gradients": "PyTorch gives numbers", "fuzz": "PyTorch gives numbers", "meta": "values"},
+    ),
+    *fixed_rows(FAKE, dtypes=("float32",), refused={**ROUNDED, **NUMBERS}),
+    *fixed_rows(MASKED, dtypes=("float32", "float64")),
+    *fixed_rows(LEARNED, dtypes=("float32",), refused={**ROUNDED, **NUMBERS}),
+    *fixed_rows(OBSERVED, dtypes=("float32",), refused={**ROUNDED, **WRITES, **FLOAT}),
     Row(
         "_convert_weight_to_int4pack_for_cpu",
         lambda make: [Sample((np.abs(make(32, 64, low=0, high=15)), 2))],
