@@ -1,10 +1,10 @@
 // Products with integers in place of weights, by the names under which programs that quantize networks call
 // them.
-#include <algorithm>
-#include <vector>
+#include <memory>
 
-#include "core/parallel.h"
-#include "cpu/gemm.h"
+#include "core/prepared_weight.h"
+#include "cpu/byte_product.h"
+#include "cpu/weight_product.h"
 #include "ops/copy.h"
 #include "ops/register.h"
 
@@ -19,29 +19,29 @@ inline Fn<Tensor(const Tensor& self, const Tensor& mat2, int64_t group_size, con
 
 namespace {
 
-// Rows of a weight that are unpacked at once: as floats they stay in the cache until they are multiplied.
-constexpr int64_t kPanelRows = 32;
-
 template <class T>
 T* elements(const Tensor& t) {
   return static_cast<T*>(t.data_ptr());
 }
 
-// self times the transposed weight of n rows; unpack(row, out) writes a row of it as floats.
-template <class Unpack>
-Tensor product_with_unpacked(const Tensor& self, int64_t n, Unpack unpack) {
+// self times the transposed weight of n rows.
+Tensor weight_product(const Tensor& self, int64_t n, int bits, const Tensor& weight, const Tensor& settings,
+                      int64_t group) {
   const int64_t m = self->sizes[0], k = self->sizes[1];
   if (!self.is_cpu()) return empty_tensor(IntList{m, n}, self.dtype(), self.device());
-  const Tensor x = to_dtype(self, DType::Float32), y = empty_tensor(IntList{m, n}, DType::Float32);
-  parallel_for(0, (n + kPanelRows - 1) / kPanelRows, 1, [&](int64_t first, int64_t last) {
-    std::vector<float> panel(static_cast<size_t>(kPanelRows * k));
-    for (int64_t p = first; p < last; ++p) {
-      const int64_t begin = p * kPanelRows, rows = std::min(kPanelRows, n - begin);
-      for (int64_t row = 0; row < rows; ++row) unpack(begin + row, panel.data() + row * k);
-      cpu::gemm(DType::Float32, m, rows, k, 1, {x.data_ptr(), x->strides[0], 1}, {panel.data(), 1, k}, 0,
-                elements<float>(y) + begin, n);
-    }
-  });
+  const Tensor x = ops::contiguous(to_dtype(self, DType::Float32), MemoryFormat::Contiguous),
+               own = ops::contiguous(settings, MemoryFormat::Contiguous),
+               y = empty_tensor(IntList{m, n}, DType::Float32);
+  cpu::weight_product({.m = m,
+                       .n = n,
+                       .k = k,
+                       .x = elements<const float>(x),
+                       .bits = bits,
+                       .weight = weight.data_ptr(),
+                       .settings_dtype = own.dtype(),
+                       .settings = own.data_ptr(),
+                       .group = group,
+                       .y = elements<float>(y)});
   return to_dtype(y, self.dtype());
 }
 
@@ -57,6 +57,32 @@ void check_scales(const Tensor& self, const Tensor& scales) {
            legacy_name(scales.dtype()));
 }
 
+// A weight [k, n] in panels, which are kept beside one that does not change.
+struct KeptBytes final : ConstantMemory::Made {
+  KeptBytes(int64_t k, int64_t n, const cpu::MatrixView& view) : view(view), packed(k, n, view) {}
+  size_t nbytes() const override { return packed.nbytes(); }
+  bool is(int64_t k, int64_t n, const cpu::MatrixView& other) const {
+    return packed.k == k && packed.n == n && view.row_stride == other.row_stride &&
+           view.column_stride == other.column_stride;
+  }
+  const cpu::MatrixView view;
+  const cpu::PackedBytes packed;
+};
+std::shared_ptr<const cpu::PackedBytes> packed_bytes(const Tensor& weight) {
+  const int64_t k = weight->sizes[0], n = weight->sizes[1];
+  const cpu::MatrixView view{weight.data_ptr(), weight->strides[0], weight->strides[1]};
+  const PreparedWeight prepared(weight);
+  const bool constant = ConstantMemory::contains(view.data);
+  auto kept = constant ? ConstantMemory::find<KeptBytes>(
+                             view.data, [&](const KeptBytes& made) { return made.is(k, n, view); })
+                       : nullptr;
+  if (!kept) {
+    kept = std::make_shared<const KeptBytes>(k, n, view);
+    if (constant) ConstantMemory::keep(view.data, kept);
+  }
+  return {kept, &kept->packed};
+}
+
 Tensor int_mm_kernel(const Call&, const Tensor& self, const Tensor& mat2) {
   constexpr const char* kWho = "int_mm_out_cpu";
   RL_CHECK(self.dim() == 2, kWho, ": Expected self to be of dimension 2 but got ", self.dim());
@@ -70,9 +96,10 @@ Tensor int_mm_kernel(const Call&, const Tensor& self, const Tensor& mat2) {
   const int64_t m = self->sizes[0], k = self->sizes[1], n = mat2->sizes[1];
   const Tensor result = empty_tensor(IntList{m, n}, DType::Int32, self.device());
   if (!self.is_cpu()) return result;
-  const Tensor a = ops::contiguous(to_dtype(self, DType::Int32), MemoryFormat::Contiguous),
-               b = ops::contiguous(to_dtype(mat2, DType::Int32), MemoryFormat::Contiguous);
-  cpu::gemm(DType::Int32, m, n, k, 1, {a.data_ptr(), k, 1}, {b.data_ptr(), n, 1}, 0, result.data_ptr(), n);
+  const auto weight = packed_bytes(mat2);
+  const cpu::ByteRows rows(m, k, self.data_ptr(), self.dtype() == DType::Int8, self->strides[0],
+                           self->strides[1]);
+  cpu::byte_product({.a = &rows, .b = weight.get(), .c = result.data_ptr(), .ldc = n});
   return result;
 }
 
@@ -85,19 +112,14 @@ Tensor weight_int8pack_mm_kernel(const Call&, const Tensor& self, const Tensor& 
   RL_CHECK(mat2.is_contiguous(), kWho, " : expect B to be contiguous.");
   RL_CHECK(mat2.dim() == 2 && mat2->sizes[1] == self->sizes[1], kWho,
            " : expect B.size(1) == ", self->sizes[1]);
-  const int64_t n = mat2->sizes[0], k = self->sizes[1];
+  const int64_t n = mat2->sizes[0];
   RL_CHECK(scales.dim() == 1 && scales->sizes[0] == n, kWho, " : expect scales to be 1d tensor with size ",
            n);
   check_scales(self, scales);
-  const Tensor factors = ops::contiguous(to_dtype(scales, DType::Float32), MemoryFormat::Contiguous);
-  return product_with_unpacked(self, n, [&](int64_t row, float* out) {
-    const int8_t* weight = elements<const int8_t>(mat2) + row * k;
-    const float factor = elements<const float>(factors)[row];
-    for (int64_t i = 0; i < k; ++i) out[i] = factor * static_cast<float>(weight[i]);
-  });
+  return weight_product(self, n, 8, mat2, scales, 0);
 }
 
-// Two numbers from 0 to 15 a byte, the one of the even column in the lower half.
+// Two numbers from 0 to 15 a byte.
 Tensor convert_weight_to_int4pack_kernel(const Call&, const Tensor& self, int64_t) {
   RL_CHECK(self.dim() == 2, "_convert_weight_to_int4pack_cpu : expect weight to be 2D tensor.");
   RL_CHECK(self.dtype() == DType::Int32, "_convert_weight_to_int4pack_cpu : expect weight to be kInt.");
@@ -107,10 +129,8 @@ Tensor convert_weight_to_int4pack_kernel(const Call&, const Tensor& self, int64_
   const Tensor result = empty_tensor(IntList{n, k / 2}, DType::UInt8, self.device());
   if (!self.is_cpu()) return result;
   const Tensor weight = ops::contiguous(self, MemoryFormat::Contiguous);
-  const int32_t* from = elements<const int32_t>(weight);
-  uint8_t* to = elements<uint8_t>(result);
-  for (int64_t i = 0; i < result.numel(); ++i)
-    to[i] = static_cast<uint8_t>((from[2 * i] & 15) | (from[2 * i + 1] & 15) << 4);
+  for (int64_t row = 0; row < n; ++row)
+    cpu::pack_halves(elements<const int32_t>(weight) + row * k, k, elements<uint8_t>(result) + row * (k / 2));
   return result;
 }
 
@@ -130,18 +150,7 @@ Tensor weight_int4pack_mm_kernel(const Call&, const Tensor& self, const Tensor& 
   RL_CHECK(scales_and_zeros->sizes[0] >= groups, kWho, ": expect qScaleAndZeros for ", groups,
            " groups of columns, got ", describe(scales_and_zeros));
   check_scales(self, scales_and_zeros);
-  const Tensor settings =
-      ops::contiguous(to_dtype(scales_and_zeros, DType::Float32), MemoryFormat::Contiguous);
-  return product_with_unpacked(self, n, [&](int64_t row, float* out) {
-    const uint8_t* weight = elements<const uint8_t>(mat2) + row * (k / 2);
-    for (int64_t begin = 0; begin < k; begin += group_size) {
-      const float* setting = elements<const float>(settings) + (begin / group_size * n + row) * 2;
-      for (int64_t i = begin; i < std::min(k, begin + group_size); ++i) {
-        const int number = (weight[i / 2] >> 4 * (i % 2)) & 15;
-        out[i] = static_cast<float>(number - 8) * setting[0] + setting[1];
-      }
-    }
-  });
+  return weight_product(self, n, 4, mat2, scales_and_zeros, group_size);
 }
 
 constexpr const char* kIntegers = "its operands are integers";

@@ -1,5 +1,6 @@
 """Products with integers in place of weights."""
 
+import numpy as np
 import pytest
 
 import rushlight as torch
@@ -19,6 +20,50 @@ def test_products_of_small_integers(dtype):
     assert torch.ops.aten._int_mm(a.to("meta"), b.to("meta")).shape == (3, 8)
 
 
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8])
+@pytest.mark.parametrize(
+    "m, k, n", [(1, 1, 1), (1, 33, 5), (2, 4, 32), (5, 7, 33), (7, 64, 31), (13, 130, 70), (49, 5, 3)]
+)
+def test_sums_of_bytes_are_exact(dtype, m, k, n):
+    low, high = (-128, 128) if dtype == int8 else (0, 256)
+    rng = np.random.default_rng(m * k * n)
+    left = rng.integers(low, high, (m, k))
+    right = rng.integers(-128, 128, (k, n))
+    for a, b in (
+        (left, right),
+        (np.full((m, k), high - 1), np.full((k, n), -128)),
+        (np.full((m, k), low), np.full((k, n), -128)),
+    ):
+        x, y = torch.tensor(a).to(dtype), torch.tensor(b).to(int8)
+        expected = torch.tensor(a @ b).int()
+        for first in (x, x.t().contiguous().t(), torch.cat([x, x], 1)[:, :k]):
+            for second in (y, y.t().contiguous().t()):
+                assert torch.equal(torch._int_mm(first, second), expected)
+
+
+def test_long_sums_of_bytes_do_not_saturate():
+    # 255 * 128 * 4096 is beyond 16 bits in each pair, and within 32.
+    x = torch.full((3, 4096), 255, dtype=torch.uint8)
+    y = torch.full((4096, 40), -128, dtype=int8)
+    assert torch._int_mm(x, y).eq(-255 * 128 * 4096).all()
+
+
+def test_a_weight_that_was_written_to_is_laid_out_again():
+    x = torch.ones(2, 512, dtype=int8)
+    weight = torch.ones(512, 64, dtype=int8)
+    for _ in range(8):
+        assert torch._int_mm(x, weight).eq(512).all()
+    weight[0] = 2
+    for _ in range(2):
+        assert torch._int_mm(x, weight).eq(513).all()
+
+
+def test_empty_products_of_bytes():
+    for m, k, n in ((0, 3, 4), (3, 0, 4), (3, 4, 0)):
+        result = torch._int_mm(torch.zeros(m, k, dtype=int8), torch.zeros(k, n, dtype=int8))
+        assert torch.equal(result, torch.zeros(m, n, dtype=torch.int32))
+
+
 def test_refusals_of_products_of_small_integers():
     a = torch.ones(2, 3, dtype=int8)
     for left, right, text in (
@@ -32,10 +77,11 @@ def test_refusals_of_products_of_small_integers():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("rows", [1, 7])
-def test_weights_of_int8(dtype, rows):
-    x = torch.randn(rows, 24).to(dtype)
-    weight = torch.randint(-128, 128, (75, 24), dtype=int8)
+@pytest.mark.parametrize("rows", [1, 7, 70])
+@pytest.mark.parametrize("width", [24, 35, 1])
+def test_weights_of_int8(dtype, rows, width):
+    x = torch.randn(rows, width).to(dtype)
+    weight = torch.randint(-128, 128, (75, width), dtype=int8)
     scales = torch.rand(75).to(dtype)
     expected = x.float() @ (weight.float() * scales.float()[:, None]).t()
     result = torch._weight_int8pack_mm(x, weight, scales)
@@ -52,19 +98,21 @@ def test_weights_of_int8(dtype, rows):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("group", [32, 64])
-def test_weights_of_four_bits(dtype, group):
-    numbers = torch.randint(0, 16, (48, 128), dtype=torch.int32)
+@pytest.mark.parametrize("rows", [1, 6, 70])
+@pytest.mark.parametrize("width", [128, 150, 34, 6])
+def test_weights_of_four_bits(dtype, group, rows, width):
+    numbers = torch.randint(0, 16, (48, width), dtype=torch.int32)
     packed = torch._convert_weight_to_int4pack_for_cpu(numbers, 2)
-    assert packed.shape == (48, 64) and packed.dtype == torch.uint8
-    settings = torch.randn(128 // group, 48, 2).to(dtype)
-    scale, zero = settings.float().permute(2, 1, 0).repeat_interleave(group, 2)
-    x = torch.randn(3, 128).to(dtype)
+    assert packed.shape == (48, width // 2) and packed.dtype == torch.uint8
+    settings = torch.randn(-(-width // group), 48, 2).to(dtype)
+    scale, zero = settings.float().permute(2, 1, 0).repeat_interleave(group, 2)[:, :, :width]
+    x = torch.randn(rows, width).to(dtype)
     expected = x.float() @ ((numbers - 8) * scale + zero).t()
     result = torch._weight_int4pack_mm_for_cpu(x, packed, group, settings)
-    torch.testing.assert_close(result, expected.to(dtype), atol=1e-4, rtol=1e-2)
+    torch.testing.assert_close(result, expected.to(dtype), atol=1e-3, rtol=1e-2)
     with pytest.raises(RuntimeError, match="expect qGroupSize to be 32, 64, 128 or 256, got 31"):
         torch._weight_int4pack_mm_for_cpu(x, packed, 31, settings)
     with pytest.raises(RuntimeError, match="groups of columns"):
-        torch._weight_int4pack_mm_for_cpu(x, packed, group, settings[:1])
+        torch._weight_int4pack_mm_for_cpu(x, packed, group, settings[:-1])
     with pytest.raises(RuntimeError, match="expect N to be dividable by 16"):
         torch._convert_weight_to_int4pack_for_cpu(numbers[:30], 2)

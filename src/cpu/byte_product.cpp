@@ -1,0 +1,126 @@
+#include "cpu/byte_product.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "core/parallel.h"
+#include "cpu/isa_variant.h"
+
+namespace rushlight::cpu {
+
+RL_DECLARE_VARIANTS(ByteKernels byte_kernels_variant();)
+
+const ByteKernels& byte_kernels() {
+  static const ByteKernels chosen = RL_ISA_VARIANT(byte_kernels_variant());
+  return chosen;
+}
+
+namespace {
+
+constexpr int64_t kSerialWork = 1 << 18;  // multiplications
+
+int64_t groups_of(int64_t n, int64_t size) { return (n + size - 1) / size; }
+int64_t filled_up(int64_t k) { return groups_of(k, byte_kernels().depth) * byte_kernels().depth; }
+int64_t panels_of(int64_t n) { return groups_of(n, byte_kernels().columns); }
+
+}  // namespace
+
+PackedBytes::PackedBytes(int64_t k, int64_t n, MatrixView weight)
+    : k(k),
+      n(n),
+      bytes_(static_cast<size_t>(panels_of(n) * byte_kernels().columns * filled_up(k))),
+      panels_(static_cast<int64_t>(bytes_)),
+      sums_(n * static_cast<int64_t>(sizeof(int32_t))) {
+  const int64_t grain = std::max<int64_t>(1, kGrainSize / std::max<int64_t>(1, k * byte_kernels().columns));
+  parallel_for(0, panels_of(n), grain, [&](int64_t begin, int64_t end) {
+    byte_kernels().pack(k, n, weight, panels_.as<int8_t>(), sums_.as<int32_t>(), begin, end);
+  });
+}
+
+ByteRows::ByteRows(int64_t m, int64_t k, bool is_signed)
+    : m(m),
+      k(k),
+      is_signed(is_signed),
+      own_(m * filled_up(k) * byte_kernels().element),
+      data_(own_.as<void>()),
+      row_bytes_(filled_up(k) * byte_kernels().element) {}
+
+ByteRows::ByteRows(int64_t m, int64_t k, const void* bytes, bool is_signed, int64_t row, int64_t column)
+    : m(m),
+      k(k),
+      is_signed(is_signed),
+      own_(byte_kernels().element == 1 && !is_signed && column == 1 && k % byte_kernels().depth == 0
+               ? 0
+               : m * filled_up(k) * byte_kernels().element),
+      data_(own_.as<void>()),
+      row_bytes_(filled_up(k) * byte_kernels().element) {
+  if (!data_) {
+    data_ = const_cast<void*>(bytes);
+    row_bytes_ = row;
+    return;
+  }
+  const char* from = static_cast<const char*>(bytes);
+  parallel_for(0, m, std::max<int64_t>(1, kGrainSize / std::max<int64_t>(1, k)),
+               [&](int64_t begin, int64_t end) {
+                 std::vector<char> gathered(static_cast<size_t>(column == 1 ? 0 : k));
+                 for (int64_t i = begin; i < end; ++i) {
+                   if (column == 1) {
+                     fill(i, from + i * row);
+                     continue;
+                   }
+                   for (int64_t p = 0; p < k; ++p)
+                     gathered[static_cast<size_t>(p)] = from[i * row + p * column];
+                   fill(i, gathered.data());
+                 }
+               });
+}
+
+int32_t ByteRows::shift() const { return is_signed && byte_kernels().element == 1 ? 128 : 0; }
+
+void ByteRows::fill(int64_t row, const void* bytes) {
+  byte_kernels().fill(bytes, is_signed, k, static_cast<char*>(data_) + row * row_bytes_);
+}
+
+void ByteRows::quantize(int64_t begin, int64_t end, const float* x, int64_t row, float scale,
+                        int32_t zero_point, int32_t low, int32_t high) {
+  for (int64_t i = begin; i < end; ++i)
+    byte_kernels().quantize(x + i * row, k, 1 / scale, zero_point, low, high, is_signed,
+                            static_cast<char*>(data_) + i * row_bytes_);
+}
+
+void ByteRows::sums(int32_t* out) const {
+  const auto* rows = static_cast<const char*>(data_);
+  parallel_for(
+      0, m, std::max<int64_t>(1, kGrainSize / std::max<int64_t>(1, k)), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i)
+          out[i] = static_cast<int32_t>(static_cast<uint32_t>(byte_kernels().sum(rows + i * row_bytes_, k)) -
+                                        static_cast<uint32_t>(shift()) * static_cast<uint32_t>(k));
+      });
+}
+
+// Threads share rows where there are enough, and panels otherwise.
+void byte_product(ByteProduct p) {
+  const int64_t m = p.a->m, n = p.b->n, k = p.b->k;
+  if (m == 0 || n == 0) return;
+  std::vector<int32_t> terms;
+  if (p.b_zeros) {
+    terms.resize(static_cast<size_t>(m));
+    p.a->sums(terms.data());
+    for (int32_t& term : terms)
+      term = static_cast<int32_t>(static_cast<uint32_t>(term) -
+                                  static_cast<uint32_t>(p.a_zero) * static_cast<uint32_t>(k));
+    p.row_terms = terms.data();
+  }
+  p.a_zero += p.a->shift();
+  constexpr int64_t kFewRows = 48;
+  const int64_t panels = panels_of(n), row = std::max<int64_t>(1, n * k);
+  if (m >= kFewRows * get_num_threads() || m >= panels) {
+    parallel_for(0, m, std::max<int64_t>(kFewRows, kSerialWork / row),
+                 [&](int64_t begin, int64_t end) { byte_kernels().multiply(p, begin, end, 0, panels); });
+    return;
+  }
+  parallel_for(0, panels, std::max<int64_t>(1, kSerialWork / std::max<int64_t>(1, row / panels * m)),
+               [&](int64_t begin, int64_t end) { byte_kernels().multiply(p, 0, m, begin, end); });
+}
+
+}  // namespace rushlight::cpu

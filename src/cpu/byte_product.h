@@ -1,0 +1,95 @@
+// Products of matrices of bytes, exact in 32 bits: of activations with or without a sign by a signed weight
+// that was laid out once, and what turns the sums into what a layer returns. The layout is the instruction
+// set's own: nobody else may read it.
+#pragma once
+#include <memory>
+
+#include "cpu/buffer.h"
+#include "cpu/gemm.h"
+
+namespace rushlight::cpu {
+
+// A weight [k, n] of int8 in panels of columns, filled up with zeros, and the sum of each column.
+class PackedBytes {
+ public:
+  PackedBytes(int64_t k, int64_t n, MatrixView weight);
+  const int64_t k, n;
+  const int8_t* panels() const { return panels_.as<int8_t>(); }
+  const int32_t* column_sums() const { return sums_.as<int32_t>(); }
+  size_t nbytes() const { return bytes_ + static_cast<size_t>(n) * sizeof(int32_t); }
+
+ private:
+  size_t bytes_;
+  Buffer panels_, sums_;
+};
+
+// Rows of activations as the products read them: unsigned bytes, or words where that is exact and bytes are
+// not. A matrix that has this form already is read where it lies.
+class ByteRows {
+ public:
+  // bytes[m, k] with rows `row` apart and elements `column` apart.
+  ByteRows(int64_t m, int64_t k, const void* bytes, bool is_signed, int64_t row, int64_t column);
+  // Rows to be written in place, by fill() or quantize().
+  ByteRows(int64_t m, int64_t k, bool is_signed);
+
+  // Rows [begin, end) as clamp(round(x / scale) + zero_point, low, high) of floats that lie `row` apart.
+  void quantize(int64_t begin, int64_t end, const float* x, int64_t row, float scale, int32_t zero_point,
+                int32_t low, int32_t high);
+  // One row from k adjacent bytes.
+  void fill(int64_t row, const void* bytes);
+  // The sum of each row, as the bytes say.
+  void sums(int32_t* out) const;
+
+  const int64_t m, k;
+  const bool is_signed;
+  const void* data() const { return data_; }
+  int64_t row_bytes() const { return row_bytes_; }
+  // What was added to each element.
+  int32_t shift() const;
+
+ private:
+  Buffer own_;
+  void* data_;
+  int64_t row_bytes_;
+};
+
+enum class ByteResult { kInt32, kFloat, kUInt8, kInt8 };
+
+// sum = (a - a_zero) (b - b_zero), then by `result`:
+//   kInt32   sum
+//   kFloat   clamp(sum * scale + bias, low, high)
+//   bytes    clamp(round((sum + bias) * scale) + out_zero, low, high), to even where two are as near
+struct ByteProduct {
+  const ByteRows* a;
+  const PackedBytes* b;
+  int32_t a_zero = 0;
+  const int32_t* b_zeros = nullptr;  // one a column; null: all zero
+  ByteResult result = ByteResult::kInt32;
+  const float* scales = nullptr;  // one a column
+  const float* bias = nullptr;    // one a column; null: none
+  float low = 0, high = 0;
+  int32_t out_zero = 0;
+  void* c = nullptr;
+  int64_t ldc = 0;  // elements between its rows
+  // Set by byte_product().
+  const int32_t* row_terms = nullptr;
+};
+void byte_product(ByteProduct p);
+
+struct ByteKernels {
+  int64_t columns, depth;  // of a panel: columns, and elements of one that lie together
+  int64_t element;         // bytes of an element of a row: 1 (unsigned) or 2 (words)
+  // Panels [begin, end), and their column sums.
+  void (*pack)(int64_t k, int64_t n, const MatrixView& weight, int8_t* panels, int32_t* sums, int64_t begin,
+               int64_t end);
+  // n bytes to elements, and zeros up to a multiple of depth.
+  void (*fill)(const void* bytes, bool is_signed, int64_t n, void* out);
+  void (*quantize)(const float* x, int64_t n, float inverse_scale, int32_t zero_point, int32_t low,
+                   int32_t high, bool is_signed, void* out);
+  int32_t (*sum)(const void* row, int64_t n);
+  // Rows [row, row_end) of the columns in panels [begin, end).
+  void (*multiply)(const ByteProduct& p, int64_t row, int64_t row_end, int64_t begin, int64_t end);
+};
+const ByteKernels& byte_kernels();
+
+}  // namespace rushlight::cpu

@@ -1,0 +1,276 @@
+// Products of bytes for each instruction set. Pairs of words are multiplied and added without overflow
+// everywhere; processors with VNNI take four bytes at once. (The instruction that multiplies bytes without
+// it saturates at 16 bits.)
+#include "cpu/byte_product.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "cpu/isa/tile_inl.h"
+#include "cpu/transpose.h"
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+
+namespace rushlight::cpu::RL_ISA {
+namespace {
+
+constexpr int kVectors = 2;
+constexpr int kLanes = kRegisterBytes / 4;
+constexpr int64_t kColumns = kVectors * kLanes;
+typedef int32_t Ints __attribute__((vector_size(kRegisterBytes)));
+typedef uint32_t Words __attribute__((vector_size(kRegisterBytes)));
+typedef float Floats __attribute__((vector_size(kRegisterBytes)));
+typedef int8_t Bytes __attribute__((vector_size(kLanes)));
+
+// Two factors of each column: `weight` holds kLanes pairs of bytes, `pair` two words.
+[[gnu::always_inline]] inline Ints add_pairs(Ints sum, uint32_t pair, const int8_t* weight) {
+#if defined(__AVX512BW__)
+  const __m512i b = _mm512_cvtepi8_epi16(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(weight)));
+  return Ints(
+      _mm512_add_epi32(__m512i(sum), _mm512_madd_epi16(_mm512_set1_epi32(static_cast<int>(pair)), b)));
+#elif defined(__AVX2__)
+  const __m256i b = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(weight)));
+  return Ints(
+      _mm256_add_epi32(__m256i(sum), _mm256_madd_epi16(_mm256_set1_epi32(static_cast<int>(pair)), b)));
+#elif defined(__SSE2__)
+  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(weight));
+  const __m128i b = _mm_srai_epi16(_mm_unpacklo_epi8(bytes, bytes), 8);
+  return Ints(_mm_add_epi32(__m128i(sum), _mm_madd_epi16(_mm_set1_epi32(static_cast<int>(pair)), b)));
+#else
+  const auto first = static_cast<int16_t>(pair & 0xffff), second = static_cast<int16_t>(pair >> 16);
+  for (int l = 0; l < kLanes; ++l) sum[l] += first * weight[2 * l] + second * weight[2 * l + 1];
+  return sum;
+#endif
+}
+
+struct PairsOfWords {
+  using Element = int16_t;
+  static constexpr int64_t depth = 2;
+  [[gnu::always_inline]] static Ints add(Ints sum, uint32_t factor, const int8_t* weight) {
+    return add_pairs(sum, factor, weight);
+  }
+};
+
+#if defined(__AVX512BW__)
+struct FourBytes {
+  using Element = uint8_t;
+  static constexpr int64_t depth = 4;
+  [[gnu::always_inline]] static Ints add(Ints sum, uint32_t factor, const int8_t* weight) {
+    // In this form no function needs to be compiled for processors that have it.
+    const Words four = Words{} + factor;
+    Ints b;
+    load(b, weight);
+    asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(four), "v"(b));
+    return sum;
+  }
+};
+#endif
+
+template <class P>
+void pack(int64_t k, int64_t n, const MatrixView& weight, int8_t* panels, int32_t* sums, int64_t begin,
+          int64_t end) {
+  constexpr int64_t kDepth = P::depth;
+  const int64_t groups = (k + kDepth - 1) / kDepth, whole = k / kDepth;
+  for (int64_t panel = begin; panel < end; ++panel) {
+    const int64_t first = panel * kColumns, columns = std::min(kColumns, n - first);
+    const auto* from = static_cast<const int8_t*>(weight.data) + first * weight.column_stride;
+    int8_t* to = panels + panel * groups * kDepth * kColumns;
+    if (columns < kColumns || whole < groups) std::fill_n(to, groups * kDepth * kColumns, int8_t(0));
+    int64_t done = 0;
+    if (weight.row_stride == 1) {
+      transpose_tile(kDepth)(reinterpret_cast<char*>(to), kDepth * kColumns,
+                             reinterpret_cast<const char*>(from), weight.column_stride, whole, columns);
+      done = whole * kDepth;
+    }
+    for (int64_t p = done; p < k; ++p)
+      for (int64_t j = 0; j < columns; ++j)
+        to[(p / kDepth * kColumns + j) * kDepth + p % kDepth] =
+            from[p * weight.row_stride + j * weight.column_stride];
+    int32_t total[kColumns] = {};
+    for (int64_t g = 0; g < groups; ++g)
+      for (int64_t j = 0; j < kColumns; ++j)
+        for (int64_t q = 0; q < kDepth; ++q) total[j] += to[(g * kColumns + j) * kDepth + q];
+    std::copy_n(total, columns, sums + first);
+  }
+}
+
+template <class P>
+void fill(const void* bytes, bool is_signed, int64_t n, void* out) {
+  auto* to = static_cast<typename P::Element*>(out);
+  const auto* from = static_cast<const uint8_t*>(bytes);
+  if constexpr (sizeof(typename P::Element) == 1) {
+    const uint8_t flip = is_signed ? 128 : 0;
+    for (int64_t i = 0; i < n; ++i) to[i] = from[i] ^ flip;
+  } else if (is_signed) {
+    for (int64_t i = 0; i < n; ++i) to[i] = static_cast<int8_t>(from[i]);
+  } else {
+    for (int64_t i = 0; i < n; ++i) to[i] = from[i];
+  }
+  for (int64_t i = n; i % P::depth; ++i) to[i] = 0;
+}
+
+// To even where two are as near. What is no number has none.
+[[gnu::always_inline]] inline Ints rounded(Floats x) {
+#if defined(__AVX512F__)
+  return Ints(_mm512_maskz_cvtps_epi32(0xffff, __m512(x)));
+#elif defined(__AVX2__)
+  return Ints(_mm256_cvtps_epi32(__m256(x)));
+#elif defined(__SSE2__)
+  return Ints(_mm_cvtps_epi32(__m128(x)));
+#else
+  Ints result;
+  for (int l = 0; l < kLanes; ++l) result[l] = static_cast<int32_t>(__builtin_rintf(x[l]));
+  return result;
+#endif
+}
+// Comparisons with what is no number are false: it becomes `low`.
+[[gnu::always_inline]] inline Floats bounded(Floats x, Floats low, Floats high) {
+  x = x > low ? x : low;
+  return x < high ? x : high;
+}
+
+template <class P>
+void quantize(const float* x, int64_t n, float inverse_scale, int32_t zero_point, int32_t low, int32_t high,
+              bool is_signed, void* out) {
+  using Element = typename P::Element;
+  typedef Element Narrow __attribute__((vector_size(kLanes * sizeof(Element))));
+  auto* to = static_cast<Element*>(out);
+  const Floats factor = Floats{} + inverse_scale, least = Floats{} + static_cast<float>(low - zero_point),
+               most = Floats{} + static_cast<float>(high - zero_point);
+  const Ints add = Ints{} + (zero_point + (is_signed && sizeof(Element) == 1 ? 128 : 0));
+  for (int64_t i = 0; i < n; i += kLanes) {
+    Floats v = {};
+    std::memcpy(&v, x + i, static_cast<size_t>(std::min<int64_t>(kLanes, n - i)) * sizeof(float));
+    const Narrow q = __builtin_convertvector(rounded(bounded(v * factor, least, most)) + add, Narrow);
+    if (n - i >= kLanes)
+      std::memcpy(to + i, &q, sizeof(q));
+    else
+      std::memcpy(to + i, &q, static_cast<size_t>(n - i) * sizeof(Element));
+  }
+  for (int64_t i = n; i % P::depth; ++i) to[i] = 0;
+}
+
+template <class P>
+int32_t sum(const void* row, int64_t n) {
+  const auto* x = static_cast<const typename P::Element*>(row);
+  uint32_t total = 0;
+  for (int64_t i = 0; i < n; ++i) total += static_cast<uint32_t>(static_cast<int32_t>(x[i]));
+  return static_cast<int32_t>(total);
+}
+
+// What follows the sums of a panel.
+struct Rest {
+  Words column_terms[kVectors], zeros[kVectors];  // unsigned: they wrap around
+  Floats scales[kVectors], bias[kVectors];
+
+  Rest(const ByteProduct& p, int64_t first, int64_t columns) {
+    int32_t ints[kColumns] = {};
+    for (int64_t j = 0; j < columns; ++j)
+      ints[j] = static_cast<int32_t>(static_cast<uint32_t>(p.a_zero) *
+                                     static_cast<uint32_t>(p.b->column_sums()[first + j]));
+    std::memcpy(column_terms, ints, sizeof(ints));
+    std::fill_n(ints, kColumns, 0);
+    if (p.b_zeros) std::copy_n(p.b_zeros + first, columns, ints);
+    std::memcpy(zeros, ints, sizeof(ints));
+    float floats[kColumns] = {};
+    if (p.scales) std::copy_n(p.scales + first, columns, floats);
+    std::memcpy(scales, floats, sizeof(floats));
+    std::fill_n(floats, kColumns, 0.0f);
+    if (p.bias) std::copy_n(p.bias + first, columns, floats);
+    std::memcpy(bias, floats, sizeof(floats));
+  }
+};
+
+template <class T, class V>
+[[gnu::always_inline]] inline void store(V value, int64_t count, void* c, int64_t at) {
+  T* to = static_cast<T*>(c) + at;
+  if (count >= kLanes)
+    __builtin_memcpy(to, &value, sizeof(value));
+  else
+    std::memcpy(to, &value, static_cast<size_t>(count) * sizeof(T));
+}
+
+// Apart from the loop that sums: whose sums would have an address otherwise, and be written in each step.
+[[gnu::noinline]] void finish(const ByteProduct& p, const Rest& rest, const Ints* sums, int rows, int64_t i,
+                              int64_t first) {
+  const Floats low = Floats{} + p.low, high = Floats{} + p.high,
+               zero = Floats{} + static_cast<float>(p.out_zero);
+  for (int r = 0; r < rows; ++r, ++i)
+    for (int v = 0; v < kVectors && first + v * kLanes < p.b->n; ++v) {
+      const int64_t at = i * p.ldc + first + v * kLanes, count = p.b->n - first - v * kLanes;
+      Ints value = Ints(Words(sums[r * kVectors + v]) - rest.column_terms[v]);
+      if (p.row_terms) value = Ints(Words(value) - rest.zeros[v] * static_cast<uint32_t>(p.row_terms[i]));
+      if (p.result == ByteResult::kInt32) {
+        store<int32_t>(value, count, p.c, at);
+        continue;
+      }
+      const Floats x = __builtin_convertvector(value, Floats);
+      if (p.result == ByteResult::kFloat) {
+        Floats y = x * rest.scales[v] + rest.bias[v];
+        y = y < low ? low : y;
+        y = y > high ? high : y;
+        store<float>(y, count, p.c, at);
+        continue;
+      }
+      const Ints y =
+          rounded(bounded((x + rest.bias[v]) * rest.scales[v], low - zero, high - zero)) + p.out_zero;
+      store<int8_t>(__builtin_convertvector(y, Bytes), count, p.c, at);
+    }
+}
+
+template <class P, int R>
+[[gnu::noinline]] void multiply_rows(const ByteProduct& p, const char* a, const int8_t* panel, Ints* out) {
+  constexpr int64_t kBytes = kLanes * P::depth;
+  const int64_t row = p.a->row_bytes(), groups = (p.b->k + P::depth - 1) / P::depth;
+  Ints sums[R][kVectors] = {};
+  for (int64_t g = 0; g < groups; ++g, panel += kVectors * kBytes) {
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      uint32_t factor;
+      __builtin_memcpy(&factor, a + r * row + 4 * g, sizeof(factor));
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v) sums[r][v] = P::add(sums[r][v], factor, panel + v * kBytes);
+    }
+  }
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) out[r * kVectors + v] = sums[r][v];
+}
+
+template <class P>
+void multiply(const ByteProduct& p, int64_t row, int64_t row_end, int64_t begin, int64_t end) {
+  constexpr int64_t kRows = 48;  // which stay in cache while panel by panel passes
+  const int64_t panel_bytes = (p.b->k + P::depth - 1) / P::depth * P::depth * kColumns;
+  for (; row < row_end; row += kRows) {
+    const int64_t last = std::min(row_end, row + kRows);
+    for (int64_t panel = begin; panel < end; ++panel) {
+      const int64_t first = panel * kColumns;
+      const Rest rest(p, first, std::min(kColumns, p.b->n - first));
+      for_row_groups<kVectors>(row, last, [&]<int R>(int64_t at) {
+        Ints sums[R * kVectors];
+        multiply_rows<P, R>(p, static_cast<const char*>(p.a->data()) + at * p.a->row_bytes(),
+                            p.b->panels() + panel * panel_bytes, sums);
+        finish(p, rest, sums, R, at, first);
+      });
+    }
+  }
+}
+
+template <class P>
+ByteKernels kernels() {
+  return {kColumns, P::depth,   sizeof(typename P::Element), pack<P>, fill<P>, quantize<P>,
+          sum<P>,   multiply<P>};
+}
+
+}  // namespace
+
+ByteKernels byte_kernels_variant() {
+#if defined(__AVX512BW__)
+  if (__builtin_cpu_supports("avx512vnni")) return kernels<FourBytes>();
+#endif
+  return kernels<PairsOfWords>();
+}
+
+}  // namespace rushlight::cpu::RL_ISA
