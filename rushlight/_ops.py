@@ -29,9 +29,20 @@ class OperatorBase:
         raise NotImplementedError(f"{type(self).__name__} does not say its name")
 
 
+# Parts of `torch` that have a module of their own; other spaces are namespaces of `torch.ops`.
+_OF_ATEN = ("", "nn", "aten", "linalg", "special", "fft")
+
+
+def _namespace(record):
+    return "aten" if record["space"] in _OF_ATEN else record["space"]
+
+
 def _aten_name(record):
+    """The name in its namespace."""
     space = record["space"]
-    return record["name"] if space in ("", "nn", "aten") else f"{space}_{record['name']}"
+    if space in ("linalg", "special", "fft"):
+        return f"{space}_{record['name']}"
+    return record["name"]
 
 
 class _Entry:
@@ -68,18 +79,19 @@ def _entries_of(index, record):
     if record["out"]:
         forms.append((name, "out" if overload in ("", "Tensor") else f"{overload}_out", _OUT))
     for name, overload, form in forms:
-        yield _Entry("aten", name, overload, index, form, record)
+        yield _Entry(_namespace(record), name, overload, index, form, record)
 
 
 @functools.cache
-def _aten():
-    """name -> overload -> entry, over the built-in table."""
+def _built_in():
+    """namespace -> name -> overload -> entry, over the built-in table."""
     table = {}
     records = list(enumerate(_C._operator_records()))
     # Operators proper come before torch.nn.functional's Python signatures of the same name.
     for index, record in sorted(records, key=lambda item: item[1]["space"] == "nn"):
         for entry in _entries_of(index, record):
-            table.setdefault(entry.name, {}).setdefault(entry.overload, entry)
+            names = table.setdefault(entry.namespace, {})
+            names.setdefault(entry.name, {}).setdefault(entry.overload, entry)
     return table
 
 
@@ -107,7 +119,7 @@ def _undefine(namespace, name, overload):
 
 
 def _find(namespace, name):
-    found = dict(_aten().get(name, {})) if namespace == "aten" else {}
+    found = _built_in().get(namespace, {}).get(name, {})
     return {**found, **_defined.get(namespace, {}).get(name, {})}
 
 
@@ -293,7 +305,10 @@ def _packet(namespace, name):
 @functools.cache
 def _by_index():
     return {
-        (entry.index, entry.form): entry for overloads in _aten().values() for entry in overloads.values()
+        (entry.index, entry.form): entry
+        for names in _built_in().values()
+        for overloads in names.values()
+        for entry in overloads.values()
     }
 
 
@@ -366,8 +381,7 @@ class _OpNamespace(types.ModuleType):
         return packet
 
     def __dir__(self):
-        names = set(_defined.get(self.name, ()))
-        return sorted(names | (set(_aten()) if self.name == "aten" else set()))
+        return sorted({*_defined.get(self.name, ()), *_built_in().get(self.name, ())})
 
     def __iter__(self):
         return iter(dir(self))
@@ -395,7 +409,7 @@ class _Ops(types.ModuleType):
         return space
 
     def __iter__(self):
-        return iter(sorted({"aten", *_defined}))
+        return iter(sorted({*_built_in(), *_defined}))
 
     def load_library(self, path):
         """Load a shared library whose initialisation registers operators."""

@@ -12,7 +12,7 @@ def operator_schemas(name):
     """The schemas of all overloads of an operator."""
     from rushlight import _ops
 
-    entries = _ops._aten().get(name, {})
+    entries = _ops._find("aten", name)
     return [_ops._overload("aten", name, overload)._schema for overload in entries]
 
 

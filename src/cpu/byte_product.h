@@ -87,6 +87,8 @@ struct ByteKernels {
   void (*quantize)(const float* x, int64_t n, float inverse_scale, int32_t zero_point, int32_t low,
                    int32_t high, bool is_signed, void* out);
   int32_t (*sum)(const void* row, int64_t n);
+  // The least and the largest of n numbers and zero, without those that are none.
+  void (*range)(const float* x, int64_t n, float* least, float* most);
   // Rows [row, row_end) of the columns in panels [begin, end).
   void (*multiply)(const ByteProduct& p, int64_t row, int64_t row_end, int64_t begin, int64_t end);
 };

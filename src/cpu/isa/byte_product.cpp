@@ -141,7 +141,10 @@ void quantize(const float* x, int64_t n, float inverse_scale, int32_t zero_point
   const Ints add = Ints{} + (zero_point + (is_signed && sizeof(Element) == 1 ? 128 : 0));
   for (int64_t i = 0; i < n; i += kLanes) {
     Floats v = {};
-    std::memcpy(&v, x + i, static_cast<size_t>(std::min<int64_t>(kLanes, n - i)) * sizeof(float));
+    if (n - i >= kLanes)
+      load(v, x + i);
+    else
+      std::memcpy(&v, x + i, static_cast<size_t>(n - i) * sizeof(float));
     const Narrow q = __builtin_convertvector(rounded(bounded(v * factor, least, most)) + add, Narrow);
     if (n - i >= kLanes)
       std::memcpy(to + i, &q, sizeof(q));
@@ -157,6 +160,21 @@ int32_t sum(const void* row, int64_t n) {
   uint32_t total = 0;
   for (int64_t i = 0; i < n; ++i) total += static_cast<uint32_t>(static_cast<int32_t>(x[i]));
   return static_cast<int32_t>(total);
+}
+
+void range(const float* x, int64_t n, float* least, float* most) {
+  Floats low = {}, high = {};
+  for (int64_t i = 0; i < n; i += kLanes) {
+    Floats v = {};
+    if (n - i >= kLanes)
+      load(v, x + i);
+    else
+      std::memcpy(&v, x + i, static_cast<size_t>(n - i) * sizeof(float));
+    low = v < low ? v : low;
+    high = v > high ? v : high;
+  }
+  *least = low[0], *most = high[0];
+  for (int l = 1; l < kLanes; ++l) *least = std::min(*least, low[l]), *most = std::max(*most, high[l]);
 }
 
 // What follows the sums of a panel.
@@ -260,8 +278,8 @@ void multiply(const ByteProduct& p, int64_t row, int64_t row_end, int64_t begin,
 
 template <class P>
 ByteKernels kernels() {
-  return {kColumns, P::depth,   sizeof(typename P::Element), pack<P>, fill<P>, quantize<P>,
-          sum<P>,   multiply<P>};
+  return {kColumns, P::depth,   sizeof(typename P::Element), pack<P>, fill<P>, quantize<P>, sum<P>,
+          range,    multiply<P>};
 }
 
 }  // namespace
