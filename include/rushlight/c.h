@@ -135,6 +135,29 @@ int rl_model_output(rl_model model, size_t i, rl_model_tensor* result);
 int rl_model_run(rl_model model, const rl_tensor* inputs, size_t input_count, rl_tensor* outputs,
                  size_t output_count);
 
+/* Methods of a model, and the state that they write to. Above, a model's first method is meant; below, NULL
+ * stands for it. */
+int rl_model_method_count(rl_model model, size_t* count);
+int rl_model_method(rl_model model, size_t i, const char** name);
+int rl_model_method_sizes(rl_model model, const char* method, size_t* input_count, size_t* output_count);
+int rl_model_method_input(rl_model model, const char* method, size_t i, rl_model_tensor* result);
+int rl_model_method_output(rl_model model, const char* method, size_t i, rl_model_tensor* result);
+int rl_model_state_count(rl_model model, size_t* count);
+int rl_model_state(rl_model model, size_t i, rl_model_tensor* result);
+
+/* A session has a state of its own, which methods write to in place. It keeps its model. Threads that share
+ * one wait for each other. After a run that failed, reset it. */
+typedef struct rl_session_s* rl_session;
+int rl_session_create(rl_model model, rl_session* session);
+int rl_session_clone(rl_session session, rl_session* copy);
+void rl_session_release(rl_session session);
+int rl_session_reset(rl_session session);
+int rl_session_nbytes(rl_session session, size_t* nbytes);
+/* The session's own memory; the handle is the caller's. */
+int rl_session_state(rl_session session, const char* name, rl_tensor* tensor);
+int rl_session_run(rl_session session, const char* method, const rl_tensor* inputs, size_t input_count,
+                   rl_tensor* outputs, size_t output_count);
+
 #ifdef __cplusplus
 }
 #endif

@@ -16,16 +16,27 @@ constexpr std::string_view kUsage =
     "Runs a model that rushlight.export.save wrote. Files without a name are taken in the model's order.\n"
     "Without inputs it tells what the model expects.\n"
     "\n"
+    "  --method NAME  the method that the inputs and outputs after it are for; several run one after the\n"
+    "                 other, in one session\n"
     "  --repeat N     run N times and print the median time of a run\n"
     "  --help         this text\n";
 
 struct Named {
   std::string name, path;  // the name may be empty
 };
+struct Call {
+  std::string method;  // empty: the first
+  std::vector<Named> inputs, outputs;
+};
 struct Request {
   std::string model;
-  std::vector<Named> inputs, outputs;
+  std::vector<Call> calls;
   int repeat = 1;
+
+  Call& last() {
+    if (calls.empty()) calls.emplace_back();
+    return calls.back();
+  }
 };
 
 Named named_file(const std::string& text) {
@@ -45,9 +56,11 @@ Request parse(int argc, char** argv) {
       return std::string(argv[++i]);
     };
     if (word.starts_with("--input")) {
-      request.inputs.push_back(named_file(value()));
+      request.last().inputs.push_back(named_file(value()));
     } else if (word.starts_with("--output")) {
-      request.outputs.push_back(named_file(value()));
+      request.last().outputs.push_back(named_file(value()));
+    } else if (word.starts_with("--method")) {
+      request.calls.push_back({value(), {}, {}});
     } else if (word.starts_with("--repeat")) {
       request.repeat = std::atoi(value().c_str());
       RL_CHECK_VALUE(request.repeat > 0, "--repeat needs a number above zero");
@@ -61,12 +74,19 @@ Request parse(int argc, char** argv) {
   return request;
 }
 
+void print(const char* title, const std::vector<runtime::TensorInfo>& list) {
+  std::printf("%s\n", title);
+  for (const runtime::TensorInfo& info : list)
+    std::printf("  %s: %s\n", info.name.c_str(), info.type.empty() ? "tensor" : info.type.c_str());
+}
+
 void describe(const runtime::Model& model) {
-  for (const auto& [title, list] : {std::pair{"inputs", &model.inputs()}, {"outputs", &model.outputs()}}) {
-    std::printf("%s\n", title);
-    for (const runtime::TensorInfo& info : *list)
-      std::printf("  %s: %s\n", info.name.c_str(), info.type.empty() ? "tensor" : info.type.c_str());
+  for (const std::string& method : model.methods()) {
+    if (model.methods().size() > 1) std::printf("method %s\n", method.c_str());
+    print("inputs", model.inputs(method));
+    print("outputs", model.outputs(method));
   }
+  if (!model.state().empty()) print("state", model.state());
 }
 
 // The place of a file without a name is the first that is not taken.
@@ -86,28 +106,49 @@ std::vector<std::string> assign(const std::vector<Named>& files,
   return paths;
 }
 
+// A call with its files found in the model.
+struct Prepared {
+  std::string method;
+  std::unordered_map<std::string, Tensor> inputs, outputs;
+  std::vector<std::string> targets;
+};
+
+Prepared prepare(const Call& call, const runtime::Model& model) {
+  Prepared p{call.method.empty() ? model.methods()[0] : call.method, {}, {}, {}};
+  const auto& infos = model.inputs(p.method);
+  const std::vector<std::string> paths = assign(call.inputs, infos, "input");
+  for (size_t i = 0; i < paths.size(); ++i)
+    if (!paths[i].empty()) p.inputs.emplace(infos[i].name, io::read_npy(paths[i]));
+  p.targets = assign(call.outputs, model.outputs(p.method), "output");
+  return p;
+}
+
 int run(const Request& request) {
   const runtime::Model model = runtime::Model::load(request.model);
-  if (request.inputs.empty() && request.outputs.empty() && !model.inputs().empty()) {
+  std::vector<Call> calls = request.calls;
+  if (calls.empty() && model.methods().size() == 1 && model.inputs().empty()) calls.emplace_back();
+  if (calls.empty()) {
     describe(model);
     return 0;
   }
-  std::unordered_map<std::string, Tensor> inputs;
-  const std::vector<std::string> paths = assign(request.inputs, model.inputs(), "input");
-  for (size_t i = 0; i < paths.size(); ++i)
-    if (!paths[i].empty()) inputs.emplace(model.inputs()[i].name, io::read_npy(paths[i]));
-  std::unordered_map<std::string, Tensor> outputs;
+  std::vector<Prepared> prepared;
+  for (const Call& call : calls) prepared.push_back(prepare(call, model));
+  runtime::Session session(model);
   std::vector<double> milliseconds;
   for (int i = 0; i < request.repeat; ++i) {
+    if (i) session.reset();
     const auto start = std::chrono::steady_clock::now();
-    outputs.clear();
-    outputs = model.run(inputs);
+    for (Prepared& call : prepared) {
+      call.outputs.clear();
+      call.outputs = session.run(call.method, call.inputs);
+    }
     milliseconds.push_back(
         std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
   }
-  const std::vector<std::string> targets = assign(request.outputs, model.outputs(), "output");
-  for (size_t i = 0; i < targets.size(); ++i)
-    if (!targets[i].empty()) io::write_npy(targets[i], outputs.at(model.outputs()[i].name));
+  for (const Prepared& call : prepared)
+    for (size_t i = 0; i < call.targets.size(); ++i)
+      if (!call.targets[i].empty())
+        io::write_npy(call.targets[i], call.outputs.at(model.outputs(call.method)[i].name));
   if (request.repeat > 1) {
     std::ranges::sort(milliseconds);
     std::printf("median of %d runs: %.3f ms\n", request.repeat, milliseconds[milliseconds.size() / 2]);

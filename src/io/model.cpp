@@ -1,17 +1,14 @@
+#include <mutex>
+
 #include "io/model_file.h"
 #include "jit/executor.h"
+#include "ops/copy.h"
 #include "rushlight/runtime.h"
 
 namespace rushlight::runtime {
-
-struct Model::State {
-  explicit State(io::ModelFile file)
-      : executor(std::move(file.graph), std::move(file.constants), {.mapped_constants = true}) {}
-  jit::Executor executor;
-  std::vector<TensorInfo> inputs, outputs;
-};
-
 namespace {
+
+using Named = std::unordered_map<std::string, Tensor>;
 
 TensorInfo describe_value(const jit::Graph& graph, std::string name, jit::ValueId id) {
   const jit::Type& type = graph.values[id].type;
@@ -20,46 +17,164 @@ TensorInfo describe_value(const jit::Graph& graph, std::string name, jit::ValueI
   return info;
 }
 
+struct Method {
+  Method(const io::ModelFile& file, io::Method of)
+      : state(file.state_of(of)), executor(of.graph, file.constants_of(of), {.mapped_constants = true}) {
+    const jit::Graph& graph = executor.graph();
+    for (const jit::ValueId id : graph.inputs)
+      inputs.push_back(describe_value(graph, graph.values[id].name, id));
+    for (size_t i = 0; i < graph.outputs.size(); ++i) {
+      const jit::Output& out = graph.outputs[i];
+      outputs.push_back(describe_value(graph, out.name.empty() ? str("output_", i) : out.name, out.value));
+    }
+  }
+
+  std::vector<Tensor> ordered(const Named& given) const {
+    std::vector<Tensor> list;
+    for (const TensorInfo& info : inputs) {
+      const auto found = given.find(info.name);
+      RL_CHECK_VALUE(found != given.end(), "the input '", info.name, "' is missing. The model expects\n",
+                     executor.expected_inputs());
+      list.push_back(found->second);
+    }
+    for (const auto& [name, tensor] : given) {
+      const bool known = std::ranges::find(inputs, name, &TensorInfo::name) != inputs.end();
+      RL_CHECK_VALUE(known, "there is no input '", name, "'. The model expects\n",
+                     executor.expected_inputs());
+    }
+    return list;
+  }
+  Named named(const std::vector<Tensor>& results) const {
+    Named found;
+    for (size_t i = 0; i < results.size(); ++i) found.emplace(outputs[i].name, results[i]);
+    return found;
+  }
+
+  std::vector<size_t> state;       // places in the model's
+  mutable jit::Executor executor;  // it locks what it changes
+  std::vector<TensorInfo> inputs, outputs;
+};
+
+TensorInfo describe_state(const io::StateTensor& t) {
+  std::string type(dtype_name(t.dtype));
+  return {t.name, t.dtype, true, {t.sizes.begin(), t.sizes.end()}, str(type, IntList(t.sizes))};
+}
+
 }  // namespace
 
-Model Model::load(const std::string& path) {
-  auto state = std::make_shared<State>(io::read_model(path));
-  const jit::Graph& graph = state->executor.graph();
-  for (const jit::ValueId id : graph.inputs)
-    state->inputs.push_back(describe_value(graph, graph.values[id].name, id));
-  for (size_t i = 0; i < graph.outputs.size(); ++i) {
-    const jit::Output& out = graph.outputs[i];
-    state->outputs.push_back(
-        describe_value(graph, out.name.empty() ? str("output_", i) : out.name, out.value));
+// --- models
+
+struct Model::State {
+  explicit State(io::ModelFile file) : state(std::move(file.state)) {
+    for (io::Method& method : file.methods) {
+      names.push_back(method.name);
+      methods.push_back(nullptr);
+    }
+    for (const io::StateTensor& t : state) state_info.push_back(describe_state(t));
+    file.state = state;
+    for (size_t i = 0; i < names.size(); ++i)
+      methods[i] = std::make_unique<Method>(file, std::move(file.methods[i]));
+    for (const auto& [name, text] : file.texts) texts.emplace(name, std::string(text));
   }
-  return Model(std::move(state));
+
+  const Method& method(const std::string& name) const {
+    const auto found = std::ranges::find(names, name);
+    if (found != names.end()) return *methods[static_cast<size_t>(found - names.begin())];
+    std::string known;
+    for (const std::string& n : names) known += str(known.empty() ? "" : ", ", n);
+    RL_FAIL_AS(Value, "there is no method '", name, "'; the model has ", known);
+  }
+
+  std::vector<io::StateTensor> state;
+  std::vector<TensorInfo> state_info;
+  std::vector<std::string> names;
+  std::vector<std::unique_ptr<Method>> methods;
+  std::unordered_map<std::string, std::string> texts;
+};
+
+Model Model::load(const std::string& path) { return Model(std::make_shared<State>(io::read_model(path))); }
+
+const std::vector<std::string>& Model::methods() const { return state_->names; }
+const std::vector<TensorInfo>& Model::inputs(const std::string& method) const {
+  return state_->method(method).inputs;
+}
+const std::vector<TensorInfo>& Model::outputs(const std::string& method) const {
+  return state_->method(method).outputs;
+}
+const std::vector<TensorInfo>& Model::state() const { return state_->state_info; }
+
+const std::string* Model::text(const std::string& name) const {
+  const auto found = state_->texts.find(name);
+  return found == state_->texts.end() ? nullptr : &found->second;
 }
 
-const std::vector<TensorInfo>& Model::inputs() const { return state_->inputs; }
-const std::vector<TensorInfo>& Model::outputs() const { return state_->outputs; }
-
-std::vector<Tensor> Model::run(const std::vector<Tensor>& inputs) const {
-  return state_->executor.run(inputs);
+std::vector<Tensor> Model::run(const std::string& method, const std::vector<Tensor>& inputs) const {
+  const Method& m = state_->method(method);
+  RL_CHECK_VALUE(m.state.empty(), "the method '", method, "' writes to the state '",
+                 state_->state[m.state[0]].name, "': run it in a session of the model");
+  return state_->method(method).executor.run(inputs);
 }
 
-std::unordered_map<std::string, Tensor> Model::run(
-    const std::unordered_map<std::string, Tensor>& inputs) const {
-  std::vector<Tensor> ordered;
-  for (const TensorInfo& info : state_->inputs) {
-    const auto found = inputs.find(info.name);
-    RL_CHECK_VALUE(found != inputs.end(), "the input '", info.name, "' is missing. The model expects\n",
-                   state_->executor.expected_inputs());
-    ordered.push_back(found->second);
-  }
-  for (const auto& [name, tensor] : inputs) {
-    const bool known = std::ranges::find(state_->inputs, name, &TensorInfo::name) != state_->inputs.end();
-    RL_CHECK_VALUE(known, "there is no input '", name, "'. The model expects\n",
-                   state_->executor.expected_inputs());
-  }
-  const std::vector<Tensor> results = run(ordered);
-  std::unordered_map<std::string, Tensor> named;
-  for (size_t i = 0; i < results.size(); ++i) named.emplace(state_->outputs[i].name, results[i]);
-  return named;
+Named Model::run(const std::string& method, const Named& inputs) const {
+  const Method& m = state_->method(method);
+  return m.named(run(method, m.ordered(inputs)));
+}
+
+// --- sessions
+
+struct Session::Data {
+  explicit Data(Model of) : model(std::move(of)) {}
+  Model model;
+  std::vector<Tensor> state;
+  mutable std::mutex mutex;
+};
+
+Session::Session(const Model& model) : data_(std::make_shared<Data>(model)) {
+  const GradMode no_grad(false);
+  for (const io::StateTensor& t : model.state_->state) data_->state.push_back(t.make());
+}
+
+const Model& Session::model() const { return data_->model; }
+
+std::vector<Tensor> Session::run(const std::string& method, const std::vector<Tensor>& inputs) {
+  const Method& m = data_->model.state_->method(method);
+  std::lock_guard lock(data_->mutex);
+  std::vector<Tensor> state;
+  for (const size_t i : m.state) state.push_back(data_->state[i]);
+  return m.executor.run(std::vector<Tensor>(inputs), state);
+}
+
+Named Session::run(const std::string& method, const Named& inputs) {
+  const Method& m = data_->model.state_->method(method);
+  return m.named(run(method, m.ordered(inputs)));
+}
+
+void Session::reset() {
+  const GradMode no_grad(false);
+  std::lock_guard lock(data_->mutex);
+  const auto& state = data_->model.state_->state;
+  for (size_t i = 0; i < state.size(); ++i) state[i].reset(data_->state[i]);
+}
+
+Session Session::clone() const {
+  const GradMode no_grad(false);
+  auto copy = std::make_shared<Data>(data_->model);
+  std::lock_guard lock(data_->mutex);
+  for (const Tensor& t : data_->state) copy->state.push_back(ops::clone(t, std::nullopt));
+  return Session(std::move(copy));
+}
+
+size_t Session::nbytes() const {
+  size_t total = 0;
+  for (const io::StateTensor& t : data_->model.state_->state) total += t.nbytes();
+  return total;
+}
+
+Tensor Session::state(const std::string& name) const {
+  const auto& infos = data_->model.state();
+  const auto found = std::ranges::find(infos, name, &TensorInfo::name);
+  RL_CHECK_VALUE(found != infos.end(), "there is no state '", name, "'");
+  return data_->state[static_cast<size_t>(found - infos.begin())];
 }
 
 }  // namespace rushlight::runtime

@@ -19,10 +19,12 @@ bool may_differ(const Node& node) {
 
 Aliases::Aliases(const Graph& graph) : parent_(graph.values.size()), written_(graph.values.size(), false) {
   std::iota(parent_.begin(), parent_.end(), ValueId{0});
-  std::unordered_map<std::string, ValueId> constants;
+  std::unordered_map<std::string, ValueId> constants, states;
   for (const Node& node : graph.nodes) {
-    if (node.is_constant() && !node.results.empty() && node.results[0] != kNoValue)
-      join(constants.try_emplace(node.constant, node.results[0]).first->second, node.results[0]);
+    if ((node.is_constant() || node.is_state()) && !node.results.empty() && node.results[0] != kNoValue) {
+      auto& names = node.is_state() ? states : constants;
+      join(names.try_emplace(node.constant, node.results[0]).first->second, node.results[0]);
+    }
     if (!may_alias(node)) continue;
     ValueId first = kNoValue;
     auto add = [&](ValueId id) {

@@ -6,6 +6,7 @@
 #include "core/constant_memory.h"
 #include "jit/passes.h"
 #include "jit/step.h"
+#include "ops/copy.h"
 
 namespace rushlight::jit {
 namespace {
@@ -43,6 +44,7 @@ Executor::~Executor() {
 // --- preparation
 
 void Executor::compile() {
+  states_ = graph_.states();
   std::vector<uint32_t> last(graph_.values.size(), 0);  // 1 + the step that uses a value last
   for (uint32_t i = 0; i < graph_.nodes.size(); ++i) {
     const Node& node = graph_.nodes[i];
@@ -57,6 +59,7 @@ void Executor::compile() {
     Step& step = steps_[i];
     step.node = &node;
     step.prepare(graph_);
+    if (node.is_state()) add_state(node);
     if (!node.is_constant()) continue;
     const auto found = constants_.find(node.constant);
     RL_CHECK_VALUE(found != constants_.end() && found->second.defined(), "there is no constant '",
@@ -81,6 +84,16 @@ void Executor::compile() {
   for (const Output& out : graph_.outputs) held_.push_back(out.value);
   for (const Node& node : graph_.nodes)
     if (node.is_constant() && !node.results.empty()) std::erase(held_, node.results[0]);
+  for (const StateUse& use : state_uses_) held_.push_back(use.value);
+}
+
+void Executor::add_state(const Node& node) {
+  if (node.results.empty() || node.results[0] == kNoValue) return;
+  const Type& type = graph_.values[node.results[0]].type;
+  RL_CHECK_VALUE(type.has_sizes && std::ranges::all_of(type.sizes, &Size::is_number), "the state '",
+                 node.constant, "' must have sizes that are numbers");
+  const auto at = std::ranges::find(states_, node.constant) - states_.begin();
+  state_uses_.push_back({static_cast<size_t>(at), node.results[0]});
 }
 
 // --- inputs
@@ -142,41 +155,60 @@ Executor::Sizes Executor::check_inputs(std::span<const Tensor> inputs) const {
   return sizes;
 }
 
+void Executor::check_state(std::span<const Tensor> state) const {
+  RL_CHECK_VALUE(state.size() == states_.size(), "the graph has ", states_.size(),
+                 " tensors of state, but got ", state.size(), ": run it in a session");
+  for (const StateUse& use : state_uses_) {
+    const Type& type = graph_.values[use.value].type;
+    const Tensor& t = state[use.index];
+    check_type(t, type, str("the state '", states_[use.index], "'"));
+    RL_CHECK_VALUE(std::ranges::equal(type.sizes, t.sizes(), is_size), "the state '", states_[use.index],
+                   "' must be ", graph_.type_text(type), ", but is ", describe(t));
+  }
+}
+
 // --- runs
 
-std::vector<Tensor> Executor::run(std::vector<Tensor> inputs) {
+std::vector<Tensor> Executor::run(std::vector<Tensor> inputs, std::span<const Tensor> state) {
   Sizes sizes = check_inputs(inputs);
+  check_state(state);
   const GradMode no_grad(false);
   std::shared_ptr<const MemoryPlan> plan;
   std::unique_ptr<Frame> frame = take_frame(sizes, plan);
   if (plan && plan->slots.empty()) {  // all that such a run asks for is small
     frame->ran_planned = true;
-    execute(*frame, inputs);
+    execute(*frame, inputs, state);
   } else if (plan) {
     const UseStorageSource planned(frame->planned(*plan));
-    execute(*frame, inputs);
+    execute(*frame, inputs, state);
   } else if (options_.plan_memory) {
     MemoryRecorder recorder;
     {
       const UseStorageSource recorded(&recorder);
-      execute(*frame, inputs);
+      execute(*frame, inputs, state);
     }
     add_plan(std::move(sizes), std::make_shared<const MemoryPlan>(plan_memory(recorder.finish())));
   } else {
-    execute(*frame, inputs);
+    execute(*frame, inputs, state);
   }
   std::vector<Tensor> outputs;
   outputs.reserve(graph_.outputs.size());
-  for (const Output& out : graph_.outputs) {
-    outputs.push_back(frame->tensors[out.value]);
-    RL_CHECK(outputs.back().defined(), "the output ", graph_.values[out.value].name, " was not computed");
-  }
+  for (const Output& out : graph_.outputs) outputs.push_back(output_of(*frame, out.value, state));
   give_frame(std::move(frame));
   return outputs;
 }
 
-void Executor::execute(Frame& frame, std::vector<Tensor>& inputs) {
+Tensor Executor::output_of(const Frame& frame, ValueId id, std::span<const Tensor> state) const {
+  const Tensor& value = frame.tensors[id];
+  RL_CHECK(value.defined(), "the output ", graph_.values[id].name, " was not computed");
+  const bool shared =
+      std::ranges::any_of(state, [&](const Tensor& s) { return value->storage == s->storage; });
+  return shared ? ops::clone(value, std::nullopt) : value;  // later runs write to the state
+}
+
+void Executor::execute(Frame& frame, std::vector<Tensor>& inputs, std::span<const Tensor> state) {
   for (size_t i = 0; i < inputs.size(); ++i) frame.tensors[graph_.inputs[i]] = std::move(inputs[i]);
+  for (const StateUse& use : state_uses_) frame.tensors[use.value] = state[use.index];
   for (const Step& step : steps_) step.run(frame);
 }
 

@@ -34,8 +34,9 @@ class Executor {
   Executor(const Executor&) = delete;
 
   // The outputs for these inputs, nothing recorded for autograd. Each value is freed after its last use,
-  // inputs that nobody else holds included.
-  std::vector<Tensor> run(std::vector<Tensor> inputs);
+  // inputs that nobody else holds included. `state` is in the order of graph().states(); runs write to it,
+  // so that two must not share it at a time, and no output shares its memory.
+  std::vector<Tensor> run(std::vector<Tensor> inputs, std::span<const Tensor> state = {});
   std::vector<Tensor> run(std::span<const Tensor> inputs) {
     return run(std::vector<Tensor>(inputs.begin(), inputs.end()));
   }
@@ -53,9 +54,12 @@ class Executor {
   using Sizes = std::vector<int64_t>;
 
   void compile();
+  void add_state(const Node& node);
   Sizes check_inputs(std::span<const Tensor> inputs) const;
   [[noreturn]] void refuse_input(const std::string& what) const;
-  void execute(Frame& frame, std::vector<Tensor>& inputs);
+  void check_state(std::span<const Tensor> state) const;
+  void execute(Frame& frame, std::vector<Tensor>& inputs, std::span<const Tensor> state);
+  Tensor output_of(const Frame& frame, ValueId id, std::span<const Tensor> state) const;
   std::shared_ptr<const MemoryPlan> find_plan(const Sizes& sizes);
   void add_plan(Sizes sizes, std::shared_ptr<const MemoryPlan> plan);
   std::unique_ptr<Frame> take_frame(const Sizes& sizes, std::shared_ptr<const MemoryPlan>& plan);
@@ -67,9 +71,15 @@ class Executor {
   std::vector<Step> steps_;
   std::vector<Tensor> pinned_;  // constants of which kernels keep what they make
   std::vector<ValueId> held_;   // what a frame still holds after a run
-  bool fixed_ = false;          // every size of every input is a number: there is one plan
-  mutable std::mutex mutex_;    // of what follows
-  std::list<Planned> plans_;    // those used last come first
+  struct StateUse {
+    size_t index;  // into graph().states()
+    ValueId value;
+  };
+  std::vector<std::string> states_;
+  std::vector<StateUse> state_uses_;
+  bool fixed_ = false;        // every size of every input is a number: there is one plan
+  mutable std::mutex mutex_;  // of what follows
+  std::list<Planned> plans_;  // those used last come first
   std::vector<std::unique_ptr<Frame>> idle_;
   ExecutorStatistics statistics_;
 };

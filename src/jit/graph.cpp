@@ -8,7 +8,7 @@ namespace rushlight::jit {
 std::string Node::name() const {
   static constexpr std::string_view builtins[] = {"",         "constant", "sym::size",     "sym::add",
                                                   "sym::sub", "sym::mul", "sym::floordiv", "sym::max",
-                                                  "sym::min"};
+                                                  "sym::min", "state"};
   if (!op) return std::string(builtins[static_cast<int>(builtin)]);
   const Schema& s = op->schema;
   std::string full = s.space.empty() ? std::string(s.name) : str(s.space, "::", s.name);
@@ -30,13 +30,20 @@ std::string Graph::fresh_name(std::string_view stem) const {
   return name;
 }
 
-std::vector<std::string> Graph::constants() const {
+namespace {
+
+std::vector<std::string> held_names(const Graph& graph, Builtin kind) {
   std::vector<std::string> names;
   std::unordered_set<std::string_view> seen;
-  for (const Node& node : nodes)
-    if (node.is_constant() && seen.insert(node.constant).second) names.push_back(node.constant);
+  for (const Node& node : graph.nodes)
+    if (node.builtin == kind && seen.insert(node.constant).second) names.push_back(node.constant);
   return names;
 }
+
+}  // namespace
+
+std::vector<std::string> Graph::constants() const { return held_names(*this, Builtin::Constant); }
+std::vector<std::string> Graph::states() const { return held_names(*this, Builtin::State); }
 
 std::string Graph::size_text(const Size& size) const {
   if (!size.known) return "?";

@@ -81,18 +81,20 @@ void each_use(Arg& argument, F&& f) {
 }
 
 // What a node does if it calls no record of the operator table.
-enum class Builtin : uint8_t { None, Constant, Size, Add, Sub, Mul, FloorDiv, Max, Min };
+enum class Builtin : uint8_t { None, Constant, Size, Add, Sub, Mul, FloorDiv, Max, Min, State };
 
 struct Node {
   const Op* op = nullptr;
   bool inplace = false;  // the form `name_`
   Builtin builtin = Builtin::None;
-  std::string constant;             // of Builtin::Constant: its name
+  std::string constant;             // of Builtin::Constant and Builtin::State: its name
   std::vector<Argument> arguments;  // one per parameter of the schema, defaults filled in
   std::vector<ValueId> results;     // kNoValue: not kept
   std::string source;               // where in the user's program, for errors; may be empty
 
   bool is_constant() const { return builtin == Builtin::Constant; }
+  // A tensor of the session that runs the graph: it may be written to, and later runs see that.
+  bool is_state() const { return builtin == Builtin::State; }
   // "add.Tensor", "nn::gelu", "relu_", "sym::mul"
   std::string name() const;
 };
@@ -115,6 +117,7 @@ class Graph {
   std::string fresh_name(std::string_view stem) const;
   // Names of the constants that nodes read, in the order of the nodes, each once.
   std::vector<std::string> constants() const;
+  std::vector<std::string> states() const;        // the same of the state
   std::string type_text(const Type& type) const;  // "float32[2*N+1, ?]"
   std::string size_text(const Size& size) const;
 };

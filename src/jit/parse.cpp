@@ -204,7 +204,7 @@ class Parser {
   // The declared type, if it agrees with what the schema says of result i of n.
   Type result_type(const Node& node, size_t i, size_t n, Type declared) {
     Type::Kind kind = Type::Kind::Int;
-    if (node.is_constant()) {
+    if (node.is_constant() || node.is_state()) {
       kind = Type::Kind::Tensor;
     } else if (node.op) {
       const auto& returns = node.op->schema.returns;
@@ -244,8 +244,8 @@ class Parser {
     if (accept("::")) name += str("::", expect(Kind::Word, "an operator").text);
     expect("(");
     Node node;
-    if (name == "constant") {
-      node.builtin = Builtin::Constant;
+    if (name == "constant" || name == "state") {
+      node.builtin = name == "state" ? Builtin::State : Builtin::Constant;
       node.constant = expect(Kind::String, "the name of a constant").string;
       expect(")");
     } else if (name.starts_with("sym::")) {

@@ -48,7 +48,7 @@ void functionalize(Graph& graph) {
       }
       node.inplace = false;
       std::ranges::replace(current, own, node.results[0]);
-    } else if (node.is_constant() || may_alias(node)) {
+    } else if (node.is_constant() || node.is_state() || may_alias(node)) {
       for (const Argument& a : node.arguments) each_use(a, [&](const Use& use) { shared[use.id] = true; });
       for (const ValueId id : node.results)
         if (id != kNoValue) shared[id] = true;
@@ -66,6 +66,9 @@ void eliminate_dead_code(Graph& graph) {
   auto use_value = [&](ValueId id) { live[id] = live_memory[aliases.representative(id)] = true; };
   for (const Output& out : graph.outputs) use_value(out.value);
   for (const ValueId id : graph.inputs) live_memory[aliases.representative(id)] = true;  // writes are seen
+  for (const Node& node : graph.nodes)
+    if (node.is_state() && !node.results.empty() && node.results[0] != kNoValue)
+      live_memory[aliases.representative(node.results[0])] = true;  // by later runs
   std::vector<bool> kept(graph.nodes.size(), false);
   for (bool changed = true; changed;) {  // what is kept may read memory that an earlier node writes
     changed = false;

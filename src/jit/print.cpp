@@ -56,7 +56,7 @@ class Printer {
     if (!node.results.empty()) out_ += " = ";
     out_ += node.name();
     out_ += '(';
-    if (node.is_constant())
+    if (node.is_constant() || node.is_state())
       text(node.constant);
     else if (node.op)
       arguments(node);

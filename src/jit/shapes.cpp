@@ -18,6 +18,13 @@ Tensor without_data(const Tensor& t) {
   return empty_strided_tensor(t.sizes(), t.strides(), t.dtype(), DeviceType::Meta);
 }
 
+Tensor state_without_data(const Type& type, const std::vector<int64_t>& symbols) {
+  RL_CHECK(type.has_sizes && std::ranges::all_of(type.sizes, &Size::known), "a state of unknown sizes");
+  Dims sizes;
+  for (const Size& s : type.sizes) sizes.push_back(at(s, symbols));
+  return empty_tensor(sizes, type.dtype, DeviceType::Meta);
+}
+
 // All values at these sizes of the symbols.
 Shapes run_without_data(const Graph& graph, const Constants& constants, const std::vector<int64_t>& symbols) {
   Frame frame;
@@ -43,6 +50,8 @@ Shapes run_without_data(const Graph& graph, const Constants& constants, const st
     try {
       if (const auto found = constants.find(node.constant); node.is_constant() && found != constants.end())
         frame.tensors[node.results.at(0)] = without_data(found->second);
+      else if (node.is_state() && !node.results.empty() && node.results[0] != kNoValue)
+        frame.tensors[node.results[0]] = state_without_data(graph.values[node.results[0]].type, symbols);
       else
         step.run(frame);
     } catch (const Error&) {

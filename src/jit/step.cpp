@@ -197,7 +197,7 @@ int64_t Step::compute_size(const Frame& frame) const {
 }
 
 void Step::run(Frame& frame) const {
-  if (node->is_constant()) return;
+  if (node->is_constant() || node->is_state()) return;
   try {
     if (node->op)
       call(frame);

@@ -103,15 +103,19 @@ PyObject* graph_outputs(PyObject* self, void*) {
     return described(g, g.outputs, [](const jit::Output& o) { return std::pair(o.name, o.value); });
   });
 }
+PyObject* list_of_names(const std::vector<std::string>& names) {
+  PyRef list(check(PyList_New(0)));
+  for (const std::string& name : names) {
+    const PyRef text(to_python(name));
+    check(PyList_Append(list.get(), text.get()));
+  }
+  return list.release();
+}
 PyObject* graph_constants(PyObject* self, void*) {
-  return guard([&] {
-    PyRef list(check(PyList_New(0)));
-    for (const std::string& name : object_of<Graph>(self).constants()) {
-      const PyRef text(to_python(name));
-      check(PyList_Append(list.get(), text.get()));
-    }
-    return list.release();
-  });
+  return guard([&] { return list_of_names(object_of<Graph>(self).constants()); });
+}
+PyObject* graph_states(PyObject* self, void*) {
+  return guard([&] { return list_of_names(object_of<Graph>(self).states()); });
 }
 
 PyObject* graph_written_constants(PyObject* self, PyObject*) {
@@ -122,6 +126,23 @@ PyObject* graph_written_constants(PyObject* self, PyObject*) {
       check(PyList_Append(list.get(), pair.get()));
     }
     return list.release();
+  });
+}
+
+// A graph in which some constants, by their names, are state.
+PyObject* graph_with_state(PyObject* self, PyObject* names) {
+  return guard([&] {
+    if (!PyDict_Check(names)) throw_python(PyExc_TypeError, "with_state expects a dict of names");
+    auto graph = std::make_unique<Graph>(object_of<Graph>(self));
+    for (jit::Node& node : graph->nodes) {
+      if (!node.is_constant()) continue;
+      const PyRef key(to_python(node.constant));
+      PyObject* found = PyDict_GetItemWithError(names, key.get());
+      if (!found) continue;
+      node.builtin = jit::Builtin::State;
+      node.constant = std::string(string_view(found));
+    }
+    return own(&GraphType, std::move(graph));
   });
 }
 
@@ -148,6 +169,9 @@ PyMethodDef graph_methods[] = {
     {"text", graph_text, METH_NOARGS, "The text from which the same graph is made."},
     {"written_constants", graph_written_constants, METH_NOARGS,
      "[(name, source)] of the constants that nodes write to, and where."},
+    {"with_state", graph_with_state, METH_O,
+     "with_state(names): the graph in which the constants that are keys of `names` are state of these "
+     "names."},
     {"optimize", graph_optimize, METH_O,
      "optimize(constants): a graph that computes the same with less, and its constants."},
     {"propagate_shapes", graph_propagate, METH_O,
@@ -157,6 +181,7 @@ PyGetSetDef graph_properties[] = {
     {"inputs", graph_inputs, nullptr, "[(name, type)] of the inputs.", nullptr},
     {"outputs", graph_outputs, nullptr, "[(name, type)] of the outputs.", nullptr},
     {"constants", graph_constants, nullptr, "Names of the constants that the graph reads.", nullptr},
+    {"states", graph_states, nullptr, "Names of the state that the graph uses.", nullptr},
     {}};
 
 PyTypeObject GraphType = {
@@ -174,22 +199,62 @@ PyTypeObject GraphType = {
 
 // --- files
 
+template <class F>
+void each_item(PyObject* dict, const char* what, F&& f) {
+  if (!PyDict_Check(dict)) throw_python(PyExc_TypeError, std::string(what) + " must be a dict");
+  PyObject *name = nullptr, *value = nullptr;
+  for (Py_ssize_t i = 0; PyDict_Next(dict, &i, &name, &value);) {
+    if (!PyUnicode_Check(name))
+      throw_python(PyExc_TypeError, std::string(what) + " must have names that are strings");
+    f(std::string(string_view(name)), value);
+  }
+}
+
 PyObject* write_model(PyObject*, PyObject* args) {
-  PyObject *path = nullptr, *graph = nullptr, *constants = nullptr;
-  if (!PyArg_ParseTuple(args, "UOO", &path, &graph, &constants)) return nullptr;
+  PyObject *path = nullptr, *methods = nullptr, *state = nullptr, *texts = nullptr;
+  if (!PyArg_ParseTuple(args, "UOOO", &path, &methods, &state, &texts)) return nullptr;
   return guard([&] {
-    io::write_model(std::string(string_view(path)), graph_from(graph), constants_from(constants));
+    io::WrittenModel model;
+    each_item(methods, "methods", [&](std::string name, PyObject* method) {
+      PyObject *graph = nullptr, *constants = nullptr;
+      if (!PyArg_ParseTuple(method, "OO", &graph, &constants)) throw PythonError();
+      model.methods.push_back({std::move(name), graph_from(graph), constants_from(constants)});
+    });
+    each_item(state, "state", [&](std::string name, PyObject* tensor) {
+      model.state.emplace_back(std::move(name), expect_tensor(tensor, "state"));
+    });
+    each_item(texts, "texts", [&](std::string name, PyObject* text) {
+      char* data = nullptr;
+      Py_ssize_t size = 0;
+      check(PyBytes_AsStringAndSize(text, &data, &size));
+      model.texts.emplace(std::move(name), std::string(data, static_cast<size_t>(size)));
+    });
+    io::write_model(std::string(string_view(path)), model);
     return Py_NewRef(Py_None);
   });
 }
 
+// (methods, state, texts): {name: (graph, constants)}, {name: tensor}, {name: bytes}
 PyObject* read_model(PyObject*, PyObject* path) {
   return guard([&] {
     if (!PyUnicode_Check(path)) throw_python(PyExc_TypeError, "_read_model expects a path as str");
     io::ModelFile file = io::read_model(std::string(string_view(path)));
-    const PyRef dict(to_dict(file.constants));
-    const PyRef graph(own(&GraphType, std::make_unique<Graph>(std::move(file.graph))));
-    return check(PyTuple_Pack(2, graph.get(), dict.get()));
+    const PyRef methods(check(PyDict_New())), state(check(PyDict_New())), texts(check(PyDict_New()));
+    for (io::Method& method : file.methods) {
+      const PyRef constants(to_dict(file.constants_of(method)));
+      const PyRef graph(own(&GraphType, std::make_unique<Graph>(std::move(method.graph))));
+      const PyRef both(check(PyTuple_Pack(2, graph.get(), constants.get())));
+      check(PyDict_SetItemString(methods.get(), method.name.c_str(), both.get()));
+    }
+    for (const io::StateTensor& t : file.state) {
+      const PyRef tensor(wrap(t.make()));
+      check(PyDict_SetItemString(state.get(), t.name.c_str(), tensor.get()));
+    }
+    for (const auto& [name, text] : file.texts) {
+      const PyRef bytes(check(PyBytes_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()))));
+      check(PyDict_SetItemString(texts.get(), name.c_str(), bytes.get()));
+    }
+    return check(PyTuple_Pack(3, methods.get(), state.get(), texts.get()));
   });
 }
 
@@ -204,8 +269,12 @@ PyObject* model_checksum(PyObject*, PyObject* bytes) {
 
 PyMethodDef functions[] = {
     {"_model_checksum", model_checksum, METH_O, "The checksum of model files, of bytes."},
-    {"_write_model", write_model, METH_VARARGS, "_write_model(path, graph, constants)"},
-    {"_read_model", read_model, METH_O, "_read_model(path): (graph, constants), whose memory is the file."},
+    {"_write_model", write_model, METH_VARARGS,
+     "_write_model(path, {name: (graph, constants)}, {name: state}, {name: bytes})"},
+    {"_read_model", read_model, METH_O,
+     "_read_model(path): ({name: (graph, constants)}, {name: state}, {name: bytes}); the constants' memory "
+     "is the "
+     "file."},
     {}};
 
 // --- _JitExecutor
@@ -225,17 +294,25 @@ PyObject* executor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   });
 }
 
-PyObject* executor_run(PyObject* self, PyObject* inputs) {
+std::vector<Tensor> tensors_of(PyObject* list, const char* what) {
+  const PyRef items(check(PySequence_Fast(list, "run expects lists of tensors")));
+  std::vector<Tensor> given;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i)
+    given.push_back(expect_tensor(PySequence_Fast_GET_ITEM(items.get(), i), what));
+  return given;
+}
+
+PyObject* executor_run(PyObject* self, PyObject* args) {
+  PyObject *inputs = nullptr, *held = nullptr;
+  if (!PyArg_ParseTuple(args, "O|O", &inputs, &held)) return nullptr;
   return guard([&] {
-    const PyRef items(check(PySequence_Fast(inputs, "run expects a list of tensors")));
-    std::vector<Tensor> given;
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i)
-      given.push_back(expect_tensor(PySequence_Fast_GET_ITEM(items.get(), i), "input"));
-    std::vector<Tensor> outputs;
+    std::vector<Tensor> given = tensors_of(inputs, "input"), state, outputs;
+    if (held) state = tensors_of(held, "state");
     {
       const GilRelease released;
-      outputs = object_of<Executor>(self).run(given);
+      outputs = object_of<Executor>(self).run(given, state);
       given.clear();
+      state.clear();
     }
     PyRef list(check(PyList_New(static_cast<Py_ssize_t>(outputs.size()))));
     for (size_t i = 0; i < outputs.size(); ++i)
@@ -255,7 +332,7 @@ PyObject* executor_statistics(PyObject* self, PyObject*) {
 }
 
 PyMethodDef executor_methods[] = {
-    {"run", executor_run, METH_O, "run(inputs): the outputs, two lists of tensors."},
+    {"run", executor_run, METH_VARARGS, "run(inputs, state=[]): the outputs; all are lists of tensors."},
     {"statistics", executor_statistics, METH_NOARGS, "What the runs so far did."},
     {}};
 

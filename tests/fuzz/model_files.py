@@ -68,6 +68,24 @@ def write_models(folder):
             path = Path(folder) / f"{i}{optimize:d}.rl"
             save_file(model, path, inputs, dynamic_shapes=shapes, optimize=optimize)
             torch.save(list(inputs), path.with_suffix(".pt"))
+    path = Path(folder) / "state.rl"
+    x = torch.ones(3, 4)
+    save_file({"a": Counter(), "b": Counter()}, path, {"a": (x,), "b": (x,)})
+    torch.save([x], path.with_suffix(".pt"))
+
+
+class Counter(torch.nn.Module):
+    """Keeps state."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("total", torch.ones(4))
+        self.register_buffer("seen", torch.zeros(2, 4))
+
+    def forward(self, x):
+        self.total += x.sum(0)
+        self.seen[1:].copy_(self.total)
+        return self.total * 2, self.seen
 
 
 def read_models(folder):
@@ -138,7 +156,7 @@ def sections_of(content):
         yield name, content[offset : offset + size]
 
 
-def assemble(sections, draw):
+def assemble(sections, draw, version):
     """A file of these sections whose checksums fit; sometimes a number of the table is wrong all the same."""
     checksum, body, table = torch._C._model_checksum, b"", b""
     start = -(-(HEADER.size + len(sections) * SECTION.size) // 64) * 64
@@ -151,8 +169,8 @@ def assemble(sections, draw):
         table += SECTION.pack(name, offset, size, checksum(part))
         body += part + bytes(-len(part) % 64)
     total = start + len(body)
-    head = HEADER.pack(b"\x93RLMODEL", 1, len(sections), total, 0)
-    head = HEADER.pack(b"\x93RLMODEL", 1, len(sections), total, checksum(head + table))
+    head = HEADER.pack(b"\x93RLMODEL", version, len(sections), total, 0)
+    head = HEADER.pack(b"\x93RLMODEL", version, len(sections), total, checksum(head + table))
     return (head + table).ljust(start, b"\0") + body
 
 
@@ -162,15 +180,15 @@ def mutate(content, draw, operators):
     sections = []
     for name, part in sections_of(content):
         if (
-            name.startswith((b"graph", b"index"))
-            and draw.randrange(4 if name.startswith(b"index") else 1) == 0
+            name.startswith((b"graph", b"index", b"state", b"methods"))
+            and draw.randrange(1 if name.startswith(b"graph") else 4) == 0
         ):
             text = part.decode("latin-1")
             for _ in range(draw.choice((1, 1, 2, 4))):
                 text = change_text(text, draw, operators)
             part = text.encode("latin-1", "replace")
         sections.append((name, part))
-    return assemble(sections, draw)
+    return assemble(sections, draw, HEADER.unpack_from(content)[1])
 
 
 # --- cases ------------------------------------------------------------------------------------------
@@ -180,16 +198,18 @@ def run_case(content, inputs, path):
     """What became of it: refused by the reader, by the executor, by a run, or run."""
     path.write_bytes(content)
     try:
-        graph, constants = torch._C._read_model(str(path))
+        methods, state, _ = torch._C._read_model(str(path))
     except ERRORS:
         return "refused when read"
     try:
-        executor = torch._C._JitExecutor(graph, constants, mapped_constants=True)
+        executors = [
+            (torch._C._JitExecutor(*both, mapped_constants=True), both[0].states) for both in methods.values()
+        ]
     except ERRORS:
         return "refused when prepared"
     try:
-        for _ in range(2):
-            executor.run(inputs)
+        for executor, names in executors * 2:
+            executor.run(inputs, [state[name] for name in names])
     except ERRORS:
         return "refused when run"
     return "run"

@@ -237,8 +237,17 @@ std::vector<Tensor> inputs_of(const jit::Graph& graph) {
 
 void read_model(const std::string& path) {
   io::ModelFile file = io::read_model(path);
-  jit::Executor executor(std::move(file.graph), std::move(file.constants), {.mapped_constants = true});
-  for (int i = 0; i < 2; ++i) executor.run(inputs_of(executor.graph()));
+  size_t bytes = 0;
+  for (const io::StateTensor& t : file.state) bytes += t.nbytes();
+  if (bytes > 1 << 20) RL_FAIL("the state is too large for this test");
+  std::vector<Tensor> all;
+  for (const io::StateTensor& t : file.state) all.push_back(t.make());
+  for (const io::Method& method : file.methods) {
+    jit::Executor executor(method.graph, file.constants_of(method), {.mapped_constants = true});
+    std::vector<Tensor> state;
+    for (const size_t i : file.state_of(method)) state.push_back(all[i]);
+    for (int i = 0; i < 2; ++i) executor.run(inputs_of(executor.graph()), state);
+  }
 }
 
 struct Seed {

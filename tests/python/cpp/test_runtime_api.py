@@ -77,6 +77,100 @@ int main(int argc, char** argv) {
 """
 
 
+CPP_SESSIONS = r"""
+#define RUSHLIGHT_CORE
+#include <cstdio>
+#include "rushlight/runtime.h"
+using namespace rushlight;
+
+int main(int, char** argv) {
+  const auto model = runtime::Model::load(argv[1]);
+  for (const auto& name : model.methods()) std::printf("%s ", name.c_str());
+  for (const auto& info : model.state()) std::printf("%s %s\n", info.name.c_str(), info.type.c_str());
+  Tensor x = empty_tensor({2}, DType::Float32);
+  x.data<float>()[0] = 1, x.data<float>()[1] = 2;
+  runtime::Session a(model), b(model);
+  a.run("add", {x});
+  const void* place = a.state("total").data_ptr();
+  auto c = a.clone();
+  const auto first = a.run("add", {x});
+  c.run("add", {{"x", x}});
+  c.run("add", {x});
+  std::printf("%g ", first[0].data<float>()[1]);
+  for (auto* s : {&a, &b, &c}) std::printf("%g ", s->run("get", std::vector<Tensor>())[0].data<float>()[1]);
+  a.reset();
+  const Tensor total = a.state("total");
+  std::printf("%g %zu %d\n", total.data<float>()[1], a.nbytes(), total.data_ptr() == place);
+  for (const char* method : {"add", "gone"}) try {
+      model.run(method, {x});
+    } catch (const std::exception& e) {
+      std::printf("%s\n", e.what());
+    }
+}
+"""
+
+C_SESSIONS = r"""
+#include <stdio.h>
+#include "rushlight/c.h"
+#define MUST(call) if (call) return puts(rl_last_error()), 1
+
+int main(int argc, char** argv) {
+  rl_model model;
+  rl_session session, copy;
+  rl_model_tensor info;
+  rl_tensor x, y;
+  size_t count, inputs, outputs;
+  float data[2] = {1, 2};
+  const char* name;
+  void* found;
+  MUST(rl_model_load(argv[1], &model));
+  MUST(rl_model_method_count(model, &count));
+  MUST(rl_model_method(model, 1, &name));
+  MUST(rl_model_method_sizes(model, "add", &inputs, &outputs));
+  MUST(rl_model_method_input(model, NULL, 0, &info));
+  printf("%zu %s %zu %zu %s\n", count, name, inputs, outputs, info.type);
+  MUST(rl_model_state(model, 0, &info));
+  printf("%s %s\n", info.name, info.type);
+  MUST(rl_session_create(model, &session));
+  rl_model_release(model);
+  rl_tensor_from_memory(data, (int64_t[]){2}, NULL, 1, RL_FLOAT32, NULL, NULL, &x);
+  for (int i = 0; i < 3; ++i) {
+    MUST(rl_session_run(session, "add", &x, 1, &y, 1));
+    rl_tensor_release(y);
+  }
+  MUST(rl_session_clone(session, &copy));
+  MUST(rl_session_reset(session));
+  MUST(rl_session_run(copy, "get", NULL, 0, &y, 1));
+  rl_tensor_data(y, &found);
+  printf("%g ", ((float*)found)[1]);
+  rl_tensor_release(y);
+  MUST(rl_session_state(session, "total", &y));
+  rl_tensor_data(y, &found);
+  MUST(rl_session_nbytes(session, &count));
+  printf("%g %zu\n", ((float*)found)[1], count);
+  rl_tensor_release(y);
+  int status = rl_session_run(session, "gone", NULL, 0, &y, 1);
+  printf("%d %s\n", status, rl_last_error());
+  rl_tensor_release(x);
+  rl_session_release(copy);
+  rl_session_release(session);
+  return 0;
+}
+"""
+
+
+class Sum(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("total", torch.zeros(2))
+
+    def add(self, x):
+        return self.total.add_(x)
+
+    def get(self):
+        return self.total + 0
+
+
 class Total(nn.Module):
     def forward(self, x):
         return {"total": x.sum(1)}
@@ -113,3 +207,27 @@ def test_c(tmp_path, model):
     assert lines[:2] == ["1 x float32[N, 3] -1", "12"]
     assert lines[2].startswith("2 expected 1 inputs, but got 0")
     assert lines[-1].startswith("1 cannot open 'none.rl'")
+
+
+@pytest.fixture(scope="module")
+def stateful(tmp_path_factory):
+    path, module = tmp_path_factory.mktemp("runtime") / "state.rl", Sum()
+    save_file({"add": module.add, "get": module.get}, path, {"add": (torch.ones(2),), "get": ()})
+    return path
+
+
+def test_sessions_of_cpp(tmp_path, stateful):
+    lines = run(CPP_SESSIONS, ".cpp", tmp_path, stateful)
+    assert lines[:2] == ["add get total float32[2]", "4 4 0 6 0 8 1"]
+    assert lines[2] == "the method 'add' writes to the state 'total': run it in a session of the model"
+    assert lines[3] == "there is no method 'gone'; the model has add, get"
+
+
+def test_sessions_of_c(tmp_path, stateful):
+    lines = run(C_SESSIONS, ".c", tmp_path, stateful)
+    assert lines == [
+        "2 get 1 1 float32[2]",
+        "total float32[2]",
+        "6 0 8",
+        "2 there is no method 'gone'; the model has add, get",
+    ]
