@@ -21,7 +21,7 @@ ALL_RECORDS = rl._C._operator_records()
 
 
 def public_name(record):
-    return PREFIXES[record["space"]] + record["name"]
+    return PREFIXES.get(record["space"], f"ops.{record['space']}.") + record["name"]
 
 
 RECORDS = {}  # public name -> the records of its overloads
