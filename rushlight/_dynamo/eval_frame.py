@@ -4,6 +4,7 @@ import functools
 import inspect
 import weakref
 
+from rushlight import _C
 from rushlight._errors.advice import advised
 from rushlight.nn import Module
 
@@ -146,13 +147,12 @@ def _wrap(function, backend, fullgraph, dynamic):
     compiled = Compiled(function, backend, fullgraph, dynamic)
     _remember(compiled)
 
-    @functools.wraps(function)
-    def run(*args, **kwargs):
-        return compiled(*args, **kwargs)
-
-    run._torchdynamo_orig_callable = function
-    run._compiled = compiled
-    return run
+    front = _C._compiled_function(function, compiled)
+    if not hasattr(function, "__name__"):
+        front.__name__ = front.__qualname__ = compiled.name
+    front._torchdynamo_orig_callable = function
+    front._compiled = compiled
+    return front
 
 
 def optimize(

@@ -3,7 +3,7 @@
 #include <cstddef>
 
 #include "python/free_threading.h"
-#include "python/python.h"
+#include "python/function_front.h"
 
 namespace rushlight::python {
 namespace {
@@ -30,25 +30,35 @@ PyObject* failed(PyObject* o, PyObject* args, PyObject* kwargs) {
   return PyObject_CallMethod(o, "_graph_failed", "OOO", value, args, kwargs);
 }
 
-PyObject* call(PyObject* o, PyObject* args, PyObject* given) {
+struct Ways {
   PyRef fast, direct;
-  {
-    const CriticalSection lock(o);
-    if (is_set(self_of(o).fast)) fast = PyRef::borrow(self_of(o).fast);
-    if (is_set(self_of(o).direct)) direct = PyRef::borrow(self_of(o).direct);
-  }
-  if (!fast && direct) return PyObject_Call(direct.get(), args, given);
-  const PyRef kwargs = given ? PyRef::borrow(given) : PyRef(PyDict_New());
-  if (!kwargs) return nullptr;
-  if (fast) {
-    PyObject* both[] = {args, kwargs.get()};
-    PyObject* result = PyObject_Vectorcall(fast.get(), both, 2, nullptr);
-    if (!result) return failed(o, args, kwargs.get());
+};
+Ways ways_of(PyObject* o) {
+  Ways ways;
+  const CriticalSection lock(o);
+  if (is_set(self_of(o).fast)) ways.fast = PyRef::borrow(self_of(o).fast);
+  if (is_set(self_of(o).direct)) ways.direct = PyRef::borrow(self_of(o).direct);
+  return ways;
+}
+
+// By a graph that is for the call, or by Python's decision.
+PyObject* call_graph(PyObject* o, const Ways& ways, PyObject* args, PyObject* kwargs) {
+  if (ways.fast) {
+    PyObject* both[] = {args, kwargs};
+    PyObject* result = PyObject_Vectorcall(ways.fast.get(), both, 2, nullptr);
+    if (!result) return failed(o, args, kwargs);
     if (result != Py_NotImplemented) return result;
     Py_DECREF(result);
-    if (direct) return PyObject_Call(direct.get(), args, given);
+    if (ways.direct) return PyObject_Call(ways.direct.get(), args, kwargs);
   }
-  return PyObject_CallMethod(o, "_slow_call", "OO", args, kwargs.get());
+  return PyObject_CallMethod(o, "_slow_call", "OO", args, kwargs);
+}
+
+PyObject* call(PyObject* o, PyObject* args, PyObject* given) {
+  const Ways ways = ways_of(o);
+  if (!ways.fast && ways.direct) return PyObject_Call(ways.direct.get(), args, given);
+  const PyRef kwargs = given ? PyRef::borrow(given) : PyRef(PyDict_New());
+  return kwargs ? call_graph(o, ways, args, kwargs.get()) : nullptr;
 }
 
 PyMemberDef members[] = {
@@ -86,8 +96,72 @@ PyTypeObject CompiledCallType = {
     .tp_new = PyType_GenericNew,
 };
 
+// What torch.compile returns for a function: the function to whoever looks at it, a _CompiledCall to who
+// calls.
+struct CompiledFunction {
+  FunctionFront front;
+  PyObject* compiled;
+};
+PyObject*& compiled_of(PyObject* o) { return reinterpret_cast<CompiledFunction*>(o)->compiled; }
+
+PyObject* function_call(PyObject* self, PyObject* const* given, size_t nargsf, PyObject* names) {
+  const PyRef compiled = PyRef::borrow(compiled_of(self));
+  const Ways ways = ways_of(compiled.get());
+  if (!ways.fast && ways.direct) return PyObject_Vectorcall(ways.direct.get(), given, nargsf, names);
+  const Py_ssize_t n = PyVectorcall_NARGS(nargsf), keywords = names ? PyTuple_GET_SIZE(names) : 0;
+  const PyRef args(PyTuple_New(n)), kwargs(PyDict_New());
+  if (!args || !kwargs) return nullptr;
+  for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(args.get(), i, Py_NewRef(given[i]));
+  for (Py_ssize_t i = 0; i < keywords; ++i)
+    if (PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(names, i), given[n + i]) < 0) return nullptr;
+  return call_graph(compiled.get(), ways, args.get(), kwargs.get());
+}
+
+int function_traverse(PyObject* self, visitproc visit, void* arg) {
+  Py_VISIT(compiled_of(self));
+  return front_traverse(self, visit, arg);
+}
+int function_clear(PyObject* self) {
+  Py_CLEAR(compiled_of(self));
+  return front_clear(self);
+}
+
+PyGetSetDef function_properties[] = {front_doc, {}};
+
+PyTypeObject CompiledFunctionType = {
+    .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
+    .tp_name = "function",
+    .tp_basicsize = sizeof(CompiledFunction),
+    .tp_flags = kFrontFlags,
+    .tp_traverse = function_traverse,
+    .tp_clear = function_clear,
+    .tp_getset = function_properties,
+    .tp_base = &FunctionFrontType,
+};
+
+// _compiled_function(function, compiled)
+PyObject* make_function(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  if (n != 2 || !PyObject_TypeCheck(args[1], &CompiledCallType)) {
+    PyErr_SetString(PyExc_TypeError, "_compiled_function takes a function and a _CompiledCall");
+    return nullptr;
+  }
+  PyObject* f = new_front(&CompiledFunctionType, function_call, args[0]);
+  if (!f) return nullptr;
+  compiled_of(f) = Py_NewRef(args[1]);
+  PyObject_GC_Track(f);
+  return f;
+}
+
 }  // namespace
 
-void init_compiled_call(PyObject* module) { add_type(module, "_CompiledCall", &CompiledCallType); }
+void init_compiled_call(PyObject* module) {
+  add_type(module, "_CompiledCall", &CompiledCallType);
+  check(PyType_Ready(&CompiledFunctionType));
+  static PyMethodDef functions[] = {
+      {"_compiled_function", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(make_function)),
+       METH_FASTCALL, "A function that runs through graphs."},
+      {}};
+  add_functions(module, functions);
+}
 
 }  // namespace rushlight::python

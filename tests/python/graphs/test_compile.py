@@ -1,8 +1,11 @@
 """`torch.compile`: the interface, back ends, and what it says of itself."""
 
 import copy
+import gc
+import inspect
 import logging
 import pickle
+import weakref
 
 import pytest
 
@@ -118,6 +121,44 @@ def test_what_is_compiling():
         return x + (10 if torch.compiler.is_compiling() else 1)
 
     assert torch.equal(torch.compile(f, fullgraph=True)(X), X + 10) and torch.equal(f(X), X + 1)
+
+
+@torch.compile
+def halved(x, by=2):
+    "Halves."
+    return x / by
+
+
+def test_a_compiled_function_passes_for_the_function():
+    assert inspect.isfunction(halved) and inspect.signature(halved).parameters["by"].default == 2
+    assert (halved.__name__, halved.__doc__, halved.__module__) == ("halved", "Halves.", __name__)
+    assert pickle.loads(pickle.dumps(halved)) is copy.deepcopy(halved) is weakref.ref(halved)() is halved
+
+    class Scaled:
+        factor = 3
+
+        def __call__(self, x):
+            return x * 2
+
+        @torch.compile
+        def times(self, x):
+            "Multiplies."
+            return x * self.factor
+
+    assert torch.equal(Scaled().times(X), X * 3) and Scaled.times.__doc__ == "Multiplies."
+    called = torch.compile(Scaled())
+    assert torch.equal(called(X), X * 2) and called.__name__ == Scaled.__qualname__
+    called.__doc__ = "Doubles."
+    assert called.__doc__ == "Doubles." and called.__wrapped__.__doc__ is None
+
+
+def test_a_compiled_function_that_holds_itself_is_collected():
+    compiled = torch.compile(lambda x: x + 1)
+    compiled(X)
+    compiled.again, alive = compiled, weakref.ref(compiled)
+    del compiled
+    gc.collect()
+    assert alive() is None
 
 
 def test_disabled_functions():
