@@ -10,18 +10,20 @@ namespace rushlight {
 using Stats = AllocatorStats;
 
 struct CachingAllocator::Block {
-  char* address;
-  size_t size;
+  char* address = nullptr;
+  size_t size = 0;
   size_t requested = 0;
-  Pool* pool;
+  Pool* pool = nullptr;
   Block* previous = nullptr;
   Block* next = nullptr;
   bool allocated = false;
   int events = 0;
   uint64_t freed_at = 0;
   std::string_view label = {};
-  std::vector<StreamId> other_streams = {};
+  std::list<Pending> other_streams = {};
   uint64_t context = 0;
+  FreeSet::node_type place = {};     // in the free set, while it is not there
+  LiveBlocks::node_type entry = {};  // among live blocks, likewise
 
   bool free() const { return !allocated && events == 0; }
   bool is_split() const { return previous || next; }
@@ -47,6 +49,7 @@ CachingAllocator::~CachingAllocator() {
     }
     if (!in_range) source_.free_segment(const_cast<void*>(address), bytes);
   }
+  while (spare_) delete std::exchange(spare_, spare_->next);
   each_pool([&](Pool& pool) {
     if (!pool.range.base) return;
     source_.unmap_memory(pool.range.base, pool.range.mapped);
@@ -73,6 +76,7 @@ void* CachingAllocator::allocate(size_t bytes, StreamId stream, std::string_view
   const size_t size = round_up(bytes, config_.granule);
   process_events();
   Pool& pool = pool_for(size, stream, pool_id);
+  prepare_blocks();
   Block* block = take_free(pool, size);
   if (!block) block = grow(pool, size, false);
   if (!block) block = allocate_slowly(pool, size, bytes);
@@ -85,7 +89,8 @@ void* CachingAllocator::allocate(size_t bytes, StreamId stream, std::string_view
     block->context = context;
     note(AllocatorEvent::kAllocate, block->address, block->size, pool, context);
   }
-  live_.emplace(block->address, block);
+  block->entry.key() = block->address;
+  live_.insert(std::move(block->entry));
   idle_ -= block->size;
   add(&Stats::allocation, pool, 1);
   add(&Stats::allocated_bytes, pool, block->size);
@@ -100,7 +105,7 @@ void CachingAllocator::deallocate(void* address) {
   std::lock_guard guard(mutex_);
   Block* block = find_live(address);
   Pool& pool = *block->pool;
-  live_.erase(address);
+  block->entry = live_.extract(address);
   block->allocated = false;
   block->label = {};
   if (history_limit_) [[unlikely]]
@@ -109,11 +114,13 @@ void CachingAllocator::deallocate(void* address) {
   subtract(&Stats::allocation, pool, 1);
   subtract(&Stats::allocated_bytes, pool, block->size);
   subtract(&Stats::requested_bytes, pool, block->requested);
-  for (StreamId stream : block->other_streams) {
-    pending_[stream].push_back({source_.record_event(stream), block});
+  while (!block->other_streams.empty()) {
+    Pending& use = block->other_streams.front();
+    use.event = source_.record_event(use.stream);
+    std::list<Pending>& queue = pending_[use.stream];
+    queue.splice(queue.end(), block->other_streams, block->other_streams.begin());
     block->events++;
   }
-  block->other_streams.clear();
   if (block->events == 0) return_block(block);
 }
 
@@ -121,9 +128,11 @@ void CachingAllocator::record_stream(void* address, StreamId stream) {
   if (!address) return;
   std::lock_guard guard(mutex_);
   Block* block = find_live(address);
-  auto& streams = block->other_streams;
-  if (stream != block->pool->stream && std::find(streams.begin(), streams.end(), stream) == streams.end())
-    streams.push_back(stream);
+  auto& uses = block->other_streams;
+  const bool known = std::any_of(uses.begin(), uses.end(), [&](auto& use) { return use.stream == stream; });
+  if (known || stream == block->pool->stream) return;
+  pending_[stream];  // its queue
+  uses.push_back({stream, block});
 }
 
 size_t CachingAllocator::empty_cache() {
@@ -179,7 +188,7 @@ CachingAllocator::Block* CachingAllocator::take_free(Pool& pool, size_t size) {
   Block* block = *it;
   const bool whole = block->size >= config_.max_split;  // never cut: only for requests of about its size
   if (whole && (size < config_.max_split || block->size >= size + config_.large_segment)) return nullptr;
-  pool.free.erase(it);
+  block->place = pool.free.extract(it);
   count_inactive_split(block, false);
   return block;
 }
@@ -202,7 +211,13 @@ CachingAllocator::Block* CachingAllocator::grow(Pool& pool, size_t size, bool ex
   if (!address) return nullptr;
   stats_.num_source_allocations++;
   Block* block = new_block(pool, static_cast<char*>(address), bytes);
-  segments_.emplace(address, block);
+  try {
+    segments_.emplace(address, block);
+  } catch (...) {
+    source_.free_segment(address, bytes);
+    recycle(block);
+    throw;
+  }
   add(&Stats::segment, pool, 1);
   count_reserved(pool, bytes, true);
   if (history_limit_) note(AllocatorEvent::kSegmentAllocate, address, bytes, pool);
@@ -234,14 +249,17 @@ CachingAllocator::Block* CachingAllocator::grow_range(Pool& pool, size_t size, b
   const size_t bytes = round_up(missing, step);
   if (bytes > range.capacity - range.mapped || !may_reserve(bytes)) return nullptr;
   char* address = range.base + range.mapped;
-  if (!source_.map_memory(address, bytes)) return nullptr;
+  if (!last) segments_.emplace(address, nullptr);
+  if (!source_.map_memory(address, bytes)) {
+    if (!last) segments_.erase(address);
+    return nullptr;
+  }
   stats_.num_source_allocations++;
   range.mapped += bytes;
   count_reserved(pool, bytes, true);
   if (history_limit_) note(AllocatorEvent::kSegmentAllocate, address, bytes, pool);
   if (extends) {
-    pool.free.erase(last);
-    count_inactive_split(last, false);
+    unfile(last);
     last->size += bytes;
     return last;
   }
@@ -250,7 +268,7 @@ CachingAllocator::Block* CachingAllocator::grow_range(Pool& pool, size_t size, b
   if (last) {
     last->next = block;
   } else {
-    segments_.emplace(address, block);
+    segments_[address] = block;
     add(&Stats::segment, pool, 1);
   }
   range.last = block;
@@ -266,19 +284,14 @@ void CachingAllocator::shrink_range(Pool& pool) {
   const size_t kept = round_up(static_cast<size_t>(last->address - range.base), step);
   if (kept >= range.mapped) return;
   const size_t bytes = range.mapped - kept;
-  pool.free.erase(last);
-  count_inactive_split(last, false);
+  unfile(last);
   source_.unmap_memory(range.base + kept, bytes);
   stats_.num_source_frees++;
   range.mapped = kept;
   count_reserved(pool, bytes, false);
   if (history_limit_) note(AllocatorEvent::kSegmentFree, range.base + kept, bytes, pool);
   last->size -= bytes;
-  if (last->size) {
-    pool.free.insert(last);
-    count_inactive_split(last, true);
-    return;
-  }
+  if (last->size) return file(last);
   range.last = last->previous;
   if (range.last) {
     range.last->next = nullptr;
@@ -304,7 +317,7 @@ void CachingAllocator::collect_garbage(size_t wanted) {
             [](const Block* a, const Block* b) { return a->freed_at < b->freed_at; });
   for (Block* block : idle) {
     if (!above()) return;
-    block->pool->free.erase(block);
+    unfile(block);
     release_segment(block);
   }
 }
@@ -340,8 +353,7 @@ void CachingAllocator::split(Block* block, size_t size) {
   if (block->pool->range.last == block) block->pool->range.last = rest;
   block->next = rest;
   block->size = size;
-  block->pool->free.insert(rest);
-  count_inactive_split(rest, true);
+  file(rest);
 }
 
 CachingAllocator::Block* CachingAllocator::absorb_next(Block* block) {
@@ -366,14 +378,12 @@ void CachingAllocator::return_block(Block* block) {
   block->freed_at = ++clock_;
   for (Block* neighbour : {block->previous, block->next}) {
     if (!neighbour || !neighbour->free()) continue;
-    pool.free.erase(neighbour);
-    count_inactive_split(neighbour, false);
+    unfile(neighbour);
     block = absorb_next(neighbour == block->next ? block : neighbour);
   }
   block->freed_at = clock_;
   if (!block->is_split() && idle_ > config_.cache_limit && !pool.range.base) return release_segment(block);
-  pool.free.insert(block);
-  count_inactive_split(block, true);
+  file(block);
 }
 
 /// `block` spans its whole segment and is in no free set.
@@ -390,13 +400,12 @@ void CachingAllocator::release_segment(Block* block) {
 
 size_t CachingAllocator::release_empty_segments() {
   const size_t before = reserved_;
-  std::vector<Block*> empty;
-  for (auto& [address, head] : segments_)
-    if (head->free() && !head->is_split() && !head->pool->range.base && !retained_.count(head->pool->id))
-      empty.push_back(head);
-  for (Block* block : empty) {
-    block->pool->free.erase(block);
-    release_segment(block);
+  for (auto it = segments_.begin(); it != segments_.end();) {
+    Block* head = (it++)->second;
+    if (!head->free() || head->is_split() || head->pool->range.base || retained_.count(head->pool->id))
+      continue;
+    unfile(head);
+    release_segment(head);
   }
   each_pool([&](Pool& pool) {
     if (!retained_.count(pool.id)) shrink_range(pool);
@@ -408,7 +417,7 @@ void CachingAllocator::process_events() {
   for (auto& [stream, queue] : pending_) {
     // Events of one stream complete in order, so the first incomplete one ends the scan.
     while (!queue.empty() && source_.query_event(queue.front().event)) {
-      auto [event, block] = queue.front();
+      auto [other, block, event] = queue.front();
       queue.pop_front();
       source_.release_event(event);
       if (--block->events == 0) return_block(block);
@@ -527,10 +536,13 @@ std::vector<AllocatorEvent> CachingAllocator::history() const {
 }
 
 void CachingAllocator::note(AllocatorEvent::Action action, const void* address, size_t size, const Pool& pool,
-                            uint64_t context) {
+                            uint64_t context) noexcept {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   const auto time = std::chrono::duration_cast<std::chrono::microseconds>(now).count();
-  history_.push_back({action, address, size, pool.stream, time, context});
+  try {
+    history_.push_back({action, address, size, pool.stream, time, context});
+  } catch (const std::bad_alloc&) {  // the history has a gap
+  }
   while (history_.size() > history_limit_) history_.pop_front();
 }
 
@@ -552,14 +564,40 @@ void CachingAllocator::count_inactive_split(const Block* block, bool entering) {
   (this->*change)(&Stats::inactive_split_bytes, *block->pool, block->size);
 }
 
-CachingAllocator::Block* CachingAllocator::new_block(Pool& pool, char* address, size_t size) {
-  if (spare_.empty()) return new Block{.address = address, .size = size, .pool = &pool};
-  Block* block = spare_.back().release();
-  spare_.pop_back();
-  *block = Block{.address = address, .size = size, .pool = &pool};
+/// Two blocks lie ready, for a new segment and for what is cut off it, and a place for one more live block.
+void CachingAllocator::prepare_blocks() {
+  live_.reserve(live_.size() + 1);
+  for (const Block* known = spare_; !known || !known->next; known = spare_) {
+    auto block = std::make_unique<Block>();
+    FreeSet places;
+    block->place = places.extract(places.insert(block.get()).first);
+    LiveBlocks entries;
+    block->entry = entries.extract(entries.emplace(nullptr, block.get()).first);
+    recycle(block.release());
+  }
+}
+
+/// One of those that lie ready.
+CachingAllocator::Block* CachingAllocator::new_block(Pool& pool, char* address, size_t size) noexcept {
+  Block* block = std::exchange(spare_, spare_->next);
+  *block = Block{.address = address,
+                 .size = size,
+                 .pool = &pool,
+                 .place = std::move(block->place),
+                 .entry = std::move(block->entry)};
   return block;
 }
 
-void CachingAllocator::recycle(Block* block) { spare_.emplace_back(block); }
+void CachingAllocator::recycle(Block* block) noexcept { block->next = std::exchange(spare_, block); }
+
+/// Into the free set of the block's pool, and out of it.
+void CachingAllocator::file(Block* block) {
+  block->pool->free.insert(std::move(block->place));
+  count_inactive_split(block, true);
+}
+void CachingAllocator::unfile(Block* block) {
+  block->place = block->pool->free.extract(block);
+  count_inactive_split(block, false);
+}
 
 }  // namespace rushlight

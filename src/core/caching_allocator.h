@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <list>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -138,6 +139,12 @@ AllocatorConfig parse_allocator_config(std::string_view text);
 /// segment whose blocks are all free is one block again and can be given back. The leftmost Block object of a
 /// chain lives as long as its segment. A block used on other streams is not reusable until an event recorded
 /// on each of them has passed.
+///
+/// Note [Freeing without memory]
+/// Blocks are freed while memory is short: by whoever unwinds from an allocation that failed. So freeing
+/// takes no memory. A block brings its places in the free set and in the table of live blocks, and what waits
+/// for an event its place in the queue; `allocate` has all of these before it takes a block, and changes
+/// nothing where one is refused.
 class CachingAllocator {
  public:
   explicit CachingAllocator(BlockSource& source, AllocatorConfig config = {});
@@ -186,6 +193,8 @@ class CachingAllocator {
   struct BySize {
     bool operator()(const Block* a, const Block* b) const;
   };
+  using FreeSet = std::set<Block*, BySize>;
+  using LiveBlocks = std::unordered_map<const void*, Block*>;
   /// Reserved addresses of which a beginning has memory.
   struct Expandable {
     char* base = nullptr;
@@ -196,15 +205,17 @@ class CachingAllocator {
     StreamId stream;
     bool large;
     PoolId id = 0;
-    std::set<Block*, BySize> free = {};
+    FreeSet free = {};
     Expandable range = {};
   };
   struct StreamPools {
     Pool small, large;
   };
+  /// A use of a block on another stream, and once it is freed the event to wait for.
   struct Pending {
-    BlockSource::Event event;
+    StreamId stream;
     Block* block;
+    BlockSource::Event event = {};
   };
 
   Pool& pool_for(size_t size, StreamId stream, PoolId id);
@@ -232,10 +243,13 @@ class CachingAllocator {
   void add(AllocatorStats::Grouped AllocatorStats::* stat, const Pool& pool, size_t n);
   void subtract(AllocatorStats::Grouped AllocatorStats::* stat, const Pool& pool, size_t n);
   void count_inactive_split(const Block* block, bool entering);
-  Block* new_block(Pool& pool, char* address, size_t size);
-  void recycle(Block* block);
+  void prepare_blocks();
+  Block* new_block(Pool& pool, char* address, size_t size) noexcept;
+  void recycle(Block* block) noexcept;
+  void file(Block* block);
+  void unfile(Block* block);
   void note(AllocatorEvent::Action action, const void* address, size_t size, const Pool& pool,
-            uint64_t context = 0);
+            uint64_t context = 0) noexcept;
 
   BlockSource& source_;
   AllocatorConfig config_;
@@ -243,10 +257,10 @@ class CachingAllocator {
   std::unordered_map<StreamId, std::unique_ptr<StreamPools>> pools_;
   std::map<std::pair<PoolId, StreamId>, std::unique_ptr<StreamPools>> private_pools_;
   std::unordered_map<PoolId, int> retained_;
-  std::unordered_map<const void*, Block*> live_;
+  LiveBlocks live_;
   std::map<const void*, Block*> segments_;
-  std::unordered_map<StreamId, std::deque<Pending>> pending_;
-  std::vector<std::unique_ptr<Block>> spare_;
+  std::unordered_map<StreamId, std::list<Pending>> pending_;
+  Block* spare_ = nullptr;  // a chain, by `next`
   AllocatorStats stats_;
   size_t reserved_ = 0, idle_ = 0;
   uint64_t clock_ = 0;  // counts what was freed: the age of idle blocks

@@ -181,9 +181,10 @@ void* allocate_aligned(size_t bytes, size_t asked) {
 }
 
 void* allocate_tiny_slowly(size_t index, size_t bytes) {
+  TinyCache* cache = this_thread_cache();  // first: making it may fail
   void* p = allocate_aligned(tiny_size(index), bytes);
   const auto size = static_cast<int64_t>(tiny_size(index));
-  if (TinyCache* cache = this_thread_cache()) {
+  if (cache) {
     cache->allocations.add(1);
     cache->allocated_bytes.add(size);
   } else {

@@ -61,6 +61,7 @@ void forget(void* context, void*, size_t) {
   std::shared_ptr<Deferred> deferred;
   std::lock_guard guard(registry.mutex);
   const auto found = registry.deferred.find(static_cast<Deferred*>(context)->owner);
+  if (found == registry.deferred.end()) return;  // it never got there
   deferred = std::move(found->second);
   registry.deferred.erase(found);
 }

@@ -1,11 +1,15 @@
 #include "cpu/fft_mkl.h"
 
 #ifdef RUSHLIGHT_WITH_MKL
+#include <i_malloc.h>
 #include <mkl_dfti.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cstdlib>
 #include <list>
 #include <memory>
+#include <new>
 
 #include "core/fork_mutex.h"
 #include "core/parallel.h"
@@ -16,7 +20,25 @@ namespace {
 
 constexpr int64_t kSerialPoints = 1 << 14;  // below, waking a thread costs more than it saves
 
-void check(MKL_LONG status) {
+// Where it has no memory for itself, MKL reports success and gives other numbers. So what it asks for is
+// watched.
+std::atomic<uint64_t> refused{0};
+void* watched(void* memory, size_t bytes) {
+  if (!memory && bytes) refused.fetch_add(1);
+  return memory;
+}
+[[maybe_unused]] const bool watching = [] {
+  i_malloc = [](size_t n) { return watched(std::malloc(n), n); };
+  i_calloc = [](size_t n, size_t size) { return watched(std::calloc(n, size), n * size); };
+  i_realloc = [](void* p, size_t n) { return watched(std::realloc(p, n), n); };
+  return true;
+}();
+
+template <class F>
+void run_mkl(F&& work) {
+  const uint64_t before = refused.load();
+  const MKL_LONG status = work();
+  if (refused.load() != before) throw std::bad_alloc();
   if (status != 0 && !DftiErrorClass(status, DFTI_NO_ERROR))
     RL_FAIL("fft: MKL could not do the transform: ", std::string_view(DftiErrorMessage(status)));
 }
@@ -54,9 +76,13 @@ DescriptorRef make_descriptor(const Key& key) {
   for (const FftAxis& a : key.axes)
     sizes.push_back(a.n), in.push_back(a.in_stride), out.push_back(a.out_stride);
   const auto rank = static_cast<MKL_LONG>(sizes.size());
-  check(rank == 1 ? DftiCreateDescriptor(&d->handle, precision, domain, rank, sizes[0])
-                  : DftiCreateDescriptor(&d->handle, precision, domain, rank, sizes.data()));
-  auto set = [&](DFTI_CONFIG_PARAM name, auto value) { check(DftiSetValue(d->handle, name, value)); };
+  run_mkl([&] {
+    return rank == 1 ? DftiCreateDescriptor(&d->handle, precision, domain, rank, sizes[0])
+                     : DftiCreateDescriptor(&d->handle, precision, domain, rank, sizes.data());
+  });
+  auto set = [&](DFTI_CONFIG_PARAM name, auto value) {
+    run_mkl([&] { return DftiSetValue(d->handle, name, value); });
+  };
   set(DFTI_PLACEMENT, DFTI_NOT_INPLACE);
   set(DFTI_INPUT_STRIDES, in.data());
   set(DFTI_OUTPUT_STRIDES, out.data());
@@ -69,7 +95,7 @@ DescriptorRef make_descriptor(const Key& key) {
   set(DFTI_FORWARD_SCALE, key.scale);
   set(DFTI_BACKWARD_SCALE, key.scale);
   if (!key.threaded) set(DFTI_THREAD_LIMIT, static_cast<MKL_LONG>(1));
-  check(DftiCommitDescriptor(d->handle));
+  run_mkl([&] { return DftiCommitDescriptor(d->handle); });
   return d;
 }
 
@@ -158,8 +184,10 @@ void fft_mkl(const Fft& f, const void* in, void* out) {
   auto run = [&](const DescriptorRef& descriptor, int64_t from, int64_t to) {
     char* source = const_cast<char*>(static_cast<const char*>(in)) + from * in_size;
     char* target = static_cast<char*>(out) + to * out_size;
-    check(forward ? DftiComputeForward(descriptor->handle, source, target)
-                  : DftiComputeBackward(descriptor->handle, source, target));
+    run_mkl([&] {
+      return forward ? DftiComputeForward(descriptor->handle, source, target)
+                     : DftiComputeBackward(descriptor->handle, source, target);
+    });
   };
   if (calls == 1 && shared && key.batch.n >= get_num_threads()) {
     const FftAxis whole = key.batch;

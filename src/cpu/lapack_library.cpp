@@ -120,6 +120,12 @@ void with_work(Scratch<T>& s, F&& run) {
   run(s.work.data(), &size);
 }
 
+// MKL takes memory of its own, and reports numbers far below those of arguments where there is none.
+int reported(int info) {
+  if (info <= -1000) throw std::bad_alloc();
+  return info;
+}
+
 }  // namespace
 
 template <class T>
@@ -127,7 +133,7 @@ int Lapack<T>::getrf(int m, int n, T* a, int* pivots) {
   if (std::max(m, n) <= small::kMost) return small::getrf(m, n, a, pivots);
   int info = 0;
   getrf_<T>(&m, &n, a, &m, pivots, &info);
-  return info;
+  return reported(info);
 }
 
 template <class T>
@@ -136,6 +142,7 @@ void Lapack<T>::getrs(char trans, int n, int columns, const T* lu, const int* pi
     return small::getrs(n, columns, lu, pivots, b);
   int info = 0;
   getrs_<T>(&trans, &n, &columns, lu, &n, pivots, b, &n, &info, 1);
+  reported(info);
 }
 
 template <class T>
@@ -143,7 +150,7 @@ int Lapack<T>::getri(int n, T* lu, const int* pivots, Scratch<T>& s) {
   if (n <= small::kMost) return small::getri(n, lu, pivots);
   int info = 0;
   with_work(s, [&](T* work, In lwork) { getri_<T>(&n, lu, &n, pivots, work, lwork, &info); });
-  return info;
+  return reported(info);
 }
 
 template <class T>
@@ -185,7 +192,7 @@ int Lapack<T>::potrf(bool upper, int n, T* a) {
     T* diagonal = a + int64_t{first} * n + first;
     int info = 0;
     potrf_<T>(upper ? "U" : "L", &width, diagonal, &n, &info, 1);
-    if (info != 0) return first + info;
+    if (reported(info) != 0) return first + info;
     if (rest == 0) return 0;
     if (upper)
       trsm_<T>("L", "U", "C", "N", &width, &rest, &one, diagonal, &n, diagonal + int64_t{width} * n, &n, 1, 1,
@@ -205,7 +212,7 @@ int Lapack<T>::sytrf(bool hermitian, int n, T* a, int* pivots, Scratch<T>& s) {
       if (hermitian) return complex_hetrf<T>("L", &n, a, &n, pivots, work, lwork, &info, 1);
     sytrf_<T>("L", &n, a, &n, pivots, work, lwork, &info, 1);
   });
-  return info;
+  return reported(info);
 }
 
 template <class T>
@@ -214,18 +221,21 @@ void Lapack<T>::sytrs(bool hermitian, int n, int columns, const T* ld, const int
   if constexpr (is_complex_v<T>)
     if (hermitian) return complex_hetrs<T>("L", &n, &columns, ld, &n, pivots, b, &n, &info, 1);
   sytrs_<T>("L", &n, &columns, ld, &n, pivots, b, &n, &info, 1);
+  reported(info);
 }
 
 template <class T>
 void Lapack<T>::geqrf(int m, int n, T* a, T* tau, Scratch<T>& s) {
   int info = 0;
   with_work(s, [&](T* work, In lwork) { geqrf_<T>(&m, &n, a, &m, tau, work, lwork, &info); });
+  reported(info);
 }
 
 template <class T>
 void Lapack<T>::orgqr(int m, int n, int k, T* a, const T* tau, Scratch<T>& s) {
   int info = 0;
   with_work(s, [&](T* work, In lwork) { orgqr_<T>(&m, &n, &k, a, &m, tau, work, lwork, &info); });
+  reported(info);
 }
 
 template <class T>
@@ -237,6 +247,7 @@ void Lapack<T>::ormqr(bool left, bool adjoint, int m, int n, int k, const T* a, 
   with_work(s, [&](T* work, In lwork) {
     ormqr_<T>(left ? "L" : "R", trans, &m, &n, &k, a, &lda, tau, c, &m, work, lwork, &info, 1, 1);
   });
+  reported(info);
 }
 
 template <class T>
@@ -252,7 +263,7 @@ int Lapack<T>::heevd(bool vectors, int n, T* a, R* values, Scratch<T>& s) {
     else
       real_syevd<T>(job, "L", &n, a, &n, values, work, lwork, s.integers.data(), &liwork, &info, 1, 1);
   });
-  return info;
+  return reported(info);
 }
 
 template <class T>
@@ -283,7 +294,7 @@ int Lapack<T>::geev(int n, T* a, C* values, C* v, Scratch<T>& s) {
       ++j;
     }
   }
-  return info;
+  return reported(info);
 }
 
 template <class T>
@@ -311,7 +322,7 @@ int Lapack<T>::gesvd(bool by_qr, bool full, int m, int n, T* a, R* s, T* u, T* v
                       1);
     }
   });
-  return info;
+  return reported(info);
 }
 
 template <class T>
@@ -342,7 +353,7 @@ int Lapack<T>::gels(Driver driver, int m, int n, int columns, T* a, T* b, R rcon
         real_gelss<T>(&m, &n, &columns, a, &m, b, &ldb, s, &rcond, rank, work, lwork, &info);
     }
   });
-  return info;
+  return reported(info);
 }
 
 template struct Lapack<float>;

@@ -55,7 +55,11 @@ struct Use {
 };
 // What a list may hold besides uses.
 using Element = std::variant<Use, bool, int64_t, double>;
-using List = std::vector<Element>;
+// A type of its own: of a variant whose alternatives are the standard library's and plain ones alone, GCC 12
+// thinks that it always holds something, and destroys what a copy that fails for want of memory has not made.
+struct List : std::vector<Element> {
+  using vector::vector;
+};
 
 // An argument as the parameter of the schema wants it; monostate is None.
 struct Argument {

@@ -86,12 +86,16 @@ static PyObject* device_new(PyTypeObject*, PyObject* args, PyObject* kwargs) {
 }
 
 static PyObject* device_repr(PyObject* self) {
-  const Device d = self_of(self);
-  std::string text = str("device(type='", device_type_name(d.type()), "'");
-  if (d.index() >= 0) text += str(", index=", static_cast<int>(d.index()));
-  return to_python(text + ")");
+  return guard([&] {
+    const Device d = self_of(self);
+    std::string text = str("device(type='", device_type_name(d.type()), "'");
+    if (d.index() >= 0) text += str(", index=", static_cast<int>(d.index()));
+    return to_python(text + ")");
+  });
 }
-static PyObject* device_str(PyObject* self) { return to_python(to_string(self_of(self))); }
+static PyObject* device_str(PyObject* self) {
+  return guard([&] { return to_python(to_string(self_of(self))); });
+}
 static Py_hash_t device_hash(PyObject* self) {
   const Device d = self_of(self);
   return (static_cast<int>(d.type()) << 8) ^ (d.index() + 1);

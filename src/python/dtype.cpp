@@ -76,7 +76,9 @@ static std::string name_of(PyObject* self) {
   const NamedDType* named = named_only(self_of(self));
   return named ? named->name : std::string(dtype_name(self_of(self)));
 }
-static PyObject* repr(PyObject* self) { return to_python(str("torch.", name_of(self))); }
+static PyObject* repr(PyObject* self) {
+  return guard([&] { return to_python(str("torch.", name_of(self))); });
+}
 static PyObject* reduce(PyObject* self, PyObject*) { return to_python(name_of(self)); }
 static PyObject* get_floating(PyObject* self, void*) {
   const NamedDType* named = named_only(self_of(self));
@@ -267,7 +269,7 @@ static PyObject* finfo_repr(PyObject* self) {
   const FloatFacts f = float_facts(self_of(self));
   char text[256];
   std::snprintf(text, sizeof text, finfo_format, f.resolution, -f.max, f.max, f.eps, f.smallest_normal,
-                f.smallest_normal, std::string(dtype_name(self_of(self))).c_str());
+                f.smallest_normal, dtype_name(self_of(self)).data());
   return PyUnicode_FromString(text);
 }
 

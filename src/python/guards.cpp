@@ -276,8 +276,12 @@ PyMethodDef methods[] = {
 
 PyObject* guard_set_new(PyTypeObject* type, PyObject*, PyObject*) {
   PyObject* self = type->tp_alloc(type, 0);
-  if (self) reinterpret_cast<GuardSet*>(self)->guards = new Guards;
-  return self;
+  if (!self) return nullptr;
+  auto* guards = new (std::nothrow) Guards;
+  reinterpret_cast<GuardSet*>(self)->guards = guards;
+  if (guards) return self;
+  Py_DECREF(self);
+  return PyErr_NoMemory();
 }
 int traverse(PyObject* self, visitproc visit, void* arg) {
   for (const Check& c : guards_of(self).checks) {

@@ -169,11 +169,13 @@ static PyObject* call_forward(PyObject* self, PyObject* const* args, size_t narg
     with_self[0] = lent;
     return result;
   }
-  const size_t total = n + (names_given ? static_cast<size_t>(PyTuple_GET_SIZE(names_given)) : 0);
-  std::vector<PyObject*> stack(total + 1);
-  stack[0] = self;
-  std::copy_n(args, total, stack.begin() + 1);
-  return PyObject_Vectorcall(forward, stack.data(), n + 1, names_given);
+  return guard([&] {
+    const size_t total = n + (names_given ? static_cast<size_t>(PyTuple_GET_SIZE(names_given)) : 0);
+    std::vector<PyObject*> stack(total + 1);
+    stack[0] = self;
+    std::copy_n(args, total, stack.begin() + 1);
+    return PyObject_Vectorcall(forward, stack.data(), n + 1, names_given);
+  });
 }
 
 static PyObject* call_with_hook(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* names_given) {
@@ -231,7 +233,12 @@ static PyObject* run_module(PyObject* self, PyObject* const* args, size_t nargsf
 
 static PyObject* module_call(PyObject* self, PyObject* args, PyObject* kwargs) {
   const Py_ssize_t n = PyTuple_GET_SIZE(args), k = kwargs ? PyDict_GET_SIZE(kwargs) : 0;
-  std::vector<PyObject*> stack(static_cast<size_t>(1 + n + k));  // the first place is to lend
+  std::vector<PyObject*> stack;
+  try {
+    stack.resize(static_cast<size_t>(1 + n + k));  // the first place is to lend
+  } catch (const std::bad_alloc&) {
+    return PyErr_NoMemory();
+  }
   for (Py_ssize_t i = 0; i < n; ++i) stack[static_cast<size_t>(1 + i)] = PyTuple_GET_ITEM(args, i);
   PyRef names_given(k ? PyTuple_New(k) : nullptr);
   if (k && !names_given) return nullptr;

@@ -208,15 +208,19 @@ static int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     PyErr_SetString(PyExc_BufferError, problem);
     return -1;
   }
+  std::unique_ptr<BufferShape> shape;
   try {
     view->buf = t.data_ptr();
+    shape = std::make_unique<BufferShape>();
+    shape->sizes = t->sizes;
+    shape->strides = t->strides;
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+    return -1;
   } catch (const std::exception& e) {  // a fake tensor has no memory, nor has one whose storage was emptied
     PyErr_SetString(PyExc_BufferError, e.what());
     return -1;
   }
-  auto shape = std::make_unique<BufferShape>();
-  shape->sizes = t->sizes;
-  shape->strides = t->strides;
   for (int64_t& s : shape->strides) s *= static_cast<int64_t>(t.itemsize());
   view->len = static_cast<Py_ssize_t>(t.nbytes());
   view->itemsize = static_cast<Py_ssize_t>(t.itemsize());

@@ -180,8 +180,12 @@ static PyObject* handle_torch_function(PyObject*, PyObject* all, PyObject* kwarg
 }
 
 static PyObject* push_mode(PyObject*, PyObject* mode) {
-  push(Py_NewRef(mode));
-  Py_RETURN_NONE;
+  return guard([&]() -> PyObject* {
+    PyRef held = PyRef::borrow(mode);
+    push(held.get());
+    held.release();
+    Py_RETURN_NONE;
+  });
 }
 static PyObject* pop_mode(PyObject*, PyObject*) {
   if (mode_stack().empty()) {

@@ -205,13 +205,15 @@ static PyObject* nb_iadd(PyObject* a, PyObject* b) {
   if (result.get() != Py_NotImplemented) return Py_XNewRef(result.get());
   PyObject* const sum = PyNumber_Add(a, b);
   if (sum || !is_type_error()) return sum;
-  PythonError error;
-  const std::string text = error.what();
-  if (constexpr std::string_view before = "unsupported operand type(s) for +: "; text.starts_with(before))
-    PyErr_Format(PyExc_TypeError, "unsupported operand type(s) for +=: %s", text.c_str() + before.size());
-  else
-    error.restore();
-  return nullptr;
+  return guard([&]() -> PyObject* {
+    PythonError error;
+    const std::string text = error.what();
+    if (constexpr std::string_view before = "unsupported operand type(s) for +: "; text.starts_with(before))
+      PyErr_Format(PyExc_TypeError, "unsupported operand type(s) for +=: %s", text.c_str() + before.size());
+    else
+      error.restore();
+    return nullptr;
+  });
 }
 static PyObject* nb_isub(PyObject* a, PyObject* b) { return binary(sub_slot, a, b, true); }
 static PyObject* nb_imul(PyObject* a, PyObject* b) { return binary(mul_slot, a, b, true); }

@@ -368,8 +368,12 @@ void dispatch_python(Frame& frame) {
 // --- the stack from Python
 
 PyObject* push_mode(PyObject*, PyObject* mode) {
-  push(Py_NewRef(mode));
-  Py_RETURN_NONE;
+  return guard([&]() -> PyObject* {
+    PyRef held = PyRef::borrow(mode);
+    push(held.get());
+    held.release();
+    Py_RETURN_NONE;
+  });
 }
 PyObject* pop_mode(PyObject*, PyObject*) {
   if (mode_stack().empty()) {
