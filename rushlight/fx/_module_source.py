@@ -4,6 +4,7 @@ import builtins
 import importlib
 import linecache
 import sys
+import weakref
 
 import rushlight as torch
 
@@ -31,6 +32,10 @@ class _EvalCacheLoader:
         linecache.lazycache(key, globals)
         return key
 
+    def forget(self, key):
+        self.eval_cache.pop(key, None)
+        linecache.cache.pop(key, None)
+
     def get_source(self, module_name):
         return self.eval_cache.get(module_name)
 
@@ -51,12 +56,16 @@ def _exec_with_source(src, globals, co_fields=None):
     key = _loader.cache(src, globals, co_fields)
     globals["__builtins__"] = {**vars(builtins), "__import__": _import, "__build_class__": __build_class__}
     exec(compile(src, key, "exec", dont_inherit=True), globals)
+    return key
 
 
 def _method_from_src(method_name, src, globals, co_fields=None):
+    """The method; its source is kept as long as it lives."""
     names = globals.copy()
-    _exec_with_source(src, names, co_fields)
-    return names[method_name]
+    key = _exec_with_source(src, names, co_fields)
+    method = names.pop(method_name)  # which holds the names
+    weakref.finalize(method, _loader.forget, key).atexit = False
+    return method
 
 
 def _forward_from_src(src, globals, co_fields=None):

@@ -356,3 +356,22 @@ def test_ranges_of_profiles_are_nodes():
     with torch.autograd.profiler.profile() as profile:
         module(torch.ones(2))
     assert {"part", "aten::relu"} <= {event.key for event in profile.key_averages()}
+
+
+def test_generated_source_goes_with_its_module():
+    import gc
+    import linecache
+
+    def names():
+        return [key for key in linecache.cache if key.startswith("<eval_with_key>")]
+
+    gc.collect()
+    before = len(names())
+    traced = torch.fx.symbolic_trace(lambda x: x + 1)
+    traced.recompile()
+    assert len(names()) == before + 1
+    key = traced.forward.__func__.__code__.co_filename
+    assert "return add" in "".join(linecache.getlines(key))
+    del traced
+    gc.collect()
+    assert len(names()) == before and not linecache.getlines(key)
