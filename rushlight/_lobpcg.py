@@ -52,8 +52,10 @@ def _iterate(A, B, X, iK, niter, tol, largest):
 def _differentiable(A, B, E, X):
     """The same pairs as functions of A and B: Newton steps from the solution, |x| held.
 
-    Each step with the same matrix makes derivatives of one order more exact; two are taken.
+    Each step with the same matrix makes derivatives of one order more exact; two are taken. The matrices are
+    Hermitian, and so are their gradients.
     """
+    A, B = (M if M is None else (M + M.mH) / 2 for M in (A, B))
     with torch.no_grad():
         BX = _times(B, X).mT.unsqueeze(-1)
         identity = torch.eye(A.shape[-1], dtype=A.dtype) if B is None else B

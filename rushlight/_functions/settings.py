@@ -96,6 +96,13 @@ def set_flush_denormal(mode):
 
 def set_default_tensor_type(t):
     """Set the default dtype from a legacy type, ``torch.DoubleTensor`` for instance."""
+    import warnings
+
+    warnings.warn(
+        "torch.set_default_tensor_type() is deprecated as of PyTorch 2.1, please use "
+        "torch.set_default_dtype() and torch.set_default_device() as alternatives.",
+        stacklevel=2,
+    )
     if isinstance(t, str):
         t = getattr(rushlight, t.removeprefix("torch."), None)
     if not hasattr(t, "dtype"):

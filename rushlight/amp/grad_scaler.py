@@ -170,6 +170,13 @@ class GradScaler:
     def _step_that_unscales(self, optimizer, state, args, kwargs):
         """For optimizers that divide by the scale themselves and skip bad steps."""
         if "grad_scaler" in inspect.signature(optimizer.step).parameters:
+            warnings.warn(
+                "GradScaler is going to stop passing itself as a keyword argument to the passed optimizer. "
+                "In the near future GradScaler registers `grad_scale: Tensor` and `found_inf: Tensor` to the "
+                "passed optimizer and let the optimizer use them directly.",
+                FutureWarning,
+                stacklevel=3,
+            )
             return optimizer.step(*args, **{**kwargs, "grad_scaler": self})
         if state["stage"] is OptState.READY:
             self._check_inf_per_device(optimizer)

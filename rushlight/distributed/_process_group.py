@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from typing import Any, NamedTuple
 
 from rushlight._errors.advice import advised
 
@@ -14,7 +15,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from datetime import timedelta
-    from typing import Any
 
     from rushlight import Tensor
 
@@ -32,7 +32,7 @@ class Backend(str):
         UCC: ["cpu", "cuda"],
         MPI: ["cpu"],
     }
-    _makers: dict = {}  # what register_backend added: name -> (maker, devices)
+    _makers: dict = {}  # what register_backend added: name -> (maker, whether its interface is extended)
 
     def __new__(cls, name: str):
         if not isinstance(name, str):
@@ -43,7 +43,8 @@ class Backend(str):
     @classmethod
     def register_backend(cls, name: str, func: Callable[..., Any], extended_api=False, devices: Any = None):
         """Let `init_process_group(name)` make groups with `func(store, rank, size, timeout)`, which returns
-        something with the methods of `_gloo_group.GlooGroup`."""
+        something with the methods of `_gloo_group.GlooGroup`. With `extended_api` it is called as
+        `func(options, backend_options)`, where `options` has all of that and the ranks of the group."""
         if hasattr(cls, name.upper()) and name.lower() != cls.FAKE:  # a fake one is the program's to make
             raise RuntimeError(f"{name.upper()} c10d backend already exist")
         setattr(cls, name.upper(), name.lower())
@@ -51,7 +52,18 @@ class Backend(str):
             cls.backend_list.append(name.lower())
         devices = [devices] if isinstance(devices, str) else devices or ["cpu"]
         cls.backend_capability[name.lower()] = devices
-        cls._makers[name.lower()] = func
+        cls._makers[name.lower()] = func, extended_api
+
+
+class BackendOptions(NamedTuple):
+    """What a backend of the extended interface is told of the group to make."""
+
+    store: Any
+    group_rank: int
+    group_size: int
+    timeout: Any
+    group_id: str
+    global_ranks_in_group: list
 
 
 class BackendConfig:
@@ -127,7 +139,10 @@ def _make_engine(backend, store, rank, ranks, timeout, name):
 
         return NcclGroup(store, rank, size, timeout)
     if backend in Backend._makers:
-        return Backend._makers[backend](store, rank, size, timeout)
+        make, extended = Backend._makers[backend]
+        if extended:
+            return make(BackendOptions(store, rank, size, timeout, name, list(ranks)), None)
+        return make(store, rank, size, timeout)
     if backend not in Backend.backend_list:
         raise ValueError(
             f"Invalid backend: '{backend}'. Valid backends are: {', '.join(Backend.backend_list)}"

@@ -96,7 +96,8 @@ class Conditions(Checking):
             return Refinements(not positive)
         if not isinstance(left, ast.Name):
             return Refinements()
-        none, rest = {left.id: t.NONE}, {left.id: t.union(others)}
+        rest = {left.id: t.union(others)}
+        none = {} if value.kind == "Optional" else {left.id: t.NONE}  # which may be given another value there
         return Refinements(None, none, rest) if positive else Refinements(None, rest, none)
 
     def is_instance(self, node):

@@ -214,7 +214,9 @@ def checkpoint(
         frame.logs = _OperatorLog(), _OperatorLog()
         logged = frame.logs[0]
     with saved_tensors_hooks(frame.pack, frame.unpack), first, logged:
-        return function(*args, **kwargs)
+        result = function(*args, **kwargs)
+    frame.whole = True
+    return result
 
 
 class _OperatorLog(TorchDispatchMode):
@@ -273,6 +275,7 @@ class _Frame:
         self.surroundings = _Surroundings((args, kwargs), preserve)
         self.logs = None
         self.places = []  # weak: a tensor that no graph keeps any more is not needed
+        self.whole = False  # whether the first run is over: a pass inside of it meets fewer places
         self.task = None  # the pass that had a tensor last
         self.tensors = {}  # by number, while a backward pass is going through them
 
@@ -314,6 +317,8 @@ class _Frame:
         def pack(tensor):
             nonlocal count
             if count == total:
+                if not self.whole:
+                    return tensor.detach()
                 raise CheckpointError(
                     "torch.utils.checkpoint: trying to save more tensors during recomputation than during "
                     "the original forward pass."

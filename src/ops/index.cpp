@@ -198,6 +198,7 @@ Tensor index_put_kernel_(const Call&, const Tensor& self, TensorList indices, co
                !is_non_overlapping_and_dense(given) || memory_overlap(self, given) == Overlap::No,
            "unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
            "single memory location. Please clone() the tensor before performing the operation.");
+  check_apart_from(self, indices);
   const IndexPlan plan = plan_index(self, indices);
   bool fits = given.dim() <= static_cast<int64_t>(plan.result.size());
   for (int64_t i = 0; fits && i < given.dim(); ++i) {

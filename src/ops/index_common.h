@@ -9,6 +9,8 @@ namespace rushlight {
 Tensor working_copy(const Call& call, const Tensor& self);
 // In place: the target is not expanded and shares no memory with what is read.
 void check_written_alone(const Call& call, std::initializer_list<Tensor> operands);
+// The written tensor shares no memory with the indices, where both lie in memory without gaps.
+void check_apart_from(const Tensor& target, TensorList indices);
 // Writes to expanded tensors that older programs still do, and PyTorch allows.
 void warn_of_expanded(const Tensor& target, const char* who, const char* statement);
 // `t` as int64; other integer types are converted.

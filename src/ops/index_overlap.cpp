@@ -14,6 +14,13 @@ void check_written_alone(const Call& call, std::initializer_list<Tensor> operand
              "unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
              "single memory location. Please clone() the tensor before performing the operation.");
 }
+void check_apart_from(const Tensor& target, TensorList indices) {
+  for (const Tensor& t : indices)
+    RL_CHECK(!t.defined() || t->storage.get() != target->storage.get() || !is_non_overlapping_and_dense(t) ||
+                 !is_non_overlapping_and_dense(target) || memory_overlap(target, t) == Overlap::No,
+             "unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
+             "single memory location. Please clone() the tensor before performing the operation.");
+}
 void warn_of_expanded(const Tensor& target, const char* who, const char* statement) {
   if (has_internal_overlap(target))
     show_warning(str("Use of ", who,

@@ -185,7 +185,10 @@ Tensor index_fill_kernel(const Call& call, const Tensor& self, int64_t given_dim
   RL_CHECK(given.dim() <= 1, "Index has to be a vector/scalar, but index_fill_() got ", describe(given));
   const Tensor index = slice_positions(given, "index_fill_");
   plan_slices(at_least_vector(self), dim, index, nullptr, true);
-  if (call.inplace) warn_of_expanded(self, "index_fill_", "tensor[mask] = scalar");
+  if (call.inplace) {
+    warn_of_expanded(self, "index_fill_", "tensor[mask] = scalar");
+    check_apart_from(self, TensorList(&given, 1));
+  }
   const Tensor number = to_dtype(value, self.dtype());
   const Tensor result = working_copy(call, self);
   if (result.device().is_cuda()) return write_slices(result, dim, index, number);

@@ -171,7 +171,11 @@ bool must_compute_apart(const Tensor& out, Inputs inputs) {
 Tensor result(const Call& call, IntList shape, DType dtype, Inputs inputs) {
   if (call.out) {
     const Tensor& out = *call.out;
+    const bool resized = out.sizes() != shape;
     prepare_output(call.op, out, shape, dtype, call.inplace);
+    if (resized)  // as a new result would lie in memory
+      if (const Dims strides = cpu::pointwise_strides(shape, span_of(inputs)); !strides.empty())
+        out->set_layout(shape, strides);
     if (!must_compute_apart(out, inputs)) return out;
   }
   const Device device = common_device(inputs);

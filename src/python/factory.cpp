@@ -506,7 +506,15 @@ static Tensor legacy_tensor(PyObject* args, PyObject* kwargs, DType dtype, bool 
         throw_python(PyExc_RuntimeError, str("legacy constructor expects device type: cpu but device type: ",
                                              device_type_name(parse_device(device).type()), " was passed"));
     }
-  if (n == 0) return empty_tensor({0}, dtype);
+  if (n == 0) {
+    PyObject* size = kwargs ? PyDict_GetItemString(kwargs, "size") : nullptr;
+    if (!size) return empty_tensor({0}, dtype);
+    const PyRef parts(check(PySequence_Tuple(size)));
+    Dims sizes;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(parts.get()); ++i)
+      sizes.push_back(to_int(PyTuple_GET_ITEM(parts.get(), i)));
+    return empty_tensor(sizes, dtype);
+  }
   PyObject* first = PyTuple_GET_ITEM(args, 0);
   if (n == 1 && is_ndarray(first) && !is_integer_array(first))
     return ops::to(tensor_from_buffer(first), dtype, std::nullopt, false, false, std::nullopt);

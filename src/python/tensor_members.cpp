@@ -451,6 +451,8 @@ static PyObject* m_type(PyObject* self, PyObject* args, PyObject* kwargs) {
     return nullptr;
   return guard([&]() -> PyObject* {
     if (dtype == Py_None) return to_python(legacy_type_name(tensor_of(self)));
+    if (dtype == reinterpret_cast<PyObject*>(tensor_type))  // torch.Tensor: of the default type
+      return convert_to(self, get_default_dtype(), std::nullopt, false, false, std::nullopt);
     if (is_dtype_like(dtype))
       return convert_to(self, parse_dtype(dtype), std::nullopt, false, false, std::nullopt);
     PyRef name =

@@ -132,3 +132,19 @@ def test_a_second_computation_that_saves_more():
     y = checkpoint(f, rushlight.ones(1, requires_grad=True), use_reentrant=False, early_stop=False)
     with pytest.raises(RuntimeError, match="trying to save more tensors during recomputation"):
         y.backward()
+
+
+@pytest.mark.parametrize("early_stop", [True, False])
+def test_gradients_inside_of_what_is_computed_again(early_stop):
+    def gradient(x):
+        with rushlight.enable_grad():
+            return rushlight.autograd.grad(x.sin().exp().sin(), x, create_graph=True)[0]
+
+    def kept(x):
+        return checkpoint(gradient, x, use_reentrant=False)
+
+    x = rushlight.tensor(0.3, requires_grad=True)
+    with set_checkpoint_early_stop(early_stop):
+        (found,) = rushlight.autograd.grad(kept(x), x)
+    (wanted,) = rushlight.autograd.grad(gradient(x), x)
+    assert rushlight.allclose(found, wanted)

@@ -197,3 +197,13 @@ def test_exported_patterns_with_names():
         "product": torch.ops.aten.mm.default,
         "relu": torch.ops.aten.relu.default,
     }
+
+
+def test_exported_graphs_are_patterns():
+    class Pattern(nn.Module):
+        def forward(self, x):
+            return F.relu(x) * 2
+
+    pattern = torch.export.export(Pattern(), (X,)).module()
+    given = fx.symbolic_trace(lambda x: torch.ops.aten.mul.Tensor(torch.ops.aten.relu.default(x.sin()), 2))
+    assert len(SubgraphMatcher(pattern.graph, ignore_literals=True).match(given.graph)) == 1

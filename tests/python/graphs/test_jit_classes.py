@@ -313,3 +313,16 @@ def test_the_handle_of_a_script():
     assert handle._get_method("one")(torch.ones(1), torch.ones(1)).item() == 2
     frozen = torch._C._freeze_module(handle)
     assert frozen.forward(torch.ones(1)).item() == 2
+
+
+def filled_in(x, weights: Optional[Tensor] = None):
+    if weights is None:
+        if x.numel() > 1:
+            weights = torch.tensor([1.0, 2.0])
+        else:
+            weights = torch.ones(1)
+    return x * weights
+
+
+def test_what_is_none_may_be_filled_in():
+    assert torch.jit.script(filled_in)(torch.ones(2)).tolist() == [1, 2]

@@ -234,3 +234,18 @@ def test_device_strings_that_cannot_be_any():
             read("not a device")
         with pytest.raises(RuntimeError, match="Expected one of cpu"):
             read("foo")
+
+
+def test_optimizers_that_take_the_scaler_are_told_that_they_should_not():
+    class Own(torch.optim.SGD):
+        _step_supports_amp_scaling = True
+
+        def step(self, closure=None, *, grad_scaler=None):
+            self.seen = grad_scaler
+
+    w = torch.nn.Parameter(torch.ones(1))
+    optimizer, scaler = Own([w], lr=0.1), GradScaler("cpu")
+    scaler.scale(w.sum()).backward()
+    with pytest.warns(FutureWarning, match="stop passing itself"):
+        scaler.step(optimizer)
+    assert optimizer.seen is scaler

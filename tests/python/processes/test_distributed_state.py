@@ -134,3 +134,30 @@ def test_checkpoints_of_one_process(tmp_path):
     (folder / ".metadata").write_text("{")
     with pytest.raises(checkpoint.CheckpointException, match="damaged"):
         checkpoint.load({"x": 1}, checkpoint_id=folder)
+
+
+@pytest.mark.skipif(not dist.is_available(), reason="this build has no Gloo (libgloo-dev)")
+@pytest.mark.parametrize("extended", [False, True])
+def test_backends_of_the_program_are_told_of_their_group(monkeypatch, extended):
+    from rushlight.distributed._gloo_group import GlooGroup
+
+    monkeypatch.setenv("GLOO_SOCKET_IFNAME", "lo")
+    told = []
+
+    def make(*given):
+        told.append(given)
+        if not extended:
+            return GlooGroup(*given)
+        options = given[0]
+        assert (options.group_rank, options.group_size, options.global_ranks_in_group) == (0, 1, [0])
+        return GlooGroup(options.store, options.group_rank, options.group_size, options.timeout)
+
+    name = f"own{extended}".lower()
+    dist.Backend.register_backend(name, make, extended_api=extended)
+    dist.init_process_group(name, store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        x = torch.ones(2)
+        dist.all_reduce(x)
+        assert x.tolist() == [1, 1] and len(told) == 1 and len(told[0]) == (2 if extended else 4)
+    finally:
+        dist.destroy_process_group()

@@ -146,3 +146,4 @@ def test_lobpcg_is_differentiated_as_eigh_is():
         g = [torch.autograd.grad((t * weights).sum(), a, retain_graph=True)[0] for t in (ours, theirs)]
         symmetric = [(t + t.mT) / 2 for t in g]
         assert torch.allclose(*symmetric, atol=1e-6)
+        assert torch.allclose(g[0], g[0].mT)

@@ -52,7 +52,7 @@ class SubgraphMatcher:
         if not len(pattern.nodes):
             raise ValueError("SubgraphMatcher cannot be initialized with an empty pattern")
         for node in pattern.nodes:
-            if node.op != "output" and not node.users:
+            if node.op != "output" and not node.users and not node.is_impure():
                 raise AssertionError("SubgraphMatcher cannot be initialized with an pattern with dead code")
         self.pattern_placeholder_nodes = [n for n in pattern.nodes if n.op == "placeholder"]
         output = pattern.output_node()
