@@ -134,6 +134,11 @@ def _encoded(pixels):
     )
 
 
+def _calc_scale_factor(tensor):
+    """By what values of an image are multiplied to be bytes."""
+    return 1 if make_np(tensor).dtype == np.uint8 else 255
+
+
 def _resized(pixels, rescale):
     from PIL import Image
 

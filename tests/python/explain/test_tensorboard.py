@@ -217,3 +217,23 @@ def test_tensors_that_tensorboard_does_not_know():
 
     with pytest.raises(ValueError, match="unsupported tensor dtype"):
         tensor_proto("x", rushlight.ones(2, dtype=rushlight.uint32))
+
+
+def test_helpers_by_pytorchs_names():
+    np = pytest.importorskip("numpy")
+    pytest.importorskip("torch")
+    from torch.utils.tensorboard import _utils as oracle
+
+    from rushlight.utils.tensorboard import _convert_np, _pytorch_graph, _utils, summary
+
+    random = np.random.RandomState(0)
+    for shape in [(1, 2, 3, 4, 5), (2, 2, 1, 2, 3), (5, 2, 3, 2, 2), (19, 3, 3, 2, 1), (36, 1, 3, 1, 2)]:
+        video = random.random_sample(shape)
+        assert np.array_equal(_utils._prepare_video(video), oracle._prepare_video(video))
+    images = random.randint(0, 256, (16, 3, 8, 6), np.uint8)
+    assert np.array_equal(_utils.convert_to_HWC(images, "nchw"), oracle.convert_to_HWC(images, "nchw"))
+    assert np.array_equal(_utils.make_grid(images, 5), oracle.make_grid(images, 5))
+    assert summary._calc_scale_factor(images) == 1 and summary._calc_scale_factor(images / 255) == 255
+    assert _convert_np.make_np(rushlight.ones(2, dtype=rushlight.bfloat16)).tolist() == [1, 1]
+    drawn, _ = _pytorch_graph.graph(rushlight.nn.Linear(2, 3), rushlight.ones(1, 2))
+    assert any(node.op == "IO Node" for node in drawn.node)

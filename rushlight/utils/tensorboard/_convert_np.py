@@ -1,0 +1,5 @@
+"""`make_np` where PyTorch has it."""
+
+from rushlight.utils.tensorboard.arrays import make_np
+
+__all__ = ["make_np"]
