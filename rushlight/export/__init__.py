@@ -15,7 +15,15 @@ from ._numeric import Computation
 from ._one_file import FileModel, load_file, save_file
 from ._sizes import apply
 from ._trace import input_names, trace_module
-from .dynamic_shapes import Constraint, Dim, ShapesCollection, UserError, ValueRanges, dims
+from .dynamic_shapes import (
+    AdditionalInputs,
+    Constraint,
+    Dim,
+    ShapesCollection,
+    UserError,
+    ValueRanges,
+    dims,
+)
 from .exported_program import (
     CallSpec,
     ExportedProgram,
@@ -36,6 +44,7 @@ __all__ = [
     "FlatArgsAdapter",
     "ModuleCallEntry",
     "ModuleCallSignature",
+    "AdditionalInputs",
     "ShapesCollection",
     "UnflattenedModule",
     "UnsupportedError",
@@ -76,13 +85,14 @@ def export(
     `unflatten` makes use of.
 
     ``dynamic_shapes`` says for each input which sizes may change: ``{"x": {0: Dim("batch")}}``, or is a
-    `ShapesCollection` that says it for tensors wherever they are. Where the
+    `ShapesCollection` that says it for tensors wherever they are, or `AdditionalInputs`. Where the
     program depends on the example's size in another way than by sums of products of sizes, that is an error.
     """
     _checked(mod, args, kwargs)
     kwargs = kwargs or {}
     names = _shapes.argument_names(mod, args, kwargs)
-    if isinstance(dynamic_shapes, ShapesCollection):
+    examples = dynamic_shapes if isinstance(dynamic_shapes, AdditionalInputs) else None
+    if isinstance(dynamic_shapes, (ShapesCollection, AdditionalInputs)):
         dynamic_shapes = dynamic_shapes.dynamic_shapes(mod, args, kwargs)
     leaves, in_spec = pytree.tree_flatten((args, kwargs))
     leaf_names = input_names(names, args, kwargs)
@@ -98,7 +108,10 @@ def export(
         dynamics = Dynamics(trace, symbols, places, Computation(mod, leaves, in_spec, places))
         base, planned, symbols, places = dynamics.settle()
         apply(planned, base.graph, dynamics.source_of)
-    return _program(mod, base, names, leaf_names, leaves, in_spec, symbols, places, (args, kwargs))
+    program = _program(mod, base, names, leaf_names, leaves, in_spec, symbols, places, (args, kwargs))
+    if examples is not None:
+        examples.verify(program)
+    return program
 
 
 def _guards(leaf_names, leaves, places):

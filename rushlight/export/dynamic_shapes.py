@@ -194,6 +194,55 @@ class ShapesCollection:
         return dict(zip(argument_names(m, args, kwargs), specs))
 
 
+class AdditionalInputs:
+    """``dynamic_shapes`` by example: what differs between inputs of a program is dynamic. The exported
+    program is checked to take each of them."""
+
+    def __init__(self):
+        self._examples = []
+
+    def add(self, args, kwargs=None):
+        if type(args) is not tuple:
+            raise AssertionError(f"Representative args {args} must be a tuple")
+        if kwargs is not None and type(kwargs) is not dict:
+            raise AssertionError(f"Representative kwargs {kwargs} must be None or a dict")
+        self._examples.append((args, kwargs))
+
+    def dynamic_shapes(self, m, args, kwargs=None):
+        """The ``dynamic_shapes`` of a call of `m`: ``Dim.DYNAMIC`` for each size that differs."""
+        calls = [[*a, *(k or {}).values()] for a, k in [(args, kwargs), *self._examples]]
+        first, *others = (pytree.tree_flatten(call) for call in calls)
+        if any(spec != first[1] for _, spec in others):
+            raise ValueError("The following inputs were found to differ in how they are nested.")
+        specs = [_differing(*leaves) for leaves in zip(first[0], *(leaves for leaves, _ in others))]
+        return dict(zip(argument_names(m, args, kwargs), pytree.tree_unflatten(specs, first[1])))
+
+    def verify(self, ep):
+        """Raises if an exported program refuses one of the inputs."""
+        for args, kwargs in self._examples:
+            ep.check_inputs(args, kwargs or {})
+
+
+def _differing(value, *others):
+    """What is said of the sizes of an input, of which there are several examples."""
+    if any(type(other) is not type(value) for other in others):
+        raise ValueError(
+            "The following inputs were found to have differing types, so they cannot be marked as dynamic: "
+            f"{(value, *others)}."
+        )
+    if not isinstance(value, torch.Tensor):
+        if any(other != value for other in others):
+            raise ValueError(
+                "The following inputs were found to have differing values, but they cannot be marked as "
+                f"dynamic: {(value, *others)}."
+            )
+        return None
+    if any(other.dim() != value.dim() for other in others):
+        raise ValueError(f"The following inputs differ in dimensions: {[t.dim() for t in (value, *others)]}.")
+    sizes = zip(value.shape, *(other.shape for other in others))
+    return tuple(Dim.DYNAMIC if len(set(each)) > 1 else None for each in sizes)
+
+
 def find_symbols(names, args, kwargs, dynamic_shapes):
     """The symbols of all inputs, and where they stand."""
     values = [*args, *(kwargs or {}).values()]

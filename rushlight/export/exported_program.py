@@ -8,6 +8,7 @@ import rushlight as torch
 from rushlight import fx
 from rushlight.fx._codegen import _PyTreeCodeGen, _PyTreeInfo
 from rushlight.fx.graph_module import _assign_attr
+from rushlight.utils import _pytree as pytree
 
 from .graph_signature import (  # noqa: F401 (PyTorch has them here too)
     ConstantArgument,
@@ -172,6 +173,13 @@ class ExportedProgram:
             f"ExportedProgram:\n    {code}\nGraph signature: {_indented(str(self.graph_signature))}\n"
             f"Range constraints: {self.range_constraints}\n"
         )
+
+    def check_inputs(self, args, kwargs):
+        """Raises if the program was not exported for inputs such as these."""
+        leaves, spec = pytree.tree_flatten((args, kwargs))
+        if spec != self.call_spec.in_spec:
+            raise ValueError("the inputs are nested otherwise than those that the program was exported with")
+        _Guards(self.guards, self.symbols)(*leaves)
 
     def module(self, check_guards=True):
         """The program as a module with parameters of its names; it takes the user's inputs."""

@@ -245,6 +245,14 @@ PyObject* set_loop_warnings(PyObject*, PyObject* on) {
   });
 }
 
+PyObject* loops_enabled(PyObject*, PyObject*) { return PyBool_FromLong(loops_allowed); }
+PyObject* enable_loops(PyObject*, PyObject* on) {
+  return guard([&]() -> PyObject* {
+    loops_allowed = to_bool(on);
+    Py_RETURN_NONE;
+  });
+}
+
 PyMethodDef functorch[] = {{"_grad_increment_nesting", grad_enter, METH_NOARGS, nullptr},
                            {"_grad_decrement_nesting", leave, METH_NOARGS, nullptr},
                            {"_jvp_increment_nesting", jvp_enter, METH_NOARGS, nullptr},
@@ -273,6 +281,8 @@ PyMethodDef functorch[] = {{"_grad_increment_nesting", grad_enter, METH_NOARGS, 
                            {"_step_in", step_in, METH_NOARGS, nullptr},
                            {"_is_vmap_fallback_warning_enabled", loop_warnings, METH_NOARGS, nullptr},
                            {"_set_vmap_fallback_warning_enabled", set_loop_warnings, METH_O, nullptr},
+                           {"_is_vmap_fallback_enabled", loops_enabled, METH_NOARGS, nullptr},
+                           {"_set_vmap_fallback_enabled", enable_loops, METH_O, nullptr},
                            {}};
 
 PyMethodDef forward_ad[] = {{"_enter_dual_level", dual_enter, METH_NOARGS, nullptr},

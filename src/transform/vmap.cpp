@@ -265,6 +265,7 @@ void loop_over_examples(BatchCall& c) {
              "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We "
              "don't support that yet, please file an issue at https://github.com/pytorch/pytorch/issues . (",
              c.op().name(), ")");
+  RL_CHECK(loops_allowed, "aten::", c.op().name(), " hit the vmap fallback which is currently disabled");
   if (warn_of_loops && show_warning)
     show_warning(
         str("There is a performance drop because we have not yet implemented the batching rule for aten::",

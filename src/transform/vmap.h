@@ -1,5 +1,7 @@
 // What the batching rules of vmap are written with.
 #pragma once
+#include <atomic>
+
 #include "dispatch/table.h"
 #include "transform/level.h"
 
@@ -88,6 +90,7 @@ void lead_dims(BatchCall& c);
 void batch_loss(BatchCall& c);
 void draw_numbers(BatchCall& c);
 void refuse_dynamic_shape(BatchCall& c);
+inline std::atomic<bool> loops_allowed{true};  // false: an operator without a rule is refused instead
 // One call per example, results stacked. Right for every operator.
 void loop_over_examples(BatchCall& c);
 

@@ -261,3 +261,28 @@ def test_events_and_statistics():
     count = len(seen)
     monitor.log_event(monitor.Event("x", datetime.datetime.now(), {"a": 1}))
     assert len(seen) == count
+
+
+def test_sizes_that_differ_between_examples_are_dynamic():
+    class Scales(torch.nn.Module):
+        def forward(self, x, y, n=2):
+            return (x["a"] * n).sum(0) + y
+
+    given = {"a": torch.ones(4, 3)}, torch.ones(3)
+    more = torch.export.AdditionalInputs()
+    more.add(({"a": torch.ones(5, 3)}, torch.ones(3)))
+    more.add(({"a": torch.ones(9, 3)}, torch.ones(3)))
+    dynamic = torch.export.Dim.DYNAMIC
+    assert more.dynamic_shapes(Scales(), given) == {"x": {"a": (dynamic, None)}, "y": (None,)}
+    program = torch.export.export(Scales(), given, dynamic_shapes=more)
+    assert program.module()({"a": torch.ones(7, 3)}, torch.ones(3)).tolist() == [15, 15, 15]
+    more.verify(program)
+    more.add(({"a": torch.ones(5, 4)}, torch.ones(4)))
+    with pytest.raises(AssertionError):
+        more.verify(program)
+    other = torch.export.AdditionalInputs()
+    other.add((*given, 3))
+    with pytest.raises(ValueError, match="differing values"):
+        other.dynamic_shapes(Scales(), (*given, 2))
+    with pytest.raises(AssertionError, match="must be a tuple"):
+        other.add([torch.ones(1)])

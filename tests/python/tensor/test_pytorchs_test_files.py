@@ -173,5 +173,14 @@ def test_the_older_vmap_and_warnings_of_loops():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert looped(rl.rand(2, 5)).shape == (2, 4)
+    switch = rl._C._functorch
+    assert switch._is_vmap_fallback_enabled()
+    switch._set_vmap_fallback_enabled(False)
+    try:
+        with pytest.raises(RuntimeError, match="histc hit the vmap fallback which is currently disabled"):
+            looped(rl.rand(2, 5))
+        assert rl.vmap(rl.sin)(rl.ones(2)).shape == (2,)
+    finally:
+        switch._set_vmap_fallback_enabled(True)
     unused = rl._vmap_internals._vmap(lambda x: (x, None), allow_none_pass_through=True)
     assert unused(rl.ones(2))[1] is None
