@@ -9,7 +9,7 @@ import pickle
 import rushlight
 from rushlight._command.names import is_own, public_name
 from rushlight.jit._library import library_name, own_module
-from rushlight.jit._script import ScriptFunction, ScriptModule, script_class, shell
+from rushlight.jit._script import ScriptFunction, ScriptModule, script, script_class, shell
 from rushlight.jit.frontend import unit_from_source
 from rushlight.nn import Module
 
@@ -60,6 +60,10 @@ class _Writer:
     def __init__(self):
         self.functions, self.classes, self.modules = {}, [], []
         self.class_numbers, self.module_numbers = {}, {}
+        self.written, self.alive = (
+            {},
+            [],
+        )  # class of the program -> what is written for it; modules made for it
 
     def write(self, obj):
         if isinstance(obj, ScriptFunction):
@@ -116,16 +120,21 @@ class _Writer:
             )
         return self.class_numbers[cls]
 
+    def _written(self, cls):
+        """The class to write for one: of a program's that inherits from ScriptModule, its scripts."""
+        if hasattr(cls, "_library_base"):
+            return cls
+        if cls not in self.written:
+            methods = {name: getattr(cls, name) for name in cls._script_methods}
+            self.written[cls] = script_class(Module, cls.__name__, methods, cls._script_methods)
+        return self.written[cls]
+
     def _module(self, module):
         if id(module) not in self.module_numbers:
             number = self.module_numbers[id(module)] = len(self.modules)
-            if not hasattr(type(module), "_library_base"):
-                raise RuntimeError(
-                    f"save: {type(module).__name__} is a class of the program; give its instance to "
-                    f"torch.jit.script"
-                )
             self.modules.append(None)
-            cls = self._class(type(module))
+            self.alive.append(module)
+            cls = self._class(self._written(type(module)))
             tensors = {
                 id(t): n
                 for t_ in (module._parameters, module._buffers)
@@ -137,7 +146,7 @@ class _Writer:
             for name, value in module.__dict__.items():
                 if name not in _TABLES:
                     try:
-                        attributes[name] = self._value(value, type(module)._original_name, name, tensors)
+                        attributes[name] = self._value(value, module.original_name, name, tensors)
                     except TypeError as error:  # nothing that a script uses, unless it says so
                         if name in used:
                             raise RuntimeError(f"save: {error}") from None
@@ -147,9 +156,13 @@ class _Writer:
                 "buffers": dict(module._buffers),
                 "transient": sorted(module._non_persistent_buffers_set),
                 "attributes": attributes,
-                "children": {n: None if m is None else self._module(m) for n, m in module._modules.items()},
+                "children": {n: None if m is None else self._child(m) for n, m in module._modules.items()},
             }
         return self.module_numbers[id(module)]
+
+    def _child(self, module):
+        """A part of a module; of a class that inherits from ScriptModule they may be plain ones."""
+        return self._module(module if isinstance(module, ScriptModule) else script(module))
 
     def _value(self, value, owner, name, tensors=None):
         """A value of an attribute as plain data: what is not plain is a dict with one key that says what

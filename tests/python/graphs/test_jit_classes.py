@@ -326,3 +326,36 @@ def filled_in(x, weights: Optional[Tensor] = None):
 
 def test_what_is_none_may_be_filled_in():
     assert torch.jit.script(filled_in)(torch.ones(2)).tolist() == [1, 2]
+
+
+class Plain(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(torch.full((1,), 3.0))
+
+    def forward(self, x):
+        return x * self.scale
+
+
+class OldStyle(torch.jit.ScriptModule):
+    def __init__(self):
+        super().__init__()
+        self.plain, self.shift = Plain(), nn.Parameter(torch.ones(1))
+        self.again = self.plain
+
+    @torch.jit.script_method
+    def forward(self, x):
+        return self.plain(x) + self.helper(x)
+
+    @torch.jit.script_method
+    def helper(self, x):
+        return self.again(x) * 0 + self.shift
+
+
+def test_classes_that_inherit_from_script_module_are_saved(tmp_path):
+    module = OldStyle()
+    module.save(tmp_path / "m.pt")
+    loaded = torch.jit.load(tmp_path / "m.pt")
+    assert loaded(torch.ones(2)).tolist() == module(torch.ones(2)).tolist() == [4, 4]
+    assert loaded.original_name == "OldStyle" and len(list(loaded.parameters())) == 2
+    assert loaded.plain.scale is loaded.again.scale
