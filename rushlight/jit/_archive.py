@@ -5,12 +5,13 @@ library and each other (`frontend.unit_from_source`), and the pickle is read by 
 
 import io
 import pickle
+import types
 
 import rushlight
 from rushlight._command.names import is_own, public_name
 from rushlight.jit._library import library_name, own_module
 from rushlight.jit._script import ScriptFunction, ScriptModule, script, script_class, shell
-from rushlight.jit.frontend import unit_from_source
+from rushlight.jit.frontend import FrontendError, script_function, unit_from_source
 from rushlight.nn import Module
 
 _VERSION = 1
@@ -157,8 +158,29 @@ class _Writer:
                 "transient": sorted(module._non_persistent_buffers_set),
                 "attributes": attributes,
                 "children": {n: None if m is None else self._child(m) for n, m in module._modules.items()},
+                "hooks": {
+                    table: [self._hook(hook, module) for hook in getattr(module, table).values()]
+                    for table in _HOOKS
+                    if getattr(module, table)
+                },
             }
         return self.module_numbers[id(module)]
+
+    def _hook(self, hook, module):
+        """The name and text of a hook, which is compiled as a method of its module is."""
+        where = f"the hook {getattr(hook, '__name__', type(hook).__name__)!r} of {module.original_name}"
+        if not isinstance(hook, types.FunctionType) or getattr(hook, "_torchscript_modifier", None):
+            raise RuntimeError(
+                f"save: {where} is no function to compile: remove it before the module is saved"
+            )
+        if any(module._forward_hooks_with_kwargs.values()) or module._forward_pre_hooks_with_kwargs:
+            raise RuntimeError(f"save: {where} takes keyword arguments, which scripts do not give to hooks")
+        try:
+            unit = script_function(hook, {}, True)
+        except (FrontendError, RuntimeError, OSError, SyntaxError) as error:
+            raise RuntimeError(f"save: {where} cannot be compiled: {error}") from error
+        self._called(unit)
+        return [unit.tree.name, unit.code]
 
     def _child(self, module):
         """A part of a module; of a class that inherits from ScriptModule they may be plain ones."""
@@ -190,6 +212,7 @@ class _Writer:
         )
 
 
+_HOOKS = "_forward_pre_hooks", "_forward_hooks"
 _TABLES = frozenset(Module().__dict__) - {"training"}
 
 
@@ -296,6 +319,12 @@ class _Reader:
         for name, value in saved["attributes"].items():
             if name not in _TABLES and not name.startswith("__"):
                 own[name] = self._value(value, {**own["_parameters"], **own["_buffers"]})
+        for table, hooks in saved.get("hooks", {}).items():
+            if table not in _HOOKS:
+                raise RuntimeError(f"jit.load: {self.name}: there are no hooks of the kind {table!r}")
+            for i, (name, source) in enumerate(hooks):
+                unit = unit_from_source(f"{module.original_name}.{name}", source, self.functions, self.name)
+                own[table][i] = unit.function()
 
     def _value(self, value, tensors=None):
         if type(value) in (list, tuple):

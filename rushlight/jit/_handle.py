@@ -27,7 +27,8 @@ class Handle:
         )
 
     def getattr(self, name):
-        return getattr(self._module, name)
+        found = getattr(self._module, name)
+        return Handle(found) if hasattr(type(found), "_script_methods") else found
 
     def setattr(self, name, value):
         setattr(self._module, name, value)

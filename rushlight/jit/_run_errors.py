@@ -31,7 +31,8 @@ def told(error, boundary):
         error.__dict__["_in_scripts"] = text, (*places, *inner)
         return error
     add_notes(error)  # which read numbers of the text, before places stand before it
-    text = _raised_text(error) if raised else str(error) if error.args else type(error).__name__
+    named = raised or isinstance(error, KeyError) or not error.args
+    text = _raised_text(error) if named else str(error)
     plain = type(error).__str__ is BaseException.__str__ and len(error.args) == 1
     if not raised and isinstance(error, RuntimeError) and plain:
         made = error

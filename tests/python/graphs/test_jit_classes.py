@@ -3,7 +3,7 @@
 
 import io
 import warnings
-from typing import Any, Dict, List, Optional
+from typing import Any, Dict, List, Optional, Tuple
 
 import pytest
 
@@ -359,3 +359,49 @@ def test_classes_that_inherit_from_script_module_are_saved(tmp_path):
     assert loaded(torch.ones(2)).tolist() == module(torch.ones(2)).tolist() == [4, 4]
     assert loaded.original_name == "OldStyle" and len(list(loaded.parameters())) == 2
     assert loaded.plain.scale is loaded.again.scale
+
+
+class Hooked(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.part = nn.Identity()
+
+    def forward(self, x):
+        return self.part(x) * 2
+
+
+def plus_one(self, given: Tuple[Tensor]) -> Tuple[Tensor]:
+    return (given[0] + 1,)
+
+
+def tenfold(self, given: Tuple[Tensor], result: Tensor) -> Tensor:
+    return times(result, 10)
+
+
+def times(x, n: int):
+    return x * n
+
+
+def test_hooks_go_into_files():
+    module = Hooked()
+    module.register_forward_pre_hook(plus_one)
+    module.register_forward_hook(tenfold)
+    module.part.register_forward_hook(tenfold)
+    file = io.BytesIO()
+    torch.jit.save(torch.jit.script(module), file)
+    file.seek(0)
+    assert torch.jit.load(file)(torch.ones(1)).tolist() == module(torch.ones(1)).tolist() == [400]
+    for hook in (nn.Identity(), lambda module, given: print(module)):
+        module = Hooked()
+        module.register_forward_pre_hook(hook)
+        with pytest.raises(RuntimeError, match="save: the hook .* of Hooked"):
+            torch.jit.save(torch.jit.script(module), io.BytesIO())
+
+
+def lacks(given: Dict[str, int]) -> int:
+    return given.pop("b")
+
+
+def test_keys_that_are_missing_are_named():
+    with pytest.raises(RuntimeError, match="KeyError: b"):
+        torch.jit.script(lacks)({"a": 1})
