@@ -1,5 +1,6 @@
 """Which of the library's own names a script may use, and what they are called."""
 
+import cmath
 import functools
 import inspect
 import math
@@ -44,7 +45,7 @@ def _namespace(path):
 @functools.cache
 def _functions():
     """name -> value for all that a script may name of the library."""
-    found = {f"math.{n}": getattr(math, n) for n in dir(math) if n[0] != "_"}
+    found = {f"{m.__name__}.{n}": getattr(m, n) for m in (cmath, math) for n in dir(m) if n[0] != "_"}
     found.update(
         (f"typing.{n}", getattr(typing, n)) for n in ("List", "Dict", "Tuple", "Optional", "Union", "Any")
     )

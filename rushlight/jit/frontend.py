@@ -522,10 +522,15 @@ def _dotted(node):
     return None
 
 
+_STARTS = {"torch": rushlight, "math": math, "cmath": cmath, "typing": typing, "warnings": warnings}
+
+
 def _library_value(dotted):
     """The library's function, type or constant of this name, if it is one that computes and nothing else."""
     top, *path = dotted.split(".")
-    start = {"torch": rushlight, "math": math, "typing": typing, "warnings": warnings}.get(top)
+    start = {"torch": rushlight, "math": math, "cmath": cmath, "typing": typing, "warnings": warnings}.get(
+        top
+    )
     if start is None or any(part.startswith("_") for part in path[:-1]):
         return None
     if path and path[0] == "ops":

@@ -1,6 +1,7 @@
 # ruff: noqa: UP006, UP035, UP045 - scripts are written with these types
 """Interfaces, scripted classes, and what a scripted module's attributes may become."""
 
+import cmath
 import io
 import warnings
 from typing import Any, Dict, List, Optional, Tuple
@@ -294,6 +295,10 @@ def test_more_refusals(function, words):
         torch.jit.script(function)
 
 
+def root_of(x: complex):
+    return cmath.sqrt(x) + cmath.pi
+
+
 class Builds(nn.Module):
     def forward(self, x):
         return torch.tensor([1.0, 2.0]) + torch.as_tensor(x) + float(torch.is_signed(x))
@@ -304,6 +309,10 @@ def test_functions_that_are_no_operators_are_found_again_in_files():
     torch.jit.save(torch.jit.script(Builds()), file)
     file.seek(0)
     assert torch.jit.load(file)(torch.ones(2)).tolist() == [3, 4]
+    file = io.BytesIO()
+    torch.jit.save(torch.jit.script(root_of), file)
+    file.seek(0)
+    assert torch.jit.load(file)(-4 + 0j) == torch.jit.script(root_of)(-4) == cmath.pi + 2j
 
 
 def test_the_handle_of_a_script():
