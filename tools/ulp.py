@@ -218,7 +218,7 @@ The largest error on seeded random and special points, in units of the last plac
 mpmath computes with {digits} digits; beside it the error of PyTorch {version} on the same points. Intervals
 keep away from points where a result vanishes between numbers (zeros of Bessel functions, of lgamma, ...),
 because there one unit is as small as one likes. Printed by `tools/ulp.py`; `tools/ulp.py --check` fails where
-an operator is worse than PyTorch by more than one unit: `lgamma` of doubles is (it is the C library's), and
+an operator is worse than PyTorch by more than one unit: `lgamma` of doubles is, by a tenth more, and
 `gelu` of doubles, which loses digits left of -2, where 1 + erf vanishes, in both libraries.
 
 | operator | float32 | PyTorch | float64 | PyTorch |

@@ -95,8 +95,8 @@ RL_HD [[gnu::always_inline]] inline T logit_clamped(T x, T eps) {
 }
 template <class T>
 RL_HD [[gnu::always_inline]] inline T entr(T x) {
-  const T l = -x * log(x);
-  return x != x ? x : x > T(0) ? l : x == T(0) ? T(0) : -kInf<T>;
+  const T edge = x == T(0) ? T(0) : x < T(0) ? -kInf<T> : x, l = -x * log(x > T(0) ? x : T(1));
+  return x > T(0) ? l : edge;
 }
 template <class T>
 RL_HD T integer_fmod(T x, T y) {
@@ -106,5 +106,21 @@ RL_HD T integer_fmod(T x, T y) {
   else
     return y == T(0) ? T(0) : x % y;
 }
+#ifdef __CUDACC__
+template <class T>
+RL_HD inline T guessed_integer_fmod(T x, T y) {
+  return integer_fmod(x, y);
+}
+#else
+template <class T>
+[[gnu::always_inline]] inline auto guessed_integer_fmod(T x, T y) {
+  if constexpr (std::is_signed_v<T> && sizeof(T) == 8) {
+    const NearQuotient q = near_quotient(x, y);
+    return Guess<T, integer_fmod<T> >{near_integer(q.rest), q.in_doubt, x, y};
+  } else {
+    return integer_fmod(x, y);
+  }
+}
+#endif
 
 }  // namespace rushlight::formulas

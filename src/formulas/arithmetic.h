@@ -22,7 +22,7 @@
   _(ClampMin, 1, 1, Real, Same, at_least(x, p[0]))                                                      \
   _(ClampMax, 1, 1, Real, Same, at_most(x, p[0]))                                                       \
   _(Clamp, 1, 2, Real, Same, at_most(at_least(x, p[0]), p[1]))                                          \
-  _(ClampTensor, 3, 0, Real, Same, min(max(x, y), z))                                                   \
+  _(ClampTensor, 3, 0, Real, Same, clamp_between(x, y, z))                                              \
   _(Lerp, 3, 0, Fields, Same, abs(z) < 0.5f ? x + mul(z, sub(y, x)) : y - mul(sub(y, x), sub(T(1), z))) \
   _(LerpScalar, 2, 1, Fields, Same,                                                                     \
     abs(p[0]) < 0.5f ? x + mul(p[0], sub(y, x)) : y - mul(sub(y, x), sub(T(1), p[0])))                  \

@@ -126,6 +126,43 @@ RL_HD RL_ALWAYS_INLINE float log_real(float x) {
   return x > 0 ? (x <= std::numeric_limits<float>::max() ? y : x) : edge;
 }
 
+// Up to 1/2 by a polynomial; from there of what x lacks of 1: asin(x) =
+// pi/2 - 2 asin(sqrt((1 - x) / 2)), with the difference in double.
+RL_HD RL_ALWAYS_INLINE float asin_real(float x) {
+  const float size = std::fabs(x);
+  const bool steep = size > 0.5f;
+  const float z = steep ? 0.5f * (1.0f - size) : size * size, s = steep ? std::sqrt(z) : size;
+  float p = 0.0382064520644f;
+  p = p * z + 0.026494276787f;
+  p = p * z + 0.0450107000557f;
+  p = p * z + 0.0749880917577f;
+  p = p * z + 0.166666727647f;
+  const float bent = s * (z * p);
+  const double both = static_cast<double>(s) + static_cast<double>(bent);
+  const float far = static_cast<float>(1.57079632679489661923 - 2 * both);
+  const float value = steep ? far : s + bent;
+  return std::copysign(size <= 1.0f ? value : std::numeric_limits<float>::quiet_NaN(), x);
+}
+
+// The same over log 10, in two parts: the first of so few bits that its product is exact.
+RL_HD RL_ALWAYS_INLINE float log10_real(float x) {
+  constexpr float kHigh = 0x1.bccp-2f, kLow = -0x1.09d5b2p-15f;        // 1 / log 10
+  constexpr float kTwoHigh = 0x1.3441p-2f, kTwoLow = 0x1.a84fb6p-21f;  // log 2 / log 10
+  const bool small = x < std::numeric_limits<float>::min();
+  const auto bits =
+      static_cast<int32_t>(std::bit_cast<uint32_t>(small ? x * 0x1p25f : x) + (0x3f800000u - 0x3f3504f3u));
+  const float k = static_cast<float>((bits >> 23) - (small ? 152 : 127));
+  const float f = std::bit_cast<float>((bits & 0x7fffff) + 0x3f3504f3) - 1.0f;
+  const float s = f / (2.0f + f), z = s * s, half_square = 0.5f * f * f;
+  const float tail = z * (2.0f / 3 + z * (2.0f / 5 + z * (2.0f / 7 + z * (2.0f / 9))));
+  const float high = std::bit_cast<float>(std::bit_cast<uint32_t>(f - half_square) & 0xfffff000u);
+  const float low = (f - high) - half_square + s * (half_square + tail);
+  const float y = k * kTwoLow + (low + high) * kLow + low * kHigh + high * kHigh + k * kTwoHigh;
+  const float edge =
+      x == 0 ? -std::numeric_limits<float>::infinity() : std::numeric_limits<float>::quiet_NaN();
+  return x > 0 ? (x <= std::numeric_limits<float>::max() ? y : x) : edge;
+}
+
 // The quarter turn that x lies in, and what is left of x after it: exactly enough for |x| < 2^20.
 struct Quarter {
   double rest, lost;

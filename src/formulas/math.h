@@ -4,6 +4,7 @@
 #pragma once
 #include <cmath>
 #include <complex>
+#include <concepts>
 #include <limits>
 #include <type_traits>
 
@@ -123,20 +124,25 @@ RL_HD inline float log(float x) { return log_real(x); }
 RL_HD inline double log(double x) { return ::log(x); }
 RL_HD inline float sin(float x) { return ::sinf(x); }
 RL_HD inline float cos(float x) { return ::cosf(x); }
+RL_HD [[gnu::always_inline]] inline double near_sin(double x) { return sine_of(quarter_turn(x), 0); }
+RL_HD [[gnu::always_inline]] inline double near_cos(double x) { return sine_of(quarter_turn(x), 1); }
 // Both are computed, so that there is no branch; the far one also keeps the sign of zero.
 RL_HD [[gnu::always_inline]] inline double sin(double x) {
-  const double near = sine_of(quarter_turn(x), 0), far = ::sin(x);
+  const double near = near_sin(x), far = ::sin(x);
   return x != 0 && std::fabs(x) < 0x1p20 ? near : far;
 }
 RL_HD [[gnu::always_inline]] inline double cos(double x) {
-  const double near = sine_of(quarter_turn(x), 1), far = ::cos(x);
+  const double near = near_cos(x), far = ::cos(x);
   return std::fabs(x) < 0x1p20 ? near : far;
 }
 RL_HD inline float tan(float x) { return ::tanf(x); }
-RL_HD [[gnu::always_inline]] inline double tan(double x) {
+RL_HD [[gnu::always_inline]] inline double near_tan(double x) {
   const Quarter turned = quarter_turn(x);
   const double s = sine_polynomial(turned.rest, turned.lost), c = cosine_polynomial(turned.rest, turned.lost);
-  const double near = turned.count & 1 ? -c / s : s / c, far = ::tan(x);
+  return turned.count & 1 ? -c / s : s / c;
+}
+RL_HD [[gnu::always_inline]] inline double tan(double x) {
+  const double near = near_tan(x), far = ::tan(x);
   return x != 0 && std::fabs(x) < 0x1p20 ? near : far;
 }
 RL_HD inline float log2(float x) { return ::log2f(x); }
@@ -168,13 +174,16 @@ RL_HD [[gnu::always_inline]] inline double log2(double x) {
       x == 0 ? -std::numeric_limits<double>::infinity() : std::numeric_limits<double>::quiet_NaN();
   return x > 0 ? (x <= std::numeric_limits<double>::max() ? value : x) : edge;
 }
-// Single precision by way of double, where the vector version in single precision is 2 to 3 units off.
 RL_HD inline float cosh(float x) { return ::coshf(x); }
-RL_HD [[gnu::always_inline]] inline double cosh(double x) {
-  const double e = exp_real(std::fabs(x)), far = ::cosh(x);
-  return std::fabs(x) < 700 ? 0.5 * e + 0.5 / e : far;
+RL_HD [[gnu::always_inline]] inline double near_cosh(double x) {
+  const double e = exp_real(std::fabs(x));
+  return 0.5 * e + 0.5 / e;
 }
-RL_HD inline float log10(float x) { return static_cast<float>(::log10(static_cast<double>(x))); }
+RL_HD [[gnu::always_inline]] inline double cosh(double x) {
+  const double near = near_cosh(x), far = ::cosh(x);
+  return std::fabs(x) < 700 ? near : far;
+}
+RL_HD inline float log10(float x) { return log10_real(x); }
 RL_HD inline double log10(double x) { return ::log10(x); }
 // Outside of where they are defined the vector versions take a call for each element.
 RL_HD inline double asin(double x) {
@@ -182,7 +191,7 @@ RL_HD inline double asin(double x) {
   const double value = ::asin(inside ? x : 0);
   return inside ? value : std::numeric_limits<double>::quiet_NaN();
 }
-RL_HD inline float asin(float x) { return static_cast<float>(asin(static_cast<double>(x))); }
+RL_HD inline float asin(float x) { return asin_real(x); }
 RL_HD inline double acos(double x) {
   const bool inside = std::fabs(x) <= 1;
   const double value = ::acos(inside ? x : 0);
@@ -336,6 +345,13 @@ RL_HD inline T min(T x, T y) {
   else
     return x < y ? x : y;
 }
+// Between two bounds; NaN in any of the three gives NaN. (Of min(max(...)) the compiler makes no vectors.)
+template <class T>
+RL_HD inline T clamp_between(T x, T low, T high) {
+  const T raised = max(x, low), bounded = raised < high ? raised : high;
+  if constexpr (std::is_floating_point_v<T>) return raised != raised ? raised : bounded;
+  return bounded;
+}
 // The same against a bound, of which only the whole loop asks whether it is NaN: one instruction for each
 // element.
 template <class T>
@@ -367,6 +383,8 @@ RL_HD inline T sign(T x) {
     return m == 0 ? T(0) : T(x.real() / m, x.imag() / m);
   } else if constexpr (std::is_unsigned_v<T>) {
     return T(x != 0);
+  } else if constexpr (std::is_floating_point_v<T>) {  // of numbers: differences of truths would be converted
+    return (x > T(0) ? T(1) : T(0)) - (x < T(0) ? T(1) : T(0));
   } else {
     return T((T(0) < x) - (x < T(0)));
   }
@@ -506,6 +524,17 @@ RL_HD inline T floor_divide(T x, T y) {
     return q - T((x - q * y != 0) & ((x ^ y) < 0));
   }
 }
+template <class T>
+RL_HD inline T trunc_divide(T x, T y) {
+  if constexpr (std::is_floating_point_v<T>)
+    return trunc(x / y);
+  else if constexpr (is_narrow<T>)
+    return narrow_quotient(x, y);
+  else if constexpr (std::is_unsigned_v<T>)
+    return y == 0 ? T(0) : x / y;
+  else
+    return y == 0 ? T(0) : y == -1 ? sub(T(0), x) : T(x / y);
+}
 // A value without branches, and whether it is in doubt: a loop computes values, and calls the exact function
 // where one is. (A bool would keep the compiler from vectors.)
 template <class T, T (*Exact)(T, T)>
@@ -515,6 +544,38 @@ struct Guess {
   T x, y;
   RL_HD operator T() const { return in_doubt ? Exact(x, y) : value; }
 };
+// Functions of doubles near 0, where they need no library; complex numbers and floats have one form.
+#ifdef __CUDACC__
+#define RL_GUESSED(name, reach, near_value) \
+  template <class T>                        \
+  RL_HD inline T guessed_##name(T x) {      \
+    return name(x);                         \
+  }
+#else
+template <double (*Library)(double)>
+struct LibraryGuess {
+  double value, x;
+  unsigned in_doubt;
+  [[gnu::always_inline]] operator double() const {
+    const double far = Library(x);
+    return in_doubt ? far : value;
+  }
+};
+#define RL_GUESSED(name, reach, near_value)                                                    \
+  template <class T>                                                                           \
+  [[gnu::always_inline]] inline auto guessed_##name(T x) {                                     \
+    if constexpr (std::is_same_v<T, double>)                                                   \
+      return LibraryGuess<static_cast<double (*)(double)>(::name)>{near_value, x,              \
+                                                                   !(std::fabs(x) < (reach))}; \
+    else                                                                                       \
+      return name(x);                                                                          \
+  }
+#endif
+RL_GUESSED(sin, 0x1p20, x == 0 ? x : near_sin(x))
+RL_GUESSED(cos, 0x1p20, near_cos(x))
+RL_GUESSED(tan, 0x1p20, x == 0 ? x : near_tan(x))
+RL_GUESSED(cosh, 700, near_cosh(x))
+#undef RL_GUESSED
 #ifdef __CUDACC__
 template <class T>
 RL_HD inline T guessed_fmod(T x, T y) {
@@ -527,6 +588,10 @@ RL_HD inline T guessed_remainder(T x, T y) {
 template <class T>
 RL_HD inline T guessed_floor_divide(T x, T y) {
   return floor_divide(x, y);
+}
+template <class T>
+RL_HD inline T guessed_trunc_divide(T x, T y) {
+  return trunc_divide(x, y);
 }
 #else
 template <Real T>
@@ -541,23 +606,64 @@ template <Real T>
   const bool holds = near_fmod(x, y, value);
   return {with_sign_of_divisor(value, y), !holds, x, y};
 }
+// Integers of 64 bits as doubles, which hold both them and the quotient up to 2^51: there are vector
+// instructions for those. Narrower ones need no guess.
+struct NearQuotient {
+  double x, y, quotient, rest;  // x = quotient y + rest, cut towards zero
+  unsigned in_doubt;
+};
+[[gnu::always_inline]] inline double near_double(int64_t x) {
+  constexpr double kRound = 0x1.8p52;
+  return std::bit_cast<double>(std::bit_cast<uint64_t>(kRound) + static_cast<uint64_t>(x)) - kRound;
+}
+[[gnu::always_inline]] inline int64_t near_integer(double x) {
+  constexpr double kRound = 0x1.8p52;
+  return static_cast<int64_t>(std::bit_cast<uint64_t>(x + kRound) - std::bit_cast<uint64_t>(kRound));
+}
+[[gnu::always_inline]] inline NearQuotient near_quotient(int64_t a, int64_t b) {
+  constexpr uint64_t kReach = uint64_t{1} << 51;
+  const bool far = ((uint64_t(a) + kReach) | (uint64_t(b) + kReach)) >> 52 | (b == 0);
+  const double x = near_double(a), y = near_double(b), quotient = std::trunc(x / y);
+  return {x, y, quotient, x - quotient * y, far};
+}
+template <std::signed_integral T>
+  requires(sizeof(T) == 8)
+[[gnu::always_inline]] inline auto guessed_trunc_divide(T x, T y) {
+  const NearQuotient q = near_quotient(x, y);
+  return Guess<T, trunc_divide<T> >{near_integer(q.quotient), q.in_doubt, x, y};
+}
+template <std::signed_integral T>
+  requires(sizeof(T) == 8)
+[[gnu::always_inline]] inline auto guessed_floor_divide(T x, T y) {
+  const NearQuotient q = near_quotient(x, y);
+  const double below = (q.rest < 0) != (q.y < 0) && q.rest != 0 ? 1.0 : 0.0;
+  return Guess<T, floor_divide<T> >{near_integer(q.quotient - below), q.in_doubt, x, y};
+}
+template <std::signed_integral T>
+  requires(sizeof(T) == 8)
+[[gnu::always_inline]] inline auto guessed_remainder(T x, T y) {
+  const NearQuotient q = near_quotient(x, y);
+  const double moved = (q.rest < 0) != (q.y < 0) && q.rest != 0 ? q.y : 0.0;
+  return Guess<T, remainder<T> >{near_integer(q.rest + moved), q.in_doubt, x, y};
+}
+template <std::integral T>
+[[gnu::always_inline]] inline T guessed_trunc_divide(T x, T y) {
+  return trunc_divide(x, y);
+}
+template <std::integral T>
+[[gnu::always_inline]] inline T guessed_floor_divide(T x, T y) {
+  return floor_divide(x, y);
+}
+template <std::integral T>
+[[gnu::always_inline]] inline T guessed_remainder(T x, T y) {
+  return remainder(x, y);
+}
 [[gnu::always_inline]] inline Guess<double, floor_divide<double> > guessed_floor_divide(double x, double y) {
   double rest;
   const bool holds = near_fmod(x, y, rest);
   return {floor_quotient(x, y, rest), !holds, x, y};
 }
 #endif
-template <class T>
-RL_HD inline T trunc_divide(T x, T y) {
-  if constexpr (std::is_floating_point_v<T>)
-    return trunc(x / y);
-  else if constexpr (is_narrow<T>)
-    return narrow_quotient(x, y);
-  else if constexpr (std::is_unsigned_v<T>)
-    return y == 0 ? T(0) : x / y;
-  else
-    return y == 0 ? T(0) : y == -1 ? sub(T(0), x) : T(x / y);
-}
 template <class T>
 RL_HD inline T gcd(T x, T y) {
   using U = std::make_unsigned_t<T>;  // the least number has no opposite among signed ones

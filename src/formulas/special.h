@@ -2,14 +2,14 @@
 #pragma once
 
 #define RL_SPECIAL_FORMULAS(_)                                                              \
-  _(TruncDivide, 2, 1, FloatingS, Same, trunc_divide(x, y, p[0]))                           \
-  _(TruncDivideInteger, 2, 0, Divisible, Same, trunc_divide(x, y))                          \
+  _(TruncDivide, 2, 1, FloatingP, Same, trunc_divide(x, y, p[0]))                           \
+  _(TruncDivideInteger, 2, 0, WideDivisible, Same, guessed_trunc_divide(x, y))              \
   _(FloorDivide, 2, 0, Guessed, Same, guessed_floor_divide(x, y))                           \
-  _(FloorDivideInteger, 2, 0, Divisible, Same, floor_divide(x, y))                          \
+  _(FloorDivideInteger, 2, 0, WideDivisible, Same, guessed_floor_divide(x, y))              \
   _(Remainder, 2, 0, Guessed, Same, guessed_remainder(x, y))                                \
-  _(RemainderInteger, 2, 0, Divisible, Same, remainder(x, y))                               \
+  _(RemainderInteger, 2, 0, WideDivisible, Same, guessed_remainder(x, y))                   \
   _(Fmod, 2, 0, Guessed, Same, guessed_fmod(x, y))                                          \
-  _(FmodInteger, 2, 0, Divisible, Same, integer_fmod(x, y))                                 \
+  _(FmodInteger, 2, 0, WideDivisible, Same, guessed_integer_fmod(x, y))                     \
   _(Fmax, 2, 0, Floating, Same, x >= y || y != y ? x : y)                                   \
   _(Fmin, 2, 0, Floating, Same, x <= y || y != y ? x : y)                                   \
   _(Copysign, 2, 0, Floating, Same, copysign(x, y))                                         \
@@ -17,25 +17,25 @@
   _(Heaviside, 2, 0, Real, Same, x == 0 ? y : T(x > 0))                                     \
   _(Gcd, 2, 0, Wide, Same, gcd(x, y))                                                       \
   _(Lcm, 2, 0, Wide, Same, lcm(x, y))                                                       \
-  _(Lgamma, 1, 0, SingleG, Same, guessed_lgamma(x))                                         \
-  _(Digamma, 1, 0, SingleV, Same, digamma(x))                                               \
-  _(Trigamma, 1, 0, SingleV, Same, trigamma(x))                                             \
+  _(Lgamma, 1, 0, GuessedV, Same, guessed_lgamma(x))                                        \
+  _(Digamma, 1, 0, FloatingV, Same, digamma(x))                                             \
+  _(Trigamma, 1, 0, FloatingV, Same, trigamma(x))                                           \
   _(Zeta, 2, 0, FloatingS, Same, T(zeta(double(x), double(y))))                             \
   _(Igamma, 2, 0, FloatingS, Same, T(igamma(double(x), double(y))))                         \
   _(Igammac, 2, 0, FloatingS, Same, T(igammac(double(x), double(y))))                       \
-  _(Erfinv, 1, 0, SingleG, Same, guessed_erfinv(x))                                         \
-  _(Erfcx, 1, 0, SingleV, Same, erfcx(x))                                                   \
-  _(Ndtri, 1, 0, SingleG, Same, guessed_ndtri(x))                                           \
-  _(LogNdtr, 1, 0, FloatingS, Same, T(log_ndtr(double(x))))                                 \
-  _(I0, 1, 0, SingleV, Same, bessel_i0(x))                                                  \
-  _(I0e, 1, 0, SingleV, Same, bessel_i0e(x))                                                \
-  _(I1, 1, 0, SingleV, Same, bessel_i1(x))                                                  \
-  _(I1e, 1, 0, SingleV, Same, bessel_i1e(x))                                                \
+  _(Erfinv, 1, 0, GuessedV, Same, guessed_erfinv(x))                                        \
+  _(Erfcx, 1, 0, FloatingV, Same, erfcx(x))                                                 \
+  _(Ndtri, 1, 0, GuessedV, Same, guessed_ndtri(x))                                          \
+  _(LogNdtr, 1, 0, FloatingV, Same, T(log_ndtr(double(x))))                                 \
+  _(I0, 1, 0, FloatingV, Same, bessel_i0(x))                                                \
+  _(I0e, 1, 0, FloatingV, Same, bessel_i0e(x))                                              \
+  _(I1, 1, 0, FloatingV, Same, bessel_i1(x))                                                \
+  _(I1e, 1, 0, FloatingV, Same, bessel_i1e(x))                                              \
   _(AiryAi, 1, 0, FloatingS, Same, T(airy_ai(double(x))))                                   \
-  _(BesselJ0, 1, 0, FloatingS, Same, T(::j0(double(x))))                                    \
-  _(BesselJ1, 1, 0, FloatingS, Same, T(::j1(double(x))))                                    \
-  _(BesselY0, 1, 0, FloatingS, Same, T(bessel_y0(double(x))))                               \
-  _(BesselY1, 1, 0, FloatingS, Same, T(bessel_y1(double(x))))                               \
+  _(BesselJ0, 1, 0, GuessedV, Same, bessel_j0(x))                                           \
+  _(BesselJ1, 1, 0, GuessedV, Same, bessel_j1(x))                                           \
+  _(BesselY0, 1, 0, GuessedV, Same, bessel_y0(x))                                           \
+  _(BesselY1, 1, 0, GuessedV, Same, bessel_y1(x))                                           \
   _(BesselK0, 1, 0, FloatingS, Same, T(bessel_k0(double(x))))                               \
   _(BesselK1, 1, 0, FloatingS, Same, T(bessel_k1(double(x))))                               \
   _(BesselK0e, 1, 0, FloatingS, Same, T(bessel_k0e(double(x))))                             \

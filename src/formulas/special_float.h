@@ -5,39 +5,6 @@
 
 namespace rushlight::formulas {
 
-// The highest coefficient first.
-template <size_t N>
-RL_HD [[gnu::always_inline]] inline double horner(const double (&c)[N], double x) {
-  double sum = c[0];
-#pragma GCC unroll 32
-  for (size_t k = 1; k < N; ++k) sum = sum * x + c[k];
-  return sum;
-}
-// The same in two halves, by even and odd powers: loops that wait for sums wait half as long.
-template <size_t N>
-RL_HD [[gnu::always_inline]] inline double horner_by_halves(const double (&c)[N], double x) {
-  const double square = x * x;
-  double even = c[(N - 1) % 2], odd = c[N % 2];
-#pragma GCC unroll 32
-  for (size_t k = (N - 1) % 2 + 2; k < N; k += 2) even = even * square + c[k];
-#pragma GCC unroll 32
-  for (size_t k = N % 2 + 2; k < N; k += 2) odd = odd * square + c[k];
-  return even + x * odd;
-}
-// Sum of c[k] T_k(2 u - 1) for u in [0, 1], by Clenshaw's recurrence.
-template <size_t N>
-RL_HD [[gnu::always_inline]] inline double chebyshev_double(const long double (&c)[N], double u) {
-  const double t = 2 * (2 * u - 1);
-  double b1 = 0, b2 = 0;
-#pragma GCC unroll 32
-  for (size_t k = N - 1; k > 0; --k) {
-    const double b = t * b1 - b2 + static_cast<double>(c[k]);
-    b2 = b1;
-    b1 = b;
-  }
-  return 0.5 * t * b1 - b2 + static_cast<double>(c[0]);
-}
-
 // log |Gamma(x)|: from 8 on Stirling's series; what lies below is shifted into [1.5, 2.5), where a polynomial
 // holds, and the factors go through one logarithm. The zeros at 1 and 2 are exact. Negative numbers are
 // reflected, at the price of a second logarithm.
@@ -47,9 +14,10 @@ struct LgammaGuess {
   unsigned in_doubt;
   RL_HD [[gnu::always_inline]] operator float() const {  // no call may depend on a condition
     const double rest = size - nearbyint(size), sine = std::fabs(sine_polynomial(kPi<double> * rest, 0));
-    const double moved = log(x < 0 ? kPi<double> / (size * sine) : 1.0);
-    const double reflected = moved + (x < 0 ? -positive : positive);
-    return static_cast<float>(size == kInf<double> ? size : reflected);
+    const bool mirrored = (x < 0) & (rest != 0);  // whole numbers would take a call of the logarithm
+    const double moved = log(mirrored ? kPi<double> / (size * sine) : 1.0);
+    const double reflected = moved + (mirrored ? -positive : positive);
+    return static_cast<float>((size == kInf<double>) | ((x <= 0) & (rest == 0)) ? kInf<double> : reflected);
   }
 };
 RL_HD [[gnu::always_inline]] inline LgammaGuess lgamma_guess(float number) {
@@ -61,7 +29,7 @@ RL_HD [[gnu::always_inline]] inline LgammaGuess lgamma_guess(float number) {
   constexpr double kSeries[] = {1.0 / 156,  -691.0 / 360360, 1.0 / 1188, -1.0 / 1680,
                                 1.0 / 1260, -1.0 / 360,      1.0 / 12};
   constexpr double kHalfLogTwoPi = 0.91893853320467274178;
-  const double x = number, z = std::fabs(x);
+  const double x = number, size = std::fabs(x), z = size > 1e-60 ? size : size != size ? size : 1e-60;
   double product = 1, near_two = z;
 #pragma GCC unroll 8
   for (int k = 1; k < 7; ++k) {
@@ -74,7 +42,7 @@ RL_HD [[gnu::always_inline]] inline LgammaGuess lgamma_guess(float number) {
   const double l = log(z < 8 ? product : z), inverse = 1 / z;
   const double far = (z - 0.5) * l - z + kHalfLogTwoPi + inverse * horner(kSeries, inverse * inverse);
   const double value = z < 8 ? shifted + (z < 1.5 ? -l : l) : z == kInf<double> ? z : far;
-  return {value, x, z, static_cast<float>(value), x < 0};
+  return {value, x, size, static_cast<float>(value), x <= 0};
 }
 
 // The same for the derivative of log Gamma(x).
@@ -116,10 +84,9 @@ RL_HD [[gnu::always_inline]] inline float trigamma(float number) {
   return static_cast<float>(x < 0 ? reflected : main);
 }
 
-// erfinv(y) by minimax polynomials in w = -log(1 - y^2), or in 1 / sqrt(w) from w = 5.4 on, that is for one
-// number in 400. The two factors of 1 - y^2 come apart, as they are exact.
-struct ErfInverse {
-  double y, w, near;
+// In single precision all through, but for the one number in 400 that lies beyond the first polynomial.
+struct ErfInverseFloat {
+  float y, product, near;
   unsigned is_far;
   RL_HD [[gnu::always_inline]] double far() const {
     constexpr double kFar[] = {4278751.5028533464,  -386079.31543717641,  -597316.73662840089,
@@ -127,101 +94,78 @@ struct ErfInverse {
                                -1679.0085830992322, -60.105964066649477,  43.118525950960245,
                                9.5257082047558635,  0.015331248606062276, 0.54749275348456937,
                                0.10713499933733625, -0.19519437799486277, 0.95681054433894719};
-    const double root = std::sqrt(w);
+    const double root = std::sqrt(-log(double(product)));
     return y * (root * horner(kFar, 1 / root - 0.26593499366821444));
   }
 };
-RL_HD [[gnu::always_inline]] inline ErfInverse erf_inverse(double y, double below, double above) {
-  constexpr double kNear[] = {-1.897297916040717e-11, 6.6684660235970686e-11, 1.049853777098534e-9,
-                              -8.5371439117129364e-9, -7.9278326443973014e-9, 4.8396893911544857e-7,
-                              -2.5694784643180284e-6, -9.4881474944467131e-6, 0.00020906687611712647,
-                              -0.0010385800106795904, -0.0050359759143184583, 0.24433025850764906,
-                              1.5627896112343589};
-  const double product = below * above, w = -log(product > 0 ? product : 1);  // elsewhere 0
-  constexpr double kFarFrom = 0.0045165809426126704;                          // exp(-5.4)
-  return {y, w, y * horner_by_halves(kNear, w - 2.75), product > 0 && product <= kFarFrom};
+RL_HD [[gnu::always_inline]] inline ErfInverseFloat erf_inverse(float y, float product) {
+  const float s = -log(product > 0 ? product : 1.0f) - 1.0f;  // elsewhere -1
+  // By even and odd powers, none of which waits for the others.
+  const float square = s * s;
+  float even = 7.168573684e-11f;
+  even = even * square - 7.530280485e-9f;
+  even = even * square - 5.867655857e-7f;
+  even = even * square + 3.827576969e-5f;
+  even = even * square - 0.002376418875f;
+  even = even * square + 0.2478328788f;
+  float odd = -7.52792015e-10f;
+  odd = odd * square + 1.545594048e-7f;
+  odd = odd * square - 4.319548286e-6f;
+  odd = odd * square + 0.0001001239746f;
+  odd = odd * square + 0.004250717114f;
+  const double ratio = static_cast<double>((even + odd * s) * s) + 1.127374393;
+  return {y, product, static_cast<float>(y * ratio), product > 0 && product <= 0.0045165809f};  // exp(-5.4)
 }
+
 // `scale` times the inverse inside of the range where it is defined, `edge` elsewhere.
+template <Real T, class Inverse>
 struct ErfInverseGuess {
-  ErfInverse inverse;
+  Inverse inverse;
   double scale;
-  float value;
+  T value;
   unsigned in_doubt;
-  RL_HD [[gnu::always_inline]] operator float() const {
-    const auto far = static_cast<float>(scale * inverse.far());
+  RL_HD [[gnu::always_inline]] operator T() const {
+    const T far = static_cast<T>(scale * inverse.far());
     return in_doubt ? far : value;
   }
 };
-RL_HD [[gnu::always_inline]] inline ErfInverseGuess guess_of(const ErfInverse& inverse, double scale,
-                                                             bool inside, float edge) {
-  const float value = inside ? static_cast<float>(scale * inverse.near) : edge;
+template <Real T, class Inverse>
+RL_HD [[gnu::always_inline]] inline ErfInverseGuess<T, Inverse> guess_of(const Inverse& inverse, double scale,
+                                                                         bool inside, T edge) {
+  const T value = inside ? static_cast<T>(scale) * inverse.near : edge;
   return {inverse, scale, value, inverse.is_far};
 }
-RL_HD [[gnu::always_inline]] inline ErfInverseGuess erfinv_guess(float number) {
-  const double y = number;
-  const float edge = std::fabs(number) == 1 ? number * kInf<float> : kNan<float>;
-  return guess_of(erf_inverse(y, 1 - y, 1 + y), 1.0, std::fabs(number) < 1, edge);
+template <Real T>
+RL_HD [[gnu::always_inline]] inline auto erfinv_guess(T y) {
+  const T edge = abs(y) == 1 ? y * kInf<T> : kNan<T>;
+  const T product = abs(y) < T(0.5) ? 1 - y * y : (1 - y) * (1 + y);  // what loses least
+  return guess_of(erf_inverse(y, product), 1.0, abs(y) < 1, edge);
 }
-RL_HD [[gnu::always_inline]] inline ErfInverseGuess ndtri_guess(float number) {
-  const double p = number;
-  const float edge = number == 0 ? -kInf<float> : number == 1 ? kInf<float> : kNan<float>;
-  return guess_of(erf_inverse(2 * p - 1, 2 - 2 * p, 2 * p), 1.41421356237309504880, number > 0 && number < 1,
+template <Real T>
+RL_HD [[gnu::always_inline]] inline auto ndtri_guess(T p) {
+  const T edge = p == 0 ? -kInf<T> : p == 1 ? kInf<T> : kNan<T>;
+  return guess_of(erf_inverse(2 * p - 1, (2 - 2 * p) * (2 * p)), 1.41421356237309504880, p > 0 && p < 1,
                   edge);
 }
 
-// In double precision nothing is guessed, and on a GPU a branch costs less.
+// On a GPU a branch costs less.
 #ifdef __CUDACC__
-#define RL_GUESSED(name)                                                 \
-  RL_HD inline float guessed_##name(float x) { return name##_guess(x); } \
-  RL_HD inline double guessed_##name(double x) { return name(x); }
+#define RL_GUESSED(name)               \
+  template <Real T>                    \
+  RL_HD inline T guessed_##name(T x) { \
+    return name##_guess(x);            \
+  }
 #else
-struct Sure {
-  double value;
-  unsigned in_doubt = 0;
-  operator double() const { return value; }
-};
-#define RL_GUESSED(name)                                                                 \
-  [[gnu::always_inline]] inline auto guessed_##name(float x) { return name##_guess(x); } \
-  inline Sure guessed_##name(double x) { return {name(x)}; }
+#define RL_GUESSED(name)                                   \
+  template <Real T>                                        \
+  [[gnu::always_inline]] inline auto guessed_##name(T x) { \
+    return name##_guess(x);                                \
+  }
 #endif
 RL_GUESSED(lgamma)
 RL_GUESSED(erfinv)
 RL_GUESSED(ndtri)
 #undef RL_GUESSED
-
-// exp(-x) times the modified Bessel function of order 0 or 1, for x >= 0.
-template <int Order>
-RL_HD [[gnu::always_inline]] inline double bessel_scaled_float(double x) {
-  const double low = x < 8 ? x : 8.0, high = x > 8 ? x : 8.0;
-  const double small =
-      Order ? low * chebyshev_double(kBesselI1Small, low / 8) : chebyshev_double(kBesselI0Small, low / 8);
-  const double large =
-      (Order ? chebyshev_double(kBesselI1Large, 8 / high) : chebyshev_double(kBesselI0Large, 8 / high)) /
-      std::sqrt(high);
-  return x <= 8 ? small : x != x ? x : large;
-}
-RL_HD [[gnu::always_inline]] inline float bessel_i0e(float x) {
-  return static_cast<float>(bessel_scaled_float<0>(std::fabs(x)));
-}
-RL_HD [[gnu::always_inline]] inline float bessel_i1e(float x) {
-  return std::copysign(static_cast<float>(bessel_scaled_float<1>(std::fabs(x))), x);
-}
-RL_HD [[gnu::always_inline]] inline float bessel_i0(float x) {
-  const double size = std::fabs(x), value = bessel_scaled_float<0>(size) * exp_real(size);
-  return static_cast<float>(size == kInf<double> ? size : value);
-}
-RL_HD [[gnu::always_inline]] inline float bessel_i1(float x) {
-  const double size = std::fabs(x), value = bessel_scaled_float<1>(size) * exp_real(size);
-  return std::copysign(static_cast<float>(size == kInf<double> ? size : value), x);
-}
-
-// exp(x^2) erfc(x); the square of a float is exact in double.
-RL_HD [[gnu::always_inline]] inline float erfcx(float x) {
-  const double size = std::fabs(x);
-  const double right = chebyshev_double(kErfcx, 4 / (4 + size)) / (1 + kSqrtPi * size);
-  const double left = 2 * exp_real(size * size) - right;
-  return x != x ? x : static_cast<float>(x < 0 ? left : right);
-}
 
 // Down to the nearest whole number, computed as the remainder tells. From 2^29 on a float holds no better
 // quotient than the division's.

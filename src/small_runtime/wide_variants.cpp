@@ -90,9 +90,14 @@ namespace avx512 {
 const FormulaLoops arithmetic_loops[0 RL_ARITHMETIC_FORMULAS(COUNT)] = {};
 const FormulaLoops comparison_loops[0 RL_COMPARISON_FORMULAS(COUNT)] = {};
 const FormulaLoops special_loops[0 RL_SPECIAL_FORMULAS(COUNT)] = {};
-#undef COUNT
 const std::array<std::array<CastLoop, kDTypeCount>, kDTypeCount> cast_table = {};
 const std::array<WhereLoop, 5> where_table = avx2::where_table;
 }  // namespace avx512
+
+// Special functions are rare in models and long: one set of them will do.
+namespace avx2 {
+const FormulaLoops special_loops[0 RL_SPECIAL_FORMULAS(COUNT)] = {};
+}
+#undef COUNT
 
 }  // namespace rushlight::cpu

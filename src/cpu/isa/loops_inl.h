@@ -26,15 +26,11 @@ using SmallInts = TypeList<uint8_t, int8_t, int16_t, int32_t, int64_t>;
 template <class... T>
 struct Exact {
   using List = Concat<T...>;
-  static constexpr bool kPadded = false, kGuessed = false, kSpaced = false;
+  static constexpr bool kPadded = false, kSpaced = false;
 };
 template <class... T>
 struct Padded : Exact<T...> {
   static constexpr bool kPadded = true;
-};
-template <class... T>
-struct Guesses : Exact<T...> {
-  static constexpr bool kGuessed = true;
 };
 // Formulas whose parameter tells the spacing of numbers, see formulas/special_math.h.
 template <class... T>
@@ -53,10 +49,13 @@ using Integers = Exact<SmallInts, Once<bool>>;
 using Shiftable = Exact<SmallInts>;
 using Wide = Exact<Once<int64_t>>;
 using Divisible = Exact<TypeList<uint8_t, int8_t, int16_t, int32_t>, Once<int64_t, uint64_t>>;
+using WideDivisible = Exact<SmallInts, Once<uint64_t>>;
 using Boolean = Exact<TypeList<bool>>;
 using Floating = Exact<TypeList<float, double>, Halves>;
 using FloatingP = Spaced<TypeList<float, double>, Halves>;
-using Guessed = Guesses<TypeList<float, double>, Halves>;
+using Guessed = Exact<TypeList<float, double>, Halves>;
+// Where a formula is so long that halves are not worth loops of their own.
+using GuessedV = Exact<TypeList<float, double>>;
 using Fields = Exact<TypeList<float, double>, Halves, Once<complex64, complex128>>;
 using ComplexV = Exact<Once<complex64, complex128>>;
 using FloatingV = Padded<TypeList<float, double>>;
@@ -66,7 +65,6 @@ using SingleV = Padded<TypeList<float>, Once<double>>;
 using FloatingH = Padded<TypeList<float, double>, Halves>;
 using FieldsH = Padded<TypeList<float, double>, Halves, Once<complex64, complex128>>;
 using SingleH = Padded<TypeList<float>, Halves>;
-using SingleG = Guesses<TypeList<float>, Halves, Once<double>>;
 using FloatingS = Exact<Once<float, double>>;
 
 template <class T, FormulaResult R>
@@ -166,43 +164,40 @@ inline void pass_halves(R* out, const Half* x, const Half* y, const Half* z, uns
 // functions too, so that a value does not depend on where in the tensor it stands.
 constexpr int64_t kPad = 16;
 
-// Formulas that give a guess, such as formulas::Guess: values by blocks, again where one is in doubt. Blocks
-// of functions are padded, see kPad.
+// Formulas that give a guess, such as formulas::Guess: values by blocks, and once more, gathered, where they
+// are in doubt. Blocks of functions are padded, see kPad.
 template <class F, class T>
 inline void pass_guesses(T* out, const T* x, const T* y, unsigned scalars, int64_t n,
                          const compute_type<T>* p) {
   using C = compute_type<T>;
-  constexpr int64_t kBlock = 64;
-  C a[kBlock], b[kBlock], values[kBlock];
+  constexpr int64_t kBlock = 256;
+  C a[kBlock], b[kBlock], values[kBlock], marks[kBlock];
   if (scalars & 1) std::fill_n(a, kBlock, C(*x));
   if (scalars & 2) std::fill_n(b, kBlock, C(*y));
   for (int64_t first = 0; first < n; first += kBlock) {
-    const int64_t count = std::min(kBlock, n - first);
-    const auto load = [&](const T* from, C* to) {  // blocks of known size are copied by vectors
-      if (std::is_same_v<T, C> && count == kBlock)
-        widen(from + first, to, kBlock);
-      else
-        widen(from + first, to, count);
-    };
-    if (!(scalars & 1)) load(x, a);
-    if (F::kInputs > 1 && !(scalars & 2)) load(y, b);
-    const int64_t padded = F::kInputs > 1 ? count : (count + kPad - 1) & -kPad;
-    for (int64_t i = count; i < padded; ++i) a[i] = a[count - 1];
-    unsigned any_doubt = 0;
-    if constexpr (F::kInputs == 1)  // doubt is cheaper than a value there: one of the loops below does all
-      for (int64_t i = 0; i < padded; ++i) any_doubt |= F::template apply<C>(a[i], C{}, C{}, p).in_doubt;
-    const int64_t guessed = F::kInputs > 1 || !any_doubt ? padded : 0;
-    for (int64_t i = 0; i < guessed; ++i) {
+    const int64_t count = std::min(kBlock, n - first), padded = (count + kPad - 1) & -kPad;
+    if (!(scalars & 1)) widen(x + first, a, count);
+    if (F::kInputs > 1 && !(scalars & 2)) widen(y + first, b, count);
+    for (int64_t i = count; i < padded; ++i) a[i] = a[count - 1], b[i] = b[count - 1];
+    unsigned doubts = 0;
+    for (int64_t i = 0; i < padded; ++i) {
       const auto guess = F::template apply<C>(a[i], b[i], C{}, p);
       values[i] = guess.value;
-      any_doubt |= guess.in_doubt;
+      marks[i] = guess.in_doubt ? C(1) : C(0);
+      doubts += guess.in_doubt;
     }
-    const int64_t doubted = any_doubt ? padded : 0;
-    for (int64_t i = 0; i < doubted; ++i) values[i] = C(F::template apply<C>(a[i], b[i], C{}, p));
-    if (std::is_same_v<T, C> && count == kBlock)
-      narrow(values, out + first, kBlock);
-    else
-      narrow(values, out + first, count);
+    if (doubts) {
+      C again[2][kBlock], sure[kBlock];
+      int64_t at[kBlock], found = 0;
+      for (int64_t i = 0; i < padded; ++i)
+        if (marks[i] != C(0)) again[0][found] = a[i], again[1][found] = b[i], at[found++] = i;
+      const int64_t whole = (found + kPad - 1) & -kPad;
+      for (int64_t k = found; k < whole; ++k)
+        again[0][k] = again[0][found - 1], again[1][k] = again[1][found - 1];
+      for (int64_t k = 0; k < whole; ++k) sure[k] = C(F::template apply<C>(again[0][k], again[1][k], C{}, p));
+      for (int64_t k = 0; k < found; ++k) values[at[k]] = sure[k];
+    }
+    narrow(values, out + first, count);
   }
 }
 
@@ -216,7 +211,7 @@ void loop(char* const* data, unsigned scalars, int64_t n, const void* parameters
   using In = Stored<T>;
   auto input = [&](int i) { return F::kInputs >= i ? reinterpret_cast<const In*>(data[i]) : nullptr; };
   const In *x = input(1), *y = F::kInputs > 1 ? input(2) : nullptr, *z = F::kInputs > 2 ? input(3) : nullptr;
-  if constexpr (F::Types::kGuessed) {
+  if constexpr (requires { F::template apply<C>(C{}, C{}, C{}, p).in_doubt; }) {
     pass_guesses<F>(out, x, y, scalars, n, p);
   } else if constexpr (std::is_same_v<T, Half>) {
     pass_halves<F, R>(out, x, y, z, scalars, n, p);
