@@ -49,12 +49,40 @@ bool copy_common_stride(T* out, const char* from, int64_t from_stride, int64_t n
   return true;
 }
 
+// AVX2 has no conversion of 64-bit integers: those below 2^51 become doubles by their bits, 64 at a time.
+template <class To, class From>
+inline constexpr bool is_by_bits =
+#if defined(__AVX2__) && !defined(__AVX512DQ__)
+    std::is_same_v<From, int64_t> && std::is_floating_point_v<To>;
+#else
+    false;
+#endif
+template <class To>
+[[gnu::always_inline]] inline void convert_by_bits(To* out, const int64_t* in, int64_t n) {
+  constexpr int64_t kBlock = 64;
+  constexpr uint64_t kReach = uint64_t{1} << 51, kRound = 0x4338000000000000;  // the bits of 1.5 * 2^52
+  for (int64_t i = 0; i < n; i += kBlock) {
+    const int64_t count = n - i < kBlock ? n - i : kBlock;
+    uint64_t any = 0;
+    for (int64_t j = 0; j < count; ++j) any |= static_cast<uint64_t>(in[i + j]) + kReach;
+    if (any >> 52)
+      for (int64_t j = 0; j < count; ++j) out[i + j] = static_cast<To>(in[i + j]);
+    else
+#pragma GCC ivdep
+      for (int64_t j = 0; j < count; ++j)
+        out[i + j] =
+            static_cast<To>(__builtin_bit_cast(double, static_cast<uint64_t>(in[i + j]) + kRound) - 0x1.8p52);
+  }
+}
+
 template <class To, class From>
 void cast(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n) {
   auto element = [&](int64_t i) { return reinterpret_cast<const From*>(from + i * from_stride); };
   if (to_stride == sizeof(To) && from_stride == sizeof(From)) {
     if constexpr (std::is_same_v<To, From>) {
       copy_run(to, from, static_cast<size_t>(n) * sizeof(To));
+    } else if constexpr (is_by_bits<To, From>) {
+      convert_by_bits(reinterpret_cast<To*>(to), reinterpret_cast<const From*>(from), n);
     } else {  // bools as bytes, of which the compiler makes vectors
       auto* out = reinterpret_cast<std::conditional_t<std::is_same_v<To, bool>, uint8_t, To>*>(to);
       const auto* in = reinterpret_cast<const From*>(from);
@@ -174,6 +202,26 @@ void cast_truths(char* to, int64_t to_stride, const char* from, int64_t from_str
   cast_by_bytes(&cast<To, uint8_t>, to, to_stride, from, from_stride, n);
 }
 
+// Complex halves from real numbers: a half and a zero.
+template <class From>
+void cast_to_complex_halves(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n) {
+  constexpr int64_t kChunk = 256;
+  alignas(64) float wide[kChunk];
+  alignas(64) Half halves[kChunk];
+  for (int64_t i = 0; i < n; i += kChunk) {
+    const int64_t count = n - i < kChunk ? n - i : kChunk;
+    cast<float, From>(reinterpret_cast<char*>(wide), sizeof(float), from + i * from_stride, from_stride,
+                      count);
+    narrow(wide, halves, count);
+    char* out = to + i * to_stride;
+    const auto pair = [&](int64_t j) { return uint32_t{__builtin_bit_cast(uint16_t, halves[j])}; };
+    if (to_stride == sizeof(uint32_t))
+      for (int64_t j = 0; j < count; ++j) reinterpret_cast<uint32_t*>(out)[j] = pair(j);
+    else
+      for (int64_t j = 0; j < count; ++j) *reinterpret_cast<uint32_t*>(out + j * to_stride) = pair(j);
+  }
+}
+
 template <class From, class To>
 constexpr CastLoop loop_of() {
   if constexpr (std::is_same_v<From, bool>)
@@ -192,11 +240,29 @@ constexpr void fill_copies(std::array<std::array<CastLoop, kDTypeCount>, kDTypeC
                            TypeList<T...>) {
   ((table[static_cast<int>(dtype_of<T>)][static_cast<int>(dtype_of<T>)] = &cast<Bits<T>, Bits<T>>), ...);
 }
+template <class To, class... From>
+constexpr void fill_row(std::array<std::array<CastLoop, kDTypeCount>, kDTypeCount>& table,
+                        TypeList<From...>) {
+  ((table[static_cast<int>(dtype_of<To>)][static_cast<int>(dtype_of<From>)] = &cast<To, From>), ...);
+}
+template <class... From>
+constexpr void fill_complex_halves(std::array<std::array<CastLoop, kDTypeCount>, kDTypeCount>& table,
+                                   TypeList<From...>) {
+  ((table[static_cast<int>(DType::Complex32)][static_cast<int>(dtype_of<From>)] =
+        &cast_to_complex_halves<From>),
+   ...);
+}
 template <class... From>
 constexpr auto make_table(TypeList<From...> types) {
   std::array<std::array<CastLoop, kDTypeCount>, kDTypeCount> table{};
   (fill_column<From>(table, types), ...);
   fill_copies(table, StorageTypes{});
+#ifdef __AVX2__
+  using Common = TypeList<int32_t, int64_t, BFloat16, float>;
+  fill_row<int8_t>(table, Common{});
+  fill_row<int16_t>(table, Common{});
+  fill_complex_halves(table, TypeList<int32_t, int64_t, Half, BFloat16, float, double>{});
+#endif
   return table;
 }
 
