@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "core/parallel.h"
+#include "cpu/isa/half_inl.h"
 #include "cpu/pool.h"
 
 namespace rushlight::cpu::RL_ISA {
@@ -55,16 +56,29 @@ inline double divisor_of(const PoolPlan& p, int64_t d, int64_t h, int64_t w) {
   return static_cast<double>(p.axis[0].count[d] * p.axis[1].count[h] * p.axis[2].count[w]);
 }
 
+// Whole numbers that a double holds are divided by it, which is many times as fast and gives the same.
+inline int64_t quotient(int64_t sum, int64_t divisor) {
+  constexpr int64_t kHeld = int64_t{1} << 51;
+  if (sum > -kHeld && sum < kHeld)
+    return static_cast<int64_t>(static_cast<double>(sum) / static_cast<double>(divisor));
+  return sum / divisor;
+}
+template <class C>
+C quotient(C sum, C divisor) {
+  return sum / divisor;
+}
+
 inline int64_t plane_grain(int64_t plane) {
   return std::max<int64_t>(1, kGrainSize / 4 / std::max<int64_t>(plane, 1));
 }
 
-// Splits by planes; in channels-last by outputs of all batches.
-template <class F>
-void for_planes(const PoolPlan& p, F&& f) {
+// Splits by planes; in channels-last by outputs of all batches. `memory_of` makes what a thread works in.
+template <class Memory, class F>
+void for_planes(const PoolPlan& p, Memory&& memory_of, F&& f) {
   parallel_for(0, p.batch * p.channels, plane_grain(p.in_plane() + p.out_plane()),
                [&](int64_t begin, int64_t end) {
-                 for (int64_t plane = begin; plane < end; ++plane) f(plane);
+                 auto memory = memory_of();
+                 for (int64_t plane = begin; plane < end; ++plane) f(plane, memory);
                });
 }
 template <class F>
@@ -183,46 +197,79 @@ void max_of_pixels(const PoolPlan& p, const T* in, int64_t d, int64_t h, int64_t
   }
 }
 
+// The greatest of one window, and where it is.
+template <class C>
+std::pair<C, int64_t> max_of_window(const PoolPlan& p, const C* x, int64_t d, int64_t h, int64_t w) {
+  const auto& [da, ha, wa] = p.axis;
+  C best = static_cast<C>(lowest<C>());
+  int64_t place = first_position(p, d, h, w);
+  for (int64_t z = da.start[d]; z < da.end[d]; z += da.step)
+    for (int64_t y = ha.start[h]; y < ha.end[h]; y += ha.step) {
+      const int64_t row = (z * ha.in + y) * wa.in, end = row + wa.end[w];
+      for (int64_t k = row + wa.start[w]; k < end; k += wa.step)
+        if (beats(x[k], best)) [[unlikely]]  // a branch: a choice would wait for the one before
+          best = x[k], place = k;
+    }
+  return {best, place};
+}
+
 // One row of outputs; `at` is only read if places are wanted.
 template <bool kPlaces, class T, class C>
-void max_row(const PoolPlan& p, const Regular& regular, const T* x, int64_t d, int64_t h, C* values,
+void max_row(const PoolPlan& p, const Regular& regular, const C* x, int64_t d, int64_t h, C* values,
              int32_t* places, T* y, int64_t* at) {
   const int64_t first = regular.first, count = regular.last - first;
   if (count > 0) {
     max_windows<kPlaces>(p, regular, x, d, h, values, places);
-    for (int64_t k = 0; k < count; ++k) y[first + k] = T(values[k]);
+    narrow(values, y + first, count);
     if constexpr (kPlaces)
       for (int64_t k = 0; k < count; ++k) at[first + k] = places[k];
   }
   for (int64_t w = 0; w < p.axis[2].out; ++w) {
     if (w == first && count > 0) w = regular.last;
     if (w == p.axis[2].out) break;
-    C best = static_cast<C>(lowest<T>());
-    int64_t place = first_position(p, d, h, w);
-    for_window(p, d, h, w, [&](int64_t k) {
-      const C value = static_cast<C>(x[k]);
-      if (beats(value, best)) best = value, place = k;
-    });
+    const auto [best, place] = max_of_window(p, x, d, h, w);
     y[w] = T(best);
     if constexpr (kPlaces) at[w] = place;
   }
 }
+
+// A plane in the type that is computed in, which halves become by vectors here.
+template <class T, class C>
+const C* plane_as(const T* plane, int64_t n, C* wide) {
+  if constexpr (std::is_same_v<T, C>) {
+    return plane;
+  } else {
+    widen(plane, wide, n);
+    return wide;
+  }
+}
+
+constexpr int64_t kFewWindows = 8;  // which are not worth loops side by side
 
 template <bool kPlaces, class T>
 void max_planes(const PoolPlan& p, const T* in, T* out, int64_t* indices) {
   using C = compute_type<T>;
   const int64_t in_plane = p.in_plane(), out_plane = p.out_plane();
   const PoolAxis& wa = p.axis[2];
-  const bool counts = wa.out > 0 && in_plane < std::numeric_limits<int32_t>::max();
-  const Regular regular = counts ? regular_part(wa) : Regular();
-  const auto count = static_cast<size_t>(regular.last - regular.first) + 1;
-  for_planes(p, [&](int64_t plane) {
-    const std::unique_ptr<C[]> values(new C[count]);
-    const std::unique_ptr<int32_t[]> places(kPlaces ? new int32_t[count] : nullptr);
+  const bool counts = wa.out >= kFewWindows && in_plane < std::numeric_limits<int32_t>::max();
+  Regular regular = counts ? regular_part(wa) : Regular();
+  if (regular.last - regular.first < kFewWindows) regular = Regular();
+  const int64_t count = regular.last - regular.first, wide = std::is_same_v<T, C> ? 0 : in_plane;
+  struct Memory {
+    std::unique_ptr<C[]> values;
+    std::unique_ptr<int32_t[]> places;
+  };
+  const auto memory_of = [&] {
+    return Memory{std::unique_ptr<C[]>(new C[static_cast<size_t>(count + wide)]),
+                  std::unique_ptr<int32_t[]>(kPlaces ? new int32_t[static_cast<size_t>(count)] : nullptr)};
+  };
+  for_planes(p, memory_of, [&](int64_t plane, Memory& memory) {
+    C* values = memory.values.get();
+    const C* x = plane_as(in + plane * in_plane, in_plane, values + count);
     int64_t row = plane * out_plane;
     for (int64_t d = 0; d < p.axis[0].out; ++d)
       for (int64_t h = 0; h < p.axis[1].out; ++h, row += wa.out)
-        max_row<kPlaces>(p, regular, in + plane * in_plane, d, h, values.get(), places.get(), out + row,
+        max_row<kPlaces>(p, regular, x, d, h, values, memory.places.get(), out + row,
                          kPlaces ? indices + row : nullptr);
   });
 }
@@ -308,18 +355,19 @@ void mean_pool(const PoolPlan& p, const void* in_data, void* out_data) {
   const int64_t in_plane = p.in_plane(), out_plane = p.out_plane();
   if (!p.channels_last) {
     const PoolAxis& wa = p.axis[2];
-    constexpr int64_t kFew = 8;  // windows, which are not worth loops side by side
     Regular regular = wa.out > 0 ? regular_part(wa) : Regular();
-    if (regular.last - regular.first < kFew) regular = Regular();
-    for_planes(p, [&](int64_t plane) {
-      const std::unique_ptr<C[]> memory(new C[static_cast<size_t>(wa.in + 2 * wa.out)]);
+    if (regular.last - regular.first < kFewWindows) regular = Regular();
+    const auto memory_of = [&] {
+      return std::unique_ptr<C[]>(new C[static_cast<size_t>(wa.in + 2 * wa.out)]);
+    };
+    for_planes(p, memory_of, [&](int64_t plane, const std::unique_ptr<C[]>& memory) {
       C *rows = memory.get(), *sums = rows + wa.in, *divisors = sums + wa.out;
       T* y = out + plane * out_plane;
       for (int64_t d = 0; d < p.axis[0].out; ++d)
         for (int64_t h = 0; h < p.axis[1].out; ++h, y += wa.out) {
           sum_windows(wa, regular, sum_rows(p, in + plane * in_plane, d, h, rows), sums);
           for (int64_t w = 0; w < wa.out; ++w) divisors[w] = static_cast<C>(divisor_of(p, d, h, w));
-          for (int64_t w = 0; w < wa.out; ++w) y[w] = T(sums[w] / divisors[w]);
+          for (int64_t w = 0; w < wa.out; ++w) y[w] = T(quotient(sums[w], divisors[w]));
         }
     });
     return;
@@ -351,11 +399,14 @@ void max_pool_backward(const PoolPlan& p, const void* grad_data, const int64_t* 
   const int64_t in_plane = p.in_plane(), out_plane = p.out_plane();
   auto add = [](T& target, T value) { target = T(static_cast<C>(target) + static_cast<C>(value)); };
   if (!p.channels_last) {
-    for_planes(p, [&](int64_t plane) {
-      T* x = result + plane * in_plane;
-      for (int64_t i = plane * out_plane; i < (plane + 1) * out_plane; ++i)
-        if (static_cast<uint64_t>(indices[i]) < static_cast<uint64_t>(in_plane)) add(x[indices[i]], grad[i]);
-    });
+    for_planes(
+        p, [] { return 0; },
+        [&](int64_t plane, int) {
+          T* x = result + plane * in_plane;
+          for (int64_t i = plane * out_plane; i < (plane + 1) * out_plane; ++i)
+            if (static_cast<uint64_t>(indices[i]) < static_cast<uint64_t>(in_plane))
+              add(x[indices[i]], grad[i]);
+        });
     return;
   }
   for_channel_blocks(p, [&](int64_t n, int64_t from, int64_t count) {
@@ -376,24 +427,25 @@ void mean_pool_backward(const PoolPlan& p, const void* grad_data, void* result_d
   const int64_t in_plane = p.in_plane(), out_plane = p.out_plane();
   if (!p.channels_last) {
     const auto& [da, ha, wa] = p.axis;
-    for_planes(p, [&](int64_t plane) {
-      T* x = result + plane * in_plane;
-      const T* g = grad + plane * out_plane;
-      const std::unique_ptr<C[]> shares(new C[static_cast<size_t>(wa.in)]);  // of one row of windows
-      for (int64_t d = 0; d < da.out; ++d)
-        for (int64_t h = 0; h < ha.out; ++h, g += wa.out) {
-          std::fill_n(shares.get(), wa.in, C(0));
-          for (int64_t w = 0; w < wa.out; ++w) {
-            const C share = static_cast<C>(g[w]) / static_cast<C>(divisor_of(p, d, h, w));
-            for (int64_t k = wa.start[w]; k < wa.end[w]; k += wa.step) shares[k] += share;
-          }
-          for (int64_t z = da.start[d]; z < da.end[d]; z += da.step)
-            for (int64_t y = ha.start[h]; y < ha.end[h]; y += ha.step) {
-              T* row = x + (z * ha.in + y) * wa.in;
-              for (int64_t k = 0; k < wa.in; ++k) row[k] = T(static_cast<C>(row[k]) + shares[k]);
-            }
-        }
-    });
+    const auto memory_of = [&] { return std::unique_ptr<C[]>(new C[static_cast<size_t>(p.axis[2].in)]); };
+    for_planes(p, memory_of,
+               [&](int64_t plane, const std::unique_ptr<C[]>& shares) {  // of one row of windows
+                 T* x = result + plane * in_plane;
+                 const T* g = grad + plane * out_plane;
+                 for (int64_t d = 0; d < da.out; ++d)
+                   for (int64_t h = 0; h < ha.out; ++h, g += wa.out) {
+                     std::fill_n(shares.get(), wa.in, C(0));
+                     for (int64_t w = 0; w < wa.out; ++w) {
+                       const C share = static_cast<C>(g[w]) / static_cast<C>(divisor_of(p, d, h, w));
+                       for (int64_t k = wa.start[w]; k < wa.end[w]; k += wa.step) shares[k] += share;
+                     }
+                     for (int64_t z = da.start[d]; z < da.end[d]; z += da.step)
+                       for (int64_t y = ha.start[h]; y < ha.end[h]; y += ha.step) {
+                         T* row = x + (z * ha.in + y) * wa.in;
+                         for (int64_t k = 0; k < wa.in; ++k) row[k] = T(static_cast<C>(row[k]) + shares[k]);
+                       }
+                   }
+               });
     return;
   }
   for_channel_blocks(p, [&](int64_t n, int64_t from, int64_t count) {

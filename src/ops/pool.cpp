@@ -10,6 +10,7 @@
 #include "ops/copy.h"
 #include "ops/device_loops.h"
 #include "ops/index.h"
+#include "ops/plain.h"
 #include "ops/pool_plan.h"
 #include "ops/reduction.h"
 #include "ops/register.h"
@@ -314,13 +315,6 @@ auto avg_derivative() {
 }
 
 // --- the faces that PyTorch has besides
-
-// Whether the gate would lead a call on `t` straight to the CPU's kernel: nobody else may ask for results
-// besides the first.
-bool is_plain(const Tensor& t) {
-  const DispatchState& state = dispatch_state;
-  return t.is_cpu() && ((state.always | (detail::flags_of(t) & state.consider)) & kDispatchBits) == 0;
-}
 
 template <int N>
 Tensor max_pool_body(const Call&, const Tensor& self, IntList kernel, const OptIntList& stride,

@@ -4,11 +4,12 @@
 #include <algorithm>
 
 #include "core/parallel.h"
+#include "cpu/isa/half_inl.h"
 
 namespace rushlight::cpu::RL_ISA {
 namespace {
 
-constexpr int64_t kBlock = 256;  // columns summed at a time, in the compute type
+constexpr int64_t kBlock = 1024;  // columns summed at a time, in the compute type
 
 template <class F>
 void for_bags(const BagPlan& p, F&& f) {
@@ -20,6 +21,17 @@ void for_bags(const BagPlan& p, F&& f) {
                });
 }
 
+// A row to compute with: halves as floats, by blocks, which the compiler does not do.
+template <class T, class C>
+auto row_as(const T* row, int64_t n, C* wide) {
+  if constexpr (std::is_same_v<T, Half>) {
+    widen(row, wide, n);
+    return static_cast<const C*>(wide);
+  } else {
+    return row;
+  }
+}
+
 template <class T>
 void sum_bag(const BagPlan& p, const T* table, T* out, int64_t b, int64_t count) {
   using C = compute_type<T>;
@@ -27,21 +39,29 @@ void sum_bag(const BagPlan& p, const T* table, T* out, int64_t b, int64_t count)
   const C scale = p.mode == BagMode::Mean && count > 0 ? C(1) / static_cast<C>(count) : C(1);
   for (int64_t from = 0; from < p.width; from += kBlock) {
     const int64_t n = std::min(kBlock, p.width - from);
-    C sum[kBlock];
-    for (int64_t k = 0; k < n; ++k) sum[k] = 0;
+    C sum[kBlock], wide[kBlock];
+    bool first = true;  // which is taken as it is
     for (int64_t i = p.starts[b]; i < p.starts[b + 1]; ++i) {
       if (p.indices[i] == p.skipped) continue;
-      const T* row = table + p.indices[i] * p.width + from;
+      const auto* row = row_as(table + p.indices[i] * p.width + from, n, wide);
       if (i + 2 < p.starts[p.bags]) __builtin_prefetch(table + p.indices[i + 2] * p.width + from);
-      if (factors) {
-        const C w = static_cast<C>(factors[i]);
+      const C w = factors ? static_cast<C>(factors[i]) : C(1);
+      if (first)
+        for (int64_t k = 0; k < n; ++k) sum[k] = w * static_cast<C>(row[k]);
+      else if (factors)
         for (int64_t k = 0; k < n; ++k) sum[k] += w * static_cast<C>(row[k]);
-      } else {
+      else
         for (int64_t k = 0; k < n; ++k) sum[k] += static_cast<C>(row[k]);
-      }
+      first = false;
     }
+    if (first) std::fill_n(sum, n, C(0));
     T* to = out + b * p.width + from;
-    for (int64_t k = 0; k < n; ++k) to[k] = T(sum[k] * scale);
+    if constexpr (std::is_same_v<T, Half>) {
+      for (int64_t k = 0; k < n; ++k) sum[k] *= scale;
+      narrow(sum, to, n);
+    } else {
+      for (int64_t k = 0; k < n; ++k) to[k] = T(sum[k] * scale);
+    }
   }
 }
 
