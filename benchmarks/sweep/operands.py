@@ -163,7 +163,9 @@ def _filled(
 
 
 def _structured(values: np.ndarray, made: np.ndarray) -> np.ndarray:
-    """Square matrices stay symmetric, positive, triangular or dominated by their diagonal."""
+    """Lines stay in order; square matrices symmetric, positive, triangular or heavy on their diagonal."""
+    if values.ndim == 1 and values.size > 4 and (np.diff(values) > 0).all():
+        return np.sort(made)
     size = values.shape[-1] if values.ndim >= 2 else 0
     if size < 2 or values.shape[-2] != size or made.shape[-1] != made.shape[-2]:
         return made

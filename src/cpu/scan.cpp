@@ -206,7 +206,8 @@ void extremes_of_line(const T* x, int64_t n, T* values, int64_t* indices) {
       continue;
     }
     for (int64_t i = first; i < std::min(n, first + kBlock); ++i) {
-      if (takes_over<T, kLargest>(x[i], best)) best = x[i], position = i;
+      const bool over = takes_over<T, kLargest>(x[i], best);  // by bits: a branch would go wrong among equals
+      best = over ? x[i] : best, position ^= (position ^ i) & -static_cast<int64_t>(over);
       values[i] = best, indices[i] = position;
     }
   }

@@ -243,8 +243,39 @@ struct LineSorter {
     std::nth_element(items.begin(), items.begin() + (k - 1), items.end(), less_by_key);
     if (in_order) std::sort(items.begin(), items.begin() + (k - 1), less_by_key);
   }
+  // The k first of few elements by insertion, which most of them fail; false where equal keys make the order
+  // a matter of the algorithm. One more than k shows that.
+  static constexpr int64_t kFewFirst = 8;
+  bool insert_first(Line<const T> x, int64_t n, int64_t k, bool descending) {
+    typename Traits::Item best[kFewFirst + 1];
+    int64_t kept = 0;
+    K bound = ~K{0};
+    for (int64_t i = 0; i < n; ++i) {
+      const K key = descending ? ~order_key(x[i]) : order_key(x[i]);
+      if (kept > k && key >= bound) [[likely]]
+        continue;
+      int64_t at = kept <= k ? kept++ : k;
+      for (; at > 0 && key < Traits::key(best[at - 1]); --at) best[at] = best[at - 1];
+      best[at] = Traits::make(key, static_cast<uint64_t>(i));
+      bound = Traits::key(best[kept - 1]);
+    }
+    for (int64_t i = 1; i < kept; ++i)
+      if (Traits::key(best[i - 1]) == Traits::key(best[i])) return false;
+    items.assign(best, best + k);
+    return true;
+  }
+  // Whether the digits that differ take less time than comparisons.
+  bool pays_by_digits() const {
+    const size_t n = items.size();
+    if (n >= kLong || n < 16) return n >= kLong;
+    K any = 0, all = ~K{0};
+    for (const auto& item : items) any |= Traits::key(item), all &= Traits::key(item);
+    size_t passes = 0;
+    for (K varying = any ^ all; varying; varying >>= 8) passes += (varying & 0xff) != 0;
+    return passes * (256 + 4 * n) < n * static_cast<size_t>(std::bit_width(n)) * 5 / 2;
+  }
   void sort() {
-    if (items.size() >= kLong)
+    if (pays_by_digits())
       radix_sort<Traits>(items, scratch);
     else
       std::sort(items.begin(), items.end());
@@ -316,10 +347,17 @@ void sort(const Tensor& in, int64_t dim, bool descending, bool stable, const Ten
   stable |= in.dim() > 0 && in->strides[dim] == 0;
   stable |=
       is_integral(in.dtype()) && in.dtype() != DType::Bool && in.dim() == 1 && !descending && n >= 32768;
+  const bool same = in.dim() > 0 && in->strides[dim] == 0;  // as it is
   visit_dtype(OrderedTypes{}, in.dtype(), "sort", [&]<class T>(T) {
     for_each_line<3>({&in, &values, &indices}, dim, [&](const auto& at) {
       LineSorter<T>& sorter = thread_sorter<T>();
       const auto x = line_of<const T>(in, dim, at[0]);
+      if (same) {
+        const auto to = line_of<T>(values, dim, at[1]);
+        const auto positions = line_of<int64_t>(indices, dim, at[2]);
+        for (int64_t i = 0; i < n; ++i) to[i] = x[0], positions[i] = i;
+        return;
+      }
       sorter.load(x, n, descending);
       stable ? sorter.sort() : sorter.sort_unstable();
       sorter.store(x, n, descending, line_of<T>(values, dim, at[1]), line_of<int64_t>(indices, dim, at[2]));
@@ -361,6 +399,8 @@ void topk(const Tensor& in, int64_t dim, int64_t k, bool largest, bool sorted, c
       auto& items = sorter.items;
       if (k > 0 && k * 64 <= n) {
         sorter.partial_sort(x, n, k, largest);
+      } else if (sorted && k > 0 && k <= LineSorter<T>::kFewFirst && k < n &&
+                 sorter.insert_first(x, n, k, largest)) {
       } else if (n >= 4096 && k < n / 16) {
         sorter.load_first(x, n, k, largest);
         std::sort(items.begin(), items.begin() + k);
@@ -491,15 +531,58 @@ void search_together(const Element& element, const T* values, int64_t count, int
     }
 }
 
+// In a line that is in order the way of the search shows in nothing: all searches halve one length, without
+// branches, by as many steps as there are.
+template <bool Right, class T>
+void search_ordered(const T* line, const T* values, int64_t count, int64_t length, int64_t* out) {
+  using A = compute_type<T>;
+  constexpr int64_t kTogether = 8;
+  for (int64_t first = 0; first < count; first += kTogether) {
+    A wanted[kTogether];
+    const T* at[kTogether];
+    for (int64_t l = 0; l < kTogether; ++l)
+      wanted[l] = static_cast<A>(values[std::min(first + l, count - 1)]), at[l] = line;
+    const auto passes = [&](const T* x, int64_t l) {
+      return Right ? !(static_cast<A>(*x) > wanted[l]) : !(static_cast<A>(*x) >= wanted[l]);
+    };
+    int64_t rest = length;
+    for (; rest > 1; rest -= rest / 2)
+#pragma GCC unroll 8
+      for (int64_t l = 0; l < kTogether; ++l)
+        at[l] += (rest / 2) & -static_cast<int64_t>(passes(at[l] + (rest / 2 - 1), l));
+    for (int64_t l = 0; l < std::min(kTogether, count - first); ++l)
+      out[first + l] = at[l] - line + (length > 0 && passes(at[l], l));
+  }
+}
+template <class T>
+bool is_in_order(const T* line, int64_t length) {
+  using A = compute_type<T>;
+  constexpr int64_t kBlock = 256;
+  for (int64_t first = 0; first + 1 < length; first += kBlock) {
+    unsigned wrong = 0;
+    for (int64_t i = first; i < std::min(first + kBlock, length - 1); ++i)
+      wrong |= !(static_cast<A>(line[i]) <= static_cast<A>(line[i + 1]));
+    if (wrong) return false;
+  }
+  return true;
+}
+
 }  // namespace
 
 void search_sorted(const Tensor& boundaries, const Tensor& values, const Tensor* sorter, SearchLines lines,
                    bool right, int64_t* out) {
   visit_dtype(RealTypes{}, boundaries.dtype(), "searchsorted_out_cpu", [&]<class T>(T) {
     const auto total = lines.lines * lines.values_per_line;
+    const int64_t length = lines.boundaries_per_line;
+    const bool in_order = lines.shared && !sorter && length / 8 <= total && length > 0 &&
+                          is_in_order(boundaries.data<T>(), length);
     parallel_for(0, total, kGrainSize / 16, [&](int64_t begin, int64_t end) {
       const T* data = boundaries.data<T>();
       const int64_t* order = sorter ? sorter->data<int64_t>() : nullptr;
+      if (in_order) {
+        const auto search = right ? search_ordered<true, T> : search_ordered<false, T>;
+        return search(data, values.data<T>() + begin, end - begin, lines.boundaries_per_line, out + begin);
+      }
       for (int64_t i = begin; i < end; i += kSearches) {
         const int64_t count = std::min(kSearches, end - i);
         const auto find = [&](const auto& element) {
