@@ -65,10 +65,34 @@ void forward_columns(const T* x, T* y, int64_t n, int64_t inner, int64_t width, 
   }
 }
 
+// Short rows side by side, as columns: of one row alone most of each vector would be empty. All of them, so
+// that a result does not depend on which rows are computed together.
+constexpr int64_t kShort = 64, kSide = 16;
+template <class T>
+void turn_rows(const T* rows, int64_t count, int64_t n, T* columns) {
+  for (int64_t i = 0; i < n; ++i)
+    for (int64_t r = 0; r < kSide; ++r) columns[i * kSide + r] = r < count ? rows[r * n + i] : T(0);
+}
+template <class T>
+void turn_back(const T* columns, int64_t count, int64_t n, T* rows) {
+  for (int64_t r = 0; r < count; ++r)
+    for (int64_t i = 0; i < n; ++i) rows[r * n + i] = columns[i * kSide + r];
+}
+
 template <class T>
 void forward(const void* in, void* out, SoftmaxShape s, bool logarithm, int64_t begin, int64_t end) {
   const T* x = static_cast<const T*>(in) + begin * s.n * s.inner;
   T* y = static_cast<T*>(out) + begin * s.n * s.inner;
+  if (s.inner == 1 && s.n <= kShort) {
+    T from[kShort * kSide], to[kShort * kSide];
+    for (int64_t o = begin; o < end; o += kSide, x += kSide * s.n, y += kSide * s.n) {
+      const int64_t count = std::min(kSide, end - o);
+      turn_rows(x, count, s.n, from);
+      forward_columns(from, to, s.n, kSide, kSide, logarithm);
+      turn_back(to, count, s.n, y);
+    }
+    return;
+  }
   for (int64_t o = begin; o < end; ++o, x += s.n * s.inner, y += s.n * s.inner) {
     if (s.inner == 1) {
       forward_row(x, y, s.n, logarithm);
@@ -112,6 +136,17 @@ void backward(const void* grad, const void* out, void* result, SoftmaxShape s, b
   const int64_t start = begin * s.n * s.inner;
   const T *g = static_cast<const T*>(grad) + start, *y = static_cast<const T*>(out) + start;
   T* r = static_cast<T*>(result) + start;
+  if (s.inner == 1 && s.n <= kShort) {
+    T from[2][kShort * kSide], to[kShort * kSide];
+    for (int64_t o = begin; o < end; o += kSide, g += kSide * s.n, y += kSide * s.n, r += kSide * s.n) {
+      const int64_t count = std::min(kSide, end - o);
+      turn_rows(g, count, s.n, from[0]);
+      turn_rows(y, count, s.n, from[1]);
+      backward_columns(from[0], from[1], to, s.n, kSide, kSide, logarithm);
+      turn_back(to, count, s.n, r);
+    }
+    return;
+  }
   for (int64_t o = begin; o < end; ++o, g += s.n * s.inner, y += s.n * s.inner, r += s.n * s.inner) {
     if (s.inner == 1) {
       backward_row(g, y, r, s.n, logarithm);
