@@ -83,6 +83,16 @@ void copy_shifted(const T* plane, int64_t height, int64_t width, int64_t down, i
   }
 }
 
+// Of a line the outputs [first, last) of a tap read inside the image: output w at w * stride + shift.
+struct Inside {
+  int64_t shift, first, last;
+};
+Inside inside_line(const ConvShape& s, int64_t tap) {
+  const int64_t shift = tap * s.dilation[2] - s.padding[2], step = s.stride[2], width = s.output[2];
+  const int64_t first = std::min(width, std::max<int64_t>(0, (step - 1 - shift) / step));
+  return {shift, first, std::clamp<int64_t>((s.input[2] - shift + step - 1) / step, first, width)};
+}
+
 // columns[channel * taps + tap][output position] = image[channel][position the tap reads]
 template <class T>
 void image_to_columns(const ConvShape& s, int64_t channels, const T* image, T* columns) {
@@ -91,10 +101,8 @@ void image_to_columns(const ConvShape& s, int64_t channels, const T* image, T* c
   for_each_tap(s, channels, [&](int64_t row, int64_t c, int64_t kd, int64_t kh, int64_t kw) {
     T* to = columns + row * out_area;
     const T* from = image + c * area;
-    // Of a line the outputs [first, last) read inside the image.
-    const int64_t shift = kw * s.dilation[2] - s.padding[2], step = s.stride[2], width = s.output[2];
-    const int64_t first = std::min(width, std::max<int64_t>(0, (step - 1 - shift) / step)),
-                  last = std::clamp<int64_t>((s.input[2] - shift + step - 1) / step, first, width);
+    const int64_t step = s.stride[2], width = s.output[2];
+    const auto [shift, first, last] = inside_line(s, kw);
     for (int64_t d = 0; d < s.output[0]; ++d) {
       const int64_t z = source(s, 0, d, kd);
       if (in_pieces && z >= 0) {
@@ -118,10 +126,18 @@ void image_to_columns(const ConvShape& s, int64_t channels, const T* image, T* c
   });
 }
 
+template <class T>
+void add_line(const T* from, int64_t n, int64_t step, T* to) {
+  using C = compute_type<T>;
+  const auto sum = [](T a, T b) { return static_cast<T>(static_cast<C>(a) + static_cast<C>(b)); };
+  if (step == 1)
+    for (int64_t i = 0; i < n; ++i) to[i] = sum(to[i], from[i]);
+  else
+    for (int64_t i = 0; i < n; ++i) to[i * step] = sum(to[i * step], from[i]);
+}
 // The adjoint: adds columns back into the image. Parallel over channels, whose images are disjoint.
 template <class T>
 void columns_to_image(const ConvShape& s, int64_t channels, const T* columns, T* image) {
-  using C = compute_type<T>;
   const int64_t area = volume(s.input), out_area = volume(s.output), taps = volume(s.kernel);
   parallel_for(0, channels, std::max<int64_t>(1, kGrainSize / std::max<int64_t>(1, out_area * taps)),
                [&](int64_t begin, int64_t end) {
@@ -131,17 +147,16 @@ void columns_to_image(const ConvShape& s, int64_t channels, const T* columns, T*
                    const T* from = columns + c * taps * out_area;
                    for (int64_t kd = 0; kd < s.kernel[0]; ++kd)
                      for (int64_t kh = 0; kh < s.kernel[1]; ++kh)
-                       for (int64_t kw = 0; kw < s.kernel[2]; ++kw)
+                       for (int64_t kw = 0; kw < s.kernel[2]; ++kw) {
+                         const auto [shift, first, last] = inside_line(s, kw);
                          for (int64_t d = 0; d < s.output[0]; ++d)
-                           for (int64_t h = 0; h < s.output[1]; ++h) {
+                           for (int64_t h = 0; h < s.output[1]; ++h, from += s.output[2]) {
                              const int64_t z = source(s, 0, d, kd), y = source(s, 1, h, kh);
-                             for (int64_t w = 0; w < s.output[2]; ++w, ++from) {
-                               const int64_t x = source(s, 2, w, kw);
-                               if (z < 0 || y < 0 || x < 0) continue;
-                               T& pixel = to[(z * s.input[1] + y) * s.input[2] + x];
-                               pixel = static_cast<T>(static_cast<C>(pixel) + static_cast<C>(*from));
-                             }
+                             if (z < 0 || y < 0) continue;
+                             add_line(from + first, last - first, s.stride[2],
+                                      to + (z * s.input[1] + y) * s.input[2] + shift + first * s.stride[2]);
                            }
+                       }
                  }
                });
 }
@@ -228,6 +243,14 @@ T* pointer(const void* data) {
 bool is_tiny(const ConvShape& s) {
   const GroupSizes g(s);
   return s.batch * s.groups <= 4 && s.output_numel() * g.columns() <= (1 << 15);
+}
+
+// Volumes of so few channels that oneDNN's blocks of them stay nearly empty: columns and products take a
+// fraction of the time, while the columns are not too many.
+bool has_few_channels(const ConvShape& s) {
+  const GroupSizes g(s);
+  return s.dtype == DType::Float32 && s.spatial == 3 && s.groups == 1 && g.in <= 4 && g.out <= 4 &&
+         g.columns() * g.out_area <= (1 << 24);
 }
 
 // Filters of one pixel are a matrix and so, with channels last, are images: a product needs no other order of
@@ -317,7 +340,7 @@ bool reads_planes(const ConvShape& s) {
   constexpr int64_t kPixels = 64;  // fewer make products too small
   return is_product(s) && s.input == s.output && volume(s.output) >= kPixels;
 }
-bool conv_by_onednn(const ConvShape& s) { return !is_tiny(s) && onednn_convolves(s); }
+bool conv_by_onednn(const ConvShape& s) { return !is_tiny(s) && !has_few_channels(s) && onednn_convolves(s); }
 
 // A convolution of one pixel's filters by blocks of pixels, so that a block is finished in cache.
 static void product_forward(const ConvShape& s, const void* input, const void* weight, const void* bias,
