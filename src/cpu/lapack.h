@@ -58,6 +58,8 @@ struct Lapack {
   static void trsm(bool upper, char trans, bool unit, int n, int columns, const T* a, T* b);
   // The lower or upper factor; what lies on the other side of the diagonal stays.
   static int potrf(bool upper, int n, T* a);
+  // The inverse of what it is the factor of, in the factor's triangle.
+  static int potri(bool upper, int n, T* factor);
   // Bunch and Kaufman's L D L^T, or L D L^H, of the lower triangle.
   static int sytrf(bool hermitian, int n, T* a, int* pivots, Scratch<T>& s);
   static void sytrs(bool hermitian, int n, int columns, const T* ld, const int* pivots, T* b);

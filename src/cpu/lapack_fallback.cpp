@@ -96,6 +96,19 @@ int Lapack<T>::potrf(bool upper, int n, T* data) {
   return 0;
 }
 
+template <class T>
+int Lapack<T>::potri(bool upper, int n, T* factor) {
+  std::vector<T> inverse(static_cast<size_t>(int64_t{n} * n));
+  for (int j = 0; j < n; ++j) {
+    if (factor[int64_t{j} * n + j] == T(0)) return j + 1;
+    inverse[int64_t{j} * n + j] = T(1);
+  }
+  trsm(upper, upper ? 'C' : 'N', false, n, n, factor, inverse.data());
+  trsm(upper, upper ? 'N' : 'C', false, n, n, factor, inverse.data());
+  std::copy(inverse.begin(), inverse.end(), factor);
+  return 0;
+}
+
 // Bunch and Kaufman, "Some stable methods for calculating inertia and solving symmetric linear systems"
 // (1977), in LAPACK's storage: pivots of a 2x2 block are negative, twice the same.
 template <class T>
@@ -302,6 +315,7 @@ int Lapack<T>::gels(Driver driver, int m, int n, int columns, T* a, T* b, R rcon
   template void Lapack<T>::trsm(bool, char, bool, int, int, const T*, T*);                        \
   template int Lapack<T>::getri(int, T*, const int*, Scratch<T>&);                                \
   template int Lapack<T>::potrf(bool, int, T*);                                                   \
+  template int Lapack<T>::potri(bool, int, T*);                                                   \
   template int Lapack<T>::sytrf(bool, int, T*, int*, Scratch<T>&);                                \
   template void Lapack<T>::sytrs(bool, int, int, const T*, const int*, T*);                       \
   template void Lapack<T>::geqrf(int, int, T*, T*, Scratch<T>&);                                  \

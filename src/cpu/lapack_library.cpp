@@ -65,6 +65,7 @@ RL_ROUTINE(getrs_, getrs, getrs, Text trans, In n, In columns, Input a, In lda, 
 RL_ROUTINE(getri_, getri, getri, In n, Array a, In lda, In pivots, Array work, In lwork, Out info)
 RL_ROUTINE(trsm_, trsm, trsm, Text side, Text uplo, Text trans, Text diag, In m, In n, Input alpha, Input a, In lda, Array b, In ldb, Length, Length, Length, Length)
 RL_ROUTINE(potrf_, potrf, potrf, Text uplo, In n, Array a, In lda, Out info, Length)
+RL_ROUTINE(potri_, potri, potri, Text uplo, In n, Array a, In lda, Out info, Length)
 RL_ROUTINE(sytrf_, sytrf, sytrf, Text uplo, In n, Array a, In lda, Out pivots, Array work, In lwork, Out info, Length)
 RL_ROUTINE(sytrs_, sytrs, sytrs, Text uplo, In n, In columns, Input a, In lda, In pivots, Array b, In ldb, Out info, Length)
 RL_COMPLEX_ROUTINE(complex_hetrf, hetrf, Text uplo, In n, Array a, In lda, Out pivots, Array work, In lwork, Out info, Length)
@@ -180,6 +181,13 @@ void take_off(bool upper, int n, int first, int width, T* a) {
 }
 
 }  // namespace
+
+template <class T>
+int Lapack<T>::potri(bool upper, int n, T* factor) {
+  int info = 0;
+  potri_<T>(upper ? "U" : "L", &n, factor, &n, &info, 1);
+  return info;
+}
 
 // By blocks with products and triangular solves, which libraries do well at sizes where their own
 // factorisation does not.

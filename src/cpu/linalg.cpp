@@ -121,6 +121,20 @@ void cholesky(Batch batch, int64_t n, bool upper, void* a, int32_t* info) {
   });
 }
 
+void cholesky_inverse(Batch batch, int64_t n, bool upper, void* a, int32_t* info) {
+  const int size = as_int(n);
+  each_matrix(batch, cube(n), [&](auto tag, int64_t i, auto&) {
+    using T = decltype(tag);
+    T* matrix = at<T>(a, i, n * n);
+    info[i] = Lapack<T>::potri(upper, size, matrix);
+    for (int64_t column = 0; column < n; ++column)
+      for (int64_t row = column + 1; row < n; ++row) {
+        T &below = matrix[column * n + row], &above = matrix[row * n + column];
+        upper ? below = conj_of(above) : above = conj_of(below);
+      }
+  });
+}
+
 void triangular_solve(Batch batch, int64_t n, int64_t columns, bool upper, char op, bool unit, const void* a,
                       void* b) {
   const int size = as_int(n), k = as_int(columns);

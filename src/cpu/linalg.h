@@ -19,6 +19,8 @@ void lu_solve(Batch, int64_t n, int64_t columns, char op, const void* lu, const 
 void lu_inverse(Batch, int64_t n, void* lu, const int32_t* pivots, const int32_t* info);
 // The lower or upper factor, zeros on the other side.
 void cholesky(Batch, int64_t n, bool upper, void* a, int32_t* info);
+// The inverses of what `a` holds the factors of, in their place; where info is not 0 there is none.
+void cholesky_inverse(Batch, int64_t n, bool upper, void* a, int32_t* info);
 void triangular_solve(Batch, int64_t n, int64_t columns, bool upper, char op, bool unit, const void* a,
                       void* b);
 void ldl_factor(Batch, int64_t n, bool hermitian, void* a, int32_t* pivots, int32_t* info);

@@ -7,9 +7,11 @@
 #include "core/long_work.h"
 #include "cpu/cat.h"
 #include "ops/copy.h"
+#include "ops/device_loops.h"
 #include "ops/factory.h"
 #include "ops/index.h"
 #include "ops/index_common.h"
+#include "ops/plain.h"
 #include "ops/register.h"
 #include "ops/view.h"
 
@@ -225,8 +227,19 @@ Tensor block_diag_body(const Call&, TensorList tensors) {
     blocks.push_back(at_least({tensors[i]}, 2)[0]);
     width += blocks.back().size(1);
   }
-  std::vector<Tensor> rows;
   int64_t left = 0;
+  if (std::all_of(blocks.begin(), blocks.end(), is_plain)) {  // each block once
+    int64_t height = 0;
+    for (const Tensor& b : blocks) height += b.size(0);
+    const Tensor result = zeros({height, width}, promotion.result(), std::nullopt, blocks[0].device());
+    int64_t top = 0;
+    for (const Tensor& b : blocks) {
+      loops::copy(narrow(narrow(result, 0, top, b.size(0)), 1, left, b.size(1)), b);
+      top += b.size(0), left += b.size(1);
+    }
+    return result;
+  }
+  std::vector<Tensor> rows;
   for (const Tensor& b : blocks) {
     const int64_t height = b.size(0), right = width - left - b.size(1);
     const auto blank = [&](int64_t columns) {

@@ -2,9 +2,12 @@
 #include <atomic>
 
 #include "core/long_work.h"
+#include "core/parallel.h"
 #include "dispatch/warning.h"
+#include "formulas/math.h"
 #include "ops/index.h"
 #include "ops/linalg_common.h"
+#include "ops/plain.h"
 
 namespace rushlight {
 namespace {
@@ -221,6 +224,22 @@ Tensor vecdot_body(const Call&, const Tensor& x, const Tensor& y, int64_t dim) {
   return sum_dim(conj_of(x) * y, IntList{dim}, false, std::nullopt);
 }
 
+// Of vectors whose components lie `inner` apart.
+template <class T>
+void cross_lines(const T* a, const T* b, T* out, int64_t inner, int64_t count) {
+  parallel_for(0, count, kGrainSize / 4, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t at = inner == 1 ? 3 * i : (i / inner) * 3 * inner + i % inner;
+      const T x[3] = {a[at], a[at + inner], a[at + 2 * inner]},
+              y[3] = {b[at], b[at + inner], b[at + 2 * inner]};
+      for (int k = 0; k < 3; ++k) {
+        const int next = (k + 1) % 3, last = (k + 2) % 3;
+        out[at + k * inner] = formulas::sub(formulas::mul(x[next], y[last]), formulas::mul(x[last], y[next]));
+      }
+    }
+  });
+}
+
 Tensor cross_along(const Tensor& a, const Tensor& b, int64_t dim) {
   RL_CHECK(a.dim() == b.dim(), "linalg.cross: inputs must have the same number of dimensions.");
   if (is_bool(a.dtype())) RL_NOT_IMPLEMENTED("\"cross\" not implemented for 'Bool'");
@@ -229,6 +248,17 @@ Tensor cross_along(const Tensor& a, const Tensor& b, int64_t dim) {
   const int64_t d = wrap_dim(dim, a.dim());
   RL_CHECK(a.dim() > 0 && a->sizes[d] == 3 && b->sizes[d] == 3, "linalg.cross: inputs dimension ", dim,
            " must have length 3. Got ", a.dim() ? a->sizes[d] : 1, " and ", b.dim() ? b->sizes[d] : 1);
+  if (is_plain(a) && is_plain(b) && a.sizes() == b.sizes() && !is_reduced_float(a.dtype())) {
+    const Tensor x = contiguous(a), y = contiguous(b),
+                 result = empty_tensor(a.sizes(), a.dtype(), a.device());
+    int64_t inner = 1;
+    for (int64_t i = d + 1; i < a.dim(); ++i) inner *= a->sizes[i];
+    visit_dtype(NumberTypes{}, a.dtype(), "cross", [&]<class T>(T) {
+      if constexpr (!is_reduced_v<T>)
+        cross_lines(x.data<T>(), y.data<T>(), result.data<T>(), inner, a.numel() / 3);
+    });
+    return result;
+  }
   auto part = [&](const Tensor& t, int64_t i) { return select(t, d, i % 3); };
   std::vector<Tensor> parts;
   for (int64_t i = 0; i < 3; ++i)

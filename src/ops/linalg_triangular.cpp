@@ -107,6 +107,12 @@ Grads cholesky_solve_gradient(const Tensor& g, const Tensor& x, const Tensor& l,
 
 Tensor cholesky_inverse_kernel(const Call&, const Tensor& l, bool upper) {
   check_square("cholesky_inverse", l, RefusedBy::Kernel);
+  if (l.is_cpu() && has_work(l)) {
+    const Tensor inverse = by_columns(l), info = new_info(batch_of(l), l);
+    cpu::cholesky_inverse(batch_for(l), l.size(-1), upper, inverse.data_ptr(), info.data<int32_t>());
+    const int32_t* failed = info.data<int32_t>();
+    if (std::all_of(failed, failed + info.numel(), [](int32_t code) { return code == 0; })) return inverse;
+  }
   Tensor one = by_columns(batch_of(l), l.size(-1), l.size(-1), l);
   if (!one.device().is_meta()) fill_identity(one);
   return cholesky_solve(one, l, upper);

@@ -255,16 +255,14 @@ Tensor addr_body(const Call&, const Tensor& self, const Tensor& vec1, const Tens
   const DType type = promote_types(self.dtype(), promote_types(vec1.dtype(), vec2.dtype()));
   check_factor("beta", beta, type), check_factor("alpha", alpha, type);
   const Tensor column = unsqueeze(to_dtype(vec1, type), 1), row = to_dtype(vec2, type);
-  if (!is_bool(type) && beta == Scalar(1) && alpha == Scalar(1))
-    return addcmul(to_dtype(self, type), column, row, Scalar(1));
+  if (!is_bool(type) && beta != Scalar(0))  // one pass over the result; what is scaled is seldom as large
+    return addcmul(scaled(to_dtype(self, type), beta), scaled(column, alpha), row, Scalar(1));
   const Tensor outer = column * row;
   if (is_bool(type)) {  // sums and products of truth values
     const Tensor product = alpha == Scalar(0) ? outer ^ outer : outer;
     return beta == Scalar(0) ? product : product | self;
   }
-  const Tensor product = scaled(outer, alpha);
-  if (beta == Scalar(0)) return product;
-  return scaled(to_dtype(self, type), beta) + product;
+  return scaled(outer, alpha);
 }
 
 Tensor addmv_body(const Call&, const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta,
