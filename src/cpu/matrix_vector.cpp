@@ -73,6 +73,17 @@ bool matrix_vector(DType dtype, int64_t outputs, int64_t inner, const MatrixView
   return true;
 }
 
+void listed_dots(DType dtype, int64_t count, int64_t inner, const void* a, const int64_t* rows, const void* b,
+                 const int64_t* columns, void* out) {
+  const auto item = static_cast<int64_t>(element_size(dtype)), line = inner * item;
+  parallel_for(0, count, std::max<int64_t>(1, kGrainSize / inner), [&](int64_t begin, int64_t end) {
+    for (int64_t e = begin; e < end; ++e)
+      RL_ISA_VARIANT(row_dots(dtype, static_cast<const char*>(b) + columns[e] * line, inner, 1, inner,
+                              static_cast<const char*>(a) + rows[e] * line,
+                              static_cast<char*>(out) + e * item));
+  });
+}
+
 void complex_dot(DType dtype, int64_t n, const void* x, const void* y, bool conjugate, void* result) {
   using Sums = std::array<double, 4>;  // of the products of parts: real, imaginary, and two mixed ones
   constexpr int64_t kPiece = 1 << 14;

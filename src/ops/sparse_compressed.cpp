@@ -1,4 +1,6 @@
 // Compressed layouts (CSR, CSC and their block forms, all with batches) as lists of elements, and back.
+#include <algorithm>
+
 #include "cpu/pointwise.h"
 #include "dispatch/table.h"
 #include "ops/copy.h"
@@ -6,6 +8,7 @@
 #include "ops/index.h"
 #include "ops/join.h"
 #include "ops/operators.h"
+#include "ops/plain.h"
 #include "ops/pointwise.h"
 #include "ops/reduction.h"
 #include "ops/sort.h"
@@ -154,6 +157,8 @@ Listing list_sparse(const Tensor& t, const SparseForm& form, const Extent& e) {
   if (layout_of(t) == Layout::SparseCoo) {
     const Tensor sorted = coalesce(t);
     const SparseParts& p = sparse_parts(sorted);
+    if (by_rows(form.layout) && !is_block(form.layout) && form.batch_dims == 0)  // is in that order
+      return {ops::select(p.indices, 0, 0), ops::select(p.indices, 0, 1), p.values};
     Tensor batch = zeros(IntList{p.indices.size(1)}, DType::Int64, std::nullopt, std::nullopt, std::nullopt);
     for (int64_t d = 0; d < form.batch_dims; ++d)
       batch = batch * Scalar(t.size(d)) + ops::select(p.indices, 0, d);
@@ -207,11 +212,29 @@ void check_form(std::string_view who, const Tensor& t, const SparseForm& form) {
            " for input tensors with sparse_dim()!=2 is not supported");
 }
 
+// Of a matrix row and column numbers by one loop; undefined for other tensors.
+Tensor coordinates_of_matrix(const SparseParts& p) {
+  if (is_block(p.layout) || batch_dims_of(p) || !is_plain(p.compressed) || !is_plain(p.plain)) return {};
+  const Tensor starts = contiguous(to_dtype(p.compressed, DType::Int64), MemoryFormat::Contiguous),
+               places = contiguous(to_dtype(p.plain, DType::Int64), MemoryFormat::Contiguous);
+  const int64_t lines = starts.numel() - 1, count = places.numel();
+  const int64_t* from = starts.data<int64_t>();
+  if (lines < 0 || from[0] != 0 || from[lines] != count) return {};  // put together unchecked
+  for (int64_t i = 0; i < lines; ++i)
+    if (from[i] > from[i + 1]) return {};
+  const Tensor pair = empty_tensor(IntList{2, count}, DType::Int64, starts.device());
+  int64_t* line = pair.data<int64_t>() + (by_rows(p.layout) ? 0 : count);
+  for (int64_t i = 0; i < lines; ++i) std::fill(line + from[i], line + from[i + 1], i);
+  std::copy_n(places.data<int64_t>(), count, pair.data<int64_t>() + (by_rows(p.layout) ? count : 0));
+  return pair;
+}
+
 }  // namespace
 
 Tensor element_indices(const Tensor& t) {
   const SparseParts& p = sparse_parts(t);
   if (p.layout == Layout::SparseCoo) return p.indices;
+  if (const Tensor pair = coordinates_of_matrix(p); pair.defined()) return pair;
   auto [batch, row, column] = element_positions(t);
   std::vector<Tensor> rows(static_cast<size_t>(batch_dims_of(p)));
   for (size_t d = rows.size(); d-- > 0;) {

@@ -1,6 +1,7 @@
 // Products of sparse matrices: rules for operators of the family of matmul.
 #include <limits>
 
+#include "cpu/matrix_vector.h"
 #include "cpu/sparse.h"
 #include "dispatch/table.h"
 #include "ops/copy.h"
@@ -10,6 +11,7 @@
 #include "ops/linalg.h"
 #include "ops/matmul.h"
 #include "ops/operators.h"
+#include "ops/plain.h"
 #include "ops/reduction.h"
 #include "ops/register.h"
 #include "ops/scan.h"
@@ -202,6 +204,19 @@ Tensor picked_rows(const Tensor& t, const Tensor& batch, const Tensor& row) {
   return index_select(flat, 0, batch * Scalar(rows) + row);
 }
 
+// The products of listed pairs of rows, without copies of the rows; undefined where that is not for the CPU's
+// kernels to do.
+Tensor listed_dots(const Tensor& a, const Tensor& b, const Tensor& rows, const Tensor& columns) {
+  const bool fits = a.dtype() == DType::Float32 || a.dtype() == DType::Float64;
+  if (!fits || !is_plain(a) || !is_plain(b) || !is_plain(rows)) return {};
+  const Tensor x = ops::contiguous(a), y = ops::contiguous(b), i = ops::contiguous(rows),
+               j = ops::contiguous(columns);
+  const Tensor dots = empty_tensor(rows.sizes(), a.dtype(), a.device());
+  cpu::listed_dots(a.dtype(), rows.numel(), a.size(-1), x.data_ptr(), i.data<int64_t>(), y.data_ptr(),
+                   j.data<int64_t>(), dots.data_ptr());
+  return dots;
+}
+
 Tensor sampled_kernel(const Call&, const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta,
                       const Scalar& alpha) {
   check_sampled(self, a, b);
@@ -213,9 +228,17 @@ Tensor sampled_kernel(const Call&, const Tensor& self, const Tensor& a, const Te
                                    std::nullopt, std::nullopt);
     for (int64_t d = 0; d < self.dim() - 2; ++d)
       batch = batch * Scalar(self.size(d)) + ops::select(indices, 0, d);
-    const Tensor rows = picked_rows(a, batch, ops::select(indices, 0, -2));
-    const Tensor columns = picked_rows(ops::transpose(b, -2, -1), batch, ops::select(indices, 0, -1));
-    sampled = reshape(sum_dim(rows * columns, IntList{1}, false), values.sizes());
+    const Tensor transposed = ops::transpose(b, -2, -1);
+    if (const Tensor dots =
+            listed_dots(a, transposed, batch * Scalar(a.size(-2)) + ops::select(indices, 0, -2),
+                        batch * Scalar(b.size(-1)) + ops::select(indices, 0, -1));
+        dots.defined()) {
+      sampled = reshape(dots, values.sizes());
+    } else {
+      const Tensor rows = picked_rows(a, batch, ops::select(indices, 0, -2));
+      const Tensor columns = picked_rows(transposed, batch, ops::select(indices, 0, -1));
+      sampled = reshape(sum_dim(rows * columns, IntList{1}, false), values.sizes());
+    }
   }
   const Tensor product = sampled * alpha;
   return sparse_with_values(self, beta == Scalar(int64_t{0}) ? product : product + values * beta);
@@ -250,6 +273,10 @@ Tensor sparse_left_gradient(const Tensor& g, const Tensor& a, const Tensor& b) {
   const Tensor coo = to_layout(pattern, Layout::SparseCoo);
   const Tensor& indices = sparse_parts(coo).indices;
   // Only the wanted elements of g @ b^H.
+  if (g.numel() && b.numel() && !is_complex(b.dtype()))
+    if (const Tensor dots = listed_dots(g, b, ops::select(indices, 0, 0), ops::select(indices, 0, 1));
+        dots.defined())
+      return sparse_with_values(pattern, reshape(dots, values_of(pattern).sizes()));
   const Tensor rows = index_select(g, 0, ops::select(indices, 0, 0));
   const Tensor columns = index_select(conj_of(b), 0, ops::select(indices, 0, 1));
   const Tensor listed = sum_dim(rows * columns, IntList{1}, false);
