@@ -1,10 +1,14 @@
 // Windows of signals, sampled over their length: computed in float64, whatever dtype is asked for.
+#include <algorithm>
 #include <numbers>
+#include <vector>
 
 #include "dispatch/table.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
+#include "ops/join.h"
 #include "ops/operators.h"
+#include "ops/plain.h"
 #include "ops/pointwise.h"
 
 namespace rushlight {
@@ -29,9 +33,18 @@ Tensor sampled(const Call& call, int64_t length, bool periodic, const Options& o
   RL_CHECK(is_floating(dtype), call.op.name(), " expects floating point dtypes, got: ", dtype_name(dtype));
   RL_CHECK(length >= 0, call.op.name(), " requires non-negative window_length, got window_length=", length);
   if (length <= 1) return ones(IntList{length}, dtype, o.layout, o.device, o.pin);
-  const Tensor steps =
-      arange(Scalar(0), Scalar(length), Scalar(1), DType::Float64, o.layout, o.device, o.pin);
-  return to_dtype(formula(steps / Scalar(periodic ? length : length - 1)), dtype);
+  const auto part = [&](int64_t begin, int64_t end) {
+    const Tensor steps =
+        arange(Scalar(begin), Scalar(end), Scalar(1), DType::Float64, o.layout, o.device, o.pin);
+    return to_dtype(formula(steps / Scalar(periodic ? length : length - 1)), dtype);
+  };
+  constexpr int64_t kPart = 1 << 14;  // what lies between the passes stays in the cache
+  if (length < 2 * kPart) return part(0, length);
+  std::vector<Tensor> parts{part(0, kPart)};
+  if (!is_plain(parts[0])) return part(0, length);
+  for (int64_t begin = kPart; begin < length; begin += kPart)
+    parts.push_back(part(begin, std::min(length, begin + kPart)));
+  return cat(TensorList(parts.data(), parts.size()), 0);
 }
 
 Tensor cosine(const Tensor& t, double turns) { return cos(t * Scalar(turns * 2 * std::numbers::pi)); }
