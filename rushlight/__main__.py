@@ -1,5 +1,6 @@
 """`python -m rushlight`: run PyTorch programs on Rushlight, the demo, and the alias for an environment."""
 
+import os
 import sys
 
 USAGE = """\
@@ -9,10 +10,12 @@ usage: python -m rushlight SCRIPT [argument ...]       run a program in which `i
                                                        -i before them reads on when the program has ended
        python -m rushlight demo [--help] [option ...]  train a network on handwritten digits
        python -m rushlight alias on|off|status         make `import torch` mean Rushlight in this environment
+       python -m rushlight export-lm FOLDER -o FILE.rl [option ...]
+                                                       write a language model to one file (docs/generation.md)
        python -m rushlight --version
 
-Child processes of SCRIPT and MODULE see the same `torch`. A script that is itself called demo or alias
-is run as ./demo or ./alias.
+Child processes of SCRIPT and MODULE see the same `torch`. A script that is itself called demo, alias
+or export-lm is run as ./demo, ./alias or ./export-lm.
 """
 
 
@@ -40,6 +43,31 @@ def run_alias(arguments):
         fail(f"alias {action}: {error}")
 
 
+def export_language_model(arguments):
+    import argparse
+
+    parser = argparse.ArgumentParser("python -m rushlight export-lm", description=_export_help)
+    parser.add_argument("folder", help="what transformers' save_pretrained wrote, or a download of it")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE.rl")
+    parser.add_argument("--max-length", type=int, help="tokens of prompt and result together")
+    parser.add_argument("--dtype", choices=["float32", "bfloat16", "float16"], default="float32")
+    given = parser.parse_args(arguments)
+    import rushlight as torch
+    from rushlight.export import UnsupportedError, save_language_model
+
+    dtype = getattr(torch, given.dtype)
+    try:
+        save_language_model(given.folder, given.output, max_length=given.max_length, dtype=dtype)
+    except (UnsupportedError, RuntimeError, OSError, ValueError) as error:
+        fail(f"export-lm: {error}")
+    print(f"{given.output}: {os.path.getsize(given.output) / 1e6:.1f} MB")
+
+
+_export_help = (
+    "Write a GPT-2, Llama, Qwen2 or Mistral model to one file that rushlight-run and C++ generate text with."
+)
+
+
 _run_alias_help = (
     "Make `import torch` mean Rushlight for every program of this virtual environment, by a .pth file in its "
     "site-packages."
@@ -59,6 +87,8 @@ def main(arguments):
         return demo(rest)
     elif command == "alias":
         run_alias(rest)
+    elif command == "export-lm":
+        export_language_model(rest)
     else:
         run_program(arguments)
     return 0

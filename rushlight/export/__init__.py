@@ -10,6 +10,7 @@ from rushlight.utils import _pytree as pytree
 from . import dynamic_shapes as _shapes
 from ._dynamics import Dynamics
 from ._files import load, save
+from ._language import TextModel, load_language_model, save_language_model
 from ._lower import UnsupportedError
 from ._numeric import Computation
 from ._one_file import FileModel, load_file, save_file
@@ -46,6 +47,7 @@ __all__ = [
     "ModuleCallSignature",
     "AdditionalInputs",
     "ShapesCollection",
+    "TextModel",
     "UnflattenedModule",
     "UnsupportedError",
     "default_decompositions",
@@ -53,9 +55,11 @@ __all__ = [
     "export",
     "load",
     "load_file",
+    "load_language_model",
     "register_dataclass",
     "save",
     "save_file",
+    "save_language_model",
     "unflatten",
 ]
 

@@ -3,6 +3,9 @@
 #include <cstdio>
 #include <cstdlib>
 
+#ifdef RUSHLIGHT_GENERATION  // not in the small runtime
+#include "cli/generate.h"
+#endif
 #include "io/npy.h"
 #include "rushlight/runtime.h"
 
@@ -32,6 +35,9 @@ struct Request {
   std::string model;
   std::vector<Call> calls;
   int repeat = 1;
+#ifdef RUSHLIGHT_GENERATION
+  cli::PromptRequest prompt;
+#endif
 
   Call& last() {
     if (calls.empty()) calls.emplace_back();
@@ -55,6 +61,9 @@ Request parse(int argc, char** argv) {
       RL_CHECK_VALUE(i + 1 < argc, word, " needs a value; see rushlight-run --help");
       return std::string(argv[++i]);
     };
+#ifdef RUSHLIGHT_GENERATION
+    if (request.prompt.take(word.substr(0, word.find('=')), value)) continue;
+#endif
     if (word.starts_with("--input")) {
       request.last().inputs.push_back(named_file(value()));
     } else if (word.starts_with("--output")) {
@@ -124,6 +133,9 @@ Prepared prepare(const Call& call, const runtime::Model& model) {
 }
 
 int run(const Request& request) {
+#ifdef RUSHLIGHT_GENERATION
+  if (request.prompt.given) return cli::generate(request.model, request.prompt);
+#endif
   const runtime::Model model = runtime::Model::load(request.model);
   std::vector<Call> calls = request.calls;
   if (calls.empty() && model.methods().size() == 1 && model.inputs().empty()) calls.emplace_back();
@@ -162,6 +174,9 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i)
     if (std::string_view(argv[i]) == "--help" || std::string_view(argv[i]) == "-h") {
       std::fwrite(kUsage.data(), 1, kUsage.size(), stdout);
+#ifdef RUSHLIGHT_GENERATION
+      std::fwrite(cli::kPromptUsage.data(), 1, cli::kPromptUsage.size(), stdout);
+#endif
       return 0;
     }
   try {

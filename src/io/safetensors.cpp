@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "core/error.h"
+#include "io/utf8.h"
 
 namespace rushlight::io {
 namespace {
@@ -14,38 +15,9 @@ constexpr uint64_t kLargestHeader = 100'000'000;
 
 // --- JSON, as much of it as a header uses
 
-void put_code_point(std::string& out, uint32_t code) {
-  const auto more = [&](int shift) { out += static_cast<char>(0x80 | (code >> shift & 0x3f)); };
-  if (code < 0x80) {
-    out += static_cast<char>(code);
-  } else if (code < 0x800) {
-    out += static_cast<char>(0xc0 | code >> 6), more(0);
-  } else if (code < 0x10000) {
-    out += static_cast<char>(0xe0 | code >> 12), more(6), more(0);
-  } else {
-    out += static_cast<char>(0xf0 | code >> 18), more(12), more(6), more(0);
-  }
-}
-
-// The length of the valid UTF-8 sequence at the beginning; 0 if there is none.
-size_t sequence_length(std::string_view text) {
-  const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
-  const uint8_t first = byte(0);
-  if (first < 0x80) return 1;
-  const size_t length = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
-  if (first < 0xc2 || first > 0xf4 || text.size() < length) return 0;
-  for (size_t i = 1; i < length; ++i)
-    if ((byte(i) & 0xc0) != 0x80) return 0;
-  // Neither longer than needed, nor half of a surrogate pair, nor beyond the last code point.
-  const uint8_t second = byte(1);
-  const bool bad = (first == 0xe0 && second < 0xa0) || (first == 0xed && second > 0x9f) ||
-                   (first == 0xf0 && second < 0x90) || (first == 0xf4 && second > 0x8f);
-  return bad ? 0 : length;
-}
-
-class Json {
+class HeaderText {
  public:
-  Json(std::string_view text, const std::string& file) : text_(text), file_(file) {}
+  HeaderText(std::string_view text, const std::string& file) : text_(text), file_(file) {}
 
   [[noreturn]] void fail(const std::string& what) const {
     RL_FAIL("safetensors: the header of ", file_, " ", what, " at byte ", at_);
@@ -127,7 +99,7 @@ class Json {
     } else if (code >= 0xd800 && code < 0xe000) {
       fail("has half of a surrogate pair");
     }
-    put_code_point(out, code);
+    append_code_point(out, code);
   }
   uint32_t hexadecimal() {
     const std::string_view digits = text_.substr(at_, 4);
@@ -230,7 +202,7 @@ class HeaderReader {
       RL_FAIL("safetensors: ", file_, " holds ", file_size_ - data_, " bytes of data, its header wants ", at);
   }
 
-  Json json_;
+  HeaderText json_;
   uint64_t data_, file_size_;
   const std::string& file_;
   std::unordered_set<std::string> names_;

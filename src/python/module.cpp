@@ -23,6 +23,7 @@ void init_overridable(PyObject* module);
 void init_grad_scopes(PyObject* module);
 void init_cuda(PyObject* module);
 void init_jit(PyObject* module);
+void init_generation(PyObject* module);
 void init_guards(PyObject* module);
 void init_compiled_graph(PyObject* module);
 void init_compiled_call(PyObject* module);
@@ -78,6 +79,7 @@ static void init_all(PyObject* module) {
   init_profiler(module);
   init_cuda(module);
   init_jit(module);
+  init_generation(module);
   init_guards(module);
   init_compiled_graph(module);
   init_compiled_call(module);

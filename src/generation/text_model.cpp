@@ -1,0 +1,155 @@
+#include <algorithm>
+#include <mutex>
+#include <numeric>
+#include <optional>
+
+#include "generation/sampler.h"
+#include "generation/text_stream.h"
+#include "io/json.h"
+#include "ops/copy.h"
+#include "ops/view.h"
+
+namespace rushlight::generation {
+namespace {
+
+using runtime::Model;
+using runtime::Session;
+
+constexpr size_t kIdleSessions = 4;
+
+Tensor integers(int64_t first, int64_t count, bool row) {
+  Tensor t = row ? empty_tensor({1, count}, DType::Int64) : empty_tensor({count}, DType::Int64);
+  std::iota(t.data<int64_t>(), t.data<int64_t>() + count, first);
+  return t;
+}
+
+}  // namespace
+
+struct TextModel::Data {
+  explicit Data(Model of) : model(std::move(of)) {
+    const std::string* settings = model.text("generate.json");
+    const auto& methods = model.methods();
+    RL_CHECK(settings && std::ranges::count(methods, "prefill") && std::ranges::count(methods, "decode"),
+             "the file holds no language model: write it with rushlight.export.save_language_model");
+    const io::Json json = io::Json::parse(*settings, "the section '@generate.json'");
+    auto number = [&](const char* name) {
+      const int64_t* value = json[name].integer();
+      RL_CHECK(value && *value > 0, "the section '@generate.json' has no number '", name, "'");
+      return *value;
+    };
+    RL_CHECK(number("version") == 1,
+             "the section '@generate.json' has another version: export the model again");
+    max_length = number("max_length"), step = number("step"), vocabulary = number("vocabulary");
+    if (const auto* list = json["end"].list())
+      for (const io::Json& id : *list)
+        if (id.integer()) end.push_back(*id.integer());
+    if (const std::string* text = model.text("tokenizer.json")) tokenizer = Tokenizer::parse(*text);
+  }
+
+  // A session whose cache is zeros.
+  Session take() const {
+    std::lock_guard lock(mutex);
+    if (idle.empty()) return Session(model);
+    Session session = std::move(idle.back());
+    idle.pop_back();
+    return session;
+  }
+  // Nothing of one text may reach another one, not even numbers that are not finite, through a factor of
+  // zero.
+  void give_back(Session session, int64_t used) const {
+    const GradMode no_grad(false);
+    for (const auto& info : model.state()) {
+      const Tensor t = session.state(info.name);
+      ops::zero_(t.dim() == 4 && t.size(2) == max_length ? ops::slice(t, 2, 0, used, 1) : t);
+    }
+    std::lock_guard lock(mutex);
+    if (idle.size() < kIdleSessions) idle.push_back(std::move(session));
+  }
+
+  Tensor run(Session& session, const std::vector<int64_t>& ids, size_t from) const {
+    const auto count = static_cast<int64_t>(ids.size() - from), all = static_cast<int64_t>(ids.size());
+    const Tensor tokens = integers(0, count, true);
+    std::copy(ids.begin() + static_cast<ptrdiff_t>(from), ids.end(), tokens.data<int64_t>());
+    const Tensor positions = integers(static_cast<int64_t>(from), count, false);
+    const Tensor reach = integers(0, std::min(max_length, (all + step - 1) / step * step), false);
+    return session.run(count == 1 ? "decode" : "prefill", std::vector<Tensor>{tokens, positions, reach})
+        .at(0);
+  }
+
+  void check(const std::vector<int64_t>& prompt, const Settings& settings) const {
+    settings.check();
+    RL_CHECK_VALUE(settings.max_tokens > 0, "max_tokens must be above zero, not ", settings.max_tokens);
+    RL_CHECK_VALUE(settings.stop.empty() || tokenizer,
+                   "stop texts need a tokenizer, which the file does not have");
+    for (const std::string& stop : settings.stop) RL_CHECK_VALUE(!stop.empty(), "a stop text is empty");
+    RL_CHECK_VALUE(!prompt.empty(), "the prompt has no tokens");
+    RL_CHECK_VALUE(static_cast<int64_t>(prompt.size()) < max_length, "the prompt has ", prompt.size(),
+                   " tokens, but the model holds ", max_length);
+    for (const int64_t id : prompt)
+      RL_CHECK_VALUE(id >= 0 && id < vocabulary, "the prompt's token ", id, " is not one of the model's ",
+                     vocabulary);
+  }
+
+  Model model;
+  std::optional<Tokenizer> tokenizer;
+  int64_t max_length = 0, step = 0, vocabulary = 0;
+  std::vector<int64_t> end;
+  mutable std::mutex mutex;
+  mutable std::vector<Session> idle;
+};
+
+TextModel TextModel::load(const std::string& path) {
+  return TextModel(std::make_shared<const Data>(Model::load(path)));
+}
+
+const Tokenizer* TextModel::tokenizer() const { return data_->tokenizer ? &*data_->tokenizer : nullptr; }
+int64_t TextModel::max_length() const { return data_->max_length; }
+int64_t TextModel::vocabulary() const { return data_->vocabulary; }
+
+Generated TextModel::generate(const std::vector<int64_t>& prompt, const Settings& settings,
+                              const OnToken& on_token, const OnText& on_text) const {
+  const Data& d = *data_;
+  d.check(prompt, settings);
+  Sampler sampler(settings);
+  std::optional<TextStream> stream;
+  if (d.tokenizer) stream.emplace(*d.tokenizer, prompt, settings.stop);
+  Session session = d.take();
+  Generated result;
+  std::vector<int64_t> ids = prompt;
+  bool cancelled = false;
+  auto tell = [&](const std::string& piece) {
+    result.text += piece;
+    if (on_text && !piece.empty()) cancelled |= !on_text(piece);
+  };
+  for (size_t from = 0;;) {
+    const Tensor logits = d.run(session, ids, from);
+    from = ids.size();
+    const int64_t token = sampler.next(logits, ids);
+    ids.push_back(token);
+    result.tokens.push_back(token);
+    if (on_token) cancelled |= !on_token(token);
+    const bool end = !settings.ignore_end && std::ranges::count(d.end, token);
+    if (stream && !end) tell(stream->add(token));
+    const bool full = static_cast<int64_t>(result.tokens.size()) == settings.max_tokens ||
+                      static_cast<int64_t>(ids.size()) == d.max_length;
+    if (cancelled)
+      result.finish = Finish::Cancelled;
+    else if (stream && stream->stopped())
+      result.finish = Finish::Stop;
+    else if (end)
+      result.finish = Finish::End;
+    else if (!full)
+      continue;
+    break;
+  }
+  if (stream && !cancelled && !stream->stopped()) tell(stream->finish());
+  d.give_back(std::move(session), static_cast<int64_t>(ids.size()));
+  return result;
+}
+
+Generated TextModel::generate(std::string_view prompt, const Settings& settings, const OnText& text) const {
+  RL_CHECK_VALUE(data_->tokenizer, "the file has no tokenizer: give the prompt as tokens");
+  return generate(data_->tokenizer->encode(prompt), settings, {}, text);
+}
+
+}  // namespace rushlight::generation

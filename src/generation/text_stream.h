@@ -1,0 +1,30 @@
+// Tokens one by one as text: what may still change, or may be the beginning of a stop text, is held back.
+#pragma once
+#include "rushlight/generation.h"
+
+namespace rushlight::generation {
+
+class TextStream {
+ public:
+  TextStream(const Tokenizer& tokenizer, const std::vector<int64_t>& prompt,
+             const std::vector<std::string>& stop);
+  // What is known more of the text.
+  std::string add(int64_t token);
+  std::string finish();
+  bool stopped() const { return stopped_; }
+
+ private:
+  std::string text(size_t begin, size_t end) const;
+  std::string known(bool last);
+  std::string released(std::string piece, bool last);
+
+  const Tokenizer& tokenizer_;
+  const std::vector<std::string>& stop_;
+  std::vector<int64_t> ids_;  // the prompt's too, whose last ones decide about spaces
+  size_t read_;               // ids whose text is known
+  size_t begin_;              // where decoding begins, some ids before
+  std::string held_;
+  bool stopped_ = false;
+};
+
+}  // namespace rushlight::generation

@@ -1,0 +1,186 @@
+#include "io/json.h"
+
+#include <charconv>
+#include <cmath>
+
+#include "core/error.h"
+#include "io/utf8.h"
+
+namespace rushlight::io {
+namespace {
+
+constexpr int kDeepest = 100;
+
+}  // namespace
+
+class JsonReader {
+ public:
+  JsonReader(std::string_view text, std::string_view what) : text_(text), what_(what) {}
+
+  Json run() {
+    Json value = read(0);
+    skip_space();
+    if (at_ != text_.size()) fail("has text behind its end");
+    return value;
+  }
+
+ private:
+  [[noreturn]] void fail(std::string_view what) const { RL_FAIL(what_, " ", what, " at byte ", at_); }
+  void skip_space() {
+    while (at_ < text_.size() &&
+           (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == '\r' || text_[at_] == '\n'))
+      ++at_;
+  }
+  bool accept(char c) {
+    skip_space();
+    if (at_ == text_.size() || text_[at_] != c) return false;
+    return ++at_, true;
+  }
+  void expect(char c) {
+    if (!accept(c)) fail(str("is not JSON: expected '", c, "'"));
+  }
+
+  Json read(int depth) {
+    if (depth > kDeepest) fail("is nested too deep");
+    skip_space();
+    if (at_ == text_.size()) fail("ends early");
+    Json value;
+    if (accept('{')) {
+      value.content_ = object(depth);
+    } else if (accept('[')) {
+      value.content_ = list(depth);
+    } else if (text_[at_] == '"') {
+      value.content_ = string();
+    } else if (word("true")) {
+      value.content_ = true;
+    } else if (word("false")) {
+      value.content_ = false;
+    } else if (!word("null")) {
+      number(value);
+    }
+    return value;
+  }
+  bool word(std::string_view w) {
+    if (text_.substr(at_, w.size()) != w) return false;
+    return at_ += w.size(), true;
+  }
+
+  Json::Object object(int depth) {
+    Json::Object members;
+    if (accept('}')) return members;
+    do {
+      skip_space();
+      std::string name = string();
+      expect(':');
+      members.emplace_back(std::move(name), read(depth + 1));
+    } while (accept(','));
+    expect('}');
+    return members;
+  }
+  Json::List list(int depth) {
+    Json::List items;
+    if (accept(']')) return items;
+    do items.push_back(read(depth + 1));
+    while (accept(','));
+    expect(']');
+    return items;
+  }
+
+  void number(Json& value) {
+    const size_t start = at_;
+    bool whole = true;
+    auto digits = [&] {
+      const size_t first = at_;
+      while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') ++at_;
+      if (at_ == first) fail("is not JSON: expected a value");
+      return at_ - first;
+    };
+    if (text_[at_] == '-') ++at_;
+    const size_t first = at_;
+    if (digits() > 1 && text_[first] == '0') fail("has a number that begins with zero");
+    if (at_ < text_.size() && text_[at_] == '.') ++at_, digits(), whole = false;
+    if (at_ < text_.size() && (text_[at_] == 'e' || text_[at_] == 'E')) {
+      ++at_, whole = false;
+      if (at_ < text_.size() && (text_[at_] == '+' || text_[at_] == '-')) ++at_;
+      digits();
+    }
+    const char *begin = text_.data() + start, *end = text_.data() + at_;
+    int64_t integer = 0;
+    if (whole && std::from_chars(begin, end, integer).ec == std::errc()) {
+      value.content_ = integer;
+      return;
+    }
+    double real = 0;
+    if (std::from_chars(begin, end, real).ec != std::errc()) fail("has a number that is too large");
+    value.content_ = real;
+  }
+
+  std::string string() {
+    if (at_ == text_.size() || text_[at_] != '"') fail("is not JSON: expected a string");
+    ++at_;
+    std::string out;
+    for (;;) {
+      if (at_ == text_.size()) fail("ends inside of a string");
+      const char c = text_[at_];
+      if (c == '"') return ++at_, out;
+      if (c == '\\') {
+        ++at_;
+        escape(out);
+        continue;
+      }
+      const size_t length = static_cast<uint8_t>(c) < 0x20 ? 0 : sequence_length(text_.substr(at_));
+      if (!length) fail("has a string that is not text");
+      out += text_.substr(at_, length);
+      at_ += length;
+    }
+  }
+  void escape(std::string& out) {
+    static constexpr std::string_view kLetters = "\"\\/bfnrt", kMeanings = "\"\\/\b\f\n\r\t";
+    const char c = at_ < text_.size() ? text_[at_++] : '\0';
+    if (c != 'u') {
+      const size_t found = kLetters.find(c);
+      if (found == std::string_view::npos) fail("has an unknown escape");
+      out += kMeanings[found];
+      return;
+    }
+    uint32_t code = hexadecimal();
+    if (code >= 0xd800 && code < 0xdc00 && text_.substr(at_, 2) == "\\u") {
+      at_ += 2;
+      const uint32_t low = hexadecimal();
+      if (low < 0xdc00 || low > 0xdfff) fail("has half of a surrogate pair");
+      code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
+    } else if (code >= 0xd800 && code < 0xe000) {
+      fail("has half of a surrogate pair");
+    }
+    append_code_point(out, code);
+  }
+  uint32_t hexadecimal() {
+    const std::string_view digits = text_.substr(at_, 4);
+    uint32_t code = 0;
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), code, 16);
+    if (error != std::errc() || digits.size() != 4 || end != digits.data() + 4) fail("has an unknown escape");
+    at_ += 4;
+    return code;
+  }
+
+  std::string_view text_, what_;
+  size_t at_ = 0;
+};
+
+Json Json::parse(std::string_view text, std::string_view what) { return JsonReader(text, what).run(); }
+
+double Json::number() const {
+  if (const int64_t* i = integer()) return static_cast<double>(*i);
+  const double* d = std::get_if<double>(&content_);
+  return d ? *d : std::nan("");
+}
+
+const Json& Json::operator[](std::string_view name) const {
+  static const Json none;
+  if (const Object* members = object())
+    for (const auto& [key, value] : *members)
+      if (key == name) return value;
+  return none;
+}
+
+}  // namespace rushlight::io
