@@ -1,7 +1,8 @@
 # -DRUSHLIGHT_SANITIZE_READERS=address,undefined compiles what reads files with sanitizers, and the allocator so that
 # each tensor is a block of malloc's; everything else is as usual. Headers must not see the sanitizer, or the two halves
 # would not agree on what objects look like.
-file(GLOB reader_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/io/*.cpp" "${CMAKE_CURRENT_SOURCE_DIR}/src/jit/*.cpp")
+file(GLOB reader_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/io/*.cpp" "${CMAKE_CURRENT_SOURCE_DIR}/src/jit/*.cpp"
+  "${CMAKE_CURRENT_SOURCE_DIR}/src/generation/*.cpp")
 foreach(name ivalue pickle script serialize)
   list(APPEND reader_sources "${CMAKE_CURRENT_SOURCE_DIR}/src/frontend/${name}.cpp")
 endforeach()

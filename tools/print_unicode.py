@@ -38,7 +38,7 @@ def decompositions():
         yield code, parts[0], parts[1] if len(parts) == 2 else 0, composes
 
 
-def table(kind, name, numbers):
+def table(name, numbers):
     lines, line = [], "   "
     for number in numbers:
         word = f" {number:#x}," if number > 9 else f" {number},"
@@ -46,7 +46,10 @@ def table(kind, name, numbers):
             lines.append(line)
             line = "   "
         line += word
-    return f"const std::vector<{kind}> {name} = {{\n" + "\n".join([*lines, line]) + "\n};\n"
+    body = "\n".join([*lines, line])
+    own = name[1:].lower()
+    view = f"constinit const std::span<const uint32_t> {name}({own});"
+    return f"constexpr uint32_t {own}[] = {{\n{body}\n}};\n{view}\n"
 
 
 def main():
@@ -60,11 +63,11 @@ def main():
         '#include "generation/unicode.h"\n\n'
         "// clang-format off\n"
         "namespace rushlight::generation::unicode {\n\n"
-        + table("uint32_t", "kCategoryRuns", categories)
+        + table("kCategoryRuns", categories)
         + "\n"
-        + table("uint32_t", "kCombiningRuns", classes)
+        + table("kCombiningRuns", classes)
         + "\n"
-        + table("uint32_t", "kDecompositions", parts)
+        + table("kDecompositions", parts)
         + "\n}  // namespace rushlight::generation::unicode\n"
     )
     print(f"{TARGET.name}: {len(categories)} categories, {len(classes)} classes, {len(parts) // 3} pairs")

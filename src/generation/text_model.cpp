@@ -72,8 +72,11 @@ struct TextModel::Data {
     std::copy(ids.begin() + static_cast<ptrdiff_t>(from), ids.end(), tokens.data<int64_t>());
     const Tensor positions = integers(static_cast<int64_t>(from), count, false);
     const Tensor reach = integers(0, std::min(max_length, (all + step - 1) / step * step), false);
-    return session.run(count == 1 ? "decode" : "prefill", std::vector<Tensor>{tokens, positions, reach})
-        .at(0);
+    const std::vector<Tensor> results =
+        session.run(count == 1 ? "decode" : "prefill", std::vector<Tensor>{tokens, positions, reach});
+    RL_CHECK(!results.empty() && results[0].numel() == vocabulary && is_floating(results[0].dtype()),
+             "the model gives no logits for its ", vocabulary, " tokens: export it again");
+    return results[0];
   }
 
   void check(const std::vector<int64_t>& prompt, const Settings& settings) const {

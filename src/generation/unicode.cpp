@@ -9,7 +9,7 @@ namespace {
 constexpr std::string_view kNames = "CnLuLlLtLmLoMnMcMeNdNlNoPcPdPsPePiPfPoSmScSkSoZsZlZpCcCfCsCo";
 
 // The value of the last run that begins at or before the code point; 0 before the first.
-uint32_t run_value(const std::vector<uint32_t>& runs, int bits, char32_t code) {
+uint32_t run_value(std::span<const uint32_t> runs, int bits, char32_t code) {
   const uint64_t key = (uint64_t{code} + 1) << bits;
   const auto after =
       std::lower_bound(runs.begin(), runs.end(), key, [](uint32_t a, uint64_t b) { return a < b; });

@@ -1,9 +1,9 @@
 // Text as code points: UTF-8, categories, and Unicode's normal form NFC.
 #pragma once
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "io/utf8.h"
 
@@ -13,7 +13,7 @@ using io::append_code_point, io::code_point, io::sequence_length;
 
 // Printed by tools/print_unicode.py. The first code point << 5 | category, wherever that changes; << 8 |
 // combining class; (composed << 1 | whether NFC composes it, first, second or 0).
-extern const std::vector<uint32_t> kCategoryRuns, kCombiningRuns, kDecompositions;
+extern const std::span<const uint32_t> kCategoryRuns, kCombiningRuns, kDecompositions;
 
 enum Category : uint8_t {
   Cn,

@@ -1,4 +1,5 @@
-// Mutation fuzzing of everything that reads files in C++: models of one file, .pt, safetensors, .npy.
+// Mutation fuzzing of everything that reads files in C++: models of one file, .pt, safetensors, .npy,
+// tokenizers.
 //
 //   rushlight-fuzz-readers --cases 100000 --seed 1 [--first N] [--seconds S] FILE...
 //
@@ -28,6 +29,7 @@
 #include "io/model_file.h"
 #include "io/npy.h"
 #include "jit/executor.h"
+#include "rushlight/generation.h"
 #include "rushlight/serialize.h"
 
 using namespace rushlight;
@@ -250,6 +252,18 @@ void read_model(const std::string& path) {
   }
 }
 
+// A tokenizer, and what it makes of a text and of numbers.
+void read_tokenizer(const std::string& path) {
+  std::ifstream in(path, std::ios::binary);
+  std::stringstream content;
+  content << in.rdbuf();
+  const auto tokenizer = generation::Tokenizer::parse(content.str());
+  const std::string text = "It's  a b<s>c 12\n\xc3\xa9\xcc\x81 \xe4\xbd\xa0 \xf0\x9f\x8e\x89 a";
+  std::vector<int64_t> ids = tokenizer.encode(text);
+  for (int64_t i = -1; i < 300; i += 7) ids.push_back(i);
+  for (const bool skip : {true, false}) tokenizer.decode(ids, skip);
+}
+
 struct Seed {
   std::string path, suffix, content;
 };
@@ -263,6 +277,11 @@ std::string mutate(const Seed& seed, Draw& draw, const std::vector<std::string>&
   if (seed.suffix == "rl") return change_model(changed, draw, operators);
   if (seed.suffix == "pt") return change_archive(changed, draw);
   if (seed.suffix == "safetensors") return change_safetensors(changed, draw);
+  if (seed.suffix == "json") {
+    change_text(changed, draw,
+                {"null", "true", "{}", "\"Sequence\"", "\"a\"", "\"<s>\"", "\"(a|b)*+\"", "[[]]"});
+    return changed;
+  }
   return change_npy(changed, draw);
 }
 
@@ -273,6 +292,8 @@ void use(const Seed& seed, const std::string& path) {
     load_value(path);
   else if (seed.suffix == "safetensors")
     load_safetensors(path);
+  else if (seed.suffix == "json")
+    read_tokenizer(path);
   else
     io::read_npy(path);
 }
