@@ -81,6 +81,10 @@ void ByteRows::fill(int64_t row, const void* bytes) {
   byte_kernels().fill(bytes, is_signed, k, static_cast<char*>(data_) + row * row_bytes_);
 }
 
+void* ByteRows::bytes_of(int64_t row, void* other) const {
+  return byte_kernels().element == 1 ? static_cast<char*>(data_) + row * row_bytes_ : other;
+}
+
 void ByteRows::quantize(int64_t begin, int64_t end, const float* x, int64_t row, float scale,
                         int32_t zero_point, int32_t low, int32_t high) {
   for (int64_t i = begin; i < end; ++i)

@@ -35,8 +35,10 @@ class ByteRows {
   // Rows [begin, end) as clamp(round(x / scale) + zero_point, low, high) of floats that lie `row` apart.
   void quantize(int64_t begin, int64_t end, const float* x, int64_t row, float scale, int32_t zero_point,
                 int32_t low, int32_t high);
-  // One row from k adjacent bytes.
+  // One row from k adjacent bytes, which may be the row's own memory where elements are bytes.
   void fill(int64_t row, const void* bytes);
+  // Memory for k bytes of a row, from which fill() is to make the row: its own, or `other`.
+  void* bytes_of(int64_t row, void* other) const;
   // The sum of each row, as the bytes say.
   void sums(int32_t* out) const;
 
@@ -76,6 +78,7 @@ struct ByteProduct {
 };
 void byte_product(ByteProduct p);
 
+struct DepthwisePixel;
 struct ByteKernels {
   int64_t columns, depth;  // of a panel: columns, and elements of one that lie together
   int64_t element;         // bytes of an element of a row: 1 (unsigned) or 2 (words)
@@ -91,6 +94,7 @@ struct ByteKernels {
   void (*range)(const float* x, int64_t n, float* least, float* most);
   // Rows [row, row_end) of the columns in panels [begin, end).
   void (*multiply)(const ByteProduct& p, int64_t row, int64_t row_end, int64_t begin, int64_t end);
+  void (*depthwise)(const ByteProduct& p, const DepthwisePixel& pixel);
 };
 const ByteKernels& byte_kernels();
 

@@ -201,6 +201,7 @@ void register_quantized_linear_operators(Table& t) {
   const auto settle = [](OpBuilder r) {
     r.family(Family::Matmul)
         .internal()
+        .may_return_input()
         .not_differentiable(kQuantized)
         .doc("A linear layer of quantized input and weight, with what follows it.");
   };

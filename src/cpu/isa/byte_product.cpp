@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cpu/byte_conv.h"
 #include "cpu/isa/tile_inl.h"
 #include "cpu/transpose.h"
 #if defined(__SSE2__)
@@ -276,10 +277,52 @@ void multiply(const ByteProduct& p, int64_t row, int64_t row_end, int64_t begin,
   }
 }
 
+// kLanes products of a byte and a byte with a sign.
+[[gnu::always_inline]] inline Ints byte_products(const uint8_t* x, bool is_signed, const int8_t* w) {
+  typedef uint8_t Unsigned __attribute__((vector_size(kLanes)));
+  Unsigned a;
+  Bytes b;
+  load(a, x);
+  load(b, w);
+  const Ints wide = is_signed ? __builtin_convertvector(Bytes(a), Ints) : __builtin_convertvector(a, Ints);
+#if defined(__AVX512BW__)
+  // Their high words count only where both have one: the product of the low words is all.
+  return Ints(_mm512_madd_epi16(__m512i(wide & 0xffff), __m512i(__builtin_convertvector(b, Ints))));
+#elif defined(__AVX2__)
+  return Ints(_mm256_madd_epi16(__m256i(wide & 0xffff), __m256i(__builtin_convertvector(b, Ints))));
+#else
+  return wide * __builtin_convertvector(b, Ints);
+#endif
+}
+
+void depthwise(const ByteProduct& p, const DepthwisePixel& pixel) {
+  uint8_t empty[kColumns];
+  std::memset(empty, pixel.padding, sizeof(empty));
+  for (int64_t first = 0; first < pixel.channels; first += kColumns) {
+    const int64_t columns = std::min(kColumns, pixel.channels - first);
+    Ints sums[kVectors] = {};
+    for (int64_t tap = 0; tap < pixel.taps; ++tap) {
+      const uint8_t* line = pixel.lines[tap] ? pixel.lines[tap] + first : empty;
+      const int8_t* filter = pixel.filters + tap * pixel.channels + first;
+      uint8_t some[kColumns] = {};
+      int8_t some_filters[kColumns] = {};
+      if (columns < kColumns) {  // what lies behind the last channel may be no memory
+        std::memcpy(some, line, static_cast<size_t>(columns));
+        std::memcpy(some_filters, filter, static_cast<size_t>(columns));
+        line = some, filter = some_filters;
+      }
+#pragma GCC unroll 4
+      for (int v = 0; v < kVectors; ++v)
+        sums[v] += byte_products(line + v * kLanes, pixel.is_signed, filter + v * kLanes);
+    }
+    finish(p, Rest(p, first, columns), sums, 1, pixel.row, first);
+  }
+}
+
 template <class P>
 ByteKernels kernels() {
-  return {kColumns, P::depth,   sizeof(typename P::Element), pack<P>, fill<P>, quantize<P>, sum<P>,
-          range,    multiply<P>};
+  return {kColumns,    P::depth, sizeof(typename P::Element), pack<P>, fill<P>, quantize<P>, sum<P>, range,
+          multiply<P>, depthwise};
 }
 
 }  // namespace

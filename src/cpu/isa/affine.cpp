@@ -1,0 +1,56 @@
+// Loops between floats and bytes with a scale and a zero point, for each instruction set.
+#include "cpu/affine.h"
+
+namespace rushlight::cpu::RL_ISA {
+namespace {
+
+// What is no number becomes `low`: a comparison with it is false.
+template <class T>
+[[gnu::always_inline]] inline T quantized(float x, float factor, float zero, float low, float high) {
+  float y = __builtin_rintf(x * factor) + zero;
+  y = y > low ? y : low;
+  y = y < high ? y : high;
+  return static_cast<T>(static_cast<int32_t>(y));
+}
+
+template <class T>
+void quantize_typed(const float* x, int64_t n, const float* factors, const float* zeros, int64_t step,
+                    float low, float high, T* out) {
+  const float factor = *factors, zero = *zeros;
+  if (step == 0)
+    for (int64_t i = 0; i < n; ++i) out[i] = quantized<T>(x[i], factor, zero, low, high);
+  else
+    for (int64_t i = 0; i < n; ++i) out[i] = quantized<T>(x[i], factors[i], zeros[i], low, high);
+}
+
+template <class T>
+void dequantize_typed(const T* x, int64_t n, const float* factors, const float* zeros, int64_t step,
+                      float* out) {
+  const float factor = *factors, zero = *zeros;
+  if (step == 0)
+    for (int64_t i = 0; i < n; ++i) out[i] = (static_cast<float>(x[i]) - zero) * factor;
+  else
+    for (int64_t i = 0; i < n; ++i) out[i] = (static_cast<float>(x[i]) - zeros[i]) * factors[i];
+}
+
+void quantize(const float* x, int64_t n, const float* factors, const float* zeros, int64_t step, float low,
+              float high, bool is_signed, void* out) {
+  if (is_signed)
+    quantize_typed(x, n, factors, zeros, step, low, high, static_cast<int8_t*>(out));
+  else
+    quantize_typed(x, n, factors, zeros, step, low, high, static_cast<uint8_t*>(out));
+}
+
+void dequantize(const void* x, bool is_signed, int64_t n, const float* factors, const float* zeros,
+                int64_t step, float* out) {
+  if (is_signed)
+    dequantize_typed(static_cast<const int8_t*>(x), n, factors, zeros, step, out);
+  else
+    dequantize_typed(static_cast<const uint8_t*>(x), n, factors, zeros, step, out);
+}
+
+}  // namespace
+
+AffineKernels affine_kernels() { return {quantize, dequantize}; }
+
+}  // namespace rushlight::cpu::RL_ISA
