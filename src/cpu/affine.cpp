@@ -1,6 +1,8 @@
 #include "cpu/affine.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 
 #include "core/parallel.h"
 #include "cpu/isa_variant.h"
@@ -49,6 +51,93 @@ void dequantize_affine(const AffinePlan& plan, DType dtype, const void* x, float
   for_runs(plan, [&](int64_t at, int64_t n, int64_t channel, int64_t step) {
     kernels().dequantize(static_cast<const char*>(x) + at, dtype == DType::Int8, n, plan.factors + channel,
                          plan.zeros + channel, step, out + at);
+  });
+}
+
+namespace {
+
+int64_t number_bytes(const RowTable& t) { return t.bits == 8 ? t.width : (t.width + 1) / 2; }
+
+struct RowSettings {
+  float scale, bias;
+};
+RowSettings settings_of(const RowTable& t, const uint8_t* row) {
+  const uint8_t* at = row + number_bytes(t);
+  if (t.bits == 8) {
+    RowSettings s;
+    std::memcpy(&s, at, sizeof(s));
+    return s;
+  }
+  Half halves[2];
+  std::memcpy(halves, at, sizeof(halves));
+  return {static_cast<float>(halves[0]), static_cast<float>(halves[1])};
+}
+
+uint8_t nearest(float x, float most) {
+  const float bounded = x > 0 ? std::min(x, most) : 0;
+  return static_cast<uint8_t>(std::nearbyint(bounded));
+}
+
+void pack_bytes(const RowTable& t, const float* x, float least, float most, uint8_t* row) {
+  constexpr float kLeastRange = 1e-8f;
+  const float inverse = 255 / (most - least + kLeastRange);
+  for (int64_t i = 0; i < t.width; ++i) row[i] = nearest((x[i] - least) * inverse, 255);
+  const RowSettings s{(most - least) / 255, least};
+  std::memcpy(row + t.width, &s, sizeof(s));
+}
+void pack_half_bytes(const RowTable& t, const float* x, float least, float most, uint8_t* row) {
+  const Half bias(least);
+  least = static_cast<float>(bias);
+  Half scale(most == least ? 1 : (most - least) / 15);
+  float inverse = 1 / static_cast<float>(scale);
+  if (std::isinf(inverse)) scale = Half(1.0f), inverse = 1;
+  std::memset(row, 0, static_cast<size_t>(number_bytes(t)));
+  for (int64_t i = 0; i < t.width; ++i)
+    row[i / 2] = static_cast<uint8_t>(row[i / 2] | nearest((x[i] - least) * inverse, 15) << (i % 2 * 4));
+  const Half settings[2] = {scale, bias};
+  std::memcpy(row + number_bytes(t), settings, sizeof(settings));
+}
+
+}  // namespace
+
+void pack_rows(const RowTable& t, const float* x, uint8_t* out) {
+  if (t.width == 0) std::memset(out, 0, static_cast<size_t>(t.rows * t.row_bytes()));
+  if (t.width == 0) return;
+  parallel_for(0, t.rows, std::max<int64_t>(1, kGrainSize / t.width), [&](int64_t begin, int64_t end) {
+    for (int64_t r = begin; r < end; ++r) {
+      const float* from = x + r * t.width;
+      const auto [least, most] = std::minmax_element(from, from + t.width);
+      (t.bits == 8 ? pack_bytes : pack_half_bytes)(t, from, *least, *most, out + r * t.row_bytes());
+    }
+  });
+}
+
+void unpack_rows(const RowTable& t, const uint8_t* packed, float* out) {
+  parallel_for(0, t.rows, std::max<int64_t>(1, kGrainSize / std::max<int64_t>(1, t.width)),
+               [&](int64_t begin, int64_t end) {
+                 std::fill(out + begin * t.width, out + end * t.width, 0.0f);
+                 for (int64_t r = begin; r < end; ++r) {
+                   const uint8_t* row = packed + r * t.row_bytes();
+                   const RowSettings s = settings_of(t, row);
+                   kernels().accumulate(row, t.bits, t.width, s.scale, s.bias, out + r * t.width);
+                 }
+               });
+}
+
+void sum_rows(const RowTable& t, const uint8_t* packed, const int64_t* indices, const int64_t* starts,
+              int64_t bags, const float* factors, float* out) {
+  const int64_t each =
+      std::max<int64_t>(1, t.width * (starts[bags] - starts[0]) / std::max<int64_t>(1, bags));
+  parallel_for(0, bags, std::max<int64_t>(1, kGrainSize / each), [&](int64_t begin, int64_t end) {
+    std::fill(out + begin * t.width, out + end * t.width, 0.0f);
+    for (int64_t b = begin; b < end; ++b)
+      for (int64_t i = starts[b]; i < starts[b + 1]; ++i) {
+        if (indices[i] < 0) continue;
+        const uint8_t* row = packed + indices[i] * t.row_bytes();
+        const RowSettings s = settings_of(t, row);
+        const float factor = factors ? factors[i] : 1;
+        kernels().accumulate(row, t.bits, t.width, s.scale * factor, s.bias * factor, out + b * t.width);
+      }
   });
 }
 

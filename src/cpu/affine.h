@@ -16,12 +16,28 @@ void quantize_affine(const AffinePlan& plan, const float* x, DType dtype, float 
 // out = (x - zero) * factor.
 void dequantize_affine(const AffinePlan& plan, DType dtype, const void* x, float* out);
 
+// Rows of a table in which each has a scale and a bias of its own behind its numbers: bytes with two floats,
+// or halves of bytes with two halves, the first number in the lower one.
+struct RowTable {
+  int bits;  // 8 or 4
+  int64_t rows, width;
+  int64_t row_bytes() const { return bits == 8 ? width + 8 : (width + 1) / 2 + 4; }
+};
+void pack_rows(const RowTable& t, const float* x, uint8_t* out);
+void unpack_rows(const RowTable& t, const uint8_t* packed, float* out);
+// out[b] = the sum of factors[i] * table[indices[i]] for i from starts[b] to starts[b + 1]; a negative index
+// adds nothing; factors may be null.
+void sum_rows(const RowTable& t, const uint8_t* packed, const int64_t* indices, const int64_t* starts,
+              int64_t bags, const float* factors, float* out);
+
 struct AffineKernels {
   // n neighbours; the settings of the next are `step` (0 or 1) further.
   void (*quantize)(const float* x, int64_t n, const float* factors, const float* zeros, int64_t step,
                    float low, float high, bool is_signed, void* out);
   void (*dequantize)(const void* x, bool is_signed, int64_t n, const float* factors, const float* zeros,
                      int64_t step, float* out);
+  // out[i] += number * scale + bias for n bytes, or for n numbers in halves of them.
+  void (*accumulate)(const uint8_t* numbers, int bits, int64_t n, float scale, float bias, float* out);
 };
 
 }  // namespace rushlight::cpu

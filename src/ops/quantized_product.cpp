@@ -2,8 +2,11 @@
 // them.
 #include "cpu/weight_product.h"
 #include "ops/copy.h"
+#include "ops/matmul.h"
+#include "ops/operators.h"
 #include "ops/packed_bytes.h"
 #include "ops/register.h"
+#include "ops/view.h"
 
 namespace rushlight {
 namespace ops {
@@ -12,6 +15,9 @@ inline Fn<Tensor(const Tensor& self, const Tensor& mat2, const Tensor& scales)> 
 inline Fn<Tensor(const Tensor& self, int64_t inner_k_tiles)> convert_weight_to_int4pack_for_cpu;
 inline Fn<Tensor(const Tensor& self, const Tensor& mat2, int64_t group_size, const Tensor& scales_and_zeros)>
     weight_int4pack_mm_for_cpu;
+inline Fn<Tensor(const Tensor& self, const Tensor& mat2, const Tensor& scale_a, const Tensor& scale_b,
+                 const Tensor& bias, const Tensor& scale_result, OptDType out_dtype, bool use_fast_accum)>
+    scaled_mm;
 }  // namespace ops
 
 namespace {
@@ -124,6 +130,35 @@ Tensor weight_int4pack_mm_kernel(const Call&, const Tensor& self, const Tensor& 
   return weight_product(self, n, 4, mat2, scales_and_zeros, group_size);
 }
 
+// Of matrices of float8 with one scale each, or one for each row and column of the result.
+Tensor scaled_mm_body(const Call&, const Tensor& self, const Tensor& mat2, const Tensor& scale_a,
+                      const Tensor& scale_b, const Tensor& bias, const Tensor&, OptDType out_dtype, bool) {
+  RL_CHECK(self.dim() == 2, "mat_a must be a matrix");
+  RL_CHECK(mat2.dim() == 2, "mat_b must be a matrix");
+  const int64_t m = self->sizes[0], k = self->sizes[1], n = mat2->sizes[1];
+  RL_CHECK(k == mat2->sizes[0], "mat_a and mat_b shapes cannot be multiplied (", m, "x", k, " and ",
+           mat2->sizes[0], "x", n, ")");
+  const bool floats = scale_a.dtype() == DType::Float32 && scale_b.dtype() == DType::Float32 &&
+                      is_float8(self.dtype()) && is_float8(mat2.dtype());
+  const bool one = scale_a.numel() == 1 && scale_b.numel() == 1;
+  const auto is = [](const Tensor& t, int64_t rows, int64_t columns) {
+    return t.dim() == 2 && t->sizes[0] == rows && t->sizes[1] == columns && t.is_contiguous();
+  };
+  RL_CHECK_VALUE(floats && (one || (is(scale_a, m, 1) && is(scale_b, 1, n))),
+                 "Invalid scaling configuration.\n- For TensorWise scaling, a and b should be float8, scales "
+                 "should be float and singletons.\n- For RowWise scaling, a and b should be float8, scales "
+                 "should be float, scale_a should be (",
+                 m, ", 1) and scale_b should be (1, ", n, "), and both should be contiguous.\nGot mat_a ",
+                 describe(self), ", mat_b ", describe(mat2), ", scale_a ", describe(scale_a), " and scale_b ",
+                 describe(scale_b));
+  RL_CHECK(!bias.defined() || bias.numel() == n, "Bias must be size ", n, " but got ", bias.numel());
+  Tensor y = ops::mm(to_dtype(self, DType::Float32), to_dtype(mat2, DType::Float32));
+  y = y *
+      (one ? ops::reshape(scale_a, IntList{1, 1}) * ops::reshape(scale_b, IntList{1, 1}) : scale_a * scale_b);
+  if (bias.defined()) y = y + to_dtype(bias, DType::Float32);
+  return to_dtype(y, out_dtype.value_or(self.dtype()));
+}
+
 constexpr const char* kIntegers = "its operands are integers";
 constexpr const char* kFixedWeights = "it serves inference with weights that are fixed";
 
@@ -153,6 +188,15 @@ void register_quantized_product_operators(Table& t) {
       .family(Family::Matmul)
       .not_differentiable(kFixedWeights)
       .doc("self @ weight.T for a packed weight whose groups of columns have a scale and a zero point each.");
+  t.composite(
+       ops::scaled_mm,
+       "_scaled_mm(Tensor self, Tensor mat2, Tensor scale_a, Tensor scale_b, Tensor? bias=None, Tensor? "
+       "scale_result=None, ScalarType? out_dtype=None, bool use_fast_accum=False) -> Tensor",
+       scaled_mm_body)
+      .out()
+      .function_only()
+      .not_differentiable(kFixedWeights)
+      .doc("(self * scale_a) @ (mat2 * scale_b) + bias for matrices of float8.");
 }
 
 }  // namespace rushlight

@@ -10,6 +10,7 @@ void register_private_operators(Table& t);
 void register_private_layers(Table& t);
 void register_quantized_conv_operators(Table& t);
 void register_quantized_decomposed_operators(Table& t);
+void register_quantized_embedding_operators(Table& t);
 void register_quantized_linear_operators(Table& t);
 void register_quantized_product_operators(Table& t);
 void register_fake_quantize_operators(Table& t);
@@ -35,6 +36,7 @@ void register_all_operators(Table& t) {
   register_quantized_product_operators(t);
   register_fake_quantize_operators(t);
   register_quantized_linear_operators(t);
+  register_quantized_embedding_operators(t);
   register_quantized_conv_operators(t);
   register_quantized_decomposed_operators(t);
   register_device_attention_operators(t);

@@ -49,8 +49,20 @@ void dequantize(const void* x, bool is_signed, int64_t n, const float* factors, 
     dequantize_typed(static_cast<const uint8_t*>(x), n, factors, zeros, step, out);
 }
 
+void accumulate(const uint8_t* numbers, int bits, int64_t n, float scale, float bias, float* out) {
+  if (bits == 8) {
+    for (int64_t i = 0; i < n; ++i) out[i] += static_cast<float>(numbers[i]) * scale + bias;
+    return;
+  }
+  for (int64_t i = 0; i < n / 2; ++i) {
+    out[2 * i] += static_cast<float>(numbers[i] & 15) * scale + bias;
+    out[2 * i + 1] += static_cast<float>(numbers[i] >> 4) * scale + bias;
+  }
+  if (n % 2) out[n - 1] += static_cast<float>(numbers[n / 2] & 15) * scale + bias;
+}
+
 }  // namespace
 
-AffineKernels affine_kernels() { return {quantize, dequantize}; }
+AffineKernels affine_kernels() { return {quantize, dequantize, accumulate}; }
 
 }  // namespace rushlight::cpu::RL_ISA

@@ -116,3 +116,42 @@ def test_weights_of_four_bits(dtype, group, rows, width):
         torch._weight_int4pack_mm_for_cpu(x, packed, group, settings[:-1])
     with pytest.raises(RuntimeError, match="expect N to be dividable by 16"):
         torch._convert_weight_to_int4pack_for_cpu(numbers[:30], 2)
+
+
+# --- float8
+
+
+@pytest.mark.parametrize("left", ["float8_e4m3fn", "float8_e5m2"])
+@pytest.mark.parametrize("right", ["float8_e4m3fn", "float8_e5m2"])
+@pytest.mark.parametrize("result", [None, "float32", "bfloat16", "float16"])
+def test_scaled_products_of_float8(left, right, result):
+    theirs = pytest.importorskip("torch")
+    rng = np.random.default_rng(0)
+    a, b = rng.standard_normal((5, 16)).astype("float32"), rng.standard_normal((8, 16)).astype("float32")
+    one = (np.float32(0.5), np.float32(0.25))
+    many = (rng.uniform(0.5, 1, (5, 1)).astype("float32"), rng.uniform(0.5, 1, (1, 8)).astype("float32"))
+    for scales in (one, many):
+        found = []
+        for lib in (theirs, torch):
+            x, y = lib.tensor(a).to(getattr(lib, left)), lib.tensor(b).to(getattr(lib, right)).t()
+            out = getattr(lib, result) if result else None
+            found.append(lib._scaled_mm(x, y, *map(lib.tensor, scales), out_dtype=out).float().numpy())
+        np.testing.assert_allclose(*found, rtol=1e-5 if result == "float32" else 0.07, atol=1e-5)
+
+
+def test_scaled_products_with_more():
+    theirs = pytest.importorskip("torch")
+    found = []
+    for lib in (theirs, torch):
+        x = lib.arange(-10, 10).float().view(4, 5).to(lib.float8_e4m3fn)
+        more = {"bias": lib.arange(4).float(), "scale_result": lib.tensor(2.0), "out_dtype": lib.float32}
+        found.append(lib._scaled_mm(x, x.t(), lib.tensor(0.5), lib.tensor(0.5), **more).numpy())
+    np.testing.assert_allclose(*found)
+    x = torch.ones(2, 3).to(torch.float8_e4m3fn)
+    one = torch.tensor(1.0)
+    with pytest.raises(ValueError, match="Invalid scaling configuration"):
+        torch._scaled_mm(x, x.t(), torch.ones(2), torch.ones(2))
+    with pytest.raises(ValueError, match="Invalid scaling configuration"):
+        torch._scaled_mm(x.float(), x.t(), one, one)
+    with pytest.raises(RuntimeError, match="cannot be multiplied"):
+        torch._scaled_mm(x, x, one, one)
