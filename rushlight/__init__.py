@@ -51,6 +51,7 @@ _HOMES = {
     "random": "fork_rng get_rng_state initial_seed manual_seed seed set_rng_state thread_safe_generator",
     "storage": "TypedStorage UntypedStorage",
     "futures": "Future",
+    "_quantized.packed": "ScriptObject",
     "_extension.tags": "Tag",
     "_extension.names": "has_lapack has_openmp has_spectral",
     "functional": """

@@ -348,9 +348,10 @@ def show_extension_operators():
     return shown
 
 
-# Operators that are functions of Python: namespace -> module -> names.
+# Operators that are functions of Python: namespace -> module, and names where those are not all.
 _IN_PYTHON = {
     "profiler": ("rushlight.autograd.profiler", ["_record_function_enter", "_record_function_exit"]),
+    "quantized": ("rushlight._quantized.operators", None),
 }
 
 
@@ -370,8 +371,10 @@ class _OpNamespace(types.ModuleType):
 
     def __getattr__(self, key):
         module, names = _IN_PYTHON.get(self.name, (None, ()))
-        if key in names:
-            return getattr(importlib.import_module(module), key)
+        if key in (names or ()) or (names is None and not key.startswith("_")):
+            found = getattr(importlib.import_module(module), key, None)
+            if found is not None:
+                return found
         if self.name == "aten" and key in _DEFINED_LATE:
             importlib.import_module("rushlight._operators.python_operators")
         if key.startswith("__") or not _find(self.name, key):

@@ -12,35 +12,67 @@ constexpr int64_t kBlock = 48;  // pixels whose patches are gathered together
 
 int64_t pixels(const ByteConvShape& s) { return s.batch * s.out[0] * s.out[1] * s.out[2]; }
 
-// Where the bytes of each tap lie for one pixel of the result; null: in the padding.
-class Taps {
+// Finds the bytes that a pixel of the result is made of.
+class Window {
  public:
-  Taps(const ByteConvShape& s, const void* image)
-      : s_(s), image_(static_cast<const uint8_t*>(image)), lines_(static_cast<size_t>(s.taps())) {}
+  Window(const ByteConvShape& s, const void* image) : s_(s), image_(static_cast<const uint8_t*>(image)) {}
   void move_to(int64_t pixel) {
-    const int64_t x = pixel % s_.out[2], y = pixel / s_.out[2] % s_.out[1],
-                  z = pixel / (s_.out[2] * s_.out[1]) % s_.out[0],
-                  sample = pixel / (s_.out[2] * s_.out[1] * s_.out[0]);
-    const uint8_t* from = image_ + sample * s_.in[0] * s_.in[1] * s_.in[2] * s_.channels;
-    size_t tap = 0;
-    for (int64_t kz = 0; kz < s_.kernel[0]; ++kz)
-      for (int64_t ky = 0; ky < s_.kernel[1]; ++ky)
-        for (int64_t kx = 0; kx < s_.kernel[2]; ++kx) {
-          const int64_t iz = at(0, z, kz), iy = at(1, y, ky), ix = at(2, x, kx);
-          const bool inside =
-              iz >= 0 && iz < s_.in[0] && iy >= 0 && iy < s_.in[1] && ix >= 0 && ix < s_.in[2];
-          lines_[tap++] = inside ? from + ((iz * s_.in[1] + iy) * s_.in[2] + ix) * s_.channels : nullptr;
-        }
+    x_ = pixel % s_.out[2] * s_.stride[2] - s_.padding[2];
+    y_ = pixel / s_.out[2] % s_.out[1] * s_.stride[1] - s_.padding[1];
+    z_ = pixel / (s_.out[2] * s_.out[1]) % s_.out[0] * s_.stride[0] - s_.padding[0];
+    from_ =
+        image_ + pixel / (s_.out[2] * s_.out[1] * s_.out[0]) * s_.in[0] * s_.in[1] * s_.in[2] * s_.channels;
   }
-  const std::vector<const uint8_t*>& lines() const { return lines_; }
+  // f(the line of the image, or null in the padding) for each line of the window.
+  template <class F>
+  void for_lines(F f) const {
+    for (int64_t kz = 0; kz < s_.kernel[0]; ++kz)
+      for (int64_t ky = 0; ky < s_.kernel[1]; ++ky) {
+        const int64_t z = z_ + kz * s_.dilation[0], y = y_ + ky * s_.dilation[1];
+        const bool inside = z >= 0 && z < s_.in[0] && y >= 0 && y < s_.in[1];
+        f(inside ? from_ + (z * s_.in[1] + y) * s_.in[2] * s_.channels : nullptr);
+      }
+  }
+  // Where the channels of each tap lie; null: in the padding.
+  void taps(const uint8_t** out) const {
+    for_lines([&](const uint8_t* line) {
+      for (int64_t kx = 0; kx < s_.kernel[2]; ++kx) {
+        const int64_t x = x_ + kx * s_.dilation[2];
+        *out++ = line && x >= 0 && x < s_.in[2] ? line + x * s_.channels : nullptr;
+      }
+    });
+  }
+  // The channels [first, first + count) of all taps.
+  void copy(int64_t first, int64_t count, uint8_t padding, uint8_t* to) const {
+    const bool together = s_.dilation[2] == 1 && count == s_.channels;  // neighbours in memory
+    for_lines([&](const uint8_t* line) {
+      const int64_t width = s_.kernel[2] * count;
+      if (!line) {
+        std::memset(to, padding, static_cast<size_t>(width));
+      } else if (together) {
+        const int64_t begin = std::clamp<int64_t>(-x_, 0, s_.kernel[2]),
+                      end = std::clamp<int64_t>(s_.in[2] - x_, begin, s_.kernel[2]);
+        std::memset(to, padding, static_cast<size_t>(begin * count));
+        std::memcpy(to + begin * count, line + (x_ + begin) * count,
+                    static_cast<size_t>((end - begin) * count));
+        std::memset(to + end * count, padding, static_cast<size_t>(width - end * count));
+      } else {
+        for (int64_t kx = 0; kx < s_.kernel[2]; ++kx) {
+          const int64_t x = x_ + kx * s_.dilation[2];
+          if (x >= 0 && x < s_.in[2])
+            std::memcpy(to + kx * count, line + x * s_.channels + first, static_cast<size_t>(count));
+          else
+            std::memset(to + kx * count, padding, static_cast<size_t>(count));
+        }
+      }
+      to += width;
+    });
+  }
 
  private:
-  int64_t at(size_t d, int64_t out, int64_t tap) const {
-    return out * s_.stride[d] - s_.padding[d] + tap * s_.dilation[d];
-  }
   const ByteConvShape& s_;
-  const uint8_t* image_;
-  std::vector<const uint8_t*> lines_;
+  const uint8_t *image_, *from_ = nullptr;
+  int64_t x_ = 0, y_ = 0, z_ = 0;
 };
 
 // What is one a filter, for the filters of a group.
@@ -62,12 +94,16 @@ bool ByteConvShape::plain() const {
 PackedFilters::PackedFilters(const ByteConvShape& s, const int8_t* filters, bool zeros) {
   const int64_t taps = s.taps(), channels = s.channels / s.groups, each = s.filters / s.groups;
   if (s.depthwise() && !zeros) {  // the sums of each channel's patch would be wanted
-    lines_.resize(static_cast<size_t>(taps * s.channels));
+    const int64_t width = byte_kernels().columns;
+    std::vector<int8_t> plain(static_cast<size_t>(taps * s.channels));
+    lines_.resize(static_cast<size_t>(taps * ((s.channels + width - 1) / width * width)));
     for (int64_t c = 0; c < s.channels; ++c)
-      for (int64_t tap = 0; tap < taps; ++tap)
-        lines_[static_cast<size_t>(tap * s.channels + c)] = filters[c * taps + tap];
+      for (int64_t tap = 0; tap < taps; ++tap) {
+        plain[static_cast<size_t>(tap * s.channels + c)] = filters[c * taps + tap];
+        lines_[static_cast<size_t>((c / width * taps + tap) * width + c % width)] = filters[c * taps + tap];
+      }
     groups_.push_back(
-        std::make_unique<PackedBytes>(taps, s.channels, MatrixView{lines_.data(), s.channels, 1}));
+        std::make_unique<PackedBytes>(taps, s.channels, MatrixView{plain.data(), s.channels, 1}));
     return;
   }
   // Patches hold all channels of a tap together.
@@ -103,36 +139,36 @@ void byte_conv(const ByteConvShape& s, const PackedFilters& filters, const void*
   }
   if (!filters.lines_.empty()) {
     all.b = filters.groups_[0].get();
-    parallel_for(0, count, std::max<int64_t>(1, kGrainSize / (s.channels * s.taps())),
+    const int64_t taps = s.taps();
+    parallel_for(0, (count + kBlock - 1) / kBlock,
+                 std::max<int64_t>(1, kGrainSize / (s.channels * taps * kBlock)),
                  [&](int64_t begin, int64_t end) {
-                   Taps taps(s, image);
-                   for (int64_t pixel = begin; pixel < end; ++pixel) {
-                     taps.move_to(pixel);
-                     byte_kernels().depthwise(all, {taps.lines().data(), s.taps(), s.channels,
-                                                    filters.lines_.data(), is_signed, padding, pixel});
+                   Window window(s, image);
+                   std::vector<const uint8_t*> lines(static_cast<size_t>(kBlock * taps));
+                   for (int64_t block = begin; block < end; ++block) {
+                     const int64_t first = block * kBlock, some = std::min(kBlock, count - first);
+                     for (int64_t i = 0; i < some; ++i) {
+                       window.move_to(first + i);
+                       window.taps(lines.data() + i * taps);
+                     }
+                     byte_kernels().depthwise(all, {lines.data(), first, some, taps, s.channels,
+                                                    filters.lines_.data(), is_signed, padding});
                    }
                  });
     return;
   }
   const int64_t k = s.taps() * channels;
   parallel_for(0, (count + kBlock - 1) / kBlock, 1, [&](int64_t begin, int64_t end) {
-    Taps taps(s, image);
+    Window window(s, image);
     std::vector<uint8_t> patch(static_cast<size_t>(k));
     for (int64_t block = begin; block < end; ++block) {
       const int64_t first = block * kBlock, rows_in_block = std::min(kBlock, count - first);
       for (int64_t g = 0; g < s.groups; ++g) {
         ByteRows rows(rows_in_block, k, is_signed);
         for (int64_t r = 0; r < rows_in_block; ++r) {
-          taps.move_to(first + r);
-          auto* to = static_cast<uint8_t*>(rows.bytes_of(r, patch.data()));
-          const auto* start = to;
-          for (const uint8_t* line : taps.lines()) {
-            if (line)
-              std::memcpy(to, line + g * channels, static_cast<size_t>(channels));
-            else
-              std::memset(to, padding, static_cast<size_t>(channels));
-            to += channels;
-          }
+          window.move_to(first + r);
+          auto* start = static_cast<uint8_t*>(rows.bytes_of(r, patch.data()));
+          window.copy(g * channels, channels, padding, start);
           if (is_signed || start == patch.data() || k % byte_kernels().depth) rows.fill(r, start);
         }
         ByteProduct p = of_group(all, g * each, element);

@@ -29,21 +29,21 @@ class PackedFilters {
   friend void byte_conv(const ByteConvShape& s, const PackedFilters& filters, const void* image,
                         bool is_signed, const ByteProduct& rest);
   std::vector<std::unique_ptr<PackedBytes>> groups_;  // depthwise: one, of [taps, channels]
-  std::vector<int8_t> lines_;                         // depthwise: [taps, channels]
+  std::vector<int8_t> lines_;                         // depthwise: panels of [taps, columns]
 };
 
 // `rest` says what follows the sums: its a, b, and ldc are set here, and its settings are one a filter.
 void byte_conv(const ByteConvShape& s, const PackedFilters& filters, const void* image, bool is_signed,
                const ByteProduct& rest);
 
-// One pixel of a depthwise convolution: `taps` lines of `channels` bytes, where they lie or null for padding.
-struct DepthwisePixel {
+// Neighbouring pixels of a depthwise convolution's result: `taps` lines of `channels` bytes for each, where
+// they lie or null for padding.
+struct DepthwisePixels {
   const uint8_t* const* lines;
-  int64_t taps, channels;
-  const int8_t* filters;  // [taps, channels]
+  int64_t first, count, taps, channels;
+  const int8_t* filters;  // panels of [taps, columns of a panel], filled up with zeros
   bool is_signed;
   uint8_t padding;
-  int64_t row;  // of the result
 };
 
 }  // namespace rushlight::cpu

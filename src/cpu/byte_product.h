@@ -78,7 +78,7 @@ struct ByteProduct {
 };
 void byte_product(ByteProduct p);
 
-struct DepthwisePixel;
+struct DepthwisePixels;
 struct ByteKernels {
   int64_t columns, depth;  // of a panel: columns, and elements of one that lie together
   int64_t element;         // bytes of an element of a row: 1 (unsigned) or 2 (words)
@@ -94,7 +94,7 @@ struct ByteKernels {
   void (*range)(const float* x, int64_t n, float* least, float* most);
   // Rows [row, row_end) of the columns in panels [begin, end).
   void (*multiply)(const ByteProduct& p, int64_t row, int64_t row_end, int64_t begin, int64_t end);
-  void (*depthwise)(const ByteProduct& p, const DepthwisePixel& pixel);
+  void (*depthwise)(const ByteProduct& p, const DepthwisePixels& pixels);
 };
 const ByteKernels& byte_kernels();
 

@@ -16,7 +16,7 @@
 namespace rushlight::cpu::RL_ISA {
 namespace {
 
-constexpr int kVectors = 2;
+constexpr int kVectors = 2;  // depthwise_sums has one variable for each
 constexpr int kLanes = kRegisterBytes / 4;
 constexpr int64_t kColumns = kVectors * kLanes;
 typedef int32_t Ints __attribute__((vector_size(kRegisterBytes)));
@@ -125,6 +125,28 @@ void fill(const void* bytes, bool is_signed, int64_t n, void* out) {
   return result;
 #endif
 }
+// The low bytes of numbers that fit them, or their low words.
+template <bool Unsigned>
+[[gnu::always_inline]] inline Bytes bytes_of(Ints x) {
+#if defined(__AVX2__) && !defined(__AVX512F__)
+  const __m128i words =
+      _mm_packs_epi32(_mm256_castsi256_si128(__m256i(x)), _mm256_extracti128_si256(__m256i(x), 1));
+  const __m128i bytes = Unsigned ? _mm_packus_epi16(words, words) : _mm_packs_epi16(words, words);
+  Bytes result;
+  __builtin_memcpy(&result, &bytes, sizeof(result));
+  return result;
+#else
+  return __builtin_convertvector(x, Bytes);
+#endif
+}
+typedef int16_t Shorts __attribute__((vector_size(2 * kLanes)));
+[[gnu::always_inline]] inline Shorts words_of(Ints x) {
+#if defined(__AVX2__) && !defined(__AVX512F__)
+  return Shorts(_mm_packs_epi32(_mm256_castsi256_si128(__m256i(x)), _mm256_extracti128_si256(__m256i(x), 1)));
+#else
+  return __builtin_convertvector(x, Shorts);
+#endif
+}
 // Comparisons with what is no number are false: it becomes `low`.
 [[gnu::always_inline]] inline Floats bounded(Floats x, Floats low, Floats high) {
   x = x > low ? x : low;
@@ -135,7 +157,6 @@ template <class P>
 void quantize(const float* x, int64_t n, float inverse_scale, int32_t zero_point, int32_t low, int32_t high,
               bool is_signed, void* out) {
   using Element = typename P::Element;
-  typedef Element Narrow __attribute__((vector_size(kLanes * sizeof(Element))));
   auto* to = static_cast<Element*>(out);
   const Floats factor = Floats{} + inverse_scale, least = Floats{} + static_cast<float>(low - zero_point),
                most = Floats{} + static_cast<float>(high - zero_point);
@@ -146,7 +167,13 @@ void quantize(const float* x, int64_t n, float inverse_scale, int32_t zero_point
       load(v, x + i);
     else
       std::memcpy(&v, x + i, static_cast<size_t>(n - i) * sizeof(float));
-    const Narrow q = __builtin_convertvector(rounded(bounded(v * factor, least, most)) + add, Narrow);
+    const Ints steps = rounded(bounded(v * factor, least, most)) + add;
+    const auto q = [&] {
+      if constexpr (sizeof(Element) == 1)
+        return bytes_of<true>(steps);
+      else
+        return words_of(steps);
+    }();
     if (n - i >= kLanes)
       std::memcpy(to + i, &q, sizeof(q));
     else
@@ -210,32 +237,53 @@ template <class T, class V>
     std::memcpy(to, &value, static_cast<size_t>(count) * sizeof(T));
 }
 
-// Apart from the loop that sums: whose sums would have an address otherwise, and be written in each step.
-[[gnu::noinline]] void finish(const ByteProduct& p, const Rest& rest, const Ints* sums, int rows, int64_t i,
-                              int64_t first) {
-  const Floats low = Floats{} + p.low, high = Floats{} + p.high,
-               zero = Floats{} + static_cast<float>(p.out_zero);
+// R says what is returned, and Rows whether the weight has zero points.
+template <ByteResult R, bool Rows>
+[[gnu::noinline]] void finish_typed(const ByteProduct& p, const Rest& rest, const Ints* sums, int rows,
+                                    int64_t i, int64_t first) {
+  const Floats low = Floats{} + (p.low - static_cast<float>(p.out_zero)),
+               high = Floats{} + (p.high - static_cast<float>(p.out_zero));
+  const Ints zero = Ints{} + p.out_zero;
+  const int64_t columns = p.b->n - first;
   for (int r = 0; r < rows; ++r, ++i)
-    for (int v = 0; v < kVectors && first + v * kLanes < p.b->n; ++v) {
-      const int64_t at = i * p.ldc + first + v * kLanes, count = p.b->n - first - v * kLanes;
-      Ints value = Ints(Words(sums[r * kVectors + v]) - rest.column_terms[v]);
-      if (p.row_terms) value = Ints(Words(value) - rest.zeros[v] * static_cast<uint32_t>(p.row_terms[i]));
-      if (p.result == ByteResult::kInt32) {
-        store<int32_t>(value, count, p.c, at);
-        continue;
-      }
-      const Floats x = __builtin_convertvector(value, Floats);
-      if (p.result == ByteResult::kFloat) {
-        Floats y = x * rest.scales[v] + rest.bias[v];
+#pragma GCC unroll 4
+    for (int v = 0; v < kVectors; ++v) {
+      const int64_t count = columns - v * kLanes, at = i * p.ldc + first + v * kLanes;
+      if (count <= 0) break;
+      Words sum = Words(sums[r * kVectors + v]) - rest.column_terms[v];
+      if constexpr (Rows) sum -= rest.zeros[v] * static_cast<uint32_t>(p.row_terms[i]);
+      if constexpr (R == ByteResult::kInt32) {
+        store<int32_t>(Ints(sum), count, p.c, at);
+      } else if constexpr (R == ByteResult::kFloat) {  // out_zero is 0
+        Floats y = __builtin_convertvector(Ints(sum), Floats) * rest.scales[v] + rest.bias[v];
         y = y < low ? low : y;
-        y = y > high ? high : y;
-        store<float>(y, count, p.c, at);
-        continue;
+        store<float>(y > high ? high : y, count, p.c, at);
+      } else {
+        const Floats y = (__builtin_convertvector(Ints(sum), Floats) + rest.bias[v]) * rest.scales[v];
+        store<int8_t>(bytes_of<R == ByteResult::kUInt8>(rounded(bounded(y, low, high)) + zero), count, p.c,
+                      at);
       }
-      const Ints y =
-          rounded(bounded((x + rest.bias[v]) * rest.scales[v], low - zero, high - zero)) + p.out_zero;
-      store<int8_t>(__builtin_convertvector(y, Bytes), count, p.c, at);
     }
+}
+
+using Finish = void (*)(const ByteProduct& p, const Rest& rest, const Ints* sums, int rows, int64_t i,
+                        int64_t first);
+template <bool Rows>
+Finish finish_for(ByteResult result) {
+  switch (result) {
+    case ByteResult::kInt32:
+      return finish_typed<ByteResult::kInt32, Rows>;
+    case ByteResult::kFloat:
+      return finish_typed<ByteResult::kFloat, Rows>;
+    case ByteResult::kUInt8:
+      return finish_typed<ByteResult::kUInt8, Rows>;
+    default:
+      return finish_typed<ByteResult::kInt8, Rows>;
+  }
+}
+// Apart from the loop that sums: whose sums would have an address otherwise, and be written in each step.
+Finish finish_of(const ByteProduct& p) {
+  return p.row_terms ? finish_for<true>(p.result) : finish_for<false>(p.result);
 }
 
 template <class P, int R>
@@ -261,6 +309,7 @@ template <class P, int R>
 template <class P>
 void multiply(const ByteProduct& p, int64_t row, int64_t row_end, int64_t begin, int64_t end) {
   constexpr int64_t kRows = 48;  // which stay in cache while panel by panel passes
+  const Finish finish = finish_of(p);
   const int64_t panel_bytes = (p.b->k + P::depth - 1) / P::depth * P::depth * kColumns;
   for (; row < row_end; row += kRows) {
     const int64_t last = std::min(row_end, row + kRows);
@@ -295,27 +344,42 @@ void multiply(const ByteProduct& p, int64_t row, int64_t row_end, int64_t begin,
 #endif
 }
 
-void depthwise(const ByteProduct& p, const DepthwisePixel& pixel) {
-  uint8_t empty[kColumns];
-  std::memset(empty, pixel.padding, sizeof(empty));
-  for (int64_t first = 0; first < pixel.channels; first += kColumns) {
-    const int64_t columns = std::min(kColumns, pixel.channels - first);
-    Ints sums[kVectors] = {};
-    for (int64_t tap = 0; tap < pixel.taps; ++tap) {
-      const uint8_t* line = pixel.lines[tap] ? pixel.lines[tap] + first : empty;
-      const int8_t* filter = pixel.filters + tap * pixel.channels + first;
-      uint8_t some[kColumns] = {};
-      int8_t some_filters[kColumns] = {};
-      if (columns < kColumns) {  // what lies behind the last channel may be no memory
-        std::memcpy(some, line, static_cast<size_t>(columns));
-        std::memcpy(some_filters, filter, static_cast<size_t>(columns));
-        line = some, filter = some_filters;
-      }
-#pragma GCC unroll 4
-      for (int v = 0; v < kVectors; ++v)
-        sums[v] += byte_products(line + v * kLanes, pixel.is_signed, filter + v * kLanes);
+// Sums of one pixel, for the channels from `first` on.
+template <bool Signed>
+[[gnu::always_inline]] inline void depthwise_sums(const DepthwisePixels& d, const uint8_t* const* lines,
+                                                  const uint8_t* empty, int64_t first, int64_t columns,
+                                                  const int8_t* filters, Ints* sums) {
+  Ints left = {}, right = {};
+  for (int64_t tap = 0; tap < d.taps; ++tap) {
+    const uint8_t* line = lines[tap] ? lines[tap] + first : empty;
+    uint8_t some[kColumns];
+    if (columns < kColumns) {  // what lies behind the last channel may be no memory
+      std::memset(some, 0, sizeof(some));
+      std::memcpy(some, line, static_cast<size_t>(columns));
+      line = some;
     }
-    finish(p, Rest(p, first, columns), sums, 1, pixel.row, first);
+    const int8_t* filter = filters + tap * kColumns;
+    left += byte_products(line, Signed, filter);
+    right += byte_products(line + kLanes, Signed, filter + kLanes);
+  }
+  sums[0] = left, sums[1] = right;
+}
+
+void depthwise(const ByteProduct& p, const DepthwisePixels& d) {
+  const Finish finish = finish_of(p);
+  uint8_t empty[kColumns];
+  std::memset(empty, d.padding, sizeof(empty));
+  for (int64_t first = 0; first < d.channels; first += kColumns) {
+    const int64_t columns = std::min(kColumns, d.channels - first);
+    const Rest rest(p, first, columns);
+    const int8_t* filters = d.filters + first * d.taps;
+    for (int64_t i = 0; i < d.count; ++i) {
+      Ints sums[kVectors];
+      const uint8_t* const* lines = d.lines + i * d.taps;
+      d.is_signed ? depthwise_sums<true>(d, lines, empty, first, columns, filters, sums)
+                  : depthwise_sums<false>(d, lines, empty, first, columns, filters, sums);
+      finish(p, rest, sums, 1, d.first + i, first);
+    }
   }
 }
 

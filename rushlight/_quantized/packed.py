@@ -1,0 +1,159 @@
+"""Packed weights. PyTorch keeps them in objects of C++ classes, whose pickles these read and write.
+
+Here a packed weight is the weight itself: kernels keep what they make of one beside it.
+"""
+
+import rushlight as torch
+
+_PREFIX = "__torch__.torch.classes."
+
+
+class ScriptObject:
+    """An object of a class of `torch.classes`, whose methods it shows."""
+
+    def __init__(self, held):
+        self._held = held
+
+    def _type(self):
+        return _PREFIX + self._held.name
+
+    def _method_names(self):
+        return ["__getstate__", "__setstate__", *self._held.methods]
+
+    def _has_method(self, name):
+        return name in self._method_names()
+
+    def __getattr__(self, name):
+        held = self.__dict__.get("_held")
+        if held is None or name not in held.methods:
+            raise AttributeError(f"'ScriptObject' object has no attribute {name!r}")
+        return getattr(held, name)
+
+    def __getstate__(self):
+        return self._held.state(), self._type()
+
+    def __setstate__(self, state):
+        inner, name = state
+        if name not in CLASSES:
+            raise RuntimeError(f"torch.classes has no class {name.removeprefix(_PREFIX)!r} to unpickle")
+        self.__dict__["_held"] = CLASSES[name].of_state(inner)
+
+    def __reduce_ex__(self, protocol):
+        import copyreg
+
+        return copyreg.__newobj__, (ScriptObject,), self.__getstate__()
+
+    def __deepcopy__(self, memo=None):
+        return ScriptObject(type(self._held).of_state(self._held.state()))
+
+    def __repr__(self):
+        return f"ScriptObject <{self._type()}>"
+
+
+ScriptObject.__module__ = "rushlight"
+
+
+class Settings:
+    """Integers of a quantized weight, and a scale and a zero point for each of its channels or for all."""
+
+    def __init__(self, weight, who):
+        if not getattr(weight, "is_quantized", False):
+            raise RuntimeError(f"{who}: the weight must be quantized, got a tensor of {weight.dtype}")
+        if weight.dtype != torch.qint8:
+            raise RuntimeError(f"{who}: the weight must be torch.qint8, got {weight.dtype}")
+        self.integers = weight.int_repr().contiguous()
+        if weight.qscheme() in (torch.per_tensor_affine, torch.per_tensor_symmetric):
+            self.scales = torch.tensor([weight.q_scale()], dtype=torch.float32)
+            self.zero_points = torch.tensor([weight.q_zero_point()])
+        else:
+            if weight.q_per_channel_axis() != 0:
+                raise RuntimeError(f"{who}: the weight must be quantized along axis 0")
+            self.scales = weight.q_per_channel_scales().float()
+            self.zero_points = weight.q_per_channel_zero_points()
+        if not self.zero_points.any():
+            self.zero_points = None
+
+
+class LinearPackedParams:
+    name = "quantized.LinearPackedParamsBase"
+    methods = ("bias", "unpack")
+
+    def __init__(self, weight, bias):
+        self._weight, self._bias = weight, bias
+        self.settings = None if weight.dtype == torch.float32 else Settings(weight, "quantized::linear_prepack")
+        self.halved = None if self.settings else weight.half().float()
+
+    def bias(self):
+        return self._bias
+
+    def unpack(self):
+        return self._weight if self.settings else self.halved, self._bias
+
+    state = unpack
+
+    @classmethod
+    def of_state(cls, state):
+        return cls(*state)
+
+
+class ConvPackedParams:
+    """Filters with the window they are for; those of one dimension have a second of size 1 before it."""
+
+    methods = ("weight", "bias", "unpack", "stride", "padding", "output_padding", "dilation", "groups", "transpose")
+
+    def __init__(self, weight, bias, stride, padding, output_padding, dilation, groups, transpose):
+        self.settings = Settings(weight, f"quantized::conv{len(stride)}d_prepack")
+        self._weight, self._bias = weight, bias
+        self._window = [list(map(int, part)) for part in (stride, padding, dilation, output_padding)]
+        self._groups, self._transpose = int(groups), bool(transpose)
+        if self._transpose:
+            raise NotImplementedError("quantized transposed convolutions are not supported: dequantize the weight")
+
+    @property
+    def name(self):
+        return f"quantized.Conv{len(self._window[0])}dPackedParamsBase"
+
+    def weight(self):
+        return self._weight
+
+    def bias(self):
+        return self._bias
+
+    def unpack(self):
+        return self._weight, self._bias
+
+    def stride(self):
+        return self._window[0]
+
+    def padding(self):
+        return self._window[1]
+
+    def dilation(self):
+        return self._window[2]
+
+    def output_padding(self):
+        return self._window[3]
+
+    def groups(self):
+        return self._groups
+
+    def transpose(self):
+        return self._transpose
+
+    def state(self):
+        numbers = [len(self._window[0]), *(n for part in self._window for n in part), self._groups, self._transpose]
+        return "2", [torch.tensor(numbers, dtype=torch.int16), self._weight], [self._bias]
+
+    @classmethod
+    def of_state(cls, state):
+        version, (numbers, weight), (bias,) = state
+        if version not in ("2", 2):
+            raise RuntimeError(f"packed filters of version {version!r} are unknown; version '2' is read")
+        dims, *rest = numbers.tolist()
+        stride, padding, dilation, output_padding = (rest[i * dims : (i + 1) * dims] for i in range(4))
+        groups, transpose = rest[4 * dims : 4 * dims + 2]
+        return cls(weight, bias, stride, padding, output_padding, dilation, groups, transpose)
+
+
+CLASSES = {_PREFIX + "quantized.LinearPackedParamsBase": LinearPackedParams}
+CLASSES |= {f"{_PREFIX}quantized.Conv{n}dPackedParamsBase": ConvPackedParams for n in (2, 3)}
