@@ -12,6 +12,20 @@ constexpr int64_t kBlock = 48;  // pixels whose patches are gathered together
 
 int64_t pixels(const ByteConvShape& s) { return s.batch * s.out[0] * s.out[1] * s.out[2]; }
 
+// Few bytes at most: a call would take longer.
+inline void copy_bytes(uint8_t* to, const uint8_t* from, int64_t n) {
+  if (n >= 16) {
+    int64_t i = 0;
+    for (; i + 16 <= n; i += 16) std::memcpy(to + i, from + i, 16);
+    if (i < n) std::memcpy(to + n - 16, from + n - 16, 16);
+  } else if (n >= 8) {
+    std::memcpy(to, from, 8);
+    std::memcpy(to + n - 8, from + n - 8, 8);
+  } else {
+    for (int64_t i = 0; i < n; ++i) to[i] = from[i];
+  }
+}
+
 // Finds the bytes that a pixel of the result is made of.
 class Window {
  public:
@@ -52,15 +66,15 @@ class Window {
       } else if (together) {
         const int64_t begin = std::clamp<int64_t>(-x_, 0, s_.kernel[2]),
                       end = std::clamp<int64_t>(s_.in[2] - x_, begin, s_.kernel[2]);
-        std::memset(to, padding, static_cast<size_t>(begin * count));
-        std::memcpy(to + begin * count, line + (x_ + begin) * count,
-                    static_cast<size_t>((end - begin) * count));
-        std::memset(to + end * count, padding, static_cast<size_t>(width - end * count));
+        if (begin > 0) std::memset(to, padding, static_cast<size_t>(begin * count));
+        copy_bytes(to + begin * count, line + (x_ + begin) * count, (end - begin) * count);
+        if (end < s_.kernel[2])
+          std::memset(to + end * count, padding, static_cast<size_t>(width - end * count));
       } else {
         for (int64_t kx = 0; kx < s_.kernel[2]; ++kx) {
           const int64_t x = x_ + kx * s_.dilation[2];
           if (x >= 0 && x < s_.in[2])
-            std::memcpy(to + kx * count, line + x * s_.channels + first, static_cast<size_t>(count));
+            copy_bytes(to + kx * count, line + x * s_.channels + first, count);
           else
             std::memset(to + kx * count, padding, static_cast<size_t>(count));
         }
@@ -158,13 +172,15 @@ void byte_conv(const ByteConvShape& s, const PackedFilters& filters, const void*
     return;
   }
   const int64_t k = s.taps() * channels;
+  const bool seven_bits = !is_signed && padding < 128 &&
+                          has_seven_bits(image, s.batch * s.in[0] * s.in[1] * s.in[2] * s.channels);
   parallel_for(0, (count + kBlock - 1) / kBlock, 1, [&](int64_t begin, int64_t end) {
     Window window(s, image);
     std::vector<uint8_t> patch(static_cast<size_t>(k));
     for (int64_t block = begin; block < end; ++block) {
       const int64_t first = block * kBlock, rows_in_block = std::min(kBlock, count - first);
       for (int64_t g = 0; g < s.groups; ++g) {
-        ByteRows rows(rows_in_block, k, is_signed);
+        ByteRows rows(rows_in_block, k, is_signed, seven_bits);
         for (int64_t r = 0; r < rows_in_block; ++r) {
           window.move_to(first + r);
           auto* start = static_cast<uint8_t*>(rows.bytes_of(r, patch.data()));

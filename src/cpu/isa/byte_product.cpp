@@ -5,11 +5,13 @@
 
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "cpu/byte_conv.h"
 #include "cpu/isa/tile_inl.h"
 #include "cpu/transpose.h"
 #if defined(__SSE2__)
+#include <cpuid.h>
 #include <immintrin.h>
 #endif
 
@@ -47,25 +49,67 @@ typedef int8_t Bytes __attribute__((vector_size(kLanes)));
 
 struct PairsOfWords {
   using Element = int16_t;
+  using Factor = uint32_t;
   static constexpr int64_t depth = 2;
   [[gnu::always_inline]] static Ints add(Ints sum, uint32_t factor, const int8_t* weight) {
     return add_pairs(sum, factor, weight);
   }
 };
 
-#if defined(__AVX512BW__)
+#if defined(__AVX2__)
 struct FourBytes {
   using Element = uint8_t;
+  using Factor = uint32_t;
   static constexpr int64_t depth = 4;
   [[gnu::always_inline]] static Ints add(Ints sum, uint32_t factor, const int8_t* weight) {
     // In this form no function needs to be compiled for processors that have it.
     const Words four = Words{} + factor;
     Ints b;
     load(b, weight);
+#if defined(__AVX512BW__)
     asm("vpdpbusd %2, %1, %0" : "+v"(sum) : "v"(four), "v"(b));
+#else
+    asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(four), "x"(b));
+#endif
     return sum;
   }
 };
+#endif
+
+#if defined(__AVX2__) && !defined(__AVX512BW__)
+// Without VNNI: bytes of seven bits, whose products do not saturate when two are added.
+struct SevenBits {
+  using Element = uint8_t;
+  using Factor = uint32_t;
+  static constexpr int64_t depth = 4;
+  [[gnu::always_inline]] static Ints add(Ints sum, uint32_t factor, const int8_t* weight) {
+    const __m256i pairs = _mm256_maddubs_epi16(_mm256_set1_epi32(static_cast<int>(factor)),
+                                               _mm256_loadu_si256(reinterpret_cast<const __m256i*>(weight)));
+    return Ints(_mm256_add_epi32(__m256i(sum), _mm256_madd_epi16(pairs, _mm256_set1_epi16(1))));
+  }
+};
+// In the same panels: words, whose sums lie in two lanes for each column.
+struct FourWords {
+  using Element = int16_t;
+  using Factor = uint64_t;
+  static constexpr int64_t depth = 4;
+  [[gnu::always_inline]] static Ints add(Ints sum, uint64_t factor, const int8_t* weight) {
+    const __m256i b = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(weight)));
+    return Ints(_mm256_add_epi32(__m256i(sum),
+                                 _mm256_madd_epi16(_mm256_set1_epi64x(static_cast<long long>(factor)), b)));
+  }
+};
+#endif
+template <class P>
+constexpr bool kTwoLanes = false;
+#if defined(__AVX2__) && !defined(__AVX512BW__)
+template <>
+constexpr bool kTwoLanes<FourWords> = true;
+template <class P>
+constexpr bool kSeven = std::is_same_v<P, SevenBits>;
+#else
+template <class P>
+constexpr bool kSeven = false;
 #endif
 
 template <class P>
@@ -102,7 +146,8 @@ void fill(const void* bytes, bool is_signed, int64_t n, void* out) {
   const auto* from = static_cast<const uint8_t*>(bytes);
   if constexpr (sizeof(typename P::Element) == 1) {
     const uint8_t flip = is_signed ? 128 : 0;
-    for (int64_t i = 0; i < n; ++i) to[i] = from[i] ^ flip;
+    if (flip || to != from)
+      for (int64_t i = 0; i < n; ++i) to[i] = from[i] ^ flip;
   } else if (is_signed) {
     for (int64_t i = 0; i < n; ++i) to[i] = static_cast<int8_t>(from[i]);
   } else {
@@ -128,7 +173,9 @@ void fill(const void* bytes, bool is_signed, int64_t n, void* out) {
 // The low bytes of numbers that fit them, or their low words.
 template <bool Unsigned>
 [[gnu::always_inline]] inline Bytes bytes_of(Ints x) {
-#if defined(__AVX2__) && !defined(__AVX512F__)
+#if defined(__AVX512BW__)
+  return Bytes(_mm512_maskz_cvtepi32_epi8(0xffff, __m512i(x)));
+#elif defined(__AVX2__)
   const __m128i words =
       _mm_packs_epi32(_mm256_castsi256_si128(__m256i(x)), _mm256_extracti128_si256(__m256i(x), 1));
   const __m128i bytes = Unsigned ? _mm_packus_epi16(words, words) : _mm_packs_epi16(words, words);
@@ -141,7 +188,9 @@ template <bool Unsigned>
 }
 typedef int16_t Shorts __attribute__((vector_size(2 * kLanes)));
 [[gnu::always_inline]] inline Shorts words_of(Ints x) {
-#if defined(__AVX2__) && !defined(__AVX512F__)
+#if defined(__AVX512BW__)
+  return Shorts(_mm512_maskz_cvtepi32_epi16(0xffff, __m512i(x)));
+#elif defined(__AVX2__)
   return Shorts(_mm_packs_epi32(_mm256_castsi256_si128(__m256i(x)), _mm256_extracti128_si256(__m256i(x), 1)));
 #else
   return __builtin_convertvector(x, Shorts);
@@ -154,13 +203,14 @@ typedef int16_t Shorts __attribute__((vector_size(2 * kLanes)));
 }
 
 template <class P>
-void quantize(const float* x, int64_t n, float inverse_scale, int32_t zero_point, int32_t low, int32_t high,
+bool quantize(const float* x, int64_t n, float inverse_scale, int32_t zero_point, int32_t low, int32_t high,
               bool is_signed, void* out) {
   using Element = typename P::Element;
   auto* to = static_cast<Element*>(out);
   const Floats factor = Floats{} + inverse_scale, least = Floats{} + static_cast<float>(low - zero_point),
                most = Floats{} + static_cast<float>(high - zero_point);
   const Ints add = Ints{} + (zero_point + (is_signed && sizeof(Element) == 1 ? 128 : 0));
+  Ints all = {};
   for (int64_t i = 0; i < n; i += kLanes) {
     Floats v = {};
     if (n - i >= kLanes)
@@ -168,6 +218,7 @@ void quantize(const float* x, int64_t n, float inverse_scale, int32_t zero_point
     else
       std::memcpy(&v, x + i, static_cast<size_t>(n - i) * sizeof(float));
     const Ints steps = rounded(bounded(v * factor, least, most)) + add;
+    if constexpr (kSeven<P>) all |= steps;
     const auto q = [&] {
       if constexpr (sizeof(Element) == 1)
         return bytes_of<true>(steps);
@@ -180,6 +231,9 @@ void quantize(const float* x, int64_t n, float inverse_scale, int32_t zero_point
       std::memcpy(to + i, &q, static_cast<size_t>(n - i) * sizeof(Element));
   }
   for (int64_t i = n; i % P::depth; ++i) to[i] = 0;
+  int32_t any = 0;
+  for (int l = 0; l < kLanes; ++l) any |= all[l];
+  return any > 127;
 }
 
 template <class P>
@@ -288,14 +342,14 @@ Finish finish_of(const ByteProduct& p) {
 
 template <class P, int R>
 [[gnu::noinline]] void multiply_rows(const ByteProduct& p, const char* a, const int8_t* panel, Ints* out) {
-  constexpr int64_t kBytes = kLanes * P::depth;
+  constexpr int64_t kStep = kColumns * P::depth, kBytes = kTwoLanes<P> ? kStep / 4 : kStep / kVectors;
   const int64_t row = p.a->row_bytes(), groups = (p.b->k + P::depth - 1) / P::depth;
   Ints sums[R][kVectors] = {};
-  for (int64_t g = 0; g < groups; ++g, panel += kVectors * kBytes) {
+  for (int64_t g = 0; g < groups; ++g, panel += kStep) {
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
-      uint32_t factor;
-      __builtin_memcpy(&factor, a + r * row + 4 * g, sizeof(factor));
+      typename P::Factor factor;
+      __builtin_memcpy(&factor, a + r * row + static_cast<int64_t>(sizeof(factor)) * g, sizeof(factor));
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) sums[r][v] = P::add(sums[r][v], factor, panel + v * kBytes);
     }
@@ -305,6 +359,20 @@ template <class P, int R>
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) out[r * kVectors + v] = sums[r][v];
 }
+
+#if defined(__AVX2__) && !defined(__AVX512BW__)
+// Half a panel at a time.
+template <int R>
+void multiply_two_lanes(const ByteProduct& p, const char* a, const int8_t* panel, Ints* out) {
+  for (int half = 0; half < kVectors; ++half, panel += kColumns * FourWords::depth / kVectors) {
+    Ints sums[R * kVectors];
+    multiply_rows<FourWords, R>(p, a, panel, sums);
+    for (int r = 0; r < R; ++r)
+      out[r * kVectors + half] = Ints(_mm256_permute4x64_epi64(
+          _mm256_hadd_epi32(__m256i(sums[r * kVectors]), __m256i(sums[r * kVectors + 1])), 0xd8));
+  }
+}
+#endif
 
 template <class P>
 void multiply(const ByteProduct& p, int64_t row, int64_t row_end, int64_t begin, int64_t end) {
@@ -318,29 +386,44 @@ void multiply(const ByteProduct& p, int64_t row, int64_t row_end, int64_t begin,
       const Rest rest(p, first, std::min(kColumns, p.b->n - first));
       for_row_groups<kVectors>(row, last, [&]<int R>(int64_t at) {
         Ints sums[R * kVectors];
-        multiply_rows<P, R>(p, static_cast<const char*>(p.a->data()) + at * p.a->row_bytes(),
-                            p.b->panels() + panel * panel_bytes, sums);
+        const char* a = static_cast<const char*>(p.a->data()) + at * p.a->row_bytes();
+        if constexpr (kTwoLanes<P>)
+          multiply_two_lanes<R>(p, a, p.b->panels() + panel * panel_bytes, sums);
+        else
+          multiply_rows<P, R>(p, a, p.b->panels() + panel * panel_bytes, sums);
         finish(p, rest, sums, R, at, first);
       });
     }
   }
 }
 
-// kLanes products of a byte and a byte with a sign.
-[[gnu::always_inline]] inline Ints byte_products(const uint8_t* x, bool is_signed, const int8_t* w) {
-  typedef uint8_t Unsigned __attribute__((vector_size(kLanes)));
-  Unsigned a;
-  Bytes b;
-  load(a, x);
-  load(b, w);
-  const Ints wide = is_signed ? __builtin_convertvector(Bytes(a), Ints) : __builtin_convertvector(a, Ints);
+// kLanes bytes as numbers. (The compiler's own conversion takes elements one by one.)
+template <bool Signed>
+[[gnu::always_inline]] inline Ints wide(const uint8_t* from) {
 #if defined(__AVX512BW__)
-  // Their high words count only where both have one: the product of the low words is all.
-  return Ints(_mm512_madd_epi16(__m512i(wide & 0xffff), __m512i(__builtin_convertvector(b, Ints))));
+  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+  return Ints(Signed ? _mm512_maskz_cvtepi8_epi32(0xffff, bytes) : _mm512_maskz_cvtepu8_epi32(0xffff, bytes));
 #elif defined(__AVX2__)
-  return Ints(_mm256_madd_epi16(__m256i(wide & 0xffff), __m256i(__builtin_convertvector(b, Ints))));
+  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
+  return Ints(Signed ? _mm256_cvtepi8_epi32(bytes) : _mm256_cvtepu8_epi32(bytes));
 #else
-  return wide * __builtin_convertvector(b, Ints);
+  Ints result = {};
+  for (int l = 0; l < kLanes; ++l) result[l] = Signed ? static_cast<int8_t>(from[l]) : from[l];
+  return result;
+#endif
+}
+
+// kLanes products of a byte and a byte with a sign.
+template <bool Signed>
+[[gnu::always_inline]] inline Ints byte_products(const uint8_t* x, const int8_t* w) {
+  const Ints a = wide<Signed>(x), b = wide<true>(reinterpret_cast<const uint8_t*>(w));
+#if defined(__AVX512BW__)
+  // The high words of a are nothing, so that the product of the low words is all.
+  return Ints(_mm512_madd_epi16(__m512i(a & 0xffff), __m512i(b)));
+#elif defined(__AVX2__)
+  return Ints(_mm256_madd_epi16(__m256i(a & 0xffff), __m256i(b)));
+#else
+  return a * b;
 #endif
 }
 
@@ -359,8 +442,8 @@ template <bool Signed>
       line = some;
     }
     const int8_t* filter = filters + tap * kColumns;
-    left += byte_products(line, Signed, filter);
-    right += byte_products(line + kLanes, Signed, filter + kLanes);
+    left += byte_products<Signed>(line, filter);
+    right += byte_products<Signed>(line + kLanes, filter + kLanes);
   }
   sums[0] = left, sums[1] = right;
 }
@@ -383,10 +466,20 @@ void depthwise(const ByteProduct& p, const DepthwisePixels& d) {
   }
 }
 
+#if defined(__AVX2__) && !defined(__AVX512BW__)
+bool has_avx_vnni() {  // which g++ 12 does not name
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return __get_cpuid_count(7, 1, &a, &b, &c, &d) && (a & 1u << 4);
+}
+#endif
+
+template <class P>
+RowKernels row_kernels() {
+  return {sizeof(typename P::Element), fill<P>, quantize<P>, sum<P>, multiply<P>};
+}
 template <class P>
 ByteKernels kernels() {
-  return {kColumns,    P::depth, sizeof(typename P::Element), pack<P>, fill<P>, quantize<P>, sum<P>, range,
-          multiply<P>, depthwise};
+  return {kColumns, P::depth, row_kernels<P>(), {}, pack<P>, range, depthwise};
 }
 
 }  // namespace
@@ -394,8 +487,15 @@ ByteKernels kernels() {
 ByteKernels byte_kernels_variant() {
 #if defined(__AVX512BW__)
   if (__builtin_cpu_supports("avx512vnni")) return kernels<FourBytes>();
-#endif
   return kernels<PairsOfWords>();
+#elif defined(__AVX2__)
+  if (has_avx_vnni()) return kernels<FourBytes>();
+  ByteKernels all = kernels<FourWords>();
+  all.seven_bits = row_kernels<SevenBits>();
+  return all;
+#else
+  return kernels<PairsOfWords>();
+#endif
 }
 
 }  // namespace rushlight::cpu::RL_ISA

@@ -83,6 +83,36 @@ def test_dynamic_linear_of_other_shapes():
     )
 
 
+def test_threads_share_rows_of_dynamic_linear():
+    w, s = rl.tensor(numbers(1, 70, 96, dtype="int8", low=-128, high=127)), rl.tensor([0.5])
+    x = rl.tensor(numbers(2, 1500, 96))
+    results = []
+    before = rl.get_num_threads()
+    for threads in (1, 2):
+        rl.set_num_threads(threads)
+        results.append(linear_dynamic(x, w, s, None, None))
+    rl.set_num_threads(before)
+    assert rl.equal(*results)
+
+
+def test_half_the_range_and_more():
+    """Where rounding leads beyond seven bits, the sums stay exact."""
+    for seed in range(40):
+        x = numbers(seed, 3, 8, low=-1, high=1.5)
+        w = np.full((5, 8), -128, "int8")
+        result = linear_dynamic(rl.tensor(x), rl.tensor(w), rl.tensor([1.0]), None, None, False, True)
+        low, high = min(x.min(), 0), max(x.max(), 0)
+        scale = (float(high) - float(low)) / 127
+        zero = (
+            np.rint(-low / scale)
+            if -abs(low / scale) < 127 - abs(high / scale)
+            else np.rint(127 - high / scale)
+        )
+        steps = np.clip(np.rint(x * (np.float32(1) / np.float32(scale))) + np.clip(zero, 0, 127), 0, 255)
+        exact = ((steps - np.clip(zero, 0, 127)) @ w.T.astype("int64")) * np.float32(scale)
+        np.testing.assert_allclose(result.numpy(), exact, rtol=1e-5, atol=1e-3)
+
+
 def test_refusals_of_dynamic_linear():
     w, s = rl.ones(3, 4, dtype=rl.int8), rl.tensor([0.5])
     for args, text in (
