@@ -77,6 +77,17 @@ template <size_t... I>
 }
 [[gnu::always_inline]] inline float sum_of(Floats v) { return sum_of(v, std::make_index_sequence<kLanes>()); }
 
+// A number for each of a few rows of the weight.
+template <int W>
+struct FewOf {
+  typedef float type __attribute__((vector_size(sizeof(float) * W)));
+};
+template <int W>
+using Few = typename FewOf<W>::type;
+
+// What the next rows read: processors foresee long lines alone. Behind the end nothing happens.
+[[gnu::always_inline]] inline void prefetch(const void* at) { __builtin_prefetch(at); }
+
 // R rows of x by W of the weight, with the settings of those W.
 template <int R, int W>
 void byte_products(const WeightProduct& p, const float* settings, int64_t i, int64_t j) {
@@ -86,6 +97,7 @@ void byte_products(const WeightProduct& p, const float* settings, int64_t i, int
   int64_t c = 0;
   for (; c + kLanes <= p.k; c += kLanes) {
     Floats factors[R];
+    prefetch(weight + W * (p.k + c));
 #pragma GCC unroll 4
     for (int r = 0; r < R; ++r) load(factors[r], x + r * p.k + c);
 #pragma GCC unroll 4
@@ -114,22 +126,21 @@ void half_products(const WeightProduct& p, const float* settings, const float* g
   const uint8_t* weight = static_cast<const uint8_t*>(p.weight) + j * row_bytes;
   const float* x = p.x + i * p.k;
   Floats sums[R][W] = {};
-  float rest[R][W] = {};
+  Few<W> rest[R] = {};
   for (int64_t g = 0; g < groups; ++g, settings += 2 * W) {
     const int64_t begin = g * p.group, end = std::min(p.k, begin + p.group);
-    float scales[W];
+    const float* scales = settings;
+    Few<W> zeros;
+    __builtin_memcpy(&zeros, settings + W, sizeof(zeros));
 #pragma GCC unroll 4
-    for (int w = 0; w < W; ++w) {
-      scales[w] = settings[w];
-#pragma GCC unroll 4
-      for (int r = 0; r < R; ++r) rest[r][w] += settings[W + w] * group_sums[(i + r) * groups + g];
-    }
+    for (int r = 0; r < R; ++r) rest[r] += zeros * group_sums[(i + r) * groups + g];
     Floats part[kScaleSums ? W : 1] = {};
     int64_t c = begin;
     for (; c + kBlock <= end; c += kBlock)
 #pragma GCC unroll 4
       for (int64_t b = 0; b < kBlock / 2; b += kLanes) {
         Floats low[R], high[R];
+        prefetch(weight + W * (row_bytes + c / 2 + b));
 #pragma GCC unroll 4
         for (int r = 0; r < R; ++r) {
           load(low[r], x + r * p.k + c + b);
@@ -170,20 +181,48 @@ void half_products(const WeightProduct& p, const float* settings, const float* g
     for (int w = 0; w < W; ++w) p.y[(i + r) * p.n + j + w] = sum_of(sums[r][w]) + rest[r][w];
 }
 
+// Four scales and their zero points, which lie in pairs, each together.
+bool pairs_apart(const float* pairs, float* out) {
+  static_assert(kWeightRows == 4);
+  Few<4> left, right;
+  __builtin_memcpy(&left, pairs, sizeof(left));
+  __builtin_memcpy(&right, pairs + 4, sizeof(right));
+  const Few<4> scales = __builtin_shufflevector(left, right, 0, 2, 4, 6),
+               zeros = __builtin_shufflevector(left, right, 1, 3, 5, 7) - kCentre * scales;
+  __builtin_memcpy(out, &scales, sizeof(scales));
+  __builtin_memcpy(out + 4, &zeros, sizeof(zeros));
+  return true;
+}
+bool pairs_apart(const BFloat16* pairs, float* out) {
+  typedef uint32_t Bits __attribute__((vector_size(16)));
+  Bits both;  // the scale in the low half of each
+  __builtin_memcpy(&both, pairs, sizeof(both));
+  const Bits low = both << 16, high = both & 0xffff0000u;
+  const Few<4> scales = Few<4>(low), zeros = Few<4>(high) - kCentre * scales;
+  __builtin_memcpy(out, &scales, sizeof(scales));
+  __builtin_memcpy(out + 4, &zeros, sizeof(zeros));
+  return true;
+}
+bool pairs_apart(const Half*, float*) { return false; }
+
 // Scales, and for four bits zero points, group by group.
 template <class T>
 void read_settings(const WeightProduct& p, int64_t j, int count, float* out) {
+  constexpr int64_t kAhead = 256 / sizeof(T);  // settings of a group lie rows apart from those of the next
   const T* from = static_cast<const T*>(p.settings);
   if (p.bits == 8) {
     for (int w = 0; w < count; ++w) out[w] = static_cast<float>(from[j + w]);
     return;
   }
-  for (int64_t g = 0; g < (p.k + p.group - 1) / p.group; ++g, out += 2 * count)
+  for (int64_t g = 0; g < (p.k + p.group - 1) / p.group; ++g, out += 2 * count) {
+    const T* setting = from + (g * p.n + j) * 2;
+    prefetch(setting + kAhead);
+    if (count == kWeightRows && pairs_apart(setting, out)) continue;
     for (int w = 0; w < count; ++w) {
-      const T* setting = from + (g * p.n + j + w) * 2;
-      out[w] = static_cast<float>(setting[0]);
-      out[count + w] = static_cast<float>(setting[1]) - kCentre * out[w];
+      out[w] = static_cast<float>(setting[2 * w]);
+      out[count + w] = static_cast<float>(setting[2 * w + 1]) - kCentre * out[w];
     }
+  }
 }
 
 // W rows of the weight, which stay in cache, by all of x.
