@@ -3,7 +3,7 @@
 #include "core/prepared_weight.h"
 #include "cpu/byte_conv.h"
 #include "ops/copy.h"
-#include "ops/quantized.h"
+#include "ops/quantized_settings.h"
 #include "ops/register.h"
 #include "ops/view.h"
 

@@ -10,7 +10,7 @@
 #include "ops/factory.h"
 #include "ops/operators.h"
 #include "ops/pointwise.h"
-#include "ops/quantized.h"
+#include "ops/quantized_settings.h"
 #include "ops/reduction.h"
 #include "ops/register.h"
 #include "ops/view.h"

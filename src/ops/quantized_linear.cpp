@@ -11,7 +11,7 @@
 #include "ops/copy.h"
 #include "ops/operators.h"
 #include "ops/packed_bytes.h"
-#include "ops/quantized.h"
+#include "ops/quantized_settings.h"
 #include "ops/register.h"
 #include "ops/view.h"
 

@@ -1,4 +1,4 @@
-#include "ops/quantized.h"
+#include "ops/quantized_settings.h"
 
 #include <algorithm>
 #include <cmath>
