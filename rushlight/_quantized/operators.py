@@ -1,4 +1,4 @@
-"""`torch.ops.quantized`: what takes quantized tensors or packed weights, by way of operators on plain ones."""
+"""`torch.ops.quantized`: quantized tensors and packed weights, by way of operators on plain ones."""
 
 import rushlight as torch
 from rushlight._quantized.packed import ConvPackedParams, LinearPackedParams, ScriptObject
@@ -7,7 +7,7 @@ __capture__ = "through"  # Note [Capture marks]
 
 
 def _quantized(integers, scale, zero_point):
-    return torch._make_per_tensor_quantized_tensor(integers, scale, zero_point)
+    return torch.ops.aten._make_per_tensor_quantized_tensor(integers, scale, zero_point)
 
 
 def _held(packed, kind, who):
@@ -111,7 +111,9 @@ def _conv_prepack(dims):
     def prepack(weight, bias, stride, padding, dilation, groups):
         if weight.dim() != dims + 2:
             raise RuntimeError(f"quantized::conv{dims}d_prepack: the weight must have {dims + 2} dimensions")
-        return ScriptObject(ConvPackedParams(weight, bias, stride, padding, [0] * dims, dilation, groups, False))
+        return ScriptObject(
+            ConvPackedParams(weight, bias, stride, padding, [0] * dims, dilation, groups, False)
+        )
 
     return prepack
 
@@ -172,3 +174,90 @@ def _conv(dims, step):
 
 conv1d, conv2d, conv3d = (_conv(dims, "none") for dims in (1, 2, 3))
 conv1d_relu, conv2d_relu, conv3d_relu = (_conv(dims, "relu") for dims in (1, 2, 3))
+
+
+# --- operators that compute in floats and round once
+
+
+def _requantized(y, scale, zero_point, dtype):
+    return torch.ops.aten.quantize_per_tensor(y, scale, zero_point, dtype)
+
+
+def _binary(function, relu):
+    def operator(qa, qb, scale=None, zero_point=None):
+        if not (hasattr(qa, "dequantize") and hasattr(qb, "dequantize")):
+            raise NotImplementedError(
+                "quantized operators with a number: quantize it and give it as a tensor"
+            )
+        if qa.dtype != qb.dtype:
+            raise RuntimeError(f"Both inputs must have one quantized dtype, got {qa.dtype} and {qb.dtype}")
+        y = function(qa.dequantize(), qb.dequantize())
+        return _requantized(y.relu() if relu else y, scale, zero_point, qa.dtype)
+
+    return operator
+
+
+add, add_relu = _binary(torch.add, False), _binary(torch.add, True)
+mul, mul_relu = _binary(torch.mul, False), _binary(torch.mul, True)
+matmul = _binary(torch.matmul, False)
+
+
+def _cat(qx, dim, scale, zero_point, relu):
+    first = qx[0]
+    scale = first.q_scale() if scale is None else scale
+    zero_point = first.q_zero_point() if zero_point is None else zero_point
+    y = torch.cat([q.dequantize() for q in qx], dim)
+    return _requantized(y.relu() if relu else y, scale, zero_point, first.dtype)
+
+
+def cat(qx, dim, scale=None, zero_point=None):
+    return _cat(qx, dim, scale, zero_point, False)
+
+
+def cat_relu(qx, dim, scale=None, zero_point=None):
+    return _cat(qx, dim, scale, zero_point, True)
+
+
+def _unary(function):
+    def operator(qx, *arguments, output_scale=None, output_zero_point=None):
+        """Arguments of the function come first, then the output's scale and zero point."""
+        given = list(arguments)
+        if output_scale is None:
+            output_scale, output_zero_point = given[-2:]
+            del given[-2:]
+        return _requantized(function(qx.dequantize(), *given), output_scale, output_zero_point, qx.dtype)
+
+    return operator
+
+
+hardswish = _unary(torch.nn.functional.hardswish)
+sigmoid = _unary(torch.sigmoid)
+softmax = _unary(torch.softmax)
+prelu = _unary(lambda x, weight: torch.prelu(x, weight.dequantize()))
+
+
+def layer_norm(input, normalized_shape, weight, bias, eps, output_scale, output_zero_point):
+    y = torch.nn.functional.layer_norm(input.dequantize(), list(normalized_shape), weight, bias, eps)
+    return _requantized(y, output_scale, output_zero_point, input.dtype)
+
+
+def group_norm(input, num_groups, weight, bias, eps, output_scale, output_zero_point):
+    y = torch.nn.functional.group_norm(input.dequantize(), num_groups, weight, bias, eps)
+    return _requantized(y, output_scale, output_zero_point, input.dtype)
+
+
+def instance_norm(input, weight, bias, eps, output_scale, output_zero_point):
+    y = torch.nn.functional.instance_norm(input.dequantize(), weight=weight, bias=bias, eps=eps)
+    return _requantized(y, output_scale, output_zero_point, input.dtype)
+
+
+def _batch_norm(relu):
+    def batch_norm(qx, weight, bias, mean, var, eps, output_scale, output_zero_point):
+        y = torch.nn.functional.batch_norm(qx.dequantize(), mean, var, weight, bias, False, 0.0, eps)
+        return _requantized(y.relu() if relu else y, output_scale, output_zero_point, qx.dtype)
+
+    return batch_norm
+
+
+batch_norm = batch_norm1d = batch_norm2d = batch_norm3d = _batch_norm(False)
+batch_norm_relu = batch_norm1d_relu = batch_norm2d_relu = batch_norm3d_relu = _batch_norm(True)

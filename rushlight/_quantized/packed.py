@@ -38,11 +38,6 @@ class ScriptObject:
             raise RuntimeError(f"torch.classes has no class {name.removeprefix(_PREFIX)!r} to unpickle")
         self.__dict__["_held"] = CLASSES[name].of_state(inner)
 
-    def __reduce_ex__(self, protocol):
-        import copyreg
-
-        return copyreg.__newobj__, (ScriptObject,), self.__getstate__()
-
     def __deepcopy__(self, memo=None):
         return ScriptObject(type(self._held).of_state(self._held.state()))
 
@@ -59,19 +54,18 @@ class Settings:
     def __init__(self, weight, who):
         if not getattr(weight, "is_quantized", False):
             raise RuntimeError(f"{who}: the weight must be quantized, got a tensor of {weight.dtype}")
-        if weight.dtype != torch.qint8:
-            raise RuntimeError(f"{who}: the weight must be torch.qint8, got {weight.dtype}")
         self.integers = weight.int_repr().contiguous()
-        if weight.qscheme() in (torch.per_tensor_affine, torch.per_tensor_symmetric):
+        if self.integers.dtype != torch.int8:
+            raise RuntimeError(f"{who}: the weight must be torch.qint8, got {weight.dtype}")
+        if "per_tensor" in str(weight.qscheme()):
             self.scales = torch.tensor([weight.q_scale()], dtype=torch.float32)
-            self.zero_points = torch.tensor([weight.q_zero_point()])
+            zero_points = torch.tensor([weight.q_zero_point()])
         else:
             if weight.q_per_channel_axis() != 0:
                 raise RuntimeError(f"{who}: the weight must be quantized along axis 0")
             self.scales = weight.q_per_channel_scales().float()
-            self.zero_points = weight.q_per_channel_zero_points()
-        if not self.zero_points.any():
-            self.zero_points = None
+            zero_points = weight.q_per_channel_zero_points()
+        self.zero_points = zero_points if zero_points.any() else None
 
 
 class LinearPackedParams:
@@ -80,7 +74,9 @@ class LinearPackedParams:
 
     def __init__(self, weight, bias):
         self._weight, self._bias = weight, bias
-        self.settings = None if weight.dtype == torch.float32 else Settings(weight, "quantized::linear_prepack")
+        self.settings = (
+            None if weight.dtype == torch.float32 else Settings(weight, "quantized::linear_prepack")
+        )
         self.halved = None if self.settings else weight.half().float()
 
     def bias(self):
@@ -99,7 +95,17 @@ class LinearPackedParams:
 class ConvPackedParams:
     """Filters with the window they are for; those of one dimension have a second of size 1 before it."""
 
-    methods = ("weight", "bias", "unpack", "stride", "padding", "output_padding", "dilation", "groups", "transpose")
+    methods = (
+        "weight",
+        "bias",
+        "unpack",
+        "stride",
+        "padding",
+        "output_padding",
+        "dilation",
+        "groups",
+        "transpose",
+    )
 
     def __init__(self, weight, bias, stride, padding, output_padding, dilation, groups, transpose):
         self.settings = Settings(weight, f"quantized::conv{len(stride)}d_prepack")
@@ -107,7 +113,9 @@ class ConvPackedParams:
         self._window = [list(map(int, part)) for part in (stride, padding, dilation, output_padding)]
         self._groups, self._transpose = int(groups), bool(transpose)
         if self._transpose:
-            raise NotImplementedError("quantized transposed convolutions are not supported: dequantize the weight")
+            raise NotImplementedError(
+                "quantized transposed convolutions are not supported: dequantize the weight"
+            )
 
     @property
     def name(self):
@@ -141,7 +149,12 @@ class ConvPackedParams:
         return self._transpose
 
     def state(self):
-        numbers = [len(self._window[0]), *(n for part in self._window for n in part), self._groups, self._transpose]
+        numbers = [
+            len(self._window[0]),
+            *(n for part in self._window for n in part),
+            self._groups,
+            self._transpose,
+        ]
         return "2", [torch.tensor(numbers, dtype=torch.int16), self._weight], [self._bias]
 
     @classmethod
@@ -155,5 +168,5 @@ class ConvPackedParams:
         return cls(weight, bias, stride, padding, output_padding, dilation, groups, transpose)
 
 
-CLASSES = {_PREFIX + "quantized.LinearPackedParamsBase": LinearPackedParams}
+CLASSES: dict = {_PREFIX + "quantized.LinearPackedParamsBase": LinearPackedParams}
 CLASSES |= {f"{_PREFIX}quantized.Conv{n}dPackedParamsBase": ConvPackedParams for n in (2, 3)}
