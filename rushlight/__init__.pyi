@@ -102,6 +102,7 @@ from rushlight.random import thread_safe_generator as thread_safe_generator
 from rushlight.storage import TypedStorage as TypedStorage
 from rushlight.storage import UntypedStorage as UntypedStorage
 from rushlight.futures import Future as Future
+from rushlight._quantized.packed import ScriptObject as ScriptObject
 from rushlight._extension.tags import Tag as Tag
 from rushlight._extension.names import has_lapack as has_lapack
 from rushlight._extension.names import has_openmp as has_openmp
@@ -269,7 +270,6 @@ from rushlight._functions.composites import set_anomaly_enabled as set_anomaly_e
 from rushlight._functions.composites import sym_sum as sym_sum
 from rushlight._functions.composites import sym_constrain_range as sym_constrain_range
 from rushlight._functions.composites import sym_constrain_range_for_size as sym_constrain_range_for_size
-from rushlight._functions.composites import _choose_qparams_per_tensor as _choose_qparams_per_tensor
 from rushlight.jit import ScriptFunction as ScriptFunction
 from rushlight.jit import ScriptModule as ScriptModule
 from rushlight.jit._graph import Block as Block
@@ -1041,13 +1041,7 @@ from rushlight._C._VariableFunctions import _int_mm as _int_mm
 from rushlight._C._VariableFunctions import _weight_int8pack_mm as _weight_int8pack_mm
 from rushlight._C._VariableFunctions import _convert_weight_to_int4pack_for_cpu as _convert_weight_to_int4pack_for_cpu
 from rushlight._C._VariableFunctions import _weight_int4pack_mm_for_cpu as _weight_int4pack_mm_for_cpu
-from rushlight._C._VariableFunctions import _fake_quantize_per_tensor_affine_cachemask_tensor_qparams as _fake_quantize_per_tensor_affine_cachemask_tensor_qparams
-from rushlight._C._VariableFunctions import fake_quantize_per_tensor_affine as fake_quantize_per_tensor_affine
-from rushlight._C._VariableFunctions import fake_quantize_per_channel_affine as fake_quantize_per_channel_affine
-from rushlight._C._VariableFunctions import _fake_quantize_learnable_per_tensor_affine as _fake_quantize_learnable_per_tensor_affine
-from rushlight._C._VariableFunctions import _fake_quantize_learnable_per_channel_affine as _fake_quantize_learnable_per_channel_affine
-from rushlight._C._VariableFunctions import _fused_moving_avg_obs_fq_helper as _fused_moving_avg_obs_fq_helper
-from rushlight._C._VariableFunctions import fused_moving_avg_obs_fake_quant as fused_moving_avg_obs_fake_quant
+from rushlight._C._VariableFunctions import _scaled_mm as _scaled_mm
 from rushlight._C._VariableFunctions import _scaled_dot_product_efficient_attention as _scaled_dot_product_efficient_attention
 from rushlight._C._VariableFunctions import _scaled_dot_product_efficient_attention_backward as _scaled_dot_product_efficient_attention_backward
 from rushlight._C._VariableFunctions import _convert_indices_from_coo_to_csr as _convert_indices_from_coo_to_csr

@@ -13,7 +13,7 @@ import engine
 import pytest
 
 import rushlight as rl
-from rushlight._ops import _aten_name
+from rushlight._ops import _aten_name, _namespace
 
 HERE = Path(__file__).parent
 PREFIXES = {"": "", "nn": "nn.functional.", "linalg": "linalg.", "special": "special.", "fft": "fft."}
@@ -30,7 +30,7 @@ for _record in ALL_RECORDS:
         RECORDS.setdefault(public_name(_record), []).append(_record)
 _ALL = {}  # the same with those that Python does not show, and by their names in `torch.ops.aten`
 for _record in ALL_RECORDS:
-    for _name in {public_name(_record), f"ops.aten.{_aten_name(_record)}"}:
+    for _name in {public_name(_record), f"ops.{_namespace(_record)}.{_aten_name(_record)}"}:
         _ALL.setdefault(_name, []).append(_record)
 
 

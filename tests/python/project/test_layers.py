@@ -37,7 +37,7 @@ PRIVATE_PATHS = frozenset(
         _weights_only_unpickler
     """.split()
 )
-FOLDERS = frozenset("_command _errors _extension _functions _operators _serialization".split())
+FOLDERS = frozenset("_command _errors _extension _functions _operators _quantized _serialization".split())
 BUILT = frozenset("_gloo __pycache__ bin include lib".split())
 
 
