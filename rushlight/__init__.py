@@ -74,7 +74,7 @@ _HOMES = {
         is_complex is_nonzero is_signed is_storage is_conj is_neg is_inference is_same_size numel typename
         can_cast result_type sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt SymBool
         SymFloat SymInt get_device_module is_distributed resolve_conj resolve_neg get_device
-        compiled_with_cxx11_abi vmap
+        compiled_with_cxx11_abi vmap _has_compatible_shallow_copy_type
     """,
     "amp": "autocast GradScaler is_autocast_available",
     "amp.autocast_mode": """
@@ -104,6 +104,10 @@ _HOMES = {
     "_functions.composites": """
         detach_ histogramdd from_file _check_tensor_all_with set_anomaly_enabled sym_sum sym_constrain_range
         sym_constrain_range_for_size _choose_qparams_per_tensor
+    """,
+    "_functions.schemes": """
+        qscheme per_channel_affine per_channel_affine_float_qparams per_channel_symmetric per_tensor_affine
+        per_tensor_symmetric
     """,
     "jit": "ScriptFunction ScriptModule",
     "jit._graph": "Block Graph JitType Node TensorType Value",

@@ -359,6 +359,14 @@ _DEFINED_LATE = (
     "_convolution",
     "_pin_memory",
     "_sparse_addmm",
+    "adaptive_avg_pool2d",
+    "dim",
+    "is_contiguous",
+    "is_pinned",
+    "is_same_size",
+    "sym_numel",
+    "sym_size",
+    "to",
 )  # operators of `aten` that are written in Python
 
 

@@ -69,6 +69,16 @@ def is_same_size(input, other):
     return input.is_same_size(other)
 
 
+def _has_compatible_shallow_copy_type(input, from_):
+    """Whether one tensor can take over the other's data: both dense, or of one sparse layout, on one
+    device."""
+    from rushlight.overrides import handle_torch_function, has_torch_function
+
+    if has_torch_function((input, from_)):
+        return handle_torch_function(_has_compatible_shallow_copy_type, (input, from_), input, from_)
+    return input.layout == from_.layout and input.device.type == from_.device.type
+
+
 def is_distributed(input):
     return False
 

@@ -35,3 +35,48 @@ _library.define(
     "bool deterministic, bool cudnn_enabled, bool allow_tf32) -> Tensor"
 )
 _library.impl("_convolution", _convolution, "CompositeImplicitAutograd")
+
+
+# What a tensor is asked for, and conversions: methods without a record, which packages name as operators.
+_METHODS = {
+    "adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor": lambda self, output_size: (
+        torch.nn.functional.adaptive_avg_pool2d(self, output_size)
+    ),
+    "dim(Tensor self) -> int": lambda self: self.dim(),
+    "is_contiguous(Tensor self) -> bool": lambda self: self.is_contiguous(),
+    "is_contiguous.memory_format(Tensor self, MemoryFormat memory_format) -> bool": (
+        lambda self, memory_format: self.is_contiguous(memory_format=memory_format)
+    ),
+    "is_pinned(Tensor self, Device? device=None) -> bool": lambda self, device=None: self.is_pinned(),
+    "is_same_size(Tensor self, Tensor other) -> bool": lambda self, other: self.shape == other.shape,
+    "sym_numel(Tensor self) -> SymInt": lambda self: self.numel(),
+    "sym_size(Tensor self) -> SymInt[]": lambda self: self.shape,
+    "sym_size.int(Tensor self, int dim) -> SymInt": lambda self, dim: self.shape[dim],
+    "to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, "
+    "MemoryFormat? memory_format=None) -> Tensor(a)": lambda self, *args, **kwargs: _to(
+        self, ("dtype",), args, kwargs
+    ),
+    "to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, "
+    "MemoryFormat? memory_format=None) -> Tensor(a)": lambda self, *args, **kwargs: _to(
+        self, ("device", "dtype"), args, kwargs
+    ),
+    "to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, "
+    "MemoryFormat? memory_format=None) -> Tensor(a)": lambda self, other, *args, **kwargs: _to(
+        self, (), args, kwargs, device=other.device, dtype=other.dtype
+    ),
+    "to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+    "bool? pin_memory=None, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) "
+    "-> Tensor(a)": lambda self, *, layout=None, pin_memory=None, **kwargs: _to(self, (), (), kwargs),
+}
+
+
+def _to(self, first, args, kwargs, **more):
+    """`Tensor.to` with what an overload has by position under its names."""
+    names = (*first, "non_blocking", "copy", "memory_format")
+    given = {**dict(zip(names, args)), **kwargs, **more}
+    return self.to(**{name: value for name, value in given.items() if value is not None})
+
+
+for _schema, _function in _METHODS.items():
+    _library.define(_schema)
+    _library.impl(_schema.partition("(")[0], _function, "CompositeImplicitAutograd")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import enum
 
 import rushlight as torch
 from rushlight import fx
@@ -24,6 +25,30 @@ __all__ = [
     "UnflattenedModule",
     "unflatten",
 ]
+
+
+class _AttrKind(enum.Enum):
+    """What is put into a module."""
+
+    PARAMETER = "parameter"
+    BUFFER = "buffer"
+    CONSTANT = "constant"
+    MODULE = "module"
+
+
+def _assign_attr(from_obj, to_module, target, attr_kind, persistent=True):
+    """Put a value at a path of a module; modules on the way are made."""
+    *parents, name = target.split(".")
+    for parent in parents:
+        if not hasattr(to_module, parent):
+            setattr(to_module, parent, torch.nn.Module())
+        to_module = getattr(to_module, parent)
+    if attr_kind is _AttrKind.PARAMETER:
+        to_module.register_parameter(name, from_obj)
+    elif attr_kind is _AttrKind.BUFFER:
+        to_module.register_buffer(name, from_obj, persistent=persistent)
+    else:
+        setattr(to_module, name, from_obj)
 
 
 class InterpreterModule(torch.nn.Module):

@@ -25,6 +25,7 @@ from ._codegen import (  # noqa: F401
 from ._names import Namespace as _Namespace
 from ._names import _get_qualified_name, snake_case
 from ._names import is_from_torch as _is_from_torch
+from .node import Argument as Argument
 from .node import Node, map_arg
 
 TYPE_CHECKING = False

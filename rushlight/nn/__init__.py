@@ -16,14 +16,27 @@ from .modules import Module as Module
 __package_capture__ = "through"  # Note [Capture marks]
 
 functional.grad = grad  # type: ignore[attr-defined]  # a __getattr__ there would cost every look-up
-_LAZY = ("_reduction", "attention", "common_types", "parallel", "quantized", "utils")
+_LAZY = (
+    "_reduction",
+    "attention",
+    "common_types",
+    "intrinsic",
+    "parallel",
+    "qat",
+    "quantizable",
+    "quantized",
+    "utils",
+)
 
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # what `__getattr__` finds
     from rushlight.nn import attention as attention
     from rushlight.nn import common_types as common_types
+    from rushlight.nn import intrinsic as intrinsic
     from rushlight.nn import parallel as parallel
+    from rushlight.nn import qat as qat
+    from rushlight.nn import quantizable as quantizable
     from rushlight.nn import quantized as quantized
     from rushlight.nn import utils as utils
     from rushlight.nn.parallel import DataParallel as DataParallel

@@ -1,5 +1,4 @@
 """The former home of `torch.ao.quantization`."""
 
-from rushlight.ao.quantization import DeQuantStub, FakeQuantizeBase, ObserverBase, QuantStub, QuantWrapper
-
-__all__ = ["DeQuantStub", "FakeQuantizeBase", "ObserverBase", "QuantStub", "QuantWrapper"]
+from rushlight.ao.quantization import *
+from rushlight.ao.quantization import default_eval_fn, fuse_modules, fuse_modules_qat, quantize

@@ -47,6 +47,10 @@ def __getattr__(name):
         from rushlight.sparse import _legacy
 
         return getattr(_legacy, name)
+    if "SemiStructured" in name or name == "to_sparse_semi_structured":
+        from rushlight.sparse import semi_structured
+
+        return getattr(semi_structured, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

@@ -4,6 +4,7 @@ from rushlight.fx._codegen import CodeGen, _PyTreeCodeGen
 from rushlight.fx.graph_module import GraphModule
 from rushlight.utils import _pytree as pytree
 
+from .matcher_utils import InternalMatch as InternalMatch
 from .matcher_utils import SubgraphMatcher
 
 __all__ = ["SubgraphMatcherWithNameNodeMap"]

@@ -1,0 +1,1 @@
+"""Private names of `torch.export` that packages import."""

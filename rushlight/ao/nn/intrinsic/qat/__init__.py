@@ -1,0 +1,3 @@
+"""Fused layers of training."""
+
+from .modules import *

@@ -1,0 +1,3 @@
+"""Layers of training: they compute with rounded weights."""
+
+from .modules import *

@@ -1,0 +1,180 @@
+"""Convolutions with rounded weights."""
+
+from rushlight import nn
+from rushlight.ao.nn.intrinsic.modules.fused import _FusedModule
+
+__all__ = ["Conv1d", "Conv2d", "Conv3d"]
+
+_NAMES = ("in_channels", "out_channels", "kernel_size", "stride", "padding", "dilation", "groups")
+
+
+class _ConvNd(nn.modules.conv._ConvNd):
+    """What the three share: the weight passes through ``weight_fake_quant`` at each call."""
+
+    _FLOAT_MODULE: type
+
+    def _round_weights(self, qconfig, device=None, dtype=None):
+        if not qconfig:
+            raise AssertionError("qconfig must be provided for QAT module")
+        self.qconfig = qconfig
+        made = (
+            {} if device is None and dtype is None else {"factory_kwargs": {"device": device, "dtype": dtype}}
+        )
+        self.weight_fake_quant = qconfig.weight(**made)
+
+    def forward(self, input):
+        return self._conv_forward(input, self.weight_fake_quant(self.weight), self.bias)
+
+    @classmethod
+    def from_float(cls, mod, use_precomputed_fake_quant=False):
+        """From a plain layer, or a fused one; weights are shared."""
+        if type(mod) is not cls._FLOAT_MODULE:
+            raise AssertionError(
+                f"qat.{cls.__name__}.from_float only works for {cls._FLOAT_MODULE.__name__}, got "
+                f"{type(mod).__name__}"
+            )
+        if not hasattr(mod, "qconfig"):
+            raise AssertionError("Input float module must have qconfig defined")
+        if not mod.qconfig:
+            raise AssertionError("Input float module must have a valid qconfig")
+        plain = mod[0] if isinstance(mod, _FusedModule) else mod
+        made = cls(
+            *(getattr(plain, name) for name in _NAMES),
+            bias=plain.bias is not None,
+            padding_mode=plain.padding_mode,
+            qconfig=getattr(plain, "qconfig", None) or mod.qconfig,
+        )
+        made.weight, made.bias = plain.weight, plain.bias
+        return made
+
+    def to_float(self):
+        """The plain layer with these weights, fused as it was."""
+        cls = type(self)
+        plain = cls._FLOAT_CONV_MODULE(
+            *(getattr(self, name) for name in _NAMES), self.bias is not None, self.padding_mode
+        )
+        plain.weight = nn.Parameter(self.weight.detach())
+        if self.bias is not None:
+            plain.bias = nn.Parameter(self.bias.detach())
+        if issubclass(cls, _FusedModule):
+            parts = [plain]
+            if hasattr(cls, "_FLOAT_RELU_MODULE"):
+                parts.append(cls._FLOAT_RELU_MODULE())
+            fused = cls._FLOAT_MODULE(*parts)
+            fused.train(self.training)
+            return fused
+        return plain
+
+
+class Conv1d(_ConvNd, nn.Conv1d):
+    """Conv1d with rounded weights."""
+
+    _FLOAT_MODULE = nn.Conv1d
+    _FLOAT_CONV_MODULE = nn.Conv1d
+
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        padding=0,
+        dilation=1,
+        groups=1,
+        bias=True,
+        padding_mode="zeros",
+        qconfig=None,
+        device=None,
+        dtype=None,
+    ):
+        nn.Conv1d.__init__(
+            self,
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            groups,
+            bias,
+            padding_mode,
+            device=device,
+            dtype=dtype,
+        )
+        self._round_weights(qconfig, device, dtype)
+
+
+class Conv2d(_ConvNd, nn.Conv2d):
+    """Conv2d with rounded weights."""
+
+    _FLOAT_MODULE = nn.Conv2d
+    _FLOAT_CONV_MODULE = nn.Conv2d
+
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        padding=0,
+        dilation=1,
+        groups=1,
+        bias=True,
+        padding_mode="zeros",
+        qconfig=None,
+        device=None,
+        dtype=None,
+    ):
+        nn.Conv2d.__init__(
+            self,
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            groups,
+            bias,
+            padding_mode,
+            device=device,
+            dtype=dtype,
+        )
+        self._round_weights(qconfig, device, dtype)
+
+
+class Conv3d(_ConvNd, nn.Conv3d):
+    """Conv3d with rounded weights."""
+
+    _FLOAT_MODULE = nn.Conv3d
+    _FLOAT_CONV_MODULE = nn.Conv3d
+
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        padding=0,
+        dilation=1,
+        groups=1,
+        bias=True,
+        padding_mode="zeros",
+        qconfig=None,
+        device=None,
+        dtype=None,
+    ):
+        nn.Conv3d.__init__(
+            self,
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            groups,
+            bias,
+            padding_mode,
+            device=device,
+            dtype=dtype,
+        )
+        self._round_weights(qconfig, device, dtype)

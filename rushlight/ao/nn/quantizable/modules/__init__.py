@@ -1,0 +1,4 @@
+from .activation import MultiheadAttention
+from .rnn import LSTM, LSTMCell
+
+__all__ = ["LSTM", "LSTMCell", "MultiheadAttention"]

@@ -1,0 +1,5 @@
+"""The former home of `torch.ao.nn.intrinsic.qat.modules`."""
+
+from rushlight._extension.moved import take_names
+
+take_names(globals(), "rushlight.ao.nn.intrinsic.qat.modules")

@@ -1,0 +1,3 @@
+"""The former home of `torch.ao.quantization.fake_quantize`."""
+
+from rushlight.ao.quantization.fake_quantize import *  # noqa: F403

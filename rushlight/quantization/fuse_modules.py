@@ -1,0 +1,3 @@
+"""The former home of `torch.ao.quantization.fuse_modules`."""
+
+from rushlight.ao.quantization.fuse_modules import *  # noqa: F403

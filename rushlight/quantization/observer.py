@@ -1,0 +1,3 @@
+"""The former home of `torch.ao.quantization.observer`."""
+
+from rushlight.ao.quantization.observer import *  # noqa: F403

@@ -1,0 +1,3 @@
+"""The former home of `torch.ao.quantization.qconfig`."""
+
+from rushlight.ao.quantization.qconfig import *  # noqa: F403

@@ -1,0 +1,3 @@
+"""The former home of `torch.ao.quantization.utils`."""
+
+from rushlight.ao.quantization.utils import *  # noqa: F403
