@@ -74,7 +74,7 @@ _HOMES = {
         is_complex is_nonzero is_signed is_storage is_conj is_neg is_inference is_same_size numel typename
         can_cast result_type sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt SymBool
         SymFloat SymInt get_device_module is_distributed resolve_conj resolve_neg get_device
-        compiled_with_cxx11_abi vmap _has_compatible_shallow_copy_type
+        compiled_with_cxx11_abi vmap _grouped_mm _has_compatible_shallow_copy_type
     """,
     "amp": "autocast GradScaler is_autocast_available",
     "amp.autocast_mode": """

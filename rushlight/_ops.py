@@ -357,13 +357,23 @@ _IN_PYTHON = {
 
 _DEFINED_LATE = (
     "_convolution",
+    "_grouped_mm",
     "_pin_memory",
     "_sparse_addmm",
     "adaptive_avg_pool2d",
     "dim",
+    "eq",
+    "ge",
+    "gt",
     "is_contiguous",
     "is_pinned",
     "is_same_size",
+    "le",
+    "lerp",
+    "lt",
+    "ne",
+    "pow",
+    "rsub",
     "sym_numel",
     "sym_size",
     "to",
@@ -385,6 +395,8 @@ class _OpNamespace(types.ModuleType):
                 return found
         if self.name == "aten" and key in _DEFINED_LATE:
             importlib.import_module("rushlight._operators.python_operators")
+        elif self.name in ("_c10d_functional", "c10d", "c10d_functional") and not key.startswith("__"):
+            importlib.import_module("rushlight._operators.collective_operators")
         if key.startswith("__") or not _find(self.name, key):
             raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{key}'")
         packet = _packet(self.name, key)

@@ -127,6 +127,7 @@ _HOMES = {
     "jit._graph": "Block Graph JitType Node TensorType Value",
     "jit._script": "ScriptFunction ScriptModule",
     "_serialization.file_records": "PyTorchFileReader PyTorchFileWriter",
+    "_extension.tags": "Tag",
     "_extension.tensor_refs": (
         "_WeakTensorRef _add_cached_tensor _is_cached_tensor _remove_cached_tensor "
         "_set_cached_tensors_enabled"
@@ -140,6 +141,7 @@ _HOMES = {
 _MODULES = {
     "_functions": "_extension.functions",
     "_autograd": "_extension.autograd",
+    "_cpu": "_extension.cpu_names",
     "_distributed_c10d": "distributed._core_names",
     "_distributed_rpc": "distributed.rpc._core_names",
     "_profiler": "autograd._profiler_enums",

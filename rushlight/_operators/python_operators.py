@@ -80,3 +80,48 @@ def _to(self, first, args, kwargs, **more):
 for _schema, _function in _METHODS.items():
     _library.define(_schema)
     _library.impl(_schema.partition("(")[0], _function, "CompositeImplicitAutograd")
+
+
+# Forms with a number for an operand, which the record takes too: packages name them.
+_WITH_NUMBERS = {
+    "eq.Scalar(Tensor self, Scalar other) -> Tensor": torch.eq,
+    "ge.Scalar(Tensor self, Scalar other) -> Tensor": torch.ge,
+    "gt.Scalar(Tensor self, Scalar other) -> Tensor": torch.gt,
+    "le.Scalar(Tensor self, Scalar other) -> Tensor": torch.le,
+    "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor": torch.lerp,
+    "lt.Scalar(Tensor self, Scalar other) -> Tensor": torch.lt,
+    "ne.Scalar(Tensor self, Scalar other) -> Tensor": torch.ne,
+    "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor": torch.pow,
+    "rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor": torch.rsub,
+}
+
+for _schema, _function in _WITH_NUMBERS.items():
+    _library.define(_schema)
+    _library.impl(_schema.partition("(")[0], _function, "CompositeImplicitAutograd")
+
+
+def _grouped_mm(self, mat2, offs=None, bias=None, out_dtype=None):
+    """Products of groups: ``offs`` says where each group ends, in the rows, the columns or the inner axis."""
+    if self.dim() == 3 and mat2.dim() == 3:
+        result = torch.bmm(self, mat2)
+    else:
+        if offs is None:
+            raise RuntimeError("Have to provide offsets if there is a 2d matrix")
+        ends = offs.tolist()
+        parts = list(zip([0, *ends[:-1]], ends))
+        if self.dim() == 2 and mat2.dim() == 2:
+            result = torch.stack([self[:, a:b] @ mat2[a:b] for a, b in parts])
+        elif self.dim() == 2:
+            result = torch.cat([self[a:b] @ mat2[group] for group, (a, b) in enumerate(parts)])
+        else:
+            result = torch.cat([self[group] @ mat2[:, a:b] for group, (a, b) in enumerate(parts)], dim=-1)
+    if bias is not None:
+        result = result + bias
+    return result if out_dtype is None else result.to(out_dtype)
+
+
+_library.define(
+    "_grouped_mm(Tensor self, Tensor mat2, Tensor? offs=None, Tensor? bias=None, ScalarType? out_dtype=None) "
+    "-> Tensor"
+)
+_library.impl("_grouped_mm", _grouped_mm, "CompositeExplicitAutograd")

@@ -72,4 +72,8 @@ def __getattr__(name):
         from importlib import import_module
 
         return import_module("rushlight.cpu.amp")
+    if name.startswith("_is_") and name.endswith("_supported"):
+        from rushlight._extension import cpu_names
+
+        return getattr(cpu_names, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -204,7 +204,7 @@ def _key(call):
 
 def _planned(call):
     """The plan, or None where only running it on whole tensors tells what comes out."""
-    rule = None if call.custom else _ops.rule_of(call)
+    rule = _ops.REGISTERED.get(call.func) or (None if call.custom else _ops.rule_of(call))
     if rule is None:
         return None
     many = _out_metas(call)

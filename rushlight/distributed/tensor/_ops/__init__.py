@@ -21,6 +21,7 @@ _MODULES = (_pointwise, _reductions, _matrix, _views, _indexing, _neural, _speci
 RULES: dict = {name: rule for module in _MODULES for name, rule in module.RULES.items()}
 ADJUSTMENTS: dict = {name: fix for module in _MODULES for name, fix in module.ADJUSTMENTS.items()}
 HANDLERS: dict = dict(_special.HANDLERS)
+REGISTERED: dict = {}  # by overload: rules of programs, which hold before those of here
 
 
 # Operators whose inputs may be cut where none was before, if that moves fewer bytes; others follow their

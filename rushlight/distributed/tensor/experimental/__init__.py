@@ -3,11 +3,12 @@
 import contextlib
 import functools
 
+import rushlight
 from rushlight.distributed.tensor._api import DTensor
 from rushlight.distributed.tensor._dispatch import Settings
 from rushlight.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
-__all__ = ["implicit_replication", "local_map"]
+__all__ = ["implicit_replication", "local_map", "register_sharding"]
 
 
 @contextlib.contextmanager
@@ -18,6 +19,34 @@ def implicit_replication():
         yield
     finally:
         Settings.implicit_replication = before
+
+
+def register_sharding(op):
+    """Register how an operator shares its work over one dimension of a mesh.
+
+    The function gets the operator's arguments, with a layout for each tensor. It lists pairs of placements: of the
+    outputs, and of the arguments, with None for one that is no tensor.
+    """
+
+    def ways_of(function, call):
+        specs = iter(call.specs)
+        values = tree_map(
+            lambda value: next(specs) if isinstance(value, rushlight.Tensor) else value, call.args
+        )
+        named = tree_map(
+            lambda value: next(specs) if isinstance(value, rushlight.Tensor) else value, call.kwargs
+        )
+        for outputs, inputs in function(*values, **named):
+            yield list(outputs), [placement for placement in inputs if placement is not None]
+
+    def register(function):
+        from rushlight.distributed.tensor import _ops
+
+        for each in op if isinstance(op, (list, tuple)) else [op]:
+            _ops.REGISTERED[each] = functools.partial(ways_of, function)
+        return function
+
+    return register
 
 
 def local_map(

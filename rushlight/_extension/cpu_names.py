@@ -1,0 +1,33 @@
+"""`torch._C._cpu`: what packages ask of the processor before they choose a kernel."""
+
+from rushlight import _C
+
+__all__ = ["_get_cpu_capability"]
+
+
+def _get_cpu_capability():
+    """The instruction set that kernels run with."""
+    return _C._cpu_capability()
+
+
+def _asks(flag):
+    def ask():
+        from rushlight._extension.cpu_capabilities import capabilities
+
+        return bool(capabilities().get(flag, False))
+
+    ask.__doc__ = f"Whether the processor has {flag}."
+    return ask
+
+
+_FLAGS = {
+    "_is_amx_fp16_supported": "amx_fp16",
+    "_is_amx_tile_supported": "amx_tile",
+    "_is_avx2_supported": "avx2",
+    "_is_avx512_bf16_supported": "avx512_bf16",
+    "_is_avx512_supported": "avx512_f",
+    "_is_vnni_supported": "avx512_vnni",
+}
+for _name, _flag in _FLAGS.items():
+    globals()[_name] = _asks(_flag)
+    globals()[_name].__name__ = _name
