@@ -22,6 +22,8 @@ class Tokenizer {
   int64_t id_of(std::string_view token) const;  // -1 if there is none
   // Whether it is a byte such as <0x41>: what it means is known when all bytes of a row are there.
   bool is_byte(int64_t id) const;
+  // Whether texts leave it out: a special token, or a number without one.
+  bool is_silent(int64_t id) const;
   size_t size() const;
 
  private:

@@ -18,12 +18,18 @@ TextStream::TextStream(const Tokenizer& tokenizer, const std::vector<int64_t>& p
       ids_(prompt),
       read_(ids_.size()),
       begin_(read_ - std::min(read_, kContext)) {
-  while (begin_ > 0 && (tokenizer.is_byte(ids_[begin_ - 1]) || text(begin_, read_).empty())) --begin_;
+  while (begin_ > 0 && (in_bytes(begin_) || text(begin_, read_).empty())) --begin_;
 }
 
 std::string TextStream::text(size_t begin, size_t end) const {
   const auto at = [&](size_t i) { return ids_.begin() + static_cast<ptrdiff_t>(i); };
   return tokenizer_.decode({at(begin), at(end)});
+}
+
+// Whether the ids before `end` end in a row of bytes, which silent ones do not interrupt.
+bool TextStream::in_bytes(size_t end) const {
+  while (end > 0 && tokenizer_.is_silent(ids_[end - 1])) --end;
+  return end > 0 && tokenizer_.is_byte(ids_[end - 1]);
 }
 
 std::string TextStream::add(int64_t token) {
@@ -35,7 +41,7 @@ std::string TextStream::finish() { return released(known(true), true); }
 std::string TextStream::known(bool last) {
   const std::string before = text(begin_, read_), all = text(begin_, ids_.size());
   // A character whose other bytes may be still to come.
-  const bool open = all.ends_with(kReplacement) || tokenizer_.is_byte(ids_.back());
+  const bool open = all.ends_with(kReplacement) || in_bytes(ids_.size());
   if (!last && open && ids_.size() - read_ < kLongest) return {};
   // Decoders treat the beginning of a text apart, so what is decoded before new tokens must not be empty.
   if (!text(read_, ids_.size()).empty()) begin_ = read_;

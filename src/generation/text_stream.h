@@ -15,6 +15,7 @@ class TextStream {
 
  private:
   std::string text(size_t begin, size_t end) const;
+  bool in_bytes(size_t end) const;
   std::string known(bool last);
   std::string released(std::string piece, bool last);
 

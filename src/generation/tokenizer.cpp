@@ -110,6 +110,10 @@ bool Tokenizer::is_byte(int64_t id) const {
   return token && byte_of(*token) >= 0;
 }
 
+bool Tokenizer::is_silent(int64_t id) const {
+  return data_->added.is_special(id) || (!data_->added.token_of(id) && !data_->pairs.token_of(id));
+}
+
 size_t Tokenizer::size() const {
   size_t count = data_->pairs.size();
   for (const auto& [id, token] : data_->added.all()) count += data_->pairs.id_of(token) < 0;
