@@ -45,19 +45,35 @@ if(CMAKE_CUDA_COMPILER)
   if(RUSHLIGHT_CUDA STREQUAL "on" OR SKBUILD)
     set(cuda_in_all)
   endif()
-  add_library(rushlight_cuda SHARED ${cuda_in_all} ${cuda_sources} "${RUSHLIGHT_RTC_HEADERS}")
+  # Instructions that only compute capability 9.0 itself has need an architecture of their own (90a).
+  set(hopper_sources ${cuda_sources})
+  list(FILTER hopper_sources INCLUDE REGEX "_hopper[a-z_]*[.]cu$")
+  set(hopper_objects)
+  if("90" IN_LIST RUSHLIGHT_CUDA_ARCHITECTURES)
+    list(REMOVE_ITEM cuda_sources ${hopper_sources})
+    add_library(rushlight_hopper OBJECT EXCLUDE_FROM_ALL ${hopper_sources})
+    set_target_properties(rushlight_hopper PROPERTIES CUDA_ARCHITECTURES 90a-real POSITION_INDEPENDENT_CODE ON)
+    target_compile_definitions(rushlight_hopper PRIVATE RL_HOPPER)
+    set(hopper_objects $<TARGET_OBJECTS:rushlight_hopper>)
+  endif()
+  add_library(rushlight_cuda SHARED ${cuda_in_all} ${cuda_sources} ${hopper_objects} "${RUSHLIGHT_RTC_HEADERS}")
   add_dependencies(rushlight_cuda rushlight_rtc_headers)
   # 20208: long double, of which formulas hold constants, is double on the device. 20091: the host reads no table of
   # the device. 1675: pragmas of g++.
-  target_compile_options(rushlight_cuda PRIVATE
-    "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;--extended-lambda;-diag-suppress=20208,20091,1675>"
-    "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:--Werror cross-execution-space-call>")
-  target_include_directories(rushlight_cuda PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/src")
+  foreach(target rushlight_cuda rushlight_hopper)
+    if(NOT TARGET ${target})
+      continue()
+    endif()
+    target_compile_options(${target} PRIVATE
+      "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;--extended-lambda;-diag-suppress=20208,20091,1675>"
+      "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:--Werror cross-execution-space-call>")
+    target_include_directories(${target} PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/src")
+    target_compile_definitions(${target} PRIVATE RUSHLIGHT_CORE)
+    target_link_libraries(${target} PRIVATE rushlight CUDA::cudart_static)
+  endforeach()
   list(TRANSFORM RUSHLIGHT_CUDA_ARCHITECTURES PREPEND "sm_" OUTPUT_VARIABLE cuda_architectures)
   string(REPLACE ";" " " cuda_architectures "${cuda_architectures}")
   target_compile_definitions(rushlight_cuda PRIVATE "RL_CUDA_ARCHITECTURES=\"${cuda_architectures}\"")
-  target_link_libraries(rushlight_cuda PRIVATE rushlight CUDA::cudart_static)
-  target_compile_definitions(rushlight_cuda PRIVATE RUSHLIGHT_CORE)
   set_target_properties(rushlight_cuda PROPERTIES
     LIBRARY_OUTPUT_DIRECTORY "${RUSHLIGHT_PACKAGE_DIR}/lib" BUILD_RPATH "$ORIGIN" INSTALL_RPATH "$ORIGIN")
   if(NOT cuda_in_all)

@@ -167,15 +167,17 @@ struct Along {
   Tiles<S> tiles;
   Operand grad_out;
   typename Tiles<S>::C* along;
-  RL_BOTH void operator()(int64_t i) const {
+  RL_BOTH void operator()(const Block& block) const {
     using C = typename Tiles<S>::C;
     const DeviceAttention& p = tiles.p;
-    const int64_t b = i / p.queries, row = i - b * p.queries;
+    const int64_t i = block.index, b = i / p.queries, row = i - b * p.queries;
     const S* x = static_cast<const S*>(p.out.data) + tiles.start(p.out, b, 1) + row * p.out.row;
     const S* g = static_cast<const S*>(grad_out.data) + tiles.start(grad_out, b, 1) + row * grad_out.row;
     C sum = 0;
-    for (int64_t d = 0; d < p.value_width; ++d) sum += number<C>(x[d]) * number<C>(g[d]);
-    along[i] = sum;
+    for (int64_t d = block.thread; d < p.value_width; d += block.threads)
+      sum += number<C>(x[d]) * number<C>(g[d]);
+    sum = block_reduce(block, sum, [](C a, C c) { return a + c; });
+    if (block.thread == 0) along[i] = sum;
   }
 };
 
@@ -338,8 +340,10 @@ bool attention(int device, const DeviceAttention& plan) {
   visit_floating(plan.dtype, [&](auto tag) {
     using S = typename decltype(tag)::type;
     if constexpr (is_stored_half<S>) {
-      if (!attention_flash(device, plan)) attention_of_halves(device, plan);
+      if (!attention_hopper(device, plan) && !attention_flash(device, plan))
+        attention_of_halves(device, plan);
     } else {
+      if (attention_of_floats(device, plan)) return;
       const Tiles<S> tiles{plan};
       for_each_team({device, "attention"}, plan.batch() * tiles.query_tiles(), memory_of(plan, false),
                     Forward<S>{tiles});
@@ -353,16 +357,20 @@ bool attention_backward(int device, const DeviceAttention& plan, const DeviceAtt
   visit_floating(plan.dtype, [&](auto tag) {
     using S = typename decltype(tag)::type;
     using C = ComputeOf<S>;
+    if constexpr (is_stored_half<S>)
+      if (attention_hopper_backward(device, plan, gradients)) return;
     const Tiles<S> tiles{plan};
     const int64_t lines = plan.batch() * plan.queries;
     const Workspace memory(static_cast<size_t>(lines) * sizeof(C), device);
     auto* along = static_cast<C*>(memory.data());
     const Launch at{device, "attention_backward"};
-    for_each_index(at, lines, Along<S>{tiles, gradients.grad_out, along});
+    for_each_warp(at, lines, Along<S>{tiles, gradients.grad_out, along});
     if constexpr (is_stored_half<S>) {
       if (!attention_flash_backward(device, plan, gradients, along))
         attention_backward_of_halves(device, plan, gradients, along);
     } else {
+      if constexpr (std::is_same_v<S, float>)
+        if (attention_backward_of_floats(device, plan, gradients, along)) return;
       const Backward<S> back{tiles, gradients, along};
       const size_t bytes = memory_of(plan, true);
       for_each_team(at, plan.batch() * tiles.query_tiles(), bytes, QueryGradient<S>{back});

@@ -358,18 +358,6 @@ __global__ void __launch_bounds__(warps * 32)
            g.value.row, first, p.keys, p.width);
 }
 
-bool aligned(const DeviceAttention& p, const Operand& o) {
-  bool good = reinterpret_cast<uintptr_t>(o.data) % 16 == 0 && o.row % 8 == 0;
-  for (int d = 0; d < p.lead_rank; ++d) good &= o.strides[d] % 8 == 0;
-  return good;
-}
-
-bool fits(const DeviceAttention& p) {
-  return !p.mask.data && p.dropout.p == 0 && p.scale > 0 && p.width == p.value_width && p.width % 8 == 0 &&
-         p.width <= 128 && p.queries > 0 && p.keys > 0 && aligned(p, p.query) && aligned(p, p.key) &&
-         aligned(p, p.value) && aligned(p, p.out);
-}
-
 template <class Kernel, class... Arguments>
 void launch(const Launch& at, Kernel* kernel, int64_t blocks, int threads, size_t bytes,
             const Arguments&... arguments) {
@@ -398,7 +386,7 @@ int64_t tiles_of(int64_t rows, int tile) { return (rows + tile - 1) / tile; }
 }  // namespace
 
 bool attention_flash(int device, const DeviceAttention& p) {
-  if (!fits(p)) return false;
+  if (!lies_in_packs(p)) return false;
   visit(p, [&](auto tag, auto narrow) {
     using S = typename decltype(tag)::type;
     constexpr int kWidth = narrow ? 64 : 128, kWarps = narrow ? 4 : 8, kTiles = narrow ? 2 : 1, kKeys = 64;
@@ -412,9 +400,7 @@ bool attention_flash(int device, const DeviceAttention& p) {
 
 bool attention_flash_backward(int device, const DeviceAttention& p, const DeviceAttentionGradients& g,
                               const float* along) {
-  if (!fits(p) || g.mask.data || !aligned(p, g.grad_out) || !aligned(p, g.query) || !aligned(p, g.key) ||
-      !aligned(p, g.value))
-    return false;
+  if (!lies_in_packs(p, g)) return false;
   visit(p, [&](auto tag, auto narrow) {
     using S = typename decltype(tag)::type;
     constexpr int kWidth = narrow ? 64 : 128, kWarps = 8, kRows = kWarps * 16, kOthers = narrow ? 64 : 32;

@@ -106,11 +106,41 @@ RL_BOTH void put_mask_gradient(uint32_t thread, const DeviceAttention& p, const 
   }
 }
 
-// Without a mask and dropout, of rows that begin at multiples of 16 bytes, on a real device. False: not
-// these.
+inline bool lies_in_packs(const DeviceAttention& p, const DeviceAttention::Operand& o) {
+  bool good = reinterpret_cast<uintptr_t>(o.data) % 16 == 0 && o.row % 8 == 0;
+  for (int d = 0; d < p.lead_rank; ++d) good &= o.strides[d] % 8 == 0;
+  return good;
+}
+// No mask and dropout, and halves whose rows begin at multiples of 16 bytes.
+inline bool lies_in_packs(const DeviceAttention& p) {
+  return !p.mask.data && p.dropout.p == 0 && p.scale > 0 && p.width == p.value_width && p.width % 8 == 0 &&
+         p.width <= 128 && p.queries > 0 && p.keys > 0 && lies_in_packs(p, p.query) &&
+         lies_in_packs(p, p.key) && lies_in_packs(p, p.value) && lies_in_packs(p, p.out);
+}
+inline bool lies_in_packs(const DeviceAttention& p, const DeviceAttentionGradients& g) {
+  return lies_in_packs(p) && !g.mask.data && lies_in_packs(p, g.grad_out) && lies_in_packs(p, g.query) &&
+         lies_in_packs(p, g.key) && lies_in_packs(p, g.value);
+}
+
+// Of what lies in packs, on a real device. False: not these.
 bool attention_flash(int device, const DeviceAttention& plan);
 bool attention_flash_backward(int device, const DeviceAttention& plan,
                               const DeviceAttentionGradients& gradients, const float* along);
+
+// The same on compute capability 9.0.
+bool attention_hopper(int device, const DeviceAttention& plan);
+bool attention_hopper_backward(int device, const DeviceAttention& plan,
+                               const DeviceAttentionGradients& gradients);
+
+// Of float32 without dropout, in packs, on a real device. False: not these.
+bool attention_in_tf32(int device, const DeviceAttention& plan);
+bool attention_backward_in_tf32(int device, const DeviceAttention& plan,
+                                const DeviceAttentionGradients& gradients, const float* along);
+
+// Of float32, without dropout. False: not these.
+bool attention_of_floats(int device, const DeviceAttention& plan);
+bool attention_backward_of_floats(int device, const DeviceAttention& plan,
+                                  const DeviceAttentionGradients& gradients, const float* along);
 
 // Of halves of at most 128 columns, on tensor cores. `along`: of each query, what softmax's gradient
 // subtracts.

@@ -60,6 +60,13 @@ __global__ void __launch_bounds__(kTeamThreads) team_kernel(F f) {
   f(Team{blockIdx.x, memory});
 }
 
+// What a team may have at most.
+inline size_t most_team_memory(int device) {
+  int bytes = 0;
+  check(cudaDeviceGetAttribute(&bytes, cudaDevAttrMaxSharedMemoryPerBlockOptin, device), "shared memory");
+  return static_cast<size_t>(bytes);
+}
+
 // f(team) for n teams with `bytes` of memory each.
 template <class F>
 void for_each_team(const Launch& at, int64_t n, size_t bytes, const F& f) {
@@ -106,6 +113,8 @@ struct Team {
     for (uint32_t w = 0; w < kTeamWarps; ++w) f(w, state.all[w]);
   }
 };
+
+inline size_t most_team_memory(int) { return size_t{227} << 10; }
 
 template <class F>
 void for_each_team(const Launch& at, int64_t n, size_t bytes, const F& f) {

@@ -126,6 +126,25 @@ def test_masks_of_other_kinds():
     compare(q, k, v, torch.randn(4, 1, 101).masked_fill(hidden[:1], -INFINITY), p=0.2, tolerance=1e-4)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("width", [8, 40, 64, 72, 128])
+@pytest.mark.parametrize("causal", [False, True])
+def test_several_tiles(dtype, width, causal):
+    """Nothing but products: what has kernels of its own. No size is a multiple of a tile's."""
+    q, k, v = operands(dtype, width, width, 201, 157)
+    compare(q, k, v, causal=causal)
+    compare(k[:1], q[:1, :2], q[:1, 2:], causal=causal)
+    compare(q[0], k[0].contiguous(), v[0], causal=causal)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_scores_far_below_zero(dtype):
+    """Weights come of logarithms of sums that no power of two of a float reaches; keys end in a tile."""
+    q, k, v = operands(dtype, 64, 64, 70, 77)
+    q, k = q.abs() + 4, -(k.abs() + 4)
+    compare(q, k, v, tolerance=5e-4 if dtype == torch.float32 else 6e-2)
+
+
 @pytest.mark.parametrize("queries, keys", [(1, 1), (1, 65), (33, 1), (64, 64), (5, 3)])
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
 def test_small_sizes(dtype, queries, keys):
