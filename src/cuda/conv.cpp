@@ -7,6 +7,7 @@
 
 #include "core/device_math.h"
 #include "cuda/check.h"
+#include "cuda/conv_graph.h"
 #include "cuda/conv_plan.h"
 #include "cuda/launch.h"
 #include "cuda/layers.h"
@@ -169,7 +170,7 @@ struct Choice {
   size_t memory = 0;
 };
 
-constexpr size_t kMostMemory = size_t{1} << 30;
+constexpr size_t kMostMemory = size_t{1} << 30, kMostMemoryOfGraphs = size_t{8} << 30;
 
 // Asks cuDNN, or lets it try on what the operands hold; trying overwrites the result.
 Choice ask(ConvPass pass, Handle handle, const Descriptors& d, const Operands& o, int device, bool benchmark,
@@ -192,6 +193,18 @@ Choice ask(ConvPass pass, Handle handle, const Descriptors& d, const Operands& o
   if (chosen < 0) return {};
   const Performance& best = found[static_cast<size_t>(chosen)];
   return {best.algorithm, best.math, best.memory};
+}
+
+// The plans that a thread has; null where cuDNN has none.
+const ConvGraph* graph_of(std::string key, Handle handle, int device, const ConvPlan& plan, ConvPass pass,
+                          const ConvMemory& memory, const ConvWishes& wishes) {
+  constexpr size_t kMost = 1024;
+  thread_local std::unordered_map<std::string, std::unique_ptr<ConvGraph>> known;
+  key.push_back(static_cast<char>(memory.alignment()));
+  if (const auto found = known.find(key); found != known.end()) return found->second.get();
+  if (known.size() >= kMost) known.clear();
+  return known.emplace(std::move(key), ConvGraph::make(handle, device, plan, pass, memory, wishes))
+      .first->second.get();
 }
 
 // The choices so far, for all threads.
@@ -232,6 +245,15 @@ bool convolve(int device, ConvPass pass, const cpu::ConvShape& shape, void* inpu
   if (!handle || api().set_stream(handle, static_cast<cudaStream_t>(stream.handle)) != 0) return false;
   const bool benchmark = math.benchmark && !backend.driver().is_capturing(stream.handle);
   const std::string key = conv_key(*plan, pass, device, tf32, deterministic, benchmark);
+  if (plan->data_type != cudnn::kDouble) {
+    const ConvMemory memory{input, weight, output};
+    const ConvGraph* graph = graph_of(key, handle, device, *plan, pass, memory,
+                                      {tf32, deterministic, benchmark, kMostMemoryOfGraphs});
+    if (graph && graph->run(memory, device)) {
+      backend.launched(device, "convolution");
+      return true;
+    }
+  }
   const Described* described = Described::of(key, *plan, math_of(plan->data_type, tf32));
   if (!described) return false;
   const Descriptors& d = described->descriptors;

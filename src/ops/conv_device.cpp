@@ -101,20 +101,13 @@ void add_bias(const Tensor& result, const Tensor& bias) {
 Tensor plain(const Tensor& t) { return t.defined() ? contiguous(t, MemoryFormat::Contiguous) : t; }
 Tensor last(const Tensor& t) { return contiguous(t, MemoryFormat::ChannelsLast); }
 
-// Tensor cores read eight halves of a pixel's channels at once: planes are put in that order first.
-bool pays_with_channels_last(const cpu::ConvShape& s) {
-  return is_reduced_float(s.dtype) && s.groups == 1 && s.in_channels % 8 == 0 && s.out_channels % 8 == 0;
-}
-
-// A result that f(shape, result) computed with the channels last, if it did: by the library, which alone
+// A result with the channels last that f(shape, result) computed, if it did: by the library, which alone
 // computes such.
 template <class F>
-Tensor with_channels_last(cpu::ConvShape s, const Tensor& like, IntList sizes, F&& f) {
-  const bool wanted = std::exchange(s.channels_last, true);
-  if (!(wanted || pays_with_channels_last(s)) || s.spatial != 2 || !device_layers(like)->convolve) return {};
+Tensor with_channels_last(const cpu::ConvShape& s, const Tensor& like, IntList sizes, F&& f) {
+  if (!s.channels_last || s.spatial != 2 || !device_layers(like)->convolve) return {};
   const Tensor result = empty_tensor(sizes, like.dtype(), like.device(), MemoryFormat::ChannelsLast);
-  if (!f(s, result)) return {};
-  return wanted ? result : contiguous(result, MemoryFormat::Contiguous);
+  return f(s, result) ? result : Tensor();
 }
 // The same by way of a plain result, which f(shape, result) writes.
 template <class F>
