@@ -41,6 +41,7 @@ DeviceLayers layers() {
   all.grid_sample_backward = grid_sample_backward;
   all.embedding_bag = embedding_bag;
   all.row_distances = row_distances;
+  all.join = join;
   all.order = {.sort = sort_in_order,
                .top = top,
                .select = select_of_lines,

@@ -2,6 +2,7 @@
 #pragma once
 #include <span>
 
+#include "cpu/cat.h"
 #include "cpu/conv.h"
 #include "cpu/embedding_bag.h"
 #include "cpu/grid_sample.h"
@@ -91,6 +92,7 @@ void random_place(int device, const uint64_t* base, uint64_t draws, int64_t* see
 void grid_sample(int device, const cpu::SamplePlan& plan, const void* input, const void* grid, void* out);
 void embedding_bag(int device, const cpu::BagPlan& plan, const void* table, void* out, int64_t* counts,
                    int64_t* largest);
+void join(int device, std::span<const cpu::CatPiece> pieces, int64_t rows, void* out);
 void row_distances(int device, DType dtype, int64_t batch, int64_t rows_a, int64_t rows_b, int64_t columns,
                    double p, const void* a, const void* b, void* out);
 void grid_sample_backward(int device, const cpu::SamplePlan& plan, const void* grad, const void* input,

@@ -2,6 +2,7 @@
 // which threads run.
 #include "cuda/channels.h"
 #include "cuda/layers.h"
+#include "cuda/pool_flat.h"
 #include "cuda/update.h"
 #include "device/layers.h"
 
@@ -181,6 +182,15 @@ void visit_means(DType dtype, F&& f) {
 
 void max_pool(int device, DType dtype, const DevicePool& pool, const void* in, void* out, int64_t* indices) {
   const Planes planes(pool);
+  if (is_floating(dtype) && visit_flat(pool, [&](const FlatPool& flat, auto kernel) {
+        visit_floating(dtype, [&](auto tag) {
+          using S = typename decltype(tag)::type;
+          for_each_index({device, "max_pool"}, planes.outputs(),
+                         FlatMaxPool<S, decltype(kernel)::value>{flat, static_cast<const S*>(in),
+                                                                 static_cast<S*>(out), indices});
+        });
+      }))
+    return;
   visit_stored(dtype, [&](auto tag) {
     using S = typename decltype(tag)::type;
     for_each_index({device, "max_pool"}, planes.outputs(),
@@ -202,6 +212,15 @@ void max_pool_backward(int device, DType dtype, const DevicePool& pool, const vo
 void mean_pool(int device, DType dtype, const DevicePool& pool, const void* in, void* out) {
   const Planes planes(pool);
   if (is_global_mean(planes) && is_floating(dtype)) return global_mean(device, dtype, planes, in, out);
+  if (is_floating(dtype) && visit_flat(pool, [&](const FlatPool& flat, auto kernel) {
+        visit_floating(dtype, [&](auto tag) {
+          using S = typename decltype(tag)::type;
+          for_each_index({device, "mean_pool"}, planes.outputs(),
+                         FlatMeanPool<S, decltype(kernel)::value>{flat, static_cast<const S*>(in),
+                                                                  static_cast<S*>(out)});
+        });
+      }))
+    return;
   visit_means(dtype, [&](auto tag) {
     using S = typename decltype(tag)::type;
     for_each_index({device, "mean_pool"}, planes.outputs(),
@@ -211,6 +230,18 @@ void mean_pool(int device, DType dtype, const DevicePool& pool, const void* in, 
 
 void mean_pool_backward(int device, DType dtype, const DevicePool& pool, const void* grad, void* grad_in) {
   const Planes planes(pool);
+  const bool side_by_side = pool.axis[2].kernel == pool.axis[2].stride && pool.axis[2].padding == 0;
+  if (is_floating(dtype) && side_by_side && visit_flat(pool, [&](const FlatPool& flat, auto kernel) {
+        visit_floating(dtype, [&](auto tag) {
+          using S = typename decltype(tag)::type;
+          for_each_index({device, "mean_pool_backward"}, planes.inputs(),
+                         FlatMeanPoolBackward<S, decltype(kernel)::value>{
+                             flat, Divider(static_cast<uint32_t>(flat.width)),
+                             Divider(static_cast<uint32_t>(flat.height)), static_cast<const S*>(grad),
+                             static_cast<S*>(grad_in)});
+        });
+      }))
+    return;
   visit_means(dtype, [&](auto tag) {
     using S = typename decltype(tag)::type;
     for_each_index({device, "mean_pool_backward"}, planes.inputs(),

@@ -19,6 +19,9 @@
 namespace rushlight {
 
 class Tensor;
+namespace cpu {
+struct CatPiece;
+}
 struct DeviceAttention;
 struct DeviceAttentionGradients;
 struct DeviceDropoutFactors;
@@ -176,6 +179,9 @@ struct DeviceLayers {
   // As cpu::embedding_bag; all of the plan is on the device, rows have a width.
   void (*embedding_bag)(int device, const cpu::BagPlan& plan, const void* table, void* out, int64_t* counts,
                         int64_t* largest) = nullptr;
+
+  // As cpu::cat: rows of the pieces side by side.
+  void (*join)(int device, std::span<const cpu::CatPiece> pieces, int64_t rows, void* out) = nullptr;
 
   // out[b, i, j]: the p-norm of a[b, i] - b[b, j]; float32 or float64.
   void (*row_distances)(int device, DType dtype, int64_t batch, int64_t rows_a, int64_t rows_b,

@@ -173,7 +173,7 @@ bool is_plain_mask(const Tensor& self, TensorList indices) {
 }
 
 Tensor index_kernel(const Call&, const Tensor& self, TensorList indices) {
-  if (is_plain_mask(self, indices) && self.dim() > 0 && self.is_cpu())
+  if (is_plain_mask(self, indices) && self.dim() > 0 && !self.device().is_meta())
     return select_under_mask(self, indices[0]);
   if (indices.size() == 1 && indices[0].defined())
     if (const Tensor out = taken_from_vector(self, indices[0]); out.defined()) return out;

@@ -6,6 +6,7 @@
 #include "core/deferred_layout.h"
 #include "core/long_work.h"
 #include "cpu/cat.h"
+#include "device/layers.h"
 #include "ops/copy.h"
 #include "ops/device_loops.h"
 #include "ops/factory.h"
@@ -74,10 +75,19 @@ JoinPlan plan_cat(TensorList tensors, int64_t dim) {
 
 constexpr size_t kFewTensors = 16;
 
+// On a device a copy each is as good for few large tensors.
+bool may_join(const Tensor& t, size_t count) {
+  constexpr size_t kFew = 4, kSmall = size_t{1} << 20;  // bytes
+  const DeviceLayers* on = device_layers(t);
+  return !on || (on->join && (count > kFew || t.nbytes() <= kSmall));
+}
+
 // All inputs contiguous and of the result's type: `rows` times a piece of each, one after the other.
 bool join_bytes(TensorList tensors, DType dtype, int64_t rows, const Tensor& out) {
   for (const Tensor& t : tensors)
-    if (!t.is_contiguous() || t.dtype() != dtype || t.device().is_cuda()) return false;
+    if (!t.is_contiguous() || t.dtype() != dtype || t.device() != out.device() ||
+        !may_join(t, tensors.size()))
+      return false;
   if (out.numel() == 0 || out.device().is_meta()) return true;
   for (const Tensor& t : tensors) require_data(t, "cat");
   cpu::CatPiece few[kFewTensors];
@@ -88,7 +98,11 @@ bool join_bytes(TensorList tensors, DType dtype, int64_t rows, const Tensor& out
     if (t.numel() > 0)
       pieces[count++] = {static_cast<const std::byte*>(t.data_ptr()),
                          static_cast<int64_t>(t.nbytes()) / rows};
-  cpu::cat({pieces, count}, rows, static_cast<std::byte*>(out.data_ptr()));
+  if (const DeviceLayers* on = device_layers(out)) {
+    if (count) on->join(out.device().index(), {pieces, count}, rows, out.data_ptr());
+  } else {
+    cpu::cat({pieces, count}, rows, static_cast<std::byte*>(out.data_ptr()));
+  }
   return true;
 }
 

@@ -189,6 +189,28 @@ def test_pooling():
     compare(lambda t: F.max_pool2d(t, 2), (x * 9).to(torch.int32))
 
 
+@pytest.mark.parametrize("kernel, stride, padding", [(2, 2, 0), (2, 2, 1), (2, 1, 0), (3, 2, 1), (3, 3, 0)])
+@pytest.mark.parametrize("size", [(8, 6), (7, 9), (3, 3)])
+def test_square_windows(kernel, stride, padding, size):
+    """Windows that have kernels of their own, beside and over each other, cut off at the ends or not."""
+    x = torch.randn(2, 5, *size)
+    x[0, 1, 1, 1] = float("nan")
+    x[1, 0] = -float("inf")
+    for t in (x, x.to(memory_format=torch.channels_last)):
+        for ceil in (False, True):
+            where = {"stride": stride, "padding": padding, "ceil_mode": ceil}
+            compare(lambda t, w=where: F.max_pool2d(t, kernel, return_indices=True, **w), t)
+            finite = t.nan_to_num(0, neginf=1)
+            assert finite.stride() == t.stride()
+            for counted in (False, True):
+                rules = {**where, "count_include_pad": counted}
+                compare(lambda t, r=rules: F.avg_pool2d(t, kernel, **r), finite)
+            compare(lambda t, w=where: F.avg_pool2d(t, kernel, divisor_override=3, **w), finite)
+    for dtype, atol in HALVES.items():
+        compare(lambda t: F.max_pool2d(t, kernel, stride, padding), x.to(dtype), atol=atol)
+        compare(lambda t: F.avg_pool2d(t, kernel, stride, padding), finite.to(dtype), atol=atol)
+
+
 CONVOLUTIONS = [
     ((2, 3, 9), (4, 3, 3), {}),
     ((2, 4, 9, 8), (6, 4, 3, 3), {"padding": 1}),

@@ -202,5 +202,31 @@ def test_refused_weights():
         torch.tensor([[0.0, 0.0], [1.0, 1.0]]).cuda().multinomial(1)
 
 
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("count", [2, 5, 200])
+def test_joining_many(count, dtype):
+    """Tensors of a list in one launch, by as wide words as all of them begin and end at."""
+    lines = [matrix(3, 1 + i % 7, dtype) for i in range(count)]
+    equal(lambda *ts: torch.cat(ts, 1), *lines)
+    equal(lambda *ts: torch.cat([t.flatten() for t in ts]), *lines)
+    equal(lambda *ts: torch.cat([t.flatten()[1:] for t in ts]), *lines)
+    equal(lambda *ts: torch.stack([t[0, 0] for t in ts]), *lines)
+    equal(lambda *ts: torch.stack([t[:, 0].contiguous() for t in ts], 1), *lines)
+    equal(lambda *ts: torch.cat([ts[0][:, :0], *ts, ts[0].new_empty(0)], 1), *lines)
+    wide = [matrix(4, 16, dtype) for _ in range(count)]
+    equal(lambda *ts: torch.cat(ts), *wide)
+    equal(lambda *ts: torch.cat(ts, 1), *wide)
+    equal(lambda *ts: torch.cat([ts[0].t(), *ts[1:5]], 0), *(matrix(4, 4, dtype) for _ in range(count)))
+
+
+def test_masks_as_indices():
+    for dtype in DTYPES:
+        m, mask = matrix(40, 33, dtype), torch.rand(40, 33) < 0.4
+        equal(lambda t, k: t[k], m, mask)
+        equal(lambda t, k: t.t()[k.t()], m, mask)
+        equal(lambda t, k: t[k[:, 0]], m, mask)
+        equal(lambda t, k: t[k & False], m, mask)
+
+
 if __name__ == "__main__":
     sys.exit(pytest.main(["-q", "-p", "no:cacheprovider", __file__]))
