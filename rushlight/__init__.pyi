@@ -102,6 +102,7 @@ from rushlight.random import thread_safe_generator as thread_safe_generator
 from rushlight.storage import TypedStorage as TypedStorage
 from rushlight.storage import UntypedStorage as UntypedStorage
 from rushlight.futures import Future as Future
+from rushlight._quantized.packed import ScriptObject as ScriptObject
 from rushlight._extension.tags import Tag as Tag
 from rushlight._extension.names import has_lapack as has_lapack
 from rushlight._extension.names import has_openmp as has_openmp
@@ -189,7 +190,6 @@ from rushlight._functions.helpers import resolve_neg as resolve_neg
 from rushlight._functions.helpers import get_device as get_device
 from rushlight._functions.helpers import compiled_with_cxx11_abi as compiled_with_cxx11_abi
 from rushlight._functions.helpers import vmap as vmap
-from rushlight._functions.helpers import _has_compatible_shallow_copy_type as _has_compatible_shallow_copy_type
 from rushlight.amp import autocast as autocast
 from rushlight.amp import GradScaler as GradScaler
 from rushlight.amp import is_autocast_available as is_autocast_available
@@ -270,13 +270,6 @@ from rushlight._functions.composites import set_anomaly_enabled as set_anomaly_e
 from rushlight._functions.composites import sym_sum as sym_sum
 from rushlight._functions.composites import sym_constrain_range as sym_constrain_range
 from rushlight._functions.composites import sym_constrain_range_for_size as sym_constrain_range_for_size
-from rushlight._functions.composites import _choose_qparams_per_tensor as _choose_qparams_per_tensor
-from rushlight._functions.schemes import qscheme as qscheme
-from rushlight._functions.schemes import per_channel_affine as per_channel_affine
-from rushlight._functions.schemes import per_channel_affine_float_qparams as per_channel_affine_float_qparams
-from rushlight._functions.schemes import per_channel_symmetric as per_channel_symmetric
-from rushlight._functions.schemes import per_tensor_affine as per_tensor_affine
-from rushlight._functions.schemes import per_tensor_symmetric as per_tensor_symmetric
 from rushlight.jit import ScriptFunction as ScriptFunction
 from rushlight.jit import ScriptModule as ScriptModule
 from rushlight.jit._graph import Block as Block
@@ -1048,13 +1041,9 @@ from rushlight._C._VariableFunctions import _int_mm as _int_mm
 from rushlight._C._VariableFunctions import _weight_int8pack_mm as _weight_int8pack_mm
 from rushlight._C._VariableFunctions import _convert_weight_to_int4pack_for_cpu as _convert_weight_to_int4pack_for_cpu
 from rushlight._C._VariableFunctions import _weight_int4pack_mm_for_cpu as _weight_int4pack_mm_for_cpu
-from rushlight._C._VariableFunctions import _fake_quantize_per_tensor_affine_cachemask_tensor_qparams as _fake_quantize_per_tensor_affine_cachemask_tensor_qparams
-from rushlight._C._VariableFunctions import fake_quantize_per_tensor_affine as fake_quantize_per_tensor_affine
-from rushlight._C._VariableFunctions import fake_quantize_per_channel_affine as fake_quantize_per_channel_affine
-from rushlight._C._VariableFunctions import _fake_quantize_learnable_per_tensor_affine as _fake_quantize_learnable_per_tensor_affine
-from rushlight._C._VariableFunctions import _fake_quantize_learnable_per_channel_affine as _fake_quantize_learnable_per_channel_affine
-from rushlight._C._VariableFunctions import _fused_moving_avg_obs_fq_helper as _fused_moving_avg_obs_fq_helper
-from rushlight._C._VariableFunctions import fused_moving_avg_obs_fake_quant as fused_moving_avg_obs_fake_quant
+from rushlight._C._VariableFunctions import _scaled_mm as _scaled_mm
+from rushlight._C._VariableFunctions import _dyn_quant_pack_4bit_weight as _dyn_quant_pack_4bit_weight
+from rushlight._C._VariableFunctions import _dyn_quant_matmul_4bit as _dyn_quant_matmul_4bit
 from rushlight._C._VariableFunctions import _scaled_dot_product_efficient_attention as _scaled_dot_product_efficient_attention
 from rushlight._C._VariableFunctions import _scaled_dot_product_efficient_attention_backward as _scaled_dot_product_efficient_attention_backward
 from rushlight._C._VariableFunctions import _convert_indices_from_coo_to_csr as _convert_indices_from_coo_to_csr

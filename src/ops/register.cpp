@@ -10,6 +10,7 @@ void register_private_operators(Table& t);
 void register_private_layers(Table& t);
 void register_quantized_conv_operators(Table& t);
 void register_quantized_decomposed_operators(Table& t);
+void register_quantized_dynamic_operators(Table& t);
 void register_quantized_embedding_operators(Table& t);
 void register_quantized_linear_operators(Table& t);
 void register_quantized_product_operators(Table& t);
@@ -36,6 +37,7 @@ void register_all_operators(Table& t) {
   register_quantized_product_operators(t);
   register_fake_quantize_operators(t);
   register_quantized_linear_operators(t);
+  register_quantized_dynamic_operators(t);
   register_quantized_embedding_operators(t);
   register_quantized_conv_operators(t);
   register_quantized_decomposed_operators(t);

@@ -155,3 +155,42 @@ def test_scaled_products_with_more():
         torch._scaled_mm(x.float(), x.t(), one, one)
     with pytest.raises(RuntimeError, match="cannot be multiplied"):
         torch._scaled_mm(x, x, one, one)
+
+
+# --- four bits by inputs that are rounded to eight
+
+
+@pytest.mark.parametrize("block", [32, 64, 96, 192])
+@pytest.mark.parametrize("bias", [False, True])
+def test_four_bits_by_rounded_inputs(block, bias):
+    theirs = pytest.importorskip("torch")
+    rng = np.random.default_rng(block)
+    k, n = 192, 6
+    x = rng.standard_normal((4, k)).astype("float32")
+    x[1], x[2] = 0, abs(x[2])
+    weight = rng.integers(0, 256, (n, k // 2)).astype("uint8")
+    scales = rng.uniform(0.05, 0.2, (n, k // block)).astype("float32")
+    added = rng.standard_normal(n).astype("float32") if bias else None
+    found = []
+    for lib in (theirs, torch):
+        b = lib.tensor(added) if bias else None
+        sizes = (block, k, n)
+        packed = lib.ops.aten._dyn_quant_pack_4bit_weight(lib.tensor(weight), lib.tensor(scales), b, *sizes)
+        found.append(
+            (packed.numpy(), lib.ops.aten._dyn_quant_matmul_4bit(lib.tensor(x), packed, *sizes).numpy())
+        )
+    np.testing.assert_array_equal(found[0][0], found[1][0])
+    np.testing.assert_allclose(found[0][1], found[1][1], rtol=1e-4, atol=1e-4)
+
+
+def test_refusals_of_four_bits_by_rounded_inputs():
+    weight, scales = torch.zeros(6, 96, dtype=torch.uint8), torch.ones(6, 2)
+    with pytest.raises(RuntimeError, match="block_size must be in_features, or a multiple of 32"):
+        torch._dyn_quant_pack_4bit_weight(weight, scales, None, 50, 192, 6)
+    with pytest.raises(RuntimeError, match="as many scales as groups are wanted, 12"):
+        torch._dyn_quant_pack_4bit_weight(weight, scales[:1], None, 96, 192, 6)
+    packed = torch._dyn_quant_pack_4bit_weight(weight, scales, None, 96, 192, 6)
+    with pytest.raises(RuntimeError, match="the weight must be packed by"):
+        torch._dyn_quant_matmul_4bit(torch.ones(1, 192), packed[1:], 96, 192, 6)
+    with pytest.raises(RuntimeError, match="must be a float32 matrix of 192 columns"):
+        torch._dyn_quant_matmul_4bit(torch.ones(1, 190), packed, 96, 192, 6)

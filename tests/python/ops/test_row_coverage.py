@@ -29,6 +29,8 @@ UNREACHED = {
     "_fused_update_": "is called by rules of optimizers: tests/python/nn/test_optim_rules.py",
     "_weight_int4pack_mm_for_cpu": "takes what another operator packed: test_quantized_products.py",
     "_scaled_mm": "takes float8: test_quantized_products.py",
+    "_dyn_quant_pack_4bit_weight": "packs for the next: test_quantized_products.py",
+    "_dyn_quant_matmul_4bit": "takes what another operator packed: test_quantized_products.py",
     "_quantized_linear_dynamic": "is called by way of packed weights: test_quantized_layers.py",
 }
 # Namespaces whose operators have test files of their own.
