@@ -16,8 +16,8 @@ namespace {
 
 // Rows of x that are multiplied by the weight as it is read; for more it is unpacked.
 constexpr int64_t kFewRows = 64;
-// Rows of a weight that are unpacked at once: as floats they stay in the cache until they are multiplied.
-constexpr int64_t kPanelRows = 32;
+// Rows of a weight that are unpacked at once: enough for a product to be worth its own packing.
+constexpr int64_t kPanelRows = 256;
 constexpr int64_t kSerialWork = 1 << 16;
 
 const WeightKernels& kernels() {
