@@ -350,6 +350,11 @@ def show_extension_operators():
 
 # Operators that are functions of Python: namespace -> module, and names where those are not all.
 _IN_PYTHON = {
+    "higher_order": (
+        "rushlight._higher_order_ops",
+        ["associative_scan", "cond", "map", "scan", "while_loop"],
+    ),
+    "mkldnn": ("rushlight._extension.cpu_names", ["_is_mkldnn_acl_supported"]),
     "profiler": ("rushlight.autograd.profiler", ["_record_function_enter", "_record_function_exit"]),
     "quantized": ("rushlight._quantized.operators", None),
 }
@@ -358,9 +363,14 @@ _IN_PYTHON = {
 _DEFINED_LATE = (
     "_convolution",
     "_grouped_mm",
+    "_mkldnn_transpose",
     "_pin_memory",
     "_sparse_addmm",
     "adaptive_avg_pool2d",
+    "conv_transpose2d",
+    "conv_transpose3d",
+    "cudnn_batch_norm",
+    "miopen_batch_norm",
     "dim",
     "eq",
     "ge",
@@ -397,6 +407,8 @@ class _OpNamespace(types.ModuleType):
             importlib.import_module("rushlight._operators.python_operators")
         elif self.name in ("_c10d_functional", "c10d", "c10d_functional") and not key.startswith("__"):
             importlib.import_module("rushlight._operators.collective_operators")
+        elif self.name == "prims" and key == "convert_element_type":
+            importlib.import_module("rushlight._operators.prim_operators")
         if key.startswith("__") or not _find(self.name, key):
             raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{key}'")
         packet = _packet(self.name, key)
@@ -445,3 +457,7 @@ class _Ops(types.ModuleType):
 
 
 ops = _Ops()
+
+
+class HigherOrderOperator(OperatorBase):
+    """An operator that takes functions; those of `torch.ops.higher_order` are plain functions here."""

@@ -75,7 +75,7 @@ class Library:
     def __init__(self, ns, kind, dispatch_key=""):
         if kind not in ("IMPL", "DEF", "FRAGMENT"):
             raise ValueError("Unsupported library kind: ", kind)
-        if ns in ("prim", "prims") and kind in ("DEF", "FRAGMENT"):
+        if ns == "prim" and kind in ("DEF", "FRAGMENT"):
             raise ValueError(ns, " is a reserved namespace. Please try creating a library with another name.")
         if kind == "DEF" and ns in {"aten", *_namespaces_defined}:
             raise RuntimeError(

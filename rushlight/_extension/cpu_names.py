@@ -10,6 +10,11 @@ def _get_cpu_capability():
     return _C._cpu_capability()
 
 
+def _is_mkldnn_acl_supported():
+    """Whether oneDNN computes with Arm's library: it does not in this build."""
+    return False
+
+
 def _asks(flag):
     def ask():
         from rushlight._extension.cpu_capabilities import capabilities

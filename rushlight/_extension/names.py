@@ -127,6 +127,7 @@ _HOMES = {
     "jit._graph": "Block Graph JitType Node TensorType Value",
     "jit._script": "ScriptFunction ScriptModule",
     "_serialization.file_records": "PyTorchFileReader PyTorchFileWriter",
+    "_quantized.packed": "ScriptObject",
     "_extension.tags": "Tag",
     "_extension.tensor_refs": (
         "_WeakTensorRef _add_cached_tensor _is_cached_tensor _remove_cached_tensor "

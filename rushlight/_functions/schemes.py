@@ -31,7 +31,6 @@ class qscheme:
         return self
 
 
-qscheme.__module__ = "torch"
 per_tensor_affine = qscheme("per_tensor_affine")
 per_channel_affine = qscheme("per_channel_affine")
 per_tensor_symmetric = qscheme("per_tensor_symmetric")

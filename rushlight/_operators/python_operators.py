@@ -42,6 +42,9 @@ _METHODS = {
     "adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor": lambda self, output_size: (
         torch.nn.functional.adaptive_avg_pool2d(self, output_size)
     ),
+    "_mkldnn_transpose(Tensor self, int dim0, int dim1) -> Tensor": lambda self, dim0, dim1: self.transpose(
+        dim0, dim1
+    ).contiguous(),
     "dim(Tensor self) -> int": lambda self: self.dim(),
     "is_contiguous(Tensor self) -> bool": lambda self: self.is_contiguous(),
     "is_contiguous.memory_format(Tensor self, MemoryFormat memory_format) -> bool": (
@@ -82,7 +85,7 @@ for _schema, _function in _METHODS.items():
     _library.impl(_schema.partition("(")[0], _function, "CompositeImplicitAutograd")
 
 
-# Forms with a number for an operand, which the record takes too: packages name them.
+# Overloads that the record is known by, or that take a number, which it takes too: packages name them.
 _WITH_NUMBERS = {
     "eq.Scalar(Tensor self, Scalar other) -> Tensor": torch.eq,
     "ge.Scalar(Tensor self, Scalar other) -> Tensor": torch.ge,
@@ -91,6 +94,14 @@ _WITH_NUMBERS = {
     "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor": torch.lerp,
     "lt.Scalar(Tensor self, Scalar other) -> Tensor": torch.lt,
     "ne.Scalar(Tensor self, Scalar other) -> Tensor": torch.ne,
+    **{
+        f"conv_transpose{dims}d.input(Tensor input, Tensor weight, Tensor? bias=None, "
+        f"SymInt[{dims}] stride=1, "
+        f"SymInt[{dims}] padding=0, SymInt[{dims}] output_padding=0, SymInt groups=1, "
+        f"SymInt[{dims}] dilation=1) "
+        "-> Tensor": getattr(torch, f"conv_transpose{dims}d")
+        for dims in (2, 3)
+    },
     "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor": torch.pow,
     "rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor": torch.rsub,
 }
@@ -125,3 +136,28 @@ _library.define(
     "-> Tensor"
 )
 _library.impl("_grouped_mm", _grouped_mm, "CompositeExplicitAutograd")
+
+
+def _library_batch_norm(
+    input, weight, bias, running_mean, running_var, training, exponential_average_factor, epsilon
+):
+    """Normalisation by channel under a library's own name: the result, and the mean and scale of the
+    batch."""
+    return torch.native_batch_norm(
+        input, weight, bias, running_mean, running_var, training, exponential_average_factor, epsilon
+    )
+
+
+_BATCH_NORM = (
+    "(Tensor input, Tensor weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, "
+    "float exponential_average_factor, float epsilon) -> "
+)
+_library.define(f"cudnn_batch_norm{_BATCH_NORM}(Tensor, Tensor, Tensor, Tensor)")
+_library.impl(
+    "cudnn_batch_norm",
+    # The fourth result is the library's memory for the backward pass.
+    lambda input, *args: (*_library_batch_norm(input, *args), input.new_empty(0, dtype=torch.uint8)),
+    "CompositeImplicitAutograd",
+)
+_library.define(f"miopen_batch_norm{_BATCH_NORM}(Tensor, Tensor, Tensor)")
+_library.impl("miopen_batch_norm", _library_batch_norm, "CompositeImplicitAutograd")

@@ -10,6 +10,7 @@ from rushlight.fx._codegen import _PyTreeCodeGen, _PyTreeInfo
 from rushlight.fx.graph_module import _assign_attr
 from rushlight.utils import _pytree as pytree
 
+from ._layers import restore_layers
 from .graph_signature import (  # noqa: F401 (PyTorch has them here too)
     ConstantArgument,
     ExportGraphSignature,
@@ -219,6 +220,7 @@ def _unlift(program, check_guards):
         root._guards_fn = _Guards(program.guards, program.symbols)
         graph.call_module("_guards_fn", tuple(env[n] for n in users))
     graph.output(graph.graph_copy(program.graph, env))
+    restore_layers(graph)
     info = _PyTreeInfo(program.argument_names, program.call_spec.in_spec, program.call_spec.out_spec)
     graph.set_codegen(_PyTreeCodeGen(info))
     module = fx.GraphModule(root, graph)

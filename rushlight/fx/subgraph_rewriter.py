@@ -86,6 +86,10 @@ def _replace_pattern(
     if replacement is None and replacement_callback is None:
         raise AssertionError("Must provide either replacement GraphModule or Callable")
     common = _graph_of(replacement) if replacement is not None else None
+    if common is not None:
+        for node in list(common.nodes):
+            if node.op == "call_module" and node.target == "_guards_fn":
+                common.erase_node(node)
     replaced: list = []
     changed: dict = {}
     for match in matches:

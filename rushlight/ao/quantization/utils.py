@@ -85,6 +85,31 @@ def to_underlying_dtype(qdtype):
     raise AssertionError(f"Unsupported dtype: {qdtype}")
 
 
+def _parent_name(target):
+    """The path of what holds a module, and the module's name there."""
+    parent, _, name = target.rpartition(".")
+    return parent, name
+
+
+def get_qparam_dict(observer_or_fake_quant):
+    """What an observer asks for, by name, as reference layers take it."""
+    seen = observer_or_fake_quant
+    scheme = getattr(seen, "qscheme", None)
+    found = {"qscheme": scheme, "dtype": seen.dtype}
+    if scheme in (rushlight.per_tensor_affine, rushlight.per_tensor_symmetric):
+        found["qscheme"] = rushlight.per_tensor_affine
+    elif scheme is not None:
+        if scheme == rushlight.per_channel_symmetric:
+            found["qscheme"] = rushlight.per_channel_affine
+        found["axis"] = getattr(seen, "ch_axis", 0)
+    if scheme is not None:
+        found["scale"], found["zero_point"] = seen.calculate_qparams()
+    for name in ("quant_min", "quant_max"):
+        if hasattr(seen, name):
+            found[name] = getattr(seen, name)
+    return found
+
+
 def get_combined_dict(default_dict, additional_dict):
     return {**default_dict, **additional_dict}
 

@@ -24,8 +24,8 @@ def implicit_replication():
 def register_sharding(op):
     """Register how an operator shares its work over one dimension of a mesh.
 
-    The function gets the operator's arguments, with a layout for each tensor. It lists pairs of placements: of the
-    outputs, and of the arguments, with None for one that is no tensor.
+    The function gets the operator's arguments, with a layout for each tensor. It lists pairs of placements:
+    of the outputs, and of the arguments, with None for one that is no tensor.
     """
 
     def ways_of(function, call):

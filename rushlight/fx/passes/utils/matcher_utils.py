@@ -51,6 +51,11 @@ class SubgraphMatcher:
         self.ignore_literals = ignore_literals
         if not len(pattern.nodes):
             raise ValueError("SubgraphMatcher cannot be initialized with an empty pattern")
+        for node in list(pattern.nodes):
+            if node.op == "call_module" and node.target == "_guards_fn":
+                pattern.erase_node(
+                    node
+                )  # what an exported pattern checks of its inputs says nothing of a match
         for node in pattern.nodes:
             if node.op != "output" and not node.users and not node.is_impure():
                 raise AssertionError("SubgraphMatcher cannot be initialized with an pattern with dead code")

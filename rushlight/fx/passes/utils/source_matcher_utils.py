@@ -38,14 +38,32 @@ def _origin(node):
     return name, function.rpartition(".")[2]
 
 
+def _module_of(node, classes):
+    """The innermost module that a node of an exported program ran in: its path, and its class if it is
+    wanted."""
+    stack = list((node.meta.get("nn_module_stack") or {}).values())
+    if not stack:
+        return "", None
+    path, kind = stack[-1]
+    return path, kind if kind in classes.values() else classes.get(kind)
+
+
 def get_source_partitions(graph, wanted_sources, filter_fn=None):
     """For each wanted source, the groups of nodes that came from one use of it.
 
-    In exported programs sources are names: "linear" for all that came from ``torch.nn.functional.linear``.
+    In exported programs sources are names: "linear" for all that came from ``torch.nn.functional.linear``;
+    and classes, for all that ran in a module of one.
     """
     groups = {}
+    classes = {}
+    for source in wanted_sources:
+        if isinstance(source, type):
+            for top in ("torch", source.__module__.partition(".")[0]):
+                classes[f"{top}.{source.__module__.partition('.')[2]}.{source.__qualname__}"] = source
     for node in graph.nodes:
         name, source = _origin(node)
+        if classes and source not in wanted_sources:
+            name, source = _module_of(node, classes)
         if source in wanted_sources and (filter_fn is None or filter_fn(node)):
             groups.setdefault(source, {}).setdefault(name, []).append(node)
     return {s: [_partition(nodes, s) for nodes in uses.values()] for s, uses in groups.items()}

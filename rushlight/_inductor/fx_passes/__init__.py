@@ -1,0 +1,1 @@
+"""Passes over graphs that packages add to."""

@@ -1,0 +1,1 @@
+"""Comparing a model before and after it is quantised."""

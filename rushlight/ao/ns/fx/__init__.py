@@ -1,0 +1,1 @@
+"""Comparing graphs before and after they are quantised."""

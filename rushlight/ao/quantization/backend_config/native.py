@@ -1,0 +1,220 @@
+"""What this library's own kernels, and those that engines of PyTorch name, compute with integers."""
+
+import operator
+
+import rushlight
+from rushlight import nn
+from rushlight.ao.nn import intrinsic as nni
+from rushlight.ao.nn import qat as nnqat
+from rushlight.ao.nn.intrinsic import qat as nniqat
+from rushlight.ao.nn.quantized import reference as nnqr
+from rushlight.nn import functional as F
+
+from ..fuser_method_mappings import (
+    _sequential_wrapper2,
+    fuse_conv_bn,
+    fuse_conv_bn_relu,
+    fuse_convtranspose_bn,
+    fuse_linear_bn,
+)
+from .backend_config import BackendConfig, BackendPatternConfig, DTypeConfig, ObservationType
+
+__all__ = [
+    "get_fbgemm_backend_config",
+    "get_native_backend_config",
+    "get_native_backend_config_dict",
+    "get_onednn_backend_config",
+    "get_qnnpack_backend_config",
+    "get_x86_backend_config",
+]
+
+_OWN = ObservationType.OUTPUT_USE_DIFFERENT_OBSERVER_AS_INPUT
+_SHARED = ObservationType.OUTPUT_SHARE_OBSERVER_WITH_INPUT
+_NONE = ObservationType.INPUT_OUTPUT_NOT_OBSERVED
+
+_t = rushlight
+_WEIGHTED = DTypeConfig(_t.quint8, _t.quint8, _t.qint8, _t.float)
+_PLAIN = DTypeConfig(_t.quint8, _t.quint8)
+_DYNAMIC = DTypeConfig(_t.quint8, _t.float, _t.qint8, _t.float, True)
+_HALVES = DTypeConfig(_t.float16, _t.float, _t.float16, _t.float, True)
+_LAYER_NORM = DTypeConfig(_t.quint8, _t.quint8, _t.float, _t.float)
+_TABLES = (DTypeConfig(_t.float, _t.float, _t.quint8), DTypeConfig(_t.float, _t.float, _t.quint4x2))
+
+
+def _entry(pattern, dtypes, observed=_OWN, **more):
+    made = BackendPatternConfig(pattern).set_observation_type(observed)
+    for dtype in dtypes:
+        made.add_dtype_config(dtype)
+    for name, value in more.items():
+        setattr(made, name, value)
+    return made
+
+
+def _weighted(plain, trained, reference, function, relu, fused_relu, trained_relu, dtypes):
+    """A layer with weights and its function, alone and before ReLU."""
+    root = {"root_module": plain, "reference_quantized_module": reference}
+    yield _entry(plain, dtypes, qat_module=trained, **root)
+    yield _entry(trained, dtypes, **root)
+    yield _entry(function, dtypes, _input_type_to_index={"weight": 1, "bias": 2})
+    for activation in relu:
+        fuse = {"fused_module": fused_relu, "fuser_method": _sequential_wrapper2(fused_relu)}
+        yield _entry((plain, activation), dtypes, **fuse)
+        yield _entry((function, activation), dtypes)
+    yield _entry(fused_relu, dtypes, qat_module=trained_relu, **root)
+    yield _entry(trained_relu, dtypes, **root)
+
+
+def _convolutions():
+    dtypes = [_WEIGHTED]
+    for dims in (1, 2, 3):
+        conv, bn = getattr(nn, f"Conv{dims}d"), getattr(nn, f"BatchNorm{dims}d")
+        reference = getattr(nnqr, f"Conv{dims}d")
+        yield from _weighted(
+            conv,
+            getattr(nnqat, f"Conv{dims}d"),
+            reference,
+            getattr(F, f"conv{dims}d"),
+            (nn.ReLU, F.relu),
+            getattr(nni, f"ConvReLU{dims}d"),
+            getattr(nniqat, f"ConvReLU{dims}d"),
+            dtypes,
+        )
+        pair, triple = getattr(nni, f"ConvBn{dims}d"), getattr(nni, f"ConvBnReLU{dims}d")
+        yield _entry((conv, bn), dtypes, fused_module=pair, fuser_method=fuse_conv_bn)
+        for activation in (nn.ReLU, F.relu):
+            fuse = {"fused_module": triple, "fuser_method": fuse_conv_bn_relu}
+            yield _entry((conv, bn, activation), dtypes, **fuse)
+        for fused, name in ((pair, f"ConvBn{dims}d"), (triple, f"ConvBnReLU{dims}d")):
+            trained = getattr(nniqat, name)
+            yield _entry(fused, dtypes, qat_module=trained)
+            yield _entry(trained, dtypes, root_module=conv, reference_quantized_module=reference)
+        transposed = getattr(nn, f"ConvTranspose{dims}d")
+        root = {
+            "root_module": transposed,
+            "reference_quantized_module": getattr(nnqr, f"ConvTranspose{dims}d"),
+        }
+        yield _entry(transposed, dtypes, **root)
+        yield _entry((transposed, bn), dtypes, fuser_method=fuse_convtranspose_bn, **root)
+        function = getattr(F, f"conv_transpose{dims}d")
+        yield _entry(function, dtypes, _input_type_to_index={"weight": 1, "bias": 2})
+
+
+def _linear():
+    dtypes = [_WEIGHTED, _DYNAMIC, _HALVES]
+    root = {"root_module": nn.Linear, "reference_quantized_module": nnqr.Linear}
+    yield from _weighted(
+        nn.Linear,
+        nnqat.Linear,
+        nnqr.Linear,
+        F.linear,
+        (nn.ReLU, F.relu),
+        nni.LinearReLU,
+        nniqat.LinearReLU,
+        dtypes,
+    )
+    yield _entry(
+        (nn.Linear, nn.BatchNorm1d), dtypes, fused_module=nni.LinearBn1d, fuser_method=fuse_linear_bn
+    )
+    yield _entry(nni.LinearBn1d, dtypes, qat_module=nniqat.LinearBn1d, **root)
+    yield _entry(nniqat.LinearBn1d, dtypes, **root)
+
+
+def _two_operands():
+    kinds = {0: _NONE, 1: _SHARED, 2: _OWN}
+    for function in (operator.add, rushlight.add, operator.mul, rushlight.mul):
+        for pattern in ((function, nn.ReLU), (function, F.relu), (function, rushlight.relu), function):
+            yield _entry(pattern, [_PLAIN], _num_tensor_args_to_observation_type=dict(kinds))
+    yield _entry(rushlight.matmul, [_PLAIN])
+
+
+# Functions whose results have a scale of their own, and where their weights stand.
+_OWN_SCALE = (
+    *(nn.ELU, nn.LeakyReLU, nn.Hardswish, nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d),
+    *(nn.Dropout, nn.PReLU, F.elu, F.hardswish, F.leaky_relu, F.dropout),
+)
+_KNOWN_RANGE = (
+    *(nn.Hardsigmoid, F.hardsigmoid, "hardsigmoid", "hardsigmoid_", nn.Sigmoid, rushlight.sigmoid, "sigmoid"),
+    *("sigmoid_", nn.Softmax, nn.Tanh, rushlight.tanh, "tanh", "tanh_"),
+)
+_SHARED_SCALE = (
+    *(nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d, nn.AdaptiveAvgPool3d, nn.AvgPool1d, nn.AvgPool2d),
+    *(nn.AvgPool3d, nn.Hardtanh, nn.Identity, nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d, nn.PixelShuffle),
+    *(nn.PixelUnshuffle, nn.ReLU, nn.ReLU6, F.adaptive_avg_pool1d, F.adaptive_avg_pool2d),
+    *(
+        F.adaptive_avg_pool3d,
+        F.hardtanh,
+        F.hardtanh_,
+        F.interpolate,
+        F.max_pool1d,
+        F.max_pool2d,
+        F.max_pool3d,
+    ),
+    *(F.pixel_shuffle, F.pixel_unshuffle, F.relu, F.relu6, F.avg_pool1d, F.avg_pool2d, F.avg_pool3d),
+    *(rushlight.clamp, rushlight.flatten, rushlight.mean, rushlight.narrow, rushlight.repeat_interleave),
+    *(rushlight.transpose, rushlight.squeeze, rushlight.stack, rushlight.unsqueeze, operator.floordiv),
+    *("contiguous", "clamp", "detach", "detach_", "mean", "permute", "repeat", "repeat_interleave"),
+    *("reshape", "resize_", "relu", "relu_", "squeeze", "squeeze_", "transpose", "unsqueeze", "unsqueeze_"),
+    "view",
+)
+
+
+def _activations():
+    for pattern in (*_OWN_SCALE, *_KNOWN_RANGE):
+        yield _entry(pattern, [_PLAIN])
+    yield _entry(F.group_norm, [_PLAIN], _input_type_to_index={"weight": 2, "bias": 3})
+    yield _entry(F.instance_norm, [_PLAIN], _input_type_to_index={"weight": 3, "bias": 4})
+    yield _entry(rushlight.cat, [_PLAIN], _SHARED)
+    for bn, fused in ((nn.BatchNorm2d, nni.BNReLU2d), (nn.BatchNorm3d, nni.BNReLU3d)):
+        for activation in (nn.ReLU, F.relu):
+            fuse = {"fused_module": fused, "fuser_method": _sequential_wrapper2(fused)}
+            yield _entry((bn, activation), [_PLAIN], **fuse)
+        yield _entry(bn, [_PLAIN])
+        yield _entry(fused, [_PLAIN])
+    for pattern in ("shape", "size"):
+        yield _entry(pattern, [_PLAIN], _NONE)
+    yield _entry(nn.LayerNorm, [_LAYER_NORM])
+    yield _entry(F.layer_norm, [_LAYER_NORM], _input_type_to_index={"weight": 2, "bias": 3})
+    for pattern in _SHARED_SCALE:
+        yield _entry(pattern, [_PLAIN], _SHARED)
+
+
+def _tables_and_recurrent():
+    for plain, trained in ((nn.Embedding, nnqat.Embedding), (nn.EmbeddingBag, nnqat.EmbeddingBag)):
+        root = {"root_module": plain, "reference_quantized_module": getattr(nnqr, plain.__name__)}
+        yield _entry(plain, _TABLES, qat_module=trained, **root)
+        yield _entry(trained, _TABLES, **root)
+    for plain in (nn.GRUCell, nn.LSTMCell, nn.RNNCell, nn.LSTM, nn.GRU):
+        root = {"root_module": plain, "reference_quantized_module": getattr(nnqr, plain.__name__)}
+        yield _entry(plain, [_DYNAMIC, _HALVES], **root)
+
+
+def _engine(name):
+    made = BackendConfig(name)
+    for part in (_convolutions, _linear, _two_operands, _activations, _tables_and_recurrent):
+        made.set_backend_pattern_configs(part())
+    return made
+
+
+def get_native_backend_config():
+    """What any engine at hand computes."""
+    return _engine("native")
+
+
+def get_native_backend_config_dict():
+    return get_native_backend_config().to_dict()
+
+
+def get_x86_backend_config():
+    return _engine("x86")
+
+
+def get_fbgemm_backend_config():
+    return _engine("fbgemm")
+
+
+def get_qnnpack_backend_config():
+    return _engine("qnnpack")
+
+
+def get_onednn_backend_config():
+    return _engine("onednn")

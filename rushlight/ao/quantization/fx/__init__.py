@@ -1,0 +1,1 @@
+"""Quantisation of traced graphs: the steps that `quantize_fx` joins."""

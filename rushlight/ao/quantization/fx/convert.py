@@ -1,0 +1,196 @@
+"""Observers of a graph become rounding to integers and back; layers become those of a reference model."""
+
+import rushlight
+from rushlight.ao.nn.intrinsic import _FusedModule
+from rushlight.fx import GraphModule
+from rushlight.nn.utils.parametrize import type_before_parametrizations
+
+from ..backend_config.native import get_native_backend_config
+from ..backend_config.utils import get_root_module_to_quantized_reference_module
+from ..observer import _is_activation_post_process
+from ..quantize import _remove_qconfig
+from ..utils import (
+    _parent_name,
+    get_qparam_dict,
+    is_per_channel,
+    to_underlying_dtype,
+    weight_is_quantized,
+)
+from .graph_module import _KEY, _is_observed_module
+from .utils import collect_producer_nodes, create_getattr_from_value, graph_module_from_producer_nodes
+
+__all__ = ["convert"]
+
+
+def _weight_scale(qconfig, module, is_decomposed):
+    """What a reference layer is told of its weight."""
+    observer = getattr(module, "weight_fake_quant", None)
+    if observer is None:
+        observer = qconfig.weight()
+        observer(module.weight)
+    elif not observer.activation_post_process.min_val.numel() or observer.observer_enabled[0] == 1:
+        observer(module.weight)
+    found = get_qparam_dict(observer)
+    found["is_decomposed"] = is_decomposed
+    return found
+
+
+class _Converting:
+    """One walk over a graph."""
+
+    def __init__(self, model, backend, is_decomposed):
+        self.model, self.graph, self.is_decomposed = model, model.graph, is_decomposed
+        self.modules = dict(model.named_modules(remove_duplicate=False))
+        self.references = get_root_module_to_quantized_reference_module(backend)
+        self.kept = model.meta[_KEY]
+
+    def observers(self):
+        for node in list(self.graph.nodes):
+            if node.op == "call_module":
+                module = self.modules.get(str(node.target))
+                if module is not None and _is_activation_post_process(module):
+                    yield node, module
+
+    def watch_weights(self):
+        """Observers of weights that functions are given see them now: no call of the model ever passes
+        them."""
+        for node, observer in self.observers():
+            producers = collect_producer_nodes(node)
+            if producers is not None and not isinstance(observer, rushlight.nn.Identity):
+                graph_module_from_producer_nodes(self.model, producers)()
+
+    def round_at(self, node, observer):
+        """Rounding and its reverse in place of an observer."""
+        dtype, operand = observer.dtype, node.args[0]
+        graph = self.graph
+        with graph.inserting_before(node):
+            if dtype == rushlight.float16:
+                half = graph.call_method("to", (operand, rushlight.float16))
+                made = graph.call_method("to", (half, rushlight.float))
+            elif getattr(observer, "is_dynamic", False):
+                made = self.dynamic(operand, observer)
+            elif hasattr(observer, "qscheme") and dtype != rushlight.float32:
+                made = self.static(operand, observer)
+            else:
+                made = operand
+        node.replace_all_uses_with(made)
+        graph.erase_node(node)
+
+    def static(self, operand, observer):
+        scale, zero_point = observer.calculate_qparams()
+        channel = is_per_channel(observer.qscheme)
+        graph = self.graph
+        if not channel:
+            scale, zero_point = float(scale), int(zero_point)
+        if self.is_decomposed:
+            operators = rushlight.ops.quantized_decomposed
+            kind = "per_channel" if channel else "per_tensor"
+            if channel:
+                names = [
+                    create_getattr_from_value(self.model, graph, f"{operand.name}_{part}_", value)
+                    for part, value in (("scale", scale), ("zero_point", zero_point))
+                ]
+                qparams = (*names, observer.ch_axis)
+            else:
+                qparams = (scale, zero_point)
+            more = (*qparams, observer.quant_min, observer.quant_max, to_underlying_dtype(observer.dtype))
+            whole = graph.call_function(getattr(operators, f"quantize_{kind}").default, (operand, *more))
+            return graph.call_function(getattr(operators, f"dequantize_{kind}").default, (whole, *more))
+        parts = [
+            create_getattr_from_value(self.model, graph, f"{operand.name}_{part}_", value)
+            for part, value in (("scale", scale), ("zero_point", zero_point))
+        ]
+        if channel:
+            axis = observer.ch_axis
+            arguments = (operand, *parts, axis, observer.dtype)
+            whole = graph.call_function(rushlight.quantize_per_channel, arguments)
+        else:
+            whole = graph.call_function(rushlight.quantize_per_tensor, (operand, *parts, observer.dtype))
+        return graph.call_method("dequantize", (whole,))
+
+    def dynamic(self, operand, observer):
+        graph = self.graph
+        if not self.is_decomposed:
+            half_range = getattr(observer, "reduce_range", False)
+            arguments = (operand, observer.dtype, half_range)
+            whole = graph.call_function(rushlight.quantize_per_tensor_dynamic, arguments)
+            return graph.call_method("dequantize", (whole,))
+        operators = rushlight.ops.quantized_decomposed
+        dtype = to_underlying_dtype(observer.dtype)
+        bounds = (observer.quant_min, observer.quant_max)
+        eps = observer.eps if isinstance(observer.eps, float) else float(observer.eps)
+        found = graph.call_function(operators.choose_qparams.tensor, (operand, *bounds, eps, dtype))
+        import operator
+
+        scale = graph.call_function(operator.getitem, (found, 0))
+        zero = graph.call_function(operator.getitem, (found, 1))
+        arguments = (scale, zero, *bounds, dtype)
+        whole = graph.call_function(operators.quantize_per_tensor.tensor, (operand, *arguments))
+        return graph.call_function(operators.dequantize_per_tensor.tensor, (whole, *arguments))
+
+    def layer_at(self, node):
+        """A layer with a weight becomes the one of reference models."""
+        path = str(node.target)
+        module = self.modules[path]
+        qconfig = self.kept.node_name_to_qconfig.get(node.name)
+        if qconfig is None or node.name not in self.kept.observed_node_names:
+            return
+        if not weight_is_quantized(qconfig):
+            return
+        rounding = getattr(module, "weight_fake_quant", None)
+        plain = module
+        if rounding is not None:
+            if hasattr(module, "bn"):
+                # The weight is rounded with normalisation's factor in it.
+                pass
+            plain = module.to_float()
+        root = plain[0] if isinstance(plain, _FusedModule) else plain
+        reference = self.references.get(type_before_parametrizations(root))
+        if reference is None or not hasattr(root, "weight"):
+            return
+        if rounding is not None:
+            root.weight_fake_quant = rounding
+            rounding(root.weight)
+        scale = _weight_scale(qconfig, root, self.is_decomposed)
+        if rounding is not None:
+            del root.weight_fake_quant
+        made = reference.from_float(root, scale)
+        if isinstance(plain, _FusedModule):
+            plain._modules["0"] = made
+            made = plain
+        parent, name = _parent_name(path)
+        setattr(self.model.get_submodule(parent) if parent else self.model, name, made)
+
+    def run(self):
+        self.watch_weights()
+        for node in list(self.graph.nodes):
+            if node.op == "call_module" and not _is_activation_post_process(self.modules[str(node.target)]):
+                self.layer_at(node)
+        for node, observer in list(self.observers()):
+            self.round_at(node, observer)
+
+
+def convert(
+    model,
+    is_reference=False,
+    convert_custom_config=None,
+    is_standalone_module=False,
+    _remove_qconfig_flag=True,
+    qconfig_mapping=None,
+    backend_config=None,
+    is_decomposed=False,
+    keep_original_weights=False,
+):
+    """The reference graph: it computes with numbers that lie on the grids of integers."""
+    if not _is_observed_module(model):
+        raise AssertionError("incoming model must be produced by prepare_fx")
+    backend = get_native_backend_config() if backend_config is None else backend_config
+    walk = _Converting(model, backend, is_decomposed)
+    walk.run()
+    model.graph.eliminate_dead_code()
+    made = GraphModule(model, model.graph)
+    if _remove_qconfig_flag:
+        _remove_qconfig(made)
+    made.delete_all_unused_submodules()
+    made.meta.pop(_KEY, None)
+    return made

@@ -1,0 +1,249 @@
+"""Observers in a graph: before operands and after results of what the engine computes with integers."""
+
+import copy
+
+import rushlight
+from rushlight.fx import Node
+from rushlight.nn.utils.parametrize import type_before_parametrizations
+
+from ..backend_config.backend_config import ObservationType
+from ..backend_config.native import get_native_backend_config
+from ..backend_config.utils import get_module_to_qat_module
+from ..observer import _is_activation_post_process
+from ..utils import _parent_name, activation_is_dynamically_quantized
+from ._patterns import find_matches
+from .custom_config import PrepareCustomConfig
+from .graph_module import _KEY, ObservedGraphModule, ObservedGraphModuleAttrs, ObservedStandaloneGraphModule
+from .qconfig_mapping_utils import (
+    _generate_node_name_to_qconfig,
+    _is_qconfig_supported_by_dtype_configs,
+    _update_qconfig_for_fusion,
+    _update_qconfig_for_qat,
+)
+from .utils import (
+    all_node_args_have_no_tensors,
+    assert_and_get_unique_device,
+    get_new_attr_name_with_prefix,
+    node_arg_is_bias,
+    node_arg_is_weight,
+)
+
+__all__ = ["prepare"]
+
+
+def _insert_obs_or_fq(node, obs_or_fq, model, named_modules, graph, model_device=None):
+    """Put an observer behind a node: the new node that calls it. Users of the node are not changed."""
+    device = assert_and_get_unique_device(model) if model_device is None else model_device
+    if device is not None:
+        obs_or_fq.to(device)
+    name = get_new_attr_name_with_prefix("activation_post_process_")(model)
+    setattr(model, name, obs_or_fq)
+    named_modules[name] = obs_or_fq
+    with graph.inserting_after(node):
+        return graph.create_node("call_module", name, (node,), {})
+
+
+def _save_state(
+    observed,
+    node_name_to_qconfig,
+    node_name_to_scope,
+    prepare_custom_config,
+    equalization_node_name_to_qconfig,
+    qconfig_mapping,
+    is_qat,
+    observed_node_names,
+):
+    """What converting needs to know, in the graph's ``meta``."""
+    observed.meta[_KEY] = ObservedGraphModuleAttrs(
+        node_name_to_qconfig=node_name_to_qconfig,
+        node_name_to_scope=node_name_to_scope,
+        prepare_custom_config=prepare_custom_config,
+        equalization_node_name_to_qconfig=equalization_node_name_to_qconfig,
+        qconfig_mapping=qconfig_mapping,
+        is_qat=is_qat,
+        observed_node_names=observed_node_names,
+    )
+
+
+def _train_layers(model, backend_config):
+    """Layers that have one of training become it."""
+    trained = get_module_to_qat_module(backend_config)
+    swapped: list = []
+    for path, module in list(model.named_modules()):
+        kind = type_before_parametrizations(module)
+        if any(path.startswith(f"{one}.") for one in swapped):
+            continue
+        if kind in trained and getattr(module, "qconfig", None) is not None:
+            parent, name = _parent_name(path)
+            home = model.get_submodule(parent) if parent else model
+            # Fused layers hand their configuration on to the part that has the weight.
+            if isinstance(module, rushlight.nn.Sequential):
+                module[0].qconfig = module.qconfig
+            made = trained[kind].from_float(module)
+            made.qconfig = module.qconfig
+            setattr(home, name, made)
+            swapped.append(path)
+
+
+class _Preparing:
+    """One walk over a graph."""
+
+    def __init__(self, model, matches, qconfigs, is_qat):
+        self.model, self.graph, self.matches, self.qconfigs, self.is_qat = (
+            model,
+            model.graph,
+            matches,
+            qconfigs,
+            is_qat,
+        )
+        self.modules = dict(model.named_modules(remove_duplicate=False))
+        self.device = assert_and_get_unique_device(model)
+        self.observed_names = set()
+        self.no_tensors = {}
+
+    def observer_of(self, node):
+        """The observer that a node calls."""
+        module = (
+            self.modules.get(str(node.target))
+            if isinstance(node, Node) and node.op == "call_module"
+            else None
+        )
+        return module if module is not None and _is_activation_post_process(module) else None
+
+    def insert(self, node, maker):
+        return _insert_obs_or_fq(node, maker(), self.model, self.modules, self.graph, self.device)
+
+    def observed(self, arg, maker):
+        """An argument behind an observer that asks for this dtype: one that is there, or a new one."""
+        if isinstance(arg, (list, tuple)):
+            return type(arg)(self.observed(part, maker) for part in arg)
+        if not isinstance(arg, Node) or all_node_args_have_no_tensors(arg, self.modules, self.no_tensors):
+            return arg
+        wanted = maker()
+        signature = (wanted.dtype, getattr(wanted, "is_dynamic", False))
+        if wanted.dtype == rushlight.float32:
+            return arg
+        seen = self.observer_of(arg)
+        if seen is not None and (seen.dtype, getattr(seen, "is_dynamic", False)) == signature:
+            return arg
+        for user in arg.users:
+            seen = self.observer_of(user)
+            if seen is not None and (seen.dtype, getattr(seen, "is_dynamic", False)) == signature:
+                return user
+        return self.insert(arg, maker)
+
+    def watch_operands(self, node, match, qconfig):
+        """Observers before the operands of a pattern; what the pattern itself computes stays as it is."""
+
+        def watched(arg):
+            if isinstance(arg, (list, tuple)):
+                return type(arg)(watched(part) for part in arg)
+            if not isinstance(arg, Node) or arg in match.nodes or node_arg_is_bias(node, arg):
+                return arg
+            if node_arg_is_weight(node, arg):
+                return self.observed(arg, qconfig.weight)
+            return self.observed(arg, qconfig.activation)
+
+        node.meta["input_type_to_index"] = match.config._input_type_to_index
+        node.args = tuple(watched(arg) for arg in node.args)
+        node.kwargs = {name: watched(arg) for name, arg in node.kwargs.items()}
+
+    def watch_result(self, node, match, qconfig):
+        """An observer behind a pattern's last node, which its users then read."""
+        kind = match.observation_type
+        if kind == ObservationType.INPUT_OUTPUT_NOT_OBSERVED or activation_is_dynamically_quantized(qconfig):
+            return
+        if qconfig.activation().dtype in (rushlight.float32, rushlight.float16):
+            return
+        if all(config.output_dtype == rushlight.float for config in match.config.dtype_configs):
+            return
+        maker = qconfig.activation
+        operands = None
+        if kind == ObservationType.OUTPUT_SHARE_OBSERVER_WITH_INPUT or self.reuses(qconfig):
+            operands = self.watchers_before(match.first)
+            if not operands:
+                return
+            # The result has its operands' scale, so they all have one observer.
+            shared = self.observer_of(operands[0])
+            maker = lambda: shared  # noqa: E731
+        users = list(node.users)
+        made = self.insert(node, maker)
+        for user in users:
+            user.replace_input_with(node, made)
+        for operand in operands or ():
+            parent, name = _parent_name(str(operand.target))
+            setattr(self.model.get_submodule(parent) if parent else self.model, name, shared)
+            self.modules[str(operand.target)] = shared
+
+    def reuses(self, qconfig):
+        from ..qconfig import _is_reuse_input_qconfig
+
+        return _is_reuse_input_qconfig(qconfig)
+
+    def watchers_before(self, node):
+        found = []
+
+        def look(arg):
+            if isinstance(arg, (list, tuple)):
+                for part in arg:
+                    look(part)
+            elif self.observer_of(arg) is not None:
+                found.append(arg)
+
+        look(list(node.args))
+        return found
+
+    def run(self):
+        for node in list(self.graph.nodes):
+            match = self.matches.get(node)
+            qconfig = self.qconfigs.get(match.root.name) if match is not None else None
+            if qconfig is None:
+                continue
+            if self.reuses(qconfig):
+                supported = True
+            else:
+                supported = _is_qconfig_supported_by_dtype_configs(qconfig, match.config.dtype_configs)
+            if not supported or all_node_args_have_no_tensors(node, self.modules, self.no_tensors):
+                continue
+            for one in match.nodes:
+                self.observed_names.add(one.name)
+            if match.observation_type == ObservationType.INPUT_OUTPUT_NOT_OBSERVED:
+                continue
+            if not self.reuses(qconfig):
+                self.watch_operands(node, match, qconfig)
+            if node is match.last:
+                self.watch_result(node, match, qconfig)
+
+
+def prepare(
+    model,
+    qconfig_mapping,
+    is_qat,
+    node_name_to_scope,
+    example_inputs,
+    prepare_custom_config=None,
+    _equalization_config=None,
+    backend_config=None,
+    is_standalone_module=False,
+):
+    """The graph with observers in it. In training, layers round their weights."""
+    if _equalization_config is not None and getattr(_equalization_config, "global_qconfig", None) is not None:
+        raise NotImplementedError("_equalization_config: equalising observers are not built; leave it out")
+    custom = PrepareCustomConfig() if prepare_custom_config is None else prepare_custom_config
+    backend = get_native_backend_config() if backend_config is None else backend_config
+    mapping = copy.deepcopy(qconfig_mapping)
+    _update_qconfig_for_fusion(model, mapping)
+    if is_qat:
+        _update_qconfig_for_qat(mapping, backend)
+    modules = dict(model.named_modules(remove_duplicate=False))
+    qconfigs = _generate_node_name_to_qconfig(model, modules, model.graph, mapping, node_name_to_scope)
+    if is_qat:
+        _train_layers(model, backend)
+    matches = find_matches(model, backend)
+    walk = _Preparing(model, matches, qconfigs, is_qat)
+    walk.run()
+    made = ObservedStandaloneGraphModule if is_standalone_module else ObservedGraphModule
+    observed = made(model, model.graph, set(custom.preserved_attributes))
+    _save_state(observed, qconfigs, node_name_to_scope, custom, {}, mapping, is_qat, walk.observed_names)
+    observed.meta[_KEY].is_observed_standalone_module = is_standalone_module
+    return observed

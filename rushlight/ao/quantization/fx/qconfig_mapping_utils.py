@@ -1,0 +1,148 @@
+"""The configuration of each node of a graph, from a mapping."""
+
+import re
+from collections import defaultdict
+
+from rushlight.ao.nn.intrinsic import _FusedModule
+
+from ..backend_config.utils import get_module_to_qat_module
+from ..qconfig import _add_module_to_qconfig_obs_ctr, qconfig_equals
+from ..qconfig_mapping import _QCONFIG_STYLE_ORDER
+from ..utils import _parent_name, get_qconfig_dtypes
+
+__all__: list = []
+
+
+def _update_qconfig_for_fusion(model, qconfig_mapping):
+    """Fused layers get the configuration of their first part; parts with different ones are refused."""
+    kinds = qconfig_mapping.object_type_qconfigs
+    if not kinds:
+        return
+    modules = dict(model.named_modules())
+    for node in model.graph.nodes:
+        fused = modules.get(str(node.target)) if node.op == "call_module" else None
+        if not isinstance(fused, _FusedModule):
+            continue
+        parts = list(fused._modules.values())
+        first = kinds.get(type(parts[0]))
+        for part in parts[1:]:
+            if not qconfig_equals(kinds.get(type(part)), first):
+                raise LookupError(
+                    "During fusion, we need to specify the same qconfigs for all module types in "
+                    f"{type(fused)} offending type: {type(part)}"
+                )
+        if first is not None:
+            kinds[type(fused)] = first
+
+
+def _update_qconfig_for_qat(qconfig_mapping, backend_config):
+    """Layers of training get the configuration of the plain layers."""
+    trained = get_module_to_qat_module(backend_config)
+    for kind, qconfig in list(qconfig_mapping.object_type_qconfigs.items()):
+        if kind in trained:
+            qconfig_mapping.object_type_qconfigs[trained[kind]] = qconfig
+
+
+def _by_regex(mapping, path, default):
+    for pattern, qconfig in mapping.module_name_regex_qconfigs.items():
+        if re.match(pattern, path):
+            return qconfig
+    return default
+
+
+def _by_name(mapping, path, default):
+    """The configuration of the nearest module on a path that has one by name."""
+    while path:
+        if path in mapping.module_name_qconfigs:
+            return mapping.module_name_qconfigs[path]
+        path = _parent_name(path)[0]
+    return mapping.module_name_qconfigs.get("", default)
+
+
+def _qconfig_of(mapping, kind, path, parent, use):
+    """The configuration of one use of a type in a module: the most special entry holds."""
+    found = mapping.object_type_qconfigs.get(kind, mapping.global_qconfig)
+    found = _by_regex(mapping, path, found)
+    found = _by_name(mapping, path, found)
+    for (name, other, index), qconfig in mapping.module_name_object_type_order_qconfigs.items():
+        if (name, other, index) == (parent, kind, use):
+            return qconfig
+    return found
+
+
+def _generate_node_name_to_qconfig(root, modules, input_graph, qconfig_mapping, node_name_to_scope):
+    """The configuration of each node. Modules keep theirs as an attribute too."""
+    found = {}
+    uses = defaultdict(lambda: defaultdict(int))
+    for node in input_graph.nodes:
+        qconfig = None
+        if node.op == "get_attr":
+            qconfig = _qconfig_of(qconfig_mapping, None, _parent_name(node.target)[0], "", 0)
+            found[node.name] = _add_module_to_qconfig_obs_ctr(qconfig, modules.get(node.target))
+            continue
+        if node.op in ("call_function", "call_method"):
+            path = node_name_to_scope.get(node.name, ("", None))[0]
+            kind = node.target
+            qconfig = _qconfig_of(qconfig_mapping, kind, path, path, uses[path][kind])
+            uses[path][kind] += 1
+            found[node.name] = _add_module_to_qconfig_obs_ctr(qconfig, modules.get(path))
+        elif node.op == "call_module":
+            path = str(node.target)
+            module = modules[path]
+            if type(module).__name__.endswith(("Observer", "FakeQuantize")):
+                continue
+            kind, parent = type(module), _parent_name(path)[0]
+            qconfig = _qconfig_of(qconfig_mapping, kind, path, parent, uses[parent][kind])
+            uses[parent][kind] += 1
+            qconfig = _add_module_to_qconfig_obs_ctr(qconfig, module)
+            module.qconfig = qconfig
+            found[node.name] = qconfig
+        else:
+            found[node.name] = None
+    return found
+
+
+def _is_qconfig_supported_by_dtype_configs(qconfig, dtype_configs):
+    """Whether a pattern takes the dtypes that a configuration asks for."""
+    import rushlight
+
+    for config in dtype_configs:
+        dynamic = bool(config.is_dynamic)
+        wanted = (
+            config.input_dtype or rushlight.float,
+            config.weight_dtype or rushlight.float,
+            config.output_dtype or rushlight.float,
+            dynamic,
+        )
+        activation, weight, is_dynamic = get_qconfig_dtypes(qconfig)
+        if dynamic:
+            matches = is_dynamic and (wanted[0], wanted[1]) == (activation, weight)
+        else:
+            without_weight = config.weight_dtype is None or config.weight_dtype == rushlight.float
+            weight_fits = without_weight or weight == wanted[1]
+            matches = not is_dynamic and activation == wanted[0] == activation and weight_fits
+            matches = matches and (activation == wanted[2] or wanted[0] == rushlight.float)
+        if matches:
+            return True
+    return False
+
+
+def _compare_prepare_convert_qconfig_mappings(prepare_qconfig_mapping, convert_qconfig_mapping):
+    """Converting may leave things out (None), and may not change them."""
+    if not qconfig_equals(prepare_qconfig_mapping.global_qconfig, convert_qconfig_mapping.global_qconfig):
+        raise AssertionError(
+            "Expected global qconfigs to be the same in the prepare and convert quantization configs"
+        )
+    for style in _QCONFIG_STYLE_ORDER[1:]:
+        before, after = getattr(prepare_qconfig_mapping, style), getattr(convert_qconfig_mapping, style)
+        for name, qconfig in before.items():
+            if name not in after:
+                raise AssertionError(
+                    f"Missing key {style} {name} in convert QConfigMapping when it was present in prepare"
+                )
+            if after[name] is not None and not qconfig_equals(qconfig, after[name]):
+                raise AssertionError(
+                    f"Expected convert QConfigMapping to have the same qconfig as prepare for key "
+                    f"{style} {name}; "
+                    f"prepare: {qconfig}; convert: {after[name]}"
+                )

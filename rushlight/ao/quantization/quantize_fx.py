@@ -1,0 +1,221 @@
+"""Quantisation of traced models: fuse, prepare, calibrate or train, convert."""
+
+import copy
+import warnings
+
+import rushlight
+from rushlight.fx import GraphModule
+
+from .backend_config import BackendConfig
+from .fx.convert import convert as _convert
+from .fx.custom_config import ConvertCustomConfig, FuseCustomConfig, PrepareCustomConfig
+from .fx.fuse import fuse as _fuse
+from .fx.graph_module import ObservedGraphModule as ObservedGraphModule
+from .fx.prepare import prepare as _prepare
+from .fx.tracer import QuantizationTracer, Scope, ScopeContextManager
+from .qconfig_mapping import QConfigMapping
+from .quant_type import QuantType
+
+__all__ = [
+    "QuantizationTracer",
+    "Scope",
+    "ScopeContextManager",
+    "attach_preserved_attrs_to_model",
+    "convert_fx",
+    "convert_to_reference_fx",
+    "fuse_fx",
+    "prepare_fx",
+    "prepare_qat_fx",
+]
+
+_PRESERVED = "_user_preserved_attributes"
+
+
+def attach_preserved_attrs_to_model(model, preserved_attrs):
+    """Attributes of the program's, on the graph and through its copies."""
+    model.meta[_PRESERVED] = copy.copy(preserved_attrs)
+    for name, value in preserved_attrs.items():
+        setattr(model, name, value)
+
+
+def _taken(kind, value, name):
+    """A configuration, or the dictionary that older programs pass."""
+    if value is None:
+        return kind()
+    if isinstance(value, dict):
+        warnings.warn(
+            f"Passing a {name}_dict to prepare is deprecated and will not be supported in a future version. "
+            f"Please pass in a {kind.__name__} instead.",
+            FutureWarning,
+            stacklevel=4,
+        )
+        return kind.from_dict(value)
+    return value
+
+
+def _kept(model, names):
+    return {name: getattr(model, name) for name in names if hasattr(model, name)}
+
+
+def _prepare_fx(
+    model,
+    qconfig_mapping,
+    is_qat,
+    example_inputs,
+    prepare_custom_config,
+    _equalization_config,
+    backend_config,
+):
+    custom = _taken(PrepareCustomConfig, prepare_custom_config, "prepare_custom_config")
+    mapping = _taken(QConfigMapping, qconfig_mapping, "qconfig_mapping")
+    if isinstance(backend_config, dict):
+        backend_config = BackendConfig.from_dict(backend_config)
+    if custom.standalone_module_names or custom.standalone_module_classes:
+        raise NotImplementedError(
+            "prepare_fx: modules that are prepared apart are not supported; call prepare_fx on them "
+            "and put the "
+            "results into the model"
+        )
+    skipped = list(custom.non_traceable_module_classes)
+    for classes in custom.float_to_observed_mapping.values():
+        skipped += classes
+    for kind, classes in custom.float_to_observed_mapping.items():
+        if kind != QuantType.STATIC:
+            raise ValueError(
+                "only modules of static quantisation become other classes before they are watched"
+            )
+        for parent in list(model.modules()):
+            for name, child in list(parent.named_children()):
+                if type(child) in classes:
+                    setattr(parent, name, classes[type(child)].from_float(child))
+        skipped += classes.values()
+    tracer = QuantizationTracer(custom.non_traceable_module_names, skipped)
+    preserved = _kept(model, custom.preserved_attributes)
+    graph = GraphModule(model, tracer.trace(model))
+    graph = _fuse(graph, is_qat, None, backend_config)
+    prepared = _prepare(
+        graph,
+        mapping,
+        is_qat,
+        tracer.node_name_to_scope,
+        example_inputs,
+        custom,
+        _equalization_config,
+        backend_config,
+    )
+    attach_preserved_attrs_to_model(prepared, preserved)
+    return prepared
+
+
+def fuse_fx(model, fuse_custom_config=None, backend_config=None):
+    """Fuse layers of a model in eval mode: convolutions and linear layers with normalisation and ReLU."""
+    custom = _taken(FuseCustomConfig, fuse_custom_config, "fuse_custom_config")
+    preserved = _kept(model, custom.preserved_attributes)
+    graph = GraphModule(model, QuantizationTracer([], []).trace(model))
+    made = _fuse(graph, False, custom, backend_config)
+    attach_preserved_attrs_to_model(made, preserved)
+    return made
+
+
+def prepare_fx(
+    model,
+    qconfig_mapping,
+    example_inputs,
+    prepare_custom_config=None,
+    _equalization_config=None,
+    backend_config=None,
+):
+    """The traced model with observers, ready to be calibrated.
+
+    Args:
+        model: in eval mode.
+        qconfig_mapping: which configuration each operation gets.
+        example_inputs: positional arguments of a call.
+        prepare_custom_config: what stays one node, what attributes are kept.
+        backend_config: what the engine computes with integers.
+    """
+    return _prepare_fx(
+        model,
+        qconfig_mapping,
+        False,
+        example_inputs,
+        prepare_custom_config,
+        _equalization_config,
+        backend_config,
+    )
+
+
+def prepare_qat_fx(model, qconfig_mapping, example_inputs, prepare_custom_config=None, backend_config=None):
+    """The traced model with layers that round their weights, and with fake quantisers, ready to be
+    trained."""
+    return _prepare_fx(
+        model, qconfig_mapping, True, example_inputs, prepare_custom_config, None, backend_config
+    )
+
+
+def _convert_fx(
+    graph_module,
+    is_reference,
+    convert_custom_config,
+    remove_qconfig,
+    qconfig_mapping,
+    backend_config,
+    is_decomposed,
+):
+    if not isinstance(graph_module, GraphModule):
+        raise TypeError(
+            "input model must be a GraphModule, Got type:"
+            + str(type(graph_module))
+            + " Please make sure to follow the tutorials."
+        )
+    custom = _taken(ConvertCustomConfig, convert_custom_config, "convert_custom_config")
+    preserved = _kept(graph_module, custom.preserved_attributes)
+    preserved = {**graph_module.meta.get(_PRESERVED, {}), **preserved}
+    # Without quantised tensors graphs hold the integers in plain ones; what is computed is the same.
+    is_decomposed = is_decomposed or not hasattr(rushlight, "quantize_per_tensor")
+    made = _convert(
+        graph_module,
+        is_reference,
+        custom,
+        _remove_qconfig_flag=remove_qconfig,
+        qconfig_mapping=qconfig_mapping,
+        backend_config=backend_config,
+        is_decomposed=is_decomposed,
+    )
+    attach_preserved_attrs_to_model(made, preserved)
+    return made
+
+
+def convert_fx(
+    graph_module,
+    convert_custom_config=None,
+    _remove_qconfig=True,
+    qconfig_mapping=None,
+    backend_config=None,
+    keep_original_weights=False,
+):
+    """The calibrated or trained graph on the grids of integers.
+
+    Layers and functions stay those of the reference model: numbers are PyTorch's reference ones.
+    """
+    return _convert_fx(
+        graph_module, False, convert_custom_config, _remove_qconfig, qconfig_mapping, backend_config, False
+    )
+
+
+def convert_to_reference_fx(
+    graph_module, convert_custom_config=None, _remove_qconfig=True, qconfig_mapping=None, backend_config=None
+):
+    """The reference graph: rounding to integers and back around operations on numbers."""
+    return _convert_fx(
+        graph_module, True, convert_custom_config, _remove_qconfig, qconfig_mapping, backend_config, False
+    )
+
+
+def _convert_to_reference_decomposed_fx(
+    graph_module, convert_custom_config=None, qconfig_mapping=None, backend_config=None
+):
+    """The reference graph with integers in plain tensors: operators of ``quantized_decomposed``."""
+    return _convert_fx(
+        graph_module, True, convert_custom_config, False, qconfig_mapping, backend_config, True
+    )

@@ -1,0 +1,154 @@
+"""Traced models: fused, with observers, and on the grids of integers."""
+
+from importlib import import_module
+
+import numpy as np
+import pytest
+
+import rushlight
+from rushlight import nn
+from rushlight.ao import quantization as ours
+from rushlight.ao.nn import intrinsic
+from rushlight.ao.quantization import quantize_fx
+from rushlight.ao.quantization.backend_config import BackendConfig, get_native_backend_config
+from rushlight.ao.quantization.fx.custom_config import PrepareCustomConfig
+
+
+def _model(library):
+    n = library.nn
+
+    class Net(n.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.bn = n.Conv2d(3, 4, 3), n.BatchNorm2d(4)
+            self.plain = n.Conv2d(4, 4, 3, padding=1, bias=False)
+            self.pool = n.MaxPool2d(2)
+            self.head = n.Sequential(n.Linear(16, 6), n.ReLU(), n.Linear(6, 5))
+            self.gate, self.swish = n.Sigmoid(), n.Hardswish()
+            self.weight = n.Parameter(library.ones(5, 5))
+
+        def forward(self, x):
+            x = n.functional.relu(self.bn(self.conv(x)))
+            x = self.pool(library.relu(self.plain(x) + x))
+            x = self.gate(self.swish(self.head(library.flatten(x, 1))))
+            return n.functional.linear(x, self.weight)
+
+    return Net()
+
+
+def _samples():
+    return [np.random.RandomState(seed).randn(4, 3, 6, 6).astype("f4") for seed in range(3)]
+
+
+def _run(library, package, module, start, kind):
+    model = _model(library)
+    model.load_state_dict({name: library.from_numpy(value.copy()) for name, value in start.items()})
+    train = kind == "train"
+    model.train(train)
+    mapping = {
+        "default": lambda: package.get_default_qconfig_mapping("x86"),
+        "train": lambda: package.get_default_qat_qconfig_mapping("x86"),
+        "names": lambda: (
+            package.get_default_qconfig_mapping("qnnpack")
+            .set_module_name("head.0", None)
+            .set_module_name_regex("pla.*", None)
+        ),
+        "dynamic": lambda: package.QConfigMapping().set_global(package.default_dynamic_qconfig),
+    }[kind]()
+    samples = [library.from_numpy(sample) for sample in _samples()]
+    prepare = module.prepare_qat_fx if train else module.prepare_fx
+    prepared = prepare(model, mapping, (samples[0],))
+    names, state = [node.name for node in prepared.graph.nodes], list(prepared.state_dict())
+    for sample in samples:
+        prepared(sample)
+    prepared.eval()
+    watched = prepared(samples[0]).detach().numpy()
+    converted = module._convert_to_reference_decomposed_fx(prepared)
+    return names, state, watched, converted(samples[0]).detach().numpy(), len(converted.graph.nodes)
+
+
+@pytest.mark.parametrize("kind", "default names dynamic train".split())
+def test_graphs_and_numbers_are_pytorchs(kind):
+    torch = pytest.importorskip("torch")
+    import torch.ao.quantization.quantize_fx as theirs
+
+    torch.manual_seed(0)
+    model = _model(torch)
+    with torch.no_grad():
+        model.weight.normal_()
+    start = {name: value.numpy() for name, value in model.state_dict().items()}
+    expected = _run(torch, torch.ao.quantization, theirs, start, kind)
+    found = _run(rushlight, ours, quantize_fx, start, kind)
+    assert found[:2] == expected[:2]
+    np.testing.assert_allclose(found[2], expected[2], atol=2e-6)
+    np.testing.assert_allclose(found[3], expected[3], atol=2e-6)
+    assert found[4] == expected[4]
+
+
+def test_converted_graphs_lie_on_grids():
+    rushlight.manual_seed(0)
+    model = _model(rushlight).eval()
+    samples = [rushlight.from_numpy(sample) for sample in _samples()]
+    expected = model(samples[0])
+    prepared = quantize_fx.prepare_fx(model, ours.get_default_qconfig_mapping(), (samples[0],))
+    with pytest.raises(AssertionError, match="produced by prepare_fx"):
+        quantize_fx.convert_fx(quantize_fx.fuse_fx(_model(rushlight).eval()))
+    for sample in samples:
+        prepared(sample)
+    converted = quantize_fx.convert_fx(prepared)
+    assert not any("activation_post_process" in name for name, _ in converted.named_modules())
+    result = converted(samples[0])
+    assert 0 < (result - expected).abs().max() < 0.1 * expected.abs().max()
+    assert len(converted.conv[0].get_weight()[0].unique()) < 256
+
+
+def test_fused_graphs_compute_the_same():
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4), nn.ReLU()).eval()
+    fused = quantize_fx.fuse_fx(model)
+    assert [type(m) for m in fused.modules() if isinstance(m, intrinsic.ConvReLU2d)]
+    x = rushlight.randn(1, 3, 5, 5)
+    assert rushlight.allclose(fused(x), model(x), atol=1e-5)
+
+
+def test_attributes_and_configurations_are_kept():
+    model = _model(rushlight).eval()
+    model.note = "mine"
+    custom = PrepareCustomConfig().set_preserved_attributes(["note"])
+    mapping = ours.get_default_qconfig_mapping()
+    prepared = quantize_fx.prepare_fx(model, mapping, (rushlight.randn(1, 3, 6, 6),), custom)
+    assert prepared.note == "mine"
+    prepared(rushlight.randn(1, 3, 6, 6))
+    assert quantize_fx.convert_fx(prepared).note == "mine"
+    assert PrepareCustomConfig.from_dict(custom.to_dict()).to_dict() == custom.to_dict()
+
+
+def test_engines_go_to_dictionaries_and_back():
+    config = get_native_backend_config()
+    again = BackendConfig.from_dict(config.to_dict())
+    assert [c.pattern for c in again.configs] == [c.pattern for c in config.configs]
+    pytest.importorskip("torch")
+    import_module("torch.ao.quantization.quantize_fx")  # which loads what its configurations need
+    from torch.ao.quantization.backend_config import get_native_backend_config as theirs
+
+    def names(pattern):
+        if isinstance(pattern, tuple):
+            return tuple(names(part) for part in pattern)
+        return pattern if isinstance(pattern, str) else getattr(pattern, "__name__", str(pattern))
+
+    def table(config):
+        return sorted(
+            (
+                str(names(c.pattern if c.pattern is not None else c._pattern_complex_format)),
+                c.observation_type.name,
+            )
+            for c in config.configs
+        )
+
+    assert table(config) == table(theirs())
+
+
+def test_parts_with_other_configurations_do_not_fuse():
+    mapping = ours.QConfigMapping().set_object_type(nn.Linear, ours.default_dynamic_qconfig)
+    model = nn.Sequential(nn.Linear(2, 2), nn.ReLU()).eval()
+    with pytest.raises(LookupError, match="same qconfigs for all module types"):
+        quantize_fx.prepare_fx(model, mapping, (rushlight.randn(1, 2),))
