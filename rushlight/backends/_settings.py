@@ -216,9 +216,22 @@ mps = _module(
     is_macos_or_newer=_answer(False),
 )
 nnpack = _module("nnpack", "NNPACK: not in this build.", is_available=_answer(False), set_flags=_answer(None))
-quantized = _module(
-    "quantized", "Quantized kernels: not in this build.", engine="none", supported_engines=["none"]
-)
+_ENGINES = ["qnnpack", "onednn", "x86", "fbgemm"]
+
+
+class _Engine(_Settings):
+    """Which engine's conventions configurations follow; all compute with the same kernels here."""
+
+    def __setattr__(self, name, value):
+        if name == "engine" and value not in _ENGINES:
+            if value == "none":
+                raise RuntimeError("quantized engine NoQEngine is not supported")
+            raise RuntimeError(f"{value} is not a valid value for quantized engine")
+        super().__setattr__(name, value)
+
+
+quantized = _Engine("quantized", _Engine.__doc__, engine="x86", supported_engines=list(_ENGINES))
+sys.modules[quantized.__name__] = quantized
 xeon = _module("xeon", "Launchers for Xeon processors.")
 xnnpack = _module("xnnpack", "XNNPACK: not in this build.", enabled=False)
 kleidiai = _module("kleidiai", "KleidiAI: not in this build.", is_available=_answer(False))

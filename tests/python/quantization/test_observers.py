@@ -195,3 +195,17 @@ def test_mappings_go_to_dictionaries_and_back():
     assert again.to_dict() == mapping.to_dict()
     assert ours.qconfig_equals(again.global_qconfig, copy.deepcopy(ours.default_qconfig))
     assert not ours.qconfig_equals(ours.default_qconfig, ours.default_per_channel_qconfig)
+
+
+def test_engines_are_chosen_by_name():
+    engines = rushlight.backends.quantized
+    assert engines.engine in engines.supported_engines
+    before = engines.engine
+    try:
+        engines.engine = "qnnpack"
+        assert engines.engine == "qnnpack"
+        with pytest.raises(RuntimeError, match="tpu is not a valid value for quantized engine"):
+            engines.engine = "tpu"
+        assert engines.engine == "qnnpack"
+    finally:
+        engines.engine = before
