@@ -88,7 +88,8 @@ _HOMES = {
         BFloat16Tensor BoolTensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor
         IntTensor LongTensor ShortTensor BFloat16Storage BoolStorage ByteStorage CharStorage
         DoubleStorage FloatStorage HalfStorage IntStorage LongStorage ShortStorage
-        ComplexDoubleStorage ComplexFloatStorage Storage
+        ComplexDoubleStorage ComplexFloatStorage QInt32Storage QInt8Storage QUInt2x4Storage QUInt4x2Storage
+        QUInt8Storage Storage
     """,
     "_serialization.file_records": "PyTorchFileReader PyTorchFileWriter",
     "_lobpcg": "lobpcg",

@@ -153,8 +153,14 @@ class Tensor(_C.TensorBase):
                 )
             else:
                 storage = self.untyped_storage().__deepcopy__(memo)
-                new = rushlight.empty(0, dtype=self.dtype, device=self.device)
-                new.set_(storage, self.storage_offset(), self.size(), self.stride())
+                layout = self.storage_offset(), self.size(), self.stride()
+                if self.is_quantized:
+                    from rushlight._utils import _quantized_on, _quantizer_parts
+
+                    new = _quantized_on(storage, self.dtype, *layout, _quantizer_parts(self))
+                else:
+                    new = rushlight.empty(0, dtype=self.dtype, device=self.device)
+                    new.set_(storage, *layout)
             if type(self) is not type(new):
                 new = new.as_subclass(type(self))
         from copy import deepcopy

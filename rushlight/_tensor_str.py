@@ -168,6 +168,8 @@ def _is_default_dtype(dtype):
 def _suffixes(tensor):
     """What follows the values: whatever is not as one would assume."""
     suffixes, dtype = [], tensor.dtype
+    if tensor.is_quantized:
+        return _quantized_suffixes(tensor)
     if tensor.device.type != "cpu":
         suffixes.append(f"device='{tensor.device}'")
     if tensor.is_meta or tensor.numel() == 0:
@@ -184,6 +186,20 @@ def _suffixes(tensor):
     if rushlight._C._dual_level_depth() and (tangent := rushlight._C._unpack_dual(tensor)[1]) is not None:
         suffixes.append(f"tangent={tangent}")
     return suffixes
+
+
+def _quantized_suffixes(tensor):
+    """What integers stand for."""
+    parts = {"size": tuple(tensor.shape), "dtype": tensor.dtype, "quantization_scheme": tensor.qscheme()}
+    if tensor.qscheme() == rushlight.per_tensor_affine:
+        parts.update(scale=tensor.q_scale(), zero_point=tensor.q_zero_point())
+    else:
+        parts.update(
+            scale=tensor.q_per_channel_scales(),
+            zero_point=tensor.q_per_channel_zero_points(),
+            axis=tensor.q_per_channel_axis(),
+        )
+    return [f"{name}={value}" for name, value in parts.items()]
 
 
 def _grad_suffix(tensor):
@@ -206,6 +222,19 @@ def _with_suffixes(text, suffixes, indent):
     return text + ")"
 
 
+_BITS = {f"{kind}{bits}" for kind in ("int", "uint") for bits in range(1, 8)}
+
+
+def _numbers(tensor):
+    """What to print for a tensor whose elements are no plain numbers: what they stand for, or their bits."""
+    if tensor.is_quantized:
+        return tensor.dequantize()
+    name = str(tensor.dtype).rpartition(".")[2]
+    if name in _BITS or name.startswith(("bits", "float4")):
+        return tensor.view(rushlight.uint16 if tensor.dtype.itemsize == 2 else rushlight.uint8)
+    return tensor
+
+
 def _str(self, *, tensor_contents=None):
     """The repr of a tensor."""
     functorch = rushlight._C._functorch
@@ -218,7 +247,7 @@ def _str(self, *, tensor_contents=None):
         with rushlight.no_grad():
             if self.layout != rushlight.strided:
                 return _sparse_str(self.detach(), prefix, suffixes)
-            tensor_contents = "..." if self.is_meta else _contents(_bare(self), len(prefix))
+            tensor_contents = "..." if self.is_meta else _contents(_bare(_numbers(self)), len(prefix))
     text = _with_suffixes(prefix + tensor_contents, suffixes, len(prefix))
     return f"Parameter({text})" if not plain and _is_flagged_parameter(self) else text
 

@@ -82,6 +82,9 @@ def _reduce_plain(tensor):
     if tensor.is_meta:
         return _rebuild_meta_tensor_no_storage, (tensor.dtype, size, stride, requires_grad)
     storage, offset = _storage_for_pickle(tensor)
+    if tensor.is_quantized:
+        parts = (_quantizer_parts(tensor), requires_grad, _no_hooks())
+        return _rebuild_qtensor, (storage, offset, size, stride, *parts)
     args = (storage, offset, size, stride, requires_grad, _no_hooks())
     if storage.is_extended:
         return _rebuild_tensor_v3, (storage.untyped(), *args[1:], tensor.dtype)
@@ -211,6 +214,41 @@ def _rebuild(storage, dtype, offset, size, stride):
     _check_layout(storage, offset, size, stride, tensor.element_size())
     tensor.set_(storage, offset, size, stride)
     return tensor
+
+
+def _quantizer_parts(tensor):
+    """What the integers of a quantised tensor mean, as files hold it."""
+    scheme = tensor.qscheme()
+    if scheme == rushlight.per_tensor_affine:
+        return scheme, tensor.q_scale(), tensor.q_zero_point()
+    channels = tensor.q_per_channel_scales(), tensor.q_per_channel_zero_points()
+    return scheme, *channels, tensor.q_per_channel_axis()
+
+
+def _quantized_on(storage, dtype, offset, size, stride, parts):
+    """A quantised tensor over the bytes of a storage."""
+    scheme, scale, zero_point, *axis = parts
+    size, stride = tuple(size), tuple(stride)
+    _check_layout(storage, offset, size, stride, dtype.itemsize)
+    if scheme == rushlight.per_tensor_affine:
+        tensor = rushlight._empty_affine_quantized(size, scale=scale, zero_point=zero_point, dtype=dtype)
+    elif scheme in (rushlight.per_channel_affine, rushlight.per_channel_affine_float_qparams):
+        if not isinstance(scale, rushlight.Tensor):  # files of PyTorch up to 1.7 hold lists
+            integers = scheme == rushlight.per_channel_affine
+            scale = rushlight.tensor(scale, dtype=rushlight.double if integers else rushlight.float)
+            zero_point = rushlight.tensor(zero_point, dtype=rushlight.long if integers else rushlight.float)
+        tensor = rushlight._empty_per_channel_affine_quantized(
+            size, scales=scale, zero_points=zero_point, axis=axis[0], dtype=dtype
+        )
+    else:
+        raise RuntimeError(f"Can't deserialize quantized tensor with qscheme {scheme}")
+    tensor.set_(storage, offset, size, stride)
+    return tensor
+
+
+def _rebuild_qtensor(storage, storage_offset, size, stride, quantizer_params, requires_grad, backward_hooks):
+    tensor = _quantized_on(storage.untyped(), storage.dtype, storage_offset, size, stride, quantizer_params)
+    return _finish(tensor, requires_grad, backward_hooks, None)
 
 
 def _rebuild_tensor(storage, storage_offset, size, stride):

@@ -94,7 +94,7 @@ def _build_closed_list():
     _names["torch.storage.UntypedStorage"] = _names["torch.UntypedStorage"] = storage.UntypedStorage
     _names["torch.storage.TypedStorage"] = storage.TypedStorage
     _names["torch.Tensor"] = _names["torch._tensor.Tensor"] = rushlight.Tensor
-    plain = (rushlight.dtype, type(rushlight.strided), type(rushlight.contiguous_format))
+    plain = (rushlight.dtype, type(rushlight.strided), type(rushlight.contiguous_format), rushlight.qscheme)
     _names.update(
         (f"torch.{n}", getattr(rushlight, n)) for n in dir(rushlight) if isinstance(_peek(n), plain)
     )

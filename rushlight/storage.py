@@ -324,7 +324,9 @@ class TypedStorage(_Conversions):
         return self.dtype.itemsize
 
     def _tensor(self):
-        return rushlight.empty(0, dtype=self.dtype, device=self.device).set_(self._untyped_storage)
+        name = _INTEGERS.get(str(self.dtype).rpartition(".")[2])
+        dtype = getattr(rushlight, name) if name else self.dtype
+        return rushlight.empty(0, dtype=dtype, device=self.device).set_(self._untyped_storage)
 
     @property
     def device(self):
@@ -506,7 +508,14 @@ _DTYPE_OF_NAME = {
     "BoolStorage": "bool",
     "ComplexDoubleStorage": "complex128",
     "ComplexFloatStorage": "complex64",
+    "QUInt8Storage": "quint8",
+    "QInt8Storage": "qint8",
+    "QInt32Storage": "qint32",
+    "QUInt4x2Storage": "quint4x2",
+    "QUInt2x4Storage": "quint2x4",
 }
+# A storage knows no scales: it holds integers.
+_INTEGERS = {"quint8": "uint8", "qint8": "int8", "qint32": "int32", "quint4x2": "uint8", "quint2x4": "uint8"}
 _names: dict = {}
 
 

@@ -105,7 +105,7 @@ class TensorPickler(pickle._Pickler):
         return words
 
     def reducer_override(self, obj):
-        if isinstance(obj, (rushlight.dtype, type(rushlight.contiguous_format))):
+        if isinstance(obj, (rushlight.dtype, type(rushlight.contiguous_format), rushlight.qscheme)):
             return str(obj).rpartition(".")[2]
         if type(obj) is rushlight.device:
             return rushlight.device, (obj.type,) if obj.index is None else (obj.type, obj.index)

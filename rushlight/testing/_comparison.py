@@ -151,6 +151,8 @@ class _Checker:
 
     def _tensors(self, actual, expected, place):
         self._properties(actual, expected, place)
+        if actual.is_quantized and expected.is_quantized:
+            actual, expected = actual.dequantize(), expected.dequantize()
         rtol, atol = self._tolerances(actual.dtype, expected.dtype)
         if actual.device != expected.device:
             actual, expected = actual.cpu(), expected.cpu()
@@ -174,6 +176,9 @@ class _Checker:
             same("device", actual.device, expected.device)
         if self.dtype:
             same("dtype", actual.dtype, expected.dtype)
+        same("is_quantized", actual.is_quantized, expected.is_quantized)
+        if actual.is_quantized:
+            same("qscheme()", actual.qscheme(), expected.qscheme())
         if self.stride:
             same("stride()", actual.stride(), expected.stride())
 

@@ -30,7 +30,7 @@ std::atomic<int64_t> pass_counter{0};
 
 // A gradient that only the engine holds may be added into.
 bool may_overwrite(const Tensor& t) {
-  return !(t->flags & kSparseTensor) && held_alone(t) && is_non_overlapping_and_dense(t);
+  return !(t->flags & kSpecialElements) && held_alone(t) && is_non_overlapping_and_dense(t);
 }
 
 void add_gradient(Tensor& sum, Tensor grad) {

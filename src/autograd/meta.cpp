@@ -4,6 +4,7 @@
 #include "autograd/gradient_ops.h"
 #include "autograd/view.h"
 #include "core/history_flags.h"
+#include "core/quantizer.h"
 
 namespace rushlight {
 
@@ -226,7 +227,8 @@ Tensor tensor_data(const Tensor& t) {
 }
 
 void set_data(const Tensor& t, const Tensor& source) {
-  RL_CHECK(!t->sparse == !source->sparse,
+  RL_CHECK(!t->sparse == !source->sparse && !t->quantizer == !source->quantizer &&
+               is_special(t.dtype()) == is_special(source.dtype()),
            "Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible "
            "tensor type.");
   RL_CHECK(!requires_grad(t) || is_differentiable(source.dtype()),
@@ -245,6 +247,7 @@ void set_data(const Tensor& t, const Tensor& source) {
   t->offset = source->offset;
   t->dtype = source->dtype;
   t->device = source->device;
+  if (source->quantizer) *t->quantizer = *source->quantizer;
   t->flags = source->device.is_cpu() ? t->flags & ~kNotCpu : t->flags | kNotCpu;
   t->set_layout(source.sizes(), source.strides());
 }

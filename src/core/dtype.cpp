@@ -19,9 +19,12 @@ constexpr Category category() {
 }
 }  // namespace
 
-const DTypeInfo dtype_infos[kDTypeCount] = {
+const DTypeInfo dtype_infos[kAllDTypeCount] = {
 #define RL_INFO(name, type, text) {sizeof(type), category<type>(), text},
     RL_FORALL_DTYPES(RL_INFO)
+#undef RL_INFO
+#define RL_INFO(name, size, is_signed, text) {size, Category::Special, text},
+        RL_FORALL_SPECIAL_DTYPES(RL_INFO)
 #undef RL_INFO
 };
 
@@ -70,6 +73,14 @@ float float8_to_float(uint8_t bits, Float8Format format) {
 }  // namespace detail
 
 std::string_view legacy_name(DType t) {
+  if (is_special(t)) {
+    static constexpr std::string_view special[] = {
+#define RL_NAME(name, ...) #name,
+        RL_FORALL_SPECIAL_DTYPES(RL_NAME)
+#undef RL_NAME
+    };
+    return special[static_cast<int>(t) - kDTypeCount];
+  }
   static constexpr std::string_view names[kDTypeCount] = {"Bool",
                                                           "Byte",
                                                           "Char",
@@ -115,6 +126,14 @@ std::string_view cpp_name(DType t) {
 }
 
 bool is_signed(DType t) {
+  if (is_special(t)) {
+    static constexpr bool special[] = {
+#define RL_SIGNED(name, size, is_signed, text) is_signed,
+        RL_FORALL_SPECIAL_DTYPES(RL_SIGNED)
+#undef RL_SIGNED
+    };
+    return special[static_cast<int>(t) - kDTypeCount];
+  }
   return !(t == DType::Bool || t == DType::UInt8 || t == DType::UInt16 || t == DType::UInt32 ||
            t == DType::UInt64 || t == DType::Float8_e8m0fnu);
 }
@@ -168,6 +187,12 @@ void refuse_dtype(std::string_view op, DType t) {
 
 DType promote_types(DType a, DType b) {
   if (a == b) return a;
+  RL_CHECK(!is_quantized(a) && !is_quantized(b),
+           "promoteTypes with quantized numbers is not handled yet; figure out what the correct rules should "
+           "be, offending types: ",
+           legacy_name(a), " ", legacy_name(b));
+  RL_CHECK(!is_special(a) && !is_special(b), "Promotion for ", legacy_name(is_special(a) ? a : b),
+           " is not supported, attempted to promote ", legacy_name(a), " and ", legacy_name(b));
   RL_CHECK(!is_float8(a) && !is_float8(b),
            "Promotion for Float8 Types is not supported, attempted to promote ", legacy_name(a), " and ",
            legacy_name(b));

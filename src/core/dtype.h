@@ -38,9 +38,38 @@ using complex128 = std::complex<double>;
   _(Float8_e8m0fnu, Float8_e8m0fnu, "float8_e8m0fnu")    \
   _(Complex32, complex32, "complex32")
 
+// Types in which no kernel computes: name, bytes of an element, whether it is signed, PyTorch's name. Kernel
+// tables don't know them; their tensors carry kSpecialElements. Note [Quantised tensors] in core/quantizer.h
+#define RL_FORALL_SPECIAL_DTYPES(_) \
+  _(QUInt8, 1, false, "quint8")     \
+  _(QInt8, 1, true, "qint8")        \
+  _(QInt32, 4, true, "qint32")      \
+  _(QUInt4x2, 1, false, "quint4x2") \
+  _(QUInt2x4, 1, false, "quint2x4") \
+  _(Bits1x8, 1, false, "bits1x8")   \
+  _(Bits2x4, 1, false, "bits2x4")   \
+  _(Bits4x2, 1, false, "bits4x2")   \
+  _(Bits8, 1, false, "bits8")       \
+  _(Bits16, 2, false, "bits16")     \
+  _(UInt1, 1, false, "uint1")       \
+  _(UInt2, 1, false, "uint2")       \
+  _(UInt3, 1, false, "uint3")       \
+  _(UInt4, 1, false, "uint4")       \
+  _(UInt5, 1, false, "uint5")       \
+  _(UInt6, 1, false, "uint6")       \
+  _(UInt7, 1, false, "uint7")       \
+  _(Int1, 1, true, "int1")          \
+  _(Int2, 1, true, "int2")          \
+  _(Int3, 1, true, "int3")          \
+  _(Int4, 1, true, "int4")          \
+  _(Int5, 1, true, "int5")          \
+  _(Int6, 1, true, "int6")          \
+  _(Int7, 1, true, "int7")          \
+  _(Float4_e2m1fn_x2, 1, true, "float4_e2m1fn_x2")
+
 enum class DType : uint8_t {
-#define RL_ENUM(name, type, text) name,
-  RL_FORALL_DTYPES(RL_ENUM)
+#define RL_ENUM(name, ...) name,
+  RL_FORALL_DTYPES(RL_ENUM) RL_FORALL_SPECIAL_DTYPES(RL_ENUM)
 #undef RL_ENUM
 
   // libtorch's names
@@ -56,10 +85,14 @@ enum class DType : uint8_t {
   ComplexFloat = Complex64,
   ComplexDouble = Complex128,
 };
-constexpr int kDTypeCount = 21;
+constexpr int kDTypeCount = 21;     // that kernels know
+constexpr int kAllDTypeCount = 46;  // and special ones
+constexpr bool is_special(DType t) { return static_cast<int>(t) >= kDTypeCount; }
+constexpr bool is_quantized(DType t) { return t >= DType::QUInt8 && t <= DType::QUInt2x4; }
 
-// Number categories in promotion order: a higher category wins over a lower one.
-enum class Category : uint8_t { Bool, Integral, Floating, Complex };
+// Number categories in promotion order: a higher category wins over a lower one. What is special takes no
+// part in promotion.
+enum class Category : uint8_t { Bool, Integral, Floating, Complex, Special };
 
 namespace detail {
 struct DTypeInfo {
@@ -67,7 +100,7 @@ struct DTypeInfo {
   Category category;
   std::string_view name;
 };
-extern const DTypeInfo dtype_infos[kDTypeCount];
+extern const DTypeInfo dtype_infos[kAllDTypeCount];
 }  // namespace detail
 
 inline size_t element_size(DType t) { return detail::dtype_infos[static_cast<int>(t)].size; }
@@ -83,7 +116,7 @@ inline bool is_integral(DType t) { return category_of(t) == Category::Integral; 
 inline bool is_integral_or_bool(DType t) { return category_of(t) <= Category::Integral; }
 inline bool is_floating(DType t) { return category_of(t) == Category::Floating; }
 inline bool is_complex(DType t) { return category_of(t) == Category::Complex; }
-inline bool is_differentiable(DType t) { return category_of(t) >= Category::Floating; }
+inline bool is_differentiable(DType t) { return is_floating(t) || is_complex(t); }
 inline bool is_float8(DType t) { return t >= DType::Float8_e5m2 && t <= DType::Float8_e8m0fnu; }
 inline bool is_reduced_float(DType t) { return t == DType::Float16 || t == DType::BFloat16; }
 bool is_signed(DType t);

@@ -44,6 +44,7 @@ bool Scalar::operator==(const Scalar& other) const {
 
 void Scalar::check_fits(DType t) const {
   auto fail = [&] {
+    if (is_special(t)) RL_FAIL("value cannot be converted to type ", dtype_name(t), " without overflow");
     static constexpr std::string_view names[kDTypeCount] = {"bool",
                                                             "uint8_t",
                                                             "int8_t",

@@ -5,7 +5,7 @@ namespace rushlight {
 static void set_sizes(TensorImpl& t, IntList sizes) {
   t.set_contiguous(sizes);
   t.strides.clear();
-  t.flags = (t.flags & ~kContiguous) | kSparseTensor;
+  t.flags = (t.flags & ~kContiguous) | kSpecialElements;
 }
 
 Tensor make_sparse(SparseParts parts, IntList sizes) {

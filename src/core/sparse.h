@@ -6,7 +6,7 @@ namespace rushlight {
 
 // Note [Sparse tensors]
 // A sparse tensor lists the elements that may differ from zero. Its impl has sizes, dtype and the flag
-// kSparseTensor, a storage without memory (which carries the version), no strides, and these parts:
+// kSpecialElements, a storage without memory (which carries the version), no strides, and these parts:
 //   COO:       indices [sparse_dim, nnz] (int64) and values [nnz, dense sizes...]. Coalesced: each position
 //              occurs once, in row-major order; otherwise values at one position add up.
 //   CSR, CSC:  compressed [..., rows + 1] (CSC: columns + 1), plain [..., nnz] and values [..., nnz].
@@ -22,7 +22,7 @@ struct SparseParts {
   bool coalesced = false;  // COO
 };
 
-inline bool is_sparse(const Tensor& t) { return t->flags & kSparseTensor; }
+inline bool is_sparse(const Tensor& t) { return t->sparse != nullptr; }
 // A rule meets dense operands too, where another one is sparse.
 inline const SparseParts& sparse_parts(const Tensor& t) {
   RL_CHECK(t->sparse, "expected a sparse tensor, but got a strided one of shape ", t.sizes());

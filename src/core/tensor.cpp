@@ -6,6 +6,7 @@
 #include "core/deferred_layout.h"
 #include "core/device_backend.h"
 #include "core/history_flags.h"
+#include "core/quantizer.h"
 #include "core/sparse.h"
 #include "core/write_watch.h"
 
@@ -22,8 +23,10 @@ TensorImpl::~TensorImpl() {
   if (AutogradMeta* meta = autograd) free_autograd_meta(meta);
   if (wrapping) [[unlikely]]
     wrapping_hooks.free(wrapping);
-  if (sparse) [[unlikely]]
+  if (flags & kSpecialElements) [[unlikely]] {
     delete sparse;
+    delete quantizer;
+  }
 }
 
 void TensorImpl::destroy(TensorImpl* t) {
@@ -212,6 +215,8 @@ Tensor make_view(const Tensor& base, IntList sizes, IntList strides, int64_t off
   impl->set_layout(sizes, strides);
   impl->version = source->version;
   impl->flags = (impl->flags & ~kInference) | (source->flags & kInference);
+  if (source->quantizer) [[unlikely]]
+    impl->quantizer = new Quantizer(quantizer_of_view(*source, sizes, strides, offset));
   if (differentiable && !(source->flags & kInference)) {
     impl->view_base = source->view_base ? source->view_base : Ref<TensorImpl>::share(source);
     impl->flags |= view_flags | view_origin(source->flags);
@@ -236,6 +241,8 @@ static Scalar read_sparse_scalar(const Tensor& t) {
 Scalar read_scalar(const Tensor& t, int64_t element_offset) {
   if (t->sparse) [[unlikely]]
     return read_sparse_scalar(t);
+  if (t->quantizer) [[unlikely]]
+    return read_quantized_scalar(t, element_offset);
   if (!t.has_data()) [[unlikely]] {
     if (t->flags & kPythonDispatch) return read_dispatched_scalar(t);
     RL_CHECK(!t.device().is_meta(), "Tensor.item() cannot be called on meta tensors");

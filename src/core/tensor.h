@@ -27,7 +27,9 @@ enum TensorFlag : uint32_t {
   kForwardGrad = 1u << 3,     // carries a tangent
   kAutocast = 1u << 4,        // no tensor's: this thread is in a region of autocasting
   kLowered = 1u << 5,         // no tensor's: a call recorded at one level and now to be computed at the next
-  kSparseTensor = 1u << 6,  // its elements are listed in sparse parts. Note [Sparse tensors] in core/sparse.h
+  // Its elements are no plain numbers: listed in sparse parts (Note [Sparse tensors] in core/sparse.h),
+  // quantised (Note [Quantised tensors] in core/quantizer.h), or of another type that no kernel knows.
+  kSpecialElements = 1u << 6,
   kNotCpu = 1u << 7,
   kWrappedNumber = 1u << 8,  // stands for a Python number: weakest in type promotion
   kInference = 1u << 9,      // made under inference_mode: no version, no autograd
@@ -47,6 +49,8 @@ struct AutogradMeta;
 struct Wrapping;
 // What a sparse tensor is made of; defined in core/sparse.h.
 struct SparseParts;
+// What the integers of a quantised tensor mean; defined in core/quantizer.h.
+struct Quantizer;
 
 class TensorImpl final : public RefCounted {
  public:
@@ -55,7 +59,8 @@ class TensorImpl final : public RefCounted {
         offset(offset),
         dtype(dtype),
         device(device),
-        flags((device.is_cpu() ? kContiguous : kContiguous | kNotCpu) | new_tensor_flags) {}
+        flags((device.is_cpu() ? kContiguous : kContiguous | kNotCpu) | new_tensor_flags |
+              (is_special(dtype) ? kSpecialElements : 0u)) {}
   ~TensorImpl();
   static void destroy(TensorImpl* t);
 
@@ -81,7 +86,8 @@ class TensorImpl final : public RefCounted {
   Device device;
   SharedBits flags;
   Published<AutogradMeta> autograd;  // owned; freed through free_autograd_meta
-  SparseParts* sparse = nullptr;     // owned, rarely present
+  SparseParts* sparse = nullptr;     // owned, rarely present, with kSpecialElements
+  Quantizer* quantizer = nullptr;    // likewise
   Wrapping* wrapping = nullptr;      // owned, rarely present; see wrapping_hooks
   Ref<TensorImpl> view_base;         // the tensor this is a differentiable view of, if any
   Ref<VersionCounter> version;       // own counter; null: the storage's. See Note [Version counters]

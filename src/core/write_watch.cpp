@@ -3,7 +3,7 @@
 namespace rushlight {
 
 bool WriteWatch::can_watch(const Tensor& t) {
-  constexpr uint32_t kOther = kPythonDispatch | kWrapped | kForwardGrad | kSparseTensor | kNotCpu;
+  constexpr uint32_t kOther = kPythonDispatch | kWrapped | kForwardGrad | kSpecialElements | kNotCpu;
   return t.defined() && !(t->flags & kOther) && t->storage && t->storage->owns_memory() &&
          !t->storage->exposed();
 }

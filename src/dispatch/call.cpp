@@ -22,7 +22,7 @@ namespace {
 // Outermost first: what a user wraps around a program comes before what a program does to tensors. Python
 // classes and modes come late: they see what really runs, derivatives' calls included.
 constexpr uint32_t kOrder[] = {kProfiled, kAutocast, kWrapped,        kForwardGrad,
-                               kAutograd, kLowered,  kPythonDispatch, kSparseTensor};
+                               kAutograd, kLowered,  kPythonDispatch, kSpecialElements};
 Interceptor interceptors[32] = {};
 
 struct Operands {

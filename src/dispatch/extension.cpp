@@ -62,7 +62,7 @@ void run_implementation(const void* kernel, const Call& call, const Value* args,
 
 void make_composite(Op& op) {
   op.family = Family::Composite;
-  op.intercepted &= ~(kAutograd | kForwardGrad | kWrapped | kLowered | kPythonDispatch | kSparseTensor);
+  op.intercepted &= ~(kAutograd | kForwardGrad | kWrapped | kLowered | kPythonDispatch | kSpecialElements);
 }
 
 void check(const Implementations& all) {

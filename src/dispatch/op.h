@@ -44,6 +44,7 @@ struct Op {
   std::array<const void*, kDeviceTypeCount> kernel{};  // of type R(const Call&, A...)
   Trampoline trampoline = nullptr;                     // one per signature
   const void* sparse_kernel = nullptr;                 // for operands with sparse parts, of the same type
+  const void* quantized_kernel = nullptr;              // for quantised operands, likewise
   Derivative derivative;
   const char* refusal = nullptr;         // why there is no derivative, if there is none
   const char* meta_refusal = nullptr;    // why there are no shapes without data, if there are none

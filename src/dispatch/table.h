@@ -108,6 +108,14 @@ class OpBuilder {
     op_.traits.numbers = which;
     return *this;
   }
+  OpBuilder& on_quantized(OnQuantized rule) {
+    op_.traits.on_quantized = rule;
+    return *this;
+  }
+  OpBuilder& special_dtypes() {
+    op_.traits.special_dtypes = true;
+    return *this;
+  }
   OpBuilder& random() {
     op_.traits.random = true;
     return *this;
@@ -154,7 +162,7 @@ class OpBuilder {
 class Table {
   // What sees the calls that a composite makes, and so need not see the composite itself.
   static constexpr uint32_t kFollowed =
-      kAutograd | kForwardGrad | kWrapped | kLowered | kSparseTensor | kPythonDispatch;
+      kAutograd | kForwardGrad | kWrapped | kLowered | kSpecialElements | kPythonDispatch;
 
  public:
   // A kernel operator: the CPU kernel (also used for meta tensors where the family knows shapes without
@@ -193,7 +201,19 @@ class Table {
   void sparse(const Fn<R(A...)>& handle, std::type_identity_t<R (*)(const Call&, A...)> kernel) {
     Op& op = ops_[handle.op().id];
     op.sparse_kernel = reinterpret_cast<const void*>(kernel);
-    op.intercepted |= kSparseTensor;
+    op.intercepted |= kSpecialElements;
+  }
+
+  // The same for quantised operands: by a rule of its own, or by one of those that serve many operators.
+  template <class R, class... A>
+  void quantized(const Fn<R(A...)>& handle, std::type_identity_t<R (*)(const Call&, A...)> kernel) {
+    Op& op = ops_[handle.op().id];
+    op.quantized_kernel = reinterpret_cast<const void*>(kernel);
+    op.intercepted |= kSpecialElements;
+  }
+  template <class R, class... A>
+  void quantized(const Fn<R(A...)>& handle, OnQuantized rule) {
+    ops_[handle.op().id].traits.on_quantized = rule;
   }
 
   // All records in registration order; overloads of one name keep that order when arguments are matched.

@@ -58,6 +58,8 @@ void resolve_traits(Op& op) {
   if (t.batching == Batching::ByFamily) t.batching = batching_of_family(op);
   if (t.aliasing == Aliasing::ByFamily) t.aliasing = aliasing_of_family(op);
   if (t.batching == Batching::Pointwise) t.elementwise = true;
+  if (t.on_quantized == OnQuantized::ByFamily)
+    t.on_quantized = op.family == Family::View ? OnQuantized::Integers : OnQuantized::Refused;
   if (op.family == Family::Random || op.made_in_python || takes_generator(op) || depends_on_training(op))
     t.random = true;
   const bool cast = t.autocast_cpu != Cast::None || t.autocast_cuda != Cast::None || op.made_in_python;

@@ -87,6 +87,15 @@ enum class Cast : uint8_t {
   Refused,  // unsafe in half precision: an error
 };
 
+// What becomes of a call with quantised operands. Note [Quantised tensors] in core/quantizer.h
+enum class OnQuantized : uint8_t {
+  ByFamily,  // views are Integers, others are refused; rules of single operators bind by handle
+  Refused,
+  Integers,     // moves or orders elements: on the integers; results are quantised as the first operand is
+  Numbers,      // on the numbers that they stand for: a comparison
+  Requantized,  // likewise; results are quantised as the first operand is
+};
+
 // Whether results may share memory with operands.
 enum class Aliasing : uint8_t {
   ByFamily,
@@ -126,6 +135,7 @@ struct Traits {
   Aliasing aliasing = Aliasing::ByFamily;
   Cast autocast_cpu = Cast::None, autocast_cuda = Cast::None;
   Numbers numbers = Numbers::None;
+  OnQuantized on_quantized = OnQuantized::ByFamily;
   OutRule out = OutRule::Castable;
   OutOverlap out_overlap;
   bool random = false;         // equal calls may differ: it draws numbers or updates statistics, or may
@@ -136,6 +146,7 @@ struct Traits {
   bool data_dependent_shape = false;
   // A composite that PyTorch differentiates as one operator: its last step bears its name.
   bool one_node = false;
+  bool special_dtypes = false;  // its dtype parameter may name a type that no kernel knows
   // torch.name_(x) exists too, not only x.name_().
   bool inplace_function = false;
   uint64_t any_device = 0;     // parameters whose tensors may lie on another device than the others

@@ -639,6 +639,13 @@ Tensor Tensor::dist(const Tensor& other, const Scalar& p) const { return rushlig
 Tensor Tensor::stft(int64_t n_fft, std::optional<int64_t> hop_length, std::optional<int64_t> win_length, const std::optional<Tensor>& window, bool center, std::string_view pad_mode, bool normalized, std::optional<bool> onesided, std::optional<bool> return_complex, std::optional<bool> align_to_window) const { return rushlight::stft(*this, n_fft, hop_length, win_length, window, center, pad_mode, normalized, onesided, return_complex, align_to_window); }
 Tensor Tensor::istft(int64_t n_fft, std::optional<int64_t> hop_length, std::optional<int64_t> win_length, const std::optional<Tensor>& window, bool center, bool normalized, std::optional<bool> onesided, std::optional<int64_t> length, bool return_complex) const { return rushlight::istft(*this, n_fft, hop_length, win_length, window, center, normalized, onesided, length, return_complex); }
 Tensor Tensor::hash_tensor(IntArrayRef dim, bool keepdim, int64_t mode) const { return rushlight::hash_tensor(*this, dim, keepdim, mode); }
+Tensor Tensor::dequantize() const { return rushlight::dequantize(*this); }
+Tensor Tensor::int_repr() const { return rushlight::int_repr(*this); }
+double Tensor::q_scale() const { return rushlight::q_scale(*this); }
+int64_t Tensor::q_zero_point() const { return rushlight::q_zero_point(*this); }
+Tensor Tensor::q_per_channel_scales() const { return rushlight::q_per_channel_scales(*this); }
+Tensor Tensor::q_per_channel_zero_points() const { return rushlight::q_per_channel_zero_points(*this); }
+int64_t Tensor::q_per_channel_axis() const { return rushlight::q_per_channel_axis(*this); }
 Tensor Tensor::indices() const { return rushlight::indices(*this); }
 Tensor Tensor::crow_indices() const { return rushlight::crow_indices(*this); }
 Tensor Tensor::col_indices() const { return rushlight::col_indices(*this); }

@@ -231,7 +231,7 @@ class Reader {
 
 // A constant as it goes into the file.
 Tensor plain(const std::string& name, const Tensor& t) {
-  RL_CHECK(t.defined() && t.is_cpu() && !(t->flags & (kSparseTensor | kWrapped)), "the constant '", name,
+  RL_CHECK(t.defined() && t.is_cpu() && !(t->flags & (kSpecialElements | kWrapped)), "the constant '", name,
            "' is no plain tensor on the CPU: move the model to the CPU before it is saved");
   return ops::contiguous(t);
 }

@@ -21,7 +21,7 @@ constexpr size_t kMostWaiting = 128;
 
 // Whether calls on these tensors come down to loops of this thread, with nothing in between that may look.
 bool are_plain(TensorList list) {
-  constexpr uint32_t kSeenByOthers = kPythonDispatch | kWrapped | kForwardGrad | kSparseTensor;
+  constexpr uint32_t kSeenByOthers = kPythonDispatch | kWrapped | kForwardGrad | kSpecialElements;
   return (dispatch_state.always & ~kProfiled) == 0 &&
          std::all_of(list.begin(), list.end(), [](const Tensor& t) {
            return t.defined() && !t.is_cpu() && !t.device().is_meta() && !(t->flags & kSeenByOthers);

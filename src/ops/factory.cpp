@@ -85,6 +85,9 @@ namespace {
 
 // What nothing has been written to yet; equal from run to run in deterministic mode.
 Tensor uninitialized(Tensor t) {
+  RL_CHECK(
+      !is_quantized(t.dtype()), "torch.", dtype_name(t.dtype()),
+      ": a quantized tensor needs a scale; use torch._empty_affine_quantized or torch.quantize_per_tensor");
   if (fills_uninitialized()) [[unlikely]]
     fill_uninitialized(t);
   return t;
@@ -402,17 +405,20 @@ void register_fills(Table& t) {
       t.op(ops::empty,
            "empty.memory_format(int[1] size, *, " RL_OPTIONS ", MemoryFormat? memory_format=None) -> Tensor",
            empty_kernel)
-          .uninitialized(),
+          .uninitialized()
+          .special_dtypes(),
       "Uninitialised memory.")
       .out();
   factory(t.op(ops::empty_strided, "empty_strided(int[] size, int[] stride, *, " RL_OPTIONS ") -> Tensor",
                empty_strided_kernel)
-              .uninitialized(),
+              .uninitialized()
+              .special_dtypes(),
           "Uninitialised memory with given strides.");
   factory(t.op(ops::empty_permuted,
                "empty_permuted(int[] size, int[] physical_layout, *, " RL_OPTIONS ") -> Tensor",
                empty_permuted_kernel)
-              .uninitialized(),
+              .uninitialized()
+              .special_dtypes(),
           "Uninitialised dense memory, its dimensions in a given order.");
   factory(t.op(ops::zeros, "zeros(int[1] size, *, " RL_OPTIONS ") -> Tensor", constant_kernel<0>),
           "All zeros.")
@@ -431,7 +437,8 @@ void register_fills(Table& t) {
   like(ops::empty_like,
        "empty_like(Tensor self, *, " RL_OPTIONS ", MemoryFormat? memory_format=None) -> Tensor",
        empty_like_kernel, "Uninitialised memory of self's shape.")
-      .uninitialized();
+      .uninitialized()
+      .special_dtypes();
   like(ops::zeros_like,
        "zeros_like(Tensor self, *, " RL_OPTIONS ", MemoryFormat? memory_format=None) -> Tensor",
        constant_like_kernel<0>, "Zeros of self's shape.");
@@ -447,7 +454,8 @@ void register_fills(Table& t) {
   };
   fresh(ops::new_empty, "new_empty(Tensor self, int[1] size, *, " RL_OPTIONS ") -> Tensor", new_empty_kernel,
         "Uninitialised memory of self's dtype and device.")
-      .uninitialized();
+      .uninitialized()
+      .special_dtypes();
   fresh(ops::new_zeros, "new_zeros(Tensor self, int[1] size, *, " RL_OPTIONS ") -> Tensor",
         new_constant_kernel<0>, "Zeros of self's dtype and device.");
   fresh(ops::new_ones, "new_ones(Tensor self, int[1] size, *, " RL_OPTIONS ") -> Tensor",
@@ -457,7 +465,8 @@ void register_fills(Table& t) {
   fresh(ops::new_empty_strided,
         "new_empty_strided(Tensor self, int[] size, int[] stride, *, " RL_OPTIONS ") -> Tensor",
         new_empty_strided_kernel, "Uninitialised memory with given strides, of self's dtype and device.")
-      .uninitialized();
+      .uninitialized()
+      .special_dtypes();
 }
 
 void register_ranges(Table& t) {

@@ -218,12 +218,12 @@ bool column_major(const Tensor& t) {
   return t->strides[0] == 1 && t->strides[1] >= std::max<int64_t>(1, t->sizes[0]) && t->strides[1] != 1;
 }
 Tensor left_gradient(const Tensor& g, const Tensor& mat1, const Tensor& mat2) {
-  if ((mat1->flags | mat2->flags) & kSparseTensor) return sparse_left_gradient(g, mat1, mat2);
+  if ((mat1->flags | mat2->flags) & kSpecialElements) return sparse_left_gradient(g, mat1, mat2);
   const Tensor b = conj_of(mat2);
   return column_major(mat1) ? ops::t(mm(b, ops::t(g))) : mm(g, ops::t(b));
 }
 Tensor right_gradient(const Tensor& g, const Tensor& mat1, const Tensor& mat2) {
-  if ((mat1->flags | mat2->flags) & kSparseTensor) return sparse_right_gradient(g, mat1, mat2);
+  if ((mat1->flags | mat2->flags) & kSpecialElements) return sparse_right_gradient(g, mat1, mat2);
   const Tensor a = conj_of(mat1);
   return column_major(mat2) ? ops::t(mm(ops::t(g), a)) : mm(ops::t(a), g);
 }

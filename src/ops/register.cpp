@@ -15,6 +15,8 @@ void register_quantized_embedding_operators(Table& t);
 void register_quantized_linear_operators(Table& t);
 void register_quantized_product_operators(Table& t);
 void register_fake_quantize_operators(Table& t);
+void register_quantized_operators(Table& t);
+void register_quantized_rules(Table& t);
 
 void register_sparse_operators(Table& t);
 void register_sparse_math_operators(Table& t);
@@ -41,11 +43,13 @@ void register_all_operators(Table& t) {
   register_quantized_embedding_operators(t);
   register_quantized_conv_operators(t);
   register_quantized_decomposed_operators(t);
+  register_quantized_operators(t);
   register_device_attention_operators(t);
   register_sparse_operators(t);
   register_sparse_math_operators(t);
   register_sparse_product_operators(t);
   register_sparse_reduce_operators(t);
+  register_quantized_rules(t);
 }
 
 }  // namespace rushlight

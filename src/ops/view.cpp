@@ -85,6 +85,9 @@ Tensor unsafe_view_kernel(const Call&, const Tensor& self, IntList size) {
 }
 
 Tensor view_dtype_kernel(const Call&, const Tensor& self, DType dtype) {
+  RL_CHECK(!is_quantized(dtype) && !is_quantized(self.dtype()),
+           "view: integers of a quantized tensor are read by .int_repr(), and get a scale by "
+           "torch._make_per_tensor_quantized_tensor");
   const auto from = static_cast<int64_t>(self.itemsize()), to = static_cast<int64_t>(element_size(dtype));
   Dims sizes = self->sizes, strides = self->strides;
   int64_t offset = self.storage_offset();
@@ -416,8 +419,10 @@ void register_view_operators(Table& t) {
   t.op(view_dtype, "view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)", view_dtype_kernel)
       .method_only()
       .family(Family::View)
+      .special_dtypes()
       .doc("The same bytes read as another dtype.")
       .not_differentiable("reinterprets bits");
+  t.quantized(view_dtype, view_dtype_kernel);
   t.op(unsafe_view, "_unsafe_view(Tensor self, int[] size) -> Tensor", unsafe_view_kernel)
       .internal()
       .family(Family::View)

@@ -167,7 +167,7 @@ class CompiledNode final : public PlainNode {
 
 // Whether the executor may take a gradient: transforms and modes see single operators.
 bool is_plain(const Tensor& t) {
-  constexpr uint32_t kWatched = kPythonDispatch | kWrapped | kForwardGrad | kSparseTensor;
+  constexpr uint32_t kWatched = kPythonDispatch | kWrapped | kForwardGrad | kSpecialElements;
   return !t.defined() || !((t->flags & kWatched) || t.device().is_meta());
 }
 

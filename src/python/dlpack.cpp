@@ -116,6 +116,8 @@ static PyObject* m_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
       throw_python(PyExc_TypeError, "stream must be ``int`` or ``none``");
     if (layout_of(t) != Layout::Strided)
       throw_python(PyExc_BufferError, "Can't export tensors with layout other than torch.strided");
+    if (is_special(t.dtype()))
+      throw_python(PyExc_BufferError, str("Can't export tensors of ", t.dtype(), " through DLPack"));
     if (t->flags & kAutograd)
       throw_python(PyExc_BufferError, "Can't export tensors that require gradient, use tensor.detach()");
     if (!t.is_cpu())

@@ -3,50 +3,13 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/quantizer.h"
 #include "python/package_name.h"
 #include "python/types.h"
 
 namespace rushlight::python {
 
-static PyBox<DType>* dtypes[kDTypeCount];
-
-// Types that PyTorch has and this build knows by name only: programs compare with them and list them. Their
-// numbers follow those of the real ones.
-struct NamedDType {
-  const char* name;
-  size_t itemsize;
-  bool is_signed;
-};
-static constexpr NamedDType named_dtypes[] = {{"quint8", 1, false},
-                                              {"qint8", 1, true},
-                                              {"qint32", 4, true},
-                                              {"quint4x2", 1, false},
-                                              {"quint2x4", 1, false},
-                                              {"bits1x8", 1, false},
-                                              {"bits2x4", 1, false},
-                                              {"bits4x2", 1, false},
-                                              {"bits8", 1, false},
-                                              {"bits16", 2, false},
-                                              {"uint1", 1, false},
-                                              {"uint2", 1, false},
-                                              {"uint3", 1, false},
-                                              {"uint4", 1, false},
-                                              {"uint5", 1, false},
-                                              {"uint6", 1, false},
-                                              {"uint7", 1, false},
-                                              {"int1", 1, true},
-                                              {"int2", 1, true},
-                                              {"int3", 1, true},
-                                              {"int4", 1, true},
-                                              {"int5", 1, true},
-                                              {"int6", 1, true},
-                                              {"int7", 1, true},
-                                              {"float4_e2m1fn_x2", 1, true}};
-constexpr int kFloat4 = static_cast<int>(std::size(named_dtypes)) - 1;
-static const NamedDType* named_only(DType t) {
-  const int i = static_cast<int>(t) - kDTypeCount;
-  return i < 0 ? nullptr : &named_dtypes[i];
-}
+static PyBox<DType>* dtypes[kAllDTypeCount];
 
 PyObject* wrap(DType t) { return Py_NewRef(reinterpret_cast<PyObject*>(dtypes[static_cast<int>(t)])); }
 
@@ -57,12 +20,18 @@ bool is_dtype_like(PyObject* o) {
 }
 
 DType parse_dtype(PyObject* o) {
-  if (is_dtype(o)) {
-    const DType t = dtype_of_object(o);
-    if (const NamedDType* named = named_only(t))
-      RL_FAIL("torch.", named->name, ": tensors of this type are not built; it is known by name only");
-    return t;
-  }
+  const DType t = parse_any_dtype(o);
+  if (is_special(t)) refuse_special_dtype(t);
+  return t;
+}
+
+void refuse_special_dtype(DType t) {
+  RL_NOT_IMPLEMENTED("torch.", dtype_name(t), ": nothing computes in this type",
+                     is_quantized(t) ? "; torch.quantize_per_tensor makes tensors of it" : "");
+}
+
+DType parse_any_dtype(PyObject* o) {
+  if (is_dtype(o)) return dtype_of_object(o);
   auto* t = reinterpret_cast<PyTypeObject*>(o);
   if (t == &PyFloat_Type) return DType::Float64;
   if (t == &PyLong_Type) return DType::Int64;
@@ -72,28 +41,18 @@ DType parse_dtype(PyObject* o) {
 }
 
 static DType self_of(PyObject* self) { return dtype_of_object(self); }
-static std::string name_of(PyObject* self) {
-  const NamedDType* named = named_only(self_of(self));
-  return named ? named->name : std::string(dtype_name(self_of(self)));
-}
+static std::string name_of(PyObject* self) { return std::string(dtype_name(self_of(self))); }
 static PyObject* repr(PyObject* self) {
   return guard([&] { return to_python(str("torch.", name_of(self))); });
 }
 static PyObject* reduce(PyObject* self, PyObject*) { return to_python(name_of(self)); }
 static PyObject* get_floating(PyObject* self, void*) {
-  const NamedDType* named = named_only(self_of(self));
-  return PyBool_FromLong(named ? named == &named_dtypes[kFloat4] : is_floating(self_of(self)));
+  return PyBool_FromLong(is_floating(self_of(self)) || self_of(self) == DType::Float4_e2m1fn_x2);
 }
-static PyObject* get_complex(PyObject* self, void*) {
-  return PyBool_FromLong(!named_only(self_of(self)) && is_complex(self_of(self)));
-}
-static PyObject* get_signed(PyObject* self, void*) {
-  const NamedDType* named = named_only(self_of(self));
-  return PyBool_FromLong(named ? named->is_signed : is_signed(self_of(self)));
-}
+static PyObject* get_complex(PyObject* self, void*) { return PyBool_FromLong(is_complex(self_of(self))); }
+static PyObject* get_signed(PyObject* self, void*) { return PyBool_FromLong(is_signed(self_of(self))); }
 static PyObject* get_itemsize(PyObject* self, void*) {
-  const NamedDType* named = named_only(self_of(self));
-  return PyLong_FromSize_t(named ? named->itemsize : element_size(self_of(self)));
+  return PyLong_FromSize_t(element_size(self_of(self)));
 }
 static PyObject* get_module(PyObject*, void*) { return PyUnicode_InternFromString(package_name().c_str()); }
 static PyObject* to_real(PyObject* self, PyObject*) {
@@ -164,6 +123,18 @@ static PyObject* layout_reduce(PyObject* self, PyObject*) {
 static PyObject* format_reduce(PyObject* self, PyObject*) { return PyUnicode_FromString(format_name(self)); }
 static PyMethodDef layout_methods[] = {{"__reduce__", layout_reduce, METH_NOARGS, nullptr}, {}};
 static PyMethodDef format_methods[] = {{"__reduce__", format_reduce, METH_NOARGS, nullptr}, {}};
+static PyObject* qschemes[5];
+static const char* const qscheme_names[] = {"per_tensor_affine", "per_channel_affine", "per_tensor_symmetric",
+                                            "per_channel_symmetric", "per_channel_affine_float_qparams"};
+PyObject* wrap(QScheme s) { return Py_NewRef(qschemes[static_cast<int>(s)]); }
+static const char* qscheme_name(PyObject* self) {
+  return qscheme_names[static_cast<int>(reinterpret_cast<PyBox<QScheme>*>(self)->value)];
+}
+static PyObject* qscheme_repr(PyObject* self) { return PyUnicode_FromFormat("torch.%s", qscheme_name(self)); }
+static PyObject* qscheme_reduce(PyObject* self, PyObject*) {
+  return PyUnicode_FromString(qscheme_name(self));
+}
+static PyMethodDef qscheme_methods[] = {{"__reduce__", qscheme_reduce, METH_NOARGS, nullptr}, {}};
 static PyGetSetDef named_getset[] = {{"__module__", get_module, nullptr, nullptr, nullptr}, {}};
 
 PyTypeObject LayoutType = {
@@ -186,6 +157,18 @@ PyTypeObject MemoryFormatType = {
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_doc = "The order of dimensions in memory.",
     .tp_methods = format_methods,
+    .tp_getset = named_getset,
+};
+
+PyTypeObject QSchemeType = {
+    .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
+    .tp_name = "rushlight.qscheme",
+    .tp_basicsize = sizeof(PyBox<QScheme>),
+    .tp_dealloc = dealloc,
+    .tp_repr = qscheme_repr,
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "How the integers of a quantised tensor stand for numbers.",
+    .tp_methods = qscheme_methods,
     .tp_getset = named_getset,
 };
 
@@ -389,14 +372,14 @@ static PyObject* py_promote_types(PyObject*, PyObject* const* args, Py_ssize_t n
       if (!is_dtype_like(args[i]))
         throw_python(PyExc_TypeError, str("promote_types(): argument 'type", i + 1, "' (position ", i + 1,
                                           ") must be torch.dtype, not ", type_name(args[i])));
-    return wrap(promote_types(parse_dtype(args[0]), parse_dtype(args[1])));
+    return wrap(promote_types(parse_any_dtype(args[0]), parse_any_dtype(args[1])));
   });
 }
 static PyObject* py_can_cast(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guard([&]() -> PyObject* {
     if (n != 2 || !is_dtype_like(args[0]) || !is_dtype_like(args[1]))
       throw_python(PyExc_TypeError, "can_cast(): expected two torch.dtype arguments");
-    return PyBool_FromLong(can_cast(parse_dtype(args[0]), parse_dtype(args[1])));
+    return PyBool_FromLong(can_cast(parse_any_dtype(args[0]), parse_any_dtype(args[1])));
   });
 }
 static PyMethodDef functions[] = {
@@ -425,18 +408,13 @@ void init_dtypes(PyObject* module) {
   add_type(module, "memory_format", &MemoryFormatType);
   add_type(module, "finfo", &FInfoType);
   add_type(module, "iinfo", &IInfoType);
-  for (int i = 0; i < kDTypeCount; ++i) {
+  for (int i = 0; i < kAllDTypeCount; ++i) {
     const DType t = static_cast<DType>(i);
     PyObject* o = make(&DTypeType, t);
     dtypes[i] = reinterpret_cast<PyBox<DType>*>(o);
     check(PyModule_AddObjectRef(module, std::string(dtype_name(t)).c_str(), o));
   }
-  for (size_t i = 0; i < std::size(named_dtypes); ++i) {
-    PyRef o(make(&DTypeType, static_cast<DType>(kDTypeCount + i)));
-    check(PyModule_AddObjectRef(module, named_dtypes[i].name, o.get()));
-    if (std::string_view(named_dtypes[i].name) == "uint1")
-      check(PyModule_AddObjectRef(module, "bit", o.get()));
-  }
+  check(PyModule_AddObjectRef(module, "bit", PyRef(wrap(DType::UInt1)).get()));
   for (auto [alias, t] : {std::pair{"float", DType::Float32},
                           {"double", DType::Float64},
                           {"half", DType::Float16},
@@ -450,6 +428,11 @@ void init_dtypes(PyObject* module) {
   for (int i = 0; i < 7; ++i) {  // the last one is known to Python alone
     layouts[i] = make(&LayoutType, static_cast<Layout>(i));
     check(PyModule_AddObjectRef(module, layout_names[i], layouts[i]));
+  }
+  add_type(module, "qscheme", &QSchemeType);
+  for (int i = 0; i < 5; ++i) {
+    qschemes[i] = make(&QSchemeType, static_cast<QScheme>(i));
+    check(PyModule_AddObjectRef(module, qscheme_names[i], qschemes[i]));
   }
   for (int i = 0; i < 4; ++i) {
     formats[i] = make(&MemoryFormatType, static_cast<MemoryFormat>(i));

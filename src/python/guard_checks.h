@@ -14,7 +14,7 @@ namespace rushlight::python::guards {
 // What code that was compiled for a tensor may rely on.
 struct TensorFacts {
   static constexpr uint32_t kKinds =
-      kPythonDispatch | kWrapped | kForwardGrad | kSparseTensor | kNotCpu | kWrappedNumber | kInference;
+      kPythonDispatch | kWrapped | kForwardGrad | kSpecialElements | kNotCpu | kWrappedNumber | kInference;
 
   explicit TensorFacts(PyObject* tensor)
       : type(Py_TYPE(tensor)),

@@ -312,7 +312,7 @@ static PyObject* sq_item(PyObject* self, Py_ssize_t i) {
 static Tensor value_tensor(const Tensor& t, PyObject* value) {
   if (is_tensor(value)) return tensor_of(value);
   if (is_number(value)) {
-    Tensor number = empty_tensor({}, t.dtype());
+    Tensor number = empty_tensor({}, is_quantized(t.dtype()) ? DType::Float32 : t.dtype());
     store_number(number, 0, value);
     return number;
   }

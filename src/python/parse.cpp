@@ -286,7 +286,7 @@ static bool take_value(const ParameterSpec& p, PyObject* o, Value& v, Arguments&
       return true;
     case Tag::DType:
       if (!is_dtype_like(o)) return false;
-      new (&v) Value(parse_dtype(o));
+      new (&v) Value(parse_any_dtype(o));
       return true;
     case Tag::Device:
       if (!is_device_like(o)) return false;
@@ -353,7 +353,10 @@ static bool take_argument(const SignatureSpec& spec, int index, PyObject* o, Arg
   const ParameterSpec& p = spec.parameters[index];
   switch (p.role) {
     case ParameterSpec::kValue:
-      return take_value(p, o, out.values()[index], out, index - spec.self_count);
+      if (!take_value(p, o, out.values()[index], out, index - spec.self_count)) return false;
+      if (p.type == Tag::DType && o != Py_None && !spec.op.traits.special_dtypes)
+        if (const DType t = out.values()[index].dtype(); is_special(t)) refuse_special_dtype(t);
+      return true;
     case ParameterSpec::kOut:
       return take_out(p, o, spec.op, out);
     case ParameterSpec::kRequiresGrad:

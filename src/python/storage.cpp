@@ -6,6 +6,7 @@
 
 #include "autograd/meta.h"
 #include "core/deferred_layout.h"
+#include "core/quantizer.h"
 #include "core/write_watch.h"
 #include "python/op_function.h"
 #include "python/types.h"
@@ -296,6 +297,15 @@ static void check_within(StorageImpl& s, IntList sizes, IntList strides, int64_t
   s.resize(static_cast<size_t>(bytes));
 }
 
+// Each index of the axis has a scale: what the tensor becomes must have as many.
+static void check_channels(const Tensor& t, IntList sizes) {
+  if (!t->quantizer || !t->quantizer->per_channel()) return;
+  const auto axis = static_cast<size_t>(t->quantizer->axis);
+  RL_CHECK(axis < sizes.size() && sizes[axis] == t->quantizer->scales.numel(), "set_(): dimension ",
+           t->quantizer->axis, " has ", t->quantizer->scales.numel(), " scales, and doesn't fit sizes ",
+           sizes);
+}
+
 // set_(), set_(tensor), set_(storage), set_(source, storage_offset, size, stride=None)
 static PyObject* m_set(PyObject* self, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"source", "storage_offset", "size", "stride", nullptr};
@@ -320,6 +330,7 @@ static PyObject* m_set(PyObject* self, PyObject* args, PyObject* kwargs) {
                "\".  This is no longer allowed; the devices must match.");
     }
     if (!source) {
+      check_channels(t, no_sizes);
       t->storage = StorageImpl::allocate(0, t.device());
       t->offset = 0;
       t->set_contiguous(no_sizes);
@@ -327,6 +338,7 @@ static PyObject* m_set(PyObject* self, PyObject* args, PyObject* kwargs) {
       const Tensor from = tensor_of(source);
       RL_CHECK(from.dtype() == t.dtype(), "Could not set tensor of type ", legacy_name(from.dtype()),
                " to a tensor of type ", legacy_name(t.dtype()));
+      check_channels(t, from.sizes());
       t->storage = from->storage;
       t->offset = from->offset;
       t->set_layout(from.sizes(), from.strides());
@@ -338,6 +350,7 @@ static PyObject* m_set(PyObject* self, PyObject* args, PyObject* kwargs) {
       for (int64_t n : sizes) RL_CHECK(n >= 0, "set_(): negative size ", n, " in ", sizes);
       const Dims strides = stride && stride != Py_None ? sizes_argument(stride) : contiguous_strides(sizes);
       check_within(*s, sizes, strides, at, t.dtype());
+      check_channels(t, sizes);
       t->storage = Storage::share(s);
       t->offset = at;
       t->set_layout(sizes, strides);

@@ -5,6 +5,7 @@
 #include "autograd/meta.h"
 #include "core/device_backend.h"
 #include "core/long_work.h"
+#include "core/quantizer.h"
 #include "core/sparse.h"
 #include "core/write_watch.h"
 #include "ops/copy.h"
@@ -25,6 +26,9 @@ static PyObject* get_shape(PyObject* self, void*) {
 static PyObject* get_dtype(PyObject* self, void*) { return wrap(tensor_of(self).dtype()); }
 static PyObject* get_device(PyObject* self, void*) { return wrap(tensor_of(self).device()); }
 static PyObject* get_layout(PyObject* self, void*) { return wrap(layout_of(tensor_of(self))); }
+static PyObject* get_is_quantized(PyObject* self, void*) {
+  return PyBool_FromLong(is_quantized(tensor_of(self)));
+}
 static PyObject* get_is_sparse(PyObject* self, void*) {
   return PyBool_FromLong(layout_of(tensor_of(self)) == Layout::SparseCoo);
 }
@@ -95,7 +99,8 @@ static PyGetSetDef properties[] = {
     {"is_mtia", get_false, nullptr, nullptr, nullptr},
     {"is_vulkan", get_false, nullptr, nullptr, nullptr},
     {"is_mkldnn", get_false, nullptr, nullptr, nullptr},
-    {"is_quantized", get_false, nullptr, nullptr, nullptr},
+    {"is_quantized", get_is_quantized, nullptr, "Whether the elements are integers that stand for numbers.",
+     nullptr},
     {"is_sparse", get_is_sparse, nullptr, "Whether the layout is sparse_coo.", nullptr},
     {"is_sparse_csr", get_is_sparse_csr, nullptr, "Whether the layout is sparse_csr.", nullptr},
     {"is_nested", get_false, nullptr, nullptr, nullptr},
@@ -265,6 +270,18 @@ static PyObject* m_tolist(PyObject* self, PyObject*) {
   });
 }
 
+static PyObject* m_qscheme(PyObject* self, PyObject*) {
+  return guard([&] {
+    const Tensor& t = tensor_of(self);
+    if (!t->quantizer)
+      RL_NOT_IMPLEMENTED(
+          "Could not run 'aten::qscheme' with arguments from the 'CPU' backend: the tensor is "
+          "not quantized (",
+          describe(t), ")");
+    return wrap(t->quantizer->scheme);
+  });
+}
+
 static PyObject* m_item(PyObject* self, PyObject*) {
   return guard([&] {
     const Tensor& t = tensor_of(self);
@@ -284,6 +301,7 @@ static PyObject* convert_to(PyObject* self, OptDType dtype, OptDevice device, bo
   const bool same = (!dtype || *dtype == t.dtype()) && (!device || *device == t.device()) && !copy &&
                     (!format || *format == MemoryFormat::Preserve || t.is_contiguous(*format));
   if (same) return Py_NewRef(self);
+  if (dtype && is_special(*dtype) && *dtype != t.dtype()) refuse_special_dtype(*dtype);
   if (t.numel() < (1 << 15)) return wrap(ops::to(t, dtype, device, non_blocking, copy, format));
   Tensor result;
   {
@@ -365,12 +383,12 @@ static ToArguments parse_to(PyObject* const* args, Py_ssize_t n, PyObject* kwnam
       out.dtype = tensor_of(first).dtype();
       out.device = tensor_of(first).device();
     } else if (is_dtype_like(first)) {
-      out.dtype = parse_dtype(first);
+      out.dtype = parse_any_dtype(first);
     } else if (first == Py_None || is_device_like(first)) {
       if (first != Py_None) out.device = parse_device(first);
       if (i < n && !PyBool_Check(args[i])) {
         if (args[i] != Py_None && !is_dtype_like(args[i])) throw_bad_to(args, n);
-        if (args[i] != Py_None) out.dtype = parse_dtype(args[i]);
+        if (args[i] != Py_None) out.dtype = parse_any_dtype(args[i]);
         ++i;
       }
     } else {
@@ -392,7 +410,7 @@ static ToArguments parse_to(PyObject* const* args, Py_ssize_t n, PyObject* kwnam
     else if (o == Py_None && (name == "dtype" || name == "device" || name == "memory_format"))
       continue;
     else if (name == "dtype" && is_dtype_like(o))
-      out.dtype = parse_dtype(o);
+      out.dtype = parse_any_dtype(o);
     else if (name == "device" && is_device_like(o))
       out.device = parse_device(o);
     else if (name == "memory_format" && is_memory_format(o))
@@ -429,7 +447,8 @@ static PyObject* f_parse_to(PyObject*, PyObject* const* args, Py_ssize_t n, PyOb
 
 // "torch.FloatTensor"
 static std::string legacy_type_name(const Tensor& t) {
-  return str("torch.", t.device().type() == DeviceType::CUDA ? "cuda." : "",
+  return str("torch.", is_quantized(t) ? "quantized." : "",
+             t.device().type() == DeviceType::CUDA ? "cuda." : "",
              layout_of(t) == Layout::SparseCoo ? "sparse." : "", legacy_name(t.dtype()), "Tensor");
 }
 
@@ -541,6 +560,7 @@ static PyMethodDef methods[] = {
     {"resolve_conj", m_self, METH_NOARGS, nullptr},
     {"resolve_neg", m_self, METH_NOARGS, nullptr},
     {"get_device", m_get_device, METH_NOARGS, "The index of the device, -1 on the CPU."},
+    {"qscheme", m_qscheme, METH_NOARGS, "The scheme of a quantised tensor: torch.per_tensor_affine, ..."},
     {"item", m_item, METH_NOARGS,
      "The only element as a Python number."
      "\n\nExample:\n    >>> torch.tensor([2.5]).item()\n    2.5"},

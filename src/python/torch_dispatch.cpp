@@ -68,7 +68,7 @@ BelowTransforms::BelowTransforms()
       consider_(dispatch_state.consider),
       grad_enabled_(dispatch_state.grad_enabled) {
   dispatch_state.always &= kPythonDispatch | kProfiled;
-  dispatch_state.consider &= kPythonDispatch | kNotCpu | kSparseTensor;
+  dispatch_state.consider &= kPythonDispatch | kNotCpu | kSpecialElements;
   dispatch_state.grad_enabled = false;
 }
 BelowTransforms::~BelowTransforms() {

@@ -26,6 +26,10 @@ const char* word(Numbers numbers) {
   static constexpr const char* kWords[] = {"none", "later", "all", "mixed"};
   return kWords[static_cast<int>(numbers)];
 }
+const char* word(const Op& op, OnQuantized rule) {
+  static constexpr const char* kWords[] = {"by family", "refused", "integers", "numbers", "requantized"};
+  return op.quantized_kernel ? "rule" : kWords[static_cast<int>(rule)];
+}
 const char* word(OutRule out) {
   static constexpr const char* kWords[] = {"castable", "same category", "same type", "disjoint"};
   return kWords[static_cast<int>(out)];
@@ -53,6 +57,7 @@ PyStructSequence_Field fields[] = {
     {"node", "the name of its backward node"},
     {"number_nodes", "the same where a parameter is a number: ((parameter, name), ...)"},
     {"devices", "whether CUDA has a kernel"},
+    {"on_quantized", "what becomes of a call with quantised operands"},
     {nullptr, nullptr},
 };
 PyStructSequence_Desc description = {"rushlight._C._OperatorTraits",
@@ -112,6 +117,7 @@ PyObject* wrap_traits(const Op& op) {
   put(to_python(backward_name(op)));
   put(number_nodes(t));
   put(PyBool_FromLong(op.kernel[static_cast<int>(DeviceType::CUDA)] != nullptr));
+  put(to_python(word(op, t.on_quantized)));
   return made.release();
 }
 

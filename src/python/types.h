@@ -5,6 +5,10 @@
 #include "core/dtype.h"
 #include "python/python.h"
 
+namespace rushlight {
+enum class QScheme : uint8_t;
+}
+
 namespace rushlight::python {
 
 extern PyTypeObject DTypeType, LayoutType, MemoryFormatType, DeviceType_, SizeType;
@@ -35,7 +39,10 @@ PyObject* wrap_size(IntList sizes);
 
 // A dtype object, or one of the Python types float, int, bool, complex.
 bool is_dtype_like(PyObject* o);
-DType parse_dtype(PyObject* o);
+PyObject* wrap(QScheme s);
+DType parse_dtype(PyObject* o);  // refuses types in which nothing computes
+DType parse_any_dtype(PyObject* o);
+[[noreturn]] void refuse_special_dtype(DType t);
 // A device object, a string ("cuda:1") or an index.
 bool is_device_like(PyObject* o);
 Device parse_device(PyObject* o);

@@ -430,7 +430,7 @@ Tensor primal_of(const Tensor& t) {
 
 // A tangent in memory like the primal's: what looks at that (as_strided) must find the same in both.
 static Tensor laid_out_as(const Tensor& primal, const Tensor& tangent) {
-  if ((primal->flags | tangent->flags) & (kWrapped | kPythonDispatch | kSparseTensor | kNotCpu))
+  if ((primal->flags | tangent->flags) & (kWrapped | kPythonDispatch | kSpecialElements | kNotCpu))
     return tangent;
   const auto elements = [](const Tensor& t) { return t->storage->nbytes() / t.itemsize(); };
   if (primal.strides() == tangent.strides() && primal.storage_offset() == tangent.storage_offset() &&

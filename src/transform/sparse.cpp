@@ -4,6 +4,7 @@
 #include "dispatch/op.h"
 #include "ops/copy.h"
 #include "ops/sparse.h"
+#include "transform/quantized.h"
 
 namespace rushlight {
 namespace {
@@ -39,6 +40,7 @@ void store(const Frame& frame, const Tensor& target, const Tensor& result) {
 }
 
 void sparse_call(Frame& frame) {
+  if (has_special_dtype(frame)) return special_dtype_call(frame);
   const Op& op = frame.op;
   if (!op.sparse_kernel)
     RL_NOT_IMPLEMENTED("Could not run 'aten::", op.name(),
@@ -56,6 +58,6 @@ void sparse_call(Frame& frame) {
 
 }  // namespace
 
-void install_sparse() { set_interceptor(kSparseTensor, sparse_call); }
+void install_sparse() { set_interceptor(kSpecialElements, sparse_call); }
 
 }  // namespace rushlight

@@ -1,4 +1,4 @@
-// Sparse operands: the last thing before the kernel.
+// Operands whose elements are no plain numbers, sparse or quantised: the last thing before the kernel.
 #pragma once
 
 namespace rushlight {

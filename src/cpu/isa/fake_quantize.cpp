@@ -1,7 +1,8 @@
 #include "cpu/fake_quantize.h"
 
-#include <algorithm>
 #include <cmath>
+
+#include "cpu/isa/channels_inl.h"
 
 namespace rushlight::cpu::RL_ISA {
 namespace {
@@ -9,18 +10,6 @@ namespace {
 // The type that PyTorch computes x / scale in.
 template <class T>
 using Number = std::conditional_t<std::is_same_v<T, double>, double, float>;
-
-// One scale for a run of elements, or one for each.
-struct Same {
-  const float *scale, *zero_point;
-  float scale_at(int64_t) const { return *scale; }
-  float zero_at(int64_t) const { return *zero_point; }
-};
-struct Each {
-  const float *scale, *zero_point;
-  float scale_at(int64_t i) const { return scale[i]; }
-  float zero_at(int64_t i) const { return zero_point[i]; }
-};
 
 template <FakeRounding kRounding, class X>
 [[gnu::always_inline]] inline X to_integer(X x, float inverse, float zero) {
@@ -72,26 +61,6 @@ void gradient_run(const FakeQuantizationGradient& g, Settings s, int64_t at, int
     dx[i] = static_cast<T>(outside ? X(0) : d);
     dscale[i] = static_cast<T>((outside ? slope : slope * inverse) * factor);
     dzero[i] = static_cast<T>(outside ? -d * scale * factor : X(0));
-  }
-}
-
-// Calls run(settings, first element, elements) for what lies in [begin, end).
-template <class Run>
-[[gnu::always_inline]] inline void by_channel(const FakeQuantization& f, int64_t begin, int64_t end,
-                                              Run run) {
-  while (begin < end) {
-    const int64_t channel = begin / f.inner % f.channels;
-    const float *scale = f.scale + channel, *zero = f.zero_point + channel;
-    const bool one = f.inner > 1 || f.channels == 1;
-    const int64_t left = f.channels == 1 ? end - begin
-                         : one           ? f.inner - begin % f.inner
-                                         : f.channels - channel;
-    const int64_t n = std::min(left, end - begin);
-    if (one)
-      run(Same{scale, zero}, begin, n);
-    else
-      run(Each{scale, zero}, begin, n);
-    begin += n;
   }
 }
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from rows import Given, Sparse
+from rows import Given, Quantized, Sparse
 
 import rushlight
 
@@ -76,6 +76,12 @@ def convert(module, value, dtype, requires_grad=False, layout=None):
     if isinstance(value, Sparse):
         dense = convert(module, value.values, dtype)
         return getattr(dense, f"to_sparse_{value.layout}")(*value.args)
+    if isinstance(value, Quantized):
+        x, kind = module.tensor(value.values.tolist()), getattr(module, value.dtype)
+        if value.axis is None:
+            return module.quantize_per_tensor(x, value.scale, value.zero_point, kind)
+        parts = module.tensor(value.scale), module.tensor(value.zero_point)
+        return module.quantize_per_channel(x, *parts, value.axis, kind)
     if isinstance(value, np.ndarray):
         own = str(value.dtype)
         keep = own == "bool" or (own.startswith("int") and not dtype.startswith(("int", "uint")))
@@ -173,6 +179,7 @@ class _Place:
 def numbers(leaf):
     if hasattr(leaf, "detach"):
         leaf = leaf.detach()
+        leaf = leaf.dequantize() if leaf.is_quantized else leaf
         if "strided" not in str(leaf.layout):
             leaf = leaf.to_dense()
         if getattr(leaf, "_is_zerotensor", bool)():  # PyTorch's zeros without memory

@@ -51,6 +51,17 @@ class Sparse:
 
 
 @dataclass
+class Quantized:
+    """Numbers as integers with one scale, or one for each index of `axis`."""
+
+    values: np.ndarray
+    scale: object = 0.5
+    zero_point: object = 3
+    axis: int | None = None
+    dtype: str = "quint8"
+
+
+@dataclass
 class Row:
     name: str  # "atan2", "nn.functional.relu", "linalg.svd"; "Tensor.view" for what exists only as a method
     samples: object  # function (make) -> iterable of Sample, make(*shape, low=, high=) giving an array

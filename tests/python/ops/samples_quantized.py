@@ -1,7 +1,7 @@
 """Rows of products of whole numbers, of weights in eight bits, and of numbers that are rounded so."""
 
 import numpy as np
-from rows import Row, Sample, fixed, fixed_rows, given
+from rows import Quantized, Row, Sample, fixed, fixed_rows, given
 from samples_reduction import real, whole
 
 WEIGHT = whole(6, 16).astype(np.int8)
@@ -64,6 +64,35 @@ OBSERVED = {
         "ops.aten._fused_moving_avg_obs_fq_helper_functional",
     )
 }
+PLAIN, CHANNELS = Quantized(real(4, 3)), Quantized(real(4, 3), [0.1, 0.2, 0.5], [1, 2, 3], 1)
+MADE = {
+    "quantize_per_tensor": [
+        ((real(4, 3), 0.5, 3, "dtype:quint8"), {}),
+        ((real(4, 3), HALF, np.array([1], dtype=np.int32), "dtype:qint8"), {}),
+        (([real(4), real(3)], np.array([0.5, 0.25]), np.array([1, 2]), "dtype:quint8"), {}),
+    ],
+    "quantize_per_tensor_dynamic": [((real(4, 3), "dtype:quint8", False), {})],
+    "quantize_per_channel": [((real(4, 3), SCALES, ZEROS, 0, "dtype:qint32"), {})],
+    "_make_per_tensor_quantized_tensor": [((WEIGHT, 0.5, 3), {})],
+    "_make_per_channel_quantized_tensor": [((WEIGHT[:4], SCALES, ZEROS, 0), {})],
+    "dequantize": [((PLAIN,), {}), (([PLAIN, CHANNELS],), {})],
+    "int_repr": [((PLAIN,), {}), ((CHANNELS,), {})],
+    "q_scale": [((PLAIN,), {})],
+    "q_zero_point": [((PLAIN,), {})],
+    "q_per_channel_scales": [((CHANNELS,), {})],
+    "q_per_channel_zero_points": [((CHANNELS,), {})],
+    "q_per_channel_axis": [((CHANNELS,), {})],
+}
+EMPTY = {
+    "_empty_affine_quantized": [(([2, 3],), {"scale": 0.5, "zero_point": 3, "dtype": "dtype:quint8"})],
+    "_empty_per_channel_affine_quantized": [
+        (([4, 3],), {"scales": SCALES, "zero_points": ZEROS, "axis": 0, "dtype": "dtype:qint8"})
+    ],
+}
+QUANTIZED = dict.fromkeys(
+    ("vmap", "meta", "trace", "fuzz", "device", "device_values", "gradients"),
+    "integers with a scale are no plain numbers, and live on the CPU",
+)
 
 
 def spread(x, reduced=False):
@@ -73,6 +102,8 @@ def spread(x, reduced=False):
 
 
 ROWS = [
+    *fixed_rows(MADE, dtypes=("float32",), refused=QUANTIZED),
+    *fixed_rows(EMPTY, dtypes=("float32",), refused={**QUANTIZED, "values": "memory as it is found"}),
     Row(
         "ops.aten._quantization_for",
         fixed([((real(4, 3),), {}), ((real(4, 3), True), {})]),
