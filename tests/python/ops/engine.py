@@ -89,7 +89,7 @@ def convert(module, value, dtype, requires_grad=False, layout=None):
         kind = own if keep else dtype
         tensor = to_tensor(module, value, kind, requires_grad and not keep)
         return layout(tensor) if layout and not keep else tensor
-    if isinstance(value, (list, tuple)) and any(isinstance(v, np.ndarray) for v in value):
+    if isinstance(value, (list, tuple)) and any(isinstance(v, (np.ndarray, Quantized)) for v in value):
         return type(value)(convert(module, v, dtype, requires_grad, layout) for v in value)
     if isinstance(value, str) and value.startswith("dtype:"):
         return getattr(module, value[6:])

@@ -89,6 +89,7 @@ EMPTY = {
         (([4, 3],), {"scales": SCALES, "zero_points": ZEROS, "axis": 0, "dtype": "dtype:qint8"})
     ],
 }
+FOUND = dict.fromkeys(("values", "layout"), "memory as it is found")
 QUANTIZED = dict.fromkeys(
     ("vmap", "meta", "trace", "fuzz", "device", "device_values", "gradients"),
     "integers with a scale are no plain numbers, and live on the CPU",
@@ -103,7 +104,7 @@ def spread(x, reduced=False):
 
 ROWS = [
     *fixed_rows(MADE, dtypes=("float32",), refused=QUANTIZED),
-    *fixed_rows(EMPTY, dtypes=("float32",), refused={**QUANTIZED, "values": "memory as it is found"}),
+    *fixed_rows(EMPTY, dtypes=("float32",), refused={**QUANTIZED, **FOUND}),
     Row(
         "ops.aten._quantization_for",
         fixed([((real(4, 3),), {}), ((real(4, 3), True), {})]),
