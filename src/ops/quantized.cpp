@@ -250,7 +250,7 @@ OpBuilder both(Table& t, Fn<R(A...)>& handle, const char* schema,
                std::type_identity_t<R (*)(const Call&, A...)> kernel) {
   OpBuilder record = t.op(handle, schema, kernel);
   t.quantized(handle, kernel);
-  return record.not_differentiable(kInteger).special_dtypes();
+  return record.family(Family::Copy).not_differentiable(kInteger).special_dtypes();
 }
 
 }  // namespace

@@ -218,7 +218,7 @@ void register_quantized_rules(Table& t) {
   each(OnQuantized::Integers, copy_, empty_like, cat, stack);
   each(OnQuantized::Numbers, ops::eq, ops::ne, ops::lt, ops::le, ops::gt, ops::ge);
   each(OnQuantized::Requantized, avg_pool1d, avg_pool2d, avg_pool3d, adaptive_avg_pool1d, adaptive_avg_pool2d,
-       adaptive_avg_pool3d, mean, mean_dim, std_correction, upsample_bilinear2d, leaky_relu, gelu, threshold,
+       adaptive_avg_pool3d, mean, mean_dim, std_correction, upsample_bilinear2d, leaky_relu, gelu,
        prelu_kernel);
 }
 

@@ -44,9 +44,8 @@ def test_dtypes_can_be_named(name):
     assert isinstance(dtype, torch.dtype) and repr(dtype) == f"torch.{name}" and dtype.itemsize in (1, 2, 4)
     assert dtype == getattr(torch, name) and dtype not in (torch.int8, torch.uint8)
     for use in (
-        lambda: torch.empty(2, dtype=dtype),
+        lambda: torch.ones(2, dtype=dtype),
         lambda: torch.ones(2).to(dtype),
-        lambda: torch.ones(4, dtype=torch.int8).view(dtype),
         lambda: torch.promote_types(dtype, torch.int8),
         lambda: torch.set_default_dtype(dtype),
         lambda: torch.finfo(dtype),
@@ -127,3 +126,19 @@ def test_names_of_the_compiler_and_of_quantizers():
 
 def test_the_module_names_itself():
     assert torch.torch is torch and torch.torch.special.gammainc is torch.special.gammainc
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_bits_are_stored_and_moved(name):
+    dtype = getattr(torch, name)
+    if name.startswith("q"):  # these need a scale
+        with pytest.raises(RuntimeError, match="needs a scale"):
+            torch.empty(2, dtype=dtype)
+        return
+    plain = torch.arange(6, dtype=torch.int16 if dtype.itemsize == 2 else torch.int8).view(2, 3)
+    bits = plain.view(dtype)
+    assert bits.dtype == dtype and torch.empty_like(bits).dtype == dtype
+    moved = torch.cat([bits.t().contiguous(), bits.t()])[1:, 0]
+    assert moved.dtype == dtype and torch.equal(moved.view(plain.dtype), torch.cat([plain[0], plain[0]])[1:])
+    with pytest.raises(NotImplementedError, match="not implemented for"):
+        bits + bits
