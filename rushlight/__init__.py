@@ -106,10 +106,6 @@ _HOMES = {
         detach_ histogramdd from_file _check_tensor_all_with set_anomaly_enabled sym_sum sym_constrain_range
         sym_constrain_range_for_size _choose_qparams_per_tensor
     """,
-    "_functions.schemes": """
-        qscheme per_channel_affine per_channel_affine_float_qparams per_channel_symmetric per_tensor_affine
-        per_tensor_symmetric
-    """,
     "jit": "ScriptFunction ScriptModule",
     "jit._graph": "Block Graph JitType Node TensorType Value",
     "torch_version": "TorchVersion",

@@ -84,6 +84,7 @@ class TensorImpl final : public RefCounted {
   Dims sizes, strides;
   DType dtype;
   Device device;
+  std::atomic<bool> owns_pyobj{false};  // of `pyobj` below; here, it takes no room
   SharedBits flags;
   Published<AutogradMeta> autograd;  // owned; freed through free_autograd_meta
   SparseParts* sparse = nullptr;     // owned, rarely present, with kSpecialElements
@@ -93,7 +94,6 @@ class TensorImpl final : public RefCounted {
   Ref<VersionCounter> version;       // own counter; null: the storage's. See Note [Version counters]
   // The Python wrapper. Note [Python identity] in python/tensor_type.cpp says who owns whom.
   Published<void> pyobj;
-  std::atomic<bool> owns_pyobj{false};
 
   static void* operator new(size_t) { return Pool::take(); }
   static void operator delete(void* memory) { Pool::give(memory); }
