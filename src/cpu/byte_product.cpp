@@ -63,7 +63,7 @@ ByteRows::ByteRows(int64_t m, int64_t k, bool is_signed, bool seven_bits)
       k(k),
       is_signed(is_signed),
       kernels_(kernels_for(seven_bits && !is_signed)),
-      own_(m * filled_up(k) * kernels_.element),
+      own_(filled_up(k) * m * kernels_.element),
       data_(own_.as<void>()),
       row_bytes_(filled_up(k) * kernels_.element) {}
 

@@ -322,7 +322,7 @@ def child(options):
         STATE.pack_into(state, 0, index, -1, failures, shard)
         try:
             case = Case(rl, memory, name, make(), report)
-        except Exception:
+        except (AttributeError, IndexError, RuntimeError, TypeError, ValueError):
             continue  # a sample that the operator refuses
         if case.steady:
             case.fail_everywhere(options.points, started)
