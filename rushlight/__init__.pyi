@@ -278,12 +278,6 @@ from rushlight._functions.composites import sym_sum as sym_sum
 from rushlight._functions.composites import sym_constrain_range as sym_constrain_range
 from rushlight._functions.composites import sym_constrain_range_for_size as sym_constrain_range_for_size
 from rushlight._functions.composites import _choose_qparams_per_tensor as _choose_qparams_per_tensor
-from rushlight._functions.schemes import qscheme as qscheme
-from rushlight._functions.schemes import per_channel_affine as per_channel_affine
-from rushlight._functions.schemes import per_channel_affine_float_qparams as per_channel_affine_float_qparams
-from rushlight._functions.schemes import per_channel_symmetric as per_channel_symmetric
-from rushlight._functions.schemes import per_tensor_affine as per_tensor_affine
-from rushlight._functions.schemes import per_tensor_symmetric as per_tensor_symmetric
 from rushlight.jit import ScriptFunction as ScriptFunction
 from rushlight.jit import ScriptModule as ScriptModule
 from rushlight.jit._graph import Block as Block
@@ -1069,6 +1063,8 @@ from rushlight._C._VariableFunctions import _fake_quantize_learnable_per_tensor_
 from rushlight._C._VariableFunctions import _fake_quantize_learnable_per_channel_affine as _fake_quantize_learnable_per_channel_affine
 from rushlight._C._VariableFunctions import _fused_moving_avg_obs_fq_helper as _fused_moving_avg_obs_fq_helper
 from rushlight._C._VariableFunctions import fused_moving_avg_obs_fake_quant as fused_moving_avg_obs_fake_quant
+from rushlight._C._VariableFunctions import _dyn_quant_pack_4bit_weight as _dyn_quant_pack_4bit_weight
+from rushlight._C._VariableFunctions import _dyn_quant_matmul_4bit as _dyn_quant_matmul_4bit
 from rushlight._C._VariableFunctions import quantize_per_tensor as quantize_per_tensor
 from rushlight._C._VariableFunctions import quantize_per_tensor_dynamic as quantize_per_tensor_dynamic
 from rushlight._C._VariableFunctions import quantize_per_channel as quantize_per_channel
