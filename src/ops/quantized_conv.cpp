@@ -211,7 +211,7 @@ void register_quantized_conv_operators(Table& t) {
 #define RL_PLAIN RL_INPUT("float", "int") RL_WINDOW RL_OUTPUT RL_UNARY_STEP
 #define RL_WITH_TENSORS RL_INPUT("Tensor", "Tensor") RL_WINDOW RL_OUTPUT RL_UNARY_STEP
   const auto settle = [](OpBuilder r, const char* doc) {
-    r.internal().may_return_input().not_differentiable(kQuantized).doc(doc);
+    r.family(Family::Window).internal().may_return_input().not_differentiable(kQuantized).doc(doc);
   };
   constexpr const char* kDoc = "A convolution of a quantized image and filters, with what follows it.";
   settle(t.op(qconv_prepack,
