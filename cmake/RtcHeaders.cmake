@@ -3,7 +3,7 @@
 set(headers cuda/fused_kernel.h formulas/activation_math.h formulas/bessel_math.h formulas/elementary.h formulas/math.h
   formulas/polynomial_math.h formulas/special_float.h formulas/special_math.h)
 # What those include besides; see cuda/rtc/standard.h.
-set(standard bit cmath complex cstdint initializer_list limits math.h type_traits core/dtype.h)
+set(standard bit cmath complex concepts cstdint initializer_list limits math.h type_traits core/dtype.h)
 
 set(text "// Printed by cmake/RtcHeaders.cmake.\n#include \"cuda/nvrtc.h\"\n\nnamespace rushlight::cuda {\n\n")
 file(READ "${SOURCE}/cuda/rtc/standard.h" content)

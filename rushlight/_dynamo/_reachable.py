@@ -197,6 +197,8 @@ class Reachable:
         front = type(function) is not types.FunctionType  # of a library function: a type that looks like one
         if is_own(function.__module__) and (front or function.__closure__ is None):
             return
+        if front:  # a compiled function
+            return self.visit(function.__wrapped__, label)
         self.functions.append(function)
         self._own(function.__dict__, label, function)
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):

@@ -186,7 +186,7 @@ template <class T>
 int Lapack<T>::potri(bool upper, int n, T* factor) {
   int info = 0;
   potri_<T>(upper ? "U" : "L", &n, factor, &n, &info, 1);
-  return info;
+  return reported(info);
 }
 
 // By blocks with products and triangular solves, which libraries do well at sizes where their own

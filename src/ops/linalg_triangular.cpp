@@ -107,7 +107,8 @@ Grads cholesky_solve_gradient(const Tensor& g, const Tensor& x, const Tensor& l,
 
 Tensor cholesky_inverse_kernel(const Call&, const Tensor& l, bool upper) {
   check_square("cholesky_inverse", l, RefusedBy::Kernel);
-  if (l.is_cpu() && has_work(l)) {
+  // LAPACK takes the diagonal of complex factors for real.
+  if (l.is_cpu() && has_work(l) && !is_complex(l.dtype())) {
     const Tensor inverse = by_columns(l), info = new_info(batch_of(l), l);
     cpu::cholesky_inverse(batch_for(l), l.size(-1), upper, inverse.data_ptr(), info.data<int32_t>());
     const int32_t* failed = info.data<int32_t>();

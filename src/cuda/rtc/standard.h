@@ -27,6 +27,8 @@ template <class T>
 inline constexpr bool is_integral_v = is_unsigned_v<T> || is_same_v<T, int8_t> || is_same_v<T, int16_t> ||
                                       is_same_v<T, int32_t> || is_same_v<T, int64_t>;
 template <class T>
+concept integral = is_integral_v<T>;
+template <class T>
 inline constexpr bool is_signed_v = is_floating_point_v<T> || (is_integral_v<T> && !is_unsigned_v<T>);
 
 template <bool which, class A, class B>
