@@ -4,16 +4,19 @@
 """
 
 from .fake_quantize import *
-from .fuse_modules import fuse_modules, fuse_modules_qat
+from .fuse_modules import fuse_modules as fuse_modules
+from .fuse_modules import fuse_modules_qat as fuse_modules_qat
 from .fuser_method_mappings import *
 from .observer import *
-from .observer import ObserverBase, _PartialWrapper
+from .observer import ObserverBase as ObserverBase
+from .observer import _PartialWrapper as _PartialWrapper
 from .qconfig import *
 from .qconfig_mapping import *
-from .quant_type import QuantType
+from .quant_type import QuantType as QuantType
 from .quantization_mappings import *
 from .stubs import *
-from .utils import MatchAllNode, Pattern
+from .utils import MatchAllNode as MatchAllNode
+from .utils import Pattern as Pattern
 
 from .quantize import *  # isort: skip: its function has the module's name, and the function stays
 

@@ -1,8 +1,13 @@
 """The former home of `torch.ao.nn.qat`."""
 
+from typing import TYPE_CHECKING
+
 from rushlight._extension.moved import take_names
 
 from . import dynamic as dynamic
 from . import modules as modules
+
+if TYPE_CHECKING:
+    from rushlight.ao.nn.qat import *
 
 take_names(globals(), "rushlight.ao.nn.qat")

@@ -89,7 +89,7 @@ EMPTY = {
         (([4, 3],), {"scales": SCALES, "zero_points": ZEROS, "axis": 0, "dtype": "dtype:qint8"})
     ],
 }
-FOUND = dict.fromkeys(("values", "layout"), "memory as it is found")
+FOUND = dict.fromkeys(("values", "layout", "unsigned"), "memory as it is found")
 QUANTIZED = dict.fromkeys(
     ("vmap", "meta", "trace", "fuzz", "device", "device_values", "gradients"),
     "integers with a scale are no plain numbers, and live on the CPU",
