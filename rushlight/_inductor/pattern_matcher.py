@@ -50,10 +50,7 @@ class Match:
 
 
 class _Pattern:
-    """A pattern of an argument."""
-
-    def match(self, value, match):
-        raise NotImplementedError
+    """A pattern of an argument: its `match` tells whether a value fits, and notes what the function gets."""
 
     def with_users(self, users):
         return self

@@ -6,6 +6,7 @@
 #include <unordered_set>
 
 #include "core/error.h"
+#include "io/json_escape.h"
 #include "io/utf8.h"
 
 namespace rushlight::io {
@@ -82,32 +83,7 @@ class HeaderText {
     while (at_ < text_.size() && std::strchr(" \t\r\n", text_[at_]) && text_[at_]) ++at_;
   }
   void escape(std::string& out) {
-    static constexpr std::string_view kLetters = "\"\\/bfnrt", kMeanings = "\"\\/\b\f\n\r\t";
-    const char c = at_ < text_.size() ? text_[at_++] : '\0';
-    if (c != 'u') {
-      const size_t found = kLetters.find(c);
-      if (found == std::string_view::npos) fail("has an unknown escape");
-      out += kMeanings[found];
-      return;
-    }
-    uint32_t code = hexadecimal();
-    if (code >= 0xd800 && code < 0xdc00 && text_.substr(at_, 2) == "\\u") {
-      at_ += 2;
-      const uint32_t low = hexadecimal();
-      if (low < 0xdc00 || low > 0xdfff) fail("has half of a surrogate pair");
-      code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);
-    } else if (code >= 0xd800 && code < 0xe000) {
-      fail("has half of a surrogate pair");
-    }
-    append_code_point(out, code);
-  }
-  uint32_t hexadecimal() {
-    const std::string_view digits = text_.substr(at_, 4);
-    uint32_t code = 0;
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), code, 16);
-    if (error != std::errc() || digits.size() != 4 || end != digits.data() + 4) fail("has an unknown escape");
-    at_ += 4;
-    return code;
+    read_json_escape(text_, at_, out, [&](const char* what) { fail(what); });
   }
 
   std::string_view text_;

@@ -73,7 +73,7 @@ Tensor linear_dynamic_kernel(const Call&, const Tensor& input, const Tensor& wei
   const WeightSettings settings(n, scales, zero_points, bias);
   const int64_t m = y.numel() / n;
   const auto* from = static_cast<const float*>(x.data_ptr());
-  const QuantizationChoice q = choose_quantization_of(from, x.numel(), 0, 255, reduce_range);
+  const cpu::ScaleAndZero q = choose_quantization_of(from, x.numel(), 0, 255, reduce_range);
   std::optional<cpu::ByteRows> rows;
   const auto quantize = [&](bool seven_bits) {
     std::atomic<bool> fits = true;

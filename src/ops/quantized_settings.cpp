@@ -42,35 +42,13 @@ int64_t highest_of(DType dtype) { return dtype == DType::Int8 ? 127 : 255; }
 
 }  // namespace
 
-QuantizationChoice choose_quantization_of(const float* x, int64_t n, int lowest, int highest,
-                                          bool reduce_range) {
-  Range r = range_of(x, n);
+cpu::ScaleAndZero choose_quantization_of(const float* x, int64_t n, int lowest, int highest,
+                                         bool reduce_range) {
+  const Range r = range_of(x, n);
   RL_CHECK(std::isfinite(r.least) && std::isfinite(r.most),
            "quantization by range: the input holds an infinity, so that no scale covers it; bound it first");
-  if (reduce_range) lowest /= 2, highest /= 2;
-  const double steps = highest - lowest;
-  double scale = (static_cast<double>(r.most) - r.least) / steps;
-  if (static_cast<float>(scale) == 0 || std::isinf(1 / static_cast<float>(scale))) scale = 0.1;
-  // Smaller scales lose bits in their reciprocals; the range grows with the scale.
-  constexpr float kLeastScale = 6.1e-5f;
-  if (scale < kLeastScale) {
-    const auto before = static_cast<float>(scale);
-    scale = kLeastScale;
-    if (r.least == 0)
-      r.most = kLeastScale * static_cast<float>(steps);
-    else if (r.most == 0)
-      r.least = -kLeastScale * static_cast<float>(steps);
-    else
-      r.least *= kLeastScale / before, r.most *= kLeastScale / before;
-  }
-  // Of the two ends the one decides that loses less by rounding.
-  const double from_least = lowest - r.least / scale, from_most = highest - r.most / scale;
-  const double least_error = std::abs(lowest) - std::abs(r.least / scale),
-               most_error = std::abs(highest) - std::abs(r.most / scale);
-  const double zero = least_error < most_error ? from_least : from_most;
-  return {scale, zero < lowest    ? lowest
-                 : zero > highest ? highest
-                                  : static_cast<int32_t>(std::nearbyint(zero))};
+  const int part = reduce_range ? 2 : 1;
+  return cpu::choose_quantization(r.least, r.most, lowest / part, highest / part);
 }
 
 double read_scale(const Tensor& t) {

@@ -3,18 +3,15 @@
 #include <vector>
 
 #include "cpu/byte_product.h"
+#include "cpu/fake_quantize.h"
 #include "dispatch/op.h"
 
 namespace rushlight {
 
-struct QuantizationChoice {
-  double scale;
-  int32_t zero_point;
-};
 // The scale and zero point whose integers from `lowest` to `highest` cover n floats and zero; by half the
 // range where `reduce_range` says so.
-QuantizationChoice choose_quantization_of(const float* x, int64_t n, int lowest, int highest,
-                                          bool reduce_range);
+cpu::ScaleAndZero choose_quantization_of(const float* x, int64_t n, int lowest, int highest,
+                                         bool reduce_range);
 
 // The only number of a tensor.
 double read_scale(const Tensor& t);
