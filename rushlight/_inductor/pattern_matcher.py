@@ -1,5 +1,6 @@
 """Patterns of nodes, and passes that find them in a graph and hand each match to a function."""
 
+import abc
 from collections import defaultdict
 
 import rushlight as torch
@@ -49,8 +50,12 @@ class Match:
                 node.graph.erase_node(node)
 
 
-class _Pattern:
-    """A pattern of an argument: its `match` tells whether a value fits, and notes what the function gets."""
+class _Pattern(abc.ABC):
+    """A pattern of an argument."""
+
+    @abc.abstractmethod
+    def match(self, value, match):
+        """Whether a value fits; notes what the function gets."""
 
     def with_users(self, users):
         return self
