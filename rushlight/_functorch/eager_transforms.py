@@ -361,6 +361,11 @@ def _basis(tensors, start, stop):
     return parts
 
 
+def _of_its_own(rows):
+    """What no row depends on came out expanded; results can be written to."""
+    return rows.contiguous() if 0 in rows.stride() else rows
+
+
 def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_copy=False):
     """The Jacobian of ``func`` by reverse mode, one row of it per element of the output."""
     if not (chunk_size is None or chunk_size > 0):
@@ -385,7 +390,7 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
             for a in range(0, total, max(step, 1))
         ]
         columns = [
-            rushlight.cat(c) if len(c) > 1 else c[0] for c in zip(*chunks)
+            rushlight.cat(c) if len(c) > 1 else _of_its_own(c[0]) for c in zip(*chunks)
         ] if chunks else [x.new_zeros(0, *x.shape) for x in inputs]  # fmt: skip
         sizes = [o.numel() for o in flat]
         by_input = [
@@ -423,7 +428,8 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
         by_output = []
         for o, p in zip(flat, tree_flatten(products)[0]):
             parts = [
-                part.movedim(0, -1).reshape((*o.shape, *x.shape)) for x, part in zip(inputs, p.split(sizes))
+                part.movedim(0, -1).reshape((*o.shape, *x.shape))
+                for x, part in zip(inputs, _of_its_own(p).split(sizes))
             ]
             by_output.append(tree_unflatten(parts, in_spec))
         result = tree_unflatten(by_output, out_spec)

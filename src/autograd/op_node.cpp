@@ -273,7 +273,9 @@ void OpNode::fill(const Value* args, const Plan& plan, uint64_t overwritten) {
     const bool copy = overwritten >> p & 1, layout = op_.family == Family::View;
     for (const Tensor& t : tensors_of(args[p])) {
       SavedVariable* empty = saved_ + i++;
-      if (layout || copy)
+      if (copy && d.result_serves)
+        std::construct_at(empty);  // record_written keeps the result there
+      else if (layout || copy)
         std::construct_at(empty, layout ? tensor_data(t) : gradient_ops.clone(t), false);
       else
         std::construct_at(empty, t, false);

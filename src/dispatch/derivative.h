@@ -104,6 +104,8 @@ struct Derivative {
   // For the first parameters: which others must want a gradient for this one to be saved; 0: always.
   uint64_t saved_for[kConditional] = {};
   bool single = false;  // returns a Tensor: the gradient of the first differentiable parameter
+  // In place, the result tells the rule as much as the operand that it overwrote, which is then not copied.
+  bool result_serves = false;
   explicit operator bool() const { return apply != nullptr; }
 };
 

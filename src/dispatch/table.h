@@ -136,6 +136,10 @@ class OpBuilder {
     op_.traits.any_device = parameters;
     return *this;
   }
+  OpBuilder& result_serves() {
+    op_.derivative.result_serves = true;
+    return *this;
+  }
   OpBuilder& inplace_function() {
     op_.traits.inplace_function = true;
     return *this;

@@ -325,9 +325,10 @@ void register_linear_pieces(Table& t) {
   pointwise_record(
       t.op(hardtanh, "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", hardtanh_kernel),
       "self limited to [min_val, max_val].")
-      .derivative([](Grad g, Out<0> y, Attr<1, Scalar> low, Attr<2, Scalar> high) {
-        return hardtanh_backward(g, y, *low, *high);  // y is inside where x was, and in-place forms keep it
-      });
+      .derivative([](Grad g, In<0> x, Attr<1, Scalar> low, Attr<2, Scalar> high) {
+        return hardtanh_backward(g, x, *low, *high);
+      })
+      .result_serves();  // it lies inside where x did
   t.op(ops::hardtanh_backward,
        "hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor",
        activate_backward<Formula::HardtanhBackward>)

@@ -350,7 +350,7 @@ void register_products(Table& t) {
       .numbers(Numbers::Mixed)
       .node_of_number(1, "RemainderBackward0")
       .node("RemainderBackward1")
-      .derivative([](Grad g, In<0> a, In<1> b, Needs need) {
+      .derivative([](Grad g, In<0, 1> a, In<1, 1> b, Needs need) {
         return Grads{g, need[1] ? -g * ops::div_mode(a, b, "floor") : Tensor()};
       });
   t.op(ops::fmod, "fmod.Tensor(Tensor self, Tensor other) -> Tensor", fmod_kernel)
@@ -361,7 +361,7 @@ void register_products(Table& t) {
       .numbers(Numbers::Later)
       .node_of_number(1, "FmodBackward0")
       .node("FmodBackward1")
-      .derivative([](Grad g, In<0> a, In<1> b, Needs need) {
+      .derivative([](Grad g, In<0, 1> a, In<1, 1> b, Needs need) {
         return Grads{g, need[1] ? -g * ops::div_mode(a, b, "trunc") : Tensor()};
       });
 }
@@ -406,15 +406,7 @@ void register_extrema(Table& t) {
 }
 
 void register_clamps(Table& t) {
-  t.op(ops::clamp, "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", clamp_kernel)
-      .family(Family::Pointwise)
-      .inplace()
-      .out()
-      .doc("self limited to [min, max].")
-      .node("ClampBackward1")
-      .derivative([](Grad g, In<0> x, Attr<1, OptScalar> low, Attr<2, OptScalar> high) {
-        return clamp_grad(g, x, *low, *high);
-      });
+  // A bound of no dimension is a tensor still: it promotes, and may need a gradient.
   t.op(ops::clamp_tensor, "clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor",
        clamp_tensor_kernel)
       .family(Family::Pointwise)
@@ -423,6 +415,15 @@ void register_clamps(Table& t) {
       .doc("self limited to [min, max], element by element.")
       .derivative([](Grad g, In<0> x, In<1> low, In<2> high, Needs need) {
         return clamp_tensor_grads(g, x, low, high, need);
+      });
+  t.op(ops::clamp, "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", clamp_kernel)
+      .family(Family::Pointwise)
+      .inplace()
+      .out()
+      .doc("self limited to [min, max].")
+      .node("ClampBackward1")
+      .derivative([](Grad g, In<0> x, Attr<1, OptScalar> low, Attr<2, OptScalar> high) {
+        return clamp_grad(g, x, *low, *high);
       });
   t.composite(ops::clamp_min_tensor, "clamp_min.Tensor(Tensor self, Tensor min) -> Tensor",
               clamp_min_tensor_body)
@@ -461,8 +462,8 @@ void register_clamps(Table& t) {
       .out_apart(kAllOperands)
       .derivative(
           [](Grad g, In<0> x, Attr<1, Scalar> high) { return clamp_grad(g, x, std::nullopt, *high); });
-  add_alias<ops::clamp>(t, "clip(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor");
   add_alias<ops::clamp_tensor>(t, "clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor");
+  add_alias<ops::clamp>(t, "clip(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor");
 }
 
 void register_ternaries(Table& t) {
@@ -474,9 +475,13 @@ void register_ternaries(Table& t) {
       .numbers(Numbers::Mixed)
       .node_of_number(2, "LerpBackward0")
       .node("LerpBackward1")
-      .derivative([](Grad g, In<0> a, In<1> b, In<2> weight, Needs need) {
+      .derivative([](Grad g, In<0, 2> a, In<1, 2> b, In<2> weight, Needs need) {
         const Tensor w = is_bool(weight.dtype()) ? to_dtype(weight, g.dtype()) : Tensor(weight);
-        return Grads{need[0] ? g * conj_of(Scalar(1) - w) : Tensor(), need[1] ? g * conj_of(w) : Tensor(),
+        const auto rest = [&] {  // 1 - number has the default dtype: too few digits for doubles
+          const bool coarse = w.is_wrapped_number() && real_dtype(g.dtype()) == DType::Float64;
+          return coarse ? g - g * conj_of(w) : g * conj_of(Scalar(1) - w);
+        };
+        return Grads{need[0] ? rest() : Tensor(), need[1] ? g * conj_of(w) : Tensor(),
                      need[2] ? g * conj_of(b - a) : Tensor()};
       });
   t.op(ops::addcmul, "addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor",

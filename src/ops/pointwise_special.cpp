@@ -299,8 +299,11 @@ void register_pairs(Table& t) {
       .data(pointwise::make_spec(Formula::Heaviside, Promote::Same))
       .inplace()
       .out()
-      .not_differentiable("a step")
-      .doc("0, values or 1 by the sign of self.");
+      // PyTorch refuses it in the backward pass alone; without history a loss would lose a part unseen.
+      .derivative([](Grad, Needs) -> Grads {
+        RL_NOT_IMPLEMENTED("derivative for aten::heaviside is not implemented");
+      })
+      .doc("0, values or 1 by the sign of self. It has no gradient: the backward pass refuses it.");
   t.op(power_of_two, "_power_of_two(Tensor exponents) -> Tensor", power_of_two_kernel)
       .internal()
       .family(Family::Pointwise)

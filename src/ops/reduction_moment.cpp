@@ -119,8 +119,10 @@ Tensor var_backward(const Tensor& given, const Tensor& x, uint64_t dims, double 
 }
 Tensor std_backward(const Tensor& g, const Tensor& x, const Tensor& y, uint64_t dims, double correction,
                     bool keepdim) {
-  const Tensor scaled =
-      rushlight::masked_fill(g / (y * Scalar(2.0)), rushlight::eq(y, Scalar(int64_t{0})), Scalar(int64_t{0}));
+  // No 0 is divided by, not even where the quotient is dropped: its own gradient would be NaN.
+  const Tensor still = rushlight::eq(y, Scalar(int64_t{0}));
+  const Tensor twice = rushlight::masked_fill(y * Scalar(2.0), still, Scalar(int64_t{1}));
+  const Tensor scaled = rushlight::masked_fill(g / twice, still, Scalar(int64_t{0}));
   return var_backward(scaled, x, dims, correction, keepdim);
 }
 Tensor mean_part(const Tensor& g, const Tensor& x, uint64_t dims, bool keepdim) {

@@ -221,7 +221,8 @@ Tensor quantile_of(const Tensor& self, const Tensor& q, OptInt given_dim, bool k
   RL_CHECK(how == "linear" || how == "lower" || how == "higher" || how == "midpoint" || how == "nearest", who,
            "() interpolation must be one of linear, lower, higher, midpoint or nearest, but got ", how);
   Tensor fractions = to_dtype(q, self.dtype());
-  if (!in_range) check_fractions(dense(detach(fractions)), who);
+  // A number is looked at as it came: in a graph the tensor made of it has no value.
+  if (!in_range) check_fractions(q.is_wrapped_number() ? q : dense(detach(fractions)), who);
   if (q.dim() == 0) fractions = to(fractions, std::nullopt, self.device(), false, false, std::nullopt);
   const int64_t dim = given_dim ? wrap_dim(*given_dim, self.dim()) : 0;
   Tensor x = given_dim ? (self.dim() ? transpose(self, dim, -1) : reshape(self, {1})) : reshape(self, {-1});

@@ -92,8 +92,13 @@ const Tensor& written_tensor(const Frame& frame) {
 void record_written(const Frame& frame, const Ref<Node>& owner, OpNode& node) {
   const Tensor& target = written_tensor(frame);
   node.describe_output(0, target);
-  rebase_history(target, owner);
+  // transpose_ and its like write no element: what a view is of keeps its history.
+  if (frame.op.family == Family::View)
+    set_history(target, owner, 0);
+  else
+    rebase_history(target, owner);
   if (node.saved_output(0)) node.save_output(0, target);
+  if (frame.op.derivative.result_serves) node.saved_inputs(0)[0] = SavedVariable(target, true);
 }
 
 uint8_t numbers_among(const Frame& frame) {

@@ -238,9 +238,22 @@ class DualCall final : public BackwardContext {
   int only_ = -1;
 };
 
+// Whether someone further out differentiates what is computed from `t`.
+bool has_history(const Tensor& t) {
+  if (!t.defined()) return false;
+  return requires_grad(t) || (t->wrapping && has_history(t->wrapping->inner));
+}
+
 // u -> vjp(u) runs at a level of its own: its graph sees u and nothing else. It is linear, so any u would do;
-// at 1 a derivative may take the logarithm of u.
+// at 1 a derivative may take the logarithm of u. The second pass goes without grad mode, and then levels
+// further out record nothing of it either, unless a tangent has a gradient there.
 std::vector<Tensor> DualCall::through_double_vjp() {
+  bool recorded = false;
+  if (GradMode::enabled()) {
+    each([&](int, const Tensor& t) { recorded |= has_history(t); });
+    for (const std::vector<Tensor>& list : tangents_)
+      for (const Tensor& t : list) recorded |= has_history(t);
+  }
   std::vector<Tensor> found(results_.size()), cotangents, inputs, seeds;
   std::vector<size_t> at;
   std::vector<Tensor> points(results_.size());
@@ -271,7 +284,8 @@ std::vector<Tensor> DualCall::through_double_vjp() {
     }
   }
   if (cotangents.empty()) return found;
-  const std::vector<Tensor> rows = rushlight::grad(cotangents, inputs, seeds, true, {.accumulate = false});
+  const std::vector<Tensor> rows =
+      rushlight::grad(cotangents, inputs, seeds, true, {.create_graph = recorded, .accumulate = false});
   for (size_t i = 0; i < rows.size(); ++i)
     if (Wrapping* w = wrapping_at(rows[i], scope.level()))
       found[at[i]] = w->inner;

@@ -237,7 +237,9 @@ void group_norm_rule(BatchCall& c) {
 
 Tensor reduce_examples(const Tensor& t, int64_t reduction) {
   if (reduction == kNone) return t;
-  const Tensor flat = ops::reshape(t, IntList{t->sizes[0], -1});
+  int64_t each = 1;  // not -1, which is anything where there are no examples
+  for (int64_t d = 1; d < t.dim(); ++d) each *= t.size(d);
+  const Tensor flat = ops::reshape(t, IntList{t.size(0), each});
   return reduction == kMean ? ops::mean_dim(flat, OptIntList(IntList{1}), false, std::nullopt)
                             : ops::sum_dim(flat, OptIntList(IntList{1}), false, std::nullopt);
 }

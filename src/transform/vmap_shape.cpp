@@ -70,6 +70,8 @@ Rewritten rewrite(const BatchCall& c, int64_t rank, bool& scalar) {
     }
   }
   scalar = rank == 0 && has_dims;
+  if (const int sizes = c.op().schema.index_of("input_sizes"); scalar && sizes >= 0)
+    r.put(sizes, Dims{c.size(), 1});
   auto examples = [&](const Tensor& t) {
     return scalar && t.dim() == 0 ? ops::unsqueeze(c.examples(t), 1) : c.examples(t);
   };

@@ -1,0 +1,165 @@
+"""What tests/fuzz/random_programs.py found, as the smallest program that shows it."""
+
+import pytest
+
+import rushlight as torch
+import rushlight.nn.functional as F
+
+
+def views():
+    return {
+        "kron": lambda x: torch.kron(x[:1], x),
+        "view": lambda x: (x * 2).view(2, 3, 1, 4),
+        "slice": lambda x: x.clone()[1:],
+        "select": lambda x: x.expand(3, 2, 3, 4).clone().select(0, 1),
+    }
+
+
+@pytest.mark.parametrize("kind", views())
+@pytest.mark.parametrize(
+    ("written", "plain"),
+    [
+        (lambda v: v.transpose_(0, 1), lambda v: v.transpose(0, 1)),
+        (lambda v: v.swapdims_(1, -1), lambda v: v.swapdims(1, -1)),
+        (lambda v: v.unsqueeze_(1), lambda v: v.unsqueeze(1)),
+        (lambda v: v.squeeze_(), lambda v: v.squeeze()),
+    ],
+)
+def test_a_view_given_another_shape_in_place_has_the_gradient_of_the_plain_form(kind, written, plain):
+    grads = []
+    for form in (written, plain):
+        x = torch.arange(24.0).view(2, 3, 4).requires_grad_()
+        v = form(views()[kind](x))
+        (v * torch.arange(v.numel()).view(v.shape)).sum().backward()
+        grads.append(x.grad)
+    assert torch.equal(*grads)
+
+
+def test_a_square_view_transposed_in_place_has_the_right_gradient():
+    x = torch.zeros(2, 2, requires_grad=True)
+    v = x.clone().view(2, 2)
+    v.t_()
+    v[0, 1].backward()
+    assert x.grad.tolist() == [[0, 0], [1, 0]]
+
+
+def test_what_a_transposed_view_lies_in_keeps_its_history():
+    x = torch.ones(2, 3, requires_grad=True)
+    base = x * 2
+    view = base.view(3, 2)
+    view.t_()
+    view.mul_(5)
+    base.sum().backward()
+    assert x.grad.tolist() == [[10.0] * 3] * 2
+
+
+FUNCTIONS = {
+    "gelu": lambda a: F.gelu(a).sum(),
+    "tanh": lambda a: a.tanh().sum(),
+    "prod": lambda a: a.prod(),
+    "logsumexp": lambda a: a.logsumexp(0),
+    "norm": lambda a: a.norm(),
+    "cumprod": lambda a: a.cumprod(0).sum(),
+    "std": lambda a: a.std(),
+    "softmax": lambda a: a.softmax(0)[0],
+    "layer_norm": lambda a: F.layer_norm(a, (3,))[0],
+}
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_the_gradient_of_a_hessian_is_the_same_whichever_modes_made_it(name):
+    """Tangents that the double-vjp identity makes depend on the point, which a gradient further out must see."""
+    from rushlight.func import hessian, jacfwd, jacrev
+
+    f = FUNCTIONS[name]
+    point = torch.tensor([0.3, 1.1, 2.0], dtype=torch.float64)
+    found = []
+    for second in (hessian(f), jacrev(jacrev(f)), jacfwd(jacfwd(f)), jacrev(jacfwd(f))):
+        x = point.clone().requires_grad_()
+        h = second(x)
+        (h * torch.arange(9.0).view(3, 3)).sum().backward()
+        found.append(x.grad)
+    for other in found[1:]:
+        torch.testing.assert_close(found[0], other)
+
+
+def test_hessians_can_be_written_to():
+    h = torch.func.hessian(lambda a: F.relu(a).sum())(torch.randn(3))
+    h[0, 0] = 1
+    assert h.sum() == 1
+
+
+def test_lerp_of_doubles_has_the_gradient_of_doubles():
+    x = torch.zeros(1, dtype=torch.float64, requires_grad=True)
+    torch.lerp(x, torch.ones(1, dtype=torch.float64), 0.11).backward()
+    assert x.grad.item() == pytest.approx(0.89, rel=1e-15)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: x.lerp_(x * 2, 0.3),
+        lambda x: F.hardtanh(x).mul_(2),
+        lambda x: F.relu6(x).add_(1),
+        lambda x: torch.remainder(x.clone(), 0.7).neg_(),
+    ],
+)
+def test_writing_to_what_no_derivative_needs_is_allowed(function):
+    x = torch.tensor([0.5, -2.0, 7.0], requires_grad=True)
+    function(x.clone()).sum().backward()
+    assert x.grad.isfinite().all()
+
+
+def test_remainder_by_a_number_does_not_need_what_it_divided():
+    x = torch.tensor([5.0, -2.0], requires_grad=True)
+    y = x.clone()
+    z = torch.remainder(y, 3)
+    y.zero_()
+    z.sum().backward()
+    assert x.grad.tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("inplace", [False, True])
+def test_hardtanh_in_place_has_the_gradient_of_hardtanh(inplace):
+    x = torch.tensor([-3.0, -1.0, 0.5, 1.0, 2.0], requires_grad=True)
+    y = F.hardtanh(x * 1, -1, 1, inplace=inplace)
+    y.sum().backward()
+    assert x.grad.tolist() == [0, 0, 1, 0, 0]
+
+
+def test_heaviside_is_refused_in_the_backward_pass():
+    x = torch.tensor([1.0, -1.0], requires_grad=True)
+    y = torch.heaviside(x, x)
+    assert y.requires_grad
+    with pytest.raises(RuntimeError, match="derivative for aten::heaviside is not implemented"):
+        y.sum().backward()
+
+
+def test_a_bound_without_dimensions_promotes_like_a_tensor():
+    low = torch.tensor(0.0, dtype=torch.float64)
+    assert torch.tensor(1.0, dtype=torch.bfloat16).clamp(min=low).dtype == torch.float64
+    assert torch.ones(2, dtype=torch.bfloat16).clamp(min=low).dtype == torch.bfloat16
+
+
+def test_vmap_over_no_dimensions_and_over_no_examples():
+    x = torch.randn(2)
+    grad = torch.vmap(torch.func.grad(lambda a: a.unfold(0, 1, 1).sum()))(x)
+    assert grad.tolist() == [1, 1]
+    assert torch.vmap(lambda a: F.mse_loss(a, a))(torch.randn(0, 3)).shape == (0,)
+
+
+def test_the_tangent_of_a_deviation_of_zero_is_zero():
+    x = torch.ones(1)
+    assert torch.func.jvp(lambda a: a.std(0, correction=0), (x,), (x,))[1].item() == 0
+
+
+def test_quantile_by_a_number_can_be_exported():
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            return torch.quantile(x, 0.25, dim=-1)
+
+    x = torch.randn(3, 5)
+    program = torch.export.export(Model(), (x,))
+    assert torch.equal(program.module()(x), torch.quantile(x, 0.25, dim=-1))
+    with pytest.raises(RuntimeError, match="in the range"):
+        torch.quantile(x, 1.5)
