@@ -1,20 +1,17 @@
 """`torch.ops.quantized`: quantized tensors and packed weights, by way of operators on plain ones."""
 
 import rushlight as torch
+from rushlight._quantized.embedding import *  # noqa: F403
 from rushlight._quantized.packed import ConvPackedParams, LinearPackedParams, ScriptObject
+from rushlight._quantized.packed import held as _held
+from rushlight._quantized.recurrent import *  # noqa: F403
 
+_HOMES = tuple(f"rushlight._quantized.{name}" for name in ("operators", "embedding", "recurrent"))
 __capture__ = "through"  # Note [Capture marks]
 
 
 def _quantized(integers, scale, zero_point):
     return torch.ops.aten._make_per_tensor_quantized_tensor(integers, scale, zero_point)
-
-
-def _held(packed, kind, who):
-    held = getattr(packed, "_held", None)
-    if not isinstance(held, kind):
-        raise RuntimeError(f"quantized::{who}: expected a packed weight, got {type(packed).__name__}")
-    return held
 
 
 # --- linear layers
@@ -66,6 +63,7 @@ def linear_relu_dynamic_fp16(X, W_prepack):
 
 
 def _linear(X, packed, scale, zero_point, step="none", arguments=()):
+    scale, zero_point = float(scale), int(zero_point)
     held = _held(packed, LinearPackedParams, "linear")
     w = held.settings
     zeros = w.zero_points if w.zero_points is not None else torch.zeros(1, dtype=torch.int64)
@@ -86,6 +84,10 @@ def _linear(X, packed, scale, zero_point, step="none", arguments=()):
         "",
     )
     return _quantized(y, scale, zero_point)
+
+
+def linear_dynamic_fp16_unpacked_weight(X, weight, bias):
+    return linear_dynamic_fp16(X, linear_prepack_fp16(weight, bias))
 
 
 def linear(X, W_prepack, Y_scale_i, Y_zero_point_i):
@@ -126,11 +128,39 @@ def conv1d_prepack(weight, bias, stride, padding, dilation, groups):
     return conv2d_prepack(weight.unsqueeze(2), bias, [1, *stride], [0, *padding], [1, *dilation], groups)
 
 
+def _transpose_prepack(dims):
+    def prepack(weight, bias, stride, padding, output_padding, dilation, groups):
+        if weight.dim() != dims + 2:
+            raise RuntimeError(
+                f"quantized::conv_transpose{dims}d_prepack: the weight must have {dims + 2} dimensions"
+            )
+        return ScriptObject(
+            ConvPackedParams(weight, bias, stride, padding, output_padding, dilation, groups, True)
+        )
+
+    return prepack
+
+
+conv_transpose2d_prepack, conv_transpose3d_prepack = _transpose_prepack(2), _transpose_prepack(3)
+
+
+def conv_transpose1d_prepack(weight, bias, stride, padding, output_padding, dilation, groups):
+    return conv_transpose2d_prepack(
+        weight.unsqueeze(2),
+        bias,
+        [1, *stride],
+        [0, *padding],
+        [0, *output_padding],
+        [1, *dilation],
+        groups,
+    )
+
+
 def conv2d_unpack(packed_weights):
     return _held(packed_weights, ConvPackedParams, "conv_unpack").unpack()
 
 
-conv_unpack = conv3d_unpack = conv2d_unpack
+conv_unpack = conv3d_unpack = conv_transpose2d_unpack = conv_transpose3d_unpack = conv2d_unpack
 
 
 def conv1d_unpack(packed_weights):
@@ -138,126 +168,164 @@ def conv1d_unpack(packed_weights):
     return weight.squeeze(2), bias
 
 
-def _conv(dims, step):
-    def conv(qx, packed_weight, *rest):
+conv_transpose1d_unpack = conv1d_unpack
+
+
+def _convolved(integers, x_scale, x_zero, held, weight, window, scale, zero_point, step):
+    """Integers of the result. Images of one dimension have a second of size 1 before it."""
+    w = held.settings
+    zeros = w.zero_points if w.zero_points is not None else torch.zeros(1, dtype=torch.int64)
+    return torch.ops.onednn.qconv_pointwise(
+        integers,
+        x_scale,
+        x_zero,
+        weight,
+        w.scales,
+        zeros,
+        held._bias,
+        *window,
+        held.groups(),
+        scale,
+        zero_point,
+        integers.dtype,
+        step,
+        [],
+        "",
+    )
+
+
+def _integers(held, dims, integers, x_scale, x_zero, scale, zero_point, step="none"):
+    if dims == 1:
+        integers = integers.unsqueeze(2)
+    window, weight = (held.stride(), held.padding(), held.dilation()), held.settings.integers
+    if held.transpose():
+        integers, weight, window = transposed(held, integers, x_zero)
+    y = _convolved(integers, x_scale, x_zero, held, weight, window, scale, zero_point, step)
+    return y.squeeze(2) if dims == 1 else y
+
+
+def transposed(held, x, zero_point):
+    """A transposed convolution as a plain one: its image has the operand's elements a stride apart."""
+    weight, groups = held.settings.integers, held.groups()
+    dims, inner = weight.dim() - 2, weight.shape[1]
+    weight = weight.reshape(groups, weight.shape[0] // groups, inner, *weight.shape[2:]).transpose(1, 2)
+    weight = weight.reshape(groups * inner, -1, *weight.shape[3:]).flip(list(range(2, dims + 2)))
+    stride = held.stride()
+    if any(step > 1 for step in stride):
+        sizes = [(size - 1) * step + 1 for size, step in zip(x.shape[2:], stride)]
+        apart = torch.full([*x.shape[:2], *sizes], zero_point, dtype=x.dtype)
+        places = (slice(None), slice(None), *(slice(None, None, step) for step in stride))
+        apart[places] = x
+        x = apart
+    borders = []
+    for d in reversed(range(dims)):
+        border = held.dilation()[d] * (held.settings.integers.shape[d + 2] - 1) - held.padding()[d]
+        borders += [border, border + held.output_padding()[d]]
+    x = torch.ops.aten.constant_pad_nd(x, borders, zero_point)
+    return x, weight.contiguous(), ([1] * dims, [0] * dims, held.dilation())
+
+
+def _conv(dims, step, kind=""):
+    name = f"conv{kind}{dims}d"
+
+    def conv(qx, packed_weight, *rest, output_scale=None, output_zero_point=None):
         """The last two arguments are the output's scale and zero point; older programs repeat the window."""
-        held = _held(packed_weight, ConvPackedParams, f"conv{dims}d")
-        scale, zero_point = rest[-2:]
+        held = _held(packed_weight, ConvPackedParams, name)
+        if output_scale is None:
+            output_scale, output_zero_point = rest[-2:]
+        scale, zero_point = float(output_scale), int(output_zero_point)
+        integers = qx.int_repr()
+        y = _integers(held, dims, integers, qx.q_scale(), qx.q_zero_point(), scale, zero_point, step)
+        return _quantized(y, scale, zero_point)
+
+    return conv
+
+
+def _conv_dynamic(dims, kind=""):
+    name = f"conv{kind}{dims}d_dynamic"
+
+    def conv_dynamic(qx, packed_weight, reduce_range=False):
+        """Numbers in and out; the result has the range of the operand, as PyTorch's."""
+        held = _held(packed_weight, ConvPackedParams, name)
+        q = torch.quantize_per_tensor_dynamic(qx, torch.quint8, reduce_range)
+        scale, zero_point = q.q_scale(), q.q_zero_point()
+        y = _integers(held, dims, q.int_repr(), scale, zero_point, scale, zero_point)
+        return _quantized(y, scale, zero_point).dequantize()
+
+    return conv_dynamic
+
+
+def _conv_add(step):
+    def conv_add(qx, qaccum, packed_weight, output_scale, output_zero_point):
+        held = _held(packed_weight, ConvPackedParams, "conv2d_add")
         w = held.settings
         zeros = w.zero_points if w.zero_points is not None else torch.zeros(1, dtype=torch.int64)
         integers = qx.int_repr()
-        if dims == 1:
-            integers = integers.unsqueeze(2)
-        y = torch.ops.onednn.qconv_pointwise(
+        y = torch.ops.onednn.qconv2d_pointwise.binary(
             integers,
             qx.q_scale(),
             qx.q_zero_point(),
             w.integers,
             w.scales,
             zeros,
+            qaccum.int_repr(),
             held._bias,
             held.stride(),
             held.padding(),
             held.dilation(),
             held.groups(),
-            scale,
-            zero_point,
+            float(output_scale),
+            int(output_zero_point),
             integers.dtype,
+            qaccum.q_scale(),
+            qaccum.q_zero_point(),
+            "add",
+            1.0,
             step,
             [],
             "",
         )
-        return _quantized(y.squeeze(2) if dims == 1 else y, scale, zero_point)
+        return _quantized(y, float(output_scale), int(output_zero_point))
 
-    return conv
+    return conv_add
+
+
+conv2d_add, conv2d_add_relu = _conv_add("none"), _conv_add("relu")
 
 
 conv1d, conv2d, conv3d = (_conv(dims, "none") for dims in (1, 2, 3))
 conv1d_relu, conv2d_relu, conv3d_relu = (_conv(dims, "relu") for dims in (1, 2, 3))
+conv_transpose1d, conv_transpose2d, conv_transpose3d = (_conv(n, "none", "_transpose") for n in (1, 2, 3))
+conv1d_dynamic, conv2d_dynamic, conv3d_dynamic = (_conv_dynamic(dims) for dims in (1, 2, 3))
+conv_transpose1d_dynamic, conv_transpose2d_dynamic, conv_transpose3d_dynamic = (
+    _conv_dynamic(dims, "_transpose") for dims in (1, 2, 3)
+)
 
 
-# --- operators that compute in floats and round once
+def _of_window(name):
+    def read(packed_weights):
+        return getattr(_held(packed_weights, ConvPackedParams, name), name)()
+
+    return read
 
 
-def _requantized(y, scale, zero_point, dtype):
-    return torch.ops.aten.quantize_per_tensor(y, scale, zero_point, dtype)
+conv2d_stride = conv3d_stride = conv_transpose2d_stride = conv_transpose3d_stride = _of_window("stride")
+conv2d_padding = conv3d_padding = conv_transpose2d_padding = conv_transpose3d_padding = _of_window("padding")
+conv2d_dilation = conv3d_dilation = _of_window("dilation")
+conv_transpose2d_dilation = conv_transpose3d_dilation = conv2d_dilation
+conv2d_groups = conv3d_groups = conv_transpose2d_groups = conv_transpose3d_groups = _of_window("groups")
+conv2d_transpose = conv3d_transpose = _of_window("transpose")
+conv_transpose2d_transpose = conv_transpose3d_transpose = conv2d_transpose
+conv_transpose2d_output_padding = conv_transpose3d_output_padding = _of_window("output_padding")
 
 
-def _binary(function, relu):
-    def operator(qa, qb, scale=None, zero_point=None):
-        if not (hasattr(qa, "dequantize") and hasattr(qb, "dequantize")):
-            raise NotImplementedError(
-                "quantized operators with a number: quantize it and give it as a tensor"
-            )
-        if qa.dtype != qb.dtype:
-            raise RuntimeError(f"Both inputs must have one quantized dtype, got {qa.dtype} and {qb.dtype}")
-        y = function(qa.dequantize(), qb.dequantize())
-        return _requantized(y.relu() if relu else y, scale, zero_point, qa.dtype)
-
-    return operator
+def conv2d_unpack_sizes(packed_weights):
+    return list(conv2d_unpack(packed_weights)[0].shape)
 
 
-add, add_relu = _binary(torch.add, False), _binary(torch.add, True)
-mul, mul_relu = _binary(torch.mul, False), _binary(torch.mul, True)
-matmul = _binary(torch.matmul, False)
-
-
-def _cat(qx, dim, scale, zero_point, relu):
-    first = qx[0]
-    scale = first.q_scale() if scale is None else scale
-    zero_point = first.q_zero_point() if zero_point is None else zero_point
-    y = torch.cat([q.dequantize() for q in qx], dim)
-    return _requantized(y.relu() if relu else y, scale, zero_point, first.dtype)
-
-
-def cat(qx, dim, scale=None, zero_point=None):
-    return _cat(qx, dim, scale, zero_point, False)
-
-
-def cat_relu(qx, dim, scale=None, zero_point=None):
-    return _cat(qx, dim, scale, zero_point, True)
-
-
-def _unary(function):
-    def operator(qx, *arguments, output_scale=None, output_zero_point=None):
-        """Arguments of the function come first, then the output's scale and zero point."""
-        given = list(arguments)
-        if output_scale is None:
-            output_scale, output_zero_point = given[-2:]
-            del given[-2:]
-        return _requantized(function(qx.dequantize(), *given), output_scale, output_zero_point, qx.dtype)
-
-    return operator
-
-
-hardswish = _unary(torch.nn.functional.hardswish)
-sigmoid = _unary(torch.sigmoid)
-softmax = _unary(torch.softmax)
-prelu = _unary(lambda x, weight: torch.prelu(x, weight.dequantize()))
-
-
-def layer_norm(input, normalized_shape, weight, bias, eps, output_scale, output_zero_point):
-    y = torch.nn.functional.layer_norm(input.dequantize(), list(normalized_shape), weight, bias, eps)
-    return _requantized(y, output_scale, output_zero_point, input.dtype)
-
-
-def group_norm(input, num_groups, weight, bias, eps, output_scale, output_zero_point):
-    y = torch.nn.functional.group_norm(input.dequantize(), num_groups, weight, bias, eps)
-    return _requantized(y, output_scale, output_zero_point, input.dtype)
-
-
-def instance_norm(input, weight, bias, eps, output_scale, output_zero_point):
-    y = torch.nn.functional.instance_norm(input.dequantize(), weight=weight, bias=bias, eps=eps)
-    return _requantized(y, output_scale, output_zero_point, input.dtype)
-
-
-def _batch_norm(relu):
-    def batch_norm(qx, weight, bias, mean, var, eps, output_scale, output_zero_point):
-        y = torch.nn.functional.batch_norm(qx.dequantize(), mean, var, weight, bias, False, 0.0, eps)
-        return _requantized(y.relu() if relu else y, output_scale, output_zero_point, qx.dtype)
-
-    return batch_norm
-
-
-batch_norm = batch_norm1d = batch_norm2d = batch_norm3d = _batch_norm(False)
-batch_norm_relu = batch_norm1d_relu = batch_norm2d_relu = batch_norm3d_relu = _batch_norm(True)
+# Graphs show and find these functions under their public names; some were made by others.
+for _name, _value in list(globals().items()):
+    if getattr(_value, "__module__", None) in _HOMES and not isinstance(_value, type) and _name[0] != "_":
+        if globals().get(_value.__name__) is not _value:
+            _value.__name__ = _value.__qualname__ = _name
+        _value.__module__ = "rushlight.ops.quantized"

@@ -48,10 +48,18 @@ class ScriptObject:
 ScriptObject.__module__ = "rushlight"
 
 
+def held(packed, kind, who):
+    """What a script object of this kind holds."""
+    found = getattr(packed, "_held", None)
+    if not isinstance(found, kind):
+        raise RuntimeError(f"quantized::{who}: expected a packed weight, got {type(packed).__name__}")
+    return found
+
+
 class Settings:
     """Integers of a quantized weight, and a scale and a zero point for each of its channels or for all."""
 
-    def __init__(self, weight, who):
+    def __init__(self, weight, who, channel_axis=0):
         if not getattr(weight, "is_quantized", False):
             raise RuntimeError(f"{who}: the weight must be quantized, got a tensor of {weight.dtype}")
         self.integers = weight.int_repr().contiguous()
@@ -61,8 +69,8 @@ class Settings:
             self.scales = torch.tensor([weight.q_scale()], dtype=torch.float32)
             zero_points = torch.tensor([weight.q_zero_point()])
         else:
-            if weight.q_per_channel_axis() != 0:
-                raise RuntimeError(f"{who}: the weight must be quantized along axis 0")
+            if weight.q_per_channel_axis() != channel_axis:
+                raise RuntimeError(f"{who}: the weight must be quantized along axis {channel_axis}")
             self.scales = weight.q_per_channel_scales().float()
             zero_points = weight.q_per_channel_zero_points()
         self.zero_points = zero_points if zero_points.any() else None
@@ -108,14 +116,14 @@ class ConvPackedParams:
     )
 
     def __init__(self, weight, bias, stride, padding, output_padding, dilation, groups, transpose):
-        self.settings = Settings(weight, f"quantized::conv{len(stride)}d_prepack")
+        self.settings = Settings(weight, f"quantized::conv{len(stride)}d_prepack", 1 if transpose else 0)
+        if transpose and groups > 1 and self.settings.scales.numel() > 1:
+            raise RuntimeError(
+                "quantized::conv_transpose_prepack: filters with a scale for each channel can't be in groups"
+            )
         self._weight, self._bias = weight, bias
         self._window = [list(map(int, part)) for part in (stride, padding, dilation, output_padding)]
         self._groups, self._transpose = int(groups), bool(transpose)
-        if self._transpose:
-            raise NotImplementedError(
-                "quantized transposed convolutions are not supported: dequantize the weight"
-            )
 
     @property
     def name(self):
@@ -168,5 +176,69 @@ class ConvPackedParams:
         return cls(weight, bias, stride, padding, output_padding, dilation, groups, transpose)
 
 
+class EmbeddingPackedParams:
+    """A table whose rows are bytes or halves of bytes, with a scale and a bias behind each."""
+
+    name = "quantized.EmbeddingPackedParamsBase"
+    methods = ("bit_rate", "unpack", "version")
+
+    def __init__(self, weight):
+        who = "quantized::embedding_bag_prepack"
+        if weight.dtype not in (torch.quint8, torch.quint4x2):
+            raise RuntimeError(
+                f"{who}: the weight must be torch.quint8 or torch.quint4x2, got {weight.dtype}"
+            )
+        if weight.dim() != 2 or weight.qscheme() != torch.per_channel_affine_float_qparams:
+            raise RuntimeError(
+                f"{who}: the weight must be a matrix quantized per channel with float zero points "
+                f"(torch.per_channel_affine_float_qparams), got {weight.qscheme()}"
+            )
+        self._weight, self._bits = weight, 8 if weight.dtype == torch.quint8 else 4
+        rows, kind = weight.shape[0], torch.float32 if self._bits == 8 else torch.float16
+        scales, zeros = weight.q_per_channel_scales(), weight.q_per_channel_zero_points()
+        settings = torch.stack([scales, -zeros * scales], 1).to(kind).contiguous().view(torch.uint8)
+        integers = weight.int_repr().reshape(rows, -1)
+        self.table = torch.cat([integers, settings], 1)
+
+    def bit_rate(self):
+        return self._bits
+
+    def version(self):
+        return 1
+
+    def unpack(self):
+        return self._weight
+
+    def state(self):
+        return 1, [self._weight], [], [self._bits]
+
+    @classmethod
+    def of_state(cls, state):
+        version, (weight, *_), _, _ = state
+        if version != 1:
+            raise RuntimeError(f"packed embeddings of version {version!r} are unknown; version 1 is read")
+        return cls(weight)
+
+
+class CellParams:
+    """The packed weights of one direction of a recurrent layer."""
+
+    name, methods = "rnn.CellParamsBase", ()
+
+    def __init__(self, kind, tensors, longs, packed):
+        if kind not in ("quantized_dynamic", "quantized_fp16"):
+            raise RuntimeError(f"parameters of recurrent cells of kind {kind!r} are unknown")
+        self.kind, self.tensors, self.longs, self.packed = kind, list(tensors), list(longs), list(packed)
+
+    def state(self):
+        return self.kind, self.tensors, [], self.longs, self.packed
+
+    @classmethod
+    def of_state(cls, state):
+        kind, tensors, _, longs, packed = state
+        return cls(kind, tensors, longs, packed)
+
+
 CLASSES: dict = {_PREFIX + "quantized.LinearPackedParamsBase": LinearPackedParams}
+CLASSES |= {_PREFIX + kind.name: kind for kind in (EmbeddingPackedParams, CellParams)}
 CLASSES |= {f"{_PREFIX}quantized.Conv{n}dPackedParamsBase": ConvPackedParams for n in (2, 3)}

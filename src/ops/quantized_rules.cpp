@@ -13,6 +13,7 @@
 #include "ops/pad.h"
 #include "ops/pool.h"
 #include "ops/quantized.h"
+#include "ops/quantized_math.h"
 #include "ops/reduction.h"
 #include "ops/sort.h"
 #include "ops/view.h"
@@ -22,12 +23,6 @@ namespace {
 
 using namespace ops;
 
-const Quantizer& one_scale(const Tensor& t, std::string_view op) {
-  const Quantizer& q = quantizer_of(t);
-  RL_CHECK(!q.per_channel(), "Expected quantizer->qscheme() == kPerTensorAffine to be true, but got false. (",
-           op, "() takes tensors with one scale for all elements)");
-  return q;
-}
 Tensor rewrapped(const Tensor& integers, const Tensor& like) {
   return with_quantizer(integers, like.dtype(), quantizer_of(like));
 }

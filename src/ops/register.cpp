@@ -15,6 +15,8 @@ void register_quantized_embedding_operators(Table& t);
 void register_quantized_linear_operators(Table& t);
 void register_quantized_product_operators(Table& t);
 void register_fake_quantize_operators(Table& t);
+void register_quantized_arithmetic_operators(Table& t);
+void register_quantized_function_operators(Table& t);
 void register_quantized_operators(Table& t);
 void register_quantized_rules(Table& t);
 
@@ -44,6 +46,8 @@ void register_all_operators(Table& t) {
   register_quantized_conv_operators(t);
   register_quantized_decomposed_operators(t);
   register_quantized_operators(t);
+  register_quantized_arithmetic_operators(t);
+  register_quantized_function_operators(t);
   register_device_attention_operators(t);
   register_sparse_operators(t);
   register_sparse_math_operators(t);

@@ -3,7 +3,6 @@
 import copy
 import warnings
 
-import rushlight
 from rushlight.fx import GraphModule
 
 from .backend_config import BackendConfig
@@ -161,6 +160,7 @@ def _convert_fx(
     qconfig_mapping,
     backend_config,
     is_decomposed,
+    keep_original_weights=False,
 ):
     if not isinstance(graph_module, GraphModule):
         raise TypeError(
@@ -171,8 +171,6 @@ def _convert_fx(
     custom = _taken(ConvertCustomConfig, convert_custom_config, "convert_custom_config")
     preserved = _kept(graph_module, custom.preserved_attributes)
     preserved = {**graph_module.meta.get(_PRESERVED, {}), **preserved}
-    # Without quantised tensors graphs hold the integers in plain ones; what is computed is the same.
-    is_decomposed = is_decomposed or not hasattr(rushlight, "quantize_per_tensor")
     made = _convert(
         graph_module,
         is_reference,
@@ -181,6 +179,7 @@ def _convert_fx(
         qconfig_mapping=qconfig_mapping,
         backend_config=backend_config,
         is_decomposed=is_decomposed,
+        keep_original_weights=keep_original_weights,
     )
     attach_preserved_attrs_to_model(made, preserved)
     return made
@@ -194,12 +193,24 @@ def convert_fx(
     backend_config=None,
     keep_original_weights=False,
 ):
-    """The calibrated or trained graph on the grids of integers.
+    """The calibrated or trained graph as a graph of integers.
 
-    Layers and functions stay those of the reference model: numbers are PyTorch's reference ones.
+    Args:
+        graph_module: what prepare_fx or prepare_qat_fx gave.
+        convert_custom_config: which attributes are kept.
+        qconfig_mapping: operations that shall compute with numbers have None there.
+        backend_config: what the engine computes with integers.
+        keep_original_weights: whether weights of functions stay beside the packed ones.
     """
     return _convert_fx(
-        graph_module, False, convert_custom_config, _remove_qconfig, qconfig_mapping, backend_config, False
+        graph_module,
+        False,
+        convert_custom_config,
+        _remove_qconfig,
+        qconfig_mapping,
+        backend_config,
+        False,
+        keep_original_weights,
     )
 
 

@@ -1,8 +1,10 @@
 """Observers of a graph become rounding to integers and back; layers become those of a reference model."""
 
 import rushlight
+from rushlight import nn
 from rushlight.ao.nn.intrinsic import _FusedModule
 from rushlight.fx import GraphModule
+from rushlight.nn import functional as F
 from rushlight.nn.utils.parametrize import type_before_parametrizations
 
 from ..backend_config.native import get_native_backend_config
@@ -64,19 +66,30 @@ class _Converting:
         dtype, operand = observer.dtype, node.args[0]
         graph = self.graph
         with graph.inserting_before(node):
-            if dtype == rushlight.float16:
-                half = graph.call_method("to", (operand, rushlight.float16))
-                made = graph.call_method("to", (half, rushlight.float))
-            elif getattr(observer, "is_dynamic", False):
+            if getattr(observer, "is_dynamic", False):
                 made = self.dynamic(operand, observer)
+            elif dtype == rushlight.float16:
+                half = graph.call_method("to", (operand, rushlight.float16))
+                made = graph.call_method("dequantize", (half,))
             elif hasattr(observer, "qscheme") and dtype != rushlight.float32:
-                made = self.static(operand, observer)
+                made = self.static(operand, observer, self.prefix(node))
             else:
                 made = operand
         node.replace_all_uses_with(made)
         graph.erase_node(node)
 
-    def static(self, operand, observer):
+    def prefix(self, node):
+        """How the scale of an observed value is named: by the layer that made it, or by the one that takes
+        it where its maker is not quantised."""
+        observed, what, qconfigs = node.args[0], "", self.kept.node_name_to_qconfig
+        if observed.name in qconfigs and qconfigs[observed.name] is None:
+            users = list(node.users)
+            linear = [u for u in users if u.op == "call_function" and u.target is F.linear]
+            observed, what = next(iter(linear + users), observed), "_input"
+        path = self.kept.node_name_to_scope.get(observed.name, ("", None))[0]
+        return f"{path}{what}_"
+
+    def static(self, operand, observer, prefix):
         scale, zero_point = observer.calculate_qparams()
         channel = is_per_channel(observer.qscheme)
         graph = self.graph
@@ -87,7 +100,7 @@ class _Converting:
             kind = "per_channel" if channel else "per_tensor"
             if channel:
                 names = [
-                    create_getattr_from_value(self.model, graph, f"{operand.name}_{part}_", value)
+                    create_getattr_from_value(self.model, graph, f"{prefix}{part}_", value)
                     for part, value in (("scale", scale), ("zero_point", zero_point))
                 ]
                 qparams = (*names, observer.ch_axis)
@@ -97,7 +110,7 @@ class _Converting:
             whole = graph.call_function(getattr(operators, f"quantize_{kind}").default, (operand, *more))
             return graph.call_function(getattr(operators, f"dequantize_{kind}").default, (whole, *more))
         parts = [
-            create_getattr_from_value(self.model, graph, f"{operand.name}_{part}_", value)
+            create_getattr_from_value(self.model, graph, f"{prefix}{part}_", value)
             for part, value in (("scale", scale), ("zero_point", zero_point))
         ]
         if channel:
@@ -144,10 +157,14 @@ class _Converting:
                 # The weight is rounded with normalisation's factor in it.
                 pass
             plain = module.to_float()
+            self.replace(path, plain)
         root = plain[0] if isinstance(plain, _FusedModule) else plain
         reference = self.references.get(type_before_parametrizations(root))
-        if reference is None or not hasattr(root, "weight"):
+        recurrent = isinstance(root, (nn.RNNCellBase, nn.RNNBase))
+        if reference is None or not (recurrent or hasattr(root, "weight")):
             return
+        if recurrent:
+            return self.replace(path, reference.from_float(root, self.recurrent_scales(qconfig, root)))
         if rounding is not None:
             root.weight_fake_quant = rounding
             rounding(root.weight)
@@ -158,8 +175,22 @@ class _Converting:
         if isinstance(plain, _FusedModule):
             plain._modules["0"] = made
             made = plain
+        self.replace(path, made)
+
+    def replace(self, path, made):
         parent, name = _parent_name(path)
         setattr(self.model.get_submodule(parent) if parent else self.model, name, made)
+
+    def recurrent_scales(self, qconfig, layer):
+        """What a recurrent layer is told of each of its weights."""
+        found = {"is_decomposed": self.is_decomposed}
+        for name, weight in layer.named_parameters(recurse=False):
+            if name.startswith("weight"):
+                observer = qconfig.weight()
+                if observer.dtype == rushlight.qint8:
+                    observer(weight)
+                found[name] = get_qparam_dict(observer)
+        return found
 
     def run(self):
         self.watch_weights()
@@ -181,7 +212,8 @@ def convert(
     is_decomposed=False,
     keep_original_weights=False,
 ):
-    """The reference graph: it computes with numbers that lie on the grids of integers."""
+    """The reference graph, which computes with numbers that lie on the grids of integers, or the graph of
+    integers."""
     if not _is_observed_module(model):
         raise AssertionError("incoming model must be produced by prepare_fx")
     backend = get_native_backend_config() if backend_config is None else backend_config
@@ -192,5 +224,12 @@ def convert(
     if _remove_qconfig_flag:
         _remove_qconfig(made)
     made.delete_all_unused_submodules()
+    made.meta.pop(_KEY, None)
+    if is_reference or is_decomposed:
+        return made
+    from .lower import lower
+
+    kept = walk.kept
+    made = lower(made, kept.node_name_to_qconfig, kept.node_name_to_scope, keep_original_weights)
     made.meta.pop(_KEY, None)
     return made

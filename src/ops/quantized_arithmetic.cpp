@@ -1,0 +1,225 @@
+// quantized::add, mul, cat, matmul: operators on quantised tensors of one scale, whose results have a scale
+// that the caller chose.
+#include <algorithm>
+#include <cmath>
+
+#include "cpu/quantized_binary.h"
+#include "ops/copy.h"
+#include "ops/join.h"
+#include "ops/matmul.h"
+#include "ops/operators.h"
+#include "ops/quantized.h"
+#include "ops/quantized_math.h"
+#include "ops/register.h"
+#include "ops/view.h"
+
+namespace rushlight {
+namespace {
+
+using namespace ops;
+
+using Binary = Fn<Tensor(const Tensor& qa, const Tensor& qb, double scale, int64_t zero_point)>;
+using BinaryOut = Fn<Tensor(const Tensor& qa, const Tensor& qb, const Tensor& out)>;
+using WithNumber = Fn<Tensor(const Tensor& qa, const Scalar& b)>;
+using WithNumberFirst = Fn<Tensor(const Scalar& b, const Tensor& qa)>;
+using Join = Fn<Tensor(TensorList qx, int64_t dim, std::optional<double> scale, OptInt zero_point)>;
+Binary add_tensors, add_tensors_relu, mul_tensors, mul_tensors_relu, matmul_tensors;
+BinaryOut add_into, add_relu_into, mul_into, mul_relu_into;
+Join cat_tensors, cat_tensors_relu;
+
+void check_pair(std::string_view op, const Tensor& a, const Tensor& b) {
+  RL_CHECK(is_quantized(a) && is_quantized(b), op, "(): expected two quantized tensors, but got ",
+           describe(a), " and ", describe(b));
+  RL_CHECK(!quantizer_of(a).per_channel(), "Only per tensor quantization is supported in ", op, ".");
+  RL_CHECK(!quantizer_of(b).per_channel(), "Both inputs to ", op, " must have the same quantization scheme.");
+  RL_CHECK(a.dtype() == b.dtype(), op, " operands should have same data type, but got ", describe(a), " and ",
+           describe(b));
+}
+
+// What a pair of one shape lies like, or as rows where they lie apart.
+std::pair<Tensor, Tensor> laid_alike(const Tensor& a, const Tensor& b) {
+  if (a.sizes() == b.sizes() && a.strides() == b.strides() && is_dense_from_data(a)) return {a, b};
+  const Dims sizes = broadcast_shapes(a.sizes(), b.sizes());
+  const bool last = a.sizes() == b.sizes() && a.is_contiguous(MemoryFormat::ChannelsLast);
+  const MemoryFormat format = last ? MemoryFormat::ChannelsLast : MemoryFormat::Contiguous;
+  return {contiguous(expand(a, sizes, false), format), contiguous(expand(b, sizes, false), format)};
+}
+
+Tensor combined(std::string_view op, const Tensor& qa, const Tensor& qb, const Quantizer& out,
+                bool multiplied, bool relu) {
+  check_pair(op, qa, qb);
+  const Quantizer &x = quantizer_of(qa), &y = quantizer_of(qb);
+  if (qa.itemsize() != 1) {  // 32 bits
+    const Tensor a = dequantize_from(qa), b = dequantize_from(qb), both = multiplied ? a * b : a + b;
+    return quantize_as(relu ? clamp_min(both, Scalar(0)) : both, qa.dtype(), out);
+  }
+  const auto [a, b] = laid_alike(integers_of(qa), integers_of(qb));
+  const Tensor to = empty_like_tensor(a, a.dtype());
+  if (to.is_cpu() && to.numel() > 0)
+    cpu::quantized_binary(
+        {.n = to.numel(),
+         .a = {a.data_ptr(), static_cast<float>(x.scale), static_cast<int32_t>(x.zero_point)},
+         .b = {b.data_ptr(), static_cast<float>(y.scale), static_cast<int32_t>(y.zero_point)},
+         .out = to.data_ptr(),
+         .scale = static_cast<float>(out.scale),
+         .zero_point = static_cast<int32_t>(out.zero_point),
+         .signed_bytes = qa.dtype() == DType::QInt8,
+         .multiplied = multiplied,
+         .relu = relu});
+  return with_quantizer(to, qa.dtype(), out);
+}
+
+template <bool kMultiplied, bool kRelu>
+Tensor binary_kernel(const Call& call, const Tensor& qa, const Tensor& qb, double scale, int64_t zero) {
+  return combined(call.op.name(), qa, qb, result_quantizer(call.op.name(), scale, zero), kMultiplied, kRelu);
+}
+template <bool kMultiplied, bool kRelu>
+Tensor binary_out_kernel(const Call& call, const Tensor& qa, const Tensor& qb, const Tensor& out) {
+  const Tensor made = combined(call.op.name(), qa, qb, one_scale(out, call.op.name()), kMultiplied, kRelu);
+  if (out.sizes() != made.sizes()) resize_(out, made.sizes(), std::nullopt);
+  copy_(out, made, false);
+  return out;
+}
+
+// --- with a number: the scale and the zero point take it in, so that most integers stay as they are
+
+struct Bounds {
+  int64_t low, high;
+};
+Bounds bounds_of(DType quantized) {
+  if (quantized == DType::QUInt8) return {0, UINT8_MAX};
+  if (quantized == DType::QInt8) return {INT8_MIN, INT8_MAX};
+  return {INT32_MIN, INT32_MAX};
+}
+Tensor with_bound(const Tensor& integers, DType dtype, const Quantizer& q, bool relu) {
+  const Tensor kept = relu ? clamp_min(integers, Scalar(q.zero_point)) : integers;
+  return with_quantizer(clone(kept, MemoryFormat::Preserve), dtype, q);
+}
+
+Tensor add_number(const Tensor& qa, const Quantizer& from, double number, bool relu) {
+  const auto [low, high] = bounds_of(qa.dtype());
+  const auto steps = static_cast<int64_t>(std::nearbyint(number / from.scale));
+  const int64_t zero = from.zero_point - steps;
+  if (zero >= low && zero <= high)
+    return with_bound(integers_of(qa), qa.dtype(), {.scale = from.scale, .zero_point = zero}, relu);
+  const double range = static_cast<double>(high) - static_cast<double>(low),
+               reach = zero < low ? static_cast<double>(high - zero) : static_cast<double>(zero - low);
+  const Quantizer out{.scale = reach / range * from.scale, .zero_point = zero < low ? low : high};
+  const auto factor = Scalar(from.scale / out.scale);
+  Tensor moved = to_dtype(integers_of(qa), DType::Float32) - Scalar(static_cast<double>(zero));
+  if (relu) moved = clamp_min(moved, Scalar(0));
+  const Tensor integers = clamp(round(moved * factor, 0) + Scalar(static_cast<double>(out.zero_point)),
+                                OptScalar(Scalar(low)), OptScalar(Scalar(high)));
+  return with_quantizer(to_dtype(integers, integer_dtype(qa.dtype())), qa.dtype(), out);
+}
+
+Tensor mul_number(const Tensor& qa, const Quantizer& from, double number, bool relu) {
+  const auto [low, high] = bounds_of(qa.dtype());
+  const Tensor integers = integers_of(qa);
+  if (number > 0)
+    return with_bound(integers, qa.dtype(), {.scale = number * from.scale, .zero_point = from.zero_point},
+                      relu);
+  if (number == 0) return with_quantizer(integers * Scalar(0), qa.dtype(), {});
+  return with_bound(bitwise_not(integers), qa.dtype(),  // low + high - integer
+                    {.scale = -number * from.scale, .zero_point = high + low - from.zero_point}, relu);
+}
+
+template <bool kMultiplied, bool kRelu>
+Tensor number_kernel(const Call& call, const Tensor& qa, const Scalar& b) {
+  const Quantizer& q = one_scale(qa, call.op.name());
+  const double number = b.to_double();
+  RL_CHECK(std::isfinite(number), call.op.name(), "(): the number must be finite, got ", number);
+  return kMultiplied ? mul_number(qa, q, number, kRelu) : add_number(qa, q, number, kRelu);
+}
+template <bool kMultiplied, bool kRelu>
+Tensor number_first_kernel(const Call& call, const Scalar& b, const Tensor& qa) {
+  return number_kernel<kMultiplied, kRelu>(call, qa, b);
+}
+template <bool kMultiplied, bool kRelu>
+Tensor number_tensor_kernel(const Call& call, const Tensor& qa, const Tensor& b) {
+  return number_kernel<kMultiplied, kRelu>(call, qa, read_scalar(b));
+}
+
+// --- joining and products
+
+template <bool kRelu>
+Tensor cat_kernel(const Call& call, TensorList qx, int64_t dim, std::optional<double> scale, OptInt zero) {
+  RL_CHECK(!qx.empty(), call.op.name(), "(): expected a non-empty list of tensors");
+  for (const Tensor& t : qx) {
+    RL_CHECK(!one_scale(t, call.op.name()).per_channel() && t.dtype() == qx[0].dtype(),
+             "All dtypes must be the same.");
+  }
+  const Quantizer& first = quantizer_of(qx[0]);
+  const Quantizer out =
+      result_quantizer(call.op.name(), scale.value_or(first.scale), zero.value_or(first.zero_point));
+  std::vector<Tensor> parts;
+  for (const Tensor& t : qx) parts.push_back(integers_under(t, out));
+  const Tensor joined = cat(parts, dim);
+  return with_quantizer(kRelu ? clamp_min(joined, Scalar(out.zero_point)) : joined, qx[0].dtype(), out);
+}
+
+Tensor matmul_kernel(const Call& call, const Tensor& qa, const Tensor& qb, double scale, int64_t zero) {
+  check_pair(call.op.name(), qa, qb);
+  RL_CHECK(qa.dim() == qb.dim(), call.op.name(), "(): both operands must have as many dimensions");
+  return quantize_as(matmul(dequantize_from(qa), dequantize_from(qb)), qa.dtype(),
+                     result_quantizer(call.op.name(), scale, zero));
+}
+
+constexpr const char* kInference = "it serves inference with quantized tensors";
+
+// A record whose own kernel takes quantised tensors.
+template <class R, class... A>
+void record(Table& t, Fn<R(A...)>& handle, const std::string& schema,
+            std::type_identity_t<R (*)(const Call&, A...)> kernel, Family family, const char* doc) {
+  OpBuilder made = t.op(handle, kept_schema(schema), kernel);
+  t.quantized(handle, kernel);
+  made.family(family).internal().special_dtypes().not_differentiable(kInference).doc(doc);
+}
+
+template <bool kMultiplied, bool kRelu>
+void numbers(Table& t, const std::string& name) {
+  static WithNumber plain, older;
+  static WithNumberFirst first;
+  static Fn<Tensor(const Tensor&, const Tensor&)> tensor;
+  const std::string which = kMultiplied ? "mul" : "add", end = kRelu ? "_relu" : "";
+  constexpr const char* kDoc = "A quantised tensor and a number, which scale and zero point take in.";
+  record(t, plain, name + ".Scalar(Tensor qa, Scalar b) -> Tensor", number_kernel<kMultiplied, kRelu>,
+         Family::Copy, kDoc);
+  record(t, first, name + ".Scalar2(Scalar b, Tensor qa) -> Tensor", number_first_kernel<kMultiplied, kRelu>,
+         Family::Copy, kDoc);
+  record(t, older, "quantized::" + which + "_scalar" + end + "(Tensor qa, Scalar b) -> Tensor",
+         number_kernel<kMultiplied, kRelu>, Family::Copy, kDoc);
+  record(t, tensor, "quantized::" + which + "_scalar" + end + ".Tensor(Tensor qa, Tensor b) -> Tensor",
+         number_tensor_kernel<kMultiplied, kRelu>, Family::Copy, kDoc);
+}
+
+template <bool kMultiplied, bool kRelu>
+void pair(Table& t, Binary& made, BinaryOut& into) {
+  const std::string name =
+      std::string("quantized::") + (kMultiplied ? "mul" : "add") + (kRelu ? "_relu" : "");
+  constexpr const char* kDoc =
+      kMultiplied ? "Products of quantised tensors, element by element." : "Sums of quantised tensors.";
+  record(t, made, name + "(Tensor qa, Tensor qb, float scale, int zero_point) -> Tensor",
+         binary_kernel<kMultiplied, kRelu>, Family::Copy, kDoc);
+  record(t, into, name + ".out(Tensor qa, Tensor qb, Tensor(a!) out) -> Tensor(a!)",
+         binary_out_kernel<kMultiplied, kRelu>, Family::Copy, kDoc);
+  numbers<kMultiplied, kRelu>(t, name);
+}
+
+}  // namespace
+
+void register_quantized_arithmetic_operators(Table& t) {
+  pair<false, false>(t, add_tensors, add_into);
+  pair<false, true>(t, add_tensors_relu, add_relu_into);
+  pair<true, false>(t, mul_tensors, mul_into);
+  pair<true, true>(t, mul_tensors_relu, mul_relu_into);
+#define RL_JOIN "(Tensor[] qx, int dim, float? scale=None, int? zero_point=None) -> Tensor"
+  record(t, cat_tensors, "quantized::cat" RL_JOIN, cat_kernel<false>, Family::Join,
+         "Quantised tensors joined, under one scale.");
+  record(t, cat_tensors_relu, "quantized::cat_relu" RL_JOIN, cat_kernel<true>, Family::Join,
+         "Likewise, and negative numbers become zero.");
+  record(t, matmul_tensors, "quantized::matmul(Tensor qa, Tensor qb, float scale, int zero_point) -> Tensor",
+         matmul_kernel, Family::Matmul, "Products of quantised matrices.");
+}
+
+}  // namespace rushlight
