@@ -229,7 +229,9 @@ def _quantized_on(storage, dtype, offset, size, stride, parts):
     """A quantised tensor over the bytes of a storage."""
     scheme, scale, zero_point, *axis = parts
     size, stride = tuple(size), tuple(stride)
-    _check_layout(storage, offset, size, stride, dtype.itemsize)
+    together = {rushlight.quint4x2: 2, rushlight.quint2x4: 4}.get(dtype)  # integers in a byte
+    if together is None:
+        _check_layout(storage, offset, size, stride, dtype.itemsize)
     if scheme == rushlight.per_tensor_affine:
         tensor = rushlight._empty_affine_quantized(size, scale=scale, zero_point=zero_point, dtype=dtype)
     elif scheme in (rushlight.per_channel_affine, rushlight.per_channel_affine_float_qparams):
@@ -242,7 +244,16 @@ def _quantized_on(storage, dtype, offset, size, stride, parts):
         )
     else:
         raise RuntimeError(f"Can't deserialize quantized tensor with qscheme {scheme}")
-    tensor.set_(storage, offset, size, stride)
+    if together is None:
+        tensor.set_(storage, offset, size, stride)
+        return tensor
+    bytes_of = tensor.untyped_storage()
+    if offset or stride != tensor.stride() or bytes_of.nbytes() > storage.nbytes():
+        raise RuntimeError(
+            f"rebuild tensor: size {size}, stride {stride} and storage offset {offset} do not fit {dtype} in "
+            f"a storage of {storage.nbytes()} bytes; is the file damaged?"
+        )
+    bytes_of.copy_(storage[: bytes_of.nbytes()])
     return tensor
 
 

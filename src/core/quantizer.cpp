@@ -22,7 +22,15 @@ Tensor alias_as(const Tensor& t, DType dtype) {
   alias->version = t->version;
   return alias;
 }
-Tensor integers_of(const Tensor& quantized) { return alias_as(quantized, integer_dtype(quantized.dtype())); }
+int integers_per_byte(DType quantized) {
+  return quantized == DType::QUInt4x2 ? 2 : quantized == DType::QUInt2x4 ? 4 : 1;
+}
+Tensor integers_of(const Tensor& quantized) {
+  if (integers_per_byte(quantized.dtype()) > 1)
+    RL_NOT_IMPLEMENTED("the operator takes no torch.", dtype_name(quantized.dtype()),
+                       " tensors, whose bytes hold several integers: use .dequantize() before it");
+  return alias_as(quantized, integer_dtype(quantized.dtype()));
+}
 Tensor with_quantizer(const Tensor& integers, DType dtype, Quantizer quantizer) {
   const Tensor t = alias_as(integers, dtype);
   t->quantizer = new Quantizer(std::move(quantizer));

@@ -35,6 +35,10 @@ const Quantizer& quantizer_of(const Tensor& t);
 DType integer_dtype(DType quantized);
 DType quantized_dtype(DType integers);
 
+// How many integers lie in a byte: 1 but for quint4x2 and quint2x4, whose tensors have fewer bytes than
+// elements; only what takes them apart reads those.
+int integers_per_byte(DType quantized);
+
 // Another tensor on the same memory, of another dtype with elements of that size.
 Tensor alias_as(const Tensor& t, DType dtype);
 // The integers themselves, and integers under a quantiser: memory is shared.

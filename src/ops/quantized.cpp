@@ -1,5 +1,7 @@
 #include "ops/quantized.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 #include "cpu/fake_quantize.h"
@@ -20,11 +22,6 @@ using namespace ops;
 void check_quantized(DType dtype, const char* what = "Creation of quantized tensor") {
   RL_CHECK(is_quantized(dtype), what, " requires quantized dtype like torch.quint8");
 }
-void check_packed(DType dtype) {
-  if (dtype == DType::QUInt4x2 || dtype == DType::QUInt2x4)
-    RL_NOT_IMPLEMENTED("torch.", dtype_name(dtype),
-                       " tensors are not built; use torch.quint8, or pack the bits of a torch.uint8 tensor");
-}
 void check_float(const Tensor& t) {
   RL_CHECK(t.dtype() == DType::Float32, "Quantize only works on Float Tensor, got ", legacy_name(t.dtype()));
 }
@@ -33,7 +30,7 @@ void check_zero(int64_t zero, DType dtype) {
   const int64_t lowest = integers == DType::UInt8  ? 0
                          : integers == DType::Int8 ? INT8_MIN
                                                    : INT32_MIN,
-                highest = integers == DType::UInt8  ? UINT8_MAX
+                highest = integers == DType::UInt8  ? UINT8_MAX >> (8 - 8 / integers_per_byte(dtype))
                           : integers == DType::Int8 ? INT8_MAX
                                                     : INT32_MAX;
   RL_CHECK(zero <= highest, "quantize_tensor_per_tensor_affine_cpu zero_point ", zero,
@@ -109,12 +106,59 @@ void describe_to(Settings& s, const Tensor& like, DType dtype, const Quantizer& 
   s.q.channels = like->sizes[quantizer.axis];
   s.q.inner = s.q.channels > 1 ? like->strides[quantizer.axis] : 1;
 }
+// --- several integers to a byte, the first in the lowest bits
+
+Tensor with_packed(const Tensor& bytes, DType dtype, IntList sizes, Quantizer quantizer) {
+  Tensor t(make_ref<TensorImpl>(bytes->storage, bytes->offset, dtype, bytes.device()));
+  t->set_layout(sizes, contiguous_strides(sizes));
+  t->quantizer = new Quantizer(std::move(quantizer));
+  return t;
+}
+int64_t packed_bytes(int64_t numel, DType dtype) {
+  const int each = integers_per_byte(dtype);
+  return (numel + each - 1) / each;
+}
+// As many as PyTorch allocates: each row begins a byte there, though its elements follow each other.
+Tensor empty_bytes(IntList sizes, DType dtype) {
+  int64_t n = packed_bytes(sizes.empty() ? 1 : sizes[sizes.size() - 1], dtype);
+  for (size_t d = 0; d + 1 < sizes.size(); ++d) n *= sizes[d];
+  return empty_tensor(IntList{n}, DType::UInt8, Device{});
+}
+Tensor bytes_of(const Tensor& packed) {
+  Tensor bytes(make_ref<TensorImpl>(packed->storage, packed->offset, DType::UInt8, packed.device()));
+  const std::array<int64_t, 1> n{packed_bytes(packed.numel(), packed.dtype())}, step{1};
+  bytes->set_layout(n, step);
+  return bytes;
+}
+Tensor packed_from(const Tensor& integers, DType dtype, const Quantizer& quantizer) {
+  const Tensor own = contiguous(integers, MemoryFormat::Contiguous),
+               bytes = empty_bytes(own.sizes(), dtype);
+  const int each = integers_per_byte(dtype), bits = 8 / each, most = (1 << bits) - 1;
+  const auto* from = static_cast<const uint8_t*>(own.data_ptr());
+  auto* to = static_cast<uint8_t*>(bytes.data_ptr());
+  std::fill_n(to, bytes.numel(), uint8_t{0});
+  for (int64_t i = 0; i < own.numel(); ++i)
+    to[i / each] |= static_cast<uint8_t>(std::min<int>(from[i], most) << (i % each * bits));
+  return with_packed(bytes, dtype, integers.sizes(), quantizer);
+}
+Tensor unpacked(const Tensor& packed) {
+  const Tensor integers = empty_tensor(packed.sizes(), DType::UInt8, Device{});
+  const int each = integers_per_byte(packed.dtype()), bits = 8 / each, most = (1 << bits) - 1;
+  const auto* from = static_cast<const uint8_t*>(bytes_of(packed).data_ptr());
+  auto* to = static_cast<uint8_t*>(integers.data_ptr());
+  for (int64_t i = 0; i < integers.numel(); ++i)
+    to[i] = static_cast<uint8_t>(from[i / each] >> (i % each * bits) & most);
+  return integers;
+}
+
 Tensor dense(const Tensor& t) { return is_dense_from_data(t) ? t : clone(t, MemoryFormat::Preserve); }
 
 }  // namespace
 
 Tensor quantize_as(const Tensor& numbers, DType dtype, const Quantizer& quantizer) {
   check_float(numbers);
+  if (integers_per_byte(dtype) > 1)
+    return packed_from(integers_of(quantize_as(numbers, DType::QUInt8, quantizer)), dtype, quantizer);
   const Tensor x = dense(numbers), integers = empty_like_tensor(x, integer_dtype(dtype));
   if (x.is_cpu() && x.numel() > 0) {
     Settings s;
@@ -126,6 +170,8 @@ Tensor quantize_as(const Tensor& numbers, DType dtype, const Quantizer& quantize
 
 Tensor dequantize_from(const Tensor& quantized) {
   const Quantizer& quantizer = quantizer_of(quantized);
+  if (integers_per_byte(quantized.dtype()) > 1)
+    return dequantize_from(with_quantizer(unpacked(quantized), DType::QUInt8, quantizer));
   const Tensor integers = dense(integers_of(quantized)),
                numbers = empty_like_tensor(integers, DType::Float32);
   if (integers.is_cpu() && integers.numel() > 0) {
@@ -142,7 +188,6 @@ namespace {
 
 Tensor per_tensor_kernel(const Call&, const Tensor& self, double scale, int64_t zero, DType dtype) {
   check_quantized(dtype);
-  check_packed(dtype);
   check_float(self);
   check_zero(zero, dtype);
   return quantize_as(self, dtype, {.scale = scale, .zero_point = zero});
@@ -176,7 +221,6 @@ Tensor dynamic_kernel(const Call& call, const Tensor& self, DType dtype, bool re
 Tensor per_channel_kernel(const Call&, const Tensor& self, const Tensor& scales, const Tensor& zeros,
                           int64_t axis, DType dtype) {
   check_quantized(dtype);
-  check_packed(dtype);
   check_float(self);
   Quantizer q = channels(scales, zeros, axis, self.sizes());
   if (q.zero_points.is_cpu() && q.scheme == QScheme::PerChannelAffine && q.zero_points.numel() > 0) {
@@ -200,7 +244,8 @@ Tensor empty_quantized(IntList size, OptDType dtype, OptDevice device, std::opti
                        Quantizer q) {
   RL_CHECK(dtype, "Must provide data type for Tensor creation functions.");
   check_quantized(*dtype);
-  check_packed(*dtype);
+  if (integers_per_byte(*dtype) > 1)
+    return with_packed(empty_bytes(size, *dtype), *dtype, size, std::move(q));
   const Tensor integers = empty_tensor(size, integer_dtype(*dtype), device.value_or(Device{}),
                                        format.value_or(MemoryFormat::Contiguous));
   return with_quantizer(integers, *dtype, std::move(q));
@@ -228,6 +273,7 @@ std::vector<Tensor> dequantize_tensors_kernel(const Call& call, TensorList tenso
 }
 Tensor int_repr_kernel(const Call& call, const Tensor& self) {
   asked(call, self);
+  if (integers_per_byte(self.dtype()) > 1) return clone(bytes_of(self), MemoryFormat::Contiguous);
   return clone(integers_of(self), MemoryFormat::Preserve);
 }
 double q_scale_kernel(const Call& call, const Tensor& self) { return asked_for_one(call, self).scale; }

@@ -120,7 +120,9 @@ bool equal_rule(const Call&, const Tensor& self, const Tensor& other) {
   const Quantizer &a = quantizer_of(self), &b = quantizer_of(other);
   return a.scheme == b.scheme && a.scale == b.scale && a.zero_point == b.zero_point && a.axis == b.axis &&
          same_tensor(a.scales, b.scales) && same_tensor(a.zero_points, b.zero_points) &&
-         equal(integers_of(self), integers_of(other));
+         self.sizes() == other.sizes() &&
+         (integers_per_byte(self.dtype()) > 1 ? equal(int_repr(self), int_repr(other))
+                                              : equal(integers_of(self), integers_of(other)));
 }
 
 template <Fn<Tensor(TensorList, int64_t)>& joined>
@@ -168,6 +170,45 @@ Tensor relu_rule(const Call& call, const Tensor& self) {
   return clamp_rule(call, self, Scalar(0), std::nullopt);
 }
 
+// --- means of windows: the zero point is added before the mean is rounded, as PyTorch does
+
+template <class F>
+Tensor mean_rule(const Call& call, const Tensor& self, bool by_lines, F means) {
+  const Quantizer& q = one_scale(self, call.op.name());
+  const auto zero = Scalar(static_cast<double>(q.zero_point));
+  if (self.itemsize() != 1) return quantize_as(means(dequantize_from(self)), self.dtype(), q);
+  const Tensor sums = means(to_dtype(integers_of(self), DType::Float32) - zero);
+  Tensor rounded = round(sums + zero, 0);
+  // PyTorch adds it afterwards where it takes 32 channels at once.
+  const int64_t whole = by_lines && self.is_contiguous(MemoryFormat::ChannelsLast) && !self.is_contiguous()
+                            ? self->sizes[1] / 32 * 32
+                            : 0;
+  if (whole > 0)
+    copy_(narrow(rounded, 1, 0, whole), round(narrow(sums, 1, 0, whole), 0) + zero, false);
+  const bool bytes = self.dtype() == DType::QUInt8;
+  return with_quantizer(to_dtype(clamp(rounded, OptScalar(Scalar(bytes ? 0 : -128)),
+                                       OptScalar(Scalar(bytes ? 255 : 127))),
+                                 integer_dtype(self.dtype())),
+                        self.dtype(), q);
+}
+template <Fn<Tensor(const Tensor&, IntList, const OptIntList&, IntList, bool, bool, OptInt)>& pool, int kDims>
+Tensor avg_pool_rule(const Call& call, const Tensor& self, IntList kernel, const OptIntList& stride,
+                     IntList padding, bool ceil, bool include_pad, OptInt divisor) {
+  return mean_rule(call, self, kDims == 2, [&](const Tensor& x) {
+    return pool(x, kernel, stride, padding, ceil, include_pad, divisor);
+  });
+}
+Tensor avg_pool1d_rule(const Call& call, const Tensor& self, IntList kernel, const OptIntList& stride,
+                       IntList padding, bool ceil, bool include_pad) {
+  return mean_rule(call, self, false, [&](const Tensor& x) {
+    return avg_pool1d(x, kernel, stride, padding, ceil, include_pad);
+  });
+}
+template <Fn<Tensor(const Tensor&, IntList)>& pool>
+Tensor adaptive_pool_rule(const Call& call, const Tensor& self, IntList size) {
+  return mean_rule(call, self, false, [&](const Tensor& x) { return pool(x, size); });
+}
+
 // --- functions whose range is known: the results' scale follows from it
 
 template <Fn<Tensor(const Tensor&)>& function, bool kNegative>
@@ -198,6 +239,12 @@ void register_quantized_rules(Table& t) {
   t.quantized(clamp, clamp_rule);
   t.quantized(hardtanh, hardtanh_rule);
   t.quantized(relu, relu_rule);
+  t.quantized(avg_pool1d, avg_pool1d_rule);
+  t.quantized(avg_pool2d, avg_pool_rule<avg_pool2d, 2>);
+  t.quantized(avg_pool3d, avg_pool_rule<avg_pool3d, 3>);
+  t.quantized(adaptive_avg_pool1d, adaptive_pool_rule<adaptive_avg_pool1d>);
+  t.quantized(adaptive_avg_pool2d, adaptive_pool_rule<adaptive_avg_pool2d>);
+  t.quantized(adaptive_avg_pool3d, adaptive_pool_rule<adaptive_avg_pool3d>);
   t.quantized(sigmoid, bounded_rule<sigmoid, false>);
   t.quantized(hardsigmoid, bounded_rule<hardsigmoid, false>);
   t.quantized(tanh, bounded_rule<tanh, true>);
@@ -212,8 +259,7 @@ void register_quantized_rules(Table& t) {
   // These have rules above: here it is said of types that are not quantised.
   each(OnQuantized::Integers, copy_, empty_like, cat, stack);
   each(OnQuantized::Numbers, ops::eq, ops::ne, ops::lt, ops::le, ops::gt, ops::ge);
-  each(OnQuantized::Requantized, avg_pool1d, avg_pool2d, avg_pool3d, adaptive_avg_pool1d, adaptive_avg_pool2d,
-       adaptive_avg_pool3d, mean, mean_dim, std_correction, upsample_bilinear2d, leaky_relu, gelu,
+  each(OnQuantized::Requantized, mean, mean_dim, std_correction, upsample_bilinear2d, leaky_relu, gelu,
        prelu_kernel);
 }
 

@@ -267,7 +267,9 @@ static PyObject* new_info(PyTypeObject* type, PyObject* args, PyObject* kwargs, 
                    str(kind, "(): argument 'type' (position 1) must be torch.dtype, not ", type_name(dtype)));
     if (!dtype && !floating)
       throw_python(PyExc_TypeError, "iinfo() missing 1 required positional arguments: \"type\"");
-    DType t = dtype ? parse_dtype(dtype) : get_default_dtype();
+    DType t = dtype ? parse_any_dtype(dtype) : get_default_dtype();
+    if (!floating && is_quantized(t)) t = integer_dtype(t);
+    if (is_special(t)) refuse_special_dtype(t);
     if (floating && is_complex(t)) t = real_dtype(t);
     if (floating && !is_floating(t))
       throw_python(

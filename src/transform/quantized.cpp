@@ -88,7 +88,9 @@ void take_geometry(const Tensor& target, const Tensor& alias) {
 // On integers that lie where the operands do.
 void on_integers(Frame& frame, const Tensor& first) {
   const bool quantized = is_quantized(first);
+  const bool packed = integers_per_byte(first.dtype()) > 1 && frame.op.family == Family::View;
   const auto plain = [&](const Tensor& t) {
+    if (packed) return alias_as(t, DType::UInt8);  // of which no element is read
     return is_quantized(t) ? integers_of(t) : alias_as(t, t.itemsize() == 2 ? DType::UInt16 : DType::UInt8);
   };
   const Replaced with(frame, plain);
@@ -105,6 +107,9 @@ void on_integers(Frame& frame, const Tensor& first) {
         return;
       }
     if (result.dtype() != integers.dtype()) return;  // positions, truth values
+    if (packed && !(result->offset == 0 && result.numel() == first.numel() && result.is_contiguous()))
+      RL_NOT_IMPLEMENTED(frame.op.name(), "(): views of a part of a torch.", dtype_name(first.dtype()),
+                         " tensor are not supported: its bytes hold several integers; use .dequantize()");
     result = quantized
                  ? with_quantizer(result, first.dtype(), quantizer_for(frame.op, first, integers, result))
                  : alias_as(result, first.dtype());
