@@ -8,7 +8,7 @@ import re
 import rushlight as torch
 from rushlight import _C, fx
 from rushlight._command.names import is_own_file
-from rushlight._ops import _INPLACE, _OUT, OpOverload
+from rushlight._ops import _INPLACE, _OUT, OpOverload, _defined
 from rushlight.utils import _pytree as pytree
 
 from .graph_signature import InputKind
@@ -143,7 +143,7 @@ class _Lowering:
     def _record(self, node):
         """The operator's name in the table of records."""
         entry = node.target._entry
-        if entry.namespace != "aten":
+        if entry.name in _defined.get(entry.namespace, {}):
             _refuse(
                 node,
                 f"the operator {node.target.name()} was defined in Python and cannot run without it: "

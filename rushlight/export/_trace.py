@@ -47,6 +47,8 @@ def held_tensors(module):
     owners = dict(module.named_modules(remove_duplicate=False))
     for name, buffer in module.named_buffers():
         path, _, own = name.rpartition(".")
+        if own in getattr(owners[path], "_numbers", ()):
+            continue  # the graph holds numbers
         persistent = own not in owners[path]._non_persistent_buffers_set
         found.append(Held(InputKind.BUFFER, name, buffer, persistent))
     return found

@@ -54,6 +54,31 @@ void dequantize_affine(const AffinePlan& plan, DType dtype, const void* x, float
   });
 }
 
+void add_affine(const AffineOperand& a, const AffineOperand& b, int64_t n, bool relu, float scale, float zero,
+                DType dtype, float low, float high, void* out) {
+  constexpr int64_t kBlock = 1024;  // both operands as floats stay in the nearest cache
+  const float inverse = 1 / scale;
+  parallel_for(0, n, kGrainSize, [&](int64_t begin, int64_t end) {
+    float left[kBlock], right[kBlock];
+    const auto floats = [&](const AffineOperand& x, int64_t at, int64_t count, float* to) -> const float* {
+      if (x.dtype == DType::Float32) return static_cast<const float*>(x.data) + at;
+      kernels().dequantize(static_cast<const char*>(x.data) + at, x.dtype == DType::Int8, count, &x.scale,
+                           &x.zero, 0, to);
+      return to;
+    };
+    for (int64_t at = begin; at < end; at += kBlock) {
+      const int64_t count = std::min(kBlock, end - at);
+      const float *p = floats(a, at, count, left), *q = floats(b, at, count, right);
+      for (int64_t i = 0; i < count; ++i) {
+        const float sum = p[i] + q[i];
+        left[i] = relu && sum < 0 ? 0 : sum;
+      }
+      kernels().quantize(left, count, &inverse, &zero, 0, low, high, dtype == DType::Int8,
+                         static_cast<char*>(out) + at);
+    }
+  });
+}
+
 namespace {
 
 int64_t number_bytes(const RowTable& t) { return t.bits == 8 ? t.width : (t.width + 1) / 2; }

@@ -16,6 +16,16 @@ void quantize_affine(const AffinePlan& plan, const float* x, DType dtype, float 
 // out = (x - zero) * factor.
 void dequantize_affine(const AffinePlan& plan, DType dtype, const void* x, float* out);
 
+// What one of two addends is: bytes with a scale and a zero point, or floats.
+struct AffineOperand {
+  const void* data;
+  DType dtype;  // uint8, int8 or float32
+  float scale, zero;
+};
+// out = clamp(round((a + b) / scale) + zero, low, high) of n numbers, or of those of them above zero.
+void add_affine(const AffineOperand& a, const AffineOperand& b, int64_t n, bool relu, float scale, float zero,
+                DType dtype, float low, float high, void* out);
+
 // Rows of a table in which each has a scale and a bias of its own behind its numbers: bytes with two floats,
 // or halves of bytes with two halves, the first number in the lower one.
 struct RowTable {

@@ -65,6 +65,8 @@ void weight_product(const WeightProduct& p) {
   });
 }
 
+void weight_row(const WeightProduct& p, int64_t row, float* out) { kernels().unpack(p, row, out); }
+
 void pack_halves(const int32_t* numbers, int64_t k, uint8_t* out) {
   for (int64_t begin = 0; begin < k; begin += 32) {
     const int64_t half = std::min<int64_t>(32, k - begin) / 2;

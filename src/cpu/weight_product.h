@@ -12,13 +12,16 @@ struct WeightProduct {
   int bits;
   const void* weight;
   // bits == 8: [n]. bits == 4: a scale and a zero point for each group of columns and row, [groups, n, 2];
-  // the weight is (number - 8) * scale + zero.
+  // the weight is (number - 8) * scale + zero. Without zero points the scales alone, [groups, n].
   DType settings_dtype;  // float32, or a half
   const void* settings;
   int64_t group = 0;
+  bool zeros = true;
   float* y;  // [m, n]
 };
 void weight_product(const WeightProduct& p);
+// A row of the weight as k floats; of p, x, m and y are not read.
+void weight_row(const WeightProduct& p, int64_t row, float* out);
 
 // One row of k numbers, of which the lowest four bits count. Blocks of 32 lie in 16 bytes, the first half of
 // them in the low halves; what is left at the end likewise.

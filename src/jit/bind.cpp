@@ -142,7 +142,7 @@ Argument ArgumentBinder::bind_list(const Parameter& p, Literal literal) const {
 
 Argument ArgumentBinder::bind_word(const Parameter& p, std::string_view word) const {
   if (p.type == Tag::DType) {
-    if (const auto found = dtype_word(word)) return {*found};
+    if (const auto found = dtype_argument(word)) return {*found};
   } else if (p.type == Tag::Layout) {
     if (const auto found = word_in<Layout>(kLayouts, word)) return {*found};
   } else if (p.type == Tag::MemoryFormat) {

@@ -136,6 +136,7 @@ void optimize(Graph& graph, Constants& constants) {
   functionalize(graph);
   eliminate_dead_code(graph);
   eliminate_common_subexpressions(graph);
+  fuse_quantized(graph, constants);
   fold_constants(graph, constants);
   fold_batch_norm(graph, constants);
   eliminate_dead_code(graph);

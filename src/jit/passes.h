@@ -10,6 +10,9 @@ void functionalize(Graph& graph);
 void eliminate_dead_code(Graph& graph);
 // Computes what is computed twice once.
 void eliminate_common_subexpressions(Graph& graph);
+// Takes steps between floats and integers into the layers they surround, and quantised tensors for plain
+// integers; what rounds within a layer does so once.
+void fuse_quantized(Graph& graph, Constants& constants);
 // Computes now what depends on constants alone, unless that takes more memory than it saves. Results become
 // constants named after their values.
 void fold_constants(Graph& graph, Constants& constants);

@@ -77,7 +77,7 @@ void propagate_shapes(Graph& graph, const Constants& constants) {
   const Shapes base = run_without_data(graph, constants, symbols);
   for (ValueId id = 0; id < base.size(); ++id) {
     Type& type = graph.values[id].type;
-    if (!base[id].defined() || std::ranges::count(graph.inputs, id)) continue;
+    if (!base[id].defined() || is_special(base[id].dtype()) || std::ranges::count(graph.inputs, id)) continue;
     type.kind = Type::Kind::Tensor;
     type.dtype = base[id].dtype();
     type.has_sizes = true;

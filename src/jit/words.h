@@ -25,5 +25,11 @@ inline std::optional<DType> dtype_word(std::string_view word) {
     if (dtype_name(static_cast<DType>(i)) == word) return static_cast<DType>(i);
   return std::nullopt;
 }
+// As an argument, a quantised one too: no input and no constant is of such a type.
+inline std::optional<DType> dtype_argument(std::string_view word) {
+  for (const DType t : {DType::QUInt8, DType::QInt8, DType::QInt32})
+    if (dtype_name(t) == word) return t;
+  return dtype_word(word);
+}
 
 }  // namespace rushlight::jit

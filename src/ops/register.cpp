@@ -14,6 +14,7 @@ void register_quantized_dynamic_operators(Table& t);
 void register_quantized_embedding_operators(Table& t);
 void register_quantized_linear_operators(Table& t);
 void register_quantized_product_operators(Table& t);
+void register_quantized_file_operators(Table& t);
 void register_fake_quantize_operators(Table& t);
 void register_quantized_arithmetic_operators(Table& t);
 void register_quantized_function_operators(Table& t);
@@ -45,6 +46,7 @@ void register_all_operators(Table& t) {
   register_quantized_embedding_operators(t);
   register_quantized_conv_operators(t);
   register_quantized_decomposed_operators(t);
+  register_quantized_file_operators(t);
   register_quantized_operators(t);
   register_quantized_arithmetic_operators(t);
   register_quantized_function_operators(t);

@@ -1,6 +1,7 @@
 // Tensors of Python classes that compute elsewhere: they have a shape, a dtype and a device, and no data.
 #include "autograd/meta.h"
 #include "core/deferred_layout.h"
+#include "core/quantizer.h"
 #include "python/factory.h"
 #include "python/torch_dispatch.h"
 #include "python/types.h"
@@ -91,6 +92,7 @@ Tensor on_device(const Tensor& t, Device device) {
   impl->set_layout(t.sizes(), t.strides());
   impl->version = t->version;
   impl->flags |= t->flags & kWrappedNumber;
+  if (t->quantizer) impl->quantizer = new Quantizer(*t->quantizer);
   return Tensor(std::move(impl));
 }
 

@@ -214,6 +214,17 @@ void read_settings(const WeightProduct& p, int64_t j, int count, float* out) {
     for (int w = 0; w < count; ++w) out[w] = static_cast<float>(from[j + w]);
     return;
   }
+  if (!p.zeros) {
+    for (int64_t g = 0; g < (p.k + p.group - 1) / p.group; ++g, out += 2 * count) {
+      const T* scales = from + g * p.n + j;
+      prefetch(scales + kAhead);
+      for (int w = 0; w < count; ++w) {
+        out[w] = static_cast<float>(scales[w]);
+        out[count + w] = -kCentre * out[w];
+      }
+    }
+    return;
+  }
   for (int64_t g = 0; g < (p.k + p.group - 1) / p.group; ++g, out += 2 * count) {
     const T* setting = from + (g * p.n + j) * 2;
     prefetch(setting + kAhead);
@@ -255,8 +266,8 @@ void unpack_typed(const WeightProduct& p, int64_t row, float* out) {
   }
   const uint8_t* weight = static_cast<const uint8_t*>(p.weight) + row * (p.k / 2);
   for (int64_t c = 0; c < p.k; c += kBlock) {
-    const T* setting = settings + (c / p.group * p.n + row) * 2;
-    const auto scale = static_cast<float>(setting[0]), zero = static_cast<float>(setting[1]);
+    const T* setting = settings + (c / p.group * p.n + row) * (p.zeros ? 2 : 1);
+    const auto scale = static_cast<float>(setting[0]), zero = p.zeros ? static_cast<float>(setting[1]) : 0;
     const int64_t half = std::min(kBlock, p.k - c) / 2;
     for (int64_t t = 0; t < half; ++t) {
       out[c + t] = static_cast<float>((weight[c / 2 + t] & 15) - 8) * scale + zero;

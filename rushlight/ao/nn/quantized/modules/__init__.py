@@ -54,6 +54,7 @@ class Quantize(Module):
 
     scale: rushlight.Tensor
     zero_point: rushlight.Tensor
+    _numbers = ("scale", "zero_point")  # buffers that traces read as numbers
 
     def __init__(self, scale, zero_point, dtype, factory_kwargs=None):
         super().__init__()
