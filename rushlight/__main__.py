@@ -12,10 +12,12 @@ usage: python -m rushlight SCRIPT [argument ...]       run a program in which `i
        python -m rushlight alias on|off|status         make `import torch` mean Rushlight in this environment
        python -m rushlight export-lm FOLDER -o FILE.rl [option ...]
                                                        write a language model to one file (docs/generation.md)
+       python -m rushlight quantize MODEL.rl --method METHOD -o SMALL.rl [option ...]
+                                                       make a model of one file smaller (docs/quantization.md)
        python -m rushlight --version
 
-Child processes of SCRIPT and MODULE see the same `torch`. A script that is itself called demo, alias
-or export-lm is run as ./demo, ./alias or ./export-lm.
+Child processes of SCRIPT and MODULE see the same `torch`. A script that is itself called demo, alias,
+export-lm or quantize is run as ./demo, and so on.
 """
 
 
@@ -89,6 +91,10 @@ def main(arguments):
         run_alias(rest)
     elif command == "export-lm":
         export_language_model(rest)
+    elif command == "quantize":
+        from rushlight._command import quantize
+
+        quantize.main(rest)
     else:
         run_program(arguments)
     return 0

@@ -14,6 +14,7 @@ from ._language import TextModel, load_language_model, save_language_model
 from ._lower import UnsupportedError
 from ._numeric import Computation
 from ._one_file import FileModel, load_file, save_file
+from ._quantize import Quantized, QuantizeError, quantize_file
 from ._sizes import apply
 from ._trace import input_names, trace_module
 from .dynamic_shapes import (
@@ -45,6 +46,8 @@ __all__ = [
     "FlatArgsAdapter",
     "ModuleCallEntry",
     "ModuleCallSignature",
+    "QuantizeError",
+    "Quantized",
     "AdditionalInputs",
     "ShapesCollection",
     "TextModel",
@@ -56,6 +59,7 @@ __all__ = [
     "load",
     "load_file",
     "load_language_model",
+    "quantize_file",
     "register_dataclass",
     "save",
     "save_file",

@@ -1,0 +1,126 @@
+"""Weights as integers of eight or four bits, in files whose activations stay floats."""
+
+import rushlight as torch
+
+from ._graph_text import Call
+from ._quantize_errors import QuantizeError
+
+_LEAST = 1024  # numbers of a weight that are worth it
+_TABLES = ("embedding",)
+_PRODUCTS = {"mm": (0, 1, None), "addmm": (1, 2, 0), "linear": (0, 1, 2)}  # input, weight, bias
+
+
+def check_finite(name, tensor):
+    if not torch.isfinite(tensor).all():
+        raise QuantizeError(f"the weight '{name}' holds NaN or an infinity, so that no scale covers it")
+
+
+def of_eight_bits(weight):
+    """(int8, a scale for each row) of a matrix."""
+    scales = weight.abs().amax(1).clamp_min(torch.finfo(torch.float32).tiny) / 127
+    return torch.clamp(torch.round(weight / scales[:, None]), -127, 127).to(torch.int8), scales
+
+
+def of_four_bits(weight, group):
+    """(two numbers a byte, a scale for each group and row in bfloat16) of a matrix, with the least error."""
+    rows, columns = weight.shape
+    padding = -columns % group
+    groups = torch.nn.functional.pad(weight, (0, padding)).view(rows, -1, group)
+    extreme = groups.gather(2, groups.abs().argmax(2, keepdim=True))
+    best = numbers = scales = None
+    for steps in (-8.0, -8.5, -7.5, 7.0, 7.5, -9.0):  # the extreme number becomes so many of them
+        scale = extreme / steps
+        scale = torch.where(scale == 0, 1.0, scale).bfloat16().float()
+        rounded = torch.clamp(torch.round(groups / scale), -8, 7)
+        error = (rounded * scale - groups).square().sum(2, keepdim=True)
+        if best is None:
+            best, numbers, scales = error, rounded, scale
+        else:
+            better = error < best
+            best = torch.where(better, error, best)
+            numbers, scales = torch.where(better, rounded, numbers), torch.where(better, scale, scales)
+    numbers = (numbers.view(rows, -1)[:, :columns] + 8).to(torch.uint8)
+    return _halves(numbers), scales[:, :, 0].t().contiguous().bfloat16()
+
+
+def _halves(numbers):
+    """Blocks of 32 numbers in 16 bytes, the first half of them in the low halves; the rest likewise."""
+    whole = numbers.shape[1] // 32 * 32
+    parts = []
+    for part, width in ((numbers[:, :whole], 32), (numbers[:, whole:], numbers.shape[1] - whole)):
+        if part.shape[1]:
+            low, high = part.reshape(len(part), -1, 2, width // 2).unbind(2)
+            parts.append((low | (high << 4)).reshape(len(part), -1))
+    return torch.cat(parts, 1)
+
+
+class SmallWeights:
+    """What quantises the weights of a file's graphs; equal ones of several graphs once."""
+
+    def __init__(self, bits, group):
+        self.bits, self.group = bits, group if bits == 4 else 0
+        self.made = {}
+        self.layers = {}  # value -> (operator, sizes of the weight), of the graph done last
+
+    def run(self, text, constants):
+        """Change the graph's text and constants; the number of layers that were changed."""
+        self.layers = {}
+        held = text.constants()
+        turned = {
+            c.value: held[used] for c in text.calls if c.base == "t" for used in c.uses() if used in held
+        }
+        calls, added = [], dict(constants)
+        for call in text.calls:
+            found = self._layer(call, held, turned, constants)
+            if found is None:
+                calls.append(call)
+                continue
+            name, before, after = found
+            integers, scales = self._quantized(name, constants[name])
+            values = []
+            for suffix, tensor in (("integers", integers), ("scales", scales)):
+                constant = f"{name}.{suffix}"
+                added[constant] = tensor
+                value = f"q{len(calls)}_{suffix}"
+                sizes = ", ".join(map(str, tensor.shape))
+                calls.append(
+                    Call([(value, f"{str(tensor.dtype)[6:]}[{sizes}]")], "constant", [f'"{constant}"'])
+                )
+                values.append(f"%{value}")
+            operator = "_weight_only_embedding" if call.base in _TABLES else "_weight_only_linear"
+            arguments = [*before, *values, *after, str(self.group)]
+            calls.append(Call(call.results, operator, arguments, call.comment))
+            self.layers[call.value] = call.base, tuple(constants[name].shape)
+        text.calls = calls
+        return added, len(self.layers)
+
+    def _layer(self, call, held, turned, constants):
+        """(the weight's constant, arguments before it, those after its scales)."""
+        if call.base in _TABLES:
+            name = held.get((call.positional(0) or "")[1:])
+            found = name, [], [call.positional(1)]
+        elif call.base in _PRODUCTS:
+            x, w, b = _PRODUCTS[call.base]
+            if len(call.arguments) > 3 or any("=" in a for a in call.arguments):
+                return None
+            name = (held if call.base == "linear" else turned).get((call.positional(w) or "")[1:])
+            bias = "None" if b is None else call.positional(b, "None")
+            if bias != "None" and (bias[1:] not in held or constants[held[bias[1:]]].dim() != 1):
+                return None
+            found = name, [call.positional(x)], [bias]
+        else:
+            return None
+        if name is None:
+            return None
+        weight = constants[name]
+        fits = weight.dim() == 2 and weight.dtype == torch.float32 and weight.numel() >= _LEAST
+        return found if fits and (self.bits == 8 or weight.shape[1] % 2 == 0) else None
+
+    def _quantized(self, name, weight):
+        key = weight.data_ptr(), tuple(weight.shape)
+        if key not in self.made:
+            check_finite(name, weight)
+            weight = weight.contiguous()
+            made = of_eight_bits(weight) if self.bits == 8 else of_four_bits(weight, self.group)
+            self.made[key] = made
+        return self.made[key]
