@@ -12,7 +12,7 @@ endif()
 # Operators are compiled once more, without derivatives and for size: their loops are elsewhere.
 file(GLOB runtime_ops CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/ops/*.cpp")
 list(FILTER runtime_ops EXCLUDE REGEX
-  "/(register|gradient_ops|foreach|optimizer|random_gradient|view_backward|grid_sample_backward|older_forms|private_[a-z_]*|quantized[a-z_]*|packed_bytes|sparse[a-z_]*)\\.cpp$")
+  "/(register|gradient_ops|foreach|optimizer|random_gradient|view_backward|grid_sample_backward|older_forms|private_[a-z_]*|quantized|quantized_(dynamic|embedding|product|rules)|sparse[a-z_]*)\\.cpp$")
 set(runtime_sources "${CMAKE_CURRENT_SOURCE_DIR}/src/small_runtime/register.cpp")
 set(narrowed OFF)  # see small_runtime/wide_variants.cpp
 if("avx2" IN_LIST isas AND "avx512" IN_LIST isas)

@@ -50,12 +50,12 @@ def quantize_file(path, output, method, calibrate=None, *, group=32):
     for graph, _ in methods.values():
         if any(mark in str(graph) for mark in _MARKS):
             raise QuantizeError(f"'{path}' is quantised already: begin with the file of floats")
-    samples = _samples(calibrate, methods) if method == "int8" or calibrate is not None else None
     if method == "int8" and (state or len(methods) > 1):
         raise QuantizeError(
             "models with state or several methods are quantised by their weights alone: "
             "use int8-weights or int4-weights"
         )
+    samples = _samples(calibrate, methods) if method == "int8" or calibrate is not None else None
     weights = SmallWeights(8 if method == "int8-weights" else 4, group)
     written, layers, shown = {}, 0, None
     for name, (graph, constants) in methods.items():
@@ -132,7 +132,7 @@ def _pieces(name, type, data):
         raise QuantizeError(f"samples of '{name}' must be {str(dtype)[6:]}, got {str(data.dtype)[6:]}")
     given = list(data.shape)
     if data.dim() == len(sizes) + 1:
-        data, first = data.flatten(0, 1), sizes[0] if sizes else 1
+        data = data.flatten(0, 1)
         given = list(data.shape)
     fits = data.dim() == len(sizes) and all(
         a == b for a, b in zip(given[1:], sizes[1:]) if isinstance(b, int)
@@ -171,6 +171,8 @@ def _example(graph, texts):
 
 def _size(text, symbols):
     match = re.fullmatch(r"(?:(\d+)\*)?(\w+)([+-]\d+)?", text)
+    if not match:
+        raise QuantizeError(f"an input has a size that is not known: {text}")
     return int(match[1] or 1) * symbols[match[2]] + int(match[3] or 0)
 
 
@@ -184,7 +186,7 @@ def _compare(path, output, method, layers, shown, samples):
         inputs = list(samples[0]) if samples else _example(before._methods[name].graph, before.texts)
         results = [m.session().call(name, *inputs) for m in (before, after)]
         seconds = _times(before, after, inputs)
-        errors = _layer_errors(*shown, before, inputs)
+        errors = _layer_errors(shown, before, inputs)
     sizes = os.path.getsize(path), os.path.getsize(output)
     outputs = {key: _difference(results[0][key], results[1][key]) for key in results[0]}
     return Quantized(method, layers, sizes, seconds, outputs, errors)
@@ -223,10 +225,11 @@ def _relative(a, b):
     return (a.double() - b.double()).norm().item() / size if size else 0.0
 
 
-def _layer_errors(before, after, values, model, inputs):
+def _layer_errors(shown, model, inputs):
     """(layer, relative error of its result) of the graph with and without integers."""
+    *graphs, values = shown
     found = []
-    for text, constants in (before, after):
+    for text, constants in graphs:
         executor = watching(text, values, constants)
         states = model._methods[model.methods[0]].states
         found.append(executor.run(inputs, [model._state[name].clone() for name in states]))

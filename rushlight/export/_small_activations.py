@@ -1,6 +1,11 @@
 """Layers on integers of eight bits: where activations are rounded, to what, and the graph that says so."""
 
+import functools
+import re
+from copy import copy
+
 import rushlight as torch
+from rushlight import _C
 
 from ._graph_text import Call
 from ._quantize_errors import QuantizeError
@@ -8,6 +13,18 @@ from ._small_weights import check_finite
 
 _LAYERS = {"convolution": (0, 1), "mm": (0, 1), "addmm": (1, 2), "linear": (0, 1)}  # input, weight
 _BOUNDS = ("relu", "hardtanh")
+
+
+@functools.cache
+def _moves():
+    """Operators that move or order elements, whatever these stand for."""
+    names = set()
+    for record in _C._operator_records():
+        if record["traits"].on_quantized == "integers":
+            space = f"{record['space']}::" if record["space"] else ""
+            overload = f".{record['overload']}" if record["overload"] else ""
+            names.add(f"{space}{record['name']}{overload}")
+    return names
 
 
 class Rounding:
@@ -29,7 +46,7 @@ class Rounding:
 
     def _find(self):
         types, users = self.text.types(), self.text.users()
-        chosen = set()
+        chosen, moves = set(), _moves()
         for call in self.text.calls:
             weight = self._weight(call)
             x = call.positional(_LAYERS[call.base][0]) if weight else None
@@ -40,8 +57,10 @@ class Rounding:
             if call.base != "add" or len(call.arguments) != 2:
                 continue
             a, b = ((call.positional(i) or "")[1:] for i in (0, 1))
-            after, following = call.value, users.get(call.value, [])
-            if len(following) == 1 and following[0].base in _BOUNDS:
+            after = call.value
+            while after not in chosen and len(following := users.get(after, [])) == 1:
+                if following[0].base not in _BOUNDS and following[0].name not in moves:
+                    break
                 after = following[0].value
             fits = types.get(a, "").startswith("float32[") and types.get(a) == types.get(b)
             if after in chosen and fits and not {a, b} & set(self.held):
@@ -104,7 +123,9 @@ class Rounding:
         for name in text.inputs:
             round_value(name)
         for call in text.calls:
-            arguments = [replaced(a, rounded) for a in call.arguments]
+            arguments = call.arguments
+            if call.name != "sym::size":
+                arguments = [replaced(a, rounded) for a in arguments]
             if call.value in self.layers:
                 weight = self._rounded_weight(self.layers[call.value], number, calls, added)
                 number += 1
@@ -148,8 +169,6 @@ class Rounding:
 
 def replaced(argument, names):
     """An argument with other values in place of some."""
-    import re
-
     if argument.startswith('"'):
         return argument
     return re.sub(r"%([\w.]+)", lambda m: f"%{names.get(m[1], m[1])}", argument)
@@ -157,10 +176,6 @@ def replaced(argument, names):
 
 def watching(text, values, constants):
     """An executor of a graph that gives some of its values."""
-    from copy import copy
-
-    from rushlight import _C
-
     shown = copy(text)
     shown.outputs = [("", name) for name in values]
     read = {c.constant for c in text.calls if c.constant is not None}

@@ -27,18 +27,16 @@ def of_four_bits(weight, group):
     padding = -columns % group
     groups = torch.nn.functional.pad(weight, (0, padding)).view(rows, -1, group)
     extreme = groups.gather(2, groups.abs().argmax(2, keepdim=True))
-    best = numbers = scales = None
+    best = torch.full_like(extreme, torch.inf)
+    numbers, scales = torch.zeros_like(groups), torch.ones_like(extreme)
     for steps in (-8.0, -8.5, -7.5, 7.0, 7.5, -9.0):  # the extreme number becomes so many of them
         scale = extreme / steps
         scale = torch.where(scale == 0, 1.0, scale).bfloat16().float()
         rounded = torch.clamp(torch.round(groups / scale), -8, 7)
         error = (rounded * scale - groups).square().sum(2, keepdim=True)
-        if best is None:
-            best, numbers, scales = error, rounded, scale
-        else:
-            better = error < best
-            best = torch.where(better, error, best)
-            numbers, scales = torch.where(better, rounded, numbers), torch.where(better, scale, scales)
+        better = error < best
+        best = torch.where(better, error, best)
+        numbers, scales = torch.where(better, rounded, numbers), torch.where(better, scale, scales)
     numbers = (numbers.view(rows, -1)[:, :columns] + 8).to(torch.uint8)
     return _halves(numbers), scales[:, :, 0].t().contiguous().bfloat16()
 

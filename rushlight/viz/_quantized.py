@@ -32,8 +32,8 @@ def page(done, name, table):
 <style>body {{ font-family: sans-serif; margin: 2em; color-scheme: light dark }}</style></head><body>
 <h1>{escape(name)}: {escape(done.method)}</h1>
 <pre>{escape(table)}</pre>
-<p>How far the result of each layer is off, beside its size, for the first samples. Long bars are layers to keep as
-floats, or that want more samples.</p>
+<p>How far the result of each layer is off, beside its size, for the first samples. Long bars are layers to
+keep as floats, or that want more samples.</p>
 {bars(done.errors)}
 </body></html>
 """

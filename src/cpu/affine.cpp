@@ -69,10 +69,7 @@ void add_affine(const AffineOperand& a, const AffineOperand& b, int64_t n, bool 
     for (int64_t at = begin; at < end; at += kBlock) {
       const int64_t count = std::min(kBlock, end - at);
       const float *p = floats(a, at, count, left), *q = floats(b, at, count, right);
-      for (int64_t i = 0; i < count; ++i) {
-        const float sum = p[i] + q[i];
-        left[i] = relu && sum < 0 ? 0 : sum;
-      }
+      kernels().sum(p, q, count, relu ? 0 : -INFINITY, left);
       kernels().quantize(left, count, &inverse, &zero, 0, low, high, dtype == DType::Int8,
                          static_cast<char*>(out) + at);
     }

@@ -46,6 +46,8 @@ struct AffineKernels {
                    float low, float high, bool is_signed, void* out);
   void (*dequantize)(const void* x, bool is_signed, int64_t n, const float* factors, const float* zeros,
                      int64_t step, float* out);
+  // out = the larger one of a + b and `least`.
+  void (*sum)(const float* a, const float* b, int64_t n, float least, float* out);
   // out[i] += number * scale + bias for n bytes, or for n numbers in halves of them.
   void (*accumulate)(const uint8_t* numbers, int bits, int64_t n, float scale, float bias, float* out);
 };

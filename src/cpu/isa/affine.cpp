@@ -49,6 +49,13 @@ void dequantize(const void* x, bool is_signed, int64_t n, const float* factors, 
     dequantize_typed(static_cast<const uint8_t*>(x), n, factors, zeros, step, out);
 }
 
+void sum(const float* a, const float* b, int64_t n, float least, float* out) {
+  for (int64_t i = 0; i < n; ++i) {
+    const float both = a[i] + b[i];
+    out[i] = both > least ? both : least;
+  }
+}
+
 void accumulate(const uint8_t* numbers, int bits, int64_t n, float scale, float bias, float* out) {
   if (bits == 8) {
     for (int64_t i = 0; i < n; ++i) out[i] += static_cast<float>(numbers[i]) * scale + bias;
@@ -63,6 +70,6 @@ void accumulate(const uint8_t* numbers, int bits, int64_t n, float scale, float 
 
 }  // namespace
 
-AffineKernels affine_kernels() { return {quantize, dequantize, accumulate}; }
+AffineKernels affine_kernels() { return {quantize, dequantize, sum, accumulate}; }
 
 }  // namespace rushlight::cpu::RL_ISA

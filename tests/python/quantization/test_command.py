@@ -1,0 +1,214 @@
+"""Files made smaller: `export.quantize_file` and the command, what they refuse, and the error of each layer."""
+
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import rushlight as torch
+from rushlight import nn
+from rushlight._command import quantize as command
+from rushlight.export import Dim, QuantizeError, load_file, quantize_file, save_file
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.bn = nn.Conv2d(3, 16, 3, padding=1, bias=False), nn.BatchNorm2d(16)
+        self.depth = nn.Conv2d(16, 16, 3, padding=1, groups=16)
+        self.head = nn.Sequential(nn.Linear(16 * 16, 64), nn.ReLU6(), nn.Linear(64, 20))
+
+    def forward(self, x):
+        x = torch.relu(self.bn(self.conv(x)))
+        x = nn.functional.max_pool2d(torch.relu(self.depth(x) + x), 2)
+        return self.head(x.flatten(1))
+
+
+@pytest.fixture(scope="module")
+def files(tmp_path_factory):
+    """(file of floats, samples as .npy, samples)"""
+    torch.manual_seed(0)
+    folder, x = tmp_path_factory.mktemp("quantize"), torch.randn(24, 3, 8, 8)
+    save_file(Net().eval(), folder / "m.rl", (x[:2],), dynamic_shapes=({0: Dim("N", max=64)},))
+    np.save(folder / "x.npy", x.numpy())
+    return folder / "m.rl", folder / "x.npy", x
+
+
+@pytest.mark.parametrize(
+    ("method", "operator", "ratio", "error"),
+    [
+        ("int8", "onednn::q", 0.4, 0.03),
+        ("int8-weights", "_weight_only_linear(", 0.4, 0.01),
+        ("int4-weights", "_weight_only_linear(", 0.3, 0.15),
+    ],
+)
+def test_methods(files, tmp_path, method, operator, ratio, error):
+    path, _, x = files
+    done = quantize_file(path, tmp_path / "q.rl", method, x)
+    assert done.layers == (4 if method == "int8" else 2) == len(done.errors)
+    assert operator in str(load_file(tmp_path / "q.rl"))
+    assert done.sizes[1] < ratio * done.sizes[0] and min(done.seconds) > 0
+    relative, most, same = done.outputs["output"]
+    assert 0 < relative < error and most > 0 and same >= 0.5
+    for rows in (1, 5):
+        a, b = load_file(path)(x[:rows]), load_file(tmp_path / "q.rl")(x[:rows])
+        assert 0 < (a - b).norm() < 2 * error * a.norm()
+    assert all(0 < e < 2 * error for _, e in done.errors)
+
+
+def test_all_of_a_network_is_integers(files, tmp_path):
+    path, _, x = files
+    quantize_file(path, tmp_path / "q.rl", "int8", x)
+    text = str(load_file(tmp_path / "q.rl"))
+    assert text.count("onednn::qconv_pointwise(") == 2 and text.count("onednn::qlinear_pointwise(") == 2
+    assert "_quantized_sum(" in text and " relu(" not in text and "hardtanh(" not in text
+    assert text.count("quantize_per_tensor(") == 1  # the input; the last layer gives floats
+
+
+def test_weights_of_several_methods_once(tmp_path):
+    class Decoder(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("cache", torch.zeros(4, 96), persistent=False)
+            self.words, self.layer = nn.Embedding(64, 96), nn.Linear(96, 96)
+
+        def forward(self, ids, positions):
+            self.cache.index_copy_(0, positions, self.layer(self.words(ids)))
+            return nn.functional.linear(self.cache.mean(0), self.words.weight)
+
+    model, one = Decoder().eval(), (torch.tensor([3]), torch.tensor([1]))
+    examples = {"prefill": (torch.tensor([1, 2]), torch.tensor([0, 1])), "decode": one}
+    save_file({"prefill": model, "decode": model}, tmp_path / "d.rl", examples)
+    for method, ratio in (("int8-weights", 0.4), ("int4-weights", 0.3)):
+        done = quantize_file(tmp_path / "d.rl", tmp_path / "q.rl", method)
+        assert done.layers == 6 and done.sizes[1] < ratio * done.sizes[0]
+        text = str(load_file(tmp_path / "q.rl"))
+        assert text.count("_weight_only_embedding(") == 2 and text.count("_weight_only_linear(") == 4
+        sessions = [load_file(tmp_path / name).session() for name in ("d.rl", "q.rl")]
+        for call in ("prefill", "decode"):
+            a, b = (s.call(call, *examples[call])["output"] for s in sessions)
+            assert (a - b).norm() < 0.2 * a.norm()
+    with pytest.raises(QuantizeError, match="quantised by their weights alone"):
+        samples = {"ids": one[0], "positions": one[1]}
+        quantize_file(tmp_path / "d.rl", tmp_path / "q.rl", "int8", samples)
+
+
+# --- the command
+
+
+def quantize(*words):
+    """(exit, printed) of the command in this process."""
+    import contextlib
+    import io
+
+    out = io.StringIO()
+    try:
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(out):
+            command.main(list(map(str, words)))
+    except SystemExit as end:
+        return end.code, out.getvalue()
+    return 0, out.getvalue()
+
+
+def test_table_and_report(files, tmp_path):
+    path, data, _ = files
+    words = [path, "--method", "int8", "--calibrate", data, "-o", tmp_path / "q.rl"]
+    code, printed = quantize(*words, "--report", tmp_path / "page.html")
+    assert code == 0
+    assert re.search(r"^size +\d+\.\d+ MB +\d+\.\d+ MB +0\.\d+ of it$", printed, re.M)
+    assert re.search(r"^a run .* times as fast$", printed, re.M)
+    assert re.search(r"^layers +4 +are int8$", printed, re.M)
+    assert re.search(r"^output: off by \d+\.\d+ %.*the largest is the same in \d+ %$", printed, re.M)
+    page = (tmp_path / "page.html").read_text()
+    assert page.count("<rect") == 4 and "convolution" in page and "size" in page
+    code, printed = quantize(
+        path, "--method", "int8-weights", "--calibrate", f"x={data}", "-o", tmp_path / "w.rl"
+    )
+    assert code == 0, printed
+
+
+def test_it_is_a_command(files, tmp_path):
+    words = [files[0], "--method", "int4-weights", "-o", tmp_path / "q.rl"]
+    done = subprocess.run(
+        [sys.executable, "-m", "rushlight", "quantize", *map(str, words)], capture_output=True, text=True
+    )
+    assert done.returncode == 0 and "are int4-weights" in done.stdout
+    words[2] = "int2"
+    done = subprocess.run(
+        [sys.executable, "-m", "rushlight", "quantize", *map(str, words)], capture_output=True, text=True
+    )
+    assert done.returncode == 1 and done.stderr.count("\n") == 1
+    assert "there is no method 'int2': it is one of int8, int8-weights, int4-weights" in done.stderr
+
+
+SAMPLES = {
+    "none.npy": (np.zeros((0, 3, 8, 8), "f4"), "no samples"),
+    "dtype.npy": (np.zeros((4, 3, 8, 8), "f8"), "samples of 'x' must be float32, got float64"),
+    "shape.npy": (np.zeros((4, 3, 9, 8), "f4"), r"samples of 'x' must be float32\[N, 3, 8, 8\]"),
+    "rank.npy": (np.zeros((3, 8), "f4"), r"samples of 'x' must be float32\[N, 3, 8, 8\]"),
+    "nan.npy": (np.full((4, 3, 8, 8), np.nan, "f4"), "'x' holds NaN or an infinity for these samples"),
+    "inf.npy": (np.full((4, 3, 8, 8), np.inf, "f4"), "'x' holds NaN or an infinity for these samples"),
+}
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_bad_samples(files, tmp_path, name):
+    data, words = SAMPLES[name]
+    np.save(tmp_path / name, data)
+    code, _ = quantize(files[0], "--method", "int8", "--calibrate", tmp_path / name, "-o", tmp_path / "q.rl")
+    assert re.search(words, code) and "\n" not in code and not (tmp_path / "q.rl").exists()
+
+
+def test_bad_input(files, tmp_path):
+    path, data, _ = files
+    output = "-o", tmp_path / "q.rl"
+
+    def refused(*words):
+        code, _ = quantize(*words)
+        assert isinstance(code, str) and code.startswith("rushlight: quantize: ") and "\n" not in code
+        return code
+
+    assert "samples of the inputs" in refused(path, "--method", "int8", *output)
+    assert "there is no '" in refused(path, "--method", "int8", "--calibrate", "no.npy", *output)
+    (tmp_path / "text.npy").write_text("text")
+    bad = refused(path, "--method", "int8", "--calibrate", tmp_path / "text.npy", *output)
+    assert "is no array of NumPy's" in bad
+    bad = refused(path, "--method", "int8", "--calibrate", f"y={data}", *output)
+    assert "the model has no input 'y': it has x" in bad
+    assert "cannot open" in refused(tmp_path / "no.rl", "--method", "int8-weights", *output)
+    (tmp_path / "text.rl").write_text("text")
+    refused(tmp_path / "text.rl", "--method", "int8-weights", *output)
+    bad = refused(path, "--method", "int4-weights", "--group", 33, *output)
+    assert "multiples of 32" in bad
+    bad = refused(path, "--method", "int8-weights", "-o", path)
+    assert "is the model itself" in bad
+    quantize_file(path, tmp_path / "small.rl", "int8-weights")
+    bad = refused(tmp_path / "small.rl", "--method", "int4-weights", *output)
+    assert "is quantised already" in bad
+
+
+@pytest.mark.parametrize("bad", [float("nan"), float("inf")])
+def test_weights_that_no_scale_covers(tmp_path, bad):
+    model, x = nn.Sequential(nn.Linear(64, 64)).eval(), torch.randn(2, 64)
+    with torch.no_grad():
+        model[0].weight[3, 4] = bad
+    save_file(model, tmp_path / "m.rl", (x,))
+    for method in ("int8-weights", "int4-weights"):
+        with pytest.raises(QuantizeError, match="the weight '0.weight' holds NaN or an infinity"):
+            quantize_file(tmp_path / "m.rl", tmp_path / "q.rl", method)
+
+
+def test_zeros_and_models_without_layers(tmp_path):
+    model, x = nn.Sequential(nn.Linear(64, 64)).eval(), torch.randn(2, 64)
+    with torch.no_grad():
+        model[0].weight.zero_()
+    save_file(model, tmp_path / "m.rl", (x,))
+    for method in ("int8", "int8-weights", "int4-weights"):
+        quantize_file(tmp_path / "m.rl", tmp_path / "q.rl", method, x)
+        torch.testing.assert_close(load_file(tmp_path / "q.rl")(x), model[0].bias.detach().expand(2, 64))
+    save_file(nn.ReLU(), tmp_path / "r.rl", (x,))
+    for method in ("int8", "int8-weights"):
+        with pytest.raises(QuantizeError, match="there is nothing to quantise"):
+            quantize_file(tmp_path / "r.rl", tmp_path / "q.rl", method, x)
