@@ -14,15 +14,20 @@ from rushlight.onnx._export import (
     producer_name,
     producer_version,
 )
+from rushlight.onnx._load import OnnxModule, load
+from rushlight.onnx._operators import UnsupportedOnnxError
 
 __all__ = [
     "ONNXProgram",
     "OnnxExporterError",
+    "OnnxModule",
     "OperatorExportTypes",
     "TensorProtoDataType",
     "TrainingMode",
+    "UnsupportedOnnxError",
     "export",
     "is_in_onnx_export",
+    "load",
     "producer_name",
     "producer_version",
     "register_custom_op_symbolic",

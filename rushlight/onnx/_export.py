@@ -8,6 +8,7 @@ from typing import Any
 import rushlight as torch
 from rushlight.export.graph_signature import InputKind
 from rushlight.onnx._graph import Graph, Value, element_type
+from rushlight.onnx._rules.quantized import INTEGER_RULES, on_numbers
 from rushlight.utils import _pytree as pytree
 
 __all__ = ["ONNXProgram", "OnnxExporterError", "export", "producer_name", "producer_version"]
@@ -24,7 +25,8 @@ def _of_shapes(results, like):
     if isinstance(results, (list, tuple)) and isinstance(like, (list, tuple)):
         return tuple(map(_of_shapes, results, like))
     if isinstance(results, Value) and isinstance(like, torch.Tensor):
-        return Value(results.name, results.dtype, tuple(like.shape))
+        quantizer = (like.q_scale(), like.q_zero_point()) if like.is_quantized else None
+        return Value(results.name, results.dtype, tuple(like.shape), quantizer)
     return results
 
 
@@ -287,7 +289,9 @@ class _Translator:
                 self._values[node] = self._translate(node)
         outputs = self._outputs(graph, output_names or ())
         helper, g = onnx.helper, self._graph
-        made = helper.make_graph(g.nodes, "main_graph", self._inputs, outputs, initializer=g.initializers)
+        nodes, read = _live(g.nodes, {o.name for o in outputs})
+        kept = [t for t in g.initializers if t.name in read]
+        made = helper.make_graph(nodes, "main_graph", self._inputs, outputs, initializer=kept)
         return helper.make_model(
             made,
             opset_imports=[helper.make_opsetid("", g.opset)],
@@ -357,6 +361,8 @@ class _Translator:
         if node.target in _ON_SIZES:
             return _on_sizes(self._graph, node.target, *args)
         try:
+            if _on_numbers(node.target, args):
+                rule = on_numbers(rule)
             return _of_shapes(rule(self._graph, *args, **kwargs), self._graph.out)
         except NotImplementedError:
             raise
@@ -379,6 +385,26 @@ class _Translator:
                 self._graph._helper.make_tensor_value_info(name, element_type(value.dtype), sizes)
             )
         return described
+
+
+def _live(nodes, outputs):
+    """The nodes that the outputs depend on, and what is read."""
+    read, kept = set(outputs), []
+    for node in reversed(nodes):
+        if not read & set(node.output):
+            continue
+        while node.output[-1] not in read:  # results at the end that nobody reads, such as positions
+            del node.output[-1]
+        read.update(node.input)
+        kept.append(node)
+    return kept[::-1], read
+
+
+def _on_numbers(target, args):
+    """Whether an operator computes with the numbers that integers among its operands stand for."""
+    given = [a for a in pytree.tree_leaves(args) if isinstance(a, Value) and a.quantizer]
+    own = _operator_name(target) in INTEGER_RULES or target.traits.on_quantized == "integers"
+    return bool(given) and not own
 
 
 def _operator_name(target):

@@ -44,6 +44,7 @@ class Value:
     name: str
     dtype: torch.dtype
     shape: tuple
+    quantizer: tuple | None = None  # (scale, zero point) of integers that stand for numbers
 
     @property
     def dim(self):
@@ -65,6 +66,7 @@ class Graph:
         self.nodes, self.initializers = [], []
         self.out = None
         self._constants, self._names = {}, set()
+        self.known = {}  # name -> tensor, of constants
 
     def name(self, wanted):
         """A name that is not taken yet."""
@@ -119,6 +121,7 @@ class Graph:
         self.initializers.append(
             self._helper.make_tensor(name, element_type(tensor.dtype), list(tensor.shape), data, raw=True)
         )
+        self.known[name] = tensor
         return Value(name, tensor.dtype, tuple(tensor.shape))
 
     # What many rules need.

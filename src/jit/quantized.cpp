@@ -317,24 +317,23 @@ class Rewriter {
   struct Weight {
     ValueId integers;
     Argument scales, zeros;
-    bool one_scale;
   };
-  std::optional<Weight> weight_of(ValueId id, std::vector<Node>& made) {
+  std::optional<Weight> weight_of(ValueId id, std::vector<Node>& made, int64_t channels = 0) {
     const Node* node = maker(id);
     if (!node) return std::nullopt;
     if (node->op == ops_.dequantize_channels) {
       const auto* axis = node->arguments[3].get<int64_t>();
       const auto* dtype = node->arguments[6].get<DType>();
       const Use *integers = node->arguments[0].get<Use>(), *scales = node->arguments[1].get<Use>();
-      const bool fits = axis && *axis == 0 && dtype && *dtype == DType::Int8 && integers && scales;
+      const bool fits = axis && *axis == channels && dtype && *dtype == DType::Int8 && integers && scales;
       if (!fits || node->arguments[7].get<DType>()) return std::nullopt;
-      Weight found{integers->id, {*scales}, node->arguments[2], false};
+      Weight found{integers->id, {*scales}, node->arguments[2]};
       if (found.zeros.is_none()) found.zeros = {Use{one_number(0, DType::Int64, made)}};
       return found;
     }
     const auto q = read_dequantize(*node);
     if (!q || q->dtype != DType::Int8) return std::nullopt;
-    Weight found{q->value, {}, {}, true};
+    Weight found{q->value, {}, {}};
     found.scales = {Use{one_number(q->scale, DType::Float32, made)}};
     found.zeros = {Use{one_number(static_cast<double>(q->zero), DType::Int64, made)}};
     return found;
@@ -351,6 +350,19 @@ class Rewriter {
   }
 
   size_t only_user(ValueId id) const { return uses_[id] == 1 && !gone_[user_[id]] ? user_[id] : SIZE_MAX; }
+
+  // A vector that a node adds to a value's last dimension.
+  const Use* vector_added(const Node& node, ValueId value) const {
+    if (!is_called(node, "add") || node.arguments.size() != 3 || number(node.arguments[2]) != 1.0)
+      return nullptr;
+    const Use *a = node.arguments[0].get<Use>(), *b = node.arguments[1].get<Use>();
+    if (!a || !b) return nullptr;
+    const Use* other = a->id == value ? b : a;
+    const Type &own = type_of(other->id), &type = type_of(value);
+    const bool fits = own.dtype == DType::Float32 && own.has_sizes && own.sizes.size() == 1 &&
+                      type.has_sizes && !type.sizes.empty() && own.sizes[0] == type.sizes.back();
+    return fits ? other : nullptr;
+  }
 
   // Whether a bound is one of the integers' range anyhow.
   static bool covers(const Node& node, const Integers& q) {
@@ -401,8 +413,7 @@ class Rewriter {
     } else if (node && node->op == ops_.transposed) {
       weight = weight_of(node->arguments[0].get<Use>()->id, made);
     } else {
-      weight = weight_of(id, made);
-      return weight && weight->one_scale ? weight : std::nullopt;
+      return weight_of(id, made, 1);
     }
     if (!weight) return weight;
     const ValueId result = graph_.add_value(graph_.fresh_name("turned"));
@@ -434,6 +445,9 @@ class Rewriter {
     // What follows.
     size_t last = at;
     ValueId value = graph_.nodes[at].results[0];
+    if (const size_t next = only_user(value); !conv && bias.is_none() && next != SIZE_MAX)
+      if (const Use* added = vector_added(graph_.nodes[next], value))
+        bias = {*added}, last = next, value = graph_.nodes[next].results[0];
     bool relu = false;
     std::optional<Integers> out;
     if (const size_t next = only_user(value); next != SIZE_MAX && is_called(graph_.nodes[next], "relu"))

@@ -365,6 +365,10 @@ Tensor fake_quant_kernel(const Call&, const Tensor& input, const Tensor& scales,
 Tensor convert_body(const Call&, const Tensor& input, DType dtype) { return to_dtype(input, dtype); }
 
 constexpr const char* kStored = "one of its sides is integers";
+constexpr const char *kTo = "Floats as integers: clamp(round(input / scale) + zero_point).",
+                     *kFrom = "Floats of integers: (input - zero_point) * scale.",
+                     *kChoose = "The scale and zero point whose integers cover the input's range.";
+void settle(OpBuilder r, const char* doc) { r.internal().not_differentiable(kStored).doc(doc); }
 
 }  // namespace
 
@@ -372,10 +376,6 @@ void register_quantized_decomposed_operators(Table& t) {
 #define RL_BOUNDS "int quant_min, int quant_max, ScalarType dtype"
 #define RL_TENSOR_BOUNDS "Tensor quant_min, Tensor quant_max, ScalarType dtype"
 #define RL_OUT_DTYPE ", *, ScalarType? out_dtype=None) -> Tensor"
-  const auto settle = [](OpBuilder r, const char* doc) { r.internal().not_differentiable(kStored).doc(doc); };
-  constexpr const char *kTo = "Floats as integers: clamp(round(input / scale) + zero_point).",
-                       *kFrom = "Floats of integers: (input - zero_point) * scale.",
-                       *kChoose = "The scale and zero point whose integers cover the input's range.";
   settle(
       t.op(quantize_per_tensor,
            "quantized_decomposed::quantize_per_tensor(Tensor input, float scale, int zero_point, " RL_BOUNDS
@@ -413,6 +413,10 @@ void register_quantized_decomposed_operators(Table& t) {
               "zero_points, int axis, " RL_BOUNDS RL_OUT_DTYPE,
               dequantize_channel_kernel),
          kFrom);
+}
+
+// Those that graphs of other granularity and training call: the small runtime has none of them.
+void register_quantized_choice_operators(Table& t) {
   settle(t.composite("quantized_decomposed::quantize_per_token(Tensor input, Tensor scales, Tensor "
                      "zero_points, " RL_BOUNDS ") -> Tensor",
                      quantize_token_body),

@@ -8,6 +8,7 @@ void register_older_forms(Table& t);
 void register_device_attention_operators(Table& t);
 void register_private_operators(Table& t);
 void register_private_layers(Table& t);
+void register_quantized_choice_operators(Table& t);
 void register_quantized_conv_operators(Table& t);
 void register_quantized_decomposed_operators(Table& t);
 void register_quantized_dynamic_operators(Table& t);
@@ -46,6 +47,7 @@ void register_all_operators(Table& t) {
   register_quantized_embedding_operators(t);
   register_quantized_conv_operators(t);
   register_quantized_decomposed_operators(t);
+  register_quantized_choice_operators(t);
   register_quantized_file_operators(t);
   register_quantized_operators(t);
   register_quantized_arithmetic_operators(t);

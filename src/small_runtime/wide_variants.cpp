@@ -2,6 +2,7 @@
 // products and matrices little, and training is not its work: there the runtime keeps AVX2's alone.
 // cmake/SmallRuntime.cmake leaves these files out of the avx512 set; what they define is defined here.
 #include "cpu/accumulate.h"
+#include "cpu/affine.h"
 #include "cpu/arg_extreme.h"
 #include "cpu/attention.h"
 #include "cpu/ctc.h"
@@ -15,11 +16,13 @@
 #include "cpu/norm.h"
 #include "cpu/packed_conv.h"
 #include "cpu/pool.h"
+#include "cpu/quantize.h"
 #include "cpu/reduce.h"
 #include "cpu/resample.h"
 #include "cpu/rnn.h"
 #include "cpu/small_matrices.h"
 #include "cpu/small_products.h"
+#include "cpu/weight_product.h"
 
 namespace rushlight::cpu {
 
@@ -40,6 +43,12 @@ NARROW(void grid_sample(const SamplePlan& plan, const void* input, const void* g
 NARROW(void grid_sample_backward(const SamplePlan& plan, const void* grad, const void* input,
                                  const void* grid, void* grad_input, void* grad_grid),
        grid_sample_backward, (plan, grad, input, grid, grad_input, grad_grid))
+NARROW(AffineKernels affine_kernels(), affine_kernels, ())
+NARROW(WeightKernels weight_kernels(), weight_kernels, ())
+NARROW(void quantize_range(const Quantization& q, const float* from, void* to, int64_t begin, int64_t end),
+       quantize_range, (q, from, to, begin, end))
+NARROW(void dequantize_range(const Quantization& q, const void* from, float* to, int64_t begin, int64_t end),
+       dequantize_range, (q, from, to, begin, end))
 NARROW(PoolKernels float_pool_kernels(DType dtype), float_pool_kernels, (dtype))
 NARROW(void embedding_bag(const BagPlan& plan, const void* table, void* out, int64_t* counts,
                           int64_t* largest),

@@ -1,4 +1,4 @@
-"""Files made smaller: `export.quantize_file` and the command, what they refuse, and the error of each layer."""
+"""Files made smaller: `export.quantize_file` and the command, what they refuse, the error of each layer."""
 
 import re
 import subprocess
