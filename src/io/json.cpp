@@ -16,7 +16,8 @@ constexpr int kDeepest = 100;
 
 class JsonReader {
  public:
-  JsonReader(std::string_view text, std::string_view what) : text_(text), what_(what) {}
+  JsonReader(std::string_view text, std::string_view what, const Json::Reading& reading)
+      : text_(text), what_(what), reading_(reading) {}
 
   Json run() {
     Json value = read(0);
@@ -43,13 +44,14 @@ class JsonReader {
 
   Json read(int depth) {
     if (depth > kDeepest) fail("is nested too deep");
+    if (++values_ > reading_.most_values) fail("has too many values");
     skip_space();
     if (at_ == text_.size()) fail("ends early");
     Json value;
     if (accept('{')) {
       value.content_ = object(depth);
     } else if (accept('[')) {
-      value.content_ = list(depth);
+      list(value, depth);
     } else if (text_[at_] == '"') {
       value.content_ = string();
     } else if (word("true")) {
@@ -78,13 +80,54 @@ class JsonReader {
     expect('}');
     return members;
   }
-  Json::List list(int depth) {
+  void list(Json& value, int depth) {
     Json::List items;
-    if (accept(']')) return items;
-    do items.push_back(read(depth + 1));
-    while (accept(','));
-    expect(']');
-    return items;
+    bool more = !accept(']');
+    if (more && reading_.pack) {
+      auto numbers = std::make_shared<Json::Numbers>();
+      more = pack(*numbers);
+      if (!more && numbers->size()) {
+        value.content_ = std::shared_ptr<const Json::Numbers>(std::move(numbers));
+        return;
+      }
+      unpack(*numbers, items);
+    }
+    if (more) {
+      do items.push_back(read(depth + 1));
+      while (accept(','));
+      expect(']');
+    }
+    value.content_ = std::move(items);
+  }
+  // Reads numbers until the list ends, or something else follows: true.
+  bool pack(Json::Numbers& numbers) {
+    auto real = [&](double x) {
+      for (const int64_t i : numbers.whole) numbers.real.push_back(static_cast<double>(i));
+      numbers.whole.clear();
+      numbers.real.push_back(x);
+    };
+    for (;;) {
+      skip_space();
+      if (at_ == text_.size() || !(text_[at_] == '-' || (text_[at_] >= '0' && text_[at_] <= '9')))
+        return true;
+      Json one;
+      number(one);
+      if (const int64_t* i = one.integer(); i && numbers.real.empty())
+        numbers.whole.push_back(*i);
+      else
+        real(one.number());
+      if (accept(',')) continue;
+      expect(']');
+      return false;
+    }
+  }
+  void unpack(const Json::Numbers& numbers, Json::List& items) {
+    auto add = [&](auto x) {
+      if (++values_ > reading_.most_values) fail("has too many values");
+      items.emplace_back().content_ = x;
+    };
+    for (const int64_t i : numbers.whole) add(i);
+    for (const double x : numbers.real) add(x);
   }
 
   void number(Json& value) {
@@ -140,10 +183,13 @@ class JsonReader {
   }
 
   std::string_view text_, what_;
-  size_t at_ = 0;
+  Json::Reading reading_;
+  size_t at_ = 0, values_ = 0;
 };
 
-Json Json::parse(std::string_view text, std::string_view what) { return JsonReader(text, what).run(); }
+Json Json::parse(std::string_view text, std::string_view what, const Reading& reading) {
+  return JsonReader(text, what, reading).run();
+}
 
 double Json::number() const {
   if (const int64_t* i = integer()) return static_cast<double>(*i);
