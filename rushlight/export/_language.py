@@ -337,10 +337,10 @@ def save_language_model(folder, path, *, max_length=None, dtype=None):
         "end": _ids(given.get("eos_token_id")) or _ids(_read(folder, "config.json").get("eos_token_id")),
     }
     texts: dict[str, str | bytes] = {"generate.json": json.dumps(settings)}
-    tokenizer = os.path.join(folder, "tokenizer.json")
-    if os.path.exists(tokenizer):
-        with open(tokenizer, "rb") as file:
-            texts["tokenizer.json"] = file.read()
+    for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja"):
+        if os.path.exists(os.path.join(folder, name)):
+            with open(os.path.join(folder, name), "rb") as file:
+                texts[name] = file.read()
     n, total = min(3, length), min(8, length)
     tokens, places, reach = (torch.arange(k) for k in (n, n, total))
     many = Dim("N", max=length), Dim("T", max=length)

@@ -1,0 +1,425 @@
+// OpenAI's protocol for language models: models, completions, chats; at once, or as server-sent events.
+#include <atomic>
+#include <chrono>
+#include <random>
+
+#include "core/error.h"
+#include "io/json.h"
+#include "serve/app.h"
+#include "serve/chat_template.h"
+#include "serve/text.h"
+
+namespace rushlight::serve {
+namespace {
+
+using generation::Finish;
+using generation::TextCallbacks;
+using generation::TextEnd;
+using generation::TextOutcome;
+using generation::TextRequest;
+using generation::TextService;
+using io::Json;
+
+constexpr size_t kMostChoices = 64;
+constexpr int64_t kShort = 16;  // tokens of a completion that does not say how many, as OpenAI has it
+
+int64_t unix_seconds() {
+  using namespace std::chrono;
+  return duration_cast<seconds>(system_clock::now().time_since_epoch()).count();
+}
+
+uint64_t random_seed() {
+  static std::mutex mutex;
+  static std::mt19937_64 numbers{std::random_device{}()};
+  std::lock_guard lock(mutex);
+  return numbers();
+}
+
+std::string hexadecimal(uint64_t value) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string out;
+  for (int shift = 60; shift >= 0; shift -= 4) out += kDigits[value >> shift & 15];
+  return out;
+}
+
+[[noreturn]] void refuse(const std::string& what) { throw RequestError{400, what}; }
+
+// --- what a request says
+// --------------------------------------------------------------------------------------
+
+double real(const Json& request, const char* name, double otherwise) {
+  const Json& value = request[name];
+  if (value.is_null()) return otherwise;
+  if (!value.is_number()) refuse(str("'", name, "' is a number"));
+  return value.number();
+}
+int64_t whole(const Json& request, const char* name, int64_t otherwise) {
+  const Json& value = request[name];
+  if (value.is_null()) return otherwise;
+  if (!value.integer()) refuse(str("'", name, "' is a whole number"));
+  return *value.integer();
+}
+bool flag(const Json& request, const char* name) {
+  const Json& value = request[name];
+  if (value.is_null()) return false;
+  if (!value.boolean()) refuse(str("'", name, "' is true or false"));
+  return *value.boolean();
+}
+
+// What would change the answer and is not there is refused, never passed over.
+void check_unserved(const Json& request) {
+  for (const char* name : {"presence_penalty", "frequency_penalty"})
+    if (real(request, name, 0) != 0) refuse(str("'", name, "' is not served; there is 'repetition_penalty'"));
+  for (const char* name : {"echo", "logprobs"})
+    if (const Json& v = request[name]; !v.is_null() && !(v.boolean() && !*v.boolean()))
+      refuse(str("'", name, "' is not served"));
+  for (const char* name : {"suffix", "audio", "functions", "top_logprobs"})
+    if (!request[name].is_null()) refuse(str("'", name, "' is not served"));
+  for (const char* name : {"tools", "logit_bias"}) {
+    const Json& value = request[name];
+    const bool empty = value.is_null() || (value.list() && value.list()->empty()) ||
+                       (value.object() && value.object()->empty());
+    if (!empty) refuse(str("'", name, "' is not served"));
+  }
+  if (const std::string* type = request["response_format"]["type"].string(); type && *type != "text")
+    refuse("'response_format' is text alone");
+  if (whole(request, "best_of", 1) != 1) refuse("'best_of' is not served");
+}
+
+generation::Settings settings_of(const Json& request, int64_t otherwise) {
+  check_unserved(request);
+  generation::Settings s;
+  s.max_tokens = whole(request, "max_completion_tokens", whole(request, "max_tokens", otherwise));
+  s.temperature = real(request, "temperature", 1);
+  s.top_p = real(request, "top_p", 1);
+  s.top_k = whole(request, "top_k", 0);
+  s.repetition_penalty = real(request, "repetition_penalty", 1);
+  s.ignore_end = flag(request, "ignore_eos");
+  s.seed = request["seed"].is_null() ? random_seed() : static_cast<uint64_t>(whole(request, "seed", 0));
+  const Json& stop = request["stop"];
+  if (stop.string()) s.stop.push_back(*stop.string());
+  if (stop.list())
+    for (const Json& text : *stop.list()) {
+      if (!text.string() || s.stop.size() >= 16) refuse("'stop' is a text or a list of at most 16");
+      s.stop.push_back(*text.string());
+    }
+  if (!stop.is_null() && !stop.string() && !stop.list()) refuse("'stop' is a text or a list of texts");
+  return s;
+}
+
+TextRequest prompt_of(const Json& value) {
+  TextRequest request;
+  if (value.string())
+    request.prompt = *value.string();
+  else if (const auto* n = value.numbers(); n && n->real.empty())
+    request.tokens = n->whole;
+  else
+    refuse("'prompt' is a text, a list of token numbers, or a list of such");
+  if (request.prompt.empty() && request.tokens.empty()) refuse("the prompt is empty");
+  return request;
+}
+
+// --- an answer
+// ------------------------------------------------------------------------------------------------
+
+// All texts that one request asked for.
+class Answer : public std::enable_shared_from_this<Answer> {
+ public:
+  Answer(ExchangePtr exchange, ServedModel& served, std::weak_ptr<TextService> texts, const Json& request,
+         bool chat)
+      : exchange_(std::move(exchange)),
+        served_(served),
+        texts_(std::move(texts)),
+        chat_(chat),
+        streams_(flag(request, "stream")),
+        usage_(flag(request["stream_options"], "include_usage")),
+        id_((chat ? "chatcmpl-" : "cmpl-") + hexadecimal(random_seed())),
+        created_(unix_seconds()) {}
+
+  void start(TextService& service, std::vector<TextRequest> requests) {
+    choices_.resize(requests.size());
+    left_ = requests.size();
+    std::string key(exchange_->request.header("authorization"));
+    if (key.empty()) key = exchange_->request.client.substr(0, exchange_->request.client.rfind(':'));
+    for (size_t i = 0; i < requests.size(); ++i) {
+      requests[i].key = key;
+      requests[i].deadline = exchange_->deadline();
+      auto self = shared_from_this();
+      TextCallbacks callbacks{
+          [self, i](std::string_view piece, std::span<const int64_t>) { self->piece(i, piece); },
+          [self, i](const TextEnd& end) { self->ended(i, end); }};
+      const auto ticket = service.submit(std::move(requests[i]), std::move(callbacks));
+      if (!ticket) {
+        cancel();
+        served_.counters.refused.fetch_add(1, std::memory_order_relaxed);
+        throw RequestError{503, "too many requests wait for this model"};
+      }
+      std::lock_guard lock(mutex_);
+      tickets_.push_back(*ticket);
+    }
+    exchange_->when_lost([weak = weak_from_this()] {
+      if (auto self = weak.lock()) self->cancel();
+    });
+  }
+
+  void cancel() {
+    const auto texts = texts_.lock();
+    std::vector<TextService::Ticket> tickets;
+    {
+      std::lock_guard lock(mutex_);
+      tickets = tickets_;
+    }
+    if (texts)
+      for (const auto ticket : tickets) texts->cancel(ticket);
+  }
+
+ private:
+  struct Choice {
+    TextEnd end;
+    bool begun = false;
+  };
+
+  void piece(size_t i, std::string_view text) {
+    if (!streams_ || text.empty()) return;
+    std::lock_guard lock(mutex_);
+    begin(i);
+    send_choice(i, text, {});
+  }
+
+  void ended(size_t i, const TextEnd& end) {
+    std::lock_guard lock(mutex_);
+    choices_[i].end = end;
+    if (streams_ && end.outcome == TextOutcome::Done) {
+      begin(i);
+      send_choice(i, {}, reason(end));
+    }
+    if (--left_) return;
+    const double took = std::chrono::duration<double>(Clock::now() - exchange_->request.arrived).count();
+    served_.counters.requests.fetch_add(1, std::memory_order_relaxed);
+    served_.counters.latency.add(took);
+    if (const auto failure = failed()) {
+      served_.counters.failures.fetch_add(1, std::memory_order_relaxed);
+      if (!head_sent_) return exchange_->reply(failure_reply(failure->status, failure->what));
+      exchange_->send("data: " + failure_reply(failure->status, failure->what).body + "\n\n");
+      return exchange_->end();
+    }
+    if (!streams_) return exchange_->reply({200, whole_answer(), "application/json", {}});
+    if (usage_) send(frame("[]").raw("usage", usage()));
+    exchange_->send("data: [DONE]\n\n");
+    exchange_->end();
+  }
+
+  std::optional<Failure> failed() const {
+    for (const Choice& choice : choices_) switch (choice.end.outcome) {
+        case TextOutcome::Done:
+          break;
+        case TextOutcome::Cancelled:
+          return Failure{503, "the text was cancelled"};
+        case TextOutcome::Deadline:
+          return Failure{504, "the deadline passed"};
+        case TextOutcome::Failed:
+          return Failure{choice.end.kind == ErrorKind::Value ? 400 : 500, choice.end.error};
+      }
+    return std::nullopt;
+  }
+  static Reply failure_reply(int status, std::string_view what) {
+    JsonObject error;
+    error.add("message", what).add("type", status < 500 ? "invalid_request_error" : "server_error");
+    error.raw("param", "null").raw("code", "null");
+    Reply reply = error_reply(status, what);
+    reply.body = JsonObject().raw("error", error.done()).done();
+    return reply;
+  }
+
+  static std::string_view reason(const TextEnd& end) {
+    return end.result.finish == Finish::Length ? "length" : "stop";
+  }
+
+  JsonObject frame(std::string_view choices) const {
+    JsonObject object;
+    const char* kind = !chat_ ? "text_completion" : streams_ ? "chat.completion.chunk" : "chat.completion";
+    object.add("id", id_).add("object", kind).add("created", created_).add("model", served_.name());
+    object.raw("choices", choices);
+    return object;
+  }
+  void send(const JsonObject& object) { exchange_->send("data: " + object.done() + "\n\n"); }
+  void begin(size_t i) {
+    if (!head_sent_) {
+      head_sent_ = true;
+      exchange_->begin({200,
+                        {},
+                        "text/event-stream; charset=utf-8",
+                        {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}}});
+    }
+    if (chat_ && !choices_[i].begun) send_delta(i, R"({"role":"assistant","content":""})", {});
+    choices_[i].begun = true;
+  }
+  void send_delta(size_t i, std::string_view delta, std::string_view why) {
+    JsonObject choice;
+    choice.add("index", i).raw("delta", delta).raw("logprobs", "null");
+    choice.raw("finish_reason", why.empty() ? "null" : quoted(why));
+    send(frame("[" + choice.done() + "]"));
+  }
+  void send_choice(size_t i, std::string_view text, std::string_view why) {
+    if (chat_) return send_delta(i, why.empty() ? JsonObject().add("content", text).done() : "{}", why);
+    JsonObject choice;
+    choice.add("index", i).add("text", text).raw("logprobs", "null");
+    choice.raw("finish_reason", why.empty() ? "null" : quoted(why));
+    send(frame("[" + choice.done() + "]"));
+  }
+
+  std::string usage() const {
+    int64_t prompt = 0, written = 0, reused = 0;
+    for (const Choice& choice : choices_) {
+      prompt += choice.end.prompt_tokens, reused += choice.end.reused_tokens;
+      written += static_cast<int64_t>(choice.end.result.tokens.size());
+    }
+    JsonObject object;
+    object.add("prompt_tokens", prompt)
+        .add("completion_tokens", written)
+        .add("total_tokens", prompt + written);
+    object.raw("prompt_tokens_details", JsonObject().add("cached_tokens", reused).done());
+    return object.done();
+  }
+  std::string whole_answer() const {
+    std::string list = "[";
+    for (size_t i = 0; i < choices_.size(); ++i) {
+      const TextEnd& end = choices_[i].end;
+      JsonObject choice;
+      choice.add("index", i);
+      if (chat_)
+        choice.raw("message", JsonObject().add("role", "assistant").add("content", end.result.text).done());
+      else
+        choice.add("text", end.result.text);
+      choice.raw("logprobs", "null").add("finish_reason", reason(end));
+      list += (i ? "," : "") + choice.done();
+    }
+    return frame(list + "]").raw("usage", usage()).done();
+  }
+
+  const ExchangePtr exchange_;
+  ServedModel& served_;
+  const std::weak_ptr<TextService> texts_;  // whose own thread calls this: it must not be the last to hold it
+  const bool chat_, streams_, usage_;
+  const std::string id_;
+  const int64_t created_;
+  std::mutex mutex_;
+  std::vector<Choice> choices_;
+  std::vector<TextService::Ticket> tickets_;
+  size_t left_ = 0;
+  bool head_sent_ = false;
+};
+
+ServedModel& model_named(App& app, const ExchangePtr& exchange, const Json& request) {
+  const std::string* name = request["model"].string();
+  if (!name) refuse("the request names no model");
+  ServedModel* served = app.models.find(*name);
+  if (!served) throw RequestError{404, "there is no model '" + *name + "'"};
+  exchange->model = served->name();
+  return *served;
+}
+
+std::shared_ptr<TextService> texts_of(const ServedModel& served) {
+  auto texts = served.texts();
+  if (!texts)
+    refuse("'" + served.name() + "' is no language model: ask it at /v2/models/" + served.name() + "/infer");
+  return texts;
+}
+
+void start(const ExchangePtr& exchange, ServedModel& served, const std::shared_ptr<TextService>& texts,
+           const Json& request, std::vector<TextRequest> prompts, const generation::Settings& settings,
+           bool chat) {
+  const int64_t n = whole(request, "n", 1);
+  if (n < 1 || static_cast<size_t>(n) * prompts.size() > kMostChoices)
+    refuse(str("'n' times prompts is from 1 to ", kMostChoices));
+  std::vector<TextRequest> all;
+  for (TextRequest& prompt : prompts)
+    for (int64_t i = 0; i < n; ++i) {
+      all.push_back(prompt);
+      all.back().settings = settings;
+      all.back().settings.seed += static_cast<uint64_t>(i);
+    }
+  std::string().swap(exchange->request.body);
+  const auto answer = std::make_shared<Answer>(exchange, served, texts, request, chat);
+  answer->start(*texts, std::move(all));
+}
+
+std::string content_of(const Json& message) {
+  const Json& content = message["content"];
+  if (content.string()) return *content.string();
+  if (content.is_null()) return {};
+  std::string text;
+  if (!content.list()) refuse("a message's content is a text or a list of parts");
+  for (const Json& part : *content.list()) {
+    const std::string* piece = part["text"].string();
+    if (!piece) refuse("a message's content has a part that is no text");
+    text += *piece;
+  }
+  return text;
+}
+
+}  // namespace
+
+void openai_models(App& app, const ExchangePtr& exchange) {
+  auto describe = [](const ServedModel& model) {
+    JsonObject object;
+    object.add("id", model.name())
+        .add("object", "model")
+        .add("created", unix_seconds())
+        .add("owned_by", "rushlight");
+    return object.done();
+  };
+  std::string body;
+  if (!exchange->words.empty()) {
+    body = describe(*model_of(app, exchange));
+  } else {
+    std::string list;
+    for (const auto& model : app.models.models())
+      if (model->texts()) list += (list.empty() ? "" : ",") + describe(*model);
+    body = JsonObject().add("object", "list").raw("data", "[" + list + "]").done();
+  }
+  exchange->reply({200, std::move(body), "application/json", {}});
+}
+
+void openai_completions(App& app, const ExchangePtr& exchange) {
+  const Json request = read_json(exchange, exchange->request.body);
+  ServedModel& served = model_named(app, exchange, request);
+  const auto texts = texts_of(served);
+  const generation::Settings settings = settings_of(request, kShort);
+  std::vector<TextRequest> prompts;
+  if (const auto* list = request["prompt"].list()) {
+    if (list->empty() || list->size() > kMostChoices)
+      refuse(str("'prompt' holds from 1 to ", kMostChoices, " prompts"));
+    for (const Json& prompt : *list) prompts.push_back(prompt_of(prompt));
+  } else {
+    prompts.push_back(prompt_of(request["prompt"]));
+  }
+  start(exchange, served, texts, request, std::move(prompts), settings, false);
+}
+
+void openai_chat(App& app, const ExchangePtr& exchange) {
+  const Json request = read_json(exchange, exchange->request.body);
+  ServedModel& served = model_named(app, exchange, request);
+  const auto texts = texts_of(served);
+  const auto* messages = request["messages"].list();
+  if (!messages || messages->empty()) refuse("'messages' is a list of at least one");
+  std::vector<ChatMessage> chat;
+  for (const Json& message : *messages) {
+    const std::string* role = message["role"].string();
+    if (!role) refuse("a message has no role");
+    if (!message["tool_calls"].is_null()) refuse("'tool_calls' is not served");
+    chat.push_back({*role, content_of(message)});
+  }
+  const auto format = served.chat_template();
+  if (!format) refuse("'" + served.name() + "' has no template for chats: ask it at /v1/completions");
+  TextRequest prompt;
+  const std::string text = format->render(chat);
+  if (!texts->model().tokenizer()) refuse("the model has no tokenizer");
+  prompt.tokens = texts->model().tokenizer()->encode(text, false);
+  if (prompt.tokens.empty()) refuse("the chat has no tokens");
+  const int64_t room =
+      std::max<int64_t>(1, texts->model().max_length() - static_cast<int64_t>(prompt.tokens.size()));
+  start(exchange, served, texts, request, {std::move(prompt)}, settings_of(request, room), true);
+}
+
+}  // namespace rushlight::serve
