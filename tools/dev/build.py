@@ -28,7 +28,7 @@ def build(folder, *options):
 def update(folder, *options, targets=()):
     """Bring what the build needs, configure if need be, and build; the answer counts compiled units."""
     environment.install("build")
-    packages = {"Gloo": "libgloo-dev"}
+    packages = dict(environment.LIBRARIES)
     if "-DRUSHLIGHT_BENCHMARKS=ON" in options:
         packages["Google Benchmark"] = "libbenchmark-dev"
     if root := environment.debian_packages(packages, retry="--fresh" in options):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from . import machine, times
 from .build import build, update
-from .environment import debian_packages, install
+from .environment import LIBRARIES, debian_packages, install
 from .paths import BUILD, PYTHON, ROOT
 from .problems import Failure
 from .process import run
@@ -248,7 +248,7 @@ def wheel(*options):
     machine.compiler()
     install("build", "wheel")
     machine.check_headers(PYTHON)
-    root = debian_packages({"Gloo": "libgloo-dev"})
+    root = debian_packages(LIBRARIES)
     run(PYTHON, ROOT / "tools" / "wheels.py", *options, RUSHLIGHT_DEBIAN_ROOT=root or "")
 
 

@@ -213,6 +213,9 @@ def remove_halves():
 
 # --- packages from Debian -----------------------------------------------------------------------------------
 
+# What a build looks for: process groups, and the server with its TLS.
+LIBRARIES = {"Gloo": "libgloo-dev", "Boost": "libboost-dev", "OpenSSL": "libssl-dev"}
+
 
 def debian_packages(names, retry=False):
     """Libraries that are not installed: Debian's packages, unpacked in .venv, which needs no rights. The
@@ -263,8 +266,10 @@ def unpack_debian(package, root, progress):
         if lists is own_lists:
             apt("apt-get", *lists, "update")
         what = ["install", "--print-uris", "--yes", "-qq", "--no-install-recommends", package]
-        printed = apt("apt-get", *lists, *what)[1]
+        status, printed = apt("apt-get", *lists, *what)
         needed = [line.split()[1].split("_")[0] for line in printed if re.match(r"'\S+' \S+_\S+\.deb ", line)]
+        if status == 0 and not needed:
+            return True  # it is installed
         if needed and apt("apt-get", *lists, "download", *needed)[0] == 0:
             break
     else:

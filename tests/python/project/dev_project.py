@@ -61,7 +61,8 @@ class Project:
         (venv / "bin" / "pip").write_text(f"#!{venv}/bin/python\n")
         (venv / "bin" / "ninja").symlink_to(Path(sys.prefix) / "bin" / "ninja")
         (venv / "made").touch()
-        (venv / "installed-libgloo-dev").touch()
+        for package in ("libgloo-dev", "libboost-dev", "libssl-dev"):
+            (venv / f"installed-{package}").touch()
         for group in ("build", "demo", "test"):
             (venv / f"group-{group}").write_text(module("environment").digest(group))
 

@@ -319,6 +319,15 @@ def test_half_unpacked_archives_are_unpacked_again(project):
     )
 
 
+def test_a_library_that_is_installed_is_not_fetched(project):
+    venv = project.root / ".venv"
+    (venv / "installed-libboost-dev").unlink()
+    path = project.fake("apt-get", 'case "$*" in *download*) exit 100;; esac')
+    project.fake("dpkg", "exit 1")
+    assert "could not be fetched" not in project.builds(PATH=path)
+    assert (venv / "installed-libboost-dev").exists()
+
+
 def run_as_somebody_else(words):
     """Run a Python program as a user who may not write everywhere."""
     options = {"user": 65534, "group": 65534, "extra_groups": []} if os.geteuid() == 0 else {}
