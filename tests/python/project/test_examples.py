@@ -1,12 +1,18 @@
 """Every example runs for a few steps and leaves its pictures."""
 
-import asyncio
+import importlib.util
+import json
 import os
 import subprocess
 import sys
+import urllib.request
 from pathlib import Path
 
 import pytest
+from serving import needs_server
+
+import rushlight as torch
+from rushlight import serve
 
 FOLDER = Path(__file__).resolve().parents[3] / "examples"
 pytest.importorskip("matplotlib")
@@ -49,33 +55,21 @@ def test_every_example_is_run():
     assert programs == {name.split()[0] for name in RUNS}
 
 
+@needs_server
 def test_serving(monkeypatch):
-    pytest.importorskip("starlette")
-    httpx = pytest.importorskip("httpx")
     monkeypatch.syspath_prepend(str(FOLDER))
     import classify_digits
-    import serve
 
-    app = serve.make_app(classify_digits.make_model())
-
-    async def talk():
-        transport = httpx.ASGITransport(app=app)
-        async with (
-            app.router.lifespan_context(app),
-            httpx.AsyncClient(transport=transport, base_url="http://x") as c,
-        ):
-            answers = await asyncio.gather(
-                *(c.post("/predict", json={"pixels": [0.5] * 64}) for _ in range(20))
-            )
-            bad = [
-                await c.post("/predict", content=body)
-                for body in (b"[]", b"{", b'{"pixels": [2]}', b" " * 70000)
-            ]
-            return answers, bad, await c.get("/health"), await c.get("/metrics")
-
-    answers, bad, health, metrics = asyncio.run(talk())
-    assert all(a.status_code == 200 and abs(sum(a.json()["probabilities"]) - 1) < 1e-5 for a in answers)
-    assert [b.status_code for b in bad] == [400, 400, 400, 413]
-    assert health.json() == {"status": "ok", "waiting": 0}
-    counts = dict(line.split() for line in metrics.text.splitlines())
-    assert counts["rushlight_requests_total"] == "20" and int(counts["rushlight_batches_total"]) < 20
+    spec = importlib.util.spec_from_file_location("serve_example", FOLDER / "serve.py")
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    module, inputs, dynamic_shapes = example.served(classify_digits.make_model())
+    with serve.Server(module, inputs, name="digits", dynamic_shapes=dynamic_shapes, log="none") as server:
+        tensor = {"name": "input", "datatype": "FP32", "shape": [3, 1, 8, 8], "data": [0.5] * 192}
+        request = urllib.request.Request(
+            f"{server.url}/v2/models/digits/infer", json.dumps({"inputs": [tensor]}).encode()
+        )
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            (output,) = json.load(answer)["outputs"]
+    assert output["shape"] == [3, 10]
+    assert output["data"] == pytest.approx(module(torch.full((3, 1, 8, 8), 0.5)).flatten().tolist(), abs=1e-5)

@@ -26,7 +26,8 @@ PUBLIC = frozenset(
         compiler cpu cuda debug demo distributed distributions export fft func functional futures fx hub
         interpolate jit library linalg masked monitor mps mtia multiprocessing nested nn onnx ops optim
         overrides package profiler py.typed quantization quasirandom random return_types safetensors
-        serialization share signal sparse special storage testing torch_version types utils version viz xpu
+        serialization serve share signal sparse special storage testing torch_version types utils version viz
+        xpu
     """.split()
 )
 # PyTorch's own private paths, which programs and packages import.

@@ -25,7 +25,6 @@ TYPED = sorted(Path(__file__).with_name("typed").glob("*.py"))
 WRONG = Path(__file__).with_name("wrong_types.py")
 EXAMPLES = sorted((ROOT / "examples").glob("*.py"))
 PROGRAMS = [f"{path.parent.name}/{path.name}" for path in (*EXAMPLES, *TYPED)]
-NEEDS = {"serve.py": "uvicorn"}  # what tests may lack
 
 
 def public_modules():
@@ -153,9 +152,6 @@ def test_every_public_name_is_known(errors, name):
 @pytest.mark.parametrize("spelling", ["", "alias_"], ids=["rushlight", "torch"])
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_programs_are_clean(errors, program, spelling):
-    package = NEEDS.get(Path(program).name)
-    if package and importlib.util.find_spec(package) is None:
-        pytest.skip(f"{package} is not installed")
     assert errors[spelling + program] == []
 
 
