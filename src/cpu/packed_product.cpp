@@ -48,6 +48,17 @@ struct PackedMatrix final : ConstantMemory::Made {
   const Buffer data;
 };
 
+// They are kept where the matrix is constant.
+std::shared_ptr<const PackedMatrix> panels_beside(DType dtype, int64_t k, int64_t n, const MatrixView& b) {
+  const bool constant = ConstantMemory::contains(b.data);
+  const auto same = [&](const PackedMatrix& made) { return made.is(dtype, k, n, b); };
+  auto packed = constant ? ConstantMemory::find<PackedMatrix>(b.data, same) : nullptr;
+  if (packed) return packed;
+  packed = std::make_shared<const PackedMatrix>(dtype, k, n, b);
+  if (constant) ConstantMemory::keep(b.data, packed);
+  return packed;
+}
+
 }  // namespace
 
 void pack_panels(DType dtype, int64_t k, int64_t n, MatrixView matrix, void* panels) {
@@ -90,12 +101,7 @@ bool multiply_by_constant(DType dtype, int64_t m, int64_t n, int64_t k, const Ma
   if (!ConstantMemory::contains(b.data) || dtype != DType::Float32 || m < 2 || n < 2 || k < 2 || ldc != n ||
       a.column_stride != 1 || m > most_packed_rows(k, n))
     return false;
-  const auto same = [&](const PackedMatrix& made) { return made.is(dtype, k, n, b); };
-  auto packed = ConstantMemory::find<PackedMatrix>(b.data, same);
-  if (!packed) {
-    packed = std::make_shared<const PackedMatrix>(dtype, k, n, b);
-    ConstantMemory::keep(b.data, packed);
-  }
+  const auto packed = panels_beside(dtype, k, n, b);
   packed_product({.dtype = dtype,
                   .m = m,
                   .n = n,
@@ -108,6 +114,24 @@ bool multiply_by_constant(DType dtype, int64_t m, int64_t n, int64_t k, const Ma
                   .high = INFINITY,
                   .c = c});
   return true;
+}
+
+void multiply_rows_apart(int64_t m, int64_t n, int64_t k, const void* a, int64_t a_row, DType b_dtype,
+                         const MatrixView& b, const void* bias, void* c) {
+  if (m == 0 || n == 0) return;
+  const auto packed = panels_beside(b_dtype, k, n, b);
+  packed_product({.dtype = DType::Float32,
+                  .m = m,
+                  .n = n,
+                  .k = k,
+                  .a = a,
+                  .a_row = a_row,
+                  .panels = packed->data.as<void>(),
+                  .bias = bias,
+                  .low = -INFINITY,
+                  .high = INFINITY,
+                  .c = c,
+                  .narrow = b_dtype == DType::BFloat16});
 }
 
 }  // namespace rushlight::cpu

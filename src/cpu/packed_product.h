@@ -11,9 +11,10 @@ struct PackedProduct {
   const void* a;  // [m, k], with rows a_row apart
   int64_t a_row;
   const void* panels;
-  const void* bias;  // n elements, or null
-  double low, high;  // bounds of what is written; a NaN stays one
-  void* c;           // [m, n], dense
+  const void* bias;     // n elements, or null
+  double low, high;     // bounds of what is written; a NaN stays one
+  void* c;              // [m, n], dense
+  bool narrow = false;  // the panels are of bfloat16, beside float32
 };
 
 // Elements that the panels of a matrix [k, n] take, whatever the width of a panel.
@@ -32,6 +33,11 @@ void packed_product(const PackedProduct& p);
 // the library is faster.
 bool multiply_by_constant(DType dtype, int64_t m, int64_t n, int64_t k, const MatrixView& a,
                           const MatrixView& b, const void* bias, void* c, int64_t ldc);
+
+// The same, always by such panels, so that each row of c has the bits that it has alone. `b_dtype` is float32
+// or bfloat16, all else float32; panels of a matrix that is not constant are made for this call.
+void multiply_rows_apart(int64_t m, int64_t n, int64_t k, const void* a, int64_t a_row, DType b_dtype,
+                         const MatrixView& b, const void* bias, void* c);
 
 struct PackedKernels {
   int64_t (*width)(DType dtype);  // columns of a panel

@@ -9,6 +9,7 @@ void register_device_attention_operators(Table& t);
 void register_private_operators(Table& t);
 void register_private_layers(Table& t);
 void register_quantized_choice_operators(Table& t);
+void register_paged_operators(Table& t);
 void register_quantized_conv_operators(Table& t);
 void register_quantized_decomposed_operators(Table& t);
 void register_quantized_dynamic_operators(Table& t);
@@ -40,6 +41,7 @@ void register_all_operators(Table& t) {
   register_grid_sample_backward_operators(t);
   register_private_operators(t);
   register_private_layers(t);
+  register_paged_operators(t);
   register_quantized_product_operators(t);
   register_fake_quantize_operators(t);
   register_quantized_linear_operators(t);

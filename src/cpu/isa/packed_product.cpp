@@ -36,6 +36,48 @@ void pack(int64_t k, int64_t n, const MatrixView& matrix, T* panels, int64_t beg
   }
 }
 
+// Panels of bfloat16: the columns of both vectors side by side in words, which are vectors by a shift or a
+// mask.
+void pack(int64_t k, int64_t n, const MatrixView& matrix, BFloat16* panels, int64_t begin, int64_t end) {
+  constexpr int64_t kBlock = 16, kHalf = kWidth<float> / 2;
+  static_assert(kVectors == 2);
+  for (int64_t panel = begin; panel < end; ++panel) {
+    const int64_t first = panel * kWidth<float>, columns = std::min(kWidth<float>, n - first);
+    const auto* from = static_cast<const BFloat16*>(matrix.data) + first * matrix.column_stride;
+    BFloat16* to = panels + panel * k * kWidth<float>;
+    if (columns < kWidth<float>) std::fill_n(to, k * kWidth<float>, BFloat16(0.0f));
+    for (int64_t row = 0; row < k; row += kBlock)
+      for (int64_t j = 0; j < columns; ++j) {
+        const int64_t place = j < kHalf ? 2 * j : 2 * (j - kHalf) + 1;
+        for (int64_t i = row; i < std::min(k, row + kBlock); ++i)
+          to[i * kWidth<float> + place] = from[i * matrix.row_stride + j * matrix.column_stride];
+      }
+  }
+}
+
+template <int R>
+[[gnu::always_inline]] inline void multiply_tile(const float* a, int64_t row, const BFloat16* panel,
+                                                 int64_t k, Lanes<float>::type (&sums)[R][kVectors]) {
+  for (int r = 0; r < R; ++r)
+    for (int v = 0; v < kVectors; ++v) sums[r][v] = Lanes<float>::type{};
+  for (int64_t i = 0; i < k; ++i, panel += kWidth<float>) {
+    FloatBits both;
+    load(both, panel);
+    const auto low = Lanes<float>::type(both << 16), high = Lanes<float>::type(both & 0xffff0000u);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      const float factor = a[r * row + i];
+      sums[r][0] += factor * low;
+      sums[r][1] += factor * high;
+    }
+  }
+}
+template <int R, class T>
+[[gnu::always_inline]] inline void multiply_tile(const T* a, int64_t row, const T* panel, int64_t k,
+                                                 typename Lanes<T>::type (&sums)[R][kVectors]) {
+  multiply_tile<R, kVectors, T>(a, row, panel, k, sums);
+}
+
 // What is added to the sums, and their bounds. A comparison with a NaN is false, so that it stays.
 template <class T>
 struct Rest {
@@ -54,12 +96,12 @@ struct Rest {
   }
 };
 
-template <int R, class T>
-[[gnu::noinline]] void multiply_rows(const PackedProduct& p, const T* a, const T* panel, const Rest<T>& rest,
+template <int R, class T, class P>
+[[gnu::noinline]] void multiply_rows(const PackedProduct& p, const T* a, const P* panel, const Rest<T>& rest,
                                      T* c, int64_t columns) {
   constexpr int64_t kLanes = Lanes<T>::count;
   typename Lanes<T>::type sums[R][kVectors];
-  multiply_tile<R, kVectors, T>(a, p.a_row, panel, p.k, sums);
+  multiply_tile<R>(a, p.a_row, panel, p.k, sums);
   for (int r = 0; r < R; ++r)
     for (int v = 0; v < kVectors && v * kLanes < columns; ++v) {
       rest.apply(sums[r][v], v);
@@ -69,7 +111,7 @@ template <int R, class T>
     }
 }
 
-template <class T>
+template <class T, class P = T>
 void multiply(const PackedProduct& p, int64_t row, int64_t row_end, int64_t begin, int64_t end) {
   constexpr int64_t kRows = 96;  // which stay in cache while panel by panel passes
   for (; row < row_end; row += kRows) {
@@ -84,25 +126,29 @@ void multiply(const PackedProduct& p, int64_t row, int64_t row_end, int64_t begi
       rest.bounded = p.low > -INFINITY || p.high < INFINITY;
       for_row_groups<kVectors>(row, last, [&]<int R>(int64_t at) {
         multiply_rows<R, T>(p, static_cast<const T*>(p.a) + at * p.a_row,
-                            static_cast<const T*>(p.panels) + panel * p.k * kWidth<T>, rest,
+                            static_cast<const P*>(p.panels) + panel * p.k * kWidth<T>, rest,
                             static_cast<T*>(p.c) + at * p.n + first, columns);
       });
     }
   }
 }
 
-int64_t width(DType dtype) { return dtype == DType::Float32 ? kWidth<float> : kWidth<double>; }
+int64_t width(DType dtype) { return dtype == DType::Float64 ? kWidth<double> : kWidth<float>; }
 
 void pack_typed(DType dtype, int64_t k, int64_t n, const MatrixView& matrix, void* panels, int64_t begin,
                 int64_t end) {
   if (dtype == DType::Float32)
     pack(k, n, matrix, static_cast<float*>(panels), begin, end);
+  else if (dtype == DType::BFloat16)
+    pack(k, n, matrix, static_cast<BFloat16*>(panels), begin, end);
   else
     pack(k, n, matrix, static_cast<double*>(panels), begin, end);
 }
 
 void multiply_typed(const PackedProduct& p, int64_t row, int64_t row_end, int64_t begin, int64_t end) {
-  if (p.dtype == DType::Float32)
+  if (p.narrow)
+    multiply<float, BFloat16>(p, row, row_end, begin, end);
+  else if (p.dtype == DType::Float32)
     multiply<float>(p, row, row_end, begin, end);
   else
     multiply<double>(p, row, row_end, begin, end);
