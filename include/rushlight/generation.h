@@ -75,6 +75,8 @@ class TextModel {
   Generated generate(std::string_view prompt, const Settings& settings, const OnText& text = {}) const;
 
  private:
+  friend class TextService;
+  friend class TextEngine;
   struct Data;
   explicit TextModel(std::shared_ptr<const Data> data) : data_(std::move(data)) {}
   std::shared_ptr<const Data> data_;

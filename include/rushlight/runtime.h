@@ -60,6 +60,9 @@ class Model {
 class Session {
  public:
   explicit Session(const Model& model);
+  // State of `rows` instead of the file's along its first dimension, for methods that take any, such as those
+  // of language models: it must begin as zeros.
+  Session(const Model& model, int64_t rows);
 
   const Model& model() const;
   std::vector<Tensor> run(const std::string& method, const std::vector<Tensor>& inputs);

@@ -16,6 +16,7 @@ from ._numeric import Computation
 from ._one_file import FileModel, load_file, save_file
 from ._quantize import Quantized, QuantizeError, quantize_file
 from ._sizes import apply
+from ._text_service import TextService
 from ._trace import input_names, trace_module
 from .dynamic_shapes import (
     AdditionalInputs,
@@ -51,6 +52,7 @@ __all__ = [
     "AdditionalInputs",
     "ShapesCollection",
     "TextModel",
+    "TextService",
     "UnflattenedModule",
     "UnsupportedError",
     "default_decompositions",

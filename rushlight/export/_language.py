@@ -12,7 +12,10 @@ from ._lower import UnsupportedError
 from ._one_file import save_file
 from .dynamic_shapes import Dim
 
-STEP = 64  # runs look at a multiple of it of the cache, so that few plans of memory serve all lengths
+PAGE = 32  # positions whose keys and values lie together
+_MOST = 1 << 16  # tokens and texts of a run
+
+_aten = torch.ops.aten
 
 
 def _refuse(what):
@@ -130,12 +133,16 @@ class Weights:
             )
         return tensor.to(self.dtype)
 
+    def small(self, name, *shape):
+        """A norm's or a bias: computed with as activations are."""
+        return self(name, *shape).float()
+
 
 # --- the network ------------------------------------------------------------------------------------
 
 
 class Linear(nn.Module):
-    """Some projections of the same input as one product."""
+    """Some projections of the same input as one product. Each token's is the same in any company."""
 
     def __init__(self, parts):
         super().__init__()
@@ -143,34 +150,32 @@ class Linear(nn.Module):
         self.weight = nn.Parameter(torch.cat(weights) if len(parts) > 1 else weights[0], requires_grad=False)
         self.bias = None
         if any(b is not None for b in biases):
-            zeros = [w.new_zeros(len(w)) if b is None else b for w, b in parts]
+            zeros = [torch.zeros(len(w)) if b is None else b for w, b in parts]
             self.bias = nn.Parameter(torch.cat(zeros), requires_grad=False)
 
     def forward(self, x):
-        return F.linear(x, self.weight, self.bias)
+        return _aten._row_linear(x, self.weight, self.bias)
 
 
 class Norm(nn.Module):
     def __init__(self, config, weights, name):
         super().__init__()
         self.eps, self.width = config.eps, config.width
-        self.weight = nn.Parameter(weights(f"{name}.weight", config.width), requires_grad=False)
+        self.weight = nn.Parameter(weights.small(f"{name}.weight", config.width), requires_grad=False)
         self.bias = None
         if config.kind == "gpt2":
-            self.bias = nn.Parameter(weights(f"{name}.bias", config.width), requires_grad=False)
+            self.bias = nn.Parameter(weights.small(f"{name}.bias", config.width), requires_grad=False)
 
     def forward(self, x):
         if self.bias is not None:
             return F.layer_norm(x, (self.width,), self.weight, self.bias, self.eps)
-        wide = x.float()
-        scaled = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + self.eps)
-        return self.weight * scaled.to(x.dtype)
+        return F.rms_norm(x, (self.width,), self.weight, self.eps)
 
 
 class Layer(nn.Module):
-    def __init__(self, config, weights, i, length):
+    def __init__(self, config, weights, i, pages):
         super().__init__()
-        self.config, self.window = config, config.windows[i]
+        self.config, self.window = config, config.windows[i] or 0
         c, name = config, f"h.{i}" if config.kind == "gpt2" else f"layers.{i}"
         own, keys = c.heads * c.head, c.key_heads * c.head
         if c.kind == "gpt2":
@@ -182,7 +187,7 @@ class Layer(nn.Module):
         else:
 
             def part(which, rows, columns, bias):
-                bias = weights(f"{name}.{which}.bias", rows) if bias else None
+                bias = weights.small(f"{name}.{which}.bias", rows) if bias else None
                 return weights(f"{name}.{which}.weight", rows, columns), bias
 
             norms = "input_layernorm", "post_attention_layernorm"
@@ -194,34 +199,35 @@ class Layer(nn.Module):
             self.project = Linear([part("self_attn.o_proj", c.width, own, c.output_bias)])
             self.widen = Linear([part(f"mlp.{n}_proj", c.inner, c.width, c.mlp_bias) for n in ("gate", "up")])
             self.narrow = Linear([part("mlp.down_proj", c.width, c.inner, c.mlp_bias)])
-        cache = torch.zeros(1, c.key_heads, length, c.head, dtype=weights.dtype)
-        self.register_buffer("keys", cache, persistent=False)
-        self.register_buffer("values", cache.clone(), persistent=False)
+        # Keys as columns: neighbouring positions are neighbours in memory.
+        keys = torch.zeros(pages, c.key_heads, c.head, PAGE, dtype=weights.dtype)
+        self.register_buffer("keys", keys, persistent=False)
+        values = torch.zeros(pages, c.key_heads, PAGE, c.head, dtype=weights.dtype)
+        self.register_buffer("values", values, persistent=False)
 
     @staticmethod
     def _conv(weights, name, inputs, outputs):
-        return weights(f"{name}.weight", inputs, outputs).t().contiguous(), weights(f"{name}.bias", outputs)
+        weight = weights(f"{name}.weight", inputs, outputs).t().contiguous()
+        return weight, weights.small(f"{name}.bias", outputs)
 
-    def forward(self, x, positions, total, masks, rotation):
-        x = x + self._attention(self.first(x), positions, total, masks[self.window], rotation)
+    def forward(self, x, where, rotation):
+        x = x + self._attention(self.first(x), where, rotation)
         return x + self._feed(self.second(x))
 
-    def _attention(self, x, positions, total, mask, rotation):
-        c, n = self.config, x.shape[1]
-        own, keys = c.heads * c.head, c.key_heads * c.head
-        q, k, v = self.attend(x).split((own, keys, keys), -1)
-        q, k, v = (t.view(1, n, -1, c.head).transpose(1, 2) for t in (q, k, v))
+    def _attention(self, x, where, rotation):
+        c = self.config
+        pages, texts, positions, into, places = where
+        rotated, v = self.attend(x).split(((c.heads + c.key_heads) * c.head, c.key_heads * c.head), -1)
+        rotated = rotated.view(x.shape[0], c.heads + c.key_heads, c.head)
         if rotation is not None:
-            q, k = _rotate(q, *rotation), _rotate(k, *rotation)
-        self.keys.index_copy_(2, positions, k)
-        self.values.index_copy_(2, positions, v)
-        k, v = self.keys[:, :, :total], self.values[:, :, :total]
-        groups = c.heads // c.key_heads
-        if groups > 1:  # heads that share keys are rows of one head: nothing of the cache is copied
-            q = q.reshape(1, c.key_heads, groups * n, c.head)
-            mask = mask.repeat(groups, 1)
-        y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
-        return self.project(y.reshape(1, c.heads, n, c.head).transpose(1, 2).reshape(1, n, own))
+            rotated = _rotate(rotated, *rotation)
+        q, k = rotated.split((c.heads, c.key_heads), 1)
+        _aten._write_pages_(self.keys.transpose(2, 3), into, places, k)
+        _aten._write_pages_(self.values, into, places, v.view(x.shape[0], c.key_heads, c.head))
+        y = _aten._paged_attention(
+            q, self.keys, self.values, pages, texts, positions, c.head**-0.5, self.window
+        )
+        return self.project(y.view(x.shape[0], c.heads * c.head))
 
     def _feed(self, x):
         if self.config.kind == "gpt2":
@@ -245,9 +251,10 @@ _ACTIVATIONS: dict[str, Callable] = {
 
 
 class LanguageModel(nn.Module):
-    """Decodes with a cache that is written in place: logits of the last token.
+    """Tokens of any texts in one run: logits behind those that are ``wanted``.
 
-    ``reach`` are the positions 0, 1, ... of the cache that a run looks at.
+    Each token has a place in a text; row ``texts[i]`` of ``pages`` tells where that text's keys and values
+    lie. Tokens of a text follow each other, those of one text side by side. Activations are float32.
     """
 
     def __init__(self, config, weights, length):
@@ -258,7 +265,8 @@ class LanguageModel(nn.Module):
         old = config.kind == "gpt2"
         embedding = weights("wte.weight" if old else "embed_tokens.weight", config.words, config.width)
         self.words = nn.Parameter(embedding, requires_grad=False)
-        self.layers = nn.ModuleList([Layer(config, weights, i, length) for i in range(config.layers)])
+        pages = -(-length // PAGE)
+        self.layers = nn.ModuleList([Layer(config, weights, i, pages) for i in range(config.layers)])
         self.norm = Norm(config, weights, "ln_f" if old else "norm")
         if old:
             places = weights("wpe.weight", config.length, config.width)
@@ -270,27 +278,21 @@ class LanguageModel(nn.Module):
             head = weights("lm_head.weight", config.words, config.width)
             self.head = nn.Parameter(head, requires_grad=False)
 
-    def forward(self, tokens, positions, reach):
-        x = F.embedding(tokens, self.words)
+    def forward(self, tokens, positions, texts, pages, wanted):
+        x = F.embedding(tokens, self.words).float()
         rotation = None
         if self.config.kind == "gpt2":
-            x = x + F.embedding(positions, self.places)
+            x = x + F.embedding(positions, self.places).float()
         else:
-            angles = positions.float()[:, None] * self.frequencies
+            angles = positions.float()[:, None, None] * self.frequencies
             angles = torch.cat((angles, angles), -1)
-            rotation = angles.cos().to(x.dtype), angles.sin().to(x.dtype)
-        masks = {window: self._mask(positions, reach, window, x.dtype) for window in {*self.config.windows}}
+            rotation = angles.cos(), angles.sin()
+        page = torch.div(positions, PAGE, rounding_mode="floor")
+        where = pages, texts, positions, pages[texts, page], positions - page * PAGE
         for layer in self.layers:
-            x = layer(x, positions, reach.shape[0], masks, rotation)
+            x = layer(x, where, rotation)
         head = self.words if self.head is None else self.head
-        return {"logits": F.linear(self.norm(x[:, -1]), head)}
-
-    @staticmethod
-    def _mask(positions, reach, window, dtype):
-        seen = reach[None] <= positions[:, None]
-        if window is not None:
-            seen = seen & (reach[None] > positions[:, None] - window)
-        return torch.where(seen, 0.0, -torch.inf).to(dtype)
+        return {"logits": _aten._row_linear(self.norm(x.index_select(0, wanted)), head)}
 
 
 # --- the file ---------------------------------------------------------------------------------------
@@ -319,8 +321,8 @@ def _ids(value):
 def save_language_model(folder, path, *, max_length=None, dtype=None):
     """Write a model of a folder that transformers' ``save_pretrained`` made to one file that generates text.
 
-    GPT-2, Llama, Qwen2 and Mistral are covered, with weights in safetensors. The file has the methods
-    ``prefill`` and ``decode``, a cache for ``max_length`` tokens as state, and the folder's tokenizer.json.
+    GPT-2, Llama, Qwen2 and Mistral are covered, with weights in safetensors. The file has the method
+    ``step``, pages of keys and values for ``max_length`` tokens as state, and the folder's tokenizer.json.
     """
     folder = os.fspath(folder)
     config = Config(_read(folder, "config.json"))
@@ -330,9 +332,9 @@ def save_language_model(folder, path, *, max_length=None, dtype=None):
         _refuse(f"a cache for {length} tokens generates nothing")
     model = LanguageModel(config, Weights(folder, dtype or torch.float32), length).eval()
     settings = {
-        "version": 1,
+        "version": 2,
         "max_length": length,
-        "step": STEP,
+        "page": PAGE,
         "vocabulary": config.words,
         "end": _ids(given.get("eos_token_id")) or _ids(_read(folder, "config.json").get("eos_token_id")),
     }
@@ -341,17 +343,21 @@ def save_language_model(folder, path, *, max_length=None, dtype=None):
         if os.path.exists(os.path.join(folder, name)):
             with open(os.path.join(folder, name), "rb") as file:
                 texts[name] = file.read()
-    n, total = min(3, length), min(8, length)
-    tokens, places, reach = (torch.arange(k) for k in (n, n, total))
-    many = Dim("N", max=length), Dim("T", max=length)
+    counts = torch.arange(3)
+    many, rows, wanted = (Dim(name, max=_MOST) for name in ("T", "R", "W"))
     save_file(
-        {"prefill": model, "decode": model},
+        {"step": model},
         path,
-        {"prefill": (tokens[None], places, reach), "decode": (tokens[None, :1], places[:1], reach)},
-        dynamic_shapes={
-            "prefill": ({1: many[0]}, {0: many[0]}, {0: many[1]}),
-            "decode": (None, None, {0: many[1]}),
+        {
+            "step": (
+                torch.zeros(3, dtype=torch.int64),
+                torch.zeros(3, dtype=torch.int64),
+                counts % 2,
+                torch.zeros(2, -(-length // PAGE), dtype=torch.int64),
+                counts[:2],
+            )
         },
+        dynamic_shapes={"step": ({0: many}, {0: many}, {0: many}, {0: rows}, {0: wanted})},
         texts=texts,
     )
 

@@ -123,8 +123,9 @@ Named Model::run(const std::string& method, const Named& inputs) const {
 // --- sessions
 
 struct Session::Data {
-  explicit Data(Model of) : model(std::move(of)) {}
+  explicit Data(Model of, bool any_rows = false) : model(std::move(of)), any_rows(any_rows) {}
   Model model;
+  const bool any_rows;
   std::vector<Tensor> state;
   mutable std::mutex mutex;
 };
@@ -134,6 +135,17 @@ Session::Session(const Model& model) : data_(std::make_shared<Data>(model)) {
   for (const io::StateTensor& t : model.state_->state) data_->state.push_back(t.make());
 }
 
+Session::Session(const Model& model, int64_t rows) : data_(std::make_shared<Data>(model, true)) {
+  RL_CHECK_VALUE(rows > 0, "a session's state needs rows, not ", rows);
+  const GradMode no_grad(false);
+  for (io::StateTensor t : model.state_->state) {
+    RL_CHECK_VALUE(!t.initial.defined() && !t.sizes.empty(), "the state '", t.name,
+                   "' does not begin as zeros: its rows can't be chosen");
+    t.sizes[0] = rows;
+    data_->state.push_back(t.make());
+  }
+}
+
 const Model& Session::model() const { return data_->model; }
 
 std::vector<Tensor> Session::run(const std::string& method, const std::vector<Tensor>& inputs) {
@@ -141,7 +153,7 @@ std::vector<Tensor> Session::run(const std::string& method, const std::vector<Te
   std::lock_guard lock(data_->mutex);
   std::vector<Tensor> state;
   for (const size_t i : m.state) state.push_back(data_->state[i]);
-  return m.executor.run(std::vector<Tensor>(inputs), state);
+  return m.executor.run(std::vector<Tensor>(inputs), state, data_->any_rows);
 }
 
 Named Session::run(const std::string& method, const Named& inputs) {
@@ -158,7 +170,7 @@ void Session::reset() {
 
 Session Session::clone() const {
   const GradMode no_grad(false);
-  auto copy = std::make_shared<Data>(data_->model);
+  auto copy = std::make_shared<Data>(data_->model, data_->any_rows);
   std::lock_guard lock(data_->mutex);
   for (const Tensor& t : data_->state) copy->state.push_back(ops::clone(t, std::nullopt));
   return Session(std::move(copy));
@@ -166,7 +178,7 @@ Session Session::clone() const {
 
 size_t Session::nbytes() const {
   size_t total = 0;
-  for (const io::StateTensor& t : data_->model.state_->state) total += t.nbytes();
+  for (const Tensor& t : data_->state) total += t.nbytes();
   return total;
 }
 

@@ -155,23 +155,27 @@ Executor::Sizes Executor::check_inputs(std::span<const Tensor> inputs) const {
   return sizes;
 }
 
-void Executor::check_state(std::span<const Tensor> state) const {
+void Executor::check_state(std::span<const Tensor> state, bool any_rows) const {
   RL_CHECK_VALUE(state.size() == states_.size(), "the graph has ", states_.size(),
                  " tensors of state, but got ", state.size(), ": run it in a session");
   for (const StateUse& use : state_uses_) {
     const Type& type = graph_.values[use.value].type;
     const Tensor& t = state[use.index];
     check_type(t, type, str("the state '", states_[use.index], "'"));
-    RL_CHECK_VALUE(std::ranges::equal(type.sizes, t.sizes(), is_size), "the state '", states_[use.index],
-                   "' must be ", graph_.type_text(type), ", but is ", describe(t));
+    const bool fits =
+        std::ranges::equal(type.sizes, t.sizes(), [&, first = any_rows](const Size& size, int64_t n) mutable {
+          return std::exchange(first, false) || is_size(size, n);
+        });
+    RL_CHECK_VALUE(fits, "the state '", states_[use.index], "' must be ", graph_.type_text(type), ", but is ",
+                   describe(t));
   }
 }
 
 // --- runs
 
-std::vector<Tensor> Executor::run(std::vector<Tensor> inputs, std::span<const Tensor> state) {
+std::vector<Tensor> Executor::run(std::vector<Tensor> inputs, std::span<const Tensor> state, bool any_rows) {
   Sizes sizes = check_inputs(inputs);
-  check_state(state);
+  check_state(state, any_rows);
   const GradMode no_grad(false);
   std::shared_ptr<const MemoryPlan> plan;
   std::unique_ptr<Frame> frame = take_frame(sizes, plan);

@@ -35,8 +35,10 @@ class Executor {
 
   // The outputs for these inputs, nothing recorded for autograd. Each value is freed after its last use,
   // inputs that nobody else holds included. `state` is in the order of graph().states(); runs write to it,
-  // so that two must not share it at a time, and no output shares its memory.
-  std::vector<Tensor> run(std::vector<Tensor> inputs, std::span<const Tensor> state = {});
+  // so that two must not share it at a time, and no output shares its memory. `any_rows`: the first size of
+  // state may differ from the graph's.
+  std::vector<Tensor> run(std::vector<Tensor> inputs, std::span<const Tensor> state = {},
+                          bool any_rows = false);
   std::vector<Tensor> run(std::span<const Tensor> inputs) {
     return run(std::vector<Tensor>(inputs.begin(), inputs.end()));
   }
@@ -57,7 +59,7 @@ class Executor {
   void add_state(const Node& node);
   Sizes check_inputs(std::span<const Tensor> inputs) const;
   [[noreturn]] void refuse_input(const std::string& what) const;
-  void check_state(std::span<const Tensor> state) const;
+  void check_state(std::span<const Tensor> state, bool any_rows) const;
   void execute(Frame& frame, std::vector<Tensor>& inputs, std::span<const Tensor> state);
   Tensor output_of(const Frame& frame, ValueId id, std::span<const Tensor> state) const;
   std::shared_ptr<const MemoryPlan> find_plan(const Sizes& sizes);

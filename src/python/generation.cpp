@@ -1,7 +1,7 @@
-// Tokenizers and language models of one file: what rushlight.export.load_language_model gives.
-#include "rushlight/generation.h"
-
+// Tokenizers, language models of one file and services of them: what rushlight.export.load_language_model and
+// TextService give.
 #include "python/op_function.h"
+#include "rushlight/text_service.h"
 
 namespace rushlight::python {
 namespace {
@@ -59,6 +59,20 @@ PyObject* decode(const Tokenizer& tokenizer, PyObject* args) {
   if (!PyArg_ParseTuple(args, "O|p", &ids, &skip)) return nullptr;
   return guard([&] { return to_python(tokenizer.decode(ids_from(ids), skip != 0)); });
 }
+
+std::vector<std::string> stop_from(PyObject* stop) {
+  std::vector<std::string> texts;
+  if (!stop || stop == Py_None) return texts;
+  const PyRef items(check(PySequence_Fast(stop, "stop must be a list of texts")));
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
+    PyObject* text = PySequence_Fast_GET_ITEM(items.get(), i);
+    if (!PyUnicode_Check(text)) throw_python(PyExc_TypeError, "stop must be a list of texts");
+    texts.emplace_back(string_view(text));
+  }
+  return texts;
+}
+
+constexpr const char* kFinishes[] = {"length", "end", "stop", "cancelled"};
 
 // --- _Tokenizer
 
@@ -146,14 +160,7 @@ PyObject* model_generate(PyObject* self, PyObject* args, PyObject* kwargs) {
     return nullptr;
   return guard([&] {
     s.max_tokens = max_tokens, s.top_k = top_k, s.seed = seed, s.ignore_end = ignore_end != 0;
-    if (stop && stop != Py_None) {
-      const PyRef items(check(PySequence_Fast(stop, "stop must be a list of texts")));
-      for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i) {
-        PyObject* text = PySequence_Fast_GET_ITEM(items.get(), i);
-        if (!PyUnicode_Check(text)) throw_python(PyExc_TypeError, "stop must be a list of texts");
-        s.stop.emplace_back(string_view(text));
-      }
-    }
+    s.stop = stop_from(stop);
     const TextModel model = object_of<TextModel>(self);
     const std::vector<int64_t> ids = ids_from(prompt);
     PyRef error;
@@ -176,7 +183,6 @@ PyObject* model_generate(PyObject* self, PyObject* args, PyObject* kwargs) {
       PyErr_SetObject(reinterpret_cast<PyObject*>(Py_TYPE(error.get())), error.get());
       throw PythonError();
     }
-    static constexpr const char* kFinishes[] = {"length", "end", "stop", "cancelled"};
     const PyRef tokens(to_list(made.tokens)), written(to_python(made.text));
     return check(
         Py_BuildValue("(OOs)", tokens.get(), written.get(), kFinishes[static_cast<int>(made.finish)]));
@@ -224,10 +230,253 @@ PyTypeObject TextModelType = {
     .tp_new = model_new,
 };
 
+// --- _TextService
+
+using generation::TextEnd;
+using generation::TextLimits;
+using generation::TextOutcome;
+using generation::TextService;
+using Service = std::unique_ptr<TextService>;
+
+// A Python function that another thread calls and lets go of.
+class Callback {
+ public:
+  explicit Callback(PyObject* function) : function_(function && function != Py_None ? function : nullptr) {
+    Py_XINCREF(function_);
+  }
+  ~Callback() {
+    if (!function_) return;
+    const GilAcquire gil;
+    Py_DECREF(function_);
+  }
+  Callback(const Callback&) = delete;
+
+  // An exception out of it ends the text.
+  template <class Make>
+  void call(Make&& make) const {
+    if (!function_) return;
+    const GilAcquire gil;
+    try {
+      const PyRef arguments(check(make()));
+      const PyRef result(check(PyObject_CallObject(function_, arguments.get())));
+    } catch (const PythonError& error) {
+      RL_FAIL("the callback failed: ", error.what());
+    }
+  }
+
+ private:
+  PyObject* function_;
+};
+
+PyObject* text_object(std::string_view text) {
+  return PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace");
+}
+
+PyObject* end_arguments(const TextEnd& end) {
+  static constexpr const char* kOutcomes[] = {"done", "cancelled", "deadline", "failed"};
+  const PyRef tokens(to_list(end.result.tokens)), text(text_object(end.result.text)),
+      error(text_object(end.error));
+  if (!text || !error) return nullptr;
+  const bool done = end.outcome == TextOutcome::Done;
+  return Py_BuildValue("({s:O,s:O,s:s,s:s,s:O,s:L,s:L,s:d,s:d,s:d})", "tokens", tokens.get(), "text",
+                       text.get(), "outcome", kOutcomes[static_cast<int>(end.outcome)], "finish",
+                       done ? kFinishes[static_cast<int>(end.result.finish)] : "cancelled", "error",
+                       error.get(), "prompt_tokens", static_cast<long long>(end.prompt_tokens),
+                       "reused_tokens", static_cast<long long>(end.reused_tokens), "queued_seconds",
+                       end.queued_seconds, "first_token_seconds", end.first_token_seconds, "total_seconds",
+                       end.total_seconds);
+}
+
+PyObject* service_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"path",       "max_queued",  "max_running", "max_prompt",
+                                "max_tokens", "cache_bytes", "chunk",       nullptr};
+  PyObject* path = nullptr;
+  TextLimits l;
+  Py_ssize_t queued = static_cast<Py_ssize_t>(l.max_queued), cache = 0;
+  long long running = l.max_running, prompt = 0, tokens = 0, chunk = l.chunk;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "U|$nLLLnL", const_cast<char**>(names), &path, &queued,
+                                   &running, &prompt, &tokens, &cache, &chunk))
+    return nullptr;
+  return guard([&] {
+    RL_CHECK_VALUE(queued >= 0 && cache >= 0, "limits must not be negative");
+    l.max_queued = static_cast<size_t>(queued), l.cache_bytes = static_cast<size_t>(cache);
+    l.max_running = running, l.max_prompt = prompt, l.max_tokens = tokens, l.chunk = chunk;
+    const std::string file(string_view(path));
+    Service service;
+    {
+      const GilRelease released;
+      service = TextService::load(file, l);
+    }
+    return own(type, std::move(service));
+  });
+}
+void service_dealloc(PyObject* self) {
+  auto* service = reinterpret_cast<PyOwner<Service>*>(self)->object;
+  {
+    const GilRelease released;  // its thread may be in a callback
+    delete service;
+  }
+  Py_TYPE(self)->tp_free(self);
+}
+TextService& open_service(PyObject* self) {
+  const Service& service = object_of<Service>(self);
+  if (!service) throw_python(PyExc_ValueError, "the service is closed");
+  return *service;
+}
+
+PyObject* service_submit(PyObject* self, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {
+      "prompt", "max_tokens", "temperature", "top_k",   "top_p",   "seed",   "repetition_penalty",
+      "stop",   "ignore_end", "key",         "timeout", "on_text", "on_end", nullptr};
+  PyObject *prompt = nullptr, *stop = nullptr, *on_text = nullptr, *on_end = nullptr, *timeout = nullptr;
+  generation::TextRequest r;
+  Settings& s = r.settings;
+  long long max_tokens = s.max_tokens, top_k = s.top_k;
+  unsigned long long seed = 0;
+  int ignore_end = 0;
+  const char* key = "";
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$LdLdKdOpsOOO", const_cast<char**>(names), &prompt,
+                                   &max_tokens, &s.temperature, &top_k, &s.top_p, &seed,
+                                   &s.repetition_penalty, &stop, &ignore_end, &key, &timeout, &on_text,
+                                   &on_end))
+    return nullptr;
+  return guard([&] {
+    s.max_tokens = max_tokens, s.top_k = top_k, s.seed = seed, s.ignore_end = ignore_end != 0;
+    s.stop = stop_from(stop), r.key = key;
+    if (PyUnicode_Check(prompt))
+      r.prompt = string_view(prompt);
+    else
+      r.tokens = ids_from(prompt);
+    if (timeout && timeout != Py_None) {
+      const double seconds = PyFloat_AsDouble(timeout);
+      if (seconds == -1 && PyErr_Occurred()) throw PythonError();
+      r.deadline = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                                          std::chrono::duration<double>(seconds));
+    }
+    const auto text = std::make_shared<Callback>(on_text), end = std::make_shared<Callback>(on_end);
+    generation::TextCallbacks callbacks;
+    callbacks.on_text = [text](std::string_view piece, std::span<const int64_t> tokens) {
+      text->call([&]() -> PyObject* {
+        const PyRef written(text_object(piece)), list(to_list({tokens.begin(), tokens.end()}));
+        return written ? PyTuple_Pack(2, written.get(), list.get()) : nullptr;
+      });
+    };
+    callbacks.on_end = [end](const TextEnd& e) { end->call([&] { return end_arguments(e); }); };
+    TextService& service = open_service(self);
+    std::optional<TextService::Ticket> ticket;
+    {
+      const GilRelease released;
+      ticket = service.submit(std::move(r), std::move(callbacks));
+    }
+    return ticket ? check(PyLong_FromUnsignedLongLong(*ticket)) : Py_NewRef(Py_None);
+  });
+}
+
+PyObject* service_cancel(PyObject* self, PyObject* ticket) {
+  return guard([&] {
+    const unsigned long long number = PyLong_AsUnsignedLongLong(ticket);
+    if (PyErr_Occurred()) throw PythonError();
+    TextService& service = open_service(self);
+    const GilRelease released;
+    service.cancel(number);
+    return Py_NewRef(Py_None);
+  });
+}
+PyObject* service_drain(PyObject* self, PyObject* args) {
+  double seconds = -1;
+  if (!PyArg_ParseTuple(args, "|d", &seconds)) return nullptr;
+  return guard([&] {
+    TextService& service = open_service(self);
+    bool empty = false;
+    {
+      const GilRelease released;
+      std::optional<std::chrono::steady_clock::time_point> deadline;
+      if (seconds >= 0)
+        deadline = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                                          std::chrono::duration<double>(seconds));
+      empty = service.drain(deadline);
+    }
+    return PyBool_FromLong(empty);
+  });
+}
+PyObject* service_close(PyObject* self, PyObject*) {
+  return guard([&] {
+    Service service = std::move(object_of<Service>(self));
+    {
+      const GilRelease released;
+      service.reset();
+    }
+    return Py_NewRef(Py_None);
+  });
+}
+PyObject* service_forget(PyObject* self, PyObject*) {
+  return guard([&] {
+    open_service(self).forget_prefixes();
+    return Py_NewRef(Py_None);
+  });
+}
+PyObject* service_stats(PyObject* self, PyObject*) {
+  return guard([&] {
+    const generation::TextStats s = open_service(self).stats();
+    const std::pair<const char*, int64_t> counts[] = {
+        {"queued", static_cast<int64_t>(s.queued)},
+        {"running", static_cast<int64_t>(s.running)},
+        {"pages", s.pages},
+        {"pages_used", s.pages_used},
+        {"pages_cached", s.pages_cached},
+        {"page_tokens", s.page_tokens},
+        {"cache_bytes", static_cast<int64_t>(s.cache_bytes)},
+        {"submitted", s.submitted},
+        {"refused", s.refused},
+        {"done", s.done},
+        {"cancelled", s.cancelled},
+        {"expired", s.expired},
+        {"failed", s.failed},
+        {"prompt_tokens", s.prompt_tokens},
+        {"reused_tokens", s.reused_tokens},
+        {"generated_tokens", s.generated_tokens},
+        {"put_back", s.put_back},
+        {"steps", s.steps},
+    };
+    PyRef dict(check(PyDict_New()));
+    const auto put = [&](const char* name, PyObject* value) {
+      const PyRef owned(check(value));
+      if (PyDict_SetItemString(dict.get(), name, owned.get()) < 0) throw PythonError();
+    };
+    for (const auto& [name, n] : counts) put(name, PyLong_FromLongLong(n));
+    put("tokens_per_second", PyFloat_FromDouble(s.tokens_per_second));
+    put("busy_seconds", PyFloat_FromDouble(s.busy_seconds));
+    put("batched", PyBool_FromLong(open_service(self).batched()));
+    return dict.release();
+  });
+}
+
+PyMethodDef service_methods[] = {
+    {"submit", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(service_submit)),
+     METH_VARARGS | METH_KEYWORDS, "submit(prompt, ...): a ticket, or None where there is no room."},
+    {"cancel", service_cancel, METH_O, "cancel(ticket): it ends, if it has not."},
+    {"drain", service_drain, METH_VARARGS, "drain(seconds=-1): whether all ended; takes no more."},
+    {"close", service_close, METH_NOARGS, "close(): ends all texts and the thread."},
+    {"forget_prefixes", service_forget, METH_NOARGS, "forget_prefixes(): of texts so far."},
+    {"stats", service_stats, METH_NOARGS, "stats(): a dict of numbers."},
+    {}};
+PyTypeObject TextServiceType = {
+    .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
+    .tp_name = "rushlight._C._TextService",
+    .tp_basicsize = sizeof(PyOwner<Service>),
+    .tp_dealloc = service_dealloc,
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "_TextService(path, ...): many texts at once from a language model of one file.",
+    .tp_methods = service_methods,
+    .tp_new = service_new,
+};
+
 }  // namespace
 
 void init_generation(PyObject* module) {
-  for (auto [name, type] : {std::pair{"_Tokenizer", &TokenizerType}, {"_TextModel", &TextModelType}}) {
+  for (auto [name, type] : {std::pair{"_Tokenizer", &TokenizerType},
+                            {"_TextModel", &TextModelType},
+                            {"_TextService", &TextServiceType}}) {
     check(PyType_Ready(type));
     check(PyModule_AddObjectRef(module, name, reinterpret_cast<PyObject*>(type)));
   }

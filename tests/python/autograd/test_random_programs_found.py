@@ -68,7 +68,7 @@ FUNCTIONS = {
 
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_the_gradient_of_a_hessian_is_the_same_whichever_modes_made_it(name):
-    """Tangents that the double-vjp identity makes depend on the point, which a gradient further out must see."""
+    """Tangents that the double-vjp identity makes depend on the point, which outer gradients must see."""
     from rushlight.func import hessian, jacfwd, jacrev
 
     f = FUNCTIONS[name]
