@@ -2,6 +2,7 @@
 #   all     baseline, AVX2 and AVX-512: what is installed, and what CI compiles
 #   native  baseline and the widest one of this machine: a developer's build
 #   avx2    baseline and AVX2, which a wider machine then runs as a narrower one does
+# On ARM64 there are the baseline and NEON in each of these.
 set(instruction_sets native)
 if(SKBUILD OR RUSHLIGHT_SMALL_RUNTIME)
   set(instruction_sets all)
@@ -30,15 +31,23 @@ if(RUSHLIGHT_X86_64)
     endif()
   endif()
 endif()
+if(RUSHLIGHT_ARM64)
+  list(APPEND isas neon)
+endif()
 list(JOIN isas ", " names)
 message(STATUS "Instruction sets: ${names}")
 
 set(isa_flags_avx2 -O3 -mavx2 -mfma -mf16c)
 set(isa_flags_avx512 ${isa_flags_avx2} -mavx512f -mavx512dq -mavx512bw -mavx512vl -mprefer-vector-width=512)
+# Every ARM64 processor has its instructions; RL_NEON tells this copy from the baseline's. What newer ones have beside
+# that is asked for at run time (cpu/isa/byte_product.cpp).
+set(isa_flags_neon -O3 -ffp-contract=fast -DRL_NEON=1)
 # g++ copies a register's worth of memory in halves, and the processor then waits before it can read it as a whole: a loop
 # that rounds its lanes in memory took three times as long on AVX2. clang copies whole registers.
 include(CheckCXXCompilerFlag)
-check_cxx_compiler_flag("-mavx2 -mmove-max=256 -mstore-max=256" RUSHLIGHT_HAS_MOVE_MAX)
+if(RUSHLIGHT_X86_64)
+  check_cxx_compiler_flag("-mavx2 -mmove-max=256 -mstore-max=256" RUSHLIGHT_HAS_MOVE_MAX)
+endif()
 if(RUSHLIGHT_HAS_MOVE_MAX)
   list(APPEND isa_flags_avx2 -mmove-max=256 -mstore-max=256)
   list(APPEND isa_flags_avx512 -mmove-max=512 -mstore-max=512)

@@ -6,11 +6,14 @@ if(NOT RUSHLIGHT_WHEELS_PYTHON)
   set(RUSHLIGHT_WHEELS_PYTHON "${Python_EXECUTABLE}")
 endif()
 
+set(RUSHLIGHT_WHEELS_PATH "" CACHE PATH "A folder of packages to look into first, for another processor than this one")
+
 # wheel_file(<out> <distribution> <name>): absolute path of the file of <distribution> whose path ends in /<name>.
 function(wheel_file out distribution name)
   execute_process(
     COMMAND "${RUSHLIGHT_WHEELS_PYTHON}" -c "
 import importlib.metadata as metadata, sys
+if sys.argv[3]: sys.path.insert(0, sys.argv[3])
 try:
     files = metadata.files(sys.argv[1]) or []
 except metadata.PackageNotFoundError:
@@ -20,7 +23,7 @@ for file in files:
         print(file.locate().resolve()); break
 else:
     sys.exit('the package %s has no file %s' % tuple(sys.argv[1:3]))
-" "${distribution}" "${name}"
+" "${distribution}" "${name}" "${RUSHLIGHT_WHEELS_PATH}"
     OUTPUT_VARIABLE path ERROR_VARIABLE problem RESULT_VARIABLE status OUTPUT_STRIP_TRAILING_WHITESPACE
     ERROR_STRIP_TRAILING_WHITESPACE)
   if(status)

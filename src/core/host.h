@@ -13,7 +13,7 @@ int usable_cores();
 size_t usable_memory();
 
 /// The best instruction set that this processor and this build have and RUSHLIGHT_CPU_CAPABILITY allows.
-enum class Isa { kBaseline, kAvx2, kAvx512 };
+enum class Isa { kBaseline, kNeon, kAvx2, kAvx512 };
 Isa isa();
 /// A value of RUSHLIGHT_CPU_CAPABILITY: the set of our own kernels, and what oneDNN and MKL call theirs;
 /// null: no limit.
@@ -22,8 +22,13 @@ struct IsaLimit {
   Isa own;
   const char *onednn, *mkl;
 };
-/// Nothing where the text is no such value.
+/// Nothing where the text is no such value, or one of another architecture.
 std::optional<IsaLimit> parse_isa_limit(std::string_view text);
+
+/// What not every ARM64 processor has: products of bytes, four at a time (FEAT_DotProd), unless
+/// RUSHLIGHT_CPU_CAPABILITY forbids them, and checksums (FEAT_CRC32). False elsewhere.
+bool has_dot_products();
+bool has_checksums();
 
 /// cgroup v2 `cpu.max` ("max 100000" or "150000 100000") as a number of cores.
 std::optional<double> parse_cpu_max(std::string_view text);

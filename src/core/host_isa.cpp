@@ -3,17 +3,33 @@
 #include <cstdio>
 #include <cstdlib>
 
+#if defined(__aarch64__) && defined(__linux__)
+#include <sys/auxv.h>
+#endif
+
 #include "core/host.h"
 
 namespace rushlight::host {
 namespace {
 
+#if defined(__aarch64__)
+// "neon" leaves out what only some processors have; "dotprod" is all there is.
+constexpr IsaLimit kLimits[] = {{"baseline", Isa::kBaseline, nullptr, nullptr},
+                                {"neon", Isa::kNeon, nullptr, nullptr},
+                                {"dotprod", Isa::kNeon, nullptr, nullptr}};
+constexpr const char* kNames = "baseline, neon or dotprod";
+#else
 constexpr IsaLimit kLimits[] = {{"baseline", Isa::kBaseline, "SSE41", "SSE4_2"},
                                 {"avx2", Isa::kAvx2, "AVX2", "AVX2"},
                                 {"avx512", Isa::kAvx512, "AVX512_CORE_FP16", "AVX512"},
                                 {"amx", Isa::kAvx512, nullptr, nullptr}};
+constexpr const char* kNames = "baseline, avx2, avx512 or amx";
+#endif
 
 Isa best() {
+#if defined(RUSHLIGHT_WITH_NEON)
+  return Isa::kNeon;
+#endif
 #if defined(RUSHLIGHT_WITH_AVX512)
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
       __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl"))
@@ -31,11 +47,8 @@ Isa choose() {
   if (!text || !*text) return best();
   const auto limit = parse_isa_limit(text);
   if (!limit) {
-    std::fprintf(
-        stderr,
-        "rushlight: RUSHLIGHT_CPU_CAPABILITY is '%s'; it can be baseline, avx2, avx512 or amx. It is "
-        "ignored.\n",
-        text);
+    std::fprintf(stderr, "rushlight: RUSHLIGHT_CPU_CAPABILITY is '%s'; it can be %s. It is ignored.\n", text,
+                 kNames);
     return best();
   }
 #if defined(RUSHLIGHT_WITH_AVX512) && !defined(RUSHLIGHT_WITH_AVX2)
@@ -63,6 +76,25 @@ Isa isa() {
   static const Isa chosen = choose();
   return chosen;
 }
+
+static bool has_hwcap([[maybe_unused]] unsigned long bit) {
+#if defined(__aarch64__) && defined(__linux__)
+  return (getauxval(AT_HWCAP) & bit) != 0;
+#else
+  return false;
+#endif
+}
+
+bool has_dot_products() {
+  static const bool has = [] {
+    const char* text = std::getenv("RUSHLIGHT_CPU_CAPABILITY");
+    const bool forbidden = text && std::string_view(text) == "neon";
+    return isa() == Isa::kNeon && !forbidden && has_hwcap(1ul << 20);  // HWCAP_ASIMDDP
+  }();
+  return has;
+}
+
+bool has_checksums() { return has_hwcap(1ul << 7); }  // HWCAP_CRC32
 
 // As this library is loaded: before the others read their variables, and mostly before there are threads.
 [[maybe_unused]] static const Isa kAtLoad = isa();

@@ -101,7 +101,11 @@ std::shared_ptr<const PackedFactor> packed_factor(const GemmShape& s, const memo
 bool onednn_multiplies(const GemmShape& s) {
   if (s.k <= 0) return false;
   // Elsewhere MKL runs code for AVX2, which reaches nine tenths of this.
+#if defined(__x86_64__)
   static const bool ahead_of_blas = !__builtin_cpu_is("intel");
+#else
+  constexpr bool ahead_of_blas = true;
+#endif
   constexpr int64_t kLeastWork = int64_t{1} << 21;  // multiplications that pay for looking up a plan
   if (s.dtype == DType::Float32)
     return ahead_of_blas && std::min(s.m, s.n) > 1 && s.batch * s.m * s.n * s.k >= kLeastWork &&

@@ -16,6 +16,13 @@
 #else
 #define RL_IF_AVX2(expression)
 #endif
+#if defined(RUSHLIGHT_WITH_NEON)
+#define RL_IF_NEON(expression)        \
+  case ::rushlight::host::Isa::kNeon: \
+    return expression;
+#else
+#define RL_IF_NEON(expression)
+#endif
 
 // RL_ISA_VARIANT(f(x)): f(x) of the namespace for this processor.
 #define RL_ISA_VARIANT(expression)      \
@@ -23,6 +30,7 @@
     switch (::rushlight::host::isa()) { \
       RL_IF_AVX512(avx512::expression)  \
       RL_IF_AVX2(avx2::expression)      \
+      RL_IF_NEON(neon::expression)      \
       default:                          \
         return baseline::expression;    \
     }                                   \
@@ -36,5 +44,8 @@
   declaration                            \
   }                                      \
   namespace avx512 {                     \
+  declaration                            \
+  }                                      \
+  namespace neon {                       \
   declaration                            \
   }

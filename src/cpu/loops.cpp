@@ -164,6 +164,9 @@ void compute_float8(Formula formula) {
 void choose_loops() {
   adopt(RL_TABLES(baseline));
   [[maybe_unused]] const host::Isa isa = host::isa();
+#if RUSHLIGHT_WITH_NEON
+  if (isa == host::Isa::kNeon) adopt(RL_TABLES(neon));
+#endif
 #if RUSHLIGHT_WITH_AVX2
   if (isa >= host::Isa::kAvx2) adopt(RL_TABLES(avx2));
 #endif

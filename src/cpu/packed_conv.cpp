@@ -209,7 +209,8 @@ static bool is_depthwise(const ConvShape& s) {
 static bool is_ahead(const ConvShape& s) {
   if (s.groups > 1) return is_depthwise(s);
   const bool wide = kernels().lanes == 16;
-  return host::isa() == host::Isa::kAvx2 || (wide && volume(s.kernel) == 1);
+  return host::isa() == host::Isa::kAvx2 || host::isa() == host::Isa::kNeon ||
+         (wide && volume(s.kernel) == 1);
 }
 
 bool packed_convolves(const ConvShape& s, const void* weight) {

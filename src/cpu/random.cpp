@@ -25,6 +25,10 @@ const RandomBlocks& blocks_for_this_processor() {
       case host::Isa::kAvx2:
         return avx2::random_blocks;
 #endif
+#if defined(RUSHLIGHT_WITH_NEON)
+      case host::Isa::kNeon:
+        return neon::random_blocks;
+#endif
       default:
         return baseline::random_blocks;
     }

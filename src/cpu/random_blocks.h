@@ -27,4 +27,7 @@ extern const cpu::RandomBlocks random_blocks;
 namespace avx512 {
 extern const cpu::RandomBlocks random_blocks;
 }
+namespace neon {
+extern const cpu::RandomBlocks random_blocks;
+}
 }  // namespace rushlight

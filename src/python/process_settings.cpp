@@ -25,7 +25,7 @@ static PyObject* f_set_num_threads(PyObject*, PyObject* o) {
 }
 
 static PyObject* f_cpu_capability(PyObject*, PyObject*) {
-  constexpr const char* names[] = {"DEFAULT", "AVX2", "AVX512"};  // by host::Isa
+  constexpr const char* names[] = {"DEFAULT", "NEON", "AVX2", "AVX512"};  // by host::Isa
   return PyUnicode_FromString(names[static_cast<int>(host::isa())]);
 }
 
@@ -38,6 +38,13 @@ static PyObject* f_set_flush_denormal(PyObject*, PyObject* o) {
     const bool on = o == Py_True;
     _MM_SET_FLUSH_ZERO_MODE(on ? _MM_FLUSH_ZERO_ON : _MM_FLUSH_ZERO_OFF);
     _MM_SET_DENORMALS_ZERO_MODE(on ? _MM_DENORMALS_ZERO_ON : _MM_DENORMALS_ZERO_OFF);
+    Py_RETURN_TRUE;
+#elif defined(__aarch64__)
+    constexpr uint64_t kFlush = uint64_t{1} << 24;  // FPCR.FZ
+    uint64_t control;
+    asm volatile("mrs %0, fpcr" : "=r"(control));
+    control = o == Py_True ? control | kFlush : control & ~kFlush;
+    asm volatile("msr fpcr, %0" : : "r"(control));
     Py_RETURN_TRUE;
 #else
     Py_RETURN_FALSE;

@@ -1,18 +1,21 @@
 // Products of bytes for each instruction set. Pairs of words are multiplied and added without overflow
-// everywhere; processors with VNNI take four bytes at once. (The instruction that multiplies bytes without
-// it saturates at 16 bits.)
+// everywhere; processors with VNNI, or ARM64's with dot products, take four bytes at once. (The instruction
+// of x86 that multiplies bytes without it saturates at 16 bits.)
 #include "cpu/byte_product.h"
 
 #include <algorithm>
 #include <cstring>
 #include <type_traits>
 
+#include "core/host.h"
 #include "cpu/byte_conv.h"
 #include "cpu/isa/tile_inl.h"
 #include "cpu/transpose.h"
 #if defined(__SSE2__)
 #include <cpuid.h>
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 namespace rushlight::cpu::RL_ISA {
@@ -40,6 +43,10 @@ typedef int8_t Bytes __attribute__((vector_size(kLanes)));
   const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(weight));
   const __m128i b = _mm_srai_epi16(_mm_unpacklo_epi8(bytes, bytes), 8);
   return Ints(_mm_add_epi32(__m128i(sum), _mm_madd_epi16(_mm_set1_epi32(static_cast<int>(pair)), b)));
+#elif defined(__aarch64__)
+  const int16x8_t a = vreinterpretq_s16_u32(vdupq_n_u32(pair)), b = vmovl_s8(vld1_s8(weight));
+  const int32x4_t low = vmull_s16(vget_low_s16(a), vget_low_s16(b)), high = vmull_high_s16(a, b);
+  return Ints(vaddq_s32(int32x4_t(sum), vpaddq_s32(low, high)));
 #else
   const auto first = static_cast<int16_t>(pair & 0xffff), second = static_cast<int16_t>(pair >> 16);
   for (int l = 0; l < kLanes; ++l) sum[l] += first * weight[2 * l] + second * weight[2 * l + 1];
@@ -99,6 +106,28 @@ struct FourWords {
                                  _mm256_madd_epi16(_mm256_set1_epi64x(static_cast<long long>(factor)), b)));
   }
 };
+#endif
+#if defined(RL_NEON)
+// This multiplies numbers with a sign: 128 is taken off the activations, and goes into what follows the sums.
+struct SignedBytes {
+  using Element = uint8_t;
+  using Factor = uint32_t;
+  static constexpr int64_t depth = 4;
+  [[gnu::always_inline]] static Ints add(Ints sum, uint32_t factor, const int8_t* weight) {
+    const Words four = Words{} + (factor ^ 0x80808080u);
+    Ints b;
+    load(b, weight);
+    // In this form no function needs to be compiled for processors that have it.
+    asm(".arch armv8.2-a+dotprod\n\tsdot %0.4s, %1.16b, %2.16b" : "+w"(sum) : "w"(four), "w"(b));
+    return sum;
+  }
+};
+#endif
+template <class P>
+constexpr int32_t kTakenOff = 0;
+#if defined(RL_NEON)
+template <>
+constexpr int32_t kTakenOff<SignedBytes> = 128;
 #endif
 template <class P>
 constexpr bool kTwoLanes = false;
@@ -164,6 +193,8 @@ void fill(const void* bytes, bool is_signed, int64_t n, void* out) {
   return Ints(_mm256_cvtps_epi32(__m256(x)));
 #elif defined(__SSE2__)
   return Ints(_mm_cvtps_epi32(__m128(x)));
+#elif defined(__aarch64__)
+  return Ints(vcvtnq_s32_f32(float32x4_t(x)));
 #else
   Ints result;
   for (int l = 0; l < kLanes; ++l) result[l] = static_cast<int32_t>(__builtin_rintf(x[l]));
@@ -264,10 +295,11 @@ struct Rest {
   Words column_terms[kVectors], zeros[kVectors];  // unsigned: they wrap around
   Floats scales[kVectors], bias[kVectors];
 
-  Rest(const ByteProduct& p, int64_t first, int64_t columns) {
+  // `taken_off`: what the sums miss of each activation.
+  Rest(const ByteProduct& p, int64_t first, int64_t columns, int32_t taken_off) {
     int32_t ints[kColumns] = {};
     for (int64_t j = 0; j < columns; ++j)
-      ints[j] = static_cast<int32_t>(static_cast<uint32_t>(p.a_zero) *
+      ints[j] = static_cast<int32_t>(static_cast<uint32_t>(p.a_zero - taken_off) *
                                      static_cast<uint32_t>(p.b->column_sums()[first + j]));
     std::memcpy(column_terms, ints, sizeof(ints));
     std::fill_n(ints, kColumns, 0);
@@ -383,7 +415,7 @@ void multiply(const ByteProduct& p, int64_t row, int64_t row_end, int64_t begin,
     const int64_t last = std::min(row_end, row + kRows);
     for (int64_t panel = begin; panel < end; ++panel) {
       const int64_t first = panel * kColumns;
-      const Rest rest(p, first, std::min(kColumns, p.b->n - first));
+      const Rest rest(p, first, std::min(kColumns, p.b->n - first), kTakenOff<P>);
       for_row_groups<kVectors>(row, last, [&]<int R>(int64_t at) {
         Ints sums[R * kVectors];
         const char* a = static_cast<const char*>(p.a->data()) + at * p.a->row_bytes();
@@ -406,6 +438,12 @@ template <bool Signed>
 #elif defined(__AVX2__)
   const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
   return Ints(Signed ? _mm256_cvtepi8_epi32(bytes) : _mm256_cvtepu8_epi32(bytes));
+#elif defined(__aarch64__)
+  uint32_t four;
+  __builtin_memcpy(&four, from, sizeof(four));
+  const uint8x8_t bytes = vreinterpret_u8_u32(vdup_n_u32(four));
+  if constexpr (Signed) return Ints(vmovl_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_u8(bytes)))));
+  return Ints(vmovl_u16(vget_low_u16(vmovl_u8(bytes))));
 #else
   Ints result = {};
   for (int l = 0; l < kLanes; ++l) result[l] = Signed ? static_cast<int8_t>(from[l]) : from[l];
@@ -454,7 +492,7 @@ void depthwise(const ByteProduct& p, const DepthwisePixels& d) {
   std::memset(empty, d.padding, sizeof(empty));
   for (int64_t first = 0; first < d.channels; first += kColumns) {
     const int64_t columns = std::min(kColumns, d.channels - first);
-    const Rest rest(p, first, columns);
+    const Rest rest(p, first, columns, 0);
     const int8_t* filters = d.filters + first * d.taps;
     for (int64_t i = 0; i < d.count; ++i) {
       Ints sums[kVectors];
@@ -493,6 +531,8 @@ ByteKernels byte_kernels_variant() {
   ByteKernels all = kernels<FourWords>();
   all.seven_bits = row_kernels<SevenBits>();
   return all;
+#elif defined(RL_NEON)
+  return host::has_dot_products() ? kernels<SignedBytes>() : kernels<PairsOfWords>();
 #else
   return kernels<PairsOfWords>();
 #endif

@@ -257,7 +257,7 @@ constexpr auto make_table(TypeList<From...> types) {
   std::array<std::array<CastLoop, kDTypeCount>, kDTypeCount> table{};
   (fill_column<From>(table, types), ...);
   fill_copies(table, StorageTypes{});
-#ifdef __AVX2__
+#if defined(__AVX2__) || defined(RL_NEON)
   using Common = TypeList<int32_t, int64_t, BFloat16, float>;
   fill_row<int8_t>(table, Common{});
   fill_row<int16_t>(table, Common{});
@@ -267,7 +267,7 @@ constexpr auto make_table(TypeList<From...> types) {
 }
 
 // Only the conversions between common types are worth a copy per instruction set.
-#ifdef __AVX2__
+#if defined(__AVX2__) || defined(RL_NEON)
 using CastTypes = TypeList<bool, uint8_t, int32_t, int64_t, Half, BFloat16, float, double>;
 #else
 using CastTypes = StorageTypes;

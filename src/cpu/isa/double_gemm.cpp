@@ -3,13 +3,20 @@
 #include "cpu/isa/register_inl.h"
 #if defined(__AVX2__)
 #include <immintrin.h>
+#elif defined(RL_NEON)
+#include <arm_neon.h>
 #endif
 
 namespace rushlight::cpu::RL_ISA {
 namespace {
 
 // The sums, two registers of columns and a factor fill the registers.
-constexpr int kRows = kRegisters / 2 - 2, kLanes = kRegisterBytes / static_cast<int>(sizeof(double));
+#if defined(RL_NEON)
+constexpr int kRows = 12;  // factors are read ahead, two in a register
+#else
+constexpr int kRows = kRegisters / 2 - 2;
+#endif
+constexpr int kLanes = kRegisterBytes / static_cast<int>(sizeof(double));
 typedef double Vector __attribute__((vector_size(kRegisterBytes)));
 
 // From memory to all lanes. g++ reads into one lane otherwise and takes a unit of arithmetic to spread it.
@@ -34,12 +41,23 @@ void tile(const double* a, const double* b, int64_t k, double alpha, double beta
     Vector left, right;
     __builtin_memcpy(&left, b + p * 2 * kLanes, kRegisterBytes);
     __builtin_memcpy(&right, b + p * 2 * kLanes + kLanes, kRegisterBytes);
+#if defined(RL_NEON)  // multiplies by a lane: two factors are one load
+#pragma GCC unroll 14
+    for (int r = 0; r < kRows; r += 2) {
+      const float64x2_t factors = vld1q_f64(a + p * kRows + r);
+      first[r] = vfmaq_laneq_f64(first[r], left, factors, 0);
+      second[r] = vfmaq_laneq_f64(second[r], right, factors, 0);
+      first[r + 1] = vfmaq_laneq_f64(first[r + 1], left, factors, 1);
+      second[r + 1] = vfmaq_laneq_f64(second[r + 1], right, factors, 1);
+    }
+#else
 #pragma GCC unroll 14
     for (int r = 0; r < kRows; ++r) {
       const Vector factor = spread(a + p * kRows + r);
       first[r] += left * factor;
       second[r] += right * factor;
     }
+#endif
   }
 #pragma GCC unroll 14
   for (int r = 0; r < kRows; ++r) {

@@ -4,6 +4,8 @@
 #include "core/half.h"
 #if defined(__F16C__)
 #include <immintrin.h>
+#elif defined(__aarch64__)
+#include <arm_neon.h>
 #endif
 
 namespace rushlight::cpu::RL_ISA {
@@ -18,6 +20,9 @@ constexpr int kHalfBlock = 16;
 #elif defined(__F16C__)
   for (int i = 0; i < kHalfBlock; i += 8)
     _mm256_storeu_ps(to + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from + i))));
+#elif defined(__aarch64__)
+  for (int i = 0; i < kHalfBlock; i += 4)
+    vst1q_f32(to + i, vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(&from[i].bits))));
 #else
   for (int i = 0; i < kHalfBlock; ++i) to[i] = from[i];
 #endif
@@ -31,6 +36,9 @@ constexpr int kHalfBlock = 16;
   for (int i = 0; i < kHalfBlock; i += 8)
     _mm_storeu_si128(reinterpret_cast<__m128i*>(to + i),
                      _mm256_cvtps_ph(_mm256_loadu_ps(from + i), _MM_FROUND_TO_NEAREST_INT));
+#elif defined(__aarch64__)
+  for (int i = 0; i < kHalfBlock; i += 4)
+    vst1_u16(&to[i].bits, vreinterpret_u16_f16(vcvt_f16_f32(vld1q_f32(from + i))));
 #else
   for (int i = 0; i < kHalfBlock; ++i) to[i] = Half(from[i]);
 #endif

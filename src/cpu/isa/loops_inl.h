@@ -15,7 +15,7 @@ namespace {
 
 // Scalar library functions, and most of what is done with complex numbers, gain nothing from wide registers:
 // one copy of them will do.
-#ifdef __AVX2__
+#if defined(__AVX2__) || defined(RL_NEON)
 template <class...>
 using Once = TypeList<>;
 #else

@@ -7,7 +7,7 @@
 
 namespace rushlight::cpu::RL_ISA {
 
-#if !defined(__AVX2__)
+#if !defined(__AVX2__) && !defined(RL_NEON)
 
 PackedConvKernels packed_conv_kernels() { return {}; }  // such convolutions are left to others
 

@@ -10,7 +10,8 @@
 namespace rushlight::cpu::RL_ISA {
 namespace {
 
-constexpr int kVectors = 2;
+// Short registers repay no factor that is read for two of them alone.
+constexpr int kVectors = kRegisterBytes == 16 && kRegisters == 32 ? 4 : 2;
 template <class T>
 constexpr int64_t kWidth = kVectors * Lanes<T>::count;
 static_assert(kPanelColumns % kWidth<float> == 0 && kPanelColumns % kWidth<double> == 0);

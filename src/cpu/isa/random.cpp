@@ -12,7 +12,7 @@
 namespace rushlight::RL_ISA {
 namespace {
 
-#ifdef __FMA__
+#if defined(__FMA__) || defined(RL_NEON)
 template <class T>
 T multiply_add(T a, T b, T c) {
   return std::fma(a, b, c);
@@ -51,7 +51,7 @@ struct SinCos {
   T sin, cos;
 };
 
-#ifdef __FMA__
+#if defined(__FMA__) || defined(RL_NEON)
 // Cephes logf for positive normal numbers: log(m 2^e) = e log 2 + (m - 1) - (m - 1)^2 / 2 + (m - 1)^3 P(m -
 // 1).
 inline float log_positive(float x) {

@@ -9,6 +9,8 @@ namespace {
 constexpr int kRegisterBytes = 64, kRegisters = 32;
 #elif defined(__AVX2__)
 constexpr int kRegisterBytes = 32, kRegisters = 16;
+#elif defined(__aarch64__)
+constexpr int kRegisterBytes = 16, kRegisters = 32;
 #else
 constexpr int kRegisterBytes = 16, kRegisters = 16;
 #endif

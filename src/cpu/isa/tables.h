@@ -18,6 +18,7 @@ using FormulaLoops = std::array<Loop, kDTypeCount>;
 RL_DECLARE_TABLES(baseline)
 RL_DECLARE_TABLES(avx2)
 RL_DECLARE_TABLES(avx512)
+RL_DECLARE_TABLES(neon)
 #undef RL_DECLARE_TABLES
 
 }  // namespace rushlight::cpu

@@ -12,10 +12,16 @@ namespace rushlight::cpu::RL_ISA {
 namespace {
 
 #pragma GCC diagnostic ignored "-Wpsabi"
+// Registers for factors. ARM64 multiplies by a lane: it reads four factors of a row at a time.
+#if defined(RL_NEON)
+constexpr int kFactors = 5;
+#else
+constexpr int kFactors = 1;
+#endif
 // The most rows of a tile of V vectors: its sums, a factor and a row of the panel fill the registers. (Beside
 // three rows of four vectors in sixteen registers, some of the panel is read again.)
 template <int V>
-constexpr int kTileRows = std::clamp((kRegisters - 1) / V - 1, 3, 6);
+constexpr int kTileRows = std::clamp((kRegisters - kFactors) / V - 1, 3, 6);
 
 template <class C>
 struct Lanes {
@@ -60,6 +66,9 @@ template <class T, class C>
 #elif defined(__F16C__)
   } else if constexpr (std::is_same_v<T, Half>) {
     _mm256_storeu_ps(to, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from))));
+#elif defined(__aarch64__)
+  } else if constexpr (std::is_same_v<T, Half> && std::is_same_v<C, float>) {
+    vst1q_f32(to, vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(&from->bits))));
 #endif
   } else {
     read_some(from, Lanes<C>::count, to);
@@ -84,6 +93,9 @@ template <class T, class C>
   } else if constexpr (std::is_same_v<T, Half>) {
     _mm_storeu_si128(reinterpret_cast<__m128i*>(to),
                      _mm256_cvtps_ph(_mm256_loadu_ps(from), _MM_FROUND_TO_NEAREST_INT));
+#elif defined(__aarch64__)
+  } else if constexpr (std::is_same_v<T, Half> && std::is_same_v<C, float>) {
+    vst1_u16(&to->bits, vreinterpret_u16_f16(vcvt_f16_f32(vld1q_f32(from))));
 #endif
   } else {
     write_some(from, Lanes<C>::count, to);
@@ -127,13 +139,51 @@ template <class V>
   return sum;
 }
 
+#if defined(RL_NEON)
+// The products by lane L of the factors, with one row of the panel.
+template <int L, int R, int V>
+[[gnu::always_inline]] inline void add_lane(const Lanes<float>::type (&factors)[R], const float* panel,
+                                            Lanes<float>::type (&sums)[R][V]) {
+#pragma GCC unroll 4
+  for (int v = 0; v < V; ++v) {
+    const float32x4_t b = vld1q_f32(panel + v * Lanes<float>::count);
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) sums[r][v] = vfmaq_laneq_f32(sums[r][v], b, factors[r], L);
+  }
+}
+#endif
+
 // sums[r] += a[r, 0..k) panel[0..k, V vectors); the elements of `a` lie `row` and `column` apart. F: C, or
 // pairs of bfloat16 that are summed in float.
 template <int R, int V, class C, class F>
 [[gnu::always_inline]] inline void accumulate_tile(const F* a, int64_t row, int64_t column, const F* panel,
                                                    int64_t k, typename Lanes<C>::type (&sums)[R][V]) {
   constexpr int n = Lanes<C>::count;
-  for (int64_t i = 0; i < k; ++i, panel += V * n) {
+  int64_t i = 0;
+#if defined(RL_NEON)
+  if constexpr (std::is_same_v<C, float> && std::is_same_v<F, float>)
+    if (column == 1) {
+      Lanes<float>::type own[R][V];  // a copy, which is registers alone
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+        for (int v = 0; v < V; ++v) own[r][v] = sums[r][v];
+      for (; i + n <= k; i += n, panel += n * V * n) {
+        Lanes<float>::type factors[R];
+#pragma GCC unroll 8
+        for (int r = 0; r < R; ++r) load(factors[r], a + r * row + i);
+        add_lane<0, R, V>(factors, panel, own);
+        add_lane<1, R, V>(factors, panel + V * n, own);
+        add_lane<2, R, V>(factors, panel + 2 * V * n, own);
+        add_lane<3, R, V>(factors, panel + 3 * V * n, own);
+      }
+#pragma GCC unroll 8
+      for (int r = 0; r < R; ++r)
+#pragma GCC unroll 4
+        for (int v = 0; v < V; ++v) sums[r][v] = own[r][v];
+    }
+#endif
+  for (; i < k; ++i, panel += V * n) {
     typename Lanes<C>::type b[V];
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v) load(b[v], panel + v * n);

@@ -1,0 +1,154 @@
+"""What is written for ARM64 alone, compiled by Debian's cross compiler and run under QEMU, where both are."""
+
+import json
+import os
+import shutil
+import subprocess
+import zlib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[3]
+SRC = ROOT / "src"
+COMPILER, EMULATOR = "aarch64-linux-gnu-g++", "qemu-aarch64-static"
+# As cmake/Dependencies.cmake and cmake/InstructionSets.cmake have them.
+FLAGS = ["-std=c++20", "-O1", "-fsigned-char", "-ffp-contract=off", "-static", f"-I{SRC}"]
+SETS = ["-fno-math-errno", "-fno-trapping-math"]
+NEON = ["-ffp-contract=fast", "-DRL_NEON=1"]
+
+PACKAGES = {COMPILER: "g++-aarch64-linux-gnu", EMULATOR: "qemu-user-static"}
+pytestmark = [
+    pytest.mark.skipif(not shutil.which(program), reason=f"no {program} (apt install {package})")
+    for program, package in PACKAGES.items()
+]
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """compiled(program, (source, isa), ...): the path of a program for ARM64."""
+    folder = tmp_path_factory.mktemp("arm64")
+
+    def compile_program(text, *sources):
+        objects = []
+        for source, isa in (("main.cpp", None), *sources):
+            path = SRC / source
+            if source == "main.cpp":
+                path = folder / source
+                path.write_text(text)
+            objects.append(str(folder / f"{len(objects)}-{isa}.o"))
+            flags = [*SETS, f"-DRL_ISA={isa}"] if isa else []
+            flags += NEON if isa == "neon" else []
+            words = [COMPILER, *FLAGS, "-DRUSHLIGHT_WITH_NEON=1", *flags, "-c", path, "-o", objects[-1]]
+            ran = subprocess.run(list(map(str, words)), capture_output=True, text=True)
+            assert ran.returncode == 0, ran.stderr
+        program = folder / "program"
+        subprocess.run([COMPILER, *FLAGS, *objects, "-o", str(program)], check=True)
+        return program
+
+    return compile_program
+
+
+def emulate(program, processor="max", capability=None):
+    variables = {"RUSHLIGHT_CPU_CAPABILITY": capability} if capability else {}
+    ran = subprocess.run(
+        [EMULATOR, "-cpu", processor, str(program)],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **variables},
+    )
+    assert ran.returncode == 0, ran.stderr
+    return ran
+
+
+CHOICE = """
+#include <cstdio>
+#include "core/crc32.h"
+#include "core/host.h"
+
+using namespace rushlight;
+
+int main() {
+  unsigned char bytes[1000];
+  for (int i = 0; i < 1000; ++i) bytes[i] = static_cast<unsigned char>(i * i + 7 * i);
+  std::printf("[%d, %d, %d, [", static_cast<int>(host::isa()), host::has_dot_products(),
+              host::has_checksums());
+  for (int n = 0; n < 1000; ++n) std::printf("%s%u", n ? ", " : "", crc32(bytes, n, 1));
+  std::printf("]]");
+}
+"""
+
+
+def test_instruction_sets_are_chosen_by_the_processor_and_the_variable(compiled):
+    """A Cortex-A53 has NEON alone; `neon` allows no more, `baseline` not even that; x86's names are none."""
+    program = compiled(CHOICE, ("core/host_isa.cpp", None), ("core/crc32.cpp", None))
+    data = bytes((i * i + 7 * i) & 255 for i in range(1000))
+    sums = [zlib.crc32(data[:n], 1) for n in range(1000)]
+
+    def choice(**kwargs):
+        isa, dot_products, checksums, found = json.loads(emulate(program, **kwargs).stdout)
+        assert found == sums
+        return isa, dot_products, checksums
+
+    assert choice() == (1, 1, 1)
+    assert choice(processor="cortex-a53")[:2] == (1, 0)
+    assert choice(capability="neon") == (1, 0, 1)
+    assert choice(capability="dotprod") == (1, 1, 1)
+    assert choice(capability="baseline") == (0, 0, 1)
+    ran = emulate(program, capability="avx2")
+    assert "it can be baseline, neon or dotprod. It is ignored." in ran.stderr
+    assert json.loads(ran.stdout)[0] == 1
+
+
+RANDOM = """
+#include <cstdio>
+#include <cstring>
+#include <initializer_list>
+
+#include "cpu/random_blocks.h"
+
+int main() {
+  for (const auto* blocks : {&rushlight::baseline::random_blocks, &rushlight::neon::random_blocks}) {
+    float data[64], range[64];
+    unsigned bits[64], seed = 1;
+    for (int i = 0; i < 64; ++i) {
+      seed = seed * 1664525u + 1013904223u;
+      bits[i] = seed;
+    }
+    blocks->uniform_float(bits, data, 64, 0, 1);
+    blocks->uniform_float(bits, range, 64, -0.3f, 2.7f);
+    blocks->normal_float(data, 4, 0.5f, 3);
+    for (const float* values : {data, range})
+      for (int i = 0; i < 64; ++i) {
+        unsigned word;
+        std::memcpy(&word, values + i, 4);
+        std::printf("%08x", word);
+      }
+    std::printf("\\n");
+  }
+}
+"""
+
+
+def test_random_numbers_are_those_of_x86(compiled, tmp_path):
+    """The baseline's are x86's baseline's, NEON's are AVX2's, to the last bit."""
+    machine = subprocess.run(["g++", "-dumpmachine"], capture_output=True, text=True).stdout
+    if not machine.startswith("x86_64"):
+        pytest.skip("this is no x86 to compare with")
+    if "avx2" not in Path("/proc/cpuinfo").read_text():
+        pytest.skip("this processor has no AVX2 to compare with")
+    units = (("cpu/isa/random.cpp", "baseline"), ("cpu/isa/random.cpp", "neon"))
+    ours = emulate(compiled(RANDOM, *units)).stdout.split()
+    main = tmp_path / "main.cpp"
+    main.write_text(RANDOM.replace("neon::", "avx2::"))
+    common = ["g++", "-std=c++20", "-O1", f"-I{SRC}"]
+    for isa, flags in (("baseline", []), ("avx2", ["-mavx2", "-mfma", "-mf16c"])):
+        words = [*common, *SETS, *flags, f"-DRL_ISA={isa}", "-c", str(SRC / "cpu/isa/random.cpp")]
+        subprocess.run([*words, "-o", str(tmp_path / f"{isa}.o")], check=True)
+    program = tmp_path / "program"
+    objects = [str(tmp_path / "baseline.o"), str(tmp_path / "avx2.o")]
+    subprocess.run([*common, str(main), *objects, "-o", str(program)], check=True)
+    theirs = subprocess.run([str(program)], capture_output=True, text=True, check=True).stdout.split()
+    assert ours[1] == theirs[1]
+    assert ours[0] == theirs[0]
+    assert len(set(ours)) == 2  # sets differ from each other
