@@ -21,6 +21,7 @@ SUITES = {
     "autograd": SuiteInfo("Autograd"),
     "optimizers": SuiteInfo("Optimizers"),
     "kernels": SuiteInfo("Large operations"),
+    "convolutions": SuiteInfo("Convolutions", on_request=True),
     "models": SuiteInfo("Models"),
     "compiled": SuiteInfo("torch.compile", on_request=True, compiled=True),
     "loader": SuiteInfo("Data loading and exchange between processes", many_processes=True),

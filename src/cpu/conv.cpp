@@ -10,6 +10,7 @@
 #include "cpu/conv_onednn.h"
 #include "cpu/copy.h"
 #include "cpu/depthwise.h"
+#include "cpu/filter_gradient.h"
 #include "cpu/gemm.h"
 #include "cpu/packed_conv.h"
 #include "cpu/winograd.h"
@@ -452,6 +453,7 @@ void conv_weight_gradient(const ConvShape& s, const void* output_gradient, const
   if (is_product(s)) return product_weight_gradient(s, output_gradient, input, weight_gradient);
   if (winograd_convolves_weight(s) && winograd_weight_gradient(s, output_gradient, input, weight_gradient))
     return;
+  if (filter_gradient_sums(s) && filter_gradient(s, output_gradient, input, weight_gradient)) return;
   if (conv_by_onednn(s)) return onednn_conv_weight_gradient(s, output_gradient, input, weight_gradient);
   visit_dtype(ConvTypes{}, s.dtype, "slow_conv_weight_gradient", [&](auto tag) {
     using T = decltype(tag);

@@ -8,6 +8,7 @@
 #include "cpu/ctc.h"
 #include "cpu/double_gemm.h"
 #include "cpu/embedding_bag.h"
+#include "cpu/filter_gradient.h"
 #include "cpu/grid_sample.h"
 #include "cpu/isa/tables.h"
 #include "cpu/isa_variant.h"
@@ -89,6 +90,7 @@ NARROW(void gru_step(DType dtype, const GruStep& s), gru_step, (dtype, s))
 NARROW(void gru_step_backward(DType dtype, const GruStepGradients& s), gru_step_backward, (dtype, s))
 NARROW(AddRun add_run_variant(DType dtype), add_run_variant, (dtype))
 NARROW(CombineRun combine_run_variant(RunOp op, DType dtype), combine_run_variant, (op, dtype))
+NARROW(FilterGradientKernels filter_gradient_kernels(), filter_gradient_kernels, ())
 NARROW(PackedConvKernels packed_conv_kernels(), packed_conv_kernels, ())
 NARROW(const DistanceLoops& distance_loops(bool double_precision), distance_loops, (double_precision))
 #undef NARROW

@@ -1,0 +1,224 @@
+#include "cpu/filter_gradient.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <vector>
+
+#include "core/parallel.h"
+#include "cpu/buffer.h"
+#include "cpu/isa_variant.h"
+
+namespace rushlight::cpu {
+
+RL_DECLARE_VARIANTS(FilterGradientKernels filter_gradient_kernels();)
+
+namespace {
+
+constexpr int64_t kItem = sizeof(float);
+
+const FilterGradientKernels& kernels() {
+  static const FilterGradientKernels chosen = RL_ISA_VARIANT(filter_gradient_kernels());
+  return chosen;
+}
+
+int64_t up(int64_t n, int64_t unit) { return (n + unit - 1) / unit; }
+
+// Some lines of the result, or parts of lines, of one image.
+struct Chunk {
+  int64_t image, line, lines, first, width;
+};
+
+// How a gradient is computed: sizes of one group, and of the pieces.
+class Plan {
+ public:
+  explicit Plan(const ConvShape& s)
+      : s_(s),
+        in_(s.in_channels / s.groups),
+        out_(s.out_channels / s.groups),
+        rows_(in_ * s.kernel[1] * s.kernel[2]),
+        vectors_(up(out_, kernels().lanes)) {
+    constexpr int64_t kPixels = 192, kBytes = 192 << 10;
+    const int64_t most =
+        std::clamp<int64_t>(kBytes / (s.in_channels * s.stride[2] * s.stride[1] * kItem), 16, kPixels);
+    width_ = up(s.output[2], up(s.output[2], most));
+    lines_ = width_ < s.output[2] ? 1 : std::clamp<int64_t>(most / width_, 1, s.output[1]);
+    lines_ = up(s.output[1], up(s.output[1], lines_));
+    // Pixels a power of two apart would share few places of the cache.
+    pitch_ = s.in_channels + (s.in_channels * s.stride[2] % 128 ? 0 : 16);
+    across_ = (width_ - 1) * s.stride[2] + (s.kernel[2] - 1) * s.dilation[2] + 1;
+    down_ = (lines_ - 1) * s.stride[1] + (s.kernel[1] - 1) * s.dilation[1] + 1;
+    copied_ = pitch_ != s.in_channels || s.padding != std::array<int64_t, 3>{};
+    if (!copied_) across_ = s.input[2];
+    offsets_.reserve(static_cast<size_t>(rows_));
+    for (int64_t h = 0; h < s.kernel[1]; ++h)
+      for (int64_t w = 0; w < s.kernel[2]; ++w)
+        for (int64_t i = 0; i < in_; ++i)
+          offsets_.push_back((h * s.dilation[1] * across_ + w * s.dilation[2]) * pitch_ + i);
+  }
+
+  int64_t chunks() const { return s_.batch * up(s_.output[1], lines_) * up(s_.output[2], width_); }
+  Chunk chunk(int64_t i) const {
+    const int64_t columns = up(s_.output[2], width_), rows = up(s_.output[1], lines_);
+    const int64_t first = i % columns * width_, line = i / columns % rows * lines_;
+    return {i / columns / rows, line, std::min(lines_, s_.output[1] - line), first,
+            std::min(width_, s_.output[2] - first)};
+  }
+  // Panels of one group: pairs of vectors, and one more.
+  int64_t panels() const { return up(vectors_, 2); }
+  int64_t group_sums() const { return vectors_ * kernels().lanes * rows_; }
+  int64_t sums() const { return s_.groups * group_sums(); }
+
+  // Where the sums of a panel begin.
+  int64_t place(int64_t panel) const {
+    return panel / panels() * group_sums() + panel % panels() * 2 * kernels().lanes * rows_;
+  }
+  void clear(Span panels, float* sums) const {
+    const int64_t first = place(panels.begin),
+                  last = panels.end < s_.groups * this->panels() ? place(panels.end) : this->sums();
+    std::memset(sums + first, 0, static_cast<size_t>((last - first) * kItem));
+  }
+  // Adds what the chunks give to the panels, which are counted through all groups.
+  void add(Span chunks, Span panels, const float* image, const float* gradient, float* sums) const {
+    const int64_t lanes = kernels().lanes;
+    const Buffer copy(copied_ ? down_ * across_ * pitch_ * kItem : 0),
+        columns(lines_ * width_ * 2 * lanes * kItem);
+    for (int64_t i = chunks.begin; i < chunks.end; ++i) {
+      const Chunk c = chunk(i);
+      const float* seen =
+          image + ((c.image * s_.input[1] + c.line * s_.stride[1]) * s_.input[2] + c.first * s_.stride[2]) *
+                      s_.in_channels;
+      if (copied_) copy_image(c, image, copy.as<float>()), seen = copy.as<float>();
+      PixelSums p{c.lines,
+                  c.width,
+                  columns.as<float>(),
+                  nullptr,
+                  s_.stride[1] * across_ * pitch_,
+                  s_.stride[2] * pitch_,
+                  offsets_.data(),
+                  nullptr};
+      for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
+        const int64_t group = panel / this->panels(), vector = panel % this->panels() * 2;
+        const auto width = static_cast<int>(std::min<int64_t>(2, vectors_ - vector));
+        copy_columns(c, group * out_ + vector * lanes, std::min(out_ - vector * lanes, width * lanes),
+                     width * lanes, gradient, columns.as<float>());
+        p.image = seen + group * in_;
+        p.sums = sums + place(panel);
+        kernels().add(p, width, {0, rows_});
+      }
+    }
+  }
+
+  // The filters of a panel from its sums; false when a number is not finite.
+  bool collect(int64_t panel, const float* sums, float* weight) const {
+    constexpr int64_t kTogether = 16;  // channels whose sums stay in the first-level cache
+    const int64_t lanes = kernels().lanes, taps = s_.kernel[1] * s_.kernel[2], vector = panel % panels() * 2,
+                  step = std::min<int64_t>(2, vectors_ - vector) * lanes,
+                  columns = std::min(step, out_ - vector * lanes);
+    const float* from = sums + place(panel);
+    float* to = weight + (panel / panels() * out_ + vector * lanes) * rows_;
+    float none = 0;  // NaN after a number that is not finite
+    for (int64_t first = 0; first < in_; first += kTogether)
+      for (int64_t o = 0; o < columns; ++o) {
+        float* next = to + o * rows_ + first * taps;
+        for (int64_t i = first; i < std::min(in_, first + kTogether); ++i) {
+          const float* sum = from + i * step + o;
+          for (int64_t tap = 0; tap < taps; ++tap, sum += in_ * step) {
+            none += *sum - *sum;
+            *next++ = *sum;
+          }
+        }
+      }
+    return none == 0;
+  }
+
+ private:
+  // What the chunk sees of its image, zeros around it.
+  void copy_image(const Chunk& c, const float* image, float* to) const {
+    const int64_t channels = s_.in_channels, left = c.first * s_.stride[2] - s_.padding[2];
+    const int64_t before = std::clamp<int64_t>(-left, 0, across_),
+                  last = std::clamp<int64_t>(s_.input[2] - left, before, across_);
+    for (int64_t h = 0; h < down_; ++h, to += across_ * pitch_) {
+      const int64_t y = c.line * s_.stride[1] - s_.padding[1] + h;
+      if (y < 0 || y >= s_.input[1]) {
+        std::fill_n(to, across_ * pitch_, 0.0f);
+        continue;
+      }
+      const float* from = image + ((c.image * s_.input[1] + y) * s_.input[2] + left + before) * channels;
+      std::fill_n(to, before * pitch_, 0.0f);
+      if (pitch_ == channels)
+        std::copy_n(from, (last - before) * channels, to + before * pitch_);
+      else
+        for (int64_t x = before; x < last; ++x)
+          std::copy_n(from + (x - before) * channels, channels, to + x * pitch_);
+      std::fill(to + last * pitch_, to + across_ * pitch_, 0.0f);
+    }
+  }
+
+  // Channels [channel, channel + count) of the gradient in the chunk, filled up to `width` with zeros.
+  void copy_columns(const Chunk& c, int64_t channel, int64_t count, int64_t width, const float* gradient,
+                    float* to) const {
+    for (int64_t line = c.line; line < c.line + c.lines; ++line) {
+      const float* from =
+          gradient + ((c.image * s_.output[1] + line) * s_.output[2] + c.first) * s_.out_channels + channel;
+      for (int64_t x = 0; x < c.width; ++x, from += s_.out_channels, to += width) {
+        if (count == 16)
+          std::memcpy(to, from, 16 * kItem);
+        else if (count == 8 && width == 8)
+          std::memcpy(to, from, 8 * kItem);
+        else
+          std::fill(std::copy_n(from, count, to), to + width, 0.0f);
+      }
+    }
+  }
+
+  const ConvShape& s_;
+  int64_t in_, out_, rows_, vectors_, width_, lines_, pitch_, across_, down_;
+  bool copied_;
+  std::vector<int64_t> offsets_;
+};
+
+}  // namespace
+
+bool filter_gradient_sums(const ConvShape& s) {
+  constexpr int64_t kLeastPixels = 32;  // of an image: fewer make loops too short
+  return s.dtype == DType::Float32 && s.channels_last && !s.input_in_planes && s.spatial == 2 &&
+         kernels().lanes > 0 && s.out_channels / s.groups >= 4 && s.output[1] * s.output[2] >= kLeastPixels;
+}
+
+bool filter_gradient(const ConvShape& s, const void* output_gradient, const void* input,
+                     void* weight_gradient) {
+  constexpr int64_t kMostBytes = 256 << 20, kSerialWork = 64 * 64 * 64;
+  const Plan plan(s);
+  const auto *gradient = static_cast<const float*>(output_gradient),
+             *image = static_cast<const float*>(input);
+  const int64_t chunks = plan.chunks(), panels = s.groups * plan.panels(), sums = plan.sums();
+  const int64_t threads = s.output_numel() / s.out_channels * sums > kSerialWork ? get_num_threads() : 1;
+  // Threads take pixels of their own, and of few also panels.
+  const int64_t parts = std::min({threads, chunks, std::max<int64_t>(1, kMostBytes / (sums * kItem))}),
+                cuts = std::clamp<int64_t>(threads / parts, 1, panels);
+  const Buffer memory(parts * sums * kItem);
+  auto* all = memory.as<float>();
+  parallel_for(0, parts * cuts, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t part = i / cuts, cut = i % cuts;
+      float* own = all + part * sums;
+      const Span mine{cut * panels / cuts, (cut + 1) * panels / cuts};
+      plan.clear(mine, own);
+      plan.add({part * chunks / parts, (part + 1) * chunks / parts}, mine, image, gradient, own);
+    }
+  });
+  if (parts > 1)
+    parallel_for(0, sums, kGrainSize, [&](int64_t begin, int64_t end) {
+      for (int64_t part = 1; part < parts; ++part)
+        for (int64_t i = begin; i < end; ++i) all[i] += all[part * sums + i];
+    });
+  std::atomic<bool> finite{true};
+  parallel_for(0, panels, std::max<int64_t>(1, kGrainSize * panels / sums), [&](int64_t begin, int64_t end) {
+    for (int64_t panel = begin; panel < end; ++panel)
+      if (!plan.collect(panel, all, static_cast<float*>(weight_gradient))) finite = false;
+  });
+  return finite;
+}
+
+}  // namespace rushlight::cpu
