@@ -9,6 +9,7 @@ import types
 
 import rushlight
 from rushlight._command.names import is_own, public_name
+from rushlight._quantized.packed import ScriptObject
 from rushlight.jit._library import library_name, own_module
 from rushlight.jit._script import ScriptFunction, ScriptModule, script, script_class, shell
 from rushlight.jit.frontend import FrontendError, script_function, unit_from_source
@@ -205,6 +206,9 @@ class _Writer:
             return {"__function__": f"__torch__.{value.name}"}
         if isinstance(value, Module) and isinstance(value, ScriptModule):
             return {"__module__": self._module(value)}
+        if isinstance(value, ScriptObject):
+            kind = value._type()
+            return {"__packed__": [kind, self._value(value._held.state(), owner, name)]}
         if library_name(value) is not None and callable(value):
             return {"__function__": library_name(value)}
         raise TypeError(
@@ -338,6 +342,11 @@ class _Reader:
             return {k: self._value(v, tensors) for k, v in content}
         if kind == "__module__":
             return self.modules[content]
+        if kind == "__packed__":
+            name, state = content
+            made = ScriptObject.__new__(ScriptObject)
+            made.__setstate__((self._value(state), name))
+            return made
         if content in self.units:
             return ScriptFunction(self.units[content])
         from rushlight.jit.frontend import _library_value

@@ -99,6 +99,8 @@ def library_name(value):
         return value.__name__
     if isinstance(value, typing._SpecialForm):
         return f"typing.{value._name}"
+    if isinstance(value, rushlight._ops.OpOverloadPacket):
+        return f"torch.ops.{value._qualified_op_name.replace('::', '.')}"
     module = own_module(value)
     if callable(value) and is_own(module) and hasattr(value, "__qualname__"):
         return f"{public_name(module)}.{value.__qualname__}"

@@ -370,7 +370,7 @@ _VALUES = (
 
 def is_convertible(value):
     """Whether a script can use this value of an attribute."""
-    if isinstance(value, _VALUES) or library_name(value) is not None:
+    if isinstance(value, (*_VALUES, rushlight.ScriptObject)) or library_name(value) is not None:
         return True
     if isinstance(value, (list, tuple)):
         return all(map(is_convertible, value))

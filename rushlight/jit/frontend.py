@@ -548,4 +548,6 @@ def _custom_operator(path):
     found: Any = rushlight.ops
     for part in path:
         found = None if part.startswith("__") else getattr(found, part, None)
+    if isinstance(found, types.FunctionType):  # operators of packed weights are written in Python
+        return found if found.__module__ == "rushlight.ops.quantized" else None
     return found if isinstance(found, (rushlight._ops.OpOverload, rushlight._ops.OpOverloadPacket)) else None

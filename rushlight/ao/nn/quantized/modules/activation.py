@@ -39,7 +39,7 @@ class Hardswish(nn.Hardswish):
         self.register_buffer("zero_point", rushlight.tensor(zero_point, device=device))
 
     def forward(self, input):
-        return rushlight.ops.quantized.hardswish(input, self.scale, self.zero_point)
+        return rushlight.ops.quantized.hardswish(input, float(self.scale), int(self.zero_point))
 
     def _get_name(self):
         return "QuantizedHardswish"
@@ -130,7 +130,7 @@ class Softmax(nn.Softmax):
         dim = self.dim
         if dim is None:
             dim = nn.functional._get_softmax_dim("softmax", input.dim(), 5)
-        return rushlight.ops.quantized.softmax(input, dim, self.scale, self.zero_point)
+        return rushlight.ops.quantized.softmax(input, dim, float(self.scale), int(self.zero_point))
 
     def _get_name(self):
         return "QuantizedSoftmax"
@@ -194,7 +194,7 @@ class PReLU(nn.Module):
         self.weight = w
 
     def forward(self, input):
-        return rushlight.ops.quantized.prelu(input, self.weight, self.scale, self.zero_point)
+        return rushlight.ops.quantized.prelu(input, self.weight, float(self.scale), int(self.zero_point))
 
     def _get_name(self):
         return "QuantizedPReLU"

@@ -15,6 +15,7 @@ class _BatchNorm(nn.modules.batchnorm._BatchNorm):
 
     def __init__(self, num_features, eps=1e-5, momentum=0.1, device=None, dtype=None):
         super().__init__(num_features, eps, momentum, True, True, device=device, dtype=dtype)
+        self._rank = self._dims + 2
         self.register_buffer("scale", rushlight.tensor(1.0, device=device))
         self.register_buffer("zero_point", rushlight.tensor(0, device=device))
 
@@ -22,21 +23,31 @@ class _BatchNorm(nn.modules.batchnorm._BatchNorm):
         return f"QuantizedBatchNorm{self._dims}d"
 
     def _check_input_dim(self, input):
-        if input.dim() != self._dims + 2:
-            shape = {2: "(N, C, H, W)", 3: "(N, C, H, W)"}[self._dims]
-            raise ValueError(f"Input shape must be `{shape}`!")
+        if input.dim() != self._rank:
+            raise ValueError("Input shape must be `(N, C, H, W)`!")
 
-    def _compute(self, operator, input):
+    def _compute(self, input, relu: bool):
         self._check_input_dim(input)
-        return operator(
+        if relu:
+            return rushlight.ops.quantized.batch_norm_relu(
+                input,
+                self.weight,
+                self.bias,
+                self.running_mean,
+                self.running_var,
+                self.eps,
+                float(self.scale),
+                int(self.zero_point),
+            )
+        return rushlight.ops.quantized.batch_norm(
             input,
             self.weight,
             self.bias,
             self.running_mean,
             self.running_var,
             self.eps,
-            self.scale,
-            self.zero_point,
+            float(self.scale),
+            int(self.zero_point),
         )
 
     @classmethod
@@ -65,7 +76,7 @@ class BatchNorm2d(_BatchNorm):
     _NNI_BN_RELU_MODULE = nni.BNReLU2d
 
     def forward(self, input):
-        return self._compute(rushlight.ops.quantized.batch_norm2d, input)
+        return self._compute(input, False)
 
 
 class BatchNorm3d(_BatchNorm):
@@ -75,4 +86,4 @@ class BatchNorm3d(_BatchNorm):
     _NNI_BN_RELU_MODULE = nni.BNReLU3d
 
     def forward(self, input):
-        return self._compute(rushlight.ops.quantized.batch_norm3d, input)
+        return self._compute(input, False)

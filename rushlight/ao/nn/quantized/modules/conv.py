@@ -1,5 +1,7 @@
 """Convolutions with integer weights."""
 
+import copy
+
 import rushlight
 from rushlight import nn
 from rushlight.ao.nn import intrinsic as nni
@@ -86,6 +88,9 @@ class _ConvNd(WeightedQuantizedModule):
         self.dilation = each(dilation)
         self.transposed, self.output_padding = self._transposed, each(output_padding)
         self.groups, self.padding_mode = groups, padding_mode
+        self._borders = [] if isinstance(self.padding, str) else _with_borders(self.padding)
+        shape = {1: "(N, C, L)", 2: "(N, C, H, W)", 3: "(N, C, D, H, W)"}[self._dims]
+        self._wrong_shape = f"Input shape must be `{shape}`!"
         rows = (
             (in_channels, out_channels // groups)
             if self._transposed
@@ -145,15 +150,11 @@ class _ConvNd(WeightedQuantizedModule):
         return self._weight_bias()[1]
 
     def _bordered(self, input):
-        if input.dim() != self._dims + 2:
-            shape = {1: "(N, C, L)", 2: "(N, C, H, W)", 3: "(N, C, D, H, W)"}[self._dims]
-            raise ValueError(f"Input shape must be `{shape}`!")
+        if input.dim() != len(self.kernel_size) + 2:
+            raise ValueError(self._wrong_shape)
         if self.padding_mode == "zeros":
             return input
-        return F.pad(input, _with_borders(self.padding), mode=self.padding_mode)
-
-    def forward(self, input):
-        return self._op("")(self._bordered(input), self._packed_params, self.scale, self.zero_point)
+        return F.pad(input, self._borders, mode=self.padding_mode)
 
     # ---- state ----
 
@@ -184,7 +185,7 @@ class _ConvNd(WeightedQuantizedModule):
     def __deepcopy__(self, memo):
         made = type(self).__new__(type(self))
         memo[id(self)] = made
-        made.__setstate__(self.__getstate__())
+        made.__setstate__(copy.deepcopy(self.__getstate__(), memo))
         return made
 
     def __copy__(self):
@@ -255,6 +256,11 @@ class Conv1d(_ConvNd):
     _NNIQAT_CONV_BN_MODULE = nniqat.ConvBn1d
     _NNI_CONV_RELU_MODULE = nni.ConvReLU1d
 
+    def forward(self, input):
+        return rushlight.ops.quantized.conv1d(
+            self._bordered(input), self._packed_params, self.scale, self.zero_point
+        )
+
 
 class Conv2d(_ConvNd):
     """Conv2d of integers."""
@@ -266,6 +272,11 @@ class Conv2d(_ConvNd):
     _NNI_CONV_ADD_MODULE = nni.ConvAdd2d
     _NNI_CONV_ADD_RELU_MODULE = nni.ConvAddReLU2d
 
+    def forward(self, input):
+        return rushlight.ops.quantized.conv2d(
+            self._bordered(input), self._packed_params, self.scale, self.zero_point
+        )
+
 
 class Conv3d(_ConvNd):
     """Conv3d of integers."""
@@ -274,6 +285,11 @@ class Conv3d(_ConvNd):
     _FLOAT_MODULE = nn.Conv3d
     _NNIQAT_CONV_BN_MODULE = nniqat.ConvBn3d
     _NNI_CONV_RELU_MODULE = nni.ConvReLU3d
+
+    def forward(self, input):
+        return rushlight.ops.quantized.conv3d(
+            self._bordered(input), self._packed_params, self.scale, self.zero_point
+        )
 
 
 class _ConvTransposeNd(_ConvNd):
@@ -344,6 +360,11 @@ class ConvTranspose1d(_ConvTransposeNd):
     _dims = 1
     _FLOAT_MODULE = nn.ConvTranspose1d
 
+    def forward(self, input):
+        return rushlight.ops.quantized.conv_transpose1d(
+            self._bordered(input), self._packed_params, self.scale, self.zero_point
+        )
+
 
 class ConvTranspose2d(_ConvTransposeNd):
     """ConvTranspose2d of integers."""
@@ -351,9 +372,19 @@ class ConvTranspose2d(_ConvTransposeNd):
     _dims = 2
     _FLOAT_MODULE = nn.ConvTranspose2d
 
+    def forward(self, input):
+        return rushlight.ops.quantized.conv_transpose2d(
+            self._bordered(input), self._packed_params, self.scale, self.zero_point
+        )
+
 
 class ConvTranspose3d(_ConvTransposeNd):
     """ConvTranspose3d of integers."""
 
     _dims = 3
     _FLOAT_MODULE = nn.ConvTranspose3d
+
+    def forward(self, input):
+        return rushlight.ops.quantized.conv_transpose3d(
+            self._bordered(input), self._packed_params, self.scale, self.zero_point
+        )

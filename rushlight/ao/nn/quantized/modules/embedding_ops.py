@@ -81,8 +81,9 @@ class Embedding(nn.Module):
             self._packed_params.set_weight(_weight)
 
     def forward(self, indices):
-        name = "embedding_4bit" if self.dtype == rushlight.quint4x2 else "embedding_byte"
-        return getattr(rushlight.ops.quantized, name)(self._packed_params._packed_weight, indices)
+        if self.dtype == rushlight.quint4x2:
+            return rushlight.ops.quantized.embedding_4bit(self._packed_params._packed_weight, indices)
+        return rushlight.ops.quantized.embedding_byte(self._packed_params._packed_weight, indices)
 
     def _get_name(self):
         return "QuantizedEmbedding"

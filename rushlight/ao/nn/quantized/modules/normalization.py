@@ -45,8 +45,8 @@ class LayerNorm(nn.LayerNorm):
             weight=self.weight,
             bias=self.bias,
             eps=self.eps,
-            output_scale=self.scale,
-            output_zero_point=self.zero_point,
+            output_scale=float(self.scale),
+            output_zero_point=int(self.zero_point),
         )
 
     def _get_name(self):
@@ -90,7 +90,7 @@ class GroupNorm(nn.GroupNorm):
 
     def forward(self, input):
         return rushlight.ops.quantized.group_norm(
-            input, self.num_groups, self.weight, self.bias, self.eps, self.scale, self.zero_point
+            input, self.num_groups, self.weight, self.bias, self.eps, float(self.scale), int(self.zero_point)
         )
 
     def _get_name(self):
@@ -126,7 +126,7 @@ class _InstanceNorm:
 
     def forward(self, input):
         return rushlight.ops.quantized.instance_norm(
-            input, self.weight, self.bias, self.eps, self.scale, self.zero_point
+            input, self.weight, self.bias, self.eps, float(self.scale), int(self.zero_point)
         )
 
     @classmethod

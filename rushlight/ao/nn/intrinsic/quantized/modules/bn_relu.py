@@ -1,6 +1,5 @@
 """Normalisation by channel of integers, then ReLU."""
 
-import rushlight
 from rushlight.ao.nn import intrinsic as nni
 from rushlight.ao.nn.quantized.modules import batchnorm
 
@@ -13,7 +12,7 @@ class BNReLU2d(batchnorm.BatchNorm2d):
     _FLOAT_MODULE = nni.BNReLU2d
 
     def forward(self, input):
-        return self._compute(rushlight.ops.quantized.batch_norm2d_relu, input)
+        return self._compute(input, True)
 
     def _get_name(self):
         return "QuantizedBNReLU2d"
@@ -29,7 +28,7 @@ class BNReLU3d(batchnorm.BatchNorm3d):
     _FLOAT_MODULE = nni.BNReLU3d
 
     def forward(self, input):
-        return self._compute(rushlight.ops.quantized.batch_norm3d_relu, input)
+        return self._compute(input, True)
 
     def _get_name(self):
         return "QuantizedBNReLU3d"

@@ -1,5 +1,6 @@
 """A convolution of integers, then the sum with another operand."""
 
+import rushlight
 from rushlight.ao.nn import intrinsic as nni
 from rushlight.ao.nn.quantized.modules import conv
 
@@ -12,7 +13,7 @@ class ConvAdd2d(conv.Conv2d):
     _FLOAT_MODULE = nni.ConvAdd2d
 
     def forward(self, input, extra_input):
-        return self._op("_add")(
+        return rushlight.ops.quantized.conv2d_add(
             self._bordered(input), extra_input, self._packed_params, self.scale, self.zero_point
         )
 
@@ -30,7 +31,7 @@ class ConvAddReLU2d(conv.Conv2d):
     _FLOAT_MODULE = nni.ConvAddReLU2d
 
     def forward(self, input, extra_input):
-        return self._op("_add_relu")(
+        return rushlight.ops.quantized.conv2d_add_relu(
             self._bordered(input), extra_input, self._packed_params, self.scale, self.zero_point
         )
 

@@ -1,5 +1,6 @@
 """Convolutions of integers, then ReLU."""
 
+import rushlight
 from rushlight.ao.nn import intrinsic as nni
 from rushlight.ao.nn.intrinsic import qat as nniqat
 from rushlight.ao.nn.quantized.modules import conv
@@ -12,9 +13,6 @@ class _ThenReLU:
     """What the three share."""
 
     _CONV_BN_RELU: type
-
-    def forward(self, input):
-        return self._op("_relu")(self._bordered(input), self._packed_params, self.scale, self.zero_point)
 
     def _get_name(self):
         return f"QuantizedConvReLU{self._dims}d"
@@ -41,6 +39,11 @@ class ConvReLU1d(_ThenReLU, conv.Conv1d):
     _FLOAT_MODULE = nni.ConvReLU1d
     _CONV_BN_RELU = nniqat.ConvBnReLU1d
 
+    def forward(self, input):
+        return rushlight.ops.quantized.conv1d_relu(
+            self._bordered(input), self._packed_params, self.scale, self.zero_point
+        )
+
 
 class ConvReLU2d(_ThenReLU, conv.Conv2d):
     """Conv2d of integers, then ReLU."""
@@ -48,9 +51,19 @@ class ConvReLU2d(_ThenReLU, conv.Conv2d):
     _FLOAT_MODULE = nni.ConvReLU2d
     _CONV_BN_RELU = nniqat.ConvBnReLU2d
 
+    def forward(self, input):
+        return rushlight.ops.quantized.conv2d_relu(
+            self._bordered(input), self._packed_params, self.scale, self.zero_point
+        )
+
 
 class ConvReLU3d(_ThenReLU, conv.Conv3d):
     """Conv3d of integers, then ReLU."""
 
     _FLOAT_MODULE = nni.ConvReLU3d
     _CONV_BN_RELU = nniqat.ConvBnReLU3d
+
+    def forward(self, input):
+        return rushlight.ops.quantized.conv3d_relu(
+            self._bordered(input), self._packed_params, self.scale, self.zero_point
+        )

@@ -19,10 +19,6 @@ __all__ = [
 ]
 
 
-def _reordered(state, permutation):
-    return None if state is None else state.index_select(1, permutation)
-
-
 def pack_weight_bias(qweight, bias, dtype):
     """A weight and a bias as the kernel wants them."""
     if dtype == rushlight.qint8:
@@ -160,7 +156,7 @@ class RNNBase(nn.Module):
         batch = int(batch_sizes[0]) if batch_sizes is not None else input.size(0 if self.batch_first else 1)
         return (self.num_layers * (2 if self.bidirectional else 1), batch, self.hidden_size)
 
-    def check_hidden_size(self, hx, expected_hidden_size, msg="Expected hidden size {}, got {}"):
+    def check_hidden_size(self, hx, expected_hidden_size, msg: str = "Expected hidden size {}, got {}"):
         if hx.size() != expected_hidden_size:
             raise RuntimeError(msg.format(expected_hidden_size, list(hx.size())))
 
@@ -253,7 +249,7 @@ class LSTM(RNNBase):
             zeros = self._zeros(data, sizes)
             hx = (zeros, zeros)
         elif order is not None:
-            hx = tuple(_reordered(state, order) for state in hx)
+            hx = (hx[0].index_select(1, order), hx[1].index_select(1, order))
         self.check_input(data, sizes)
         expected = self.get_expected_hidden_size(data, sizes)
         self.check_hidden_size(hx[0], expected, "Expected hidden[0] size {}, got {}")
@@ -274,7 +270,7 @@ class LSTM(RNNBase):
         result, *state = rushlight.quantized_lstm(
             data, sizes, hx, *common, dtype=self.dtype, use_dynamic=True
         )
-        state = tuple(state) if back is None else tuple(_reordered(one, back) for one in state)
+        state = tuple(state) if back is None else tuple(one.index_select(1, back) for one in state)
         return PackedSequence(result, sizes, order, back), state
 
 
@@ -291,14 +287,14 @@ class GRU(RNNBase):
         if hx is None:
             hx = self._zeros(data, sizes)
         elif order is not None:
-            hx = _reordered(hx, order)
+            hx = hx.index_select(1, order)
         self.check_input(data, sizes)
         self.check_hidden_size(hx, self.get_expected_hidden_size(data, sizes))
         common = (self._params, self.bias, self.num_layers, self.dropout, self.training, self.bidirectional)
         if sizes is None:
             return rushlight.quantized_gru(data, hx, *common, self.batch_first)
         result, state = rushlight.quantized_gru(data, sizes, hx, *common)
-        state = state if back is None else _reordered(state, back)
+        state = state if back is None else state.index_select(1, back)
         return PackedSequence(result, sizes, order, back), state
 
 
@@ -336,7 +332,7 @@ class RNNCellBase(nn.Module):
                 f"input has inconsistent input_size: got {input.size(1)}, expected {self.input_size}"
             )
 
-    def check_forward_hidden(self, input, hx, hidden_label=""):
+    def check_forward_hidden(self, input, hx, hidden_label: str = ""):
         if input.size(0) != hx.size(0):
             raise RuntimeError(
                 f"Input batch size {input.size(0)} doesn't match hidden{hidden_label} batch size {hx.size(0)}"
@@ -349,10 +345,6 @@ class RNNCellBase(nn.Module):
 
     def _zeros(self, input):
         return rushlight.zeros(input.size(0), self.hidden_size, dtype=input.dtype, device=input.device)
-
-    @property
-    def _packed(self):
-        return self._packed_weight_ih, self._packed_weight_hh, self.bias_ih, self.bias_hh
 
     @classmethod
     def from_float(cls, mod, use_precomputed_fake_quant=False):
@@ -445,10 +437,15 @@ class RNNCell(RNNCellBase):
         self.check_forward_input(input)
         hx = self._zeros(input) if hx is None else hx
         self.check_forward_hidden(input, hx, "")
-        if self.nonlinearity not in ("tanh", "relu"):
-            raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
-        step = getattr(rushlight.ops.quantized, f"quantized_rnn_{self.nonlinearity}_cell_dynamic")
-        return step(input, hx, *self._packed)
+        if self.nonlinearity == "tanh":
+            return rushlight.ops.quantized.quantized_rnn_tanh_cell_dynamic(
+                input, hx, self._packed_weight_ih, self._packed_weight_hh, self.bias_ih, self.bias_hh
+            )
+        if self.nonlinearity == "relu":
+            return rushlight.ops.quantized.quantized_rnn_relu_cell_dynamic(
+                input, hx, self._packed_weight_ih, self._packed_weight_hh, self.bias_ih, self.bias_hh
+            )
+        raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
 
 
 class LSTMCell(RNNCellBase):
@@ -467,7 +464,9 @@ class LSTMCell(RNNCellBase):
             hx = (zeros, zeros)
         self.check_forward_hidden(input, hx[0], "[0]")
         self.check_forward_hidden(input, hx[1], "[1]")
-        return rushlight.ops.quantized.quantized_lstm_cell_dynamic(input, hx, *self._packed)
+        return rushlight.ops.quantized.quantized_lstm_cell_dynamic(
+            input, hx, self._packed_weight_ih, self._packed_weight_hh, self.bias_ih, self.bias_hh
+        )
 
 
 class GRUCell(RNNCellBase):
@@ -483,4 +482,6 @@ class GRUCell(RNNCellBase):
         self.check_forward_input(input)
         hx = self._zeros(input) if hx is None else hx
         self.check_forward_hidden(input, hx, "")
-        return rushlight.ops.quantized.quantized_gru_cell_dynamic(input, hx, *self._packed)
+        return rushlight.ops.quantized.quantized_gru_cell_dynamic(
+            input, hx, self._packed_weight_ih, self._packed_weight_hh, self.bias_ih, self.bias_hh
+        )
