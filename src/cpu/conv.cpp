@@ -12,6 +12,7 @@
 #include "cpu/depthwise.h"
 #include "cpu/filter_gradient.h"
 #include "cpu/gemm.h"
+#include "cpu/line_conv.h"
 #include "cpu/packed_conv.h"
 #include "cpu/winograd.h"
 
@@ -399,7 +400,7 @@ void conv_forward(const ConvShape& s, const void* input, const void* weight, con
   const bool depthwise = depthwise_convolves(s, weight);
   if (!depthwise && is_product(s)) return product_forward(s, input, weight, bias, output, after);
   if (!depthwise && winograd_convolves(s) && winograd_forward(s, input, weight, bias, output, &after)) return;
-  if (!depthwise && !winograd_convolves(s) && conv_by_onednn(s))
+  if (!depthwise && !winograd_convolves(s) && !line_convolves(s) && conv_by_onednn(s))
     return onednn_conv_forward(s, input, weight, bias, output, after);
   conv_forward(s, input, weight, bias, output);
   finish_pixels(after, 0, s.batch * volume(s.output));
@@ -411,6 +412,7 @@ void conv_forward(const ConvShape& s, const void* input, const void* weight, con
   if (depthwise_convolves(s, weight)) return depthwise_forward(s, input, weight, bias, output);
   if (is_product(s)) return product_forward(s, input, weight, bias, output);
   if (winograd_convolves(s) && winograd_forward(s, input, weight, bias, output, nullptr)) return;
+  if (line_convolves(s) && line_conv_forward(s, input, weight, bias, output)) return;
   if (conv_by_onednn(s)) return onednn_conv_forward(s, input, weight, bias, output);
   visit_dtype(ConvTypes{}, s.dtype, "slow_conv", [&](auto tag) {
     using T = decltype(tag);
@@ -432,6 +434,8 @@ void conv_input_gradient(const ConvShape& s, const void* output_gradient, const 
     return depthwise_input_gradient(s, output_gradient, weight, input_gradient);
   if (is_product(s)) return product_input_gradient(s, output_gradient, weight, input_gradient);
   if (winograd_convolves(s) && winograd_input_gradient(s, output_gradient, weight, input_gradient)) return;
+  if (line_convolves_gradient(s) && line_conv_input_gradient(s, output_gradient, weight, input_gradient))
+    return;
   if (conv_by_onednn(s)) return onednn_conv_input_gradient(s, output_gradient, weight, input_gradient);
   visit_dtype(ConvTypes{}, s.dtype, "slow_conv_input_gradient", [&](auto tag) {
     using T = decltype(tag);

@@ -7,6 +7,8 @@
 
 #include "core/parallel.h"
 #include "cpu/buffer.h"
+#include "cpu/finite.h"
+#include "cpu/image_window.h"
 #include "cpu/isa_variant.h"
 
 namespace rushlight::cpu {
@@ -45,16 +47,19 @@ class Plan {
     lines_ = width_ < s.output[2] ? 1 : std::clamp<int64_t>(most / width_, 1, s.output[1]);
     lines_ = up(s.output[1], up(s.output[1], lines_));
     // Pixels a power of two apart would share few places of the cache.
-    pitch_ = s.in_channels + (s.in_channels * s.stride[2] % 128 ? 0 : 16);
-    across_ = (width_ - 1) * s.stride[2] + (s.kernel[2] - 1) * s.dilation[2] + 1;
-    down_ = (lines_ - 1) * s.stride[1] + (s.kernel[1] - 1) * s.dilation[1] + 1;
-    copied_ = pitch_ != s.in_channels || s.padding != std::array<int64_t, 3>{};
-    if (!copied_) across_ = s.input[2];
+    const int64_t pitch = s.in_channels + (s.in_channels * s.stride[2] % 128 ? 0 : 16);
+    copied_ = pitch != s.in_channels || s.padding != std::array<int64_t, 3>{};
+    window_ = {s.input[1],
+               s.input[2],
+               s.in_channels,
+               (lines_ - 1) * s.stride[1] + (s.kernel[1] - 1) * s.dilation[1] + 1,
+               copied_ ? (width_ - 1) * s.stride[2] + (s.kernel[2] - 1) * s.dilation[2] + 1 : s.input[2],
+               pitch};
     offsets_.reserve(static_cast<size_t>(rows_));
     for (int64_t h = 0; h < s.kernel[1]; ++h)
       for (int64_t w = 0; w < s.kernel[2]; ++w)
         for (int64_t i = 0; i < in_; ++i)
-          offsets_.push_back((h * s.dilation[1] * across_ + w * s.dilation[2]) * pitch_ + i);
+          offsets_.push_back(h * s.dilation[1] * window_.line() + w * s.dilation[2] * pitch + i);
   }
 
   int64_t chunks() const { return s_.batch * up(s_.output[1], lines_) * up(s_.output[2], width_); }
@@ -81,20 +86,24 @@ class Plan {
   // Adds what the chunks give to the panels, which are counted through all groups.
   void add(Span chunks, Span panels, const float* image, const float* gradient, float* sums) const {
     const int64_t lanes = kernels().lanes;
-    const Buffer copy(copied_ ? down_ * across_ * pitch_ * kItem : 0),
-        columns(lines_ * width_ * 2 * lanes * kItem);
+    const Buffer copy(copied_ ? window_.elements() * kItem : 0), columns(lines_ * width_ * 2 * lanes * kItem);
     for (int64_t i = chunks.begin; i < chunks.end; ++i) {
       const Chunk c = chunk(i);
       const float* seen =
           image + ((c.image * s_.input[1] + c.line * s_.stride[1]) * s_.input[2] + c.first * s_.stride[2]) *
                       s_.in_channels;
-      if (copied_) copy_image(c, image, copy.as<float>()), seen = copy.as<float>();
+      if (copied_) {
+        window_.copy(image + c.image * s_.input[1] * s_.input[2] * s_.in_channels,
+                     c.line * s_.stride[1] - s_.padding[1], c.first * s_.stride[2] - s_.padding[2],
+                     copy.as<float>());
+        seen = copy.as<float>();
+      }
       PixelSums p{c.lines,
                   c.width,
                   columns.as<float>(),
                   nullptr,
-                  s_.stride[1] * across_ * pitch_,
-                  s_.stride[2] * pitch_,
+                  s_.stride[1] * window_.line(),
+                  s_.stride[2] * window_.pitch,
                   offsets_.data(),
                   nullptr};
       for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
@@ -117,44 +126,19 @@ class Plan {
                   columns = std::min(step, out_ - vector * lanes);
     const float* from = sums + place(panel);
     float* to = weight + (panel / panels() * out_ + vector * lanes) * rows_;
-    float none = 0;  // NaN after a number that is not finite
-    for (int64_t first = 0; first < in_; first += kTogether)
-      for (int64_t o = 0; o < columns; ++o) {
-        float* next = to + o * rows_ + first * taps;
-        for (int64_t i = first; i < std::min(in_, first + kTogether); ++i) {
-          const float* sum = from + i * step + o;
-          for (int64_t tap = 0; tap < taps; ++tap, sum += in_ * step) {
-            none += *sum - *sum;
-            *next++ = *sum;
-          }
+    for (int64_t first = 0; first < in_; first += kTogether) {
+      const int64_t count = std::min(in_ - first, kTogether);
+      for (int64_t tap = 0; tap < taps; ++tap)
+        for (int64_t o = 0; o < columns; ++o) {
+          float* next = to + o * rows_ + first * taps + tap;
+          const float* sum = from + (tap * in_ + first) * step + o;
+          for (int64_t i = 0; i < count; ++i) next[i * taps] = sum[i * step];
         }
-      }
-    return none == 0;
+    }
+    return all_finite(to, columns * rows_);
   }
 
  private:
-  // What the chunk sees of its image, zeros around it.
-  void copy_image(const Chunk& c, const float* image, float* to) const {
-    const int64_t channels = s_.in_channels, left = c.first * s_.stride[2] - s_.padding[2];
-    const int64_t before = std::clamp<int64_t>(-left, 0, across_),
-                  last = std::clamp<int64_t>(s_.input[2] - left, before, across_);
-    for (int64_t h = 0; h < down_; ++h, to += across_ * pitch_) {
-      const int64_t y = c.line * s_.stride[1] - s_.padding[1] + h;
-      if (y < 0 || y >= s_.input[1]) {
-        std::fill_n(to, across_ * pitch_, 0.0f);
-        continue;
-      }
-      const float* from = image + ((c.image * s_.input[1] + y) * s_.input[2] + left + before) * channels;
-      std::fill_n(to, before * pitch_, 0.0f);
-      if (pitch_ == channels)
-        std::copy_n(from, (last - before) * channels, to + before * pitch_);
-      else
-        for (int64_t x = before; x < last; ++x)
-          std::copy_n(from + (x - before) * channels, channels, to + x * pitch_);
-      std::fill(to + last * pitch_, to + across_ * pitch_, 0.0f);
-    }
-  }
-
   // Channels [channel, channel + count) of the gradient in the chunk, filled up to `width` with zeros.
   void copy_columns(const Chunk& c, int64_t channel, int64_t count, int64_t width, const float* gradient,
                     float* to) const {
@@ -173,8 +157,9 @@ class Plan {
   }
 
   const ConvShape& s_;
-  int64_t in_, out_, rows_, vectors_, width_, lines_, pitch_, across_, down_;
+  int64_t in_, out_, rows_, vectors_, width_, lines_;
   bool copied_;
+  ImageWindow window_;
   std::vector<int64_t> offsets_;
 };
 

@@ -13,6 +13,7 @@
 #include "cpu/isa/tables.h"
 #include "cpu/isa_variant.h"
 #include "cpu/linalg_distance.h"
+#include "cpu/line_conv.h"
 #include "cpu/matrix_vector.h"
 #include "cpu/norm.h"
 #include "cpu/packed_conv.h"
@@ -91,6 +92,7 @@ NARROW(void gru_step_backward(DType dtype, const GruStepGradients& s), gru_step_
 NARROW(AddRun add_run_variant(DType dtype), add_run_variant, (dtype))
 NARROW(CombineRun combine_run_variant(RunOp op, DType dtype), combine_run_variant, (op, dtype))
 NARROW(FilterGradientKernels filter_gradient_kernels(), filter_gradient_kernels, ())
+NARROW(LineConvKernels line_conv_kernels(), line_conv_kernels, ())
 NARROW(PackedConvKernels packed_conv_kernels(), packed_conv_kernels, ())
 NARROW(const DistanceLoops& distance_loops(bool double_precision), distance_loops, (double_precision))
 #undef NARROW
