@@ -1,4 +1,4 @@
-"""Comparing models of integers with models of numbers, equal ranges of weights, corrected biases, learning."""
+"""Comparing models of integers and of numbers, equal ranges of weights, corrected biases, learned scales."""
 
 import copy
 
