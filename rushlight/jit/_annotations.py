@@ -9,12 +9,17 @@ import enum
 import inspect
 import types
 import typing
+import weakref
 
 import rushlight
 from rushlight._command.names import is_own
 from rushlight.jit import _types as t
 from rushlight.jit._call_check import converted
 from rushlight.nn import Module
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["Annotations", "python_type", "schema_of"]
 
@@ -65,10 +70,34 @@ class Unresolved(Exception):
     """A part of an annotation that is no type of TorchScript."""
 
 
-def qualified_name(cls):
+def plain_name(cls):
+    """The name of a class by where it was defined."""
     module = getattr(cls, "__module__", "")
     module = "" if module == "__main__" else f"{module}."
-    return f"__torch__.{module}{cls.__name__}"
+    return f"{'' if module.startswith('__torch__.') else '__torch__.'}{module}{cls.__name__}"
+
+
+_names: dict[str, Any] = {}  # name -> a weak reference to the class that has it
+_mangled: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+
+def qualified_name(cls):
+    """The name of a class in scripts. Of classes of equal names that live, all but the first get another."""
+    if cls in _mangled:
+        return _mangled[cls]
+    name, count = plain_name(cls), 0
+    module = name.removesuffix(cls.__name__)
+    while (holder := _names.get(name)) is not None and holder() is not None:
+        name, count = f"{module}___torch_mangle_{count}.{cls.__name__}", count + 1
+    _names[name], _mangled[cls] = weakref.ref(cls), name
+    return name
+
+
+def is_compiled_class(cls):
+    """Whether scripts compile the methods of a class of the program."""
+    return (
+        not is_own(cls.__module__) and not hasattr(cls, "__torch_script_interface__") and may_be_compiled(cls)
+    )
 
 
 def may_be_compiled(cls):
@@ -166,7 +195,7 @@ def _class_type(cls, where):
         return None
     if is_own(cls.__module__):
         return None if cls.__name__ in ("Size", "layout", "memory_format") else t.UNKNOWN
-    return t.Type("Class", name=qualified_name(cls), python=cls) if may_be_compiled(cls) else None
+    return t.Type("Class", name=qualified_name(cls), python=cls) if is_compiled_class(cls) else None
 
 
 class Annotations:
@@ -331,6 +360,8 @@ def value_type(value):
         return t.Type("List" if isinstance(value, list) else "Dict", kinds)
     if isinstance(value, enum.Enum):
         return python_type(type(value))
+    if isinstance(value, tuple) or is_compiled_class(type(value)):
+        return python_type(type(value)) or t.UNKNOWN
     return t.UNKNOWN
 
 

@@ -3,6 +3,7 @@
 Loading needs none of the program's classes and runs nothing: the text becomes functions that can name the
 library and each other (`frontend.unit_from_source`), and the pickle is read by the closed unpickler."""
 
+import enum
 import io
 import pickle
 import types
@@ -10,6 +11,8 @@ import types
 import rushlight
 from rushlight._command.names import is_own, public_name
 from rushlight._quantized.packed import ScriptObject
+from rushlight.jit._annotations import is_compiled_class, qualified_name
+from rushlight.jit._archive_classes import ClassReader, described
 from rushlight.jit._library import library_name, own_module
 from rushlight.jit._script import ScriptFunction, ScriptModule, script, script_class, shell
 from rushlight.jit.frontend import FrontendError, script_function, unit_from_source
@@ -61,6 +64,7 @@ class _Writer:
 
     def __init__(self):
         self.functions, self.classes, self.modules = {}, [], []
+        self.types, self.objects, self.object_numbers = {}, [], {}
         self.class_numbers, self.module_numbers = {}, {}
         self.written, self.alive = (
             {},
@@ -74,6 +78,8 @@ class _Writer:
         else:
             root = self._module(obj)
         return {
+            "types": self.types,
+            "objects": self.objects,
             "torchscript": _VERSION,
             "root": root,
             "functions": self.functions,
@@ -93,8 +99,29 @@ class _Writer:
                 f"to Python functions before export. It is called in {unit.name}."
             )
         for name, value in unit.names.items():
-            if name.startswith("__torch__."):
+            if isinstance(value, (type, enum.Enum)) and name.startswith("__torch__."):
+                self._type(value if isinstance(value, type) else type(value))
+            elif name.startswith("__torch__."):
                 self._function(name, value.unit if hasattr(value, "unit") else value._script_unit)
+
+    def _type(self, cls):
+        """Write a class of the program that scripts use; gives its name."""
+        name = qualified_name(cls)
+        if name not in self.types:
+            self.types[name] = None  # methods may name their own class
+            self.types[name] = described(cls, self._called, lambda v: self._value(v, cls.__name__, "default"))
+        return name
+
+    def _object(self, value, tensors):
+        """Write a value of a class of the program, once; gives its number."""
+        if id(value) not in self.object_numbers:
+            number = self.object_numbers[id(value)] = len(self.objects)
+            self.objects.append(None)
+            self.alive.append(value)
+            name = self._type(type(value))
+            state = {n: self._value(v, type(value).__name__, n, tensors) for n, v in vars(value).items()}
+            self.objects[number] = [name, state]
+        return self.object_numbers[id(value)]
 
     def _class(self, cls):
         if cls not in self.class_numbers:
@@ -199,6 +226,10 @@ class _Writer:
             return value
         if type(value) in (list, tuple):
             return type(value)([self._value(v, owner, name, tensors) for v in value])
+        if isinstance(value, enum.Enum):
+            return {"__enum__": [self._type(type(value)), value.name]}
+        if isinstance(value, tuple) and hasattr(value, "_fields"):
+            return {"__tuple__": [self._type(type(value)), [self._value(v, owner, name) for v in value]]}
         if isinstance(value, dict):
             return {"__dict__": [[k, self._value(v, owner, name, tensors)] for k, v in value.items()]}
         if isinstance(value, ScriptFunction):
@@ -211,6 +242,8 @@ class _Writer:
             return {"__packed__": [kind, self._value(value._held.state(), owner, name)]}
         if library_name(value) is not None and callable(value):
             return {"__function__": library_name(value)}
+        if is_compiled_class(type(value)):
+            return {"__object__": self._object(value, tensors)}
         raise TypeError(
             f"{owner}.{name} is of type {type(value).__name__}, which cannot be written to a file"
         )
@@ -280,9 +313,12 @@ class _Reader:
         self.units, self.functions = {}, {}
         for dotted in content["functions"]:
             self.functions[dotted] = _Named(self.units, dotted)
+        classes = ClassReader(content.get("types", {}), self.functions, name, self._value)
+        self.types, self.objects = classes.classes, {}
         for dotted, source in content["functions"].items():
             unit = unit_from_source(dotted.removeprefix("__torch__."), source, self.functions, name)
             self.units[dotted] = unit
+        classes.fill()
         self.classes = [self._class(c) for c in content["classes"]]
         self.modules = [shell(self.classes[m["class"]], dict(Module().__dict__)) for m in content["modules"]]
         for module, saved in zip(self.modules, content["modules"], strict=True):
@@ -347,6 +383,12 @@ class _Reader:
             made = ScriptObject.__new__(ScriptObject)
             made.__setstate__((self._value(state), name))
             return made
+        if kind == "__object__":
+            return self._object(content, tensors)
+        if kind == "__enum__":
+            return self.types[content[0]].__members__[content[1]]
+        if kind == "__tuple__":
+            return self.types[content[0]](*[self._value(v, tensors) for v in content[1]])
         if content in self.units:
             return ScriptFunction(self.units[content])
         from rushlight.jit.frontend import _library_value
@@ -355,6 +397,18 @@ class _Reader:
         if found is None or more:
             raise RuntimeError(f"jit.load: {self.name}: {content} is not something that a file may name")
         return found
+
+    def _object(self, number, tensors):
+        """A value of a class of the file; values may hold each other in circles."""
+        if number not in self.objects:
+            name, state = self.content["objects"][number]
+            cls = self.types[name]
+            made = self.objects[number] = object.__new__(cls)
+            for attribute, value in state.items():
+                if not str(attribute).isidentifier() or attribute.startswith("__"):
+                    raise RuntimeError(f"jit.load: {self.name}: {attribute} is no attribute of {name}")
+                object.__setattr__(made, attribute, self._value(value, tensors))
+        return self.objects[number]
 
 
 def _parameter(value):

@@ -419,7 +419,16 @@ def _enum(kind):
 
 
 def _class(kind):
-    return _exactly(kind.python)(kind) if kind.python is not None else lambda value: value
+    from rushlight.jit._scripted_class import record_of
+
+    def convert(value):
+        if kind.python is not None and not isinstance(value, kind.python):
+            record = record_of(kind.python)
+            missing = [n for n in (record.attributes if record else ()) if not hasattr(value, n)]
+            raise _Unfit(f"missing attribute {missing[0]}" if missing else "")
+        return value
+
+    return convert
 
 
 def _interface(kind):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import functools
+import inspect
 import types
 
 import rushlight
@@ -10,7 +12,9 @@ from rushlight.jit import _types as t
 from rushlight.jit._annotations import python_type
 from rushlight.jit._check_methods import BUILTINS, MATH, METHODS, NOT_METHODS, TENSOR_METHODS, TORCH_BUILTINS
 from rushlight.jit._check_values import Bound, Checking, Container, Iterated, NotAValue, Python
+from rushlight.jit._interfaces import misfit_of_type
 from rushlight.jit._operator_match import operator_schemas, returned, unfit
+from rushlight.jit._scripted_class import known_record, record_of
 from rushlight.jit._syntax import FrontendError
 
 __all__ = ["Calls"]
@@ -72,7 +76,7 @@ class Calls(Checking):
         if isinstance(value, types.FunctionType) and hasattr(value, "_torchscript_modifier"):
             return self.call_unit(_schema_in_python(value), node, given, by_name)
         if isinstance(value, type) and name not in ("torch.finfo", "torch.iinfo"):
-            return self.call_class(value, given, node)
+            return self.call_class(value, given, node, by_name)
         if name.startswith("torch.") and name.count(".") == 1 and callable(value):
             last = name.removeprefix("torch.")
             if not operator_schemas(last) and last not in TORCH_BUILTINS and last not in _WITHOUT_SCHEMA:
@@ -80,11 +84,26 @@ class Calls(Checking):
             if last in TORCH_BUILTINS:
                 return TORCH_BUILTINS[last]
             return self.call_operator(last, node, given, by_name)
+        if name.startswith("torch.nn.functional."):
+            return self.call_functional(value, node, given, by_name)
         if name.startswith("math.") and name.removeprefix("math.") not in MATH:
             self.refuse(f"Python builtin {value} is currently not supported in Torchscript", node)
         if name in BUILTINS:
             return BUILTINS[name]
         return t.UNKNOWN
+
+    def call_functional(self, function, node, given, by_name):
+        """A function of `torch.nn.functional`: what it says of its arguments and of what it gives."""
+        schema, flag = library_schema(function)
+        result = self.call_unit(schema, node, given, by_name)
+        if flag is not None:  # whether it gives a pair stands in the call
+            position, default = flag
+            said = [k.value for k in node.keywords if k.arg == "return_indices"]
+            said += [node.args[position]] if len(node.args) > position else []
+            both = said[0] if said else ast.Constant(default)
+            if isinstance(both, ast.Constant):
+                return t.tuple_of((t.TENSOR, t.TENSOR)) if both.value else t.TENSOR
+        return result
 
     def made_list(self, node):
         value = self.expression(node)
@@ -100,7 +119,7 @@ class Calls(Checking):
             self.refuse("cannot statically infer the expected size of a list in this context", node.args[0])
         return value if isinstance(value, t.Type) and value.kind == "Tuple" else t.UNKNOWN
 
-    def call_class(self, cls, given, node):
+    def call_class(self, cls, given, node, by_name):
         if issubclass(cls, BaseException):  # `raised` sees those behind `raise`
             self.refuse("Python exception cannot be used as a value", node)
         if getattr(cls, "_torchscript_modifier", None) == "ignore":
@@ -111,6 +130,10 @@ class Calls(Checking):
             return python_type(cls)
         if issubclass(cls, tuple) and hasattr(cls, "_fields"):
             return python_type(cls) or t.UNKNOWN
+        record = record_of(cls)
+        if record is not None and record.kind == "class":
+            self.call_unit(record.schema("__init__"), node, given, by_name)
+            return record.type
         return t.DEVICE if cls is rushlight.device else t.UNKNOWN
 
     def call_unit(self, schema, node, given, by_name):
@@ -139,6 +162,9 @@ class Calls(Checking):
                     self.mismatch(schema, f"Argument {argument.name} not provided.", node)
                 continue
             kind = self.converted(kind, t.plain(argument.type))
+            if argument.type.kind == "Interface" and kind.kind in ("Class", "Interface"):
+                if (reason := misfit_of_type(kind, argument.type.python)) is not None:
+                    self.refuse(reason, node)
             if not t.is_subtype(kind, argument.type) and not self.list_of_common(kind, argument.type):
                 inferred = (
                     f"\nInferred '{argument.name}' to be of type 'Tensor' because it was not "
@@ -203,6 +229,8 @@ class Calls(Checking):
             if name in TENSOR_METHODS:
                 return TENSOR_METHODS[name]
             return self.call_operator(name, node, [t.TENSOR, *given], by_name)
+        if owner.kind == "Class":
+            return self.call_unit(known_record(owner.python).schema(name), node, given, by_name)
         if owner.kind == "List" and name == "append" and len(given) == 1 and given[0] is not None:
             element = self.converted(given[0], owner.args[0])
             if not t.is_subtype(element, owner.args[0]) and not self.list_of_common(element, owner.args[0]):
@@ -212,8 +240,30 @@ class Calls(Checking):
                     f"{owner.args[0]} is matched to type {given[0]}.\n",
                     node,
                 )
+        if owner.kind == "List" and name == "sort":
+            self.check_sort(owner, given, by_name, node)
         result = METHODS[owner.kind].get(name)
         return result(owner, given) if callable(result) else result or t.UNKNOWN
+
+    def check_sort(self, owner, given, by_name, node):
+        """`list.sort`: objects of the program are ordered by their ``__lt__``."""
+        reverse = by_name.get("reverse", given[0] if given else None)
+        if reverse is not None and not t.is_subtype(self.converted(reverse, t.BOOL), t.BOOL):
+            self.refuse(
+                f"Expected a value of type 'bool' for argument 'reverse' but instead found type '{reverse}'",
+                node,
+            )
+        element = owner.args[0]
+        if element.kind == "Class" and (record := record_of(element.python)) is not None:
+            schema = record.schema("__lt__")
+            fits = schema is not None and schema.returns == t.BOOL and len(schema.arguments) == 1
+            fits = fits and t.is_subtype(element, t.plain(schema.arguments[0].type))
+            if not fits and not record.read_from_file and "__lt__" not in record.under_way:
+                self.refuse(
+                    f"To sort a list of {element} it must define a __lt__ method with two inputs of type "
+                    f"{element} that returns a bool",
+                    node,
+                )
 
     def call_module(self, container, node, given, by_name):
         module = container.module
@@ -301,6 +351,38 @@ class Calls(Checking):
         elif not isinstance(node, (ast.Name, ast.Attribute)):
             if isinstance(self.expression(node), t.Type):
                 self.refuse("exceptions must derive from BaseException", node)
+
+
+@functools.cache
+def library_schema(function):
+    """The schema of a function of `torch.nn.functional` with UNKNOWN where it says nothing, None if it says
+    nothing at all; and (position, default) of ``return_indices``, if it takes that."""
+    try:
+        signature = inspect.signature(function)
+    except (TypeError, ValueError):
+        return None, None
+    found, flag = [], None
+    for i, parameter in enumerate(signature.parameters.values()):
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            return None, None
+        if parameter.name == "return_indices":
+            flag = i, parameter.default
+        default = t.Argument.REQUIRED if parameter.default is parameter.empty else parameter.default
+        kind = _said(parameter.annotation)
+        found.append(t.Argument(parameter.name, kind, default, parameter.kind is parameter.KEYWORD_ONLY))
+    return t.Schema(function.__name__, found, _said(signature.return_annotation)), flag
+
+
+def _said(annotation):
+    """The type that an annotation of the library's stands for, UNKNOWN where it has none."""
+    if annotation is inspect.Parameter.empty:
+        return t.UNKNOWN
+    if not isinstance(annotation, (type, types.UnionType)):  # of an operator: words
+        return t.TENSOR if str(annotation) == "Tensor" else t.UNKNOWN
+    try:
+        return python_type(annotation) or t.UNKNOWN
+    except (RuntimeError, ValueError, AssertionError):
+        return t.UNKNOWN
 
 
 def _schema_in_python(function):

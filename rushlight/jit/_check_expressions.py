@@ -11,6 +11,7 @@ from rushlight.jit._check_calls import Calls
 from rushlight.jit._check_conditions import Conditions
 from rushlight.jit._check_values import Bound, Container, Iterated, NotAValue, Python, declared_type
 from rushlight.jit._interfaces import methods_of
+from rushlight.jit._scripted_class import enum_value_type, record_of
 from rushlight.nn import Module
 
 __all__ = ["Expressions"]
@@ -133,7 +134,11 @@ class Expressions(Conditions, Calls):
         elif owner == t.DEVICE and name in _DEVICE_VALUES:
             return _DEVICE_VALUES[name]
         elif owner.kind == "Enum":
-            return t.UNKNOWN
+            return (
+                t.STR if name == "name" else enum_value_type(owner.python) if name == "value" else t.UNKNOWN
+            )
+        elif owner.kind == "Class":
+            return self.field(owner, node)
         elif owner.kind == "Interface":
             if name in methods_of(owner.python):
                 return t.UNKNOWN
@@ -141,6 +146,23 @@ class Expressions(Conditions, Calls):
             return t.UNKNOWN
         more = "" if owner.kind != "Optional" else ""
         self.refuse(f"'{owner}' object has no attribute or method '{name}'.{more}", node)
+
+    def field(self, owner, node):
+        """An attribute or a method of a class of the program."""
+        name, record = node.attr, record_of(owner.python)
+        if record is None:
+            return t.UNKNOWN
+        if record.has_method(name) and not isinstance(record.member(name), property):
+            return Bound(owner, name)
+        kind = record.attribute(name)
+        if kind is not None:
+            return kind
+        more = "Did you forget to initialize an attribute in __init__()?"
+        if record.member(name) is not None:
+            more = (
+                f"'{name}' is defined as a class attribute, which scripts do not read: set it in __init__()"
+            )
+        self.refuse(f"'{owner}' object has no attribute or method '{name}'. {more}", node)
 
     # --- containers
 
@@ -315,9 +337,20 @@ class Expressions(Conditions, Calls):
             return t.tuple_of((*left.args, *right.args))
         if isinstance(op, ast.Mult) and {left.kind, right.kind} & {"List", "str"} and t.INT in sides:
             return right if left == t.INT else left
+        if left.kind == "Class":
+            return self.overloaded(op, left, right, node)
         if any(s.kind in ("NoneType", "Optional", "Dict") for s in sides) or t.STR in sides and left != right:
             self.no_operator(op, sides, node)
         return t.UNKNOWN
+
+    def overloaded(self, op, left, right, node):
+        """An operator on a value of a class of the program, which one of its methods works out."""
+        name, record = _METHODS.get(type(op)), record_of(left.python)
+        if record is None or name is None or record.read_from_file:
+            return t.UNKNOWN
+        if not record.has_method(name):
+            self.refuse(f"'{left}' object has no attribute or method '{name}'", node)
+        return self.call_unit(record.schema(name), node, [right], {})
 
     @staticmethod
     def number(op, sides):
@@ -475,6 +508,11 @@ class Expressions(Conditions, Calls):
         return [(self.simple(node), node)]
 
 
+_METHODS = {
+    ast.Add: "__add__", ast.Sub: "__sub__", ast.Mult: "__mul__", ast.Div: "__truediv__", ast.Pow: "__pow__",
+    ast.Mod: "__mod__", ast.MatMult: "__matmul__", ast.FloorDiv: "__floordiv__",
+    ast.BitAnd: "__and__", ast.BitOr: "__or__", ast.BitXor: "__xor__",
+}  # fmt: skip
 _OPERATORS = {
     ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floordiv", ast.Pow: "pow",
     ast.Mod: "remainder", ast.MatMult: "matmul", ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le",

@@ -11,13 +11,15 @@ from rushlight.jit import _types as t
 from rushlight.jit._annotations import Annotations, value_type
 from rushlight.jit._check_expressions import Expressions
 from rushlight.jit._check_values import Container, NotAValue, declared_type
+from rushlight.jit._scripted_class import record_of
 
 __all__ = ["check_function"]
 
 
-def check_function(unit, outside, method=False, module=None):
-    """Check a unit whose names are resolved; fills in what its schema returns."""
-    checker = _Checker(unit, outside, module)
+def check_function(unit, outside, method=False, module=None, own=None):
+    """Check a unit whose names are resolved; fills in what its schema returns. ``own`` is the record of the
+    class of the program that a method belongs to."""
+    checker = _Checker(unit, outside, module, own)
     checker.function(unit.tree, method)
 
 
@@ -29,8 +31,8 @@ class _Undefined:
 
 
 class _Checker(Expressions):
-    def __init__(self, unit, outside, module):
-        self.unit, self.module = unit, module
+    def __init__(self, unit, outside, module, own=None):
+        self.unit, self.module, self.own = unit, module, own
         self.annotations = Annotations(unit, outside)
         self.frames = [{}]
         self.returned = None
@@ -80,7 +82,7 @@ class _Checker(Expressions):
         """The type after conversions that the compiler makes: a Tensor becomes a number where one "
         "is asked."""
         wanted = wanted.args[0] if wanted.kind == "Optional" else wanted
-        if value.kind in ("Tensor", "Inferred") and wanted in (t.INT, t.FLOAT, t.COMPLEX, t.NUMBER, t.BOOL):
+        if value.kind in ("Tensor", "Inferred") and wanted in (t.INT, t.FLOAT, t.COMPLEX, t.NUMBER):
             return wanted
         if value.kind in ("Tuple", "NamedTuple") and wanted.kind == "List":
             if all(t.is_subtype(part, wanted.args[0]) for part in value.args):
@@ -95,6 +97,7 @@ class _Checker(Expressions):
         arguments = [*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs]
         if method and arguments:
             own = Container(self.module) if self.module is not None else t.UNKNOWN
+            own = own if self.own is None else self.own.type
             self.frames[0][arguments.pop(0).arg] = own
         for argument, said in zip(arguments, self.unit.schema.arguments, strict=True):
             self.frames[0][argument.arg] = said.type
@@ -118,8 +121,13 @@ class _Checker(Expressions):
 
     def statement_Delete(self, node):  # noqa: N802
         for target in node.targets:
-            if isinstance(target, ast.Name):
-                self.lookup(target.id)
+            if isinstance(target, ast.Subscript):
+                owner = self.expression(target.value)
+                self.index_parts(target.slice)
+                if isinstance(owner, t.Type) and owner.kind == "Class":
+                    record = record_of(owner.python)
+                    if record is not None and not record.has_method("__delitem__"):
+                        self.refuse("Class does not define __delitem__", target)
         return False
 
     def statement_Expr(self, node):  # noqa: N802
@@ -188,6 +196,8 @@ class _Checker(Expressions):
                 )
         if isinstance(node.target, ast.Name):
             self.assign(node.target.id, kind, node.value, kind)
+        elif node.value is not None:
+            self.store(node.target, kind, node.value)
         return False
 
     def statement_AugAssign(self, node):  # noqa: N802
@@ -224,6 +234,8 @@ class _Checker(Expressions):
                 whole = ast.copy_location(ast.Pass(), target)
                 whole.end_lineno, whole.end_col_offset = node.end_lineno, node.end_col_offset
                 self.store_attribute(owner.module, value, target, whole)
+            elif isinstance(owner, t.Type) and owner.kind == "Class" and isinstance(value, t.Type):
+                self.store_field(owner, value, target, node)
 
     def store_attribute(self, module, value, target, node):
         """An attribute of a module is set: it must be there, and keep its type."""
@@ -241,6 +253,22 @@ class _Checker(Expressions):
             wanted = value_type(held)
         if not t.is_subtype(self.converted(value, wanted), wanted) and not self.list_of_common(value, wanted):
             self.refuse(f"Wrong type for attribute assignment. Expected {wanted} but got {value}", node)
+
+    def store_field(self, owner, value, target, node):
+        """An attribute of a class of the program is set; `__init__` makes attributes by that."""
+        record = record_of(owner.python)
+        if record is None or record.read_from_file:
+            return
+        name = target.attr
+        known = record.attributes.get(name)
+        if known is None:
+            if record is self.own and self.unit.tree.name == "__init__":
+                record.attributes[name] = value
+            return
+        if not t.is_subtype(self.converted(value, known), known) and not self.list_of_common(value, known):
+            whole = ast.copy_location(ast.Pass(), target)
+            whole.end_lineno, whole.end_col_offset = node.end_lineno, node.end_col_offset
+            self.refuse(f"Wrong type for attribute assignment. Expected {known} but got {value}", whole)
 
     def store_item(self, owner, value, target):
         """An item of a list or a dictionary is set: it must be of the type of the others."""

@@ -5,6 +5,8 @@ from __future__ import annotations
 import types
 
 from rushlight.jit import _types as t
+from rushlight.jit._annotations import qualified_name
+from rushlight.jit._scripted_class import record_of
 from rushlight.nn import Module
 
 __all__ = ["check_interface", "methods_of", "misfit"]
@@ -43,17 +45,45 @@ def misfit(value, interface):
             )
         return f"'{shown}' is no module: only ScriptModule class can be subtype of module interface"
     units = getattr(own, "_script_methods", None)
+    if units is None:
+        record = record_of(own)
+        if record is None or record.kind != "class" or not record.methods():
+            return (
+                f"Assigning the object {value!r} to an interface fails because the value is not a "
+                "TorchScript compatible type, did you forget to turn it into a user defined "
+                "TorchScript class?"
+            )
+        return misfit_of_type(record.type, interface)
     head = f"'{shown}' is not compatible with interface '{interface.__name__}'"
     for name, method in methods_of(interface).items():
-        if units is None:
-            if not callable(getattr(own, name, None)):
-                return f"{head}: method '{name}' is missing"
-            continue
         unit = units.get(name)
         if unit is None:
             return f"{head}: method '{name}' is missing or not compiled; mark it with @torch.jit.export"
         wanted, found = _schema(interface, name, method), unit.schema
         if found is not None and not unit.overloaded and not _serves(found, wanted):
+            return f"{head}: method '{name}' is\n{found}\nand should be\n{wanted}"
+    return None
+
+
+def misfit_of_type(kind, interface):
+    """Why values of a type do not have what an interface asks for; None if they do."""
+    head = f"'{kind}' is not compatible with interface {qualified_name(interface)}"
+    if kind.python is interface:
+        return None
+    other = kind.kind == "Interface"
+    record = None if other else record_of(kind.python)
+    if record is not None and (record.read_from_file or record.under_way):
+        return None
+    for name, method in methods_of(interface).items():
+        found = None
+        if other and name in (theirs := methods_of(kind.python)):
+            found = _schema(kind.python, name, theirs[name])
+        elif record is not None:
+            found = record.schema(name)
+        if found is None:
+            return f"{head}: it does not have method '{name}'"
+        wanted = _schema(interface, name, method)
+        if not _serves(found, wanted):
             return f"{head}: method '{name}' is\n{found}\nand should be\n{wanted}"
     return None
 

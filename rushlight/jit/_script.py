@@ -14,15 +14,16 @@ import types
 
 import rushlight
 from rushlight._command.names import is_own
-from rushlight.jit._annotations import may_be_compiled, qualified_name
+from rushlight.jit._annotations import is_compiled_class, plain_name
 from rushlight.jit._attributes import declared_types, take_attributes, warn_of_annotations
 from rushlight.jit._check_values import declared_type
 from rushlight.jit._checker import check_function
-from rushlight.jit._class_checks import check_attributes, check_bases
+from rushlight.jit._class_checks import check_bases
 from rushlight.jit._decorations import _overloaded
 from rushlight.jit._interfaces import misfit
 from rushlight.jit._library import library_name, own_module
-from rushlight.jit.frontend import FrontendError, Unit, check_method_syntax, script_function
+from rushlight.jit._scripted_class import known_record, record_of
+from rushlight.jit.frontend import FrontendError, Unit, script_function
 from rushlight.nn import Module
 from rushlight.nn.parameter import is_lazy
 
@@ -284,7 +285,7 @@ class _Scripting:
             for c in own:
                 warn_of_annotations(c)
             made = self.classes[cls] = script_class(base, cls.__name__, {}, units)
-            made._declared, made._qualified_name = declared_types(reversed(own)), qualified_name(cls)
+            made._declared, made._qualified_name = declared_types(reversed(own)), plain_name(cls)
             self._methods(cls, base, units, methods)
             for name, method in methods.items():
                 setattr(self.classes[cls], name, method)
@@ -383,11 +384,11 @@ def is_convertible(value):
 
 def _is_scripted_class(cls):
     """Whether scripts can use instances of this class of the program as they are."""
-    if is_own(cls.__module__) or not may_be_compiled(cls):
+    if not is_compiled_class(cls):
         return False
     try:
-        _check_class(cls)
-    except (RuntimeError, FrontendError):
+        known_record(cls).compile()
+    except (RuntimeError, FrontendError, OSError):
         return False
     return True
 
@@ -415,7 +416,8 @@ def script(
         if not issubclass(obj, enum.Enum):
             if not issubclass(obj, tuple):
                 check_bases(obj)
-            _check_class(obj)
+            if (record := record_of(obj)) is not None:
+                record.compile()
         return obj
     if isinstance(obj, (types.FunctionType, types.MethodType)) and library_name(obj) is None:
         function = inspect.unwrap(obj)
@@ -430,18 +432,6 @@ def script(
     if callable(obj) or isinstance(obj, (list, dict)) or _is_scripted_class(type(obj)):
         return obj
     raise TypeError(f"script: expected a function, a class or a Module, got {type(obj).__name__}")
-
-
-def _check_class(cls):
-    """Refuse a class one of whose methods is outside of the subset; scripts use the class as it is."""
-    units = {}
-    for name, member in vars(cls).items():
-        function = getattr(member, "__func__", member)
-        if isinstance(function, types.FunctionType) and not hasattr(function, "_torchscript_modifier"):
-            unit = check_method_syntax(function)
-            if unit is not None and function is member:
-                units[name] = unit
-    check_attributes(cls, units)
 
 
 def script_method(fn: Any) -> Callable[..., Any]:

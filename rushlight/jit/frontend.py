@@ -24,6 +24,7 @@ from rushlight.jit._decorations import _overloaded
 from rushlight.jit._library import is_library, library_name
 from rushlight.jit._percent import percent
 from rushlight.jit._run_errors import UNIT
+from rushlight.jit._scripted_class import known_record, record_of
 from rushlight.jit._source import Source
 from rushlight.jit._static_branches import argument_types, drop_static_branches
 from rushlight.jit._syntax import FrontendError, NotSupportedError, UnsupportedNodeError, check_syntax
@@ -94,7 +95,7 @@ class Unit:
         """The function for calls from Python: it refuses and converts arguments."""
         function = self.function()
         if self.schema is None:
-            self.schema = schema_of(self, None, skip_self, _defaults(function))
+            self.schema = schema_of(self, None, skip_self, defaults_of(function))
         return checked(function, self.schema, skip_self)
 
     def refuse(self, message, node, kind=RuntimeError):
@@ -132,26 +133,27 @@ class _Executable(ast.NodeTransformer):
         return ast.copy_location(call, node)
 
 
-def script_function(fn, known, method=False):
-    """The unit of a Python function; ``known`` maps functions to their units, for calls in circles."""
+def script_function(fn, known, method=False, extra=None):
+    """The unit of a Python function; ``known`` maps functions to their units, for calls in circles, and
+    ``extra`` has names that are not where the function was defined yet."""
     if fn in known:
         return known[fn]
     before = dict(known)
     try:
-        return _compile_function(fn, known, {}, method)
+        return _compile_function(fn, known, {}, method, extra)
     except (FrontendError, RuntimeError):
         # What a script cannot take may stand where no argument of the right type leads.
         types_of = argument_types(fn)
         known.clear()
         known.update(before)
         try:
-            return _compile_function(fn, known, types_of, method)
+            return _compile_function(fn, known, types_of, method, extra)
         except (FrontendError, RuntimeError):
             pass
         raise
 
 
-def _compile_function(fn, known, types_of, method):
+def _compile_function(fn, known, types_of, method, extra=None):
     tree, source = _source_tree(fn)
     unit = Unit(fn.__qualname__.replace(".<locals>", ""), tree, {}, source.filename, source=source)
     unit.plain_name = fn.__qualname__.rpartition("<locals>.")[2]
@@ -159,7 +161,8 @@ def _compile_function(fn, known, types_of, method):
     known[fn] = unit
     try:
         annotations = getattr(fn, "__annotations__", {})
-        _complete(unit, _outside_names(fn), known, types_of, method, _defaults(fn), annotations)
+        names = {**(extra or {}), **_outside_names(fn)}
+        _complete(unit, names, known, types_of, method, defaults_of(fn), annotations)
     except BaseException:
         known.pop(fn, None)
         raise
@@ -171,6 +174,14 @@ def unit_from_text(tree, lines, names, known):
     apply_type_comment(tree, lines[tree.lineno - 1 :], tree.lineno - 1)
     unit = Unit(tree.name, tree, {}, "<string>", source=Source("<string>", lines))
     _complete(unit, names, known, {}, False, None)
+    return unit
+
+
+def unit_of_method_text(name, text, names):
+    """The unit of a method that was made from no source, whose text names what ``names`` has."""
+    tree = ast.parse(text).body[0]
+    unit = Unit(name, tree, {}, "<string>", source=Source("<string>", text.splitlines(True)))
+    _complete(unit, names, {}, {}, True, None)
     return unit
 
 
@@ -188,7 +199,7 @@ def _complete(unit, names, known, types_of, method, defaults, annotations=None):
     unit.python = tuple(resolver.python)
     unit.outside = names
     if defaults is None:  # a text: Python works out what its defaults are
-        unit.schema = schema_of(unit, names, method, _defaults(unit.function()))
+        unit.schema = schema_of(unit, names, method, defaults_of(unit.function()))
     if not method and not unit.overloaded:
         check_function(unit, names)
 
@@ -197,19 +208,7 @@ def schema_of_function(fn, method):
     """The schema of a function whose body is not compiled."""
     tree, source = _source_tree(fn)
     unit = Unit(fn.__qualname__, tree, {}, source.filename, source=source)
-    return schema_of(unit, _outside_names(fn), method, _defaults(fn), getattr(fn, "__annotations__", {}))
-
-
-def check_method_syntax(fn):
-    """Check a method of a class that scripts use as it is; one without source, as of data classes, passes.
-    Gives its unit, if any."""
-    try:
-        tree, source = _source_tree(fn)
-    except (OSError, NotSupportedError, SyntaxError):
-        return None
-    unit = Unit(fn.__qualname__, tree, {}, source.filename, source=source)
-    check_syntax(unit)
-    return unit
+    return schema_of(unit, _outside_names(fn), method, defaults_of(fn), getattr(fn, "__annotations__", {}))
 
 
 def _free(unit, method):
@@ -219,7 +218,7 @@ def _free(unit, method):
     return Schema(unit.tree.name, [Argument(a.arg, UNKNOWN, None) for a in names])
 
 
-def _defaults(fn):
+def defaults_of(fn):
     code, given = fn.__code__, fn.__defaults__ or ()
     names = code.co_varnames[: code.co_argcount]
     return {**dict(zip(names[len(names) - len(given) :], given, strict=True)), **(fn.__kwdefaults__ or {})}
@@ -365,13 +364,25 @@ class _Resolver(ast.NodeTransformer):
             unit = self._called(inspect.unwrap(value), node)
             return f"__torch__.{unit.name}", _Late(unit)
         if isinstance(value, type):
-            return self._kept_in_python(value)
+            return self._class(value)
         call = inspect.getattr_static(type(value), "__call__", None)
         if getattr(call, "_torchscript_modifier", None) == "ignore":
             return self._kept_in_python(value, type(value).__qualname__)
-        if type(type(value)).__name__ == "EnumType" or type(type(value)).__name__ == "EnumMeta":
-            return self._kept_in_python(value, f"{type(value).__qualname__}.{value.name}")
+        if isinstance(value, enum.Enum):
+            return f"{self._class(type(value))[0]}.{value.name}", value
         self._refuse_value(value, node)
+
+    def _class(self, cls):
+        """A class of the program, whose methods are compiled, too."""
+        record = None
+        if getattr(cls, "_torchscript_modifier", None) is None:
+            record = record_of(cls)
+        if record is None:
+            return self._kept_in_python(cls)
+        try:
+            return record.compile().name, cls
+        except OSError:  # without source it stays what it is
+            return self._kept_in_python(cls)
 
     def _called(self, function, node):
         """The unit of a function that this one calls; its errors say by whom it was called."""
@@ -465,17 +476,15 @@ class _ClosedResolver(ast.NodeTransformer):
         self.locals = _local_names(unit.tree)
 
     def visit_arg(self, node):
-        node.annotation = (
-            None if node.annotation is None else ast.Constant(value=ast.unparse(node.annotation))
-        )
+        node.annotation = _as_text(node.annotation)
         return node
 
     def visit_FunctionDef(self, node):
-        node.returns = None if node.returns is None else ast.Constant(value=ast.unparse(node.returns))
+        node.returns = _as_text(node.returns)
         return self.generic_visit(node)
 
     def visit_AnnAssign(self, node):
-        node.annotation = ast.Constant(value=ast.unparse(node.annotation))
+        node.annotation = _as_text(node.annotation)
         return self.generic_visit(node)
 
     def visit_Name(self, node):
@@ -488,10 +497,18 @@ class _ClosedResolver(ast.NodeTransformer):
     def visit_Attribute(self, node):
         dotted = _dotted(node)
         if dotted is not None and dotted.partition(".")[0] not in self.locals:
+            if dotted not in self.functions and isinstance(self.functions.get(_dotted(node.value)), type):
+                if node.attr.startswith("__"):
+                    self.unit.refuse(f"jit.load: the attribute {node.attr} may not be used", node)
+                return self._member(node)  # of a class of the file
             return self._bind(dotted, node)
-        if node.attr.startswith("__") or node.attr in _CLOSED_ATTRIBUTES:
+        if node.attr.startswith("__") and node.attr != "__post_init__" or node.attr in _CLOSED_ATTRIBUTES:
             self.unit.refuse(f"jit.load: the attribute {node.attr} may not be used", node)
         return self.generic_visit(node)
+
+    def _member(self, node):
+        base = self._bind(_dotted(node.value), node.value)
+        return ast.copy_location(ast.Attribute(value=base, attr=node.attr, ctx=node.ctx), node)
 
     def _bind(self, dotted, node):
         if dotted in self.functions:
@@ -502,8 +519,19 @@ class _ClosedResolver(ast.NodeTransformer):
             value = _library_value(dotted)
         if value is None:
             self.unit.refuse(f"jit.load: {dotted} is not something that a file may name", node)
+        if isinstance(value, type) and (record := record_of(value)) is not None:
+            dotted = record.name  # a class that lives may have the name that the file gives
+        elif isinstance(value, enum.Enum):
+            dotted = f"{known_record(type(value)).name}.{value.name}"
         self.unit.names[dotted] = replacement(dotted, value)
         return ast.copy_location(ast.Name(id=dotted, ctx=ast.Load()), node)
+
+
+def _as_text(annotation):
+    """An annotation as text, which says what it said and names nothing."""
+    if annotation is None or isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        return annotation
+    return ast.Constant(value=ast.unparse(annotation))
 
 
 # What reaches from a value to the interpreter's inside, to files or to other processes.

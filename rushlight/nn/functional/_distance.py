@@ -1,9 +1,12 @@
 """Vectors divided by their norms."""
 
 import rushlight as torch
+from rushlight import Tensor
 
 
-def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
+def normalize(
+    input: Tensor, p: float = 2.0, dim: int = 1, eps: float = 1e-12, out: Tensor | None = None
+) -> Tensor:
     """input divided by its p-norm along dim.
 
     Args:

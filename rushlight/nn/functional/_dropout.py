@@ -3,6 +3,7 @@
 import warnings
 
 import rushlight as torch
+from rushlight import Tensor
 from rushlight._errors.advice import advised
 
 
@@ -11,7 +12,7 @@ def _check_probability(p):
         raise advised(ValueError(f"dropout probability has to be between 0 and 1, but got {p}"))
 
 
-def dropout(input, p=0.5, training=True, inplace=False):
+def dropout(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zero each element with probability p and scale the others by 1 / (1 - p).
 
     Args:
@@ -45,7 +46,7 @@ def _feature_dropout_unbatched(input, p, training, inplace, channels_at):
     return _feature_dropout(input, p, training, inplace)
 
 
-def dropout1d(input, p=0.5, training=True, inplace=False):
+def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zero whole channels of (N, C, L) or (C, L)."""
     _check_probability(p)
     if input.dim() not in (2, 3):
@@ -57,7 +58,7 @@ def dropout1d(input, p=0.5, training=True, inplace=False):
     return _feature_dropout_unbatched(input, p, training, inplace, 2)
 
 
-def dropout2d(input, p=0.5, training=True, inplace=False):
+def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zero whole channels of (N, C, H, W)."""
     _check_probability(p)
     if input.dim() not in (3, 4):
@@ -85,7 +86,7 @@ def dropout2d(input, p=0.5, training=True, inplace=False):
     return _feature_dropout(input, p, training, inplace)
 
 
-def dropout3d(input, p=0.5, training=True, inplace=False):
+def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
     """Zero whole channels of (N, C, D, H, W) or (C, D, H, W)."""
     _check_probability(p)
     if input.dim() not in (4, 5):
@@ -102,13 +103,15 @@ def dropout3d(input, p=0.5, training=True, inplace=False):
     return _feature_dropout_unbatched(input, p, training, inplace, 4)
 
 
-def alpha_dropout(input, p=0.5, training=False, inplace=False):
+def alpha_dropout(input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
     """Dropout to SELU's saturation value that keeps mean and variance."""
     _check_probability(p)
     return torch.alpha_dropout_(input, p, training) if inplace else torch.alpha_dropout(input, p, training)
 
 
-def feature_alpha_dropout(input, p=0.5, training=False, inplace=False):
+def feature_alpha_dropout(
+    input: Tensor, p: float = 0.5, training: bool = False, inplace: bool = False
+) -> Tensor:
     """`alpha_dropout` of whole channels."""
     _check_probability(p)
     return (torch.feature_alpha_dropout_ if inplace else torch.feature_alpha_dropout)(input, p, training)

@@ -3,7 +3,7 @@
 import math
 import warnings
 
-from rushlight import _C
+from rushlight import _C, Tensor
 from rushlight._errors.advice import advised
 from rushlight.nn.functional._pooling import adaptive_avg_pool2d, adaptive_avg_pool3d
 
@@ -23,14 +23,14 @@ _AVERAGES = {1: _C._nn.adaptive_avg_pool1d, 2: adaptive_avg_pool2d, 3: adaptive_
 
 
 def interpolate(
-    input,
+    input: Tensor,
     size=None,
     scale_factor=None,
-    mode="nearest",
-    align_corners=None,
-    recompute_scale_factor=None,
-    antialias=False,
-):
+    mode: str = "nearest",
+    align_corners: bool | None = None,
+    recompute_scale_factor: bool | None = None,
+    antialias: bool = False,
+) -> Tensor:
     """input of (N, C, …) resized to the spatial size, or by the factors, given.
 
     Args:
@@ -140,7 +140,9 @@ def _check_mode(mode, input):
     )
 
 
-def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=None):
+def upsample(
+    input: Tensor, size=None, scale_factor=None, mode: str = "nearest", align_corners: bool | None = None
+) -> Tensor:
     """An old name of `interpolate`."""
     warnings.warn(
         "`nn.functional.upsample` is deprecated. Use `nn.functional.interpolate` instead.", stacklevel=2
@@ -148,7 +150,7 @@ def upsample(input, size=None, scale_factor=None, mode="nearest", align_corners=
     return interpolate(input, size, scale_factor, mode, align_corners)
 
 
-def upsample_nearest(input, size=None, scale_factor=None):
+def upsample_nearest(input: Tensor, size=None, scale_factor=None) -> Tensor:
     """An old name of `interpolate` with mode='nearest'."""
     warnings.warn(
         "`nn.functional.upsample_nearest` is deprecated. Use `nn.functional.interpolate` instead.",
@@ -157,7 +159,7 @@ def upsample_nearest(input, size=None, scale_factor=None):
     return interpolate(input, size, scale_factor, mode="nearest")
 
 
-def upsample_bilinear(input, size=None, scale_factor=None):
+def upsample_bilinear(input: Tensor, size=None, scale_factor=None) -> Tensor:
     """An old name of `interpolate` with mode='bilinear' and align_corners=True."""
     warnings.warn(
         "`nn.functional.upsample_bilinear` is deprecated. Use `nn.functional.interpolate` instead.",

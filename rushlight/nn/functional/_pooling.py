@@ -1,6 +1,7 @@
 """Pooling: what is optional in the arguments of the core's operators."""
 
 import rushlight as torch
+from rushlight import Tensor
 from rushlight.nn._ntuple import _pair, _single, _triple
 
 
@@ -9,7 +10,13 @@ def _max_pool(n):
     values = getattr(torch._C._VariableFunctions, f"max_pool{n}d")
 
     def max_pool(
-        input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False
+        input: Tensor,
+        kernel_size,
+        stride=None,
+        padding=0,
+        dilation=1,
+        ceil_mode: bool = False,
+        return_indices: bool = False,
     ):
         if return_indices:
             return with_indices(input, kernel_size, stride, padding, dilation, ceil_mode)
@@ -34,12 +41,12 @@ def _filled(output_size, input):
     return [own if wanted is None else wanted for wanted, own in zip(output_size, sizes)]
 
 
-def adaptive_avg_pool2d(input, output_size):
+def adaptive_avg_pool2d(input: Tensor, output_size) -> Tensor:
     """Means over windows that cut the last 2 dimensions into `output_size` parts."""
     return torch._C._nn._adaptive_avg_pool2d(input, _filled(output_size, input))
 
 
-def adaptive_avg_pool3d(input, output_size):
+def adaptive_avg_pool3d(input: Tensor, output_size) -> Tensor:
     """Means over windows that cut the last 3 dimensions into `output_size` parts."""
     return torch._C._nn._adaptive_avg_pool3d(input, _filled(output_size, input))
 
@@ -47,7 +54,7 @@ def adaptive_avg_pool3d(input, output_size):
 def _adaptive_max_pool(n):
     with_indices = getattr(torch._C._nn, f"adaptive_max_pool{n}d_with_indices")
 
-    def adaptive_max_pool(input, output_size, return_indices=False):
+    def adaptive_max_pool(input: Tensor, output_size, return_indices: bool = False):
         found = with_indices(input, _filled(output_size, input))
         return found if return_indices else found[0]
 
@@ -102,17 +109,23 @@ def _max_unpool(sides, input, indices, kernel_size, stride, padding, output_size
     return torch._C._nn.max_unpool2d(input.unsqueeze(-1), indices.unsqueeze(-1), [*size, 1]).squeeze(-1)
 
 
-def max_unpool1d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+def max_unpool1d(
+    input: Tensor, indices: Tensor, kernel_size, stride=None, padding=0, output_size=None
+) -> Tensor:
     """Put the values of `max_pool1d` back at their indices, zero elsewhere."""
     return _max_unpool(_single, input, indices, kernel_size, stride, padding, output_size)
 
 
-def max_unpool2d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+def max_unpool2d(
+    input: Tensor, indices: Tensor, kernel_size, stride=None, padding=0, output_size=None
+) -> Tensor:
     """Put the values of `max_pool2d` back at their indices, zero elsewhere."""
     return _max_unpool(_pair, input, indices, kernel_size, stride, padding, output_size)
 
 
-def max_unpool3d(input, indices, kernel_size, stride=None, padding=0, output_size=None):
+def max_unpool3d(
+    input: Tensor, indices: Tensor, kernel_size, stride=None, padding=0, output_size=None
+) -> Tensor:
     """Put the values of `max_pool3d` back at their indices, zero elsewhere."""
     return _max_unpool(_triple, input, indices, kernel_size, stride, padding, output_size)
 
@@ -135,7 +148,12 @@ def _fractional_max_pool(sides, input, kernel_size, output_size, output_ratio, s
 
 
 def fractional_max_pool2d_with_indices(
-    input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
+    input: Tensor,
+    kernel_size,
+    output_size=None,
+    output_ratio=None,
+    return_indices: bool = False,
+    _random_samples: Tensor | None = None,
 ):
     """Fractional max pooling of images: the maxima and where they stood."""
     return _fractional_max_pool(
@@ -144,7 +162,12 @@ def fractional_max_pool2d_with_indices(
 
 
 def fractional_max_pool3d_with_indices(
-    input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
+    input: Tensor,
+    kernel_size,
+    output_size=None,
+    output_ratio=None,
+    return_indices: bool = False,
+    _random_samples: Tensor | None = None,
 ):
     """Fractional max pooling of volumes: the maxima and where they stood."""
     return _fractional_max_pool(
@@ -153,7 +176,12 @@ def fractional_max_pool3d_with_indices(
 
 
 def fractional_max_pool2d(
-    input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
+    input: Tensor,
+    kernel_size,
+    output_size=None,
+    output_ratio=None,
+    return_indices: bool = False,
+    _random_samples: Tensor | None = None,
 ):
     """Max pooling over windows spaced at random; with return_indices, as a pair."""
     both = fractional_max_pool2d_with_indices(
@@ -163,7 +191,12 @@ def fractional_max_pool2d(
 
 
 def fractional_max_pool3d(
-    input, kernel_size, output_size=None, output_ratio=None, return_indices=False, _random_samples=None
+    input: Tensor,
+    kernel_size,
+    output_size=None,
+    output_ratio=None,
+    return_indices: bool = False,
+    _random_samples: Tensor | None = None,
 ):
     """Max pooling over windows spaced at random; with return_indices, as a pair."""
     both = fractional_max_pool3d_with_indices(

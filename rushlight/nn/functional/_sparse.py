@@ -1,21 +1,22 @@
 """Reductions of embeddings over bags of indices."""
 
 import rushlight as torch
+from rushlight import Tensor
 
 
 def embedding_bag(
-    input,
-    weight,
-    offsets=None,
-    max_norm=None,
-    norm_type=2,
-    scale_grad_by_freq=False,
-    mode="mean",
-    sparse=False,
-    per_sample_weights=None,
-    include_last_offset=False,
-    padding_idx=None,
-):
+    input: Tensor,
+    weight: Tensor,
+    offsets: Tensor | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2,
+    scale_grad_by_freq: bool = False,
+    mode: str = "mean",
+    sparse: bool = False,
+    per_sample_weights: Tensor | None = None,
+    include_last_offset: bool = False,
+    padding_idx: int | None = None,
+) -> Tensor:
     """The sum, mean or max of the rows of weight that each bag of indices selects."""
     if weight.dtype == torch.long and input.is_floating_point():
         weight, input = input, weight  # the order of the arguments before PyTorch 0.4

@@ -3,6 +3,7 @@
 import warnings
 
 import rushlight as torch
+from rushlight import Tensor
 
 _core = torch._C._VariableFunctions
 pixel_shuffle, pixel_unshuffle, channel_shuffle = (
@@ -22,7 +23,7 @@ def _warn_align_corners(name):
     )
 
 
-def affine_grid(theta, size, align_corners=None):
+def affine_grid(theta: Tensor, size, align_corners: bool | None = None) -> Tensor:
     """The points of an image of the given size, mapped by the affine matrices theta, for `grid_sample`."""
     if align_corners is None:
         _warn_align_corners("affine_grid and grid_sample")
@@ -56,7 +57,13 @@ _MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
 _PADDINGS = {"zeros": 0, "border": 1, "reflection": 2}
 
 
-def grid_sample(input, grid, mode="bilinear", padding_mode="zeros", align_corners=None):
+def grid_sample(
+    input: Tensor,
+    grid: Tensor,
+    mode: str = "bilinear",
+    padding_mode: str = "zeros",
+    align_corners: bool | None = None,
+) -> Tensor:
     """input sampled at the points of grid, whose coordinates run from -1 to 1."""
     if mode not in ("bilinear", "nearest", "bicubic"):
         raise ValueError(

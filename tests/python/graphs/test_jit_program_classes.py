@@ -1,0 +1,326 @@
+# ruff: noqa: UP006, UP035, UP045 - scripts are written with these types
+"""Classes of the program in scripts: their types are followed, and files hold them."""
+
+import enum
+import io
+from dataclasses import dataclass
+from typing import Any, List, NamedTuple, Optional
+
+import pytest
+
+import rushlight as torch
+from rushlight import Tensor, nn
+
+
+class Color(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+class Word(str, enum.Enum):
+    YES = "yes"
+    NO = "no"
+
+
+class Point(NamedTuple):
+    x: Tensor
+    y: int = 3
+
+
+@dataclass(order=True)
+class Sized:
+    a: int
+    b: float = 2.0
+    c: int = 0
+
+    def __post_init__(self):
+        self.c = self.a * 2
+
+    def total(self) -> float:
+        return self.a + self.b + self.c
+
+
+class Meter:
+    def __init__(self, n: int):
+        self.n = n
+        self.items: List[int] = []
+        self.shift = torch.full((2,), 0.5)
+
+    def add(self, k: int) -> int:
+        self.items.append(k)
+        return self.n + k + len(self.items)
+
+    @staticmethod
+    def make(n: int) -> "Meter":
+        return Meter(n)
+
+    @property
+    def double(self) -> int:
+        return self.n * 2
+
+    @double.setter
+    def double(self, value: int):
+        self.n = value // 2
+
+    def __add__(self, other: "Meter") -> "Meter":
+        return Meter(self.n + other.n)
+
+    def __lt__(self, other: "Meter") -> bool:
+        return self.n < other.n
+
+
+class TooBigError(ValueError):
+    pass
+
+
+class Program(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.meter = Meter(5)
+        self.same = self.meter
+        self.color = Color.RED
+        self.point = Point(torch.ones(2))
+        self.word = Word.NO
+
+    def forward(self, x: Tensor, k: int):
+        both = Meter.make(k) + self.meter
+        both.add(3)
+        both.double = both.double + 2
+        sized = Sized(k)
+        if k > 100:
+            raise TooBigError("too big")
+        if self.color == Color.RED:
+            x = x + 1
+        smallest = sorted([both, Meter(1)])[0].n
+        made = Point(x * both.double + self.meter.shift, both.add(1))
+        return made, sized.total(), sized < Sized(k + 1), self.color, self.word == Word.NO, self.point.y, smallest
+
+    @torch.jit.export
+    def count(self, k: int) -> int:
+        self.meter.add(k)
+        return len(self.same.items)
+
+
+def through_a_file(module):
+    buffer = io.BytesIO()
+    torch.jit.save(module, buffer)
+    buffer.seek(0)
+    return torch.jit.load(buffer)
+
+
+def plain(result):
+    made, total, less, color, word, y, smallest = result
+    return made.x.tolist(), made.y, total, less, color.name, color.value, word, y, smallest
+
+
+def test_a_file_holds_the_classes_that_a_script_uses():
+    program = Program()
+    wanted = plain(program(torch.ones(2), 3))
+    scripted = torch.jit.script(program)
+    assert plain(scripted(torch.ones(2), 3)) == wanted
+    loaded = through_a_file(scripted)
+    assert plain(loaded(torch.ones(2), 3)) == wanted
+    assert type(loaded.meter) is not Meter and type(loaded.meter).__name__ == "Meter"
+    assert type(loaded.color) is not Color
+    assert loaded.count(7) == 1 and loaded.count(8) == 2  # one object behind two names
+    again = through_a_file(loaded)
+    assert plain(again(torch.ones(2), 3)) == wanted
+    assert again.count(9) == 3
+    with pytest.raises(torch.jit.Error, match="TooBigError: too big"):
+        again(torch.ones(2), 101)
+
+
+def test_functions_with_classes_are_written():
+    def run(k: int) -> int:
+        return Meter(k).add(1)
+
+    assert through_a_file(torch.jit.script(run))(4) == 6
+
+
+def test_classes_of_equal_names_are_kept_apart():
+    def make(shift: int):
+        class Thing:
+            def __init__(self, n: int):
+                self.n = n
+
+            def value(self) -> int:
+                return self.n
+
+        class Other:
+            def __init__(self, n: int):
+                self.n = n
+
+            def value(self) -> int:
+                return self.n + 100
+
+        return (Thing if shift == 0 else Other), shift
+
+    first, second = make(0)[0], make(1)[0]
+    second.__name__ = "Thing"
+
+    class Uses(nn.Module):
+        def forward(self, k: int):
+            return first(k).value(), second(k).value()
+
+    scripted = torch.jit.script(Uses())
+    assert scripted(1) == through_a_file(scripted)(1) == (1, 101)
+
+
+def test_a_file_cannot_give_a_class_methods_that_python_calls_by_itself():
+    scripted = torch.jit.script(Program())
+    from rushlight.jit._archive import _Reader, _Writer
+
+    content = _Writer().write(scripted)
+    name = next(n for n in content["types"] if n.endswith("Meter"))
+    content["types"][name]["methods"]["__del__"] = ["method", "def __del__(self):\n    pass\n"]
+    with pytest.raises(RuntimeError, match="is no class that a file may hold"):
+        _Reader(content, "a file")
+
+
+def test_types_of_attributes_and_methods_are_followed():
+    def wrong_argument(m: Meter) -> int:
+        return m.add("word")
+
+    def wrong_constructor() -> int:
+        return Meter(1.5).n
+
+    def wrong_result(m: Meter) -> str:
+        return m.double
+
+    def no_such_thing(m: Meter):
+        return m.nothing
+
+    def no_operator(m: Meter):
+        return m * m
+
+    def no_delitem(m: Meter):
+        del m["key"]
+
+    for function, words in (
+        (wrong_argument, "Expected a value of type 'int' for argument 'k' but instead found type 'str'"),
+        (wrong_constructor, "Expected a value of type 'int' for argument 'n' but instead found type 'float'"),
+        (wrong_result, "annotated as having type str but is actually of type int"),
+        (no_such_thing, "object has no attribute or method 'nothing'"),
+        (no_operator, "object has no attribute or method '__mul__'"),
+        (no_delitem, "Class does not define __delitem__"),
+    ):
+        with pytest.raises(RuntimeError, match=words):
+            torch.jit.script(function)
+
+
+def test_an_attribute_keeps_its_type():
+    class Changes:
+        def __init__(self, x):
+            self.x = x
+            self.x = 10
+
+    with pytest.raises(RuntimeError, match="Wrong type for attribute assignment"):
+        torch.jit.script(Changes)
+
+
+def test_what_a_class_body_sets_is_no_attribute():
+    class Holds:
+        level: int = 3
+
+        def __init__(self):
+            pass
+
+    def read():
+        return Holds().level
+
+    with pytest.raises(RuntimeError, match="object has no attribute or method.*is defined as a class attribute"):
+        torch.jit.script(read)
+
+
+@torch.jit.interface
+class Doubles:
+    def twice(self, x: Tensor) -> Tensor: ...
+
+
+class Does:
+    def __init__(self):
+        pass
+
+    def twice(self, x):
+        return x + x
+
+
+class DoesNot:
+    def __init__(self):
+        pass
+
+    def twice(self, x: int) -> int:
+        return x
+
+
+class Lacks:
+    def __init__(self):
+        pass
+
+    def once(self, x):
+        return x
+
+
+def test_a_class_behind_an_interface_must_have_its_methods():
+    def use(d: Doubles, x):
+        return d.twice(x)
+
+    def right(x):
+        return use(Does(), x)
+
+    def of_other_types(x):
+        return use(DoesNot(), x)
+
+    def missing(x):
+        return use(Lacks(), x)
+
+    assert torch.jit.script(right)(torch.ones(1)).item() == 2
+    with pytest.raises(RuntimeError, match="is not compatible with interface"):
+        torch.jit.script(of_other_types)
+    with pytest.raises(RuntimeError, match="does not have method 'twice'"):
+        torch.jit.script(missing)
+    with pytest.raises(RuntimeError, match="missing attribute n"):
+
+        def take(m: Meter) -> int:
+            return m.n
+
+        torch.jit.script(take)(torch.ones(2))
+
+
+def test_objects_are_sorted_by_their_own_order_alone():
+    def sort():
+        found = [Does(), Does()]
+        found.sort()
+        return found
+
+    with pytest.raises(RuntimeError, match="must define a __lt__"):
+        torch.jit.script(sort)
+
+
+def test_a_tensor_is_no_bool():
+    class Flag:
+        def __init__(self, x: bool) -> None:
+            self.x = x
+
+    def make(x):
+        Flag(x)
+
+    with pytest.raises(RuntimeError, match="Expected a value of type 'bool'"):
+        torch.jit.script(make)
+
+
+def test_a_class_may_hold_its_own_kind():
+    class Node:
+        def __init__(self, value: int):
+            self.value = value
+
+        def more(self) -> "Node":
+            return Node(self.value + 1)
+
+    def run(x: int) -> Any:
+        node: Optional[Node] = Node(x)
+        if node is not None:
+            return node.more().value
+        return 0
+
+    assert torch.jit.script(run)(3) == 4
