@@ -10,6 +10,7 @@
 #include "cpu/conv_onednn.h"
 #include "cpu/copy.h"
 #include "cpu/depthwise.h"
+#include "cpu/depthwise_lines.h"
 #include "cpu/filter_gradient.h"
 #include "cpu/gemm.h"
 #include "cpu/line_conv.h"
@@ -397,6 +398,8 @@ void conv_forward(const ConvShape& s, const void* input, const void* weight, con
                   const EpilogueArguments& after) {
   if (s.output_numel() == 0) return;
   if (packed_convolves(s, weight) && packed_conv_forward(s, input, weight, bias, output, &after)) return;
+  if (depthwise_by_lines(s) && follows_depthwise_lines(&after))
+    return depthwise_lines_forward(s, input, weight, bias, output, &after);
   const bool depthwise = depthwise_convolves(s, weight);
   if (!depthwise && is_product(s)) return product_forward(s, input, weight, bias, output, after);
   if (!depthwise && winograd_convolves(s) && winograd_forward(s, input, weight, bias, output, &after)) return;
@@ -409,6 +412,7 @@ void conv_forward(const ConvShape& s, const void* input, const void* weight, con
 void conv_forward(const ConvShape& s, const void* input, const void* weight, const void* bias, void* output) {
   if (s.output_numel() == 0) return;
   if (packed_convolves(s, weight) && packed_conv_forward(s, input, weight, bias, output, nullptr)) return;
+  if (depthwise_by_lines(s)) return depthwise_lines_forward(s, input, weight, bias, output, nullptr);
   if (depthwise_convolves(s, weight)) return depthwise_forward(s, input, weight, bias, output);
   if (is_product(s)) return product_forward(s, input, weight, bias, output);
   if (winograd_convolves(s) && winograd_forward(s, input, weight, bias, output, nullptr)) return;
@@ -430,6 +434,8 @@ void conv_input_gradient(const ConvShape& s, const void* output_gradient, const 
     std::memset(input_gradient, 0, s.input_numel() * element_size(s.dtype));
     return;
   }
+  if (depthwise_gradient_by_lines(s))
+    return depthwise_lines_input_gradient(s, output_gradient, weight, input_gradient);
   if (depthwise_convolves(s, weight))
     return depthwise_input_gradient(s, output_gradient, weight, input_gradient);
   if (is_product(s)) return product_input_gradient(s, output_gradient, weight, input_gradient);
@@ -453,6 +459,8 @@ void conv_weight_gradient(const ConvShape& s, const void* output_gradient, const
     std::memset(weight_gradient, 0, s.weight_numel() * element_size(s.dtype));
     return;
   }
+  if (depthwise_by_lines(s))
+    return depthwise_lines_weight_gradient(s, output_gradient, input, weight_gradient);
   if (depthwise_convolves(s)) return depthwise_weight_gradient(s, output_gradient, input, weight_gradient);
   if (is_product(s)) return product_weight_gradient(s, output_gradient, input, weight_gradient);
   if (winograd_convolves_weight(s) && winograd_weight_gradient(s, output_gradient, input, weight_gradient))

@@ -199,15 +199,9 @@ class Pixels {
 
 }  // namespace
 
-// Each channel meets a filter of its own.
-static bool is_depthwise(const ConvShape& s) {
-  return s.spatial == 2 && s.groups > 1 && s.groups == s.in_channels && s.out_channels == s.in_channels &&
-         s.in_channels % kernels().lanes == 0;
-}
-
 // With AVX-512 oneDNN's kernels are as fast but for filters of one pixel, and those by our AVX2 are behind.
 static bool is_ahead(const ConvShape& s) {
-  if (s.groups > 1) return is_depthwise(s);
+  if (s.groups > 1) return false;
   const bool wide = kernels().lanes == 16;
   return host::isa() == host::Isa::kAvx2 || host::isa() == host::Isa::kNeon ||
          (wide && volume(s.kernel) == 1);
@@ -219,51 +213,10 @@ bool packed_convolves(const ConvShape& s, const void* weight) {
          is_ahead(s) && !winograd_convolves(s) && ConstantMemory::contains(weight);
 }
 
-// Filters of channels of their own, line by line.
-static void depthwise_lines(const ConvShape& s, const float* image, const void* weight, const float* bias,
-                            float* output, const EpilogueArguments* after) {
-  const int64_t taps = volume(s.kernel), c = s.out_channels, line = s.input[2] * c;
-  const auto panels = panels_of(weight, {taps, 1, 1, c, 1, 0, 0, taps});
-  const bool bounded = after && after->bounded;
-  constexpr float kInfinity = std::numeric_limits<float>::infinity();
-  parallel_for(0, s.batch * s.output[1], std::max<int64_t>(1, kGrainSize / (s.output[2] * c)),
-               [&](int64_t begin, int64_t end) {
-                 std::vector<const float*> lines(static_cast<size_t>(s.kernel[1]));
-                 DepthwiseLine d{lines.data(),
-                                 s.kernel[1],
-                                 s.kernel[2],
-                                 c,
-                                 s.stride[2],
-                                 s.padding[2],
-                                 s.dilation[2],
-                                 s.input[2],
-                                 panels->data.as<float>(),
-                                 bias,
-                                 bounded ? after->low : -kInfinity,
-                                 bounded ? after->high : kInfinity,
-                                 nullptr};
-                 for (int64_t i = begin; i < end; ++i) {
-                   const int64_t n = i / s.output[1], y = i % s.output[1] * s.stride[1] - s.padding[1];
-                   for (int64_t h = 0; h < s.kernel[1]; ++h) {
-                     const int64_t at = y + h * s.dilation[1];
-                     lines[static_cast<size_t>(h)] =
-                         at >= 0 && at < s.input[1] ? image + (n * s.input[1] + at) * line : nullptr;
-                   }
-                   d.out = output + i * s.output[2] * c;
-                   kernels().depthwise(d, 0, s.output[2]);
-                 }
-               });
-}
-
 bool packed_conv_forward(const ConvShape& s, const void* input, const void* weight, const void* bias,
                          void* output, const EpilogueArguments* after) {
   const int64_t in = s.in_channels, taps = volume(s.kernel), columns = s.out_channels;
   const auto* image = static_cast<const float*>(input);
-  if (s.groups > 1) {
-    if (after && (after->residual || after->scaled)) return false;
-    depthwise_lines(s, image, weight, static_cast<const float*>(bias), static_cast<float*>(output), after);
-    return true;
-  }
   const bool joined = joins_pixels(s);
   const int64_t lines = s.kernel[0] * s.kernel[1], across = joined ? 1 : s.kernel[2];
   const auto panels =

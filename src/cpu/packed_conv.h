@@ -18,8 +18,7 @@ bool packed_conv_forward(const ConvShape& s, const void* input, const void* weig
 // What the instruction sets provide.
 
 // A row's factors are `pieces` runs of `run` elements. Columns lie in panels of a few vectors; one that
-// starts at vector v has its elements at panels + v * lanes * depth, one factor's after another; depth is
-// pieces * run, or pieces where each column has factors of its own.
+// starts at vector v has its elements at panels + v * lanes * pieces * run, one factor's after another.
 struct PixelProduct {
   int64_t pieces, run, columns;
   const float* panels;
@@ -31,23 +30,11 @@ struct PixelProduct {
   float low = 0, high = 0;
 };
 
-// A line of the result of a convolution in which each channel, of whole vectors of them, meets a filter of
-// its own. Filters lie in panels as above, [height, width] each.
-struct DepthwiseLine {
-  const float* const* lines;  // of the image, one for each line of the filters; null: outside
-  int64_t height, width, channels, stride, padding, dilation, in_width;
-  const float *panels, *bias;  // bias may be null
-  float low, high;
-  float* out;
-};
-
 struct PackedConvKernels {
   int lanes = 0, vectors = 0;  // of a vector; of a panel at most
   // Rows [begin, end), whose factors start at factors[]: [pieces][rows of a group] for each group of rows,
   // and the vectors of columns [begin, end), which start with a panel.
   void (*multiply)(const PixelProduct& p, const float* const* factors, Span rows, Span vectors);
-  // Pixels [begin, end) of a line.
-  void (*depthwise)(const DepthwiseLine& d, int64_t begin, int64_t end);
 };
 
 // Rows of the group that starts when `left` rows are left; vectors of a panel, likewise.

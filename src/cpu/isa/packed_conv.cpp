@@ -35,10 +35,6 @@ struct Tile {
   int64_t row, column;
 };
 
-[[gnu::always_inline]] inline Vector clamped(Vector v, const Vector& low, const Vector& high) {
-  v = v < low ? low : v;
-  return v > high ? high : v;
-}
 Vector least(const PixelProduct& p) {
   return Vector{} + (p.bounded ? p.low : -std::numeric_limits<float>::infinity());
 }
@@ -166,82 +162,9 @@ void multiply(const PixelProduct& p, const float* const* factors, Span rows, Spa
   }
 }
 
-// --- depthwise
-
-// R pixels from x on, V vectors of channels; of the filters' columns those in [first, last).
-template <int R, int V>
-void convolve_pixels(const DepthwiseLine& d, int64_t x, int64_t channel, int64_t first, int64_t last) {
-  Vector sums[R][V];
-#pragma GCC unroll 4
-  for (int r = 0; r < R; ++r)
-#pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) {
-      sums[r][v] = Vector{} - 0.0f;
-      if (d.bias) load(sums[r][v], d.bias + channel + v * kLanes);
-    }
-  const int64_t step = d.stride * d.channels;
-  for (int64_t h = 0; h < d.height; ++h) {
-    if (!d.lines[h]) continue;
-    const float* pixel = d.lines[h] + (x * d.stride - d.padding + first * d.dilation) * d.channels + channel;
-    const float* filter = d.panels + channel * d.height * d.width + (h * d.width + first) * V * kLanes;
-    for (int64_t w = first; w < last; ++w, pixel += d.dilation * d.channels, filter += V * kLanes) {
-      Vector b[V];
-#pragma GCC unroll 4
-      for (int v = 0; v < V; ++v) load(b[v], filter + v * kLanes);
-      const float* a = pixel;
-#pragma GCC unroll 4
-      for (int r = 0; r < R; ++r, a += step)
-#pragma GCC unroll 4
-        for (int v = 0; v < V; ++v) {
-          Vector factor;
-          load(factor, a + v * kLanes);
-          sums[r][v] += factor * b[v];
-        }
-    }
-  }
-  const Vector low = Vector{} + d.low, high = Vector{} + d.high;
-#pragma GCC unroll 4
-  for (int r = 0; r < R; ++r)
-#pragma GCC unroll 4
-    for (int v = 0; v < V; ++v) {
-      const Vector y = clamped(sums[r][v], low, high);
-      __builtin_memcpy(d.out + (x + r) * d.channels + channel + v * kLanes, &y, sizeof(y));
-    }
-}
-
-template <int R>
-void convolve_channels(const DepthwiseLine& d, int64_t x, int64_t first, int64_t last) {
-  for (int64_t left = d.channels / kLanes, c = 0; left > 0;) {
-    const int width = panel_vectors(left, kVectors);
-    if constexpr (kVectors == 4)
-      if (width == 4) convolve_pixels<R, 4>(d, x, c, first, last);
-    if (width == 2) convolve_pixels<R, 2>(d, x, c, first, last);
-    if (width == 1) convolve_pixels<R, 1>(d, x, c, first, last);
-    left -= width, c += width * kLanes;
-  }
-}
-
-void depthwise(const DepthwiseLine& d, int64_t begin, int64_t end) {
-  constexpr int kPixels = 4;
-  const int64_t reach = (d.width - 1) * d.dilation;
-  for (int64_t x = begin; x < end;) {
-    const int64_t at = x * d.stride - d.padding;
-    if (x + kPixels <= end && at >= 0 && at + (kPixels - 1) * d.stride + reach < d.in_width) {
-      convolve_channels<kPixels>(d, x, 0, d.width);
-      x += kPixels;
-      continue;
-    }
-    int64_t first = 0, last = d.width;
-    while (first < last && at + first * d.dilation < 0) ++first;
-    while (last > first && at + (last - 1) * d.dilation >= d.in_width) --last;
-    convolve_channels<1>(d, x, first, last);
-    ++x;
-  }
-}
-
 }  // namespace
 
-PackedConvKernels packed_conv_kernels() { return {kLanes, kVectors, multiply, depthwise}; }
+PackedConvKernels packed_conv_kernels() { return {kLanes, kVectors, multiply}; }
 
 #endif
 

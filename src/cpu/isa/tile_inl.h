@@ -34,6 +34,13 @@ template <class V, class T>
   __builtin_memcpy(&to, from, sizeof(to));
 }
 
+// A comparison with a NaN is false, so that it stays.
+template <class V>
+[[gnu::always_inline]] inline V clamped(V v, const V& low, const V& high) {
+  v = v < low ? low : v;
+  return v > high ? high : v;
+}
+
 typedef uint16_t HalfBits __attribute__((vector_size(kRegisterBytes / 2)));
 typedef uint32_t FloatBits __attribute__((vector_size(kRegisterBytes)));
 
