@@ -1,5 +1,9 @@
 """What graph capture raises."""
 
+from rushlight._errors.capture import TorchDynamoException as TorchDynamoException
+from rushlight._errors.capture import Unsupported as Unsupported
+from rushlight._errors.capture import UserError as UserError
+
 __all__ = [
     "BackendCompilerFailed",
     "InternalTorchDynamoError",
@@ -11,24 +15,12 @@ __all__ = [
 ]
 
 
-class TorchDynamoException(RuntimeError):
-    """Base of all."""
-
-
 class InternalTorchDynamoError(TorchDynamoException):
     """A mistake of the capture's own."""
 
 
 class TorchRuntimeError(TorchDynamoException):
     """An operator failed on tensors without data."""
-
-
-class Unsupported(TorchDynamoException):
-    """Code that no graph can hold."""
-
-
-class UserError(Unsupported):
-    """Code that captures no graph by a mistake of the program's."""
 
 
 class BackendCompilerFailed(TorchDynamoException):

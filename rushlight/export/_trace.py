@@ -34,11 +34,20 @@ class Held:
     target: str
     tensor: torch.Tensor
     persistent: bool | None = None
+    suffix: str = ""
 
     @property
     def name(self):
         letter = {InputKind.PARAMETER: "p", InputKind.BUFFER: "b"}.get(self.kind, "c")
-        return f"{letter}_{re.sub('[^0-9a-zA-Z_]', '_', self.target)}"
+        return f"{letter}_{re.sub('[^0-9a-zA-Z_]', '_', self.target)}{self.suffix}"
+
+    def avoid(self, taken):
+        """Take a name that no input has: those of the user's come first."""
+        count = 0
+        while self.name in taken:
+            count += 1
+            self.suffix = f"_{count}"
+        return self
 
 
 def held_tensors(module):
@@ -141,7 +150,12 @@ def input_names(names, args, kwargs):
     for name, value in zip(names, [*args, *(kwargs or {}).values()]):
         for path, _ in pytree.tree_leaves_with_path(value):
             parts = [str(getattr(key, "idx", getattr(key, "key", getattr(key, "name", "")))) for key in path]
-            result.append("_".join([name, *parts]))
+            plain = own = "_".join([name, *parts])
+            count = 0
+            while own in result:
+                count += 1
+                own = f"{plain}_{count}"
+            result.append(own)
     return result
 
 
@@ -222,6 +236,7 @@ def trace_module(module, leaves, in_spec, names, places=(), sizes=None, whole_re
     plain = _plain_attributes(module)
     swapped = {}
     for held in trace.held:
+        held.avoid(names)
         swapped[held.target] = fakes.from_tensor(held.tensor)
         _placeholder(tracer, held.name, swapped[held.target], fakes)
     inputs = fake_inputs(fakes, leaves, places, sizes or {})
@@ -296,7 +311,7 @@ def _lift(trace, tensor, plain, before):
     literals = sum(name.startswith("lifted_tensor_") for name in trace.constants)
     target = plain.get(id(tensor), f"lifted_tensor_{literals}")
     trace.constants[target] = tensor
-    held = Held(InputKind.CONSTANT_TENSOR, target, tensor)
+    held = Held(InputKind.CONSTANT_TENSOR, target, tensor).avoid({n.name for n in trace.graph.nodes})
     trace.held.append(held)
     with trace.graph.inserting_before(before):
         node = trace.graph.placeholder(held.name)

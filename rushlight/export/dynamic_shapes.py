@@ -6,15 +6,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import rushlight as torch
+from rushlight._errors.capture import UserError
 from rushlight.utils import _pytree as pytree
 
 __all__ = ["Constraint", "Dim", "UserError", "ValueRanges", "dims"]
 
 Constraint = Any
-
-
-class UserError(Exception):
-    """The program asks of export what it cannot do; the text says what to change."""
 
 
 class _DimHint:

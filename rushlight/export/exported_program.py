@@ -187,13 +187,9 @@ class ExportedProgram:
         return _unlift(self, check_guards)
 
     def run_decompositions(self, decomp_table=None, decompose_custom_triton_ops=False):
-        """The program with some operators expressed by others: ``{operator: function}``."""
-        if decomp_table is None:
-            raise NotImplementedError(
-                "run_decompositions: there is no table of default decompositions; pass decomp_table, a dict "
-                "from operators to functions that express them by others ({} changes nothing)"
-            )
-        return _decomposed(self, decomp_table)
+        """The program with some operators expressed by others: ``{operator: function}``. The default table
+        is empty: every operator of an exported program has a kernel and a meaning of its own here."""
+        return _decomposed(self, decomp_table or {})
 
 
 def _indented(text):

@@ -161,10 +161,11 @@ class UnflattenedModule(InterpreterModule):
         self._in_spec, self._out_spec = export_module.call_spec
         self._guards = [_Guards(export_module.guards, export_module.symbols)]  # no submodule of the program's
         _add_modules(self, export_module)
+        own: dict[int, Any] = {}
         for spec in export_module.graph_signature.input_specs:
             if spec.kind != InputKind.USER_INPUT:
-                _hold_tensor(self, spec, _tensor_of(export_module, spec))
-        _add_state(self, export_module)
+                _hold_tensor(self, spec, _own(_tensor_of(export_module, spec), spec.kind, own))
+        _add_state(self, export_module, own)
         build(self, export_module)
 
     def forward(self, *args, **kwargs):
@@ -229,6 +230,17 @@ def _reach(root, path):
     return root
 
 
+def _own(tensor, kind, made):
+    """A copy of a parameter or buffer, one for all of its names: the program keeps its own."""
+    if kind == InputKind.CONSTANT_TENSOR or not isinstance(tensor, torch.Tensor):
+        return tensor
+    if id(tensor) not in made:
+        copied = tensor.detach().clone()
+        is_parameter = isinstance(tensor, torch.nn.Parameter)
+        made[id(tensor)] = torch.nn.Parameter(copied, tensor.requires_grad) if is_parameter else copied
+    return made[id(tensor)]
+
+
 def _hold_tensor(root, spec, tensor):
     path, _, name = spec.target.rpartition(".")
     owner = _reach(root, path)
@@ -238,12 +250,13 @@ def _hold_tensor(root, spec, tensor):
         _hold(root, spec, tensor)
 
 
-def _add_state(root, program):
+def _add_state(root, program, own):
     """Names of tensors that are inputs under another name: tied parameters."""
     for target, tensor in program.state_dict.items():
         path, _, name = target.rpartition(".")
         owner = _reach(root, path)
         if not hasattr(owner, name):
+            tensor = _own(tensor, None, own)
             if isinstance(tensor, torch.nn.Parameter):
                 owner.register_parameter(name, tensor)
             else:

@@ -271,8 +271,34 @@ def test_decompositions():
     assert aten.silu.default in before and aten.silu.default not in after and aten.sigmoid.default in after
     x = torch.randn(3, 2)
     torch.testing.assert_close(made.module()(x), program.module()(x))
-    with pytest.raises(NotImplementedError, match="no table of default decompositions"):
-        program.run_decompositions()
+    same = program.run_decompositions()
+    assert [n.target for n in same.graph.nodes] == [n.target for n in program.graph.nodes]
+    torch.testing.assert_close(same.module()(x), program.module()(x))
+
+
+def test_names_of_inputs_do_not_collide():
+    class Nested(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.param = nn.Parameter(torch.ones(2))
+            self.gamma = torch.full((2,), 2.0)
+
+        def forward(self, x, x_foo, x_foo_0, p, c_gamma):
+            return (
+                x["foo"][0] + 10 * x_foo[0] + 100 * x_foo_0 + p["param"] * self.param + c_gamma * self.gamma
+            )
+
+    one = torch.ones(2)
+    inputs = ({"foo": [one]}, (one,), one, {"param": one}, one)
+    program = export(Nested(), inputs)
+    names = [spec.arg.name for spec in program.graph_signature.input_specs]
+    assert names == ["p_param_1", "c_gamma_1", "x_foo_0", "x_foo_0_1", "x_foo_0_2", "p_param", "c_gamma"]
+    assert program.module()(*inputs).tolist() == [114.0, 114.0]
+
+
+def test_mistakes_of_the_program_are_those_of_capture():
+    with pytest.raises(torch._dynamo.exc.UserError, match="to be a tuple"):
+        export(nn.Linear(2, 2), torch.ones(2))
 
 
 def test_programs_know_that_they_are_exported():

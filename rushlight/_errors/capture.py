@@ -1,0 +1,23 @@
+"""What graph capture and export raise. Its home for programs is `torch._dynamo.exc`."""
+
+__all__ = ["TorchDynamoException", "Unsupported", "UserError"]
+
+_HOME = "rushlight._dynamo.exc"
+
+
+class TorchDynamoException(RuntimeError):
+    """Base of all."""
+
+    __module__ = _HOME
+
+
+class Unsupported(TorchDynamoException):
+    """Code that no graph can hold."""
+
+    __module__ = _HOME
+
+
+class UserError(Unsupported):
+    """The program asks of capture or export what it cannot do; the text says what to change."""
+
+    __module__ = _HOME
