@@ -30,12 +30,7 @@ void fail_released() {
 namespace {
 
 Ref<PackedTensor> pack(SavedTensorHooks& hooks, const Tensor& t) {
-  SavedHooksState& state = saved_hooks_state();
-  state.tracing = true;
-  struct Reset {
-    SavedHooksState& state;
-    ~Reset() { state.tracing = false; }
-  } reset{state};
+  NoSavedHooks unseen;
   GradMode off(false);
   const uint32_t version = t.version();
   Ref<PackedTensor> packed = hooks.pack(t);

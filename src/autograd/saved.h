@@ -24,6 +24,16 @@ struct SavedHooksState {
 SavedHooksState& saved_hooks_state();
 bool saved_hooks_active();  // whether hooks of this thread see what is saved now
 
+class NoSavedHooks {  // scope
+ public:
+  NoSavedHooks() : before_(std::exchange(saved_hooks_state().tracing, true)) {}
+  ~NoSavedHooks() { saved_hooks_state().tracing = before_; }
+  NoSavedHooks(const NoSavedHooks&) = delete;
+
+ private:
+  bool before_;
+};
+
 class SavedVariable {
  public:
   SavedVariable() = default;

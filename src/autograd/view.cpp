@@ -162,6 +162,7 @@ Ref<Node> view_grad_fn(const Tensor& view) {
   if (!has_own && (is_leaf(base) || (view->flags & kNoGradView))) return nullptr;
   if (view->flags & (kMultiView | kCustomView)) refuse_write(view, true);
   GradMode on(true);
+  NoSavedHooks unseen;  // what the program saves does not depend on when a history is made anew
   const Tensor again = gradient_ops.as_strided(in_dtype_of_view(base, view.dtype()), view.sizes(),
                                                view.strides(), view.storage_offset());
   RL_CHECK(again->autograd,

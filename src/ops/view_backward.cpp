@@ -132,6 +132,7 @@ Tensor sharers(const Buffer& b, IntList sizes, IntList strides) {
 
 Tensor as_strided_backward_kernel(const Call&, const Tensor& grad, IntList input_sizes, IntList input_strides,
                                   IntList size, IntList stride, int64_t shift) {
+  if (grad.device().is_meta()) return empty_tensor(input_sizes, grad.dtype(), grad.device());
   const Buffer b = common_buffer(grad, input_sizes, input_strides, size, stride, shift);
   const Tensor values = dense_copy(grad);
   const Tensor window = make_view(b.data, size, stride, b.second, false);
@@ -142,6 +143,7 @@ Tensor as_strided_backward_kernel(const Call&, const Tensor& grad, IntList input
 
 Tensor as_strided_gather_kernel(const Call&, const Tensor& self, IntList input_sizes, IntList input_strides,
                                 IntList size, IntList stride, int64_t shift) {
+  if (self.device().is_meta()) return empty_tensor(size, self.dtype(), self.device());
   const Buffer b = common_buffer(self, input_sizes, input_strides, size, stride, shift);
   const Tensor place = make_view(b.data, input_sizes, input_strides, b.first, false);
   if (may_overlap(input_sizes, input_strides)) {

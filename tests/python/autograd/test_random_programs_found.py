@@ -163,3 +163,24 @@ def test_quantile_by_a_number_can_be_exported():
     assert torch.equal(program.module()(x), torch.quantile(x, 0.25, dim=-1))
     with pytest.raises(RuntimeError, match="in the range"):
         torch.quantile(x, 1.5)
+
+
+@pytest.mark.parametrize("rows", [0, 2])
+def test_a_view_whose_base_was_written_can_be_checkpointed(rows):
+    """Its history is made anew within the checkpoint, which must not count that as a saved tensor."""
+    from rushlight.utils.checkpoint import checkpoint
+
+    x = torch.randn(rows, 3, requires_grad=True)
+    v = x.clone().squeeze()
+    v[:, 0] = torch.tensor(1.0)
+    checkpoint(lambda a: torch.expm1(a.clamp(max=2)), v, use_reentrant=False).sum().backward()
+    assert x.grad[:, 0].eq(0).all()
+
+
+def test_the_gradient_of_as_strided_can_be_exported():
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            return torch.func.grad(lambda a: a.reshape(-1).as_strided((2, 2), (2, 1)).square().sum())(x)
+
+    x = torch.randn(6)
+    assert torch.equal(torch.export.export(Model(), (x,)).module()(x), Model()(x))
