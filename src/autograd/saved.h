@@ -1,5 +1,7 @@
 // SavedVariable: a tensor that a node keeps for its backward pass.
 #pragma once
+#include <utility>
+
 #include "autograd/node.h"
 
 namespace rushlight {

@@ -3,6 +3,7 @@
 #include "autograd/engine.h"
 #include "autograd/gradient_ops.h"
 #include "autograd/node_names.h"
+#include "autograd/saved.h"
 #include "core/history_flags.h"
 
 namespace rushlight {

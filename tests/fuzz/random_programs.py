@@ -1,0 +1,417 @@
+"""Random programs beside PyTorch: ``python tests/fuzz/random_programs.py --programs 20000 --seed 1``.
+
+A program has 5 to 40 statements: operators, views, writes in place, changes of dtype and layout, vmap,
+gradients, autocast. It runs in PyTorch and here; values, dtypes, shapes, strides and gradients must agree, as
+far as the program is stable: PyTorch runs it again with inputs moved by a rounding error, and what moves as
+far tells nothing.
+
+``--modes`` says how it runs here: ``eager`` and ``vmap`` (over three examples) are compared with PyTorch;
+``compile``, ``export``, ``file`` (one file, run without Python) and ``threads`` (two) with our own eager run.
+What differs is made small and printed as a script. ``--list FILE`` keeps the differences as JSON lines.
+"""
+
+import argparse
+import collections
+import contextlib
+import importlib
+import io
+import json
+import linecache
+import os
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
+
+import program_parts as parts  # noqa: E402
+
+MODES = ("eager", "vmap", "compile", "export", "file", "threads")
+# Refused by PyTorch's backward pass and not here: we save less, and losses of two dtypes have gradients.
+STRICTER = re.compile("has been modified by an inplace operation|Found dtype")
+# Refused here: sizes that depend on values in a graph; what PyTorch lets pass where there are no elements.
+REFUSED = re.compile(
+    "DynamicOutputShape|DataDependent|depends on the values|does not require grad|writes to out="
+    "|single memory location|out of bounds for dimension . with size 0|invalid for input of size"
+    "|not implemented for .{1,2}(BFloat16|Half)|both operands to have the same dtype"
+)
+# Here PyTorch saves an alias without a version counter: its gradient is that of what was written since.
+UNSEEN_WRITE = re.compile(r"kron|linear|@|index_add_|einsum|tensordot")
+TRANSFORM = re.compile(r"torch.func|torch.vmap")
+OTHER_LAYOUT = re.compile(
+    r"fft|nonzero|linalg|torch.func|quantile|_scatter|\[torch.tensor"
+)  # column by column in PyTorch (docs/differences.md)
+BASE = {"float64": 1e-9, "float32": 2e-5, "float16": 3e-2, "bfloat16": 6e-2}
+
+
+class Program:
+    """Inputs (name, shape, dtype, whether it needs a gradient) and statements."""
+
+    def __init__(self, inputs, lines):
+        self.inputs, self.lines = inputs, lines
+        self.source = parts.source(inputs, lines)
+        text = self.source + str(inputs)
+        levels = {
+            "bfloat16": "bfloat16",
+            "float16": r"\.half\(",
+            "float32": r"float32|\.float\(|\.item\(|torch\.tensor\(",
+        }
+        self.precision = next((name for name, sign in levels.items() if re.search(sign, text)), "float64")
+
+    def function(self, module):
+        file = f"<program {id(self)} {module.__name__}>"
+        linecache.cache[file] = len(self.source), None, self.source.splitlines(True), file
+        space = {"torch": module, "F": module.nn.functional}
+        importlib.import_module(module.__name__ + ".utils.checkpoint")
+        exec(compile(self.source, file, "exec"), space)
+        return space["f"]
+
+    def script(self, words):
+        """The program as a text that can be run."""
+        made = [
+            f"{name}_in = torch.randn({shape}, dtype=torch.float64).to(torch.{kind}).requires_grad_({grad})"
+            for name, shape, kind, grad in self.inputs
+        ]
+        call = f"print(f({', '.join(name + '_in' for name, *_ in self.inputs)}))"
+        seeded = f"torch.manual_seed({len(self.inputs)})"
+        return "\n".join([f"# {words}", parts.HEAD + self.source, seeded, *made, call])
+
+
+def leaves(module, program, batch=(), moved=False):
+    made = list(parts.leaf_tensors(module, program.inputs, batch))
+    if moved:
+        size = {"float64": 1e-13, "float32": 1e-6}.get(program.precision, 1e-2)
+        for i, (name, t) in enumerate(made):
+            shifted = (t.detach() * (1 + size * module.randn(t.shape))).to(t.dtype)
+            made[i] = name, shifted.requires_grad_(t.requires_grad)
+    return [t for _, t in made]
+
+
+def plain(value):
+    """What is compared of a value."""
+    if not hasattr(value, "detach"):
+        return type(value).__name__, (), (), False, [value] if isinstance(value, (int, float)) else []
+    numbers = value.detach()
+    dtype = str(value.dtype).removeprefix("torch.")
+    numbers = numbers.double() if value.is_floating_point() else numbers.long()
+    return dtype, tuple(value.shape), tuple(value.stride()), value.requires_grad, numbers.flatten().tolist()
+
+
+def finished(module, f, args, weighted=True):
+    """The results of a call and the gradients of what was given; of an error its class."""
+    try:
+        results = f(*args) if weighted else f()(*args)
+    except Exception as error:
+        return "raises", type(error).__name__, str(error)
+    found = [plain(v) for v in results]
+    wanted = {
+        i: v
+        for i, v in enumerate(results)
+        if hasattr(v, "detach") and v.is_floating_point() and v.requires_grad
+    }
+    if wanted and weighted:
+        try:
+            sum((v.double() * (0.5 + i % 3)).sum() for i, v in wanted.items()).backward()
+        except Exception as error:
+            return *found, ("backward raises", type(error).__name__, str(error))
+        found += [plain(a.grad) for a in args]
+    return tuple(found)
+
+
+def outcome(module, program, mode="eager", moved=False):
+    """What a program gives in a mode."""
+    with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
+        warnings.simplefilter("ignore")
+        module.manual_seed(0)
+        f = program.function(module)
+        if mode == "vmap":
+            args = leaves(module, program, batch=(3,), moved=moved)
+            return finished(module, module.vmap(f), args)
+        args = leaves(module, program, moved=moved)
+        if mode == "compile":
+            module._dynamo.reset()
+            compiled = module.compile(f)
+            for _ in range(3):  # the graph runs from the second call on
+                args = leaves(module, program)
+                result = finished(module, compiled, args)
+            return result
+        if mode in ("export", "file"):
+            return finished(module, lambda: exported(module, f, args, mode), args, weighted=False)
+        if mode == "threads":
+            before = module.get_num_threads()
+            module.set_num_threads(2)
+            try:
+                return finished(module, f, args)
+            finally:
+                module.set_num_threads(before)
+        return finished(module, f, args)
+
+
+def exported(module, f, args, mode):
+    """The program exported, as a module or read back from one file."""
+
+    class Whole(module.nn.Module):
+        def forward(self, *given):
+            return f(*given)
+
+    args = tuple(a.detach() for a in args)
+    if mode == "export":
+        return module.export.export(Whole(), args).module()
+    from rushlight.export import load_file, save_file
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "program.rl"
+        save_file(Whole(), str(path), args)
+        return load_file(str(path))
+
+
+def distance(first, second):
+    """The largest difference of two lists of numbers."""
+    return max((abs(a - b) for a, b in zip(first, second)), default=0)
+
+
+def unlike(ours, theirs, moved, program, mode):
+    """None, or in words how two outcomes differ."""
+    if ours[:1] == ("raises",) and re.search(REFUSED, str(ours)):
+        return None
+    if theirs[:1] == ("raises",) or ours[:1] == ("raises",):
+        if theirs[:1] == ours[:1]:
+            return None
+        who, error = ("", ours) if ours[0] == "raises" else ("does not raise, but wanted is ", theirs)
+        return f"{who}{error[1]}: {error[2].splitlines()[0][:200] if error[2] else ''}"
+    if theirs[-1][0] == "backward raises" and STRICTER.search(theirs[-1][2]):
+        return None
+    if (
+        ours[-1][0] == "backward raises"
+        and STRICTER.search(ours[-1][2])
+        and UNSEEN_WRITE.search(program.source)
+    ):
+        return None
+    if len(ours) != len(theirs):
+        return f"{len(ours)} results for {len(theirs)}: {ours[-1][:3]} for {theirs[-1][:3]}"
+    for i, (mine, other) in enumerate(zip(ours, theirs)):
+        if "raises" in str(mine[0]) or "raises" in str(other[0]):
+            if mine[0] != other[0]:
+                return f"result {i}: {mine[:3]} for {other[:3]}"
+            continue
+        if mine[:2] != other[:2]:
+            return f"result {i}: {mine[:2]} for {other[:2]}"
+        if mode == "eager" and strides(mine) != strides(other) and not OTHER_LAYOUT.search(program.source):
+            return f"result {i}: strides {mine[2]} for {other[2]} of {other[1]}"
+        if mode not in ("export", "file") and mine[3] != other[3] and not TRANSFORM.search(program.source):
+            return f"result {i}: requires_grad {mine[3]} for {other[3]}"
+        if len(moved) < len(theirs) or moved[i][:2] != other[:2]:
+            continue
+        scale = max([1.0, *(abs(v) for v in other[4] if abs(v) < 1e30)])
+        drift = distance(other[4], moved[i][4])
+        if drift != drift or drift > 1e-2 * scale:
+            continue
+        tolerance = BASE[program.precision] * scale + 100 * drift
+        for a, b in zip(mine[4], other[4]):
+            if not (a == b or (a != a and b != b) or abs(a - b) <= tolerance):
+                return f"result {i}: value {a} for {b} (tolerance {tolerance:.1e})"
+    return None
+
+
+def strides(leaf):
+    """Those that matter: of more than one element along their dimension."""
+    return [(d, s) for d, s in enumerate(leaf[2]) if leaf[1][d] > 1] if 0 not in leaf[1] else []
+
+
+def difference(program, mode):
+    """None, or how the program differs in that mode; None too where PyTorch refuses it."""
+    import torch
+
+    import rushlight
+
+    note("torch")
+    reference = outcome(torch, program, "vmap" if mode == "vmap" else "eager")
+    if mode == "vmap" and (reference[:1] == ("raises",) or "select_scatter" in program.source):
+        return None  # PyTorch's rule for select_scatter counts negative dimensions from the wrong end
+    moved = [outcome(torch, program, "vmap" if mode == "vmap" else "eager", moved=True) for _ in range(2)]
+    if any(m[:1] == ("raises",) for m in moved):
+        return None
+    moved = furthest(reference, *moved)
+    note("rushlight")
+    if mode in ("eager", "vmap"):
+        return unlike(outcome(rushlight, program, mode), reference, moved, program, mode)
+    own = outcome(rushlight, program)
+    if own[:1] == ("raises",) or len(own) != len(reference):
+        return None
+    if mode in ("export", "file"):  # without gradients
+        count = program.source.rsplit("return ", 1)[1].count(",")
+        own, reference = own[:count], reference[:count]
+    if len(moved) >= len(own):  # how far a rounding error moves it, around our own values
+        moved = tuple(around(*leaves) for leaves in zip(own, reference, moved))
+    return unlike(outcome(rushlight, program, mode), own, moved, program, mode)
+
+
+def furthest(reference, first, second):
+    """Of two moved runs, for each result the one that is further away."""
+    if not len(reference) == len(first) == len(second):
+        return first
+    far = lambda leaf, other: distance(leaf[4], other[4]) if len(leaf) == len(other) == 5 else 0
+    return tuple(b if far(b, r) > far(a, r) else a for r, a, b in zip(reference, first, second))
+
+
+def around(own, reference, moved):
+    if not len(own) == len(reference) == len(moved) == 5 or not own[:2] == reference[:2] == moved[:2]:
+        return moved
+    return *own[:4], [o + abs(m - r) for o, r, m in zip(own[4], reference[4], moved[4])]
+
+
+def shrunk(program, mode, attempts=150):
+    """The program with as few statements and inputs as still differ."""
+    progress = True
+    while progress and attempts > 0:
+        progress = False
+        for i in reversed(range(len(program.lines))):
+            attempts -= 1
+            if attempts <= 0:
+                break
+            smaller = Program(program.inputs, program.lines[:i] + program.lines[i + 1 :])
+            if runs(smaller) and difference(smaller, mode):
+                program, progress = smaller, True
+    text = "\n".join(program.lines)
+    used = [one for one in program.inputs if re.search(rf"\b{one[0]}\b", text)]
+    smaller = Program(used, program.lines)
+    return smaller if used and runs(smaller) and difference(smaller, mode) else program
+
+
+def runs(program):
+    import torch
+
+    try:
+        parts.run(torch, program.inputs, program.lines)
+        return True
+    except Exception:
+        return False
+
+
+def made(seed):
+    import torch
+
+    rng = random.Random(seed)
+    length = rng.choice([5, 8, 12, 20, 40])
+    writer = parts.Writer(torch, seed, length)
+    return Program(writer.inputs, writer.lines)
+
+
+def note(library):
+    """Who is at work, for the report of a crash; a worker replaces this."""
+
+
+def work(options):
+    """Run programs in this process; lines of JSON tell what was found."""
+    global note
+    import torch
+
+    torch.set_num_threads(1)
+    deadline = time.monotonic() + (options.seconds or 1e9)
+    counts = collections.Counter()
+    with open(options.progress, "w") as progress:
+
+        def note(library):
+            progress.seek(0)
+            progress.write(f"{index} {library:9} {mode:9}\n")
+            progress.flush()
+
+        mode = "make"
+        for index in range(options.first, options.programs):
+            if time.monotonic() > deadline:
+                break
+            note("torch")
+            program = made(f"{options.seed}/{index}")
+            counts["programs"] += 1
+            counts["statements"] += len(program.lines)
+            for mode in options.modes.split(","):
+                counts[mode] += 1
+                words = difference(program, mode)
+                if words:
+                    small = shrunk(program, mode)
+                    words = difference(small, mode) or words
+                    entry = {"seed": f"{options.seed}/{index}", "mode": mode, "words": words}
+                    print(
+                        json.dumps(entry | {"script": small.script(words), "last": small.lines}), flush=True
+                    )
+            mode = "make"
+            if counts["programs"] % 50 == 0:
+                print(json.dumps({"counts": counts}), flush=True)
+                counts.clear()
+    print(json.dumps({"counts": counts}), flush=True)
+
+
+def supervise(options):
+    """Run a worker, and another after each crash; print every kind of difference once."""
+    index, found, totals = 0, [], collections.Counter()
+    deadline = time.monotonic() + (options.seconds or 1e9)
+    with tempfile.TemporaryDirectory() as folder:
+        progress = Path(folder) / "program"
+        while index < options.programs and time.monotonic() < deadline:
+            command = [
+                sys.executable,
+                __file__,
+                "--worker",
+                "--progress",
+                str(progress),
+                "--first",
+                str(index),
+            ]
+            command += ["--seed", options.seed, "--modes", options.modes, "--programs", str(options.programs)]
+            command += ["--seconds", str(deadline - time.monotonic())] if options.seconds else []
+            worker = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=os.environ)
+            for line in worker.stdout:
+                entry = json.loads(line)
+                totals.update(entry.get("counts", {}))
+                if "seed" in entry:
+                    found.append(entry)
+                    if options.list:
+                        with open(options.list, "a") as kept:
+                            kept.write(line)
+            if worker.wait() >= 0:
+                break
+            number, library, mode = progress.read_text().split()
+            index = int(number) + 1
+            if library == "rushlight":
+                words = f"the process ended with {worker.returncode}"
+                seed = f"{options.seed}/{number}"
+                found.append({"seed": seed, "mode": mode, "words": words, "script": made(seed).script(words)})
+    kinds = {}
+    for entry in found:
+        last = entry.get("last", [""])[-1].split("(")[0]
+        kinds.setdefault((entry["mode"], re.sub(r"[\d.e+-]+", "", entry["words"])[:60], last), entry)
+    for entry in kinds.values():
+        print(f"--- {entry['mode']}, program {entry['seed']}\n{entry['script']}\n")
+    ran = ", ".join(f"{mode}: {totals[mode]}" for mode in options.modes.split(","))
+    print(f"{totals['programs']} programs, {totals['statements']} statements ({ran}), {len(found)} differ")
+    return 1 if found else 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--programs", type=int, default=1000)
+    parser.add_argument("--seed", default="1")
+    parser.add_argument("--seconds", type=float, help="stop after so long")
+    parser.add_argument("--modes", default="eager", help="of " + ", ".join(MODES))
+    parser.add_argument("--list", help="append the differences to this file")
+    parser.add_argument("--program", help="SEED/NUMBER: show one program and how it differs")
+    parser.add_argument("--first", type=int, default=0, help=argparse.SUPPRESS)
+    parser.add_argument("--progress", help=argparse.SUPPRESS)
+    parser.add_argument("--worker", action="store_true", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.program:
+        program = made(options.program)
+        words = {mode: difference(program, mode) or "no difference" for mode in options.modes.split(",")}
+        print(program.script(words))
+        return 0
+    return work(options) if options.worker else supervise(options)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
