@@ -453,7 +453,7 @@ def _unpickle(unpickler, name):
         if not unpickler.weights_only:
             raise pickle.UnpicklingError(f"load: {name}: {e}") from e
         raise pickle.UnpicklingError(weights_only_refusal(str(e), name)) from None
-    except (RuntimeError, MemoryError, NotImplementedError):
+    except (OSError, RuntimeError, MemoryError, NotImplementedError):
         raise
     except Exception as e:
         if not unpickler.weights_only and not isinstance(e, (EOFError, IndexError, KeyError, ValueError)):

@@ -1,13 +1,14 @@
 """The zip container of a ``.pt`` file: named records, stored uncompressed, data aligned for mapping into
 memory."""
 
+import errno
 import os
 
 from rushlight._C import _Archive as RecordReader
 from rushlight._C import _ArchiveWriter
 from rushlight._errors.advice import advised
 
-__all__ = ["RecordReader", "RecordWriter", "is_zip", "write_atomically", "write_to_stream"]
+__all__ = ["RecordReader", "RecordWriter", "is_zip", "synchronize", "write_atomically", "write_to_stream"]
 
 
 class RecordWriter:
@@ -48,6 +49,7 @@ def write_atomically(path, write):
     try:
         with open(temporary, "xb") as file:
             write(file)
+            synchronize(file)
         if os.path.exists(path):
             os.chmod(temporary, os.stat(path).st_mode)
         os.replace(temporary, path)
@@ -55,6 +57,17 @@ def write_atomically(path, write):
         if os.path.exists(temporary):
             os.unlink(temporary)
         raise
+
+
+def synchronize(file):
+    """Have the contents on the disk, before a name is given to them: else a loss of power leaves the name of
+    an empty file."""
+    file.flush()
+    try:
+        os.fsync(file.fileno())
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOSYS):  # a file system that cannot
+            raise
 
 
 def write_to_stream(file, write):

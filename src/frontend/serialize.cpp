@@ -1,14 +1,11 @@
 #include "rushlight/serialize.h"
 
-#include <unistd.h>
-
-#include <cstdio>
-#include <cstring>
 #include <fstream>
 #include <sstream>
 
 #include "frontend/pickle.h"
 #include "io/archive.h"
+#include "io/atomic_file.h"
 #include "io/mapped_file.h"
 #include "io/safetensors.h"
 #include "rushlight/autograd.h"
@@ -38,20 +35,9 @@ IValue value_of(std::string_view bytes, const std::string& name = "the given byt
 }  // namespace
 
 void frontend::write_file(const std::string& filename, const std::vector<std::string_view>& parts) {
-  const std::string fresh = filename + ".tmp" + std::to_string(getpid());
-  {
-    std::ofstream file(fresh, std::ios::binary);
-    RL_CHECK(file, "save: cannot open ", fresh, ": ", std::strerror(errno));
-    for (const std::string_view part : parts)
-      file.write(part.data(), static_cast<std::streamsize>(part.size()));
-    file.flush();
-    if (!file) {
-      std::remove(fresh.c_str());
-      RL_FAIL("save: cannot write ", filename, ": ", std::strerror(errno));
-    }
-  }
-  RL_CHECK(std::rename(fresh.c_str(), filename.c_str()) == 0, "save: cannot write ", filename, ": ",
-           std::strerror(errno));
+  io::AtomicFile file(filename, "save: cannot write");
+  for (const std::string_view part : parts) file.write(part);
+  file.commit();
 }
 
 void save_value(const IValue& value, const std::string& filename) {

@@ -5,13 +5,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstring>
+
+#include "io/restarted.h"
 
 namespace rushlight::io {
 
 Ref<MappedFile> MappedFile::open(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  const int fd = restarted([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC); });
   RL_CHECK(fd >= 0, "cannot open '", path, "': ", std::strerror(errno));
   struct stat info{};
   void* mapped = nullptr;

@@ -1,12 +1,9 @@
 #include "io/model_file.h"
 
-#include <unistd.h>
-
-#include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <unordered_set>
 
+#include "io/atomic_file.h"
 #include "io/checksum.h"
 #include "io/mapped_file.h"
 #include "jit/lexer.h"
@@ -340,12 +337,7 @@ Contents collect(const WrittenModel& model) {
 
 class Writer {
  public:
-  explicit Writer(std::string path)
-      : path_(std::move(path)), partial_(str(path_, ".", ::getpid(), ".partial")) {}
-  ~Writer() {
-    if (file_) std::fclose(file_), std::remove(partial_.c_str());
-  }
-  Writer(const Writer&) = delete;
+  explicit Writer(std::string path) : file_(std::move(path), "cannot write the model") {}
 
   void run(const Contents& c, uint32_t version) {
     std::string weights;  // padded, as they will lie
@@ -367,40 +359,23 @@ class Writer {
     Header header{{}, version, static_cast<uint32_t>(parts.size()), at, 0};
     std::memcpy(header.magic, kMagic, sizeof kMagic);
     header.checksum = head_checksum(header, table.data());
-    file_ = std::fopen(partial_.c_str(), "wb");
-    check(file_ != nullptr);
-    put({reinterpret_cast<const char*>(&header), sizeof header});
-    put({reinterpret_cast<const char*>(table.data()), table.size() * sizeof(Section)});
+    file_.write({reinterpret_cast<const char*>(&header), sizeof header});
+    file_.write({reinterpret_cast<const char*>(table.data()), table.size() * sizeof(Section)});
     for (const auto& [name, bytes] : parts) {
       pad();
-      put(bytes);
+      file_.write(bytes);
     }
     pad();
-    finish();
+    file_.commit();
   }
 
  private:
-  void check(bool good) const {
-    RL_CHECK(good, "cannot write the model '", path_, "': ", std::strerror(errno));
-  }
-  void put(std::string_view bytes) {
-    check(bytes.empty() || std::fwrite(bytes.data(), 1, bytes.size(), file_) == bytes.size());
-    written_ += bytes.size();
-  }
   void pad() {
     static constexpr char zeros[kAlignment] = {};
-    put({zeros, aligned(written_) - written_});
-  }
-  void finish() {
-    const int status = std::fclose(std::exchange(file_, nullptr));
-    const bool moved = status == 0 && std::rename(partial_.c_str(), path_.c_str()) == 0;
-    if (!moved) std::remove(partial_.c_str());
-    check(moved);
+    file_.write({zeros, aligned(file_.written()) - file_.written()});
   }
 
-  const std::string path_, partial_;
-  std::FILE* file_ = nullptr;
-  size_t written_ = 0;
+  AtomicFile file_;
 };
 
 }  // namespace

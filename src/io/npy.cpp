@@ -1,11 +1,9 @@
 #include "io/npy.h"
 
-#include <cerrno>
 #include <charconv>
-#include <cstdio>
 #include <cstring>
-#include <memory>
 
+#include "io/atomic_file.h"
 #include "io/mapped_file.h"
 #include "ops/copy.h"
 
@@ -106,16 +104,12 @@ void write_npy(const std::string& path, const Tensor& tensor) {
   header.resize((10 + header.size() + 1 + 63) / 64 * 64 - 10 - 1, ' ');
   header += '\n';
   const auto length = static_cast<uint16_t>(header.size());
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "wb"), std::fclose);
-  auto put = [&](const void* data, size_t n) {
-    const bool good = file && (n == 0 || std::fwrite(data, 1, n, file.get()) == n);
-    RL_CHECK(good, "cannot write '", path, "': ", std::strerror(errno));
-  };
-  put("\x93NUMPY\x01\x00", 8);
-  put(&length, 2);
-  put(header.data(), header.size());
-  if (t.nbytes()) put(t.data_ptr(), t.nbytes());
-  RL_CHECK(std::fflush(file.get()) == 0, "cannot write '", path, "': ", std::strerror(errno));
+  AtomicFile file(path, "cannot write");
+  file.write({"\x93NUMPY\x01\x00", 8});
+  file.write({reinterpret_cast<const char*>(&length), 2});
+  file.write(header);
+  if (t.nbytes()) file.write({static_cast<const char*>(t.data_ptr()), t.nbytes()});
+  file.commit();
 }
 
 }  // namespace rushlight::io

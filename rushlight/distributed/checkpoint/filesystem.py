@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import pickle
+import re
 import uuid
 from dataclasses import dataclass, replace
 
@@ -21,10 +23,21 @@ if TYPE_CHECKING:
     from typing import Any
 
 INDEX = ".metadata"
+_DATA_FILE = re.compile(r"__\d+_(?:(\d+)_)?\d+\.distcp")
 
 
 class CheckpointException(_errors.DistError):
     """A checkpoint cannot be written or read."""
+
+
+@contextlib.contextmanager
+def _removed_on_error(path):
+    try:
+        yield
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.remove(path)
+        raise
 
 
 def _done(value):
@@ -41,7 +54,8 @@ class _StoragePrefix:
 
 
 class FileSystemWriter(StorageWriter):
-    """Writes into a folder, which all ranks must see.
+    """Writes into a folder, which all ranks must see. A checkpoint that lies there counts until the new one
+    is complete: its files get names that are not taken, the index is replaced, and then former files go.
 
     Args:
         path: the folder; made when it does not exist.
@@ -80,21 +94,25 @@ class FileSystemWriter(StorageWriter):
         return StorageMeta(checkpoint_id=str(self.path), save_id=self.save_id)
 
     def set_up_storage_writer(self, is_coordinator, *args: Any, **kwargs: Any):
-        """The first rank makes the folder; what is half written has no index."""
+        """The first rank makes the folder."""
         if not is_coordinator:
             return
         os.makedirs(self.path, exist_ok=True)
-        index = os.path.join(self.path, INDEX)
-        if os.path.exists(index):
-            if not self.overwrite:
-                raise CheckpointException(f"{self.path} holds a checkpoint already, and overwrite is False")
-            os.remove(index)
+        if os.path.exists(os.path.join(self.path, INDEX)) and not self.overwrite:
+            raise CheckpointException(f"{self.path} holds a checkpoint already, and overwrite is False")
 
     def prepare_local_plan(self, plan):
         return plan
 
     def prepare_global_plan(self, plans):
-        return [replace(plan, storage_data=_StoragePrefix(f"__{i}_")) for i, plan in enumerate(plans)]
+        taken = [int(found[1] or 0) for found in self._data_files().values()]
+        again = f"{max(taken) + 1}_" if taken else ""
+        return [replace(plan, storage_data=_StoragePrefix(f"__{i}_{again}")) for i, plan in enumerate(plans)]
+
+    def _data_files(self):
+        """The files of values in the folder, as matches whose first group counts the saves before."""
+        names = os.listdir(self.path) if os.path.isdir(self.path) else []
+        return {name: found for name in names if (found := _DATA_FILE.fullmatch(name))}
 
     def write_data(self, plan, planner: Any):
         groups = [plan.items] if self.single_file_per_rank else [[item] for item in plan.items]
@@ -107,8 +125,8 @@ class FileSystemWriter(StorageWriter):
     def _write_file(self, name, items, planner):
         from ...serialization import save
 
-        found = []
-        with open(os.path.join(self.path, name), "wb") as stream:
+        path, found = os.path.join(self.path, name), []
+        with _removed_on_error(path), open(path, "wb") as stream:
             for item in items:
                 start, value = stream.tell(), planner.resolve_data(item)
                 if isinstance(value, io.BytesIO):
@@ -128,12 +146,16 @@ class FileSystemWriter(StorageWriter):
         metadata.storage_data = {r.index: r.storage_data for theirs in results for r in theirs}
         metadata.storage_meta = self.storage_meta()
         target = os.path.join(self.path, INDEX)
-        with open(target + ".tmp", "wb") as stream:
-            _index_file.dump(metadata, stream)
-            stream.flush()
-            if self.sync_files:
-                os.fsync(stream.fileno())
-        os.replace(target + ".tmp", target)
+        with _removed_on_error(target + ".tmp"):
+            with open(target + ".tmp", "wb") as stream:
+                _index_file.dump(metadata, stream)
+                stream.flush()
+                if self.sync_files:
+                    os.fsync(stream.fileno())
+            os.replace(target + ".tmp", target)
+        used = {info.relative_path for info in metadata.storage_data.values()}
+        for name in self._data_files().keys() - used:
+            os.remove(os.path.join(self.path, name))
 
 
 class _Appended:
