@@ -22,9 +22,11 @@ def linear_prepack(W, B=None):
 
 
 def linear_prepack_fp16(W, B=None):
-    if W.dtype != torch.float32:
-        raise RuntimeError(f"quantized::linear_prepack_fp16: the weight must be float32, got {W.dtype}")
-    return ScriptObject(LinearPackedParams(W, B))
+    if W.dtype not in (torch.float32, torch.float16):
+        raise RuntimeError(
+            f"quantized::linear_prepack_fp16: the weight must be float32 or float16, got {W.dtype}"
+        )
+    return ScriptObject(LinearPackedParams(W.float(), B))
 
 
 def linear_unpack(W_prepack):

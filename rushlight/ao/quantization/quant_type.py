@@ -19,6 +19,9 @@ def quant_type_to_str(quant_type):
     return QuantType(quant_type).name.lower()
 
 
+_get_quant_type_to_str = quant_type_to_str
+
+
 def _quant_type_from_str(name):
     try:
         return QuantType[name.upper()]

@@ -93,17 +93,20 @@ def _parent_name(target):
 
 def get_qparam_dict(observer_or_fake_quant):
     """What an observer asks for, by name, as reference layers take it."""
+    from .observer import PlaceholderObserver
+
     seen = observer_or_fake_quant
     scheme = getattr(seen, "qscheme", None)
+    if not scheme or isinstance(seen, PlaceholderObserver):
+        return {"qscheme": None, "dtype": seen.dtype}
     found = {"qscheme": scheme, "dtype": seen.dtype}
     if scheme in (rushlight.per_tensor_affine, rushlight.per_tensor_symmetric):
         found["qscheme"] = rushlight.per_tensor_affine
-    elif scheme is not None:
+    else:
         if scheme == rushlight.per_channel_symmetric:
             found["qscheme"] = rushlight.per_channel_affine
         found["axis"] = getattr(seen, "ch_axis", 0)
-    if scheme is not None:
-        found["scale"], found["zero_point"] = seen.calculate_qparams()
+    found["scale"], found["zero_point"] = seen.calculate_qparams()
     for name in ("quant_min", "quant_max"):
         if hasattr(seen, name):
             found[name] = getattr(seen, name)

@@ -38,6 +38,7 @@ _PLAIN = DTypeConfig(_t.quint8, _t.quint8)
 _DYNAMIC = DTypeConfig(_t.quint8, _t.float, _t.qint8, _t.float, True)
 _HALVES = DTypeConfig(_t.float16, _t.float, _t.float16, _t.float, True)
 _LAYER_NORM = DTypeConfig(_t.quint8, _t.quint8, _t.float, _t.float)
+_IN_HALVES = DTypeConfig(_t.float16, _t.float16, _t.float16, _t.float16)
 _TABLES = (DTypeConfig(_t.float, _t.float, _t.quint8), DTypeConfig(_t.float, _t.float, _t.quint4x2))
 
 
@@ -99,8 +100,8 @@ def _convolutions():
         yield _entry(function, dtypes, _input_type_to_index={"weight": 1, "bias": 2})
 
 
-def _linear():
-    dtypes = [_WEIGHTED, _DYNAMIC, _HALVES]
+def _linear(more=()):
+    dtypes = [_WEIGHTED, _DYNAMIC, _HALVES, *more]
     root = {"root_module": nn.Linear, "reference_quantized_module": nnqr.Linear}
     yield from _weighted(
         nn.Linear,
@@ -119,12 +120,13 @@ def _linear():
     yield _entry(nniqat.LinearBn1d, dtypes, **root)
 
 
-def _two_operands():
+def _two_operands(more=()):
+    dtypes = [_PLAIN, *more]
     kinds = {0: _NONE, 1: _SHARED, 2: _OWN}
     for function in (operator.add, rushlight.add, operator.mul, rushlight.mul):
         for pattern in ((function, nn.ReLU), (function, F.relu), (function, rushlight.relu), function):
-            yield _entry(pattern, [_PLAIN], _num_tensor_args_to_observation_type=dict(kinds))
-    yield _entry(rushlight.matmul, [_PLAIN])
+            yield _entry(pattern, dtypes, _num_tensor_args_to_observation_type=dict(kinds))
+    yield _entry(rushlight.matmul, dtypes)
 
 
 # Functions whose results have a scale of their own, and where their weights stand.
@@ -158,9 +160,11 @@ _SHARED_SCALE = (
 )
 
 
-def _activations():
-    for pattern in (*_OWN_SCALE, *_KNOWN_RANGE):
+def _activations(more=()):
+    for pattern in _OWN_SCALE:
         yield _entry(pattern, [_PLAIN])
+    for pattern in _KNOWN_RANGE:
+        yield _entry(pattern, [_PLAIN, *more])
     yield _entry(F.group_norm, [_PLAIN], _input_type_to_index={"weight": 2, "bias": 3})
     yield _entry(F.instance_norm, [_PLAIN], _input_type_to_index={"weight": 3, "bias": 4})
     yield _entry(rushlight.cat, [_PLAIN], _SHARED)
@@ -175,7 +179,7 @@ def _activations():
     yield _entry(nn.LayerNorm, [_LAYER_NORM])
     yield _entry(F.layer_norm, [_LAYER_NORM], _input_type_to_index={"weight": 2, "bias": 3})
     for pattern in _SHARED_SCALE:
-        yield _entry(pattern, [_PLAIN], _SHARED)
+        yield _entry(pattern, [_PLAIN, *more], _SHARED)
 
 
 def _tables_and_recurrent():
@@ -188,11 +192,22 @@ def _tables_and_recurrent():
         yield _entry(plain, [_DYNAMIC, _HALVES], **root)
 
 
-def _engine(name):
+def _engine(name, more=()):
     made = BackendConfig(name)
-    for part in (_convolutions, _linear, _two_operands, _activations, _tables_and_recurrent):
+    for part in (_linear, _two_operands, _activations):
+        made.set_backend_pattern_configs(part(more))
+    for part in (_convolutions, _tables_and_recurrent):
         made.set_backend_pattern_configs(part())
     return made
+
+
+def get_test_only_legacy_native_backend_config():
+    """Likewise, with operations on halves."""
+    return _engine("_native_and_fp16", [_IN_HALVES])
+
+
+def get_test_only_legacy_native_backend_config_dict():
+    return get_test_only_legacy_native_backend_config().to_dict()
 
 
 def get_native_backend_config():

@@ -199,6 +199,35 @@ class _Converting:
                 self.layer_at(node)
         for node, observer in list(self.observers()):
             self.round_at(node, observer)
+        if self.kept.prepare_custom_config is not None and not self.is_decomposed:
+            self.integers_in_and_out(self.kept.prepare_custom_config)
+
+    def integers_in_and_out(self, custom):
+        """Inputs that a program gives as integers, and results that it wants so."""
+        graph = self.graph
+        inputs = [node for node in graph.nodes if node.op == "placeholder"]
+        for i in custom.input_quantized_indexes:
+            if i < len(inputs):
+                users = list(inputs[i].users)
+                with graph.inserting_after(inputs[i]):
+                    numbers = graph.call_method("dequantize", (inputs[i],))
+                for user in users:
+                    user.replace_input_with(inputs[i], numbers)
+
+        def integers(arg):
+            if isinstance(arg, (list, tuple)):
+                return type(arg)(map(integers, arg))
+            if isinstance(arg, dict):
+                return {name: integers(part) for name, part in arg.items()}
+            made_of = arg.op == "call_method" and arg.target == "dequantize"
+            return arg.args[0] if made_of else arg
+
+        output = next(node for node in graph.nodes if node.op == "output")
+        result, wanted = output.args[0], custom.output_quantized_indexes
+        if isinstance(result, (list, tuple)):
+            output.args = (type(result)(integers(r) if i in wanted else r for i, r in enumerate(result)),)
+        elif 0 in wanted:
+            output.args = (integers(result),)
 
 
 def convert(
@@ -221,15 +250,13 @@ def convert(
     walk.run()
     model.graph.eliminate_dead_code()
     made = GraphModule(model, model.graph)
+    if not (is_reference or is_decomposed):
+        from .lower import lower
+
+        kept = walk.kept
+        made = lower(made, kept.node_name_to_qconfig, kept.node_name_to_scope, keep_original_weights)
     if _remove_qconfig_flag:
         _remove_qconfig(made)
     made.delete_all_unused_submodules()
-    made.meta.pop(_KEY, None)
-    if is_reference or is_decomposed:
-        return made
-    from .lower import lower
-
-    kept = walk.kept
-    made = lower(made, kept.node_name_to_qconfig, kept.node_name_to_scope, keep_original_weights)
     made.meta.pop(_KEY, None)
     return made

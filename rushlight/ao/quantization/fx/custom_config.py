@@ -6,6 +6,17 @@ from ..backend_config import BackendConfig
 from ..qconfig_mapping import QConfigMapping
 from ..quant_type import QuantType, _quant_type_from_str, quant_type_to_str
 
+# Keys of the dictionaries that older programs pass.
+STANDALONE_MODULE_NAME_DICT_KEY = "standalone_module_name"
+STANDALONE_MODULE_CLASS_DICT_KEY = "standalone_module_class"
+FLOAT_TO_OBSERVED_DICT_KEY = "float_to_observed_custom_module_class"
+OBSERVED_TO_QUANTIZED_DICT_KEY = "observed_to_quantized_custom_module_class"
+NON_TRACEABLE_MODULE_NAME_DICT_KEY = "non_traceable_module_name"
+NON_TRACEABLE_MODULE_CLASS_DICT_KEY = "non_traceable_module_class"
+INPUT_QUANTIZED_INDEXES_DICT_KEY = "input_quantized_idxs"
+OUTPUT_QUANTIZED_INDEXES_DICT_KEY = "output_quantized_idxs"
+PRESERVED_ATTRIBUTES_DICT_KEY = "preserved_attributes"
+
 __all__ = ["ConvertCustomConfig", "FuseCustomConfig", "PrepareCustomConfig", "StandaloneModuleConfigEntry"]
 
 
@@ -113,8 +124,8 @@ class PrepareCustomConfig:
         given = prepare_custom_config_dict
         made = cls()
         for key, setter in (
-            ("standalone_module_name", made.set_standalone_module_name),
-            ("standalone_module_class", made.set_standalone_module_class),
+            (STANDALONE_MODULE_NAME_DICT_KEY, made.set_standalone_module_name),
+            (STANDALONE_MODULE_CLASS_DICT_KEY, made.set_standalone_module_class),
         ):
             for what, mapping, inputs, custom, backend in given.get(key, []):
                 setter(
@@ -124,12 +135,12 @@ class PrepareCustomConfig:
                     _taken(PrepareCustomConfig, custom, key),
                     _taken(BackendConfig, backend, key),
                 )
-        made.float_to_observed_mapping = _mapping_from(given, "float_to_observed_custom_module_class")
-        made.set_non_traceable_module_names(given.get("non_traceable_module_name", []))
-        made.set_non_traceable_module_classes(given.get("non_traceable_module_class", []))
-        made.set_input_quantized_indexes(given.get("input_quantized_idxs", []))
-        made.set_output_quantized_indexes(given.get("output_quantized_idxs", []))
-        made.set_preserved_attributes(given.get("preserved_attributes", []))
+        made.float_to_observed_mapping = _mapping_from(given, FLOAT_TO_OBSERVED_DICT_KEY)
+        made.set_non_traceable_module_names(given.get(NON_TRACEABLE_MODULE_NAME_DICT_KEY, []))
+        made.set_non_traceable_module_classes(given.get(NON_TRACEABLE_MODULE_CLASS_DICT_KEY, []))
+        made.set_input_quantized_indexes(given.get(INPUT_QUANTIZED_INDEXES_DICT_KEY, []))
+        made.set_output_quantized_indexes(given.get(OUTPUT_QUANTIZED_INDEXES_DICT_KEY, []))
+        made.set_preserved_attributes(given.get(PRESERVED_ATTRIBUTES_DICT_KEY, []))
         return made
 
     def to_dict(self):
@@ -139,14 +150,14 @@ class PrepareCustomConfig:
             return (what, mapping, entry.example_inputs, custom, backend)
 
         found = {
-            "standalone_module_name": [row(*item) for item in self.standalone_module_names.items()],
-            "standalone_module_class": [row(*item) for item in self.standalone_module_classes.items()],
-            "float_to_observed_custom_module_class": _mapping_to(self.float_to_observed_mapping),
-            "non_traceable_module_name": self.non_traceable_module_names,
-            "non_traceable_module_class": self.non_traceable_module_classes,
-            "input_quantized_idxs": self.input_quantized_indexes,
-            "output_quantized_idxs": self.output_quantized_indexes,
-            "preserved_attributes": self.preserved_attributes,
+            STANDALONE_MODULE_NAME_DICT_KEY: [row(*item) for item in self.standalone_module_names.items()],
+            STANDALONE_MODULE_CLASS_DICT_KEY: [row(*item) for item in self.standalone_module_classes.items()],
+            FLOAT_TO_OBSERVED_DICT_KEY: _mapping_to(self.float_to_observed_mapping),
+            NON_TRACEABLE_MODULE_NAME_DICT_KEY: self.non_traceable_module_names,
+            NON_TRACEABLE_MODULE_CLASS_DICT_KEY: self.non_traceable_module_classes,
+            INPUT_QUANTIZED_INDEXES_DICT_KEY: self.input_quantized_indexes,
+            OUTPUT_QUANTIZED_INDEXES_DICT_KEY: self.output_quantized_indexes,
+            PRESERVED_ATTRIBUTES_DICT_KEY: self.preserved_attributes,
         }
         return {key: value for key, value in found.items() if value}
 
@@ -176,14 +187,16 @@ class ConvertCustomConfig:
     def from_dict(cls, convert_custom_config_dict):
         made = cls()
         made.observed_to_quantized_mapping = _mapping_from(
-            convert_custom_config_dict, "observed_to_quantized_custom_module_class"
+            convert_custom_config_dict, OBSERVED_TO_QUANTIZED_DICT_KEY
         )
-        return made.set_preserved_attributes(convert_custom_config_dict.get("preserved_attributes", []))
+        return made.set_preserved_attributes(
+            convert_custom_config_dict.get(PRESERVED_ATTRIBUTES_DICT_KEY, [])
+        )
 
     def to_dict(self):
         found = {
-            "observed_to_quantized_custom_module_class": _mapping_to(self.observed_to_quantized_mapping),
-            "preserved_attributes": self.preserved_attributes,
+            OBSERVED_TO_QUANTIZED_DICT_KEY: _mapping_to(self.observed_to_quantized_mapping),
+            PRESERVED_ATTRIBUTES_DICT_KEY: self.preserved_attributes,
         }
         return {key: value for key, value in found.items() if value}
 
@@ -205,7 +218,7 @@ class FuseCustomConfig:
 
     @classmethod
     def from_dict(cls, fuse_custom_config_dict):
-        return cls().set_preserved_attributes(fuse_custom_config_dict.get("preserved_attributes", []))
+        return cls().set_preserved_attributes(fuse_custom_config_dict.get(PRESERVED_ATTRIBUTES_DICT_KEY, []))
 
     def to_dict(self):
-        return {"preserved_attributes": self.preserved_attributes} if self.preserved_attributes else {}
+        return {PRESERVED_ATTRIBUTES_DICT_KEY: self.preserved_attributes} if self.preserved_attributes else {}

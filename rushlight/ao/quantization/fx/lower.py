@@ -62,6 +62,8 @@ _OWN_SCALE_FUNCTIONS = {
     F.leaky_relu: _q.leaky_relu,
     F.dropout: _q.dropout,
 }
+# Arguments of those that matter in training only.
+_OF_TRAINING = ("inplace", "momentum", "running_mean", "running_var", "use_input_stats")
 # What takes integers as it takes numbers: results keep the operand's scale, or have one that is known.
 _SAME_FUNCTIONS = {
     *(F.hardsigmoid, F.sigmoid, rushlight.sigmoid, rushlight.tanh),
@@ -288,9 +290,7 @@ class _Lowering:
             node.replace_input_with(one, one.args[0])
         if function and own:
             scale, zero = quantize.args[1:3]
-            named = {
-                k: v for k, v in node.kwargs.items() if k not in ("inplace", "use_input_stats", "momentum")
-            }
+            named = {k: v for k, v in node.kwargs.items() if k not in _OF_TRAINING}
             named |= {"output_scale": scale, "output_zero_point": zero}
             with self.graph.inserting_before(quantize):
                 made = self.graph.call_function(_OWN_SCALE_FUNCTIONS[called], node.args, named)

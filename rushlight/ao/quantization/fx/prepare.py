@@ -88,7 +88,7 @@ def _train_layers(model, backend_config):
 class _Preparing:
     """One walk over a graph."""
 
-    def __init__(self, model, matches, qconfigs, is_qat):
+    def __init__(self, model, matches, qconfigs, is_qat, integer_inputs=()):
         self.model, self.graph, self.matches, self.qconfigs, self.is_qat = (
             model,
             model.graph,
@@ -100,6 +100,8 @@ class _Preparing:
         self.device = assert_and_get_unique_device(model)
         self.observed_names = set()
         self.no_tensors = {}
+        inputs = [node for node in self.graph.nodes if node.op == "placeholder"]
+        self.integer_inputs = {inputs[i] for i in integer_inputs if i < len(inputs)}
 
     def observer_of(self, node):
         """The observer that a node calls."""
@@ -122,6 +124,8 @@ class _Preparing:
         wanted = maker()
         signature = (wanted.dtype, getattr(wanted, "is_dynamic", False))
         if wanted.dtype == rushlight.float32:
+            return arg
+        if arg in self.integer_inputs and wanted.dtype == rushlight.quint8:
             return arg
         seen = self.observer_of(arg)
         if seen is not None and (seen.dtype, getattr(seen, "is_dynamic", False)) == signature:
@@ -240,7 +244,7 @@ def prepare(
     if is_qat:
         _train_layers(model, backend)
     matches = find_matches(model, backend)
-    walk = _Preparing(model, matches, qconfigs, is_qat)
+    walk = _Preparing(model, matches, qconfigs, is_qat, custom.input_quantized_indexes)
     walk.run()
     made = ObservedStandaloneGraphModule if is_standalone_module else ObservedGraphModule
     observed = made(model, model.graph, set(custom.preserved_attributes))

@@ -43,14 +43,14 @@ def _update_qconfig_for_qat(qconfig_mapping, backend_config):
             qconfig_mapping.object_type_qconfigs[trained[kind]] = qconfig
 
 
-def _by_regex(mapping, path, default):
+def _get_module_name_regex_qconfig(mapping, path, default):
     for pattern, qconfig in mapping.module_name_regex_qconfigs.items():
         if re.match(pattern, path):
             return qconfig
     return default
 
 
-def _by_name(mapping, path, default):
+def _get_module_name_qconfig(mapping, path, default):
     """The configuration of the nearest module on a path that has one by name."""
     while path:
         if path in mapping.module_name_qconfigs:
@@ -59,15 +59,21 @@ def _by_name(mapping, path, default):
     return mapping.module_name_qconfigs.get("", default)
 
 
+def _get_object_type_qconfig(mapping, object_type, default):
+    return mapping.object_type_qconfigs.get(object_type, default)
+
+
+def _maybe_adjust_qconfig_for_module_name_object_type_order(mapping, parent, kind, use, default):
+    """The configuration of a type's n-th use in a module, where it has one."""
+    return mapping.module_name_object_type_order_qconfigs.get((parent, kind, use), default)
+
+
 def _qconfig_of(mapping, kind, path, parent, use):
     """The configuration of one use of a type in a module: the most special entry holds."""
-    found = mapping.object_type_qconfigs.get(kind, mapping.global_qconfig)
-    found = _by_regex(mapping, path, found)
-    found = _by_name(mapping, path, found)
-    for (name, other, index), qconfig in mapping.module_name_object_type_order_qconfigs.items():
-        if (name, other, index) == (parent, kind, use):
-            return qconfig
-    return found
+    found = _get_object_type_qconfig(mapping, kind, mapping.global_qconfig)
+    found = _get_module_name_regex_qconfig(mapping, path, found)
+    found = _get_module_name_qconfig(mapping, path, found)
+    return _maybe_adjust_qconfig_for_module_name_object_type_order(mapping, parent, kind, use, found)
 
 
 def _generate_node_name_to_qconfig(root, modules, input_graph, qconfig_mapping, node_name_to_scope):

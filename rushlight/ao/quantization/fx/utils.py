@@ -1,10 +1,15 @@
 """Small steps on graphs."""
 
+from collections import namedtuple
+
 import rushlight
 from rushlight.fx import Graph, GraphModule, Node, map_arg
 from rushlight.nn import functional as F
 
+NodeInfo = namedtuple("NodeInfo", "op target")
+
 __all__ = [
+    "NodeInfo",
     "all_node_args_have_no_tensors",
     "assert_and_get_unique_device",
     "collect_producer_nodes",

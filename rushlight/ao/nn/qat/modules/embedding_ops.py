@@ -106,7 +106,7 @@ class Embedding(nn.Embedding):
 
     def to_float(self):
         made = nn.Embedding(
-            *(getattr(self, name) for name in _PLAIN), None, self.weight.device, self.weight.dtype
+            *(getattr(self, name) for name in _PLAIN), device=self.weight.device, dtype=self.weight.dtype
         )
         made.weight = nn.Parameter(self.weight.detach())
         made.train(self.training)
@@ -185,8 +185,8 @@ class EmbeddingBag(nn.EmbeddingBag):
             None,
             self.include_last_offset,
             self.padding_idx,
-            self.weight.device,
-            self.weight.dtype,
+            device=self.weight.device,
+            dtype=self.weight.dtype,
         )
         made.weight = nn.Parameter(self.weight.detach())
         made.train(self.training)

@@ -189,8 +189,19 @@ class EmbeddingBag(Embedding):
         self.dtype = dtype
 
     def forward(self, indices, offsets=None, per_sample_weights=None, compressed_indices_mapping=None):
-        name = "embedding_bag_4bit" if self.dtype == rushlight.quint4x2 else "embedding_bag_byte"
-        return getattr(rushlight.ops.quantized, name)(
+        if self.dtype == rushlight.quint4x2:
+            return rushlight.ops.quantized.embedding_bag_4bit(
+                self._packed_params._packed_weight,
+                indices,
+                offsets,
+                False,
+                0,
+                self.pruned_weights,
+                per_sample_weights,
+                compressed_indices_mapping,
+                self.include_last_offset,
+            )
+        return rushlight.ops.quantized.embedding_bag_byte(
             self._packed_params._packed_weight,
             indices,
             offsets,

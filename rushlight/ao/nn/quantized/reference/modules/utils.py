@@ -125,6 +125,7 @@ class ReferenceQuantizedModule(nn.Module):
                 setattr(self, name, state_dict.pop(prefix + name))
         for name in ("weight_scale", "weight_zero_point"):
             value = state_dict.get(prefix + name)
-            if value is not None and value.shape != getattr(self, name).shape:
+            own = getattr(self, name, None)
+            if value is not None and (own is None or value.shape != own.shape):
                 setattr(self, name, rushlight.empty_like(value))
         super()._load_from_state_dict(state_dict, prefix, local_metadata, False, missing, unexpected, errors)
