@@ -1,3 +1,10 @@
 """The former home of `torch.ao.quantization.fake_quantize`."""
 
-from rushlight.ao.quantization.fake_quantize import *  # noqa: F403
+from typing import TYPE_CHECKING
+
+from rushlight._extension.moved import take_names
+
+if TYPE_CHECKING:
+    from rushlight.ao.quantization.fake_quantize import *
+
+take_names(globals(), "rushlight.ao.quantization.fake_quantize")

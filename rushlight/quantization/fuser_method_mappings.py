@@ -1,3 +1,10 @@
 """The former home of `torch.ao.quantization.fuser_method_mappings`."""
 
-from rushlight.ao.quantization.fuser_method_mappings import *  # noqa: F403
+from typing import TYPE_CHECKING
+
+from rushlight._extension.moved import take_names
+
+if TYPE_CHECKING:
+    from rushlight.ao.quantization.fuser_method_mappings import *
+
+take_names(globals(), "rushlight.ao.quantization.fuser_method_mappings")
