@@ -1,6 +1,7 @@
 """`torch.ops.quantized`: quantized tensors and packed weights, by way of operators on plain ones."""
 
 import rushlight as torch
+from rushlight._command.names import own_name
 from rushlight._quantized.embedding import *  # noqa: F403
 from rushlight._quantized.packed import ConvPackedParams, LinearPackedParams, ScriptObject
 from rushlight._quantized.packed import held as _held
@@ -327,7 +328,11 @@ def conv2d_unpack_sizes(packed_weights):
 
 # Graphs show and find these functions under their public names; some were made by others.
 for _name, _value in list(globals().items()):
-    if getattr(_value, "__module__", None) in _HOMES and not isinstance(_value, type) and _name[0] != "_":
+    if (
+        own_name(getattr(_value, "__module__", None) or "") in _HOMES
+        and not isinstance(_value, type)
+        and _name[0] != "_"
+    ):
         if globals().get(_value.__name__) is not _value:
             _value.__name__ = _value.__qualname__ = _name
         _value.__module__ = "rushlight.ops.quantized"

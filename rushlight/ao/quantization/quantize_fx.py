@@ -3,6 +3,7 @@
 import copy
 import warnings
 
+from rushlight.ao.nn._functional_modules import FloatFunctional, FXFloatFunctional
 from rushlight.fx import GraphModule
 
 from .backend_config import BackendConfig
@@ -52,6 +53,14 @@ def _taken(kind, value, name):
     return value
 
 
+def _watch_in_graph(model):
+    """Arithmetic as modules, which eager models watch themselves, is watched as its graph's nodes."""
+    for parent in list(model.modules()):
+        for name, child in list(parent.named_children()):
+            if isinstance(child, FloatFunctional):
+                setattr(parent, name, FXFloatFunctional())
+
+
 def _kept(model, names):
     return {name: getattr(model, name) for name in names if hasattr(model, name)}
 
@@ -88,6 +97,7 @@ def _prepare_fx(
                 if type(child) in classes:
                     setattr(parent, name, classes[type(child)].from_float(child))
         skipped += classes.values()
+    _watch_in_graph(model)
     tracer = QuantizationTracer(custom.non_traceable_module_names, skipped)
     preserved = _kept(model, custom.preserved_attributes)
     graph = GraphModule(model, tracer.trace(model))

@@ -1,5 +1,8 @@
 """Observers of a graph become rounding to integers and back; layers become those of a reference model."""
 
+import copy
+import dataclasses
+
 import rushlight
 from rushlight import nn
 from rushlight.ao.nn.intrinsic import _FusedModule
@@ -10,6 +13,8 @@ from rushlight.nn.utils.parametrize import type_before_parametrizations
 from ..backend_config.native import get_native_backend_config
 from ..backend_config.utils import get_root_module_to_quantized_reference_module
 from ..observer import _is_activation_post_process
+from ..qconfig import qconfig_equals
+from ..qconfig_mapping import QConfigMapping
 from ..quantize import _remove_qconfig
 from ..utils import (
     _parent_name,
@@ -19,6 +24,12 @@ from ..utils import (
     weight_is_quantized,
 )
 from .graph_module import _KEY, _is_observed_module
+from .qconfig_mapping_utils import (
+    _compare_prepare_convert_qconfig_mappings,
+    _generate_node_name_to_qconfig,
+    _update_qconfig_for_fusion,
+    _update_qconfig_for_qat,
+)
 from .utils import collect_producer_nodes, create_getattr_from_value, graph_module_from_producer_nodes
 
 __all__ = ["convert"]
@@ -45,6 +56,29 @@ class _Converting:
         self.modules = dict(model.named_modules(remove_duplicate=False))
         self.references = get_root_module_to_quantized_reference_module(backend)
         self.kept = model.meta[_KEY]
+
+    def leave_out(self, mapping, backend):
+        """What the program's mapping has None for computes with numbers."""
+        mapping = copy.deepcopy(QConfigMapping.from_dict(mapping) if isinstance(mapping, dict) else mapping)
+        if self.kept.is_qat:
+            _update_qconfig_for_qat(mapping, backend)
+        _update_qconfig_for_fusion(self.model, mapping)
+        _compare_prepare_convert_qconfig_mappings(self.kept.qconfig_mapping, mapping)
+        wanted = _generate_node_name_to_qconfig(
+            self.model,
+            copy.deepcopy(self.modules),
+            self.graph,
+            mapping,
+            self.kept.node_name_to_scope,
+        )
+        before = self.kept.node_name_to_qconfig
+        for name, qconfig in wanted.items():
+            if name in before and qconfig is not None and not qconfig_equals(before[name], qconfig):
+                raise AssertionError(
+                    f"Expected {name} to have the same qconfig in prepare and convert, but {before[name]} "
+                    f"was updated to {qconfig}"
+                )
+        self.kept = dataclasses.replace(self.kept, node_name_to_qconfig={**before, **wanted})
 
     def observers(self):
         for node in list(self.graph.nodes):
@@ -247,6 +281,8 @@ def convert(
         raise AssertionError("incoming model must be produced by prepare_fx")
     backend = get_native_backend_config() if backend_config is None else backend_config
     walk = _Converting(model, backend, is_decomposed)
+    if qconfig_mapping is not None:
+        walk.leave_out(qconfig_mapping, backend)
     walk.run()
     model.graph.eliminate_dead_code()
     made = GraphModule(model, model.graph)

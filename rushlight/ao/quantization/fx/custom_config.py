@@ -145,9 +145,9 @@ class PrepareCustomConfig:
 
     def to_dict(self):
         def row(what, entry):
-            parts = (entry.qconfig_mapping, entry.prepare_custom_config, entry.backend_config)
-            mapping, custom, backend = (None if part is None else part.to_dict() for part in parts)
-            return (what, mapping, entry.example_inputs, custom, backend)
+            parts = (entry.qconfig_mapping, entry.prepare_custom_config)
+            mapping, custom = (None if part is None else part.to_dict() for part in parts)
+            return (what, mapping, entry.example_inputs, custom, entry.backend_config)
 
         found = {
             STANDALONE_MODULE_NAME_DICT_KEY: [row(*item) for item in self.standalone_module_names.items()],

@@ -149,6 +149,10 @@ class _Preparing:
             return self.observed(arg, qconfig.activation)
 
         node.meta["input_type_to_index"] = match.config._input_type_to_index
+        if match.config.observation_type == ObservationType.OUTPUT_SHARE_OBSERVER_WITH_INPUT:
+            # It moves the elements of its first operand; the others say how.
+            node.args = tuple(watched(arg) if i == 0 else arg for i, arg in enumerate(node.args))
+            return
         node.args = tuple(watched(arg) for arg in node.args)
         node.kwargs = {name: watched(arg) for name, arg in node.kwargs.items()}
 

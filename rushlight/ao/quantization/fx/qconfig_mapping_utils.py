@@ -6,7 +6,7 @@ from collections import defaultdict
 from rushlight.ao.nn.intrinsic import _FusedModule
 
 from ..backend_config.utils import get_module_to_qat_module
-from ..qconfig import _add_module_to_qconfig_obs_ctr, qconfig_equals
+from ..qconfig import _add_module_to_qconfig_obs_ctr, _assert_valid_qconfig, qconfig_equals
 from ..qconfig_mapping import _QCONFIG_STYLE_ORDER
 from ..utils import _parent_name, get_qconfig_dtypes
 
@@ -101,6 +101,7 @@ def _generate_node_name_to_qconfig(root, modules, input_graph, qconfig_mapping, 
             qconfig = _qconfig_of(qconfig_mapping, kind, path, parent, uses[parent][kind])
             uses[parent][kind] += 1
             qconfig = _add_module_to_qconfig_obs_ctr(qconfig, module)
+            _assert_valid_qconfig(qconfig, module)
             module.qconfig = qconfig
             found[node.name] = qconfig
         else:

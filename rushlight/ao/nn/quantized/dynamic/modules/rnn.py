@@ -199,6 +199,23 @@ class RNNBase(nn.Module):
         )
         return made
 
+    @classmethod
+    def from_reference(cls, ref_mod):
+        """From a layer of a reference model, which rounds its weights at each call."""
+        made = cls(
+            ref_mod.input_size,
+            ref_mod.hidden_size,
+            ref_mod.num_layers,
+            ref_mod.bias,
+            ref_mod.batch_first,
+            ref_mod.dropout,
+            ref_mod.bidirectional,
+            dtype=ref_mod.weight_ih_l0_dtype,
+        )
+        found = ref_mod.get_quantized_weight_bias_dict()
+        made.set_weight_bias({**found["weight"], **found["bias"]})
+        return made
+
     def _weight_bias(self):
         """Weights and biases by the names of the plain layer's."""
         found = {"weight": {}, "bias": {}}
