@@ -185,3 +185,14 @@ def test_scales_that_no_tensor_has_are_refused():
         rushlight.ops.quantized.add(by_channel, by_channel, 0.1, 0)
     with pytest.raises(RuntimeError, match="same data type"):
         rushlight.ops.quantized.add(x, quantized(rushlight, numbers(4), 0.1, 0, "qint8"), 0.1, 0)
+
+
+@pytest.mark.parametrize("dims", [1, 2, 3])
+def test_dynamic_layers_of_transposed_convolutions(dims):
+    plain = getattr(rushlight.nn, f"ConvTranspose{dims}d")(4, 6, 3, 2, 1)
+    with pytest.warns(UserWarning, match="not recommended"):
+        layer = getattr(rushlight.nn.quantized.dynamic, f"ConvTranspose{dims}d")(4, 6, 3, 2, 1)
+    w = rushlight.quantize_per_tensor(plain.weight.detach(), 0.005, 0, rushlight.qint8)
+    layer.set_weight_bias(w, plain.bias.detach())
+    x = rushlight.randn(2, 4, *(7, 6, 5)[:dims])
+    assert float((layer(x) - plain(x)).abs().max()) < 0.05 * float(x.abs().max())

@@ -1,5 +1,7 @@
 """Embeddings with integer weights."""
 
+from typing import Optional
+
 import rushlight
 from rushlight import nn
 
@@ -188,7 +190,13 @@ class EmbeddingBag(Embedding):
         self.include_last_offset = include_last_offset
         self.dtype = dtype
 
-    def forward(self, indices, offsets=None, per_sample_weights=None, compressed_indices_mapping=None):
+    def forward(
+        self,
+        indices,
+        offsets: Optional[rushlight.Tensor] = None,  # noqa: UP045 (a script reads it)
+        per_sample_weights: Optional[rushlight.Tensor] = None,  # noqa: UP045
+        compressed_indices_mapping: Optional[rushlight.Tensor] = None,  # noqa: UP045
+    ):
         if self.dtype == rushlight.quint4x2:
             return rushlight.ops.quantized.embedding_bag_4bit(
                 self._packed_params._packed_weight,

@@ -12,7 +12,7 @@ class _Dynamic:
     """What they share."""
 
     _dims: int
-    _transposed = False
+    _transposed: bool
 
     def __init__(self, *args, reduce_range=True, **kwargs):
         warnings.warn(
