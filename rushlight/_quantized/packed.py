@@ -167,10 +167,19 @@ class ConvPackedParams:
 
     @classmethod
     def of_state(cls, state):
-        version, (numbers, weight), (bias,) = state
-        if version not in ("2", 2):
-            raise RuntimeError(f"packed filters of version {version!r} are unknown; version '2' is read")
-        dims, *rest = numbers.tolist()
+        """Version 2 is written; 1 and 3 are in archives of older programs."""
+        if isinstance(state[0], torch.Tensor):
+            weight, bias, *window, groups = state
+            stride, padding, dilation = ([int(t) for t in part] for part in window)
+            return cls(weight, bias, stride, padding, [0] * len(stride), dilation, int(groups), False)
+        version = str(state[0])
+        if version == "2":
+            numbers, weight, bias = state[1][0].tolist(), state[1][1], state[2][0]
+        elif version == "3":
+            numbers, (_, weight, bias) = state[1], state[2]
+        else:
+            raise RuntimeError(f"packed filters of version {version!r} are unknown; up to '3' are read")
+        dims, *rest = numbers
         stride, padding, dilation, output_padding = (rest[i * dims : (i + 1) * dims] for i in range(4))
         groups, transpose = rest[4 * dims : 4 * dims + 2]
         return cls(weight, bias, stride, padding, output_padding, dilation, groups, transpose)

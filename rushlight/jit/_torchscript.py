@@ -4,6 +4,7 @@ The code is text in a subset of Python. `_torchscript_code` checks it against th
 nothing of the archive is executed on the way, and what runs later can call operators of the table and code of
 the archive only. The pickles are read by a closed unpickler."""
 
+import functools
 import pickle
 import struct
 import zlib
@@ -11,6 +12,7 @@ from collections import OrderedDict
 
 import rushlight
 from rushlight import _C, _utils
+from rushlight._quantized.packed import CLASSES, ScriptObject
 from rushlight.jit._script import RecursiveScriptModule
 from rushlight.jit._torchscript_code import Unit, refuse
 from rushlight.jit._torchscript_values import Instance
@@ -45,6 +47,9 @@ class LoadedModule(RecursiveScriptModule):
     def __setstate__(self, state):
         Module.__init__(self)
         self.training = False  # which frozen modules do not say
+        if not isinstance(state, dict) and "__setstate__" in self._archive_methods:
+            self._archive_methods["__setstate__"](self, state)
+            return
         for name, value in state.items():
             self._put(name, value)
 
@@ -188,6 +193,22 @@ class _Folder:
         return self._records.read_storage(self._place(name), nbytes)
 
 
+_SCHEMES = ("per_tensor_affine", "per_channel_affine", "per_channel_affine_float_qparams")
+
+
+@functools.cache
+def _packed_class(name):
+    """Script objects of a class of `torch.classes`; archives hold their state alone."""
+
+    class Packed(ScriptObject):
+        def __setstate__(self, state):
+            made = ScriptObject.__new__(ScriptObject)
+            made.__setstate__((state, name))
+            self.__dict__.update(made.__dict__)
+
+    return Packed
+
+
 class _Unpickler(_C._Unpickler):
     """Knows tensors, plain containers and the archive's own classes; all else is an error."""
 
@@ -203,10 +224,17 @@ class _Unpickler(_C._Unpickler):
         return self._named[-1]
 
     def _find(self, module, name):
+        packed = f"{module}.{name}"
+        if packed in CLASSES:
+            return _packed_class(packed)
         if module == "__torch__" or module.startswith("__torch__."):
             return self.archive.lookup(f"{module}.{name}")
         if module == "torch._utils" and name == "_rebuild_tensor_v2":
             return self.archive.rebuild
+        if module == "torch._utils" and name == "_rebuild_qtensor":
+            return _utils._rebuild_qtensor
+        if module == "torch" and name in _SCHEMES:
+            return getattr(rushlight, name)
         if module == "torch.jit._pickle":
             if name == "restore_type_tag":
                 return lambda value, kind: value
@@ -237,7 +265,7 @@ class _Unpickler(_C._Unpickler):
         return cls.__new__(cls, *args)
 
     def _build(self, target, state):
-        if not isinstance(target, (LoadedModule, Instance)):
+        if not isinstance(target, (LoadedModule, Instance, ScriptObject)):
             self._refuse(f"gives state to {type(target)}")
         if hasattr(target, "__setstate__"):
             target.__setstate__(state)

@@ -69,3 +69,52 @@ def test_tables_of_integers():
     model = quantization.convert(quantization.prepare(model))
     rows = rushlight.tensor([1, 4])
     assert rushlight.equal(again(model)(rows), model(rows))
+
+
+@pytest.fixture
+def torch():
+    found = pytest.importorskip("torch", reason="PyTorch is the oracle")
+    if found is rushlight:
+        pytest.skip("`import torch` is this library")
+    before, found.backends.quantized.engine = found.backends.quantized.engine, "x86"
+    yield found
+    found.backends.quantized.engine = before
+
+
+@pytest.mark.parametrize("kind", ["static", "dynamic"])
+def test_archives_of_pytorch(torch, kind):
+    torch.manual_seed(0)
+    ao, layers = torch.ao.quantization, torch.nn
+    if kind == "dynamic":
+        model = ao.quantize_dynamic(layers.Sequential(layers.Linear(6, 3)), {layers.Linear})
+    else:
+        model = layers.Sequential(ao.QuantStub(), layers.Conv2d(4, 8, 3), layers.ReLU(), ao.DeQuantStub())
+        model = ao.fuse_modules(model.eval(), [["1", "2"]])
+        model.qconfig = ao.get_default_qconfig("x86")
+        prepared = ao.prepare(model)
+        prepared(torch.randn(2, 4, 6, 6))
+        model = ao.convert(prepared)
+    file = io.BytesIO()
+    torch.jit.save(torch.jit.script(model), file)
+    file.seek(0)
+    x = torch.randn(2, 4, 6, 6)
+    found = rushlight.jit.load(file)(rushlight.from_numpy(x.numpy()))
+    assert (found.numpy() == model(x).numpy()).all()
+
+
+def test_filters_of_older_programs():
+    w = rushlight.quantize_per_tensor(rushlight.randn(8, 4, 3, 3), 0.01, 0, rushlight.qint8)
+    x = rushlight.quantize_per_tensor(rushlight.randn(1, 4, 6, 6), 0.02, 99, rushlight.quint8)
+    packed = rushlight.ops.quantized.conv2d_prepack(w, None, [2, 2], [1, 1], [1, 1], 1)
+    expected = rushlight.ops.quantized.conv2d(x, packed, 0.1, 50)
+    name = packed._type()
+    pairs = [[rushlight.tensor([n]) for n in part] for part in ((2, 2), (1, 1), (1, 1))]
+    for state in (
+        (w, None, *pairs, rushlight.tensor([1])),
+        (3, [2, 2, 2, 1, 1, 1, 1, 0, 0, 1, 0], [None, w, None]),
+    ):
+        made = rushlight.ScriptObject(packed._held)
+        made.__setstate__((state, name))
+        assert rushlight.equal(rushlight.ops.quantized.conv2d(x, made, 0.1, 50), expected)
+    with pytest.raises(RuntimeError, match="version '9' are unknown"):
+        rushlight.ScriptObject(packed._held).__setstate__((("9", [], []), name))
