@@ -15,7 +15,7 @@ def arguments(description, steps, **more):
     parser.add_argument("--steps", type=int, default=steps)
     parser.add_argument("--out", type=Path, default=Path("out"))
     for name, value in more.items():
-        parser.add_argument(f"--{name}", type=type(value), default=value)
+        parser.add_argument(f"--{name.replace(chr(95), chr(45))}", type=type(value), default=value)
     given = parser.parse_args()
     given.out.mkdir(parents=True, exist_ok=True)
     return given

@@ -7,6 +7,8 @@ from ._quantize_errors import QuantizeError
 
 _LEAST = 1024  # numbers of a weight that are worth it
 _TABLES = ("embedding",)
+_SMALL_TABLE = 0.05  # of all weights: so small a part stays at eight bits, as every result depends on it
+_STEPS = (*(-n / 4 for n in range(26, 40)), *(n / 4 for n in range(25, 36)))
 _PRODUCTS = {"mm": (0, 1, None), "addmm": (1, 2, 0), "linear": (0, 1, 2)}  # input, weight, bias
 
 
@@ -29,7 +31,7 @@ def of_four_bits(weight, group):
     extreme = groups.gather(2, groups.abs().argmax(2, keepdim=True))
     best = torch.full_like(extreme, torch.inf)
     numbers, scales = torch.zeros_like(groups), torch.ones_like(extreme)
-    for steps in (-8.0, -8.5, -7.5, 7.0, 7.5, -9.0):  # the extreme number becomes so many of them
+    for steps in _STEPS:  # the extreme number becomes so many of them
         scale = extreme / steps
         scale = torch.where(scale == 0, 1.0, scale).bfloat16().float()
         rounded = torch.clamp(torch.round(groups / scale), -8, 7)
@@ -57,13 +59,14 @@ class SmallWeights:
 
     def __init__(self, bits, group):
         self.bits, self.group = bits, group if bits == 4 else 0
-        self.made = {}
+        self.made, self.eight = {}, set()
         self.layers = {}  # value -> (operator, sizes of the weight), of the graph done last
 
     def run(self, text, constants):
         """Change the graph's text and constants; the number of layers that were changed."""
         self.layers = {}
         held = text.constants()
+        self.eight = self._small_tables(text, held, constants) if self.bits == 4 else set()
         turned = {
             c.value: held[used] for c in text.calls if c.base == "t" for used in c.uses() if used in held
         }
@@ -86,11 +89,17 @@ class SmallWeights:
                 )
                 values.append(f"%{value}")
             operator = "_weight_only_embedding" if call.base in _TABLES else "_weight_only_linear"
-            arguments = [*before, *values, *after, str(self.group)]
+            group = 0 if name in self.eight else self.group
+            arguments = [*before, *values, *after, str(group)]
             calls.append(Call(call.results, operator, arguments, call.comment))
             self.layers[call.value] = call.base, tuple(constants[name].shape)
         text.calls = calls
         return added, len(self.layers)
+
+    def _small_tables(self, text, held, constants):
+        found = {held.get((c.positional(0) or "")[1:]) for c in text.calls if c.base in _TABLES} - {None}
+        whole = sum(constants[name].numel() for name in set(held.values()))
+        return {name for name in found if constants[name].numel() <= _SMALL_TABLE * whole}
 
     def _layer(self, call, held, turned, constants):
         """(the weight's constant, arguments before it, those after its scales)."""
@@ -119,6 +128,6 @@ class SmallWeights:
         if key not in self.made:
             check_finite(name, weight)
             weight = weight.contiguous()
-            made = of_eight_bits(weight) if self.bits == 8 else of_four_bits(weight, self.group)
-            self.made[key] = made
+            eight = self.bits == 8 or name in self.eight
+            self.made[key] = of_eight_bits(weight) if eight else of_four_bits(weight, self.group)
         return self.made[key]
