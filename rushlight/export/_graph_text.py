@@ -112,6 +112,16 @@ class Text:
                 found.setdefault(name, []).append(call)
         return found
 
+    def drop_unread(self):
+        """Leave out constants, and transposed ones, that nothing reads."""
+        read, kept = {value for _, value in self.outputs}, []
+        for call in reversed(self.calls):
+            if call.name in ("constant", "t") and call.value not in read:
+                continue
+            read.update(call.uses())
+            kept.append(call)
+        self.calls = kept[::-1]
+
     def __str__(self):
         returned = ", ".join(f"{name}: %{value}" if name else f"%{value}" for name, value in self.outputs)
         return "\n".join([*self.head, *map(str, self.calls), f"  return ({returned})", "}", ""])

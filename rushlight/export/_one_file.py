@@ -8,6 +8,7 @@ import rushlight as torch
 from rushlight import _C
 
 from ._lower import UnsupportedError, lower
+from ._small_weights import unwrap
 from ._state import find_state
 
 SUFFIX = ".rl"
@@ -43,7 +44,7 @@ def save_file(
         owners.append(getattr(method, "__self__", method))
     lowered = {}
     for name, (text, constants) in ((n, lower(p)) for n, p in exported.items()):
-        graph = _C._JitGraph(text).propagate_shapes(constants)
+        graph, constants = unwrap(_C._JitGraph(text).propagate_shapes(constants), constants)
         if not state:
             _refuse_writes(graph)
         lowered[name] = graph, constants

@@ -1,8 +1,12 @@
 """Weights as integers of eight or four bits, in files whose activations stay floats."""
 
-import rushlight as torch
+from typing import Any
 
-from ._graph_text import Call
+import rushlight as torch
+from rushlight import _C
+
+from ._graph_text import Call, Text
+from ._lower import UnsupportedError
 from ._quantize_errors import QuantizeError
 
 _LEAST = 1024  # numbers of a weight that are worth it
@@ -77,7 +81,7 @@ class SmallWeights:
                 calls.append(call)
                 continue
             name, before, after = found
-            integers, scales = self._quantized(name, constants[name])
+            integers, scales, group = self._quantized(name, constants[name])
             values = []
             for suffix, tensor in (("integers", integers), ("scales", scales)):
                 constant = f"{name}.{suffix}"
@@ -89,7 +93,6 @@ class SmallWeights:
                 )
                 values.append(f"%{value}")
             operator = "_weight_only_embedding" if call.base in _TABLES else "_weight_only_linear"
-            group = 0 if name in self.eight else self.group
             arguments = [*before, *values, *after, str(group)]
             calls.append(Call(call.results, operator, arguments, call.comment))
             self.layers[call.value] = call.base, tuple(constants[name].shape)
@@ -119,15 +122,73 @@ class SmallWeights:
             return None
         if name is None:
             return None
-        weight = constants[name]
+        return found if self._fits(constants[name]) else None
+
+    def _fits(self, weight):
         fits = weight.dim() == 2 and weight.dtype == torch.float32 and weight.numel() >= _LEAST
-        return found if fits and (self.bits == 8 or weight.shape[1] % 2 == 0) else None
+        return fits and (self.bits == 8 or weight.shape[1] % 2 == 0)
 
     def _quantized(self, name, weight):
+        """(integers, scales, columns with one scale or 0)"""
         key = weight.data_ptr(), tuple(weight.shape)
         if key not in self.made:
             check_finite(name, weight)
             weight = weight.contiguous()
-            eight = self.bits == 8 or name in self.eight
-            self.made[key] = of_eight_bits(weight) if eight else of_four_bits(weight, self.group)
+            if self.bits == 8 or name in self.eight:
+                self.made[key] = *of_eight_bits(weight), 0
+            else:
+                self.made[key] = *of_four_bits(weight, self.group), self.group
         return self.made[key]
+
+
+def is_wrapped(tensor):
+    """Whether a tensor is a class of a program's that stands for others, as torchao's weights are."""
+    return hasattr(type(tensor), "__tensor_flatten__")
+
+
+class WrappedWeights(SmallWeights):
+    """Weights that torchao made integers of: the file has them as they are."""
+
+    def __init__(self):
+        super().__init__(8, 0)
+
+    def _fits(self, weight):
+        return is_wrapped(weight)
+
+    def _quantized(self, name, weight):
+        integers: Any = getattr(weight, "qdata", None)
+        scale: Any = getattr(weight, "scale", None)
+        zero, block = getattr(weight, "zero_point", None), tuple(getattr(weight, "block_size", ()))
+        steps = [getattr(weight, a, None) for a in ("act_quant_kwargs", "activation_quantization")]
+        kind = getattr(weight, "target_dtype", torch.int8)
+        fits = isinstance(integers, torch.Tensor) and integers.dtype == torch.int8 and integers.dim() == 2
+        fits = fits and not any(steps) and (zero is None or not zero.any()) and weight.dtype == torch.float32
+        if fits and len(block) == 2 and block[0] == 1:
+            rows, columns = integers.shape
+            if block[1] == columns:
+                return integers.contiguous(), scale.reshape(rows).float(), 0
+            if kind == torch.int4 and block[1] % 32 == 0 and columns % block[1] == 0:
+                numbers = (integers.to(torch.int16) + 8).to(torch.uint8)
+                return _halves(numbers), scale.reshape(rows, -1).t().contiguous().float(), block[1]
+        raise UnsupportedError(
+            f"rushlight.export.save: the weight '{name}' is a {type(weight).__name__} that files can't hold: "
+            "int8 with a scale for each row, and int4 with one for each 32 columns or a multiple, are written"
+        )
+
+
+def unwrap(graph, constants):
+    """(graph, constants) with integers in place of weights that stand for some."""
+    if not any(map(is_wrapped, constants.values())):
+        return graph, constants
+    text = Text.of(graph)
+    changed, _ = WrappedWeights().run(text, constants)
+    text.drop_unread()
+    read = set(text.constants().values())
+    for name in read:
+        if is_wrapped(changed[name]):
+            raise UnsupportedError(
+                f"rushlight.export.save: '{name}' is a {type(changed[name]).__name__}; of such weights files "
+                "hold those of linear layers and embeddings"
+            )
+    kept = {name: t for name, t in changed.items() if name in read}
+    return _C._JitGraph(str(text)).propagate_shapes(kept), kept

@@ -68,10 +68,27 @@ def write_models(folder):
             path = Path(folder) / f"{i}{optimize:d}.rl"
             save_file(model, path, inputs, dynamic_shapes=shapes, optimize=optimize)
             torch.save(list(inputs), path.with_suffix(".pt"))
+    write_quantized(folder, made[0][1][0])
     path = Path(folder) / "state.rl"
     x = torch.ones(3, 4)
     save_file({"a": Counter(), "b": Counter()}, path, {"a": (x,), "b": (x,)})
     torch.save([x], path.with_suffix(".pt"))
+
+
+def write_quantized(folder, images):
+    """Layers of integers, and weights of eight and four bits."""
+    from rushlight.export import Dim, quantize_file, save_file
+
+    folder = Path(folder)
+    quantize_file(folder / "01.rl", folder / "int8.rl", "int8", images)
+    torch.save([images], folder / "int8.pt")
+    words = torch.nn.Sequential(torch.nn.Embedding(40, 34), torch.nn.Linear(34, 40)).eval()
+    ids = torch.randint(0, 40, (2, 3))
+    save_file(words, folder / "words.rl", (ids,), dynamic_shapes=({1: Dim("T")},))
+    for method in ("int8-weights", "int4-weights"):
+        quantize_file(folder / "words.rl", folder / f"{method}.rl", method)
+    for name in ("words", "int8-weights", "int4-weights"):
+        torch.save([ids], folder / f"{name}.pt")
 
 
 class Counter(torch.nn.Module):

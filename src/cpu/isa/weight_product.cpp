@@ -205,6 +205,22 @@ bool pairs_apart(const BFloat16* pairs, float* out) {
 }
 bool pairs_apart(const Half*, float*) { return false; }
 
+// Neighbouring scales.
+template <class T>
+Few<kWeightRows> few_scales(const T* from) {
+  Few<kWeightRows> scales;
+  for (int w = 0; w < kWeightRows; ++w) scales[w] = static_cast<float>(from[w]);
+  return scales;
+}
+template <>
+Few<kWeightRows> few_scales(const BFloat16* from) {
+  typedef uint16_t Halves4 __attribute__((vector_size(8)));
+  typedef uint32_t Bits __attribute__((vector_size(16)));
+  Halves4 halves;
+  __builtin_memcpy(&halves, from, sizeof(halves));
+  return Few<kWeightRows>(__builtin_convertvector(halves, Bits) << 16);
+}
+
 // Scales, and for four bits zero points, group by group.
 template <class T>
 void read_settings(const WeightProduct& p, int64_t j, int count, float* out) {
@@ -218,6 +234,12 @@ void read_settings(const WeightProduct& p, int64_t j, int count, float* out) {
     for (int64_t g = 0; g < (p.k + p.group - 1) / p.group; ++g, out += 2 * count) {
       const T* scales = from + g * p.n + j;
       prefetch(scales + kAhead);
+      if (count == kWeightRows) {
+        const Few<kWeightRows> own = few_scales(scales), zeros = -kCentre * own;
+        __builtin_memcpy(out, &own, sizeof(own));
+        __builtin_memcpy(out + kWeightRows, &zeros, sizeof(zeros));
+        continue;
+      }
       for (int w = 0; w < count; ++w) {
         out[w] = static_cast<float>(scales[w]);
         out[count + w] = -kCentre * out[w];

@@ -21,6 +21,11 @@ RUNS = {
     "classify_digits": (["--steps", "20"], ["confusion.png", "digits.pt"], "held-out accuracy"),
     "language_model": (["--steps", "2"], ["lstm.png", "lstm.txt"], "nats a character"),
     "language_model gpt": (["--steps", "2", "--model", "gpt"], ["gpt.png", "gpt.txt"], "nats a character"),
+    "quantize": (
+        ["--steps", "60", "--text-steps", "3"],
+        ["quantize.png", "digits-int8.rl", "text-int4-weights.rl"],
+        "text: int4-weights: perplexity",
+    ),
     "vae": (["--steps", "5"], ["vae_plane.png", "vae_codes.png"], "nats an image"),
     "dcgan": (["--steps", "3"], ["dcgan.png"], "generator"),
     "cart_pole": (["--steps", "2"], ["cart_pole.png"], "of 200 steps"),

@@ -32,9 +32,10 @@ PLACES = (
 
 
 def is_operator(name):
-    """``add``, ``add_``, ``add.Tensor``, ``add.default`` in `torch.ops.aten`."""
+    """``add``, ``add_``, ``add.Tensor``, ``add.default`` in `torch.ops.aten`; ``space::add`` in another."""
     name, _, overload = name.partition(".")
-    packet = getattr(rushlight.ops.aten, name, None)
+    space, colons, name = name.rpartition("::")
+    packet = getattr(getattr(rushlight.ops, space if colons else "aten"), name, None)
     return packet is not None and (not overload or overload in packet.overloads())
 
 
@@ -112,6 +113,8 @@ LISTS = {
         "_OTHERS": is_called,
     },
     "nn.parameter": {"UninitializedTensorMixin._allowed_methods": is_called},
+    "export._small_activations": {"_LAYERS": is_operator, "_BOUNDS": is_operator},
+    "export._small_weights": {"_TABLES": is_operator, "_PRODUCTS": is_operator},
     "onnx._rules": {"RULES": is_operator},
     "overrides": {"_IGNORED": is_called, "_IGNORED_MEMBERS": is_called},
 }

@@ -236,3 +236,74 @@ def test_rows_that_are_not_there():
     for bad in (-1, 4):
         with pytest.raises(IndexError, match=f"{bad} is not a row of 4"):
             torch.ops.aten._weight_only_embedding(*table, torch.tensor([bad]))
+
+
+# --- weights that stand for integers, as torchao makes them
+
+
+class Weight(torch.Tensor):
+    """The parts of torchao's weights that files are written from."""
+
+    @staticmethod
+    def __new__(cls, qdata, scale, block_size, **more):
+        return torch.Tensor._make_wrapper_subclass(cls, qdata.shape, dtype=torch.float32)
+
+    def __init__(self, qdata, scale, block_size, **more):
+        self.__dict__.update(qdata=qdata, scale=scale, block_size=block_size, **more)
+
+    def __tensor_flatten__(self):
+        return ["qdata", "scale"], None
+
+    @classmethod
+    def __torch_dispatch__(cls, function, types, args=(), kwargs=None):
+        if function is not torch.ops.aten.detach.default:
+            raise NotImplementedError(function)
+        return Weight(**vars(args[0]))
+
+
+def with_weight(weight):
+    model = nn.Sequential(nn.Linear(64, 48)).eval()
+    model[0].weight = nn.Parameter(weight, requires_grad=False)
+    return model
+
+
+def test_weights_of_torchao(tmp_path):
+    x, eight = torch.randn(3, 64), torch.randint(-127, 128, (48, 64)).to(torch.int8)
+    four = eight >> 4
+    rows, groups = torch.rand(48, 1) + 0.1, torch.rand(48, 2) + 0.1
+    for weight, numbers in (
+        (Weight(eight, rows, (1, 64), act_quant_kwargs=None), eight * rows),
+        (Weight(four, groups, (1, 32), target_dtype=torch.int4), four * groups.repeat_interleave(32, 1)),
+    ):
+        model = with_weight(weight)
+        save_file(model, tmp_path / "m.rl", (x,))
+        assert "_weight_only_linear(" in str(load_file(tmp_path / "m.rl"))
+        expected = nn.functional.linear(x, numbers, model[0].bias)
+        torch.testing.assert_close(load_file(tmp_path / "m.rl")(x), expected, rtol=1e-4, atol=1e-3)
+
+
+def test_weights_that_files_cannot_hold(tmp_path):
+    from rushlight.export import UnsupportedError
+
+    eight, rows = torch.ones(48, 64, dtype=torch.int8), torch.ones(48, 1)
+    for weight in (
+        Weight(eight, rows, (1, 64), act_quant_kwargs="dynamic"),
+        Weight(eight, rows, (1, 64), zero_point=torch.ones(48, 1)),
+        Weight(eight, torch.ones(48, 4), (1, 16)),
+        Weight(eight.float(), rows, (1, 64)),
+    ):
+        with pytest.raises(UnsupportedError, match=r"'0.weight' is a Weight that files can't hold"):
+            save_file(with_weight(weight), tmp_path / "m.rl", (torch.randn(3, 64),))
+
+
+def test_state_in_safetensors(tmp_path):
+    from rushlight.safetensors import load_file as load_tensors
+    from rushlight.safetensors import save_file as save_tensors
+
+    model, x = Steps().eval(), torch.randn(2, 3, 8, 8)
+    save_tensors(model.state_dict(), tmp_path / "m.safetensors")
+    state, other = load_tensors(tmp_path / "m.safetensors"), Steps().eval()
+    assert state["a"].dtype == torch.int8
+    other.load_state_dict(state)
+    with torch.no_grad():
+        assert torch.equal(other(x), model(x))
