@@ -318,6 +318,22 @@ def _ids(value):
     return [value] if isinstance(value, int) else [i for i in value or [] if isinstance(i, int)]
 
 
+def _chat(folder):
+    """The template of chats, and the tokens that it may name; nothing where there is none."""
+    config = _read(folder, "tokenizer_config.json", {})
+    template = config.get("chat_template")
+    if isinstance(template, list):  # several by name
+        template = {one["name"]: one["template"] for one in template}.get("default")
+    path = os.path.join(folder, "chat_template.jinja")
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as file:
+            template = file.read()
+    if not template:
+        return {}
+    tokens = {name: config.get(name) or "" for name in ("bos_token", "eos_token")}
+    return {"template": template} | {k: t["content"] if isinstance(t, dict) else t for k, t in tokens.items()}
+
+
 def save_language_model(folder, path, *, max_length=None, dtype=None):
     """Write a model of a folder that transformers' ``save_pretrained`` made to one file that generates text.
 
@@ -339,10 +355,12 @@ def save_language_model(folder, path, *, max_length=None, dtype=None):
         "end": _ids(given.get("eos_token_id")) or _ids(_read(folder, "config.json").get("eos_token_id")),
     }
     texts: dict[str, str | bytes] = {"generate.json": json.dumps(settings)}
-    for name in ("tokenizer.json", "tokenizer_config.json", "chat_template.jinja"):
-        if os.path.exists(os.path.join(folder, name)):
-            with open(os.path.join(folder, name), "rb") as file:
-                texts[name] = file.read()
+    tokenizer = os.path.join(folder, "tokenizer.json")
+    if os.path.exists(tokenizer):
+        with open(tokenizer, "rb") as file:
+            texts["tokenizer.json"] = file.read()
+    if chat := _chat(folder):
+        texts["chat.json"] = json.dumps(chat)
     counts = torch.arange(3)
     many, rows, wanted = (Dim(name, max=_MOST) for name in ("T", "R", "W"))
     save_file(

@@ -239,13 +239,6 @@ class Machine {
   int64_t steps_ = 0;
 };
 
-// "<s>", or {"content": "<s>"}.
-std::string token(const io::Json& config, std::string_view name) {
-  const io::Json& value = config[name];
-  if (value.string()) return *value.string();
-  return value["content"].string() ? *value["content"].string() : std::string();
-}
-
 }  // namespace
 
 ChatTemplate::ChatTemplate(std::string_view text, std::string beginning, std::string end)
@@ -253,20 +246,15 @@ ChatTemplate::ChatTemplate(std::string_view text, std::string beginning, std::st
 ChatTemplate::~ChatTemplate() = default;
 
 std::shared_ptr<const ChatTemplate> ChatTemplate::of(const runtime::Model& model) {
-  std::string beginning, end, text;
-  if (const std::string* config_text = model.text("tokenizer_config.json")) {
-    const io::Json config = io::Json::parse(*config_text, "the section '@tokenizer_config.json'");
-    beginning = token(config, "bos_token"), end = token(config, "eos_token");
-    const io::Json& given = config["chat_template"];
-    if (given.string()) text = *given.string();
-    if (given.list())
-      for (const io::Json& one : *given.list())
-        if (one["name"].string() && *one["name"].string() == "default" && one["template"].string())
-          text = *one["template"].string();
-  }
-  if (const std::string* file = model.text("chat_template.jinja")) text = *file;
-  if (text.empty()) return nullptr;
-  return std::make_shared<const ChatTemplate>(text, beginning, end);
+  const std::string* text = model.text("chat.json");
+  if (!text) return nullptr;
+  const io::Json chat = io::Json::parse(*text, "the section '@chat.json'");
+  auto member = [&](const char* name) {
+    const std::string* value = chat[name].string();
+    RL_CHECK_VALUE(value, "the section '@chat.json' has no text '", name, "'");
+    return *value;
+  };
+  return std::make_shared<const ChatTemplate>(member("template"), member("bos_token"), member("eos_token"));
 }
 
 std::string ChatTemplate::render(const std::vector<ChatMessage>& messages) const {

@@ -1,5 +1,5 @@
 // OpenAI's protocol for language models: models, completions, chats; at once, or as server-sent events.
-#include <atomic>
+#include <algorithm>
 #include <chrono>
 #include <random>
 
@@ -385,7 +385,7 @@ void openai_completions(App& app, const ExchangePtr& exchange) {
   const Json request = read_json(exchange, exchange->request.body);
   ServedModel& served = model_named(app, exchange, request);
   const auto texts = texts_of(served);
-  const generation::Settings settings = settings_of(request, kShort);
+  const generation::Settings settings = settings_of(request, std::min(kShort, texts->limits().max_tokens));
   std::vector<TextRequest> prompts;
   if (const auto* list = request["prompt"].list()) {
     if (list->empty() || list->size() > kMostChoices)
@@ -417,8 +417,8 @@ void openai_chat(App& app, const ExchangePtr& exchange) {
   if (!texts->model().tokenizer()) refuse("the model has no tokenizer");
   prompt.tokens = texts->model().tokenizer()->encode(text, false);
   if (prompt.tokens.empty()) refuse("the chat has no tokens");
-  const int64_t room =
-      std::max<int64_t>(1, texts->model().max_length() - static_cast<int64_t>(prompt.tokens.size()));
+  const int64_t left = texts->model().max_length() - static_cast<int64_t>(prompt.tokens.size());
+  const int64_t room = std::clamp<int64_t>(left, 1, texts->limits().max_tokens);
   start(exchange, served, texts, request, {std::move(prompt)}, settings_of(request, room), true);
 }
 

@@ -39,7 +39,8 @@ std::optional<TextService::Ticket> TextService::submit(TextRequest request, Text
   for (const int64_t id : request.tokens)
     RL_CHECK_VALUE(id >= 0 && id < model_.vocabulary(), "the prompt's token ", id,
                    " is not one of the model's ", model_.vocabulary());
-  request.settings.max_tokens = std::min(request.settings.max_tokens, limits_.max_tokens);
+  RL_CHECK_VALUE(request.settings.max_tokens <= limits_.max_tokens, "max_tokens is ",
+                 request.settings.max_tokens, ", but at most ", limits_.max_tokens, " are allowed");
   std::lock_guard lock(mutex_);
   if (ending_ || waiting_.size() >= limits_.max_queued) {
     ++stats_.refused;
