@@ -158,6 +158,37 @@ int rl_session_state(rl_session session, const char* name, rl_tensor* tensor);
 int rl_session_run(rl_session session, const char* method, const rl_tensor* inputs, size_t input_count,
                    rl_tensor* outputs, size_t output_count);
 
+/* Text from language models of one file, as rushlight.export.save_language_model writes them; not in the
+ * small runtime. Threads may share a model. */
+typedef struct rl_text_model_s* rl_text_model;
+enum rl_finish { RL_FINISH_LENGTH = 0, RL_FINISH_END = 1, RL_FINISH_STOP = 2, RL_FINISH_CANCELLED = 3 };
+typedef struct rl_text_settings {
+  size_t struct_size; /* rl_text_settings_init() sets all fields to what is usual */
+  int64_t max_tokens;
+  double temperature; /* 0: always the most likely token */
+  int64_t top_k;
+  double top_p;
+  double repetition_penalty;
+  uint64_t seed;
+  const char* const* stop; /* texts that end it */
+  size_t stop_count;
+  int ignore_end; /* go on behind tokens that end a text */
+} rl_text_settings;
+/* What gives 0 cancels. Pieces are UTF-8 and end with a zero too; together they are the text. */
+typedef int (*rl_on_text)(void* context, const char* piece, size_t length);
+typedef int (*rl_on_token)(void* context, int64_t token);
+
+void rl_text_settings_init(rl_text_settings* settings);
+int rl_text_model_load(const char* filename, rl_text_model* model);
+void rl_text_model_release(rl_text_model model);
+/* How a prompt goes on. `settings` may be NULL, and so may be the functions and `finish`, an rl_finish. */
+int rl_text_generate(rl_text_model model, const char* prompt, const rl_text_settings* settings,
+                     rl_on_text on_text, void* context, int* finish);
+/* The same for numbers of tokens. */
+int rl_text_generate_tokens(rl_text_model model, const int64_t* prompt, size_t count,
+                            const rl_text_settings* settings, rl_on_token on_token, void* context,
+                            int* finish);
+
 #ifdef __cplusplus
 }
 #endif

@@ -16,20 +16,25 @@ std::span<const int64_t> part_of(const std::vector<int64_t>& ids, size_t begin, 
   return std::span(ids).subspan(begin, count);
 }
 
-// Calls f(message, kind) for an exception that is being handled.
+// Calls f(message, kind) for an exception that is being handled; there may be no memory for its message.
 template <class F>
 void with_current_error(F&& f) {
+  std::string message = "out of memory";  // short enough to need none
+  ErrorKind kind = ErrorKind::OutOfMemory;
   try {
-    throw;
-  } catch (const Error& e) {
-    f(std::string(e.what()), e.kind());
+    try {
+      throw;
+    } catch (const Error& e) {
+      message = e.what(), kind = e.kind();
+    } catch (const std::bad_alloc&) {
+    } catch (const std::exception& e) {
+      message = e.what(), kind = ErrorKind::Runtime;
+    } catch (...) {
+      message = "an exception of an unknown type", kind = ErrorKind::Runtime;
+    }
   } catch (const std::bad_alloc&) {
-    f(std::string("out of memory"), ErrorKind::OutOfMemory);
-  } catch (const std::exception& e) {
-    f(std::string(e.what()), ErrorKind::Runtime);
-  } catch (...) {
-    f(std::string("an exception of an unknown type"), ErrorKind::Runtime);
   }
+  f(message, kind);
 }
 
 }  // namespace
@@ -54,9 +59,8 @@ TextEngine::TextEngine(const TextModel& model, const TextLimits& limits, int64_t
 }
 
 void TextEngine::add(std::unique_ptr<Text> text) {
-  const std::string key = text->key;
   try {
-    queue_.push(std::move(text), key);
+    queue_.push(std::move(text), text->key);
   } catch (...) {
     fail(std::move(text));
   }
@@ -82,7 +86,7 @@ void TextEngine::count_tokens(int64_t count) {
 
 // --- the end of a text
 
-void TextEngine::finish(Text& text, TextOutcome outcome, const std::string& error, ErrorKind kind) {
+void TextEngine::finish(Text& text, TextOutcome outcome, std::string_view error, ErrorKind kind) {
   const auto found = std::ranges::find(running_, &text, &std::unique_ptr<Text>::get);
   if (found == running_.end()) return;
   std::unique_ptr<Text> own = std::move(*found);
@@ -90,11 +94,15 @@ void TextEngine::finish(Text& text, TextOutcome outcome, const std::string& erro
   report(std::move(own), outcome, error, kind);
 }
 
-void TextEngine::report(std::unique_ptr<Text> text, TextOutcome outcome, const std::string& error,
+void TextEngine::report(std::unique_ptr<Text> text, TextOutcome outcome, std::string_view error,
                         ErrorKind kind) {
   text->pages.reset();
   TextEnd& end = text->end;
-  end.outcome = outcome, end.error = error, end.kind = kind;
+  end.outcome = outcome, end.kind = kind;
+  try {
+    end.error = error;
+  } catch (const std::bad_alloc&) {
+  }
   if (outcome == TextOutcome::Cancelled) end.result.finish = Finish::Cancelled;
   end.total_seconds = text->since_submitted();
   (outcome == TextOutcome::Done        ? stats.done
@@ -117,7 +125,7 @@ void TextEngine::fail(std::unique_ptr<Text> text) {
   });
 }
 
-void TextEngine::end_all(TextOutcome outcome, const std::string& error, ErrorKind kind) {
+void TextEngine::end_all(TextOutcome outcome, std::string_view error, ErrorKind kind) {
   while (!running_.empty()) finish(*running_.back(), outcome, error, kind);
   while (!queue_.empty()) report(queue_.pop(), outcome, error, kind);
 }
@@ -190,9 +198,8 @@ void TextEngine::put_back(size_t i) {
   text->pages.reset();
   text->computed = 0;
   ++stats.put_back;
-  const std::string key = text->key;
   try {
-    queue_.put_back(std::move(text), key);
+    queue_.put_back(std::move(text), text->key);
   } catch (...) {
     fail(std::move(text));
   }
@@ -324,7 +331,17 @@ void TextEngine::add_token(Text& text, int64_t token) {
   if (over) finish(text, TextOutcome::Done);
 }
 
+// What can't be assigned to one text is the end of all that run.
 void TextEngine::step() {
+  try {
+    do_step();
+  } catch (...) {
+    with_current_error(
+        [&](const std::string& error, ErrorKind kind) { end_all(TextOutcome::Failed, error, kind); });
+  }
+}
+
+void TextEngine::do_step() {
   sweep();
   if (!data_.paged()) {
     if (!queue_.empty()) whole_text(queue_.pop());

@@ -50,8 +50,8 @@ class TextEngine {
   void add(std::unique_ptr<Text> text);
   bool idle() const { return queue_.empty() && running_.empty(); }
   // Ends what is cancelled or late, lets in what there is room for, and computes one step.
-  void step();
-  void end_all(TextOutcome outcome, const std::string& error, ErrorKind kind);
+  void step();  // does not throw
+  void end_all(TextOutcome outcome, std::string_view error, ErrorKind kind);
   void forget_prefixes() { pool_.forget(); }
 
   TextStats stats;  // of texts and steps, not of the service
@@ -60,6 +60,7 @@ class TextEngine {
   std::function<void(const Text& text)> after_end;
 
  private:
+  void do_step();
   // A part of a text in a step.
   struct Part {
     Text* text;
@@ -80,9 +81,9 @@ class TextEngine {
   void publish_pages(Text& text);
   void add_token(Text& text, int64_t token);
   void tell(Text& text, const std::string& piece, std::span<const int64_t> tokens);
-  void finish(Text& text, TextOutcome outcome, const std::string& error = {},
+  void finish(Text& text, TextOutcome outcome, std::string_view error = {},
               ErrorKind kind = ErrorKind::Runtime);
-  void report(std::unique_ptr<Text> text, TextOutcome outcome, const std::string& error, ErrorKind kind);
+  void report(std::unique_ptr<Text> text, TextOutcome outcome, std::string_view error, ErrorKind kind);
   void fail(std::unique_ptr<Text> text);
   void whole_text(std::unique_ptr<Text> text);
   void count_tokens(int64_t count);

@@ -131,19 +131,10 @@ struct TextService::Engine {
       if (stop_now)
         engine.end_all(TextOutcome::Cancelled, "the service has ended", ErrorKind::Runtime);
       else
-        step();
+        engine.step();
       lock.lock();
       publish();
       if (stop_now && inbox.empty()) return;
-    }
-  }
-
-  // What a step can't assign to one text is all texts' end, and not the service's.
-  void step() {
-    try {
-      engine.step();
-    } catch (const std::exception& e) {
-      engine.end_all(TextOutcome::Failed, e.what(), ErrorKind::Runtime);
     }
   }
 

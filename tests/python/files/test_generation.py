@@ -338,6 +338,76 @@ def test_cpp_generates(cases, tmp_path):
     assert [int(t) for t in found] == [*tokens, 1]
 
 
+C = r"""
+#include <rushlight/c.h>
+#include <stdio.h>
+#include <string.h>
+
+static int print_token(void* count, int64_t token) {
+  printf("%ld ", (long)token);
+  return ++*(int*)count < 5;
+}
+static int append(void* text, const char* piece, size_t length) {
+  return strlen(piece) == length && strcat((char*)text, piece) != NULL;
+}
+
+int main(int argc, char** argv) {
+  rl_text_model model;
+  rl_text_settings settings;
+  char text[4096] = "";
+  int finish = -1, count = 0;
+  const int64_t prompt[] = {7, 9};
+  if (argc != 2 || rl_text_model_load(argv[1], &model)) return puts(rl_last_error()), 1;
+  rl_text_settings_init(&settings);
+  settings.max_tokens = 12;
+  settings.ignore_end = 1;
+  settings.temperature = 2;
+  settings.seed = 3;
+  if (rl_text_generate(model, "the quick", &settings, append, text, &finish)) return puts(rl_last_error()), 1;
+  printf("%d %s\n", finish, text);
+  if (rl_text_generate_tokens(model, prompt, 2, NULL, print_token, &count, &finish)) return 1;
+  printf("%d\n", finish);
+  settings.top_p = 2;
+  printf("%d ", rl_text_generate(model, "a", &settings, NULL, NULL, NULL));
+  puts(rl_last_error());
+  settings.top_p = 1;
+  settings.stop_count = 1;
+  printf("%d\n", rl_text_generate(model, "a", &settings, NULL, NULL, NULL));
+  settings.struct_size = 3;
+  printf("%d\n", rl_text_generate(model, "a", &settings, NULL, NULL, NULL));
+  printf("%d\n", rl_text_generate_tokens(model, prompt, 0, NULL, NULL, NULL, NULL));
+  printf("%d\n", rl_text_generate(NULL, "a", NULL, NULL, NULL, NULL));
+  printf("%d\n", rl_text_model_load("none.rl", &model) != 0);
+  rl_text_model_release(model);
+  rl_text_model_release(NULL);
+  return 0;
+}
+"""
+
+
+def test_c_generates(cases, tmp_path):
+    import shutil
+
+    package = pathlib.Path(torch.__file__).parent
+    if not shutil.which("gcc"):
+        pytest.skip("needs a compiler")
+    (tmp_path / "program.c").write_text(C)
+    include = package.parent / "include"
+    words = ["gcc", "-Wall", "-Werror", f"-I{include if include.exists() else package / 'include'}"]
+    words += ["program.c", "-o", "program", f"-L{package / 'lib'}", "-lrushlight"]
+    words += [f"-Wl,-rpath,{package / 'lib'}", "-Wl,--allow-shlib-undefined"]
+    subprocess.run(words, cwd=tmp_path, check=True, timeout=300)
+    case = cases("gpt2")
+    done = command(tmp_path / "program", case.path)
+    settings = {"max_tokens": 12, "ignore_end": True, "temperature": 2.0, "seed": 3}
+    _, text, _ = case.own.generate("the quick", **settings)
+    tokens, _, _ = case.own.generate([7, 9], max_tokens=5)
+    wanted = f"0 {text}\n{' '.join(map(str, tokens))} 3\n2 "
+    found = done.stdout.decode()
+    assert done.returncode == 0 and found.startswith(wanted), done.stderr
+    assert "top-p must be" in found and found.endswith("\n2\n2\n2\n2\n1\n")
+
+
 # --- bad input --------------------------------------------------------------------------------------
 
 
