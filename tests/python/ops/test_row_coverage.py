@@ -12,9 +12,10 @@ from rushlight._ops import _aten_name
 from rushlight.utils._python_dispatch import TorchDispatchMode
 
 # What no call of one operator reaches.
-COMPILER, DEVICES = (
+COMPILER, DEVICES, TEXTS = (
     "written by the compiler alone: tests/python/graphs",
     "runs on devices: tests/python/devices",
+    "takes pages of texts that fit each other: test_paged.py",
 )
 UNREACHED = {
     "_fused_pointwise": COMPILER,
@@ -22,6 +23,9 @@ UNREACHED = {
     "_convolution_epilogue": COMPILER,
     "_pack_matrix": COMPILER,
     "_packed_product": COMPILER,
+    "_row_linear": TEXTS,
+    "_write_pages_": TEXTS,
+    "_paged_attention": TEXTS,
     "_dropout_and_mask": DEVICES,
     "_dropout_mask": DEVICES,
     "_scaled_dot_product_efficient_attention": DEVICES,
