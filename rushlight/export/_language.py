@@ -251,7 +251,7 @@ _ACTIVATIONS: dict[str, Callable] = {
 
 
 class LanguageModel(nn.Module):
-    """Tokens of any texts in one run: logits behind those that are ``wanted``.
+    """Tokens of any texts in one run: logits behind those that are ``wanted``, one of each text.
 
     Each token has a place in a text; row ``texts[i]`` of ``pages`` tells where that text's keys and values
     lie. Tokens of a text follow each other, those of one text side by side. Activations are float32.
@@ -362,7 +362,7 @@ def save_language_model(folder, path, *, max_length=None, dtype=None):
     if chat := _chat(folder):
         texts["chat.json"] = json.dumps(chat)
     counts = torch.arange(3)
-    many, rows, wanted = (Dim(name, max=_MOST) for name in ("T", "R", "W"))
+    many, rows = Dim("T", max=_MOST), Dim("R", max=_MOST)  # each more makes exporting take longer
     save_file(
         {"step": model},
         path,
@@ -375,7 +375,7 @@ def save_language_model(folder, path, *, max_length=None, dtype=None):
                 counts[:2],
             )
         },
-        dynamic_shapes={"step": ({0: many}, {0: many}, {0: many}, {0: rows}, {0: wanted})},
+        dynamic_shapes={"step": ({0: many}, {0: many}, {0: many}, {0: rows}, {0: rows})},
         texts=texts,
     )
 

@@ -257,7 +257,7 @@ Tensor TextEngine::compute(const std::vector<Part>& parts) {
     const auto pages = text.pages->list();
     input.pages.insert(input.pages.end(), pages.begin(), pages.end());
     input.pages.resize((row + 1) * most);
-    if (parts[row].last()) input.wanted.push_back(static_cast<int64_t>(input.tokens.size()) - 1);
+    input.wanted.push_back(static_cast<int64_t>(input.tokens.size()) - 1);
   }
   ++stats.steps;
   return data_.step(*session_, input);
@@ -289,7 +289,7 @@ void TextEngine::run(std::vector<Part> parts) {
         finish(*part.text, TextOutcome::Failed, error, kind);
       });
     }
-    row += last;
+    ++row;
   }
 }
 

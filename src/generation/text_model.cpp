@@ -111,7 +111,7 @@ Tensor TextModel::Data::run_paged(Session& session, const std::vector<int64_t>& 
     input.positions.resize(end - from);
     std::iota(input.positions.begin(), input.positions.end(), static_cast<int64_t>(from));
     input.texts.assign(end - from, 0);
-    if (end == ids.size()) input.wanted = {static_cast<int64_t>(end - from) - 1};
+    input.wanted = {static_cast<int64_t>(end - from) - 1};
     const Tensor logits = step(session, input);
     if (end == ids.size()) return logits;
     from = end;

@@ -13,7 +13,7 @@ namespace rushlight::generation {
 struct StepInput {
   std::vector<int64_t> tokens, positions, texts;
   std::vector<int64_t> pages;   // of each text, with the room that `pages_of_text` says
-  std::vector<int64_t> wanted;  // tokens behind which logits are asked for
+  std::vector<int64_t> wanted;  // a token of each text, behind which logits are asked for
 };
 
 struct TextModel::Data {
@@ -23,7 +23,7 @@ struct TextModel::Data {
   int64_t pages_of_text() const { return (max_length + page - 1) / page; }
   // Bytes of keys and values of a page.
   size_t page_bytes() const;
-  // [wanted, vocabulary].
+  // [texts, vocabulary].
   Tensor step(runtime::Session& session, const StepInput& input) const;
 
   // The next token's logits; the ids before `from` are in the session's cache.

@@ -120,7 +120,7 @@ def test_logits_have_the_same_bits_in_any_company(path):
         together[0].append(logits["logits"] if isinstance(logits, dict) else logits)
     whole = model.session()
     places = torch.arange(90)
-    logits = whole.step(ids[0], places, places * 0, pages[:1], places)
+    logits = whole.step(ids[0], places, places * 0, pages[:1].expand(90, -1).contiguous(), places)
     logits = logits["logits"] if isinstance(logits, dict) else logits
     assert torch.equal(torch.cat(together[0]), logits)
 
