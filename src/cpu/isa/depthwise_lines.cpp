@@ -31,6 +31,10 @@ void convolve_pixels(const DepthwiseLine& d, int64_t x, int64_t channel, int64_t
   for (int64_t h = 0; h < d.height; ++h) {
     if (!d.lines[h]) continue;
     const float* pixel = d.lines[h] + (x * d.stride - d.padding + first * d.dilation) * d.channels + channel;
+    // Caches do not foresee the next pixels, since the channels of these come first.
+#pragma GCC unroll 4
+    for (int r = 0; r < R; ++r)
+      __builtin_prefetch(pixel + (R + r) * step + (last - first - 1) * d.dilation * d.channels);
     const float* filter = d.filters + channel * d.height * d.width + (h * d.width + first) * kLanes;
     for (int64_t w = first; w < last; ++w, pixel += d.dilation * d.channels, filter += kLanes) {
       Vector b[V];
