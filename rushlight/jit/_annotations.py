@@ -182,7 +182,7 @@ def _class_type(cls, where):
     if issubclass(cls, rushlight.futures.Future):
         return t.future_of(t.UNKNOWN)
     if issubclass(cls, enum.Enum):
-        return t.Type("Enum", name=qualified_name(cls), python=cls)
+        return t.Type("Enum", name=plain_name(cls), python=cls)
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
         hints = {}
         try:

@@ -126,6 +126,13 @@ class Calls(Checking):
             self.refuse(
                 f"Cannot instantiate class '{cls.__name__}' in a script function", node, FrontendError
             )
+        if isinstance(cls, type(rushlight.FloatTensor)) and len(given) > 1:
+            if any(kind is not None and kind.known and kind != t.INT for kind in given):
+                self.refuse(
+                    "Legacy tensor constructors take a list or sizes; found multiple positional arguments "
+                    "that were not all integers",
+                    node,
+                )
         if cls in (int, float, bool, str, complex):
             return python_type(cls)
         if issubclass(cls, tuple) and hasattr(cls, "_fields"):

@@ -43,7 +43,10 @@ class Expressions(Conditions, Calls):
         method = getattr(self, f"expression_{type(node).__name__}", None)
         if method is None:
             return t.UNKNOWN
-        return method(node, hint)
+        found = method(node, hint)
+        if isinstance(found, t.Type):
+            node.script_type = found  # which `.graph` shows
+        return found
 
     def simple(self, node, hint=None):
         """The type of a node that must be a value."""

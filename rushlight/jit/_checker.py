@@ -206,6 +206,9 @@ class _Checker(Expressions):
             before = self.simple(node.target)
             self.assign(node.target.id, self.augmented(node, before, value), node)
         else:
+            owner = self.expression(node.target.value) if isinstance(node.target, ast.Subscript) else None
+            if isinstance(owner, t.Type) and owner.kind in ("Tuple", "NamedTuple"):
+                self.refuse(f"'{owner}' object does not support augmented assignment", node)
             self.expression(node.target)
         return False
 
@@ -272,11 +275,11 @@ class _Checker(Expressions):
 
     def store_item(self, owner, value, target):
         """An item of a list or a dictionary is set: it must be of the type of the others."""
-        if (
-            not isinstance(owner, t.Type)
-            or not isinstance(value, t.Type)
-            or owner.kind not in ("List", "Dict")
-        ):
+        if not isinstance(owner, t.Type) or not isinstance(value, t.Type):
+            return
+        if owner.kind in ("Tuple", "NamedTuple"):
+            self.refuse(f"'{owner}' object does not support subscripted assignment", target)
+        if owner.kind not in ("List", "Dict"):
             return
         wanted = owner.args[-1]
         if isinstance(target.slice, ast.Slice) or t.is_subtype(self.converted(value, wanted), wanted):

@@ -5,68 +5,11 @@ The text of a unit is lowered to PyTorch's form: operators are ``aten::name``, `
 says them."""
 
 import ast
+import enum
 
-from rushlight.jit._types import TENSOR, plain
-
-
-class JitType:
-    """The type of a value, by its text."""
-
-    def __init__(self, text):
-        self.annotation_str = text
-
-    def kind(self):
-        """``TensorType``, ``IntType``, ..."""
-        name = self.annotation_str.partition("[")[0]
-        return f"{_KINDS.get(name, name[:1].upper() + name[1:])}Type"
-
-    def str(self):
-        return self.annotation_str
-
-    def elements(self):
-        """The types of a tuple's parts."""
-        inside, depth, parts = self.annotation_str.partition("[")[2].removesuffix("]"), 0, [""]
-        for letter in inside:
-            depth += (letter == "[") - (letter == "]")
-            if letter == "," and depth == 0:
-                parts.append("")
-            else:
-                parts[-1] += letter
-        return [JitType(part.strip()) for part in parts if part.strip() not in ("", "()")]
-
-    def isSubtypeOf(self, other):  # noqa: N802 - PyTorch's names
-        return other.annotation_str in ("Any", self.annotation_str)
-
-    def __eq__(self, other):
-        return isinstance(other, JitType) and other.annotation_str == self.annotation_str
-
-    def __hash__(self):
-        return hash(self.annotation_str)
-
-    def __repr__(self):
-        return self.annotation_str
-
-
-class TensorType(JitType):
-    """The type of tensors, of which a script knows no more."""
-
-    def __init__(self):
-        super().__init__("Tensor")
-
-    @staticmethod
-    def get():
-        return TensorType()
-
-    def kind(self):
-        return "TensorType"
-
-    def sizes(self):
-        """None: sizes are known when a script runs."""
-
-    dim = dtype = device = scalarType = strides = sizes  # noqa: N815
-
-
-_KINDS = {"str": "String", "bool": "Bool", "int": "Int", "float": "Float", "NoneType": "None", "Dict": "Dict"}
+from rushlight.jit._annotations import Annotations, plain_name, python_type, value_type
+from rushlight.jit._graph_types import JitType, TensorType
+from rushlight.jit._types import TENSOR, UNKNOWN, plain
 
 
 class Value:
@@ -191,7 +134,9 @@ class Node:
 
 
 def _shown(value):
-    return f'"{value}"' if isinstance(value, str) else repr(value)
+    if isinstance(value, enum.Enum):
+        return f"{plain_name(type(value))}.{value.name}"
+    return f'"{value}"' if type(value) is str else repr(value)
 
 
 class Block:
@@ -370,7 +315,8 @@ class _Lowering:
 
             def run(body=body):
                 if target is not None:
-                    item = self.value("int", "i")
+                    listed = inputs[0]._type.endswith("[]")
+                    item = self.value(inputs[0]._type.removesuffix("[]") if listed else "int", "i")
                     self.block._inputs.append(item)
                     self.store(target, item)
                 self.statements(body)
@@ -406,7 +352,11 @@ class _Lowering:
             )
 
     def expression(self, node):
-        return getattr(self, f"expression_{type(node).__name__}", self.other_expression)(node)
+        made = getattr(self, f"expression_{type(node).__name__}", self.other_expression)(node)
+        kind = plain(_kind(node))
+        if kind.known and made._node is not None and made._type in ("Tensor", "Any", "Tensor[]"):
+            made._type, made._annotation = kind.schema(), str(kind)
+        return made
 
     def other_expression(self, node):
         children = [c for c in ast.iter_child_nodes(node) if isinstance(c, ast.expr)]
@@ -425,7 +375,17 @@ class _Lowering:
     def expression_Name(self, node):  # noqa: N802
         if node.id in self.scope:
             return self.scope[node.id]
+        value = self.unit.names.get(node.id)
+        if isinstance(value, enum.Enum):
+            return self.constant_of_enum(value)
+        if isinstance(value, type) and issubclass(value, enum.Enum):
+            members = [self.constant_of_enum(member) for member in value]
+            return self.emit("prim::ListConstruct", members, f"{python_type(value).schema()}[]")
         return self.emit("prim::Constant", type_="Any", attributes={"name": node.id})
+
+    def constant_of_enum(self, value):
+        kind = python_type(type(value))
+        return self.emit("prim::Constant", type_=kind.schema(), attributes={"value": value})
 
     def expression_Attribute(self, node):  # noqa: N802
         base = self.expression(node.value)
@@ -434,7 +394,14 @@ class _Lowering:
             if base._name == "self" and self.module is not None:
                 found = getattr(self.module, node.attr, None)
                 type_ = "Module" if hasattr(found, "_modules") else _TYPES.get(type(found), "Tensor")
+                if isinstance(found, enum.Enum):
+                    type_ = value_type(found).schema()
             return self.emit("prim::GetAttr", [base], type_, {"name": node.attr})
+        owner = _kind(node.value).kind
+        if base._type.startswith("Enum<") and node.attr in ("name", "value"):
+            return self.emit(f"prim::Enum{node.attr.title()}", [base])
+        if owner in ("Class", "NamedTuple"):
+            return self.emit("prim::GetAttr", [base], attributes={"name": node.attr})
         return self.emit(f"prim::{node.attr}", [base])
 
     def expression_BinOp(self, node):  # noqa: N802
@@ -493,6 +460,10 @@ class _Lowering:
             self.expression(node.value),
             node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice],
         )
+        owner = _kind(node.value).kind
+        if owner in _ITEMS and not isinstance(node.slice, ast.Slice):
+            kind = "prim::TupleIndex" if owner in ("Tuple", "NamedTuple") else "aten::__getitem__"
+            return self.emit(kind, [base, self.expression(node.slice)], line=node.lineno)
         for dim, part in enumerate(parts):
             dim = self.emit("prim::Constant", type_="int", attributes={"value": dim})
             if isinstance(part, ast.Slice):
@@ -507,6 +478,11 @@ class _Lowering:
 
     def expression_Call(self, node):  # noqa: N802
         arguments = [*node.args, *(k.value for k in node.keywords)]
+        if getattr(node.func, "id", None) in ("isinstance", "torch.jit.isinstance") and len(node.args) == 2:
+            asked = f"[{', '.join(self.asked(node.args[1]))}]"
+            return self.emit(
+                "prim::isinstance", [self.expression(node.args[0])], "bool", {"types": _Words(asked)}
+            )
         if isinstance(node.func, ast.Attribute):
             base = self.expression(node.func.value)
             values = [base, *map(self.expression, arguments)]
@@ -533,6 +509,30 @@ class _Lowering:
             )
         space = "aten" if "." in name else "prim"
         return self.emit(f"{space}::{name.rpartition('.')[2]}", values, line=node.lineno)
+
+    def asked(self, node):
+        """The types that an `isinstance` asks for, as graphs write them."""
+        if isinstance(node, ast.Tuple):
+            return [text for part in node.elts for text in self.asked(part)]
+        try:
+            return [Annotations(self.unit, self.unit.outside).type_of(node).schema()]
+        except RuntimeError:  # bare `list` and the like
+            return [ast.unparse(node)]
+
+
+class _Words(str):
+    """Text that graphs show without quotes."""
+
+    def __repr__(self):
+        return str(self)
+
+
+_ITEMS = ("List", "Dict", "Tuple", "NamedTuple", "str")
+
+
+def _kind(node):
+    """The type that the checker worked out for a node of the text."""
+    return getattr(node, "script_type", UNKNOWN)
 
 
 def _block_with(lowering, run):

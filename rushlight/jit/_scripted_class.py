@@ -84,6 +84,8 @@ class ScriptedClass:
 
     def compile(self):
         """Compile every method; raises what a script cannot take."""
+        if self.kind == "enum":
+            members_of_enum(self.cls)
         if self.complete or self.under_way or self.read_from_file:
             return self
         check_bases(self.cls)
@@ -175,6 +177,11 @@ def members_of_enum(cls):
     """Name -> value of an enumeration, whose values must be of one type that scripts know."""
     values = {name: member.value for name, member in cls.__members__.items()}
     kinds = {value_type(v) for v in values.values()}
+    unfit = [kind for kind in kinds if kind not in (t.INT, t.FLOAT, t.STR)]
+    if unfit:
+        raise RuntimeError(
+            f"Cannot create Enum with value type '{unfit[0]}', only int, float and string are supported"
+        )
     if len(kinds) > 1:
         raise RuntimeError(
             f"Could not unify type list for the values of enum class '{cls.__name__}': all of them must "

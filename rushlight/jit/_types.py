@@ -17,8 +17,10 @@ class Type:
         self.kind, self.args, self.name, self.python = kind, tuple(args), name, python
 
     def __eq__(self, other):
-        return isinstance(other, Type) and (
-            (self.kind, self.args, self.name) == (other.kind, other.args, other.name)
+        return (
+            isinstance(other, Type)
+            and (self.kind, self.args, self.name) == (other.kind, other.args, other.name)
+            and (self.kind != "Enum" or self.python is other.python)
         )
 
     def __hash__(self):
@@ -46,7 +48,12 @@ class Type:
             return f"Enum<{self.name}>"
         if self.kind == "Tuple":
             return f"({', '.join(inside)})"
+        if self.kind == "Future":
+            return f"Future[{inside[0]}]"
         if self.args and self.name is None:
+            inside = [
+                f"Future({a.args[0].schema()})" if a.kind == "Future" else a.schema() for a in self.args
+            ]
             return f"{self.kind}({', '.join(inside)})"
         return {"number": "Scalar", "Unknown": "Any", "Inferred": "Tensor"}.get(self.kind, str(self))
 

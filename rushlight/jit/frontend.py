@@ -7,6 +7,7 @@ namespace that holds those names and nothing else."""
 import ast
 import builtins
 import cmath
+import copy
 import enum
 import inspect
 import math
@@ -70,7 +71,7 @@ class Unit:
 
     @property
     def code(self):
-        return ast.unparse(self.tree) + "\n"
+        return ast.unparse(_Shown().visit(copy.deepcopy(self.tree))) + "\n"
 
     @property
     def attributes_of_self(self):
@@ -104,10 +105,30 @@ class Unit:
         raise kind(f"{message}:\n{self.source.shown(node)}")
 
 
+class _Shown(ast.NodeTransformer):
+    """Annotations that a file held as text are shown as they were written."""
+
+    def visit_arg(self, node):
+        node.annotation = _plain(node.annotation)
+        return node
+
+    def visit_FunctionDef(self, node):
+        node.returns = _plain(node.returns)
+        return self.generic_visit(node)
+
+    def visit_AnnAssign(self, node):
+        node.annotation = _plain(node.annotation)
+        return node
+
+
+def _plain(annotation):
+    if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
+        return ast.Name(annotation.value, ast.Load())
+    return annotation
+
+
 def _without_annotations(tree):
     """A copy for execution: annotations name types, which nothing reads at run time."""
-    import copy
-
     tree = copy.deepcopy(tree)
     tree.returns, tree.decorator_list = None, []
     for argument in (*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs):

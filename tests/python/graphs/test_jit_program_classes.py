@@ -4,12 +4,13 @@
 import enum
 import io
 from dataclasses import dataclass
-from typing import Any, List, NamedTuple, Optional
+from typing import Any, Dict, List, NamedTuple, Optional, Tuple
 
 import pytest
 
 import rushlight as torch
 from rushlight import Tensor, nn
+from rushlight.nn import functional as F
 
 
 class Color(enum.Enum):
@@ -93,7 +94,8 @@ class Program(nn.Module):
             x = x + 1
         smallest = sorted([both, Meter(1)])[0].n
         made = Point(x * both.double + self.meter.shift, both.add(1))
-        return made, sized.total(), sized < Sized(k + 1), self.color, self.word == Word.NO, self.point.y, smallest
+        less, word = sized < Sized(k + 1), self.word == Word.NO
+        return made, sized.total(), less, self.color, word, self.point.y, smallest
 
     @torch.jit.export
     def count(self, k: int) -> int:
@@ -228,7 +230,7 @@ def test_what_a_class_body_sets_is_no_attribute():
     def read():
         return Holds().level
 
-    with pytest.raises(RuntimeError, match="object has no attribute or method.*is defined as a class attribute"):
+    with pytest.raises(RuntimeError, match="has no attribute or method.*is defined as a class attribute"):
         torch.jit.script(read)
 
 
@@ -324,3 +326,80 @@ def test_a_class_may_hold_its_own_kind():
         return 0
 
     assert torch.jit.script(run)(3) == 4
+
+
+def test_enumerations_have_values_of_one_plain_type():
+    class Mixed(enum.Enum):
+        ONE = 1
+        TWO = "two"
+
+    class Tensors(enum.Enum):
+        ONE = torch.tensor(1)
+
+    def mixed(x: Mixed) -> bool:
+        return x == Mixed.ONE
+
+    def tensors(x: Tensors) -> bool:
+        return x == Tensors.ONE
+
+    with pytest.raises(RuntimeError, match="Could not unify type list"):
+        torch.jit.script(mixed)
+    with pytest.raises(RuntimeError, match="Cannot create Enum with value type 'Tensor'"):
+        torch.jit.script(tensors)
+
+
+def test_graphs_name_the_types_of_values():
+    def run(x: Color, table: Dict[str, int], any_value: Any, m: Meter):
+        names = [c.name for c in Color]
+        return (
+            names,
+            x == Color.RED,
+            table["a"] + 1,
+            isinstance(any_value, Color),
+            x.value,
+            m.n,
+            F.relu(m.shift),
+        )
+
+    text = str(torch.jit.script(run).graph)
+    for line in (
+        "prim::Constant[value=__torch__.test_jit_program_classes.Color.RED]()",
+        "int = aten::__getitem__(%table.2",
+        "bool = prim::isinstance[types=[Enum<__torch__.test_jit_program_classes.Color>]](%any_value.3)",
+        "int = prim::EnumValue(%x.1)",
+        'int = prim::GetAttr[name="n"](%m.4)',
+        "Tensor = aten::relu(",
+    ):
+        assert line in text, line
+
+
+def test_functions_of_the_library_say_their_types():
+    def pair(x):
+        values, where = F.max_pool2d(x, 2, return_indices=True)
+        return F.dropout(values, p=0.5, training=False), where, F.adaptive_max_pool2d(x, [1, 1])
+
+    def mode(x):
+        return F.interpolate(x, "bad", 2.0, 4)
+
+    assert str(torch.jit.script(pair).schema).endswith("((Tensor, Tensor, Tensor))")
+    with pytest.raises(RuntimeError, match='str mode="nearest".*\n.*type .str. for argument .mode.'):
+        torch.jit.script(mode)
+
+
+def test_tuples_and_legacy_constructors():
+    def item(a: Tuple[int, int]) -> None:
+        a[0] = a[1]
+
+    def augmented(a: Tuple[int, int]) -> None:
+        a[0] += a[1]
+
+    def constructor():
+        return torch.LongTensor(1, [2])
+
+    for function, words in (
+        (item, "does not support subscripted assignment"),
+        (augmented, "does not support augmented assignment"),
+        (constructor, "multiple positional arguments that were not all integers"),
+    ):
+        with pytest.raises(RuntimeError, match=words):
+            torch.jit.script(function)
