@@ -4,6 +4,7 @@ The code is text in a subset of Python. `_torchscript_code` checks it against th
 nothing of the archive is executed on the way, and what runs later can call operators of the table and code of
 the archive only. The pickles are read by a closed unpickler."""
 
+import enum
 import functools
 import pickle
 import struct
@@ -170,6 +171,16 @@ class _Archive:
             self.found[path] = self.units[file].define(last)
         return self.found[path]
 
+    def member(self, path):
+        """The member of an enumeration that a dotted name stands for, else None."""
+        *above, name = path
+        file = ".".join(above[:-1])
+        if f"code/{file.replace('.', '/')}.py" not in self.texts or ".".join(above) in self.units:
+            return None
+        found = self.lookup(".".join(above))
+        is_enumeration = isinstance(found, type) and issubclass(found, enum.Enum)
+        return found.__members__[name] if is_enumeration else None
+
 
 class _Folder:
     """The records of an archive as a file of torch.save has them: `data.pkl`, and its storages in `data`."""
@@ -259,6 +270,12 @@ class _Unpickler(_C._Unpickler):
 
     def _check_changed(self, container):
         self._refuse(f"changes {type(container)}")
+
+    def _of_value(self, kind, value):
+        """The member of an enumeration of the archive that has a value."""
+        if not isinstance(kind, enum.EnumMeta) or not any(kind is named for named in self._named):
+            self._refuse(f"calls {kind!r:.100} with no arguments")
+        return kind(value)
 
     def _new_object(self, cls, args):
         self._check_callable(cls)

@@ -5,6 +5,7 @@ operators (`torch.add`, `ops.prim.dtype`), attributes and methods of the archive
 `__torch__…` names in the archive."""
 
 import ast
+import enum
 from collections import namedtuple
 
 import rushlight
@@ -69,6 +70,8 @@ class Unit:
             return namedtuple(node.name, fields, rename=True)
         if base in ("", "Object"):
             return self._class(node)
+        if base == "Enum":
+            return self._enumeration(node)
         raise refuse(f"jit.load: {self.filename}:{node.lineno}: classes of the kind {base!r} are not read")
 
     def _module(self, node):
@@ -122,6 +125,18 @@ class Unit:
             node.name, (values.Instance,), {"_archive_methods": methods, "__module__": "torch.jit._script"}
         )
 
+    def _enumeration(self, node):
+        members = {}
+        for item in node.body:
+            if not isinstance(item, ast.Assign) or not isinstance(item.targets[0], ast.Name):
+                raise ValueError(f"{self.filename}:{item.lineno}: no member of an enumeration")
+            name, value = item.targets[0].id, self._constant(item.value)
+            if name.startswith("_") or type(value) not in (int, float, str):
+                raise ValueError(f"{self.filename}:{item.lineno}: no member of an enumeration")
+            members[name] = value
+        make = enum.Enum
+        return make(node.name, members, module="torch.jit._script")
+
     def _methods(self, node):
         return {n.name: self._compile(n) for n in node.body if isinstance(n, ast.FunctionDef)}
 
@@ -152,6 +167,8 @@ class _Translator:
             "$iterate": values.iterate,
             "$true": values.truth,
             "$is": values.is_instance,
+            "$fork": values.fork,
+            "$context": values.Context,
         }
         arguments = node.args
         if arguments.vararg or arguments.kwarg or node.decorator_list:
@@ -161,6 +178,7 @@ class _Translator:
         self.locals |= {
             n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
         }
+        self.locals |= {n.name for n in ast.walk(node) if isinstance(n, ast.FunctionDef) and n is not node}
         for name in self.locals:
             if name.startswith("__") and name.endswith("__"):
                 self.fail(node, f"the name {name!r}")
@@ -245,6 +263,26 @@ class _Translator:
             self.target(s.target), self.helper("$iterate", self.expression(s.iter)), self.block(s.body), []
         )
 
+    def _FunctionDef(self, s):
+        """What `fork` runs: a function without arguments, which sees the variables around it."""
+        given = s.args
+        if not s.name.startswith("__forked_function") or s.decorator_list or ast.unparse(given):
+            self.fail(s, "a function inside of a function")
+        made = ast.FunctionDef(name=s.name, args=given, body=self.block(s.body), decorator_list=[])
+        if hasattr(made, "type_params"):
+            made.type_params = []
+        return made
+
+    def _With(self, s):
+        items = [
+            ast.withitem(
+                self.helper("$context", self.expression(item.context_expr)),
+                item.optional_vars and self.target(item.optional_vars),
+            )
+            for item in s.items
+        ]
+        return ast.With(items, self.block(s.body))
+
     def _Break(self, s):
         return ast.Break()
 
@@ -321,6 +359,9 @@ class _Translator:
         if path[0] == "CONSTANTS" and len(path) == 2 and path[1][:1] == "c" and path[1][1:].isdecimal():
             return self.place(f"$constant {path[1]}", self.unit.archive.constants[int(path[1][1:])])
         if path[0] == "__torch__":
+            member = self.unit.archive.member(path)
+            if member is not None:
+                return self.place(f"$member {'.'.join(path)}", member)
             return self.named(path)
         self.fail(e, ".".join(path))
 
@@ -374,6 +415,10 @@ class _Translator:
     def builtin(self, e, name):
         if name in ("annotate", "unchecked_cast", "uninitialized"):  # types are not evaluated
             return ast.Constant(None) if name == "uninitialized" else self.expression(e.args[1])
+        if name == "fork":
+            if len(e.args) != 1 or e.keywords or not isinstance(e.args[0], ast.Name):
+                self.fail(e, "this call of fork")
+            return self.helper("$fork", self.expression(e.args[0]))
         if name == "getattr":
             return self.helper("$get", self.expression(e.args[0]), self.expression(e.args[1]))
         if name == "range":

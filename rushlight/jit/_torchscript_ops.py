@@ -330,6 +330,8 @@ _TABLE = {
     ("torch", "is_complex"): lambda x: x.is_complex(),
     ("torch", "is_grad_enabled"): lambda: rushlight.is_grad_enabled(),
     ("torch", "is_autocast_enabled"): lambda *a: rushlight.is_autocast_enabled(),
+    ("torch", "set_grad_enabled"): lambda enabled: rushlight._C._set_grad_enabled(bool(enabled)),
+    ("torch", "wait"): rushlight.jit.wait,
     ("torch", "is_scripting"): lambda: True,
     ("torch", "manual_seed"): lambda s: rushlight.manual_seed(s),
     ("torch", "item"): _number,

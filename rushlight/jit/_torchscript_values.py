@@ -1,7 +1,9 @@
 """What the code of TorchScript archives computes with besides tensors and plain values, and how it reaches
 attributes, methods and functions: never by Python's own look-up, which would lead out of the archive."""
 
+import enum
 import functools
+import types
 
 import rushlight
 from rushlight.nn import Module
@@ -59,6 +61,8 @@ def get_attribute(value, name, *default):
         return value.__dict__[name]
     elif isinstance(value, tuple) and name in getattr(value, "_fields", ()):
         return getattr(value, name)
+    elif isinstance(value, enum.Enum) and name in ("name", "value"):
+        return getattr(value, name)
     elif isinstance(value, Tensor) and name in tensor_properties:
         return tensor_properties[name](value)
     raise AttributeError(f"{type(value).__name__} has no attribute {name!r} in the archive")
@@ -82,6 +86,27 @@ def method(value, name):
     if name == "forward" and isinstance(value, Module):
         return value  # as a call, so that hooks run
     return functools.partial(found, value)
+
+
+def fork(function):
+    """A future of a function inside of a method, which has run when this returns."""
+    if not isinstance(function, types.FunctionType):
+        raise TypeError(f"a {type(function).__name__} of the archive cannot be forked")
+    return rushlight.jit.fork(function)
+
+
+class Context:
+    """`with` an object of the archive: its methods run around the block, and swallow no error."""
+
+    def __init__(self, value):
+        self.enter, self.exit = method(value, "__enter__"), method(value, "__exit__")
+
+    def __enter__(self):
+        return self.enter()
+
+    def __exit__(self, kind, error, trace):
+        self.exit(None, None, None)
+        return False
 
 
 def truth(value):

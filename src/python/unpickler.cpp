@@ -124,7 +124,11 @@ class PythonObjects {
     return std::string(string_view(o.get()));
   }
   PyRef call(const PyRef& function, const PyRef& arguments) {
-    if (!PyTuple_Check(arguments.get())) refused("arguments of a call must be a tuple");
+    if (!PyTuple_Check(arguments.get())) {
+      // TorchScript gives an enumeration its value as it is.
+      if (!PyObject_HasAttrString(self_, "_of_value")) refused("arguments of a call must be a tuple");
+      return own(PyObject_CallMethod(self_, "_of_value", "OO", function.get(), arguments.get()));
+    }
     if (std::ranges::find(called_, function.get(), &PyRef::get) == called_.end()) {
       ask("_check_callable", function);
       called_.push_back(function);

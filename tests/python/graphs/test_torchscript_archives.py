@@ -168,9 +168,26 @@ def test_unknown_operators_say_so_when_they_run(fails):
 
 
 def test_unknown_syntax_names_its_line(fails):
-    file = rewritten(fails, lambda text: text.replace("    return x\n", "    with x:\n      return x\n"))
-    with pytest.raises(NotImplementedError, match=r"__torch__/torchscript_programs.py:\d+: .*With"):
+    file = rewritten(
+        fails,
+        lambda text: text.replace("    return x\n", "    try:\n      return x\n    finally:\n      pass\n"),
+    )
+    with pytest.raises(NotImplementedError, match=r"__torch__/torchscript_programs.py:\d+: .*Try"):
         rushlight.jit.load(file)
+
+
+@pytest.mark.parametrize(
+    ("code", "words"),
+    [
+        ("    with x:\n      return x\n", "has no method '__enter__'"),
+        ("    return fork(x)\n", "a Tensor of the archive cannot be forked"),
+        ("    def inner(y):\n      return y\n    return x\n", "a function inside of a function"),
+    ],
+)
+def test_with_and_fork_take_what_archives_give_them_alone(fails, code, words):
+    file = rewritten(fails, lambda text: text.replace("    return x\n", code))
+    with pytest.raises((NotImplementedError, AttributeError, RuntimeError, TypeError), match=words):
+        rushlight.jit.load(file)(rushlight.zeros(2, 2))
 
 
 def test_pickles_name_nothing_else(fails):
@@ -181,6 +198,17 @@ def test_pickles_name_nothing_else(fails):
             target.writestr(name, hostile if name.endswith("/data.pkl") else content.read(name))
     out.seek(0)
     with pytest.raises(RuntimeError, match="os.system"):
+        rushlight.jit.load(out)
+
+
+def test_a_value_alone_makes_enumerations_alone(fails):
+    content, out = zipfile.ZipFile(fails), io.BytesIO()
+    with zipfile.ZipFile(out, "w") as target:
+        for name in content.namelist():
+            hostile = b"\x80\x02c__torch__.torchscript_programs\nFails\nK\x01R."
+            target.writestr(name, hostile if name.endswith("/data.pkl") else content.read(name))
+    out.seek(0)
+    with pytest.raises(RuntimeError, match="with no arguments"):
         rushlight.jit.load(out)
 
 

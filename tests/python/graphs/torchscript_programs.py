@@ -1,6 +1,7 @@
 """Programs of PyTorch that the tests of TorchScript archives script, trace and save."""
 
-from typing import NamedTuple
+import enum
+from typing import Any, NamedTuple
 
 import torch
 from torch import nn
@@ -118,6 +119,72 @@ class Sizes(nn.Module):
         return z.view(x.size(0), -1, 3).permute(2, 0, 1), z.mean(), torch.arange(n) % 3, F.pad(y, (1, 2))
 
 
+class Color(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+class Word(enum.Enum):
+    YES = "yes"
+    NO = "no"
+
+
+@torch.jit.interface
+class Answers(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        pass
+
+
+class Doubles(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+
+class Counted:
+    def __init__(self, n: int):
+        self.n = n
+        self.inside = 0
+
+    def __enter__(self):
+        self.inside += 1
+        return self.n
+
+    def __exit__(self, kind: Any, error: Any, trace: Any):
+        self.inside -= 1
+
+
+def shifted(x, k: int):
+    return x + k
+
+
+class Kinds(nn.Module):
+    """Enumerations, interfaces, `with` and `fork`."""
+
+    part: Answers
+
+    def __init__(self):
+        super().__init__()
+        self.part = Doubles()
+        self.color = Color.BLUE
+        self.word = Word.YES
+        self.weight = nn.Parameter(torch.ones(4))
+
+    def forward(self, x: torch.Tensor):
+        later = torch.jit.fork(shifted, x, 3)
+        also = torch.jit.fork(self.part, x)
+        with torch.no_grad():
+            y = x * self.weight
+        counted = Counted(4)
+        with counted as n:
+            y = y + n + counted.inside
+        both = torch.jit.wait(later) + torch.jit.wait(also)
+        if self.color == Color.RED:
+            y = y + 100
+        values = [c.value for c in [Color.RED, self.color]]
+        names = self.color.name, self.word.value
+        return self.part.forward(y), both, names, counted.inside, values, y.requires_grad
+
+
 class Fails(nn.Module):
     def forward(self, x):
         assert x.dim() == 2, "expected a matrix"
@@ -141,6 +208,7 @@ def programs():
         "encoder_masked": (Encoder(True), (torch.randn(2, 3, 8), padding), ("script",)),
         "control": (Control(), (x,), ("script",)),
         "control_with_bias": (Control(), (x, torch.randn(2)), ("script",)),
+        "kinds": (Kinds(), (x,), ("script",)),
         "sizes": (Sizes(), (torch.randn(2, 3, 4), torch.randn(5)), both),
     }
 
