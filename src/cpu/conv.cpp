@@ -8,6 +8,7 @@
 #include "core/cpu_allocator.h"
 #include "core/parallel.h"
 #include "cpu/conv_onednn.h"
+#include "cpu/conv_planes.h"
 #include "cpu/copy.h"
 #include "cpu/depthwise.h"
 #include "cpu/depthwise_lines.h"
@@ -288,14 +289,15 @@ const void* pixels_seen(const ConvShape& s, const void* input, std::optional<Scr
   return to;
 }
 
-// f(pixels, input, output) for every image.
-template <class Output, class F>
-void for_each_image(const ConvShape& s, const void* input, Output* output, F&& f) {
-  using Bytes = std::conditional_t<std::is_const_v<Output>, const char, char>;
+// f(pixels, image of `first`, image of `second`) for every image; they have so many channels.
+template <class Second, class F>
+void for_each_image(const ConvShape& s, int64_t channels, const void* first, int64_t others, Second* second,
+                    F&& f) {
+  using Bytes = std::conditional_t<std::is_const_v<Second>, const char, char>;
   const int64_t area = volume(s.output), item = static_cast<int64_t>(element_size(s.dtype));
   for (int64_t n = 0; n < s.batch; ++n)
-    f(area, static_cast<const char*>(input) + n * s.in_channels * area * item,
-      static_cast<Bytes*>(output) + n * s.out_channels * area * item);
+    f(area, static_cast<const char*>(first) + n * channels * area * item,
+      static_cast<Bytes*>(second) + n * others * area * item);
 }
 
 void product_forward(const ConvShape& s, const void* input, const void* weight, const void* bias,
@@ -303,17 +305,21 @@ void product_forward(const ConvShape& s, const void* input, const void* weight, 
   std::optional<Scratch> space;
   const int64_t in = s.in_channels, out = s.out_channels;
   if (s.input_in_planes)
-    return for_each_image(s, input, output, [&](int64_t area, const void* x, void* y) {
+    return for_each_image(s, in, input, out, output, [&](int64_t area, const void* x, void* y) {
       gemm_bias(s.dtype, area, out, in, {x, 1, area}, {weight, 1, in}, bias, y, out);
     });
   gemm_bias(s.dtype, s.batch * volume(s.output), out, in, {pixels_seen(s, input, space), in, 1},
             {weight, 1, in}, bias, output, out);
 }
-void product_input_gradient(const ConvShape& s, const void* gradient, const void* weight, void* result) {
+void product_input_gradient(const ConvShape& s, OutputGradient gradient, const void* weight, void* result) {
   const int64_t in = s.in_channels, out = s.out_channels, pixels = s.batch * volume(s.output);
   const auto product = [&](void* to) {
-    gemm(s.dtype, pixels, in, out, 1, {gradient, out, 1}, {weight, in, 1}, 0, to, in);
+    gemm(s.dtype, pixels, in, out, 1, {gradient.data, out, 1}, {weight, in, 1}, 0, to, in);
   };
+  if (gradient.in_planes)
+    return for_each_image(s, out, gradient.data, in, result, [&](int64_t area, const void* g, void* to) {
+      gemm(s.dtype, area, in, out, 1, {g, 1, area}, {weight, in, 1}, 0, to, in);
+    });
   if (s.input == s.output) return product(result);
   const size_t pixel = static_cast<size_t>(in) * element_size(s.dtype);
   const Scratch space(pixel * static_cast<size_t>(pixels));
@@ -323,15 +329,17 @@ void product_input_gradient(const ConvShape& s, const void* gradient, const void
     std::memcpy(static_cast<char*>(result) + to * pixel, space.as<char>() + i * pixel, pixel);
   });
 }
-void product_weight_gradient(const ConvShape& s, const void* gradient, const void* input, void* result) {
+void product_weight_gradient(const ConvShape& s, OutputGradient gradient, const void* input, void* result) {
   std::optional<Scratch> space;
   const int64_t in = s.in_channels, out = s.out_channels;
   int64_t kept = 0;  // 1 where an image adds to what those before gave
-  if (s.input_in_planes)
-    return for_each_image(s, input, gradient, [&](int64_t area, const void* x, const void* g) {
-      gemm(s.dtype, out, in, area, 1, {g, 1, out}, {x, 1, area}, std::exchange(kept, 1), result, in);
+  if (s.input_in_planes || gradient.in_planes)
+    return for_each_image(s, in, input, out, gradient.data, [&](int64_t area, const void* x, const void* g) {
+      const MatrixView pixels = s.input_in_planes ? MatrixView{x, 1, area} : MatrixView{x, in, 1},
+                       results = gradient.in_planes ? MatrixView{g, area, 1} : MatrixView{g, 1, out};
+      gemm(s.dtype, out, in, area, 1, results, pixels, std::exchange(kept, 1), result, in);
     });
-  gemm(s.dtype, out, in, s.batch * volume(s.output), 1, {gradient, 1, out},
+  gemm(s.dtype, out, in, s.batch * volume(s.output), 1, {gradient.data, 1, out},
        {pixels_seen(s, input, space), in, 1}, 0, result, in);
 }
 
@@ -342,6 +350,17 @@ using ConvTypes = Concat<IntegralTypes, FloatTypes, ComplexTypes>;
 bool reads_planes(const ConvShape& s) {
   constexpr int64_t kPixels = 64;  // fewer make products too small
   return is_product(s) && s.input == s.output && volume(s.output) >= kPixels;
+}
+// The gradient of filters that sums over pixels takes both of its operands in planes.
+static bool is_filter_gradient(const ConvShape& s) {
+  return filter_gradient_sums(s) && !depthwise_by_lines(s) && !is_product(s) && !winograd_convolves_weight(s);
+}
+bool reads_input_planes_in_gradient(const ConvShape& s) {
+  constexpr int64_t kMostWidth = 64;  // of wider images lines would be turned for each that sees them
+  return reads_planes(s) || (is_filter_gradient(s) && s.output[2] <= kMostWidth);
+}
+bool reads_gradient_planes(const ConvShape& s, bool of_weight) {
+  return reads_planes(s) || (of_weight && is_filter_gradient(s));
 }
 bool conv_by_onednn(const ConvShape& s) { return !is_tiny(s) && !has_few_channels(s) && onednn_convolves(s); }
 
@@ -429,6 +448,11 @@ void conv_forward(const ConvShape& s, const void* input, const void* weight, con
 
 void conv_input_gradient(const ConvShape& s, const void* output_gradient, const void* weight,
                          void* input_gradient) {
+  conv_input_gradient(s, OutputGradient{output_gradient}, weight, input_gradient);
+}
+void conv_input_gradient(const ConvShape& s, OutputGradient gradient, const void* weight,
+                         void* input_gradient) {
+  const void* output_gradient = gradient.data;
   if (s.input_numel() == 0) return;
   if (s.output_numel() == 0) {
     std::memset(input_gradient, 0, s.input_numel() * element_size(s.dtype));
@@ -438,22 +462,42 @@ void conv_input_gradient(const ConvShape& s, const void* output_gradient, const 
     return depthwise_lines_input_gradient(s, output_gradient, weight, input_gradient);
   if (depthwise_convolves(s, weight))
     return depthwise_input_gradient(s, output_gradient, weight, input_gradient);
-  if (is_product(s)) return product_input_gradient(s, output_gradient, weight, input_gradient);
+  if (is_product(s)) return product_input_gradient(s, gradient, weight, input_gradient);
   if (winograd_convolves(s) && winograd_input_gradient(s, output_gradient, weight, input_gradient)) return;
   if (line_convolves_gradient(s) && line_conv_input_gradient(s, output_gradient, weight, input_gradient))
     return;
   if (conv_by_onednn(s)) return onednn_conv_input_gradient(s, output_gradient, weight, input_gradient);
   visit_dtype(ConvTypes{}, s.dtype, "slow_conv_input_gradient", [&](auto tag) {
     using T = decltype(tag);
-    as_planes(s, pointer<T>(output_gradient), s.out_channels, volume(s.output), false, [&](T* gradient) {
+    as_planes(s, pointer<T>(output_gradient), s.out_channels, volume(s.output), false, [&](T* planes) {
       as_planes(s, pointer<T>(input_gradient), s.in_channels, volume(s.input), true,
-                [&](T* result) { input_gradient_by_gemm<T>(s, gradient, pointer<T>(weight), result); });
+                [&](T* result) { input_gradient_by_gemm<T>(s, planes, pointer<T>(weight), result); });
     });
   });
 }
 
+// With all channels last after all.
+static void weight_gradient_of_planes(ConvShape s, OutputGradient gradient, const void* input, void* result) {
+  const auto turned = [&](const void* planes, bool& in_planes, int64_t channels, int64_t area,
+                          std::optional<Scratch>& space) -> const void* {
+    if (!std::exchange(in_planes, false)) return planes;
+    auto* last = space.emplace(static_cast<size_t>(s.batch * channels * area) * sizeof(float)).as<float>();
+    swap_layout(static_cast<const float*>(planes), last, s.batch, channels, area);
+    return last;
+  };
+  std::optional<Scratch> images, gradients;
+  input = turned(input, s.input_in_planes, s.in_channels, volume(s.input), images);
+  const void* last = turned(gradient.data, gradient.in_planes, s.out_channels, volume(s.output), gradients);
+  conv_weight_gradient(s, last, input, result);
+}
+
 void conv_weight_gradient(const ConvShape& s, const void* output_gradient, const void* input,
                           void* weight_gradient) {
+  conv_weight_gradient(s, OutputGradient{output_gradient}, input, weight_gradient);
+}
+void conv_weight_gradient(const ConvShape& s, OutputGradient gradient, const void* input,
+                          void* weight_gradient) {
+  const void* output_gradient = gradient.data;
   if (s.weight_numel() == 0) return;
   if (s.output_numel() == 0) {
     std::memset(weight_gradient, 0, s.weight_numel() * element_size(s.dtype));
@@ -462,16 +506,20 @@ void conv_weight_gradient(const ConvShape& s, const void* output_gradient, const
   if (depthwise_by_lines(s))
     return depthwise_lines_weight_gradient(s, output_gradient, input, weight_gradient);
   if (depthwise_convolves(s)) return depthwise_weight_gradient(s, output_gradient, input, weight_gradient);
-  if (is_product(s)) return product_weight_gradient(s, output_gradient, input, weight_gradient);
+  if (is_product(s)) return product_weight_gradient(s, gradient, input, weight_gradient);
   if (winograd_convolves_weight(s) && winograd_weight_gradient(s, output_gradient, input, weight_gradient))
     return;
-  if (filter_gradient_sums(s) && filter_gradient(s, output_gradient, input, weight_gradient)) return;
+  if (filter_gradient_sums(s)) {
+    if (filter_gradient(s, gradient, input, weight_gradient)) return;
+    if (s.input_in_planes || gradient.in_planes)
+      return weight_gradient_of_planes(s, gradient, input, weight_gradient);
+  }
   if (conv_by_onednn(s)) return onednn_conv_weight_gradient(s, output_gradient, input, weight_gradient);
   visit_dtype(ConvTypes{}, s.dtype, "slow_conv_weight_gradient", [&](auto tag) {
     using T = decltype(tag);
-    as_planes(s, pointer<T>(output_gradient), s.out_channels, volume(s.output), false, [&](T* gradient) {
+    as_planes(s, pointer<T>(output_gradient), s.out_channels, volume(s.output), false, [&](T* planes) {
       as_planes(s, pointer<T>(input), s.in_channels, volume(s.input), false,
-                [&](T* in) { weight_gradient_by_gemm<T>(s, gradient, in, pointer<T>(weight_gradient)); });
+                [&](T* in) { weight_gradient_by_gemm<T>(s, planes, in, pointer<T>(weight_gradient)); });
     });
   });
 }

@@ -34,8 +34,9 @@ struct Chunk {
 // How a gradient is computed: sizes of one group, and of the pieces.
 class Plan {
  public:
-  explicit Plan(const ConvShape& s)
+  Plan(const ConvShape& s, bool planes)
       : s_(s),
+        planes_(planes),
         in_(s.in_channels / s.groups),
         out_(s.out_channels / s.groups),
         rows_(in_ * s.kernel[1] * s.kernel[2]),
@@ -48,7 +49,7 @@ class Plan {
     lines_ = up(s.output[1], up(s.output[1], lines_));
     // Pixels a power of two apart would share few places of the cache.
     const int64_t pitch = s.in_channels + (s.in_channels * s.stride[2] % 128 ? 0 : 16);
-    copied_ = pitch != s.in_channels || s.padding != std::array<int64_t, 3>{};
+    copied_ = pitch != s.in_channels || s.input_in_planes || s.padding != std::array<int64_t, 3>{};
     window_ = {s.input[1],
                s.input[2],
                s.in_channels,
@@ -93,9 +94,10 @@ class Plan {
           image + ((c.image * s_.input[1] + c.line * s_.stride[1]) * s_.input[2] + c.first * s_.stride[2]) *
                       s_.in_channels;
       if (copied_) {
-        window_.copy(image + c.image * s_.input[1] * s_.input[2] * s_.in_channels,
-                     c.line * s_.stride[1] - s_.padding[1], c.first * s_.stride[2] - s_.padding[2],
-                     copy.as<float>());
+        const auto copy_window = s_.input_in_planes ? &ImageWindow::copy_planes : &ImageWindow::copy;
+        (window_.*copy_window)(image + c.image * s_.input[1] * s_.input[2] * s_.in_channels,
+                               c.line * s_.stride[1] - s_.padding[1], c.first * s_.stride[2] - s_.padding[2],
+                               copy.as<float>());
         seen = copy.as<float>();
       }
       PixelSums p{c.lines,
@@ -142,6 +144,14 @@ class Plan {
   // Channels [channel, channel + count) of the gradient in the chunk, filled up to `width` with zeros.
   void copy_columns(const Chunk& c, int64_t channel, int64_t count, int64_t width, const float* gradient,
                     float* to) const {
+    if (planes_) {
+      const int64_t area = s_.output[1] * s_.output[2];
+      const float* planes = gradient + (c.image * s_.out_channels + channel) * area;
+      if (count < width) std::fill_n(to, c.lines * c.width * width, 0.0f);
+      for (int64_t line = c.line; line < c.line + c.lines; ++line, to += c.width * width)
+        turn_planes(planes + line * s_.output[2] + c.first, area, count, c.width, to, width);
+      return;
+    }
     for (int64_t line = c.line; line < c.line + c.lines; ++line) {
       const float* from =
           gradient + ((c.image * s_.output[1] + line) * s_.output[2] + c.first) * s_.out_channels + channel;
@@ -157,6 +167,7 @@ class Plan {
   }
 
   const ConvShape& s_;
+  const bool planes_;  // the gradient's
   int64_t in_, out_, rows_, vectors_, width_, lines_;
   bool copied_;
   ImageWindow window_;
@@ -167,15 +178,15 @@ class Plan {
 
 bool filter_gradient_sums(const ConvShape& s) {
   constexpr int64_t kLeastPixels = 32;  // of an image: fewer make loops too short
-  return s.dtype == DType::Float32 && s.channels_last && !s.input_in_planes && s.spatial == 2 &&
-         kernels().lanes > 0 && s.out_channels / s.groups >= 4 && s.output[1] * s.output[2] >= kLeastPixels;
+  return s.dtype == DType::Float32 && s.channels_last && s.spatial == 2 && kernels().lanes > 0 &&
+         s.out_channels / s.groups >= 4 && s.output[1] * s.output[2] >= kLeastPixels;
 }
 
-bool filter_gradient(const ConvShape& s, const void* output_gradient, const void* input,
+bool filter_gradient(const ConvShape& s, OutputGradient output_gradient, const void* input,
                      void* weight_gradient) {
   constexpr int64_t kMostBytes = 256 << 20, kSerialWork = 64 * 64 * 64;
-  const Plan plan(s);
-  const auto *gradient = static_cast<const float*>(output_gradient),
+  const Plan plan(s, output_gradient.in_planes);
+  const auto *gradient = static_cast<const float*>(output_gradient.data),
              *image = static_cast<const float*>(input);
   const int64_t chunks = plan.chunks(), panels = s.groups * plan.panels(), sums = plan.sums();
   const int64_t threads = s.output_numel() / s.out_channels * sums > kSerialWork ? get_num_threads() : 1;

@@ -4,15 +4,16 @@
 #pragma once
 #include <cstdint>
 
-#include "cpu/conv.h"
+#include "cpu/conv_planes.h"
 #include "cpu/span.h"
 
 namespace rushlight::cpu {
 
 // Whether this is a convolution for which that pays.
 bool filter_gradient_sums(const ConvShape& s);
-// False when a result is not finite: padding is multiplied here, so this must be computed without it.
-bool filter_gradient(const ConvShape& s, const void* output_gradient, const void* input,
+// False when a result is not finite: padding is multiplied here, so this must be computed without it. Both
+// operands may lie in planes.
+bool filter_gradient(const ConvShape& s, OutputGradient output_gradient, const void* input,
                      void* weight_gradient);
 
 // What the instruction sets provide.

@@ -2,10 +2,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
+#include <optional>
 
+#include "core/constant_memory.h"
 #include "core/deferred_layout.h"
 #include "core/prepared_weight.h"
 #include "cpu/conv.h"
+#include "cpu/conv_planes.h"
 #include "cpu/depthwise.h"
 #include "dispatch/table.h"
 #include "ops/complex.h"
@@ -43,11 +47,57 @@ Tensor laid_out(const Tensor& t, bool channels_last) {
   return contiguous(channels_last ? image_of(t) : t, channels_last ? format_of(t) : MemoryFormat::Contiguous);
 }
 // An image in planes may stay so.
+bool lies_in_planes(const cpu::ConvShape& s, const Tensor& t) {
+  return s.channels_last && !has_deferred_layout(t) && t.is_contiguous() && !is_channels_last(t);
+}
 Tensor input_for(cpu::ConvShape& s, const Tensor& input) {
-  s.input_in_planes = s.channels_last && !has_deferred_layout(input) && input.is_contiguous() &&
-                      !is_channels_last(input) && cpu::reads_planes(s);
+  s.input_in_planes = lies_in_planes(s, input) && cpu::reads_planes(s);
   return s.input_in_planes ? input : laid_out(input, s.channels_last);
 }
+struct GradientOperand {
+  GradientOperand(const cpu::ConvShape& s, const Tensor& gradient, bool of_weight)
+      : in_planes(lies_in_planes(s, gradient) && cpu::reads_gradient_planes(s, of_weight)),
+        tensor(in_planes ? gradient : laid_out(gradient, s.channels_last)) {}
+  cpu::OutputGradient get() const { return {tensor.data_ptr(), in_planes}; }
+  const bool in_planes;
+  const Tensor tensor;
+};
+
+// The filters in plain order, prepared: so is a copy in that order, where they lie otherwise.
+class PlainFilters {
+ public:
+  explicit PlainFilters(const Tensor& weight) : given_(weight), plain_(plain_of(weight)) {
+    if (!same_storage(plain_, weight)) copy_.emplace(plain_);
+  }
+  const void* data() const { return plain_.data_ptr(); }
+
+ private:
+  struct Copy final : ConstantMemory::Made {
+    explicit Copy(const Tensor& weight)
+        : sizes(weight.sizes().dims()),
+          strides(weight.strides().dims()),
+          plain(contiguous(weight, MemoryFormat::Contiguous)) {}
+    size_t nbytes() const override { return static_cast<size_t>(plain.nbytes()); }
+    const Dims sizes, strides;
+    const Tensor plain;
+  };
+  static bool same_storage(const Tensor& a, const Tensor& b) { return a->storage == b->storage; }
+  static Tensor plain_of(const Tensor& weight) {
+    if (weight.is_contiguous()) return weight;
+    const void* data = weight.data_ptr();
+    if (!ConstantMemory::contains(data)) return contiguous(weight, MemoryFormat::Contiguous);
+    const auto same = [&](const Copy& c) {
+      return c.sizes == weight.sizes() && c.strides == weight.strides();
+    };
+    auto found = ConstantMemory::find<Copy>(data, same);
+    if (!found) ConstantMemory::keep(data, found = std::make_shared<const Copy>(weight));
+    return found->plain;
+  }
+
+  const PreparedWeight given_;
+  const Tensor plain_;
+  std::optional<PreparedWeight> copy_;
+};
 Tensor empty_image(IntList sizes, const Tensor& like, bool channels_last) {
   return empty_tensor(sizes, like.dtype(), like.device(),
                       !channels_last      ? MemoryFormat::Contiguous
@@ -181,8 +231,9 @@ Tensor input_gradient(const Tensor& grad, const Tensor& weight, IntList input_si
   if (!grad.is_cpu()) return device_conv_input_gradient(s, grad, weight, input_sizes);
   const bool deferred = defer_layout_of(s, grad);
   const Tensor result = empty_image(input_sizes, grad, s.channels_last);
-  const Tensor g = laid_out(grad, s.channels_last), w = contiguous(weight, MemoryFormat::Contiguous);
-  cpu::conv_input_gradient(s, g.data_ptr(), w.data_ptr(), result.data_ptr());
+  const GradientOperand g(s, grad, false);
+  const PlainFilters w(weight);
+  cpu::conv_input_gradient(s, g.get(), w.data(), result.data_ptr());
   return deferred ? defer_layout(result) : result;
 }
 
@@ -203,7 +254,6 @@ Tensor convolution_kernel(const Call& call, const Tensor& input, const Tensor& w
   if (transposed) {
     const Dims sizes = transposed_output_sizes(input, weight, g, groups);
     RL_CHECK(nothing || input.numel() > 0, kWithoutPixels, input.sizes());
-    const PreparedWeight prepared(weight);
     Tensor result = input_gradient(input, weight, sizes, g.stride, g.padding, g.dilation, groups);
     if (bias.defined()) {
       Dims column(sizes.size(), 1);
@@ -223,10 +273,10 @@ Tensor convolution_kernel(const Call& call, const Tensor& input, const Tensor& w
   if (!input.is_cpu()) return device_conv(s, input, weight, bias, sizes);
   const bool deferred = defer_layout_of(s, input);
   const Tensor result = empty_image(sizes, input, s.channels_last);
-  const Tensor x = input_for(s, input), w = contiguous(weight, MemoryFormat::Contiguous);
+  const Tensor x = input_for(s, input);
   const Tensor b = bias.defined() ? contiguous(bias, MemoryFormat::Contiguous) : bias;
-  const PreparedWeight prepared(w);
-  cpu::conv_forward(s, x.data_ptr(), w.data_ptr(), b.defined() ? b.data_ptr() : nullptr, result.data_ptr());
+  const PlainFilters w(weight);
+  cpu::conv_forward(s, x.data_ptr(), w.data(), b.defined() ? b.data_ptr() : nullptr, result.data_ptr());
   return deferred ? defer_layout(result) : result;
 }
 
@@ -287,8 +337,7 @@ Tensor convolution_epilogue_kernel(const Call& call, const Tensor& input, const 
   const bool deferred = defer_layout_of(s, input);
   if (!s.channels_last)
     return follow(convolution(input, weight, bias, stride, padding, dilation, false, IntList{0}, groups), f);
-  const Tensor result = empty_image(sizes, input, true), x = input_for(s, input),
-               w = contiguous(weight, MemoryFormat::Contiguous), b = plain(bias),
+  const Tensor result = empty_image(sizes, input, true), x = input_for(s, input), b = plain(bias),
                factors = channel_vector(scale, sizes[1], 1), terms = channel_vector(shift, sizes[1], -0.0f),
                other = residual.defined() ? laid_out(residual, true) : residual;
   cpu::EpilogueArguments after;
@@ -296,9 +345,9 @@ Tensor convolution_epilogue_kernel(const Call& call, const Tensor& input, const 
   after.pixels = result.numel() / std::max<int64_t>(1, sizes[1]);
   after.x = after.y = result.data_ptr(), after.residual = other.defined() ? other.data_ptr() : nullptr;
   after.scale = factors.data<float>(), after.shift = terms.data<float>(), after.scaled = scale.defined();
-  const PreparedWeight prepared(w);
+  const PlainFilters w(weight);
   after.bounded = f.bounded(), after.low = static_cast<float>(low), after.high = static_cast<float>(high);
-  cpu::conv_forward(s, x.data_ptr(), w.data_ptr(), b.defined() ? b.data_ptr() : nullptr, result.data_ptr(),
+  cpu::conv_forward(s, x.data_ptr(), w.data(), b.defined() ? b.data_ptr() : nullptr, result.data_ptr(),
                     after);
   return deferred ? defer_layout(result) : result;
 }
@@ -321,8 +370,10 @@ Tensor conv_weight_gradient_kernel(const Call& call, const Tensor& grad, const T
   const Tensor result = empty_tensor(weight_sizes, grad.dtype(), grad.device());
   if (result.device().is_meta()) return result;
   defer_layout_of(s, has_deferred_layout(input) ? input : grad);
-  const Tensor g = laid_out(grad, s.channels_last), x = input_for(s, input);
-  cpu::conv_weight_gradient(s, g.data_ptr(), x.data_ptr(), result.data_ptr());
+  const GradientOperand g(s, grad, true);
+  s.input_in_planes = lies_in_planes(s, input) && cpu::reads_input_planes_in_gradient(s);
+  const Tensor x = s.input_in_planes ? input : laid_out(input, s.channels_last);
+  cpu::conv_weight_gradient(s, g.get(), x.data_ptr(), result.data_ptr());
   return result;
 }
 
