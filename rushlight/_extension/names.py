@@ -77,6 +77,18 @@ def _freeze_module(cpp_module, preservedAttrs=(), freezeInterfaces=True, preserv
     return freeze_handle(cpp_module, preservedAttrs, freezeInterfaces, preserveParameters)
 
 
+def _jit_pass_lint(graph):
+    """Raise if a graph is not well-formed."""
+    graph.lint()
+
+
+def _jit_assert_is_instance(obj, type):
+    """Raise if a value is none of a type of a graph."""
+    from rushlight.jit._graph_types import assert_is_instance
+
+    assert_is_instance(obj, type)
+
+
 # Switches of the TorchScript executor: there is none, so nothing is fused and every setting is off.
 
 

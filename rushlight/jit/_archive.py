@@ -133,6 +133,9 @@ class _Writer:
                 member = cls.__dict__.get(name)
                 kind = {property: "property", staticmethod: "static"}.get(type(member), "method")
                 methods[name] = [kind, unit.code]
+                if kind == "property" and (setter := getattr(member.fset, "_script_unit", None)):
+                    self._called(setter)
+                    methods[name].append(setter.code)
             constants = {
                 n: self._value(v, cls._original_name, n)
                 for n, v in vars(cls).items()
@@ -335,13 +338,21 @@ class _Reader:
         if not (isinstance(base, type) and issubclass(base, Module) and is_own(own_module(base), "nn")):
             raise RuntimeError(f"jit.load: {self.name}: {saved['base']} is no module of the library")
         units, methods = {}, {}
-        for name, (kind, source) in saved["methods"].items():
+        for name, (kind, source, *setter) in saved["methods"].items():
             units[name] = unit_from_source(f"{saved['name']}.{name}", source, self.functions, self.name)
             made = units[name].checked(kind != "static")
             methods[name] = {"property": property, "static": staticmethod}.get(kind, lambda f: f)(made)
+            for text in setter:
+                unit = unit_from_source(f"{saved['name']}.{name}", text, self.functions, self.name)
+                made = unit.checked(True)
+                made._script_unit = unit
+                methods[name] = methods[name].setter(made)
         for name, value in saved["constants"].items():
             methods.setdefault(name, self._value(value))
-        if not all(n.isidentifier() and (n[:2] != "__" or n == "__call__") for n in methods):
+        if not all(
+            n.isidentifier() and (n[:2] != "__" or n in ("__call__", "__len__", "__contains__"))
+            for n in methods
+        ):
             raise RuntimeError(
                 f"jit.load: {self.name}: methods of {saved['name']} have names that are not allowed"
             )

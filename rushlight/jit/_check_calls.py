@@ -321,6 +321,8 @@ class Calls(Checking):
     def call_enumerate(self, node, hint):
         value = self.expression(node.args[0])
         items = self.unrolled(value)
+        if isinstance(value, t.Type) and value.kind == "Unknown":
+            return value
         if items is not None:
             return Iterated("enumerate", t.UNKNOWN, [t.tuple_of((t.INT, _type(i))) for i in items])
         return Iterated("enumerate", t.tuple_of((t.INT, _type(self.element(value, node.args[0])))))
@@ -328,6 +330,8 @@ class Calls(Checking):
     def call_zip(self, node, hint):
         values = [self.expression(a) for a in node.args]
         rows = [self.unrolled(v) for v in values]
+        if any(isinstance(v, t.Type) and v.kind == "Unknown" for v in values):
+            return t.UNKNOWN
         if any(r is not None for r in rows):
             lengths = {len(r) for r in rows if r is not None}
             size = lengths.pop() if len(lengths) == 1 else 0

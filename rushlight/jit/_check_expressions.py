@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import types
 
+from rushlight import nn
 from rushlight.jit import _types as t
 from rushlight.jit._annotations import value_type
 from rushlight.jit._check_calls import Calls
@@ -440,7 +441,7 @@ class Expressions(Conditions, Calls):
         owner = self.expression(node.value)
         parts = self.index_parts(node.slice)
         if isinstance(owner, NotAValue):
-            return self.item_of_module(owner, node)
+            return self.item_of_module(owner, node, hint)
         if owner.kind in ("Tensor", "Inferred"):
             for part, written in parts:
                 if part.kind in ("str", "float", "Dict") or part.kind == "List" and part.args[0] == t.STR:
@@ -489,14 +490,38 @@ class Expressions(Conditions, Calls):
             self.refuse("Slice does not accept any keyword arguments", node)
         return True
 
-    @staticmethod
-    def item_of_module(owner, node):
+    def item_of_module(self, owner, node, hint):
+        """A child of a list or dictionary of modules, which a literal names."""
+        module = owner.module if isinstance(owner, Container) else None
         index = node.slice
-        if isinstance(owner, Container) and isinstance(owner.module, Module):
-            if isinstance(index, ast.Constant) and type(index.value) is int:
-                items = list(owner.module._modules.values())
-                if -len(items) <= index.value < len(items):
-                    return Container(items[index.value])
+        if isinstance(index, ast.UnaryOp) and isinstance(index.operand, ast.Constant):
+            index = ast.Constant(ast.literal_eval(index))
+        literal = index.value if isinstance(index, ast.Constant) else None
+        if isinstance(module, nn.ModuleDict):
+            if isinstance(literal, str):
+                if literal not in module._modules:
+                    self.refuse(f"Key Error, {literal}", node)
+                return Container(module._modules[literal])
+            if hint is None and literal is None and not isinstance(index, ast.Slice):
+                self.refuse(
+                    "Unable to extract string literal index. ModuleDict indexing is only supported with "
+                    "string literals. For example, 'i = \"a\"; self.layers[i](x)' will fail because i is not "
+                    "a literal. Enumeration of ModuleDict is supported, e.g. 'for k, v in self.items(): ...'",
+                    node,
+                )
+        elif isinstance(module, (nn.ModuleList, nn.Sequential)):
+            items = list(module._modules.values())
+            if type(literal) is int:
+                if not -len(items) <= literal < len(items):
+                    self.refuse(f"Index {literal} out of range", node)
+                return Container(items[literal])
+            if hint is None and literal is None and not isinstance(index, ast.Slice):
+                self.refuse(
+                    "Expected integer literal for index. ModuleList/Sequential indexing is only supported "
+                    "with integer literals. For example, 'i = 4; self.layers[i](x)' will fail because i is "
+                    "not a literal. Enumeration is supported, e.g. 'for index, v in enumerate(self): ...'",
+                    node,
+                )
         return t.UNKNOWN
 
     def index_parts(self, node):

@@ -397,7 +397,11 @@ class _Checker(Expressions):
         self.frames.append({})
         self.store(node.target, self.element(value, node.iter), node.iter)
         self.block(node.body)
-        self.frames.pop()
+        inside = self.frames.pop()
+        if (
+            isinstance(value, t.Type) and value.kind == "Unknown"
+        ):  # items of modules may be gone through one by one
+            self.frames[-1].update((n, t.UNKNOWN) for n in inside if self.lookup(n) is None)
         return False
 
     def statement_With(self, node):  # noqa: N802

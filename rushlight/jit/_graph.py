@@ -354,8 +354,11 @@ class _Lowering:
     def expression(self, node):
         made = getattr(self, f"expression_{type(node).__name__}", self.other_expression)(node)
         kind = plain(_kind(node))
-        if kind.known and made._node is not None and made._type in ("Tensor", "Any", "Tensor[]"):
-            made._type, made._annotation = kind.schema(), str(kind)
+        if kind.known and made._node is not None:
+            if made._type in ("Tensor", "Any", "Tensor[]"):
+                made._type = kind.schema()
+            if made._type == kind.schema():
+                made._annotation = str(kind)
         return made
 
     def other_expression(self, node):

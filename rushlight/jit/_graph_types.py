@@ -1,6 +1,11 @@
 """The types of values of a graph, which say their text."""
 
-__all__ = ["JitType", "TensorType"]
+import ast
+import weakref
+
+from rushlight.jit import _types as t
+
+__all__ = ["JitType", "LateGraph", "TensorType", "assert_is_instance"]
 
 
 class JitType:
@@ -61,3 +66,43 @@ class TensorType(JitType):
 
 
 _KINDS = {"str": "String", "bool": "Bool", "int": "Int", "float": "Float", "NoneType": "None", "Dict": "Dict"}
+
+
+class LateGraph:
+    """The graph of a method, made when something is asked of it."""
+
+    def __init__(self, unit, module):
+        self._unit, self._module, self._graph = unit, weakref.ref(module), None
+
+    def _made(self):
+        if self._graph is None:
+            from rushlight.jit._graph import graph_of
+
+            self._graph = graph_of(self._unit, self._module())
+        return self._graph
+
+    def __getattr__(self, name):
+        if name in ("_unit", "_module", "_graph"):
+            raise AttributeError(name)
+        return getattr(self._made(), name)
+
+    def __repr__(self):
+        return repr(self._made())
+
+    __str__ = __repr__
+
+
+def assert_is_instance(value, kind):
+    """Raise if a value is none of a type; `torch._C._jit_assert_is_instance`."""
+    from rushlight.jit._annotations import Annotations
+    from rushlight.jit._call_check import converted
+
+    unit = Annotations(None, None)
+    try:
+        wanted = unit.type_of(ast.parse(kind.annotation_str, mode="eval").body)
+    except (SyntaxError, AttributeError):  # a class of the program, which its name does not lead to
+        wanted = t.UNKNOWN
+    try:
+        converted(value, wanted)
+    except TypeError:
+        raise RuntimeError(f"Expected a value of type {kind}, got {type(value).__name__}") from None

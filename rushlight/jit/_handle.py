@@ -12,7 +12,11 @@ class Handle:
         self._module = module
 
     def __getattr__(self, name):
-        return getattr(self._module, name)
+        found = getattr(self._module, name)
+        return Handle(found) if name in self._module._modules and found is not None else found
+
+    def __call__(self, *args, **kwargs):
+        return self._module(*args, **kwargs)
 
     def __eq__(self, other):
         return isinstance(other, Handle) and other._module is self._module

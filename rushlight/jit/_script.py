@@ -20,6 +20,7 @@ from rushlight.jit._check_values import declared_type
 from rushlight.jit._checker import check_function
 from rushlight.jit._class_checks import check_bases
 from rushlight.jit._decorations import _overloaded
+from rushlight.jit._graph_types import LateGraph
 from rushlight.jit._interfaces import misfit
 from rushlight.jit._library import library_name, own_module
 from rushlight.jit._scripted_class import known_record, record_of
@@ -271,10 +272,14 @@ class _Scripting:
         for name, child in module._modules.items():
             made._modules[name] = None if child is None else self.module(child)
         take_attributes(made.__dict__, type(made)._declared)
-        for unit in type(made)._script_methods.values():
+        for name, unit in type(made)._script_methods.items():
             self._check_attributes(made, unit, module)
             if self.is_method[unit] and not unit.overloaded:
                 check_function(unit, unit.outside, True, made)
+            method: Any = vars(type(made)).get(name)
+            if isinstance(method, types.FunctionType):
+                method.code, method.schema = unit.code, unit.schema
+                method.graph = method.inlined_graph = LateGraph(unit, made)
         return made
 
     def _class(self, cls, module):
@@ -301,7 +306,8 @@ class _Scripting:
         wanted = [
             n
             for n, m in defined.items()
-            if n == "forward" or getattr(m, "_torchscript_modifier", None) == "export"
+            if n in ("forward", "__len__", "__contains__")
+            or getattr(m, "_torchscript_modifier", None) == "export"
         ]
         while wanted:
             name = wanted.pop()
@@ -328,6 +334,12 @@ class _Scripting:
                 type(member)
             )
             methods[name] = wrap(compiled) if wrap else compiled
+            if isinstance(member, property) and isinstance(member.fset, types.FunctionType):
+                setter = script_function(member.fset, self.functions, True)
+                compiled = setter.checked(True)
+                compiled._script_unit = setter
+                methods[name] = methods[name].setter(compiled)
+                wanted += setter.attributes_of_self
             if type(member) is not staticmethod:
                 wanted += unit.attributes_of_self
 

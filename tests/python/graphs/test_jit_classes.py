@@ -414,3 +414,108 @@ def lacks(given: Dict[str, int]) -> int:
 def test_keys_that_are_missing_are_named():
     with pytest.raises(RuntimeError, match="KeyError: b"):
         torch.jit.script(lacks)({"a": 1})
+
+
+class Clamped(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.level = 1
+
+    @property
+    def positive(self) -> int:
+        return self.level
+
+    @positive.setter
+    def positive(self, value: int):
+        self.level = value if value > 0 else 0
+
+    def forward(self, value: int):
+        self.positive = value
+        return self.positive
+
+
+def test_properties_are_set_in_scripts_and_files():
+    scripted = torch.jit.script(Clamped())
+    assert scripted(3) == 3 and scripted(-3) == 0
+    buffer = io.BytesIO()
+    torch.jit.save(scripted, buffer)
+    buffer.seek(0)
+    loaded = torch.jit.load(buffer)
+    assert loaded(3) == 3 and loaded(-3) == 0
+    assert "positive" in scripted.forward.code and "value" in str(scripted.forward.graph)
+    assert str(scripted.forward.schema).startswith("forward(int value)")
+
+
+class Lists(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.items = nn.ModuleList([nn.Identity(), nn.ReLU()])
+        self.named = nn.ModuleDict({"a": nn.ReLU()})
+
+
+def test_children_are_named_by_literals():
+    class Last(Lists):
+        def forward(self, x):
+            return self.named["a"](self.items[-1](x))
+
+    class TooFar(Lists):
+        def forward(self, x):
+            return self.items[-3](x)
+
+    class NoSuchKey(Lists):
+        def forward(self, x):
+            return self.named["b"](x)
+
+    class Variable(Lists):
+        def forward(self, x, i: int):
+            return self.items[i](x)
+
+    class Key(Lists):
+        def forward(self, x, key: str):
+            return self.named[key](x)
+
+    assert torch.jit.script(Last())(torch.tensor([-1.0])).item() == 0
+    for module, words in (
+        (TooFar(), "Index -3 out of range"),
+        (NoSuchKey(), "Key Error, b"),
+        (Variable(), "Expected integer literal for index"),
+        (Key(), "Unable to extract string literal index"),
+    ):
+        with pytest.raises(RuntimeError, match=words):
+            torch.jit.script(module)
+
+
+def test_names_of_loops_over_modules_stay():
+    class Loops(Lists):
+        def forward(self, x):
+            for i, (_, part) in enumerate(self.named.items()):
+                x = part(x) + i
+            return x + i
+
+    assert torch.jit.script(Loops())(torch.zeros(1)).item() == 0
+
+
+def test_a_list_of_modules_keeps_its_own_length():
+    class Odd(nn.ModuleList):
+        def __len__(self):
+            return 7
+
+    class Asks(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.parts = Odd([nn.ReLU()])
+
+        def forward(self, x: int) -> int:
+            return len(self.parts) + x
+
+    assert torch.jit.script(Asks())(1) == 8
+
+
+def test_values_are_checked_against_types_of_graphs():
+    def pair(x: int):
+        return x, 1.5
+
+    kind = next(iter(torch.jit.script(pair).graph.outputs())).type()
+    torch._C._jit_assert_is_instance((1, 2.0), kind)
+    with pytest.raises(RuntimeError, match="Expected a value of type"):
+        torch._C._jit_assert_is_instance(("a", 2.0), kind)
