@@ -276,10 +276,11 @@ class _Scripting:
             self._check_attributes(made, unit, module)
             if self.is_method[unit] and not unit.overloaded:
                 check_function(unit, unit.outside, True, made)
-            method: Any = vars(type(made)).get(name)
+            method = vars(type(made)).get(name)
             if isinstance(method, types.FunctionType):
-                method.code, method.schema = unit.code, unit.schema
-                method.graph = method.inlined_graph = LateGraph(unit, made)
+                told = vars(method)
+                told.update(code=unit.code, schema=unit.schema)
+                told["graph"] = told["inlined_graph"] = LateGraph(unit, made)
         return made
 
     def _class(self, cls, module):

@@ -13,7 +13,8 @@ torch = pytest.importorskip("torch", reason="PyTorch writes the archives")
 import torchscript_programs as programs  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
-CASES = [(name, way) for name, (_, _, ways) in programs.programs().items() for way in ways]
+ALL = {**programs.programs(), **programs.programs_of_python()}
+CASES = [(name, way) for name, (_, _, ways) in ALL.items() for way in ways]
 
 
 def ours(value):
@@ -34,7 +35,7 @@ def check_equal(expected, found):
 
 def saved(name, way, path):
     torch.manual_seed(0)
-    module, inputs, _ = programs.programs()[name]
+    module, inputs, _ = {**programs.programs(), **programs.programs_of_python()}[name]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return programs.save(module, inputs, way, path), inputs
