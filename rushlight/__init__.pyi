@@ -240,6 +240,8 @@ from rushlight._functions.legacy_types import QUInt2x4Storage as QUInt2x4Storage
 from rushlight._functions.legacy_types import QUInt4x2Storage as QUInt4x2Storage
 from rushlight._functions.legacy_types import QUInt8Storage as QUInt8Storage
 from rushlight._functions.legacy_types import Storage as Storage
+from rushlight._functions.legacy_types import _storage_classes as _storage_classes
+from rushlight._functions.legacy_types import _tensor_classes as _tensor_classes
 from rushlight._serialization.file_records import PyTorchFileReader as PyTorchFileReader
 from rushlight._serialization.file_records import PyTorchFileWriter as PyTorchFileWriter
 from rushlight._lobpcg import lobpcg as lobpcg
@@ -403,6 +405,7 @@ from rushlight._C._VariableFunctions import fill as fill
 from rushlight._C._VariableFunctions import fill_ as fill_
 from rushlight._C._VariableFunctions import zero_ as zero_
 from rushlight._C._VariableFunctions import clone as clone
+from rushlight._C._VariableFunctions import _lazy_clone as _lazy_clone
 from rushlight._C._VariableFunctions import empty as empty
 from rushlight._C._VariableFunctions import empty_strided as empty_strided
 from rushlight._C._VariableFunctions import empty_permuted as empty_permuted

@@ -6,6 +6,7 @@
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include "core/lazy_clone.h"
 #include "rushlight/extension.h"
 
 namespace rushlight::extension {
@@ -35,6 +36,7 @@ struct type_caster<rushlight::Tensor> {
     if (!isinstance(source, module_::import("rushlight").attr("Tensor"))) return false;
     auto* impl = reinterpret_cast<rushlight::TensorImpl*>(source.attr("_cdata").cast<uintptr_t>());
     value = rushlight::Tensor(rushlight::Ref<rushlight::TensorImpl>::share(impl));
+    if (value.defined() && value->storage) expose_contents(*value->storage);  // the function may write
     return true;
   }
   static handle cast(const rushlight::Tensor& tensor, return_value_policy, handle) {

@@ -5,6 +5,7 @@
 
 #include "core/cpu_allocator.h"
 #include "core/device_backend.h"
+#include "core/lazy_clone.h"
 #include "core/prepared_weight.h"
 #include "core/storage_source.h"
 
@@ -76,13 +77,18 @@ Ref<StorageImpl> StorageImpl::wrap(void* data, size_t nbytes, Device device, Del
 void StorageImpl::destroy(StorageImpl* s) {
   if (s->prepared.load(std::memory_order_relaxed)) [[unlikely]]
     forget_prepared(*s);
+  if (s->read_only() && s->data_ == s->inline_) [[unlikely]]
+    own_contents(*s);  // nobody else looks there
   s->free_data();
   delete s;
 }
 
 void StorageImpl::resize(size_t nbytes) {
   if (nbytes == nbytes_) return;
-  RL_CHECK(resizable(), "Trying to resize storage that is not resizable");
+  own_contents(*this);
+  const bool shared = is_shared_memory(data_);
+  RL_CHECK(resizable() || shared, "Trying to resize storage that is not resizable");
+  if (shared) resizable_.store(true, std::memory_order_relaxed);
   if (device_.is_meta()) {
     nbytes_ = nbytes;
     return;
@@ -92,7 +98,8 @@ void StorageImpl::resize(size_t nbytes) {
     nbytes_ = nbytes;
     return;
   }
-  std::byte* grown = fits_inside(nbytes) ? inline_ : allocate_on(device_, nbytes);
+  std::byte* grown =
+      fits_inside(nbytes) && !is_shared_memory(inline_) ? inline_ : allocate_on(device_, nbytes);
   const size_t kept = data_ ? std::min(nbytes, nbytes_) : 0;
   if (kept && device_.is_cpu()) std::memcpy(grown, data_, kept);
   if (kept && !device_.is_cpu())
@@ -103,6 +110,15 @@ void StorageImpl::resize(size_t nbytes) {
 }
 
 void StorageImpl::swap_contents(StorageImpl& other) {
+  own_contents(*this);
+  own_contents(other);
+  if (is_shared_memory(inline_) || is_shared_memory(other.inline_)) [[unlikely]]
+    for (StorageImpl* s : {this, &other}) {  // lazy clones still read what lies inside
+      if (s->data_ != s->inline_) continue;
+      std::byte* const outside = allocate_on(s->device_, std::max<size_t>(s->nbytes_, 1));
+      std::memcpy(outside, s->inline_, s->nbytes_);
+      s->data_ = outside;
+    }
   const bool mine_inline = data_ == inline_, theirs_inline = other.data_ == other.inline_;
   // What somebody may have kept the address of stays readable there.
   if (mine_inline && theirs_inline)

@@ -6,6 +6,7 @@
 #include "core/deferred_layout.h"
 #include "core/device_backend.h"
 #include "core/history_flags.h"
+#include "core/lazy_clone.h"
 #include "core/quantizer.h"
 #include "core/sparse.h"
 #include "core/write_watch.h"
@@ -310,7 +311,10 @@ void Tensor::bump_version(const std::string_view* writer) const {
 }
 
 void Tensor::check_writable(std::string_view op) const {
-  RL_CHECK(!impl_->storage || !impl_->storage->read_only(), op,
+  if (!impl_->storage || !impl_->storage->read_only()) [[likely]]
+    return;
+  own_contents(*impl_->storage);
+  RL_CHECK(!impl_->storage->read_only(), op,
            ": the tensor's memory is read-only (it came from a read-only NumPy array or file mapping); call "
            ".clone() first");
 }

@@ -2,6 +2,7 @@
 // small runtime.
 #include <memory>
 
+#include "core/lazy_clone.h"
 #include "frontend/c_common.h"
 
 namespace rushlight::c {
@@ -129,7 +130,11 @@ int rl_tensor_dtype(rl_tensor t, int* dtype) {
   return guarded([&] { *checked(dtype, "dtype") = static_cast<int>(tensor_at(t).dtype()); });
 }
 int rl_tensor_data(rl_tensor t, void** data) {
-  return guarded([&] { *checked(data, "data") = tensor_at(t).data_ptr(); });
+  return guarded([&] {
+    const Tensor& tensor = tensor_at(t);
+    if (tensor->storage) expose_contents(*tensor->storage);  // the caller may write
+    *checked(data, "data") = tensor.data_ptr();
+  });
 }
 int rl_tensor_item(rl_tensor t, double* value) {
   return guarded([&] {

@@ -4,6 +4,7 @@
 #include <deque>
 
 #include "core/constant_memory.h"
+#include "core/lazy_clone.h"
 #include "jit/passes.h"
 #include "jit/step.h"
 #include "ops/copy.h"
@@ -32,7 +33,8 @@ Executor::Executor(Graph graph, Constants constants, ExecutorOptions options)
     : graph_(prepared(std::move(graph), options)), constants_(std::move(constants)), options_(options) {
   compile();
   for (const auto& [name, tensor] : constants_)
-    if (options_.mapped_constants && tensor.nbytes() && tensor->storage->read_only())
+    if (options_.mapped_constants && tensor.nbytes() && tensor->storage->read_only() &&
+        !is_lazy_clone(*tensor->storage))
       pinned_.push_back(tensor);
   for (const Tensor& t : pinned_) ConstantMemory::add(t.data_ptr(), t.nbytes(), true);
 }

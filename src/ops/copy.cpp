@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "core/deferred_layout.h"
+#include "core/lazy_clone.h"
 #include "core/parallel.h"
 #include "core/sparse.h"
 #include "cpu/copy.h"
@@ -174,6 +175,19 @@ Tensor clone_kernel(const Call&, const Tensor& self, std::optional<MemoryFormat>
   return out;
 }
 
+// What can't be shared is copied at once.
+Tensor lazy_clone_kernel(const Call&, const Tensor& self) {
+  const bool plain = self.is_cpu() && self.numel() && self->storage && self.data_ptr();
+  Storage shared = plain ? rushlight::lazy_clone(*self->storage) : Storage();
+  if (!shared) return ops::clone(self, std::nullopt);
+  const Tensor out(
+      make_ref<TensorImpl>(std::move(shared), self.storage_offset(), self.dtype(), self.device()));
+  out->set_layout(self.sizes(), self.strides());
+  return out;
+}
+
+Fn<Tensor(const Tensor& self)> lazy_clone;
+
 Tensor contiguous_body(const Call&, const Tensor& self, MemoryFormat format) {
   RL_CHECK(format != MemoryFormat::Preserve,
            "preserve memory format is unsupported by the contiguous operator");
@@ -210,6 +224,11 @@ void register_conversions(Table& t) {
       .elementwise()
       .on_devices()
       .doc("A copy with its own memory.")
+      .family(Family::Copy)
+      .linear()
+      .derivative([](Grad g) { return g; });
+  t.op(lazy_clone, "_lazy_clone(Tensor self) -> Tensor", lazy_clone_kernel)
+      .doc("A clone that shares the tensor's memory until one of the two is written to.")
       .family(Family::Copy)
       .linear()
       .derivative([](Grad g) { return g; });

@@ -2,6 +2,7 @@
 #include <cstring>
 #include <memory>
 
+#include "core/lazy_clone.h"
 #include "core/sparse.h"
 #include "ops/copy.h"
 #include "python/parse.h"
@@ -125,6 +126,7 @@ static PyObject* m_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
                    str("Can't export a tensor on ", to_string(t.device()), " through DLPack"));
     const bool copied = copy == Py_True;
     if (copied) t = ops::to_copy(t, std::nullopt, std::nullopt, std::nullopt);
+    if (t->storage) expose_contents(*t->storage);
     const bool read_only = t->storage && t->storage->read_only();
     if (wants_versioned(max_version)) {
       auto* m = make_managed<DLManagedTensorVersioned>(t);

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "autograd/meta.h"
+#include "core/lazy_clone.h"
 #include "dispatch/warning.h"
 #include "ops/copy.h"
 #include "ops/sparse.h"
@@ -117,6 +118,7 @@ static PyObject* to_array(PyObject* self, const Tensor& t) {
   constexpr int kWriteable = 0x0400;
   static char nothing = 0;  // NumPy would allocate for a null pointer
   check_memory(t);
+  if (t->storage) expose_contents(*t->storage);
   void* data = t.data_ptr() ? t.data_ptr() : &nothing;
   const int flags = t->storage && t->storage->read_only() ? 0 : kWriteable;
   PyRef array(
@@ -190,6 +192,12 @@ static int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   const Tensor& t = tensor_of(self);
   const ElementCode* code = code_of(t.dtype());
   const char* problem = nullptr;
+  try {
+    if (t->storage) expose_contents(*t->storage);
+  } catch (const std::bad_alloc&) {
+    PyErr_NoMemory();
+    return -1;
+  }
   const bool read_only = t->storage && t->storage->read_only();
   if (!t.is_cpu())
     problem = "the tensor's memory is not on the CPU; use .cpu()";

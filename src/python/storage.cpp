@@ -6,6 +6,7 @@
 
 #include "autograd/meta.h"
 #include "core/deferred_layout.h"
+#include "core/lazy_clone.h"
 #include "core/quantizer.h"
 #include "core/write_watch.h"
 #include "python/op_function.h"
@@ -131,13 +132,18 @@ static PyObject* storage_new(PyTypeObject* type, PyObject* args, PyObject* kwarg
 
 static PyObject* m_nbytes(PyObject* self, PyObject*) { return PyLong_FromSize_t(storage_of(self)->nbytes()); }
 static PyObject* m_data_ptr(PyObject* self, PyObject*) {
-  if (StorageImpl* s = storage_of(self); !s->read_only()) note_write(*s);
-  return PyLong_FromVoidPtr(storage_of(self)->data());
+  return guard([&] {
+    StorageImpl* s = storage_of(self);
+    expose_contents(*s);
+    if (!s->read_only()) note_write(*s);
+    return PyLong_FromVoidPtr(s->data());
+  });
 }
 static PyObject* m_cdata(PyObject* self, void*) { return PyLong_FromVoidPtr(storage_of(self)); }
 static PyObject* get_device(PyObject* self, void*) { return wrap(storage_of(self)->device()); }
 static PyObject* m_resizable(PyObject* self, PyObject*) {
-  return PyBool_FromLong(storage_of(self)->resizable() && storage_of(self)->owns_memory());
+  const StorageImpl& s = *storage_of(self);
+  return PyBool_FromLong((s.resizable() && s.owns_memory()) || is_shared_memory(s.data()));
 }
 static PyObject* m_false(PyObject*, PyObject*) { Py_RETURN_FALSE; }
 static PyObject* m_resize(PyObject* self, PyObject* size) {
@@ -195,6 +201,11 @@ static int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     PyErr_SetString(PyExc_BufferError, "a meta storage has no memory");
     return -1;
   }
+  if (guard([&] {
+        expose_contents(*s);
+        return Py_None;
+      }) == nullptr)
+    return -1;
   if (PyBuffer_FillInfo(view, self, s->data(), static_cast<Py_ssize_t>(s->nbytes()), s->read_only(), flags) <
       0)
     return -1;
@@ -208,7 +219,22 @@ static void drop_buffer(PyObject* self, Py_buffer*) {
 }
 static PyBufferProcs buffer = {.bf_getbuffer = get_buffer, .bf_releasebuffer = drop_buffer};
 
+// Exchanges the memory of two storages; what looks into one of them follows.
+static PyObject* m_swap_contents(PyObject* self, PyObject* other) {
+  return guard([&] {
+    if (!PyObject_TypeCheck(other, &StorageBaseType))
+      throw_python(PyExc_TypeError, "_swap_contents(): expected a storage, not " + type_name(other));
+    expose_contents(*storage_of(self));
+    RL_CHECK(
+        as_storage(self)->exports == 0 && as_storage(other)->exports == 0 && storage_of(self)->resizable(),
+        "_swap_contents: the memory of this storage is in use elsewhere");
+    storage_of(self)->swap_contents(*storage_of(other));
+    return Py_NewRef(Py_None);
+  });
+}
+
 static PyMethodDef methods[] = {
+    {"_swap_contents", m_swap_contents, METH_O, nullptr},
     {"nbytes", m_nbytes, METH_NOARGS, "The size in bytes."},
     {"data_ptr", m_data_ptr, METH_NOARGS, "The address of the first byte."},
     {"resizable", m_resizable, METH_NOARGS, "Whether resize_ is possible: not for borrowed memory."},
@@ -376,7 +402,32 @@ static PyMethodDef tensor_methods[] = {
     {"is_set_to", m_same_storage, METH_O, "Whether both are the same window on the same storage."},
     {}};
 
+// --- addresses as they are, where data_ptr would prepare the memory for writes
+
+static PyObject* f_storage_address(PyObject*, PyObject* tensor) {
+  return guard(
+      [&] { return PyLong_FromVoidPtr(expect_tensor(tensor, "_storage_address()")->storage.get()); });
+}
+static PyObject* f_data_address(PyObject*, PyObject* tensor) {
+  return guard([&] {
+    const Tensor& t = expect_tensor(tensor, "_data_address()");
+    check_memory(t);
+    return PyLong_FromVoidPtr(t.has_data() ? t.data_ptr() : nullptr);
+  });
+}
+static PyObject* f_is_lazy_clone(PyObject*, PyObject* tensor) {
+  return guard([&] {
+    const Tensor& t = expect_tensor(tensor, "_is_cow_tensor()");
+    return PyBool_FromLong(t->storage && is_lazy_clone(*t->storage));
+  });
+}
+static PyMethodDef functions[] = {{"_storage_address", f_storage_address, METH_O, nullptr},
+                                  {"_data_address", f_data_address, METH_O, nullptr},
+                                  {"_is_cow_tensor", f_is_lazy_clone, METH_O, nullptr},
+                                  {}};
+
 void init_storage(PyObject* module) {
+  add_functions(module, functions);
   add_type(module, "StorageBase", &StorageBaseType);
   add_tensor_members(tensor_methods, nullptr);
 }

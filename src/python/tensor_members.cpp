@@ -4,6 +4,7 @@
 
 #include "autograd/meta.h"
 #include "core/device_backend.h"
+#include "core/lazy_clone.h"
 #include "core/long_work.h"
 #include "core/quantizer.h"
 #include "core/sparse.h"
@@ -126,6 +127,7 @@ static PyObject* m_data_ptr(PyObject* self, PyObject*) {
   return guard([&] {
     const Tensor& t = tensor_of(self);
     check_memory(t);
+    if (t->storage) expose_contents(*t->storage);
     if (t->storage && !t->storage->read_only()) note_write(*t->storage);
     return PyLong_FromVoidPtr(t.numel() && !t.device().is_meta() && t->storage->nbytes() ? t.data_ptr()
                                                                                          : nullptr);

@@ -1,0 +1,22 @@
+// Note [Lazy clones]
+// Storages of equal contents can share one memory until one of them is written to. Each of them is read-only
+// meanwhile, so that reading costs nothing, and what writes comes by check_writable, which asks for
+// own_contents: a copy, or the shared memory itself for the last that looks at it. The keeper owns the shared
+// memory: a storage of its own, or, for contents that live inside a storage, that storage, which is itself
+// one of those that share.
+#pragma once
+#include "core/storage.h"
+
+namespace rushlight {
+
+// Null where that can't be: memory that others own, or can write to.
+Storage lazy_clone(StorageImpl& storage);
+bool is_lazy_clone(const StorageImpl& storage);
+// Before a write that check_writable does not see.
+void own_contents(StorageImpl& storage);
+// The same before somebody keeps the address.
+void expose_contents(StorageImpl& storage);
+// Whether this memory is, or was and still has to stay, that of lazy clones.
+bool is_shared_memory(const void* memory);
+
+}  // namespace rushlight
