@@ -70,6 +70,18 @@ def _get_mkldnn_enabled():
     return mkldnn.enabled
 
 
+def _get_deterministic_fill_uninitialized_memory():
+    from rushlight.utils import deterministic
+
+    return deterministic.fill_uninitialized_memory  # type: ignore[attr-defined]
+
+
+def _set_deterministic_fill_uninitialized_memory(mode):
+    from rushlight.utils import deterministic
+
+    deterministic.fill_uninitialized_memory = mode  # type: ignore[attr-defined]
+
+
 def _freeze_module(cpp_module, preservedAttrs=(), freezeInterfaces=True, preserveParameters=False):  # noqa: N803
     """`torch.jit.freeze` for a script by its handle, `ScriptModule._c`."""
     from rushlight.jit._handle import freeze_handle

@@ -14,7 +14,8 @@ _state = {
 
 def use_deterministic_algorithms(mode, *, warn_only=False):
     """Ask for results that do not vary between runs. Kernels on the CPU are always deterministic; memory that
-    nothing was written to is filled (`torch.utils.deterministic`)."""
+    nothing was written to is filled (`torch.utils.deterministic`). Operators whose definition leaves open
+    which of several values for one place wins (`put_`, the unpooling layers) are refused, or warned of."""
     for name, value in (("mode", mode), ("warn_only", warn_only)):
         if not isinstance(value, bool):
             where = " (position 1)" if name == "mode" else ""
@@ -23,6 +24,7 @@ def use_deterministic_algorithms(mode, *, warn_only=False):
                 f"not {type(value).__name__}"
             )
     _state.update(deterministic=mode, warn_only=warn_only)
+    _C._device_switch("deterministic_warn_only", warn_only)
     _C._device_switch("deterministic_algorithms", mode)
 
 
@@ -105,6 +107,8 @@ def set_default_tensor_type(t):
     )
     if isinstance(t, str):
         t = getattr(rushlight, t.removeprefix("torch."), None)
+    if getattr(t, "__module__", "").endswith(".cuda") and not rushlight.cuda.is_available():
+        raise TypeError(f"type torch.cuda.{t.__name__} not available. Torch not compiled with CUDA enabled.")
     if not hasattr(t, "dtype"):
         raise TypeError("invalid type object: only floating-point types are supported as the default type")
     _C.set_default_dtype(t.dtype)

@@ -16,7 +16,7 @@ class _Settings(ModuleType):
     @fill_uninitialized_memory.setter
     def fill_uninitialized_memory(self, mode):
         if not isinstance(mode, bool):
-            raise TypeError(f"fill_uninitialized_memory must be bool, not {type(mode).__name__}")
+            raise RuntimeError(f"expected a bool, but got {type(mode).__name__}")
         _C._device_switch("fill_uninitialized", mode)
 
 

@@ -19,6 +19,7 @@ std::atomic<bool>* device_switch(std::string_view name) {
   if (name == "benchmark") return &math.benchmark;
   if (name == "deterministic") return &math.deterministic;
   if (name == "deterministic_algorithms") return &math.deterministic_algorithms;
+  if (name == "deterministic_warn_only") return &math.deterministic_warn_only;
   if (name == "fill_uninitialized") return &math.fill_uninitialized;
   return nullptr;
 }

@@ -15,6 +15,7 @@ struct DeviceMath {
   std::atomic<bool> benchmark{false};                 // convolutions: try all algorithms on each new shape
   std::atomic<bool> deterministic{false};             // and take only those that repeat their results
   std::atomic<bool> deterministic_algorithms{false};  // of torch.use_deterministic_algorithms
+  std::atomic<bool> deterministic_warn_only{false};   // warn where these are missing
   std::atomic<bool> fill_uninitialized{true};  // with these: new memory holds NaN or the largest integer
 };
 DeviceMath& device_math();

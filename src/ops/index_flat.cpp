@@ -7,6 +7,7 @@
 #include "ops/index.h"
 #include "ops/index_common.h"
 #include "ops/operators.h"
+#include "ops/unordered.h"
 #include "ops/view.h"
 
 namespace rushlight {
@@ -67,6 +68,7 @@ Tensor put_kernel(const Call& call, const Tensor& self, const Tensor& index, con
       "put_(): Expected source and index to have the same number of elements, but got source.numel() = ",
       source.numel(), ", index.numel() = ", index.numel());
   check_written_alone(call, {index, source});
+  if (!accumulate) check_ordered("put_");
   if (self.device().is_cuda()) {
     const Tensor result = contiguous_copy(self), line = reshape(result, {-1});
     const loops::IndexedPositions at = device_positions(line, index, "put_");

@@ -14,6 +14,7 @@
 #include "ops/pool.h"
 #include "ops/reduction.h"
 #include "ops/register.h"
+#include "ops/unordered.h"
 #include "ops/view.h"
 
 namespace rushlight {
@@ -66,10 +67,12 @@ Tensor unpooled(const char* who, const Tensor& self, const Tensor& indices, IntL
 }
 
 Tensor max_unpool2d_body(const Call&, const Tensor& self, const Tensor& indices, IntList output_size) {
+  check_ordered("max_unpooling2d_forward_out");
   return unpooled("max_unpool2d", self, indices, output_size, 2);
 }
 Tensor max_unpool3d_body(const Call&, const Tensor& self, const Tensor& indices, IntList output_size,
                          IntList stride, IntList) {
+  check_ordered("max_unpooling3d_forward_out");
   for (int64_t step : stride)
     RL_CHECK(step > 0, "strides should be greater than zero, but got stride: ", stride);
   return unpooled("max_unpool3d", self, indices, output_size, 3);
