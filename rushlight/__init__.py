@@ -90,7 +90,7 @@ _HOMES = {
         IntTensor LongTensor ShortTensor BFloat16Storage BoolStorage ByteStorage CharStorage
         DoubleStorage FloatStorage HalfStorage IntStorage LongStorage ShortStorage
         ComplexDoubleStorage ComplexFloatStorage QInt32Storage QInt8Storage QUInt2x4Storage QUInt4x2Storage
-        QUInt8Storage Storage
+        QUInt8Storage Storage _storage_classes _tensor_classes
     """,
     "_serialization.file_records": "PyTorchFileReader PyTorchFileWriter",
     "_lobpcg": "lobpcg",

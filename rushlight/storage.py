@@ -5,6 +5,8 @@ import sys
 
 import rushlight
 from rushlight import _C
+from rushlight._functions import shared_files
+from rushlight._functions.legacy_storage import OnCuda, SecondNames, check_arguments
 
 __all__ = ["TypedStorage", "UntypedStorage"]
 
@@ -122,7 +124,26 @@ class UntypedStorage(_C.StorageBase, _Conversions):
 
     def is_shared(self):
         """Whether other processes see this memory."""
-        return _C._shared_is(self)
+        return _C._shared_is(self) or shared_files.is_mapped(self)
+
+    def _share_fd_cpu_(self):
+        _check_shareable(self.device, "_share_fd_cpu_")
+        return shared_files.share_descriptor(self)
+
+    @classmethod
+    def _new_shared_fd_cpu(cls, descriptor, size):
+        return shared_files.from_descriptor(cls, descriptor, size)
+
+    def _share_filename_cpu_(self):
+        _check_shareable(self.device, "_share_filename_cpu_")
+        return shared_files.share_name(self)
+
+    @classmethod
+    def _new_shared_filename_cpu(cls, manager, name, size):
+        return shared_files.from_name(cls, name, size)
+
+    def _write_file(self, file, is_real_file, save_size, element_size):
+        shared_files.write_file(self, file, save_size, element_size)
 
     def share_memory_(self):
         """Moves the bytes to where other processes can see them; all that looks into this storage follows."""
@@ -185,14 +206,19 @@ class UntypedStorage(_C.StorageBase, _Conversions):
         return super().__sizeof__() + self.nbytes()
 
 
+def _check_element(value):
+    if isinstance(value, (TypedStorage, UntypedStorage)):
+        raise RuntimeError(f"cannot set item with value type {type(value)}")
+
+
 def _check_data(storage):
     if storage.device.type == "meta":
         raise NotImplementedError("Not available for 'meta' device type")
 
 
-def _check_shareable(device):
+def _check_shareable(device, who="share_memory_"):
     if rushlight.device(device).type != "cpu":
-        raise RuntimeError(f"share_memory_: only available on CPU, got device {device}")
+        raise RuntimeError(f"{who}: only available on CPU, got device {device}")
 
 
 def _map_file(cls, filename, shared, nbytes):
@@ -302,19 +328,29 @@ def _warn_typed():
     )
 
 
-class TypedStorage(_Conversions):
+class _LegacyStorage:
+    """Whose subclasses are the classes named after a type; there are no instances of its own."""
+
+    def __init__(self):
+        raise RuntimeError("Only child classes of _LegacyStorage can be instantiated")
+
+
+class TypedStorage(_Conversions, SecondNames):
     """A storage read as elements of one type. Deprecated in favour of UntypedStorage; old files are full
     of it."""
 
     def __init__(self, *args, wrap_storage=None, dtype=None, device=None, _internal=False):
+        own = getattr(type(self), "_class_dtype", None)
         if not _internal:
             _warn_typed()
-        self.dtype = dtype or getattr(type(self), "_class_dtype", None) or rushlight.get_default_dtype()
+            check_arguments(type(self), own, args, wrap_storage, dtype, device)
+            device = getattr(type(self), "_class_device", device)
+        self.dtype = dtype or own or rushlight.get_default_dtype()
         if wrap_storage is not None:
             self._untyped_storage = wrap_storage
         elif args and not (hasattr(args[0], "__index__") and not isinstance(args[0], rushlight.Tensor)):
             self._untyped_storage = rushlight.tensor(
-                args[0], dtype=self.dtype, device=device or "cpu"
+                args[0], dtype=self._number_type(), device=device or "cpu"
             ).untyped_storage()
         else:
             count = operator.index(args[0]) if args else 0
@@ -323,10 +359,12 @@ class TypedStorage(_Conversions):
     def _itemsize(self):
         return self.dtype.itemsize
 
-    def _tensor(self):
+    def _number_type(self):
         name = _INTEGERS.get(str(self.dtype).rpartition(".")[2])
-        dtype = getattr(rushlight, name) if name else self.dtype
-        return rushlight.empty(0, dtype=dtype, device=self.device).set_(self._untyped_storage)
+        return getattr(rushlight, name) if name else self.dtype
+
+    def _tensor(self):
+        return rushlight.empty(0, dtype=self._number_type(), device=self.device).set_(self._untyped_storage)
 
     @property
     def device(self):
@@ -435,9 +473,11 @@ class TypedStorage(_Conversions):
 
     def __setitem__(self, index, value):
         _check_data(self)
+        _check_element(value)
         self._tensor()[index] = value
 
     def fill_(self, value):
+        _check_element(value)
         self._tensor().fill_(value)
         return self
 
@@ -525,6 +565,13 @@ def _name_of_dtype():
     return _names
 
 
+def _cuda_class(name):
+    """``torch.cuda.FloatStorage`` and its like."""
+    dtype = getattr(rushlight, _DTYPE_OF_NAME[name])
+    members = {"_class_dtype": dtype, "_dtype": dtype, "dtype": dtype, "_class_device": "cuda"}
+    return type(name, (OnCuda, TypedStorage, _LegacyStorage), {**members, "__module__": "torch.cuda"})
+
+
 def _storage_class(dtype):
     """The typed class of a dtype."""
     return getattr(rushlight.storage, _name_of_dtype()[dtype])
@@ -547,7 +594,7 @@ def __getattr__(name):
     dtype = getattr(rushlight, _DTYPE_OF_NAME[name])
     cls = type(
         name,
-        (TypedStorage,),
+        (TypedStorage, _LegacyStorage),
         {"_class_dtype": dtype, "_dtype": dtype, "dtype": dtype, "__module__": rushlight.__name__},
     )
     globals()[name] = cls

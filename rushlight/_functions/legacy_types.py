@@ -7,6 +7,11 @@ __capture__ = "through"  # Note [Capture marks]
 
 
 class _TensorTypeMeta(type):
+    def __new__(mcls, name, bases, names):
+        if bases:
+            raise TypeError(f"type '{bases[0]._legacy_name}' is not an acceptable base type")
+        return super().__new__(mcls, name, bases, names)
+
     def __instancecheck__(cls, instance):
         return isinstance(instance, rushlight.Tensor) and instance.dtype is cls.dtype and instance.is_cpu
 
@@ -25,6 +30,8 @@ def _make(name, dtype):
     )
     names = {
         "dtype": dtype,
+        "is_cuda": False,
+        "is_xpu": False,
         "_legacy_name": f"torch.{name}",
         "__module__": rushlight.__name__,
         "__doc__": doc,
@@ -45,9 +52,15 @@ _NAMES = {
     "Short": rushlight.int16,
 }
 globals().update({f"{name}Tensor": _make(f"{name}Tensor", dtype) for name, dtype in _NAMES.items()})
+_tensor_classes = {globals()[f"{name}Tensor"] for name in _NAMES}
 
 
 def __getattr__(name):
+    if name == "_storage_classes":
+        from rushlight import storage
+
+        named = {getattr(storage, name) for name in storage._DTYPE_OF_NAME}
+        return named | {storage.UntypedStorage, storage.TypedStorage}
     if name.endswith("Storage"):
         import rushlight.storage
 

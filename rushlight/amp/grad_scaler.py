@@ -21,7 +21,7 @@ class OptState(enum.Enum):
     STEPPED = 2
 
 
-def _fresh_state():
+def _refresh_per_optimizer_state():
     return {"stage": OptState.READY, "found_inf_per_device": {}}
 
 
@@ -65,7 +65,7 @@ class GradScaler:
         self._growth_interval = growth_interval
         self._init_growth_tracker = 0
         self._growth_tracker: Any = None
-        self._per_optimizer_states = defaultdict(_fresh_state)
+        self._per_optimizer_states = defaultdict(_refresh_per_optimizer_state)
 
     def _check_scale_growth_tracker(self, funcname):
         fix = (
@@ -225,7 +225,7 @@ class GradScaler:
                 tracker.zero_()
             else:
                 tracker.add_(1)
-        self._per_optimizer_states = defaultdict(_fresh_state)
+        self._per_optimizer_states = defaultdict(_refresh_per_optimizer_state)
 
     def _set_scale(self, new_scale):
         if isinstance(new_scale, rushlight.Tensor):

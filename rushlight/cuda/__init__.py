@@ -123,6 +123,12 @@ def __getattr__(name):
 
     if name in ("amp", "nvtx", "comm", "nccl"):
         return import_module(f"{__name__}.{name}")
+    if name.endswith("Storage"):
+        from rushlight import storage
+
+        if name in storage._DTYPE_OF_NAME and not name.startswith("Q"):
+            globals()[name] = storage._cuda_class(name)
+            return globals()[name]
     if name == "default_generators":
         return tuple(_C._cuda_defaultGenerator(i) for i in range(device_count()))
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

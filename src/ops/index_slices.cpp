@@ -45,6 +45,16 @@ Tensor slice_positions(const Tensor& index, const char* who) {
   return to_dtype(index, DType::Int64);
 }
 
+// Of a tensor without elements, in PyTorch's words.
+void check_for_nothing(const Tensor& index, int64_t size) {
+  RL_CHECK(size > 0 || index.numel() == 0, "index_select(): self indexing axis dim should be positive");
+  const Tensor dense = ops::contiguous(index, MemoryFormat::Contiguous);
+  for (int64_t i = 0; i < dense.numel(); ++i) {
+    const int64_t at = dense.data<int64_t>()[i];
+    RL_CHECK(at >= 0 && at < size, "INDICES element is out of DATA bounds, id=", at, " axis_dim=", size);
+  }
+}
+
 Tensor index_select_kernel(const Call&, const Tensor& self, int64_t given_dim, const Tensor& given) {
   const int64_t dim = wrap_dim(given_dim, self.dim());
   const Tensor index = slice_positions(given, "index_select");
@@ -55,6 +65,7 @@ Tensor index_select_kernel(const Call&, const Tensor& self, int64_t given_dim, c
   Dims sizes = source->sizes;
   sizes[dim] = index.numel();
   checked_numel(sizes);
+  if (self.is_cpu() && self.numel() == 0) check_for_nothing(index, source->sizes[dim]);
   const Tensor out = empty_tensor(self.dim() > 0 ? IntList(sizes) : IntList(), self.dtype(), self.device());
   const cpu::IndexBlocks blocks = plan_slices(source, dim, index, "index out of range in self", false);
   if (out.numel() > 0 && out.is_cpu())

@@ -50,7 +50,13 @@ static PyObject* get_floating(PyObject* self, void*) {
   return PyBool_FromLong(is_floating(self_of(self)) || self_of(self) == DType::Float4_e2m1fn_x2);
 }
 static PyObject* get_complex(PyObject* self, void*) { return PyBool_FromLong(is_complex(self_of(self))); }
-static PyObject* get_signed(PyObject* self, void*) { return PyBool_FromLong(is_signed(self_of(self))); }
+static PyObject* get_signed(PyObject* self, void*) {
+  return guard([&] {
+    RL_CHECK(!is_quantized(self_of(self)), "isSignedType not supported for quantized types, got torch.",
+             name_of(self));
+    return PyBool_FromLong(is_signed(self_of(self)));
+  });
+}
 static PyObject* get_itemsize(PyObject* self, void*) {
   return PyLong_FromSize_t(element_size(self_of(self)));
 }

@@ -263,6 +263,14 @@ static bool take_floats(PyObject* data, OptDType dtype, Tensor& out) {
   return true;
 }
 
+// What a typed storage holds; of bytes, what is asked for or int64, as PyTorch reads them.
+static DType storage_dtype(PyObject* storage, OptDType asked) {
+  PyRef own(PyObject_GetAttrString(storage, "dtype"));
+  if (own && is_dtype(own.get())) return parse_dtype(own.get());
+  PyErr_Clear();
+  return asked.value_or(DType::Int64);
+}
+
 Tensor tensor_from_data(PyObject* data, OptDType dtype, Device device) {
   Tensor t;
   if (take_floats(data, dtype, t)) return on_device(std::move(t), dtype, device);
@@ -276,9 +284,9 @@ Tensor tensor_from_data(PyObject* data, OptDType dtype, Device device) {
     return ops::to_copy(borrowed, dtype, device, MemoryFormat::Contiguous);
   }
   if (PyUnicode_Check(data)) throw_python(PyExc_TypeError, "new(): invalid data type 'str'");
-  if (!is_list(data))
-    if (Tensor elements = tensor_of_storage(data, dtype.value_or(get_default_dtype())); elements.defined())
-      return ops::to_copy(elements, dtype, device, std::nullopt);
+  if (!is_list(data) && !PyLong_Check(data))
+    if (Tensor elements = tensor_of_storage(data, storage_dtype(data, dtype)); elements.defined())
+      return ops::to(elements, dtype, device, false, false, std::nullopt);  // looks into the storage
   Positions positions;
   if (const Positions::Read read = positions.of(data); is_ndarray(read.data)) {
     GradMode no_grad(false);

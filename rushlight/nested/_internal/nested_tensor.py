@@ -322,3 +322,13 @@ def jagged_from_tensor_and_lengths(tensor, starts, lengths):
     offsets = rushlight.cat([begins, begins.new_full((1,), batch * width)])
     nested = NestedTensor(values, offsets, lengths=None if whole else lengths)
     return nested, offsets, None if whole else lengths
+
+
+def check_same_kind(name, args):
+    """`is_same_size` compares nested tensors with nested tensors."""
+    if name != "is_same_size" or all(getattr(a, "is_nested", False) for a in args):
+        return
+    kinds = ["is nested" if getattr(a, "is_nested", False) else "is not nested" for a in args]
+    raise RuntimeError(
+        f"Expected both self and other to be nested tensors. Self {kinds[0]}. While Other {kinds[1]}."
+    )

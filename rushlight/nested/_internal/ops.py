@@ -7,7 +7,7 @@ import functools
 import rushlight
 from rushlight import _C
 from rushlight._operators.traits import names_of
-from rushlight.nested._internal.nested_tensor import NestedTensor, jagged_from_list, plain
+from rushlight.nested._internal.nested_tensor import NestedTensor, check_same_kind, jagged_from_list, plain
 
 # Python's operators on tensors that are no records of their own.
 _OPERATORS = frozenset(
@@ -62,6 +62,7 @@ def call(func, args, kwargs):
     """`func` of arguments with jagged tensors among them."""
     name = getattr(func, "__name__", str(func))
     if name in ("__get__", "__set__", "__delete__") or name in _AS_THEY_ARE or name.startswith("_fused_"):
+        check_same_kind(name, args)
         with _C.DisableTorchFunctionSubclass():
             return func(*args, **kwargs)
     base = name[:-1] if name.endswith("_") and not name.endswith("__") else name

@@ -4,7 +4,7 @@ import functools
 
 import rushlight
 from rushlight import _C
-from rushlight.nested._internal.nested_tensor import plain
+from rushlight.nested._internal.nested_tensor import check_same_kind, plain
 
 __all__ = ["StridedNestedTensor", "strided_from_list"]
 
@@ -174,6 +174,7 @@ def _call(func, args, kwargs):
 
     name = getattr(func, "__name__", str(func))
     if name in ("__get__", "__set__", "__delete__") or name in _AS_THEY_ARE or name.startswith("_fused_"):
+        check_same_kind(name, args)
         with _C.DisableTorchFunctionSubclass():
             return func(*args, **kwargs)
     if name == "requires_grad_":
