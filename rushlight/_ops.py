@@ -362,6 +362,7 @@ _IN_PYTHON = {
 
 _DEFINED_LATE = (
     "_convolution",
+    "convolution_backward",
     "_grouped_mm",
     "_mkldnn_transpose",
     "_pin_memory",
@@ -459,5 +460,7 @@ class _Ops(types.ModuleType):
 ops = _Ops()
 
 
-class HigherOrderOperator(OperatorBase):
-    """An operator that takes functions; those of `torch.ops.higher_order` are plain functions here."""
+def __getattr__(name):
+    if name != "HigherOrderOperator":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return importlib.import_module("rushlight._higher_order_ops.operator").HigherOrderOperator

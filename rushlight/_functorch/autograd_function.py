@@ -75,7 +75,7 @@ def _call_at_grad_level(cls, args, level):
         "jvp": staticmethod(cls.jvp),
         "backward": staticmethod(_backward_of(cls)),
     }
-    single = type(cls.__name__, (Function,), members)
+    single = type(f"{cls.__name__}Generated", (Function,), members)
     return single._apply_here(*tree_map_only(rushlight.Tensor, lift, args))
 
 

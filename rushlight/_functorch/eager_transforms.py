@@ -19,6 +19,12 @@ class _GradLevel:
     """The extent of one grad level; gradients are recorded inside."""
 
     def __enter__(self):
+        # Hooks would get wrappers that outlive their level.
+        self.hooks = autograd.graph.disable_saved_tensors_hooks(
+            "torch.func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks. Please open an "
+            "issue with your use case."
+        )
+        self.hooks.__enter__()
         level = _functorch._grad_increment_nesting()
         self.enabled = rushlight.is_grad_enabled()
         _C._set_grad_enabled(True)
@@ -27,6 +33,7 @@ class _GradLevel:
     def __exit__(self, *error):
         _C._set_grad_enabled(self.enabled)
         _functorch._grad_decrement_nesting()
+        self.hooks.__exit__(*error)
 
 
 class _JvpLevel:
@@ -93,9 +100,11 @@ def _validate_argnums(argnums, count):
     return tuple(wrapped) if isinstance(argnums, tuple) else wrapped[0]
 
 
-def _slice_argnums(args, argnums):
+def _slice_argnums(args, argnums, as_tuple=True):
     argnums = _validate_argnums(argnums, len(args))
-    return tuple(args[n] for n in argnums) if isinstance(argnums, tuple) else args[argnums]
+    if isinstance(argnums, tuple):
+        return tuple(args[n] for n in argnums)
+    return (args[argnums],) if as_tuple else args[argnums]
 
 
 def _replace_argnums(args, argnums, values):
@@ -111,6 +120,9 @@ def _split_aux(output, has_aux, who):
         return output, None
     if not (isinstance(output, tuple) and len(output) == 2):
         raise RuntimeError(f"{who}: output of function f should be a tuple: (output, aux) if has_aux is True")
+    for x in tree_flatten(output[1])[0]:
+        if x is not None and not isinstance(x, _Tensor):
+            raise RuntimeError(f"Expected tensors, got unsupported type {type(x)}")
     return output
 
 
@@ -157,7 +169,7 @@ def grad_and_value(func, argnums=0, has_aux=False):
 def grad_and_value_impl(func, argnums, has_aux, args, kwargs):
     with _GradLevel() as level:
         args, kwargs = _wrap_all(args, level), _wrap_all(kwargs, level)
-        chosen = tree_map(lambda x: _create_differentiable(x, level), _slice_argnums(args, argnums))
+        chosen = tree_map(lambda x: _create_differentiable(x, level), _slice_argnums(args, argnums, False))
         args = _replace_argnums(args, argnums, chosen)
         output, aux = _split_aux(func(*args, **kwargs), has_aux, "grad_and_value(f)(*args)")
         if not isinstance(output, _Tensor):
@@ -205,7 +217,7 @@ def _vjp_with_argnums(func, *primals, argnums=None, has_aux=False):
             chosen = _create_differentiable(primals, level)
             output = func(*chosen)
         else:
-            chosen = _create_differentiable(_slice_argnums(primals, argnums), level)
+            chosen = _create_differentiable(_slice_argnums(primals, argnums, False), level)
             output = func(*_replace_argnums(primals, argnums, chosen))
         output, aux = _split_aux(output, has_aux, "vjp(f, *primals)")
         flat_output, out_spec = tree_flatten(output)
@@ -246,7 +258,7 @@ def _jvp_with_argnums(func, primals, tangents, argnums, *, strict=False, has_aux
         raise RuntimeError(
             f"{who}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals)."
         )
-    chosen = primals if argnums is None else _slice_argnums(primals, argnums)
+    chosen = primals if argnums is None else _slice_argnums(primals, argnums, False)
     flat_primals, spec = tree_flatten(chosen)
     flat_tangents, tangent_spec = tree_flatten(tangents)
     if spec != tangent_spec:
@@ -356,7 +368,7 @@ def _basis(tensors, start, stop):
         if low < high:
             rows, columns = part[low - start : high - start], slice(low - at, high - at)
             rows[:, columns].fill_diagonal_(1)
-        parts.append(part.view(count, *t.shape))
+        parts.append(part.view((count, *t.shape)))
         at += n
     return parts
 
@@ -377,7 +389,7 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
         output, vjp_fn, aux = found if has_aux else (*found, None)
         flat, out_spec = tree_flatten(output)
         _refuse_complex(flat, "jacrev", "outputs")
-        inputs, in_spec = tree_flatten(_slice_argnums(args, argnums))
+        inputs, in_spec = tree_flatten(_slice_argnums(args, argnums, False))
         _refuse_complex(inputs, "jacrev", "inputs")
         total = sum(o.numel() for o in flat)
         step = total if chunk_size is None else chunk_size
@@ -385,16 +397,19 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
         def rows(*cotangents):
             return tuple(tree_flatten(vjp_fn(tree_unflatten(cotangents, out_spec)))[0])
 
-        chunks = [
-            vmap_impl(rows, 0, 0, "error", None, *_basis(flat, a, min(a + step, total)))
-            for a in range(0, total, max(step, 1))
-        ]
+        def chunk(a):
+            basis = _basis(flat, a, min(a + step, total))
+            if step == 1:  # as it is, without the bounds of vmap
+                return tuple(row.unsqueeze(0) for row in rows(*(b.squeeze(0) for b in basis)))
+            return vmap_impl(rows, 0, 0, "error", None, *basis)
+
+        chunks = [chunk(a) for a in range(0, total, max(step, 1))]
         columns = [
             rushlight.cat(c) if len(c) > 1 else _of_its_own(c[0]) for c in zip(*chunks)
         ] if chunks else [x.new_zeros(0, *x.shape) for x in inputs]  # fmt: skip
         sizes = [o.numel() for o in flat]
         by_input = [
-            [part.view(*o.shape, *x.shape) for o, part in zip(flat, c.split(sizes))]
+            [part.view((*o.shape, *x.shape)) for o, part in zip(flat, c.split(sizes))]
             for x, c in zip(inputs, columns)
         ]
         by_output = [tree_unflatten(list(parts), in_spec) for parts in zip(*by_input)]
@@ -410,7 +425,7 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
     @functools.wraps(func)
     def wrapper(*args, **kwargs):
         bound = functools.partial(func, **kwargs)
-        inputs, in_spec = tree_flatten(_slice_argnums(args, argnums))
+        inputs, in_spec = tree_flatten(_slice_argnums(args, argnums, False))
         _refuse_complex(inputs, "jacfwd", "inputs")
         total = sum(x.numel() for x in inputs)
 

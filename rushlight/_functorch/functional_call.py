@@ -76,5 +76,5 @@ def _stacked_leaf(tensors):
         return rushlight.stack(tensors)
     requires = {t.requires_grad for t in tensors}
     if len(requires) != 1:
-        raise RuntimeError("Expected all the tensors to have the same requires_grad")
+        raise RuntimeError(f"Expected {tensors} to have the same .requires_grad")
     return rushlight.stack(tensors).detach().requires_grad_(requires.pop())

@@ -254,6 +254,17 @@ class FunctionalizeMode(TorchDispatchMode):
         member.group.writes += 1
         member.value, member.writes = value, member.group.writes
 
+    def _resize(self, member, shape):
+        """``out=`` of another shape takes that of the result; nobody else looks at it."""
+        group = member.group
+        if member.steps or any(m.group is group for m in self.members.values() if m is not member):
+            raise NotImplementedError("functionalize: out= of another shape that is a view, or has views")
+        with _recording_off():
+            member.outer.resize_(shape)
+            group.value = torch.empty_like(member.outer)
+        group.geometry = _Geometry.of(member.outer)
+        group.steps = {group.geometry: ()}
+
     def _scatter(self, whole, steps, value):
         if any(step.func in _OVERLAPPING for step in steps):
             return _put(whole, _index(steps), value)
@@ -327,7 +338,10 @@ class FunctionalizeMode(TorchDispatchMode):
             return self._on_copies(func, args, kwargs, {a.name: given.get(a.name) for a in written})
         outer = given[written[0].name]
         kwargs = {name: value for name, value in kwargs.items() if name != written[0].name}
-        self._write(self._member(outer), _like(pure(*self.values(args), **self.values(kwargs)), outer))
+        value = pure(*self.values(args), **self.values(kwargs))
+        if written[0].name == "out" and value.shape != outer.shape:
+            self._resize(self._member(outer), value.shape)
+        self._write(self._member(outer), _like(value, outer))
         return outer
 
     def _on_copies(self, func, args, kwargs, written):

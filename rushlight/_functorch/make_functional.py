@@ -8,13 +8,26 @@ __all__ = [
     "FunctionalModule",
     "FunctionalModuleWithBuffers",
     "combine_state_for_ensemble",
+    "functional_init",
+    "functional_init_with_buffers",
     "make_functional",
     "make_functional_with_buffers",
 ]
 
 
-def _call(module, names, tensors, args, kwargs):
-    return torch.func.functional_call(module, dict(zip(names, tensors, strict=True)), args, kwargs)
+def _call(module, names, ties, tensors, args, kwargs):
+    state = dict(zip(names, tensors, strict=True))
+    state |= {other: state[name] for other, name in ties.items()}
+    return torch.func.functional_call(module, state, args, kwargs)
+
+
+def _ties(model):
+    """The other names of tensors that have several: name -> the first one. Copies on meta are not tied."""
+    ties = {}
+    for tensors in (model.named_parameters, model.named_buffers):
+        first = {t: name for name, t in tensors()}
+        ties |= {name: first[t] for name, t in tensors(remove_duplicate=False) if first[t] != name}
+    return ties
 
 
 class _Stateless(torch.nn.Module):
@@ -27,6 +40,7 @@ class _Stateless(torch.nn.Module):
         # Not registered: its tensors are no state of this module.
         self.__dict__["stateless_model"] = stateless_model
         self.param_names, self.buffer_names = param_names, buffer_names
+        self.__dict__["ties"] = {}
 
     @classmethod
     def _create_from(cls, model, disable_autograd_tracking=False):
@@ -37,6 +51,7 @@ class _Stateless(torch.nn.Module):
         if disable_autograd_tracking:
             values[0] = tuple(p.detach() for p in values[0])
         made = cls(copy.deepcopy(model).to("meta"), tuple(params), tuple(buffers))
+        made.__dict__["ties"] = _ties(model)
         return (made, *values[: 2 if cls._takes_buffers else 1])
 
 
@@ -46,7 +61,7 @@ class FunctionalModule(_Stateless):
     _takes_buffers = False
 
     def forward(self, params, *args, **kwargs):
-        return _call(self.stateless_model, self.param_names, params, args, kwargs)
+        return _call(self.stateless_model, self.param_names, self.ties, params, args, kwargs)
 
 
 class FunctionalModuleWithBuffers(_Stateless):
@@ -56,7 +71,7 @@ class FunctionalModuleWithBuffers(_Stateless):
 
     def forward(self, params, buffers, *args, **kwargs):
         names = (*self.param_names, *self.buffer_names)
-        return _call(self.stateless_model, names, (*params, *buffers), args, kwargs)
+        return _call(self.stateless_model, names, self.ties, (*params, *buffers), args, kwargs)
 
 
 def make_functional(model, disable_autograd_tracking=False):
@@ -84,3 +99,40 @@ def combine_state_for_ensemble(models):
         tuple(map(torch.stack, zip(*parts, strict=True))) for parts in list(zip(*made, strict=True))[1:]
     ]
     return function, *stacks
+
+
+def _initializer(make, model_class, ensemble_shape, device):
+    """What makes a model, or an ensemble of it, of the class's arguments: its stacked tensors, then the
+    function of them and the names."""
+    if len(ensemble_shape) > 1:
+        raise ValueError("NYI: ensemble_shape with more than 1 element")
+
+    def init(*args, **kwargs):
+        count = ensemble_shape[0] if ensemble_shape else 1
+        if count <= 0:
+            raise ValueError(f"num_models {count} should be > 0")
+        made = [make(model_class(*args, **kwargs).to(device)) for _ in range(count)]
+        module = made[0][0]
+        tensors = [
+            tuple(map(torch.stack, zip(*parts, strict=True))) if ensemble_shape else parts[0]
+            for parts in list(zip(*made, strict=True))[1:]
+        ]
+        names = [module.param_names, module.buffer_names][: len(tensors)]
+
+        def call(*state_and_args):
+            *state, given = state_and_args
+            return module(*state, *given)
+
+        return (*tensors, call, *names)
+
+    return init
+
+
+def functional_init(model_class, ensemble_shape=(), device="cpu"):
+    """A function of the class's arguments that gives (weights, fn, names); ``fn(weights, args)``."""
+    return _initializer(make_functional, model_class, ensemble_shape, device)
+
+
+def functional_init_with_buffers(model_class, ensemble_shape=(), device="cpu"):
+    """The same of models with buffers: (weights, buffers, fn, weight_names, buffer_names)."""
+    return _initializer(make_functional_with_buffers, model_class, ensemble_shape, device)

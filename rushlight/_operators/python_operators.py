@@ -37,6 +37,44 @@ _library.define(
 _library.impl("_convolution", _convolution, "CompositeImplicitAutograd")
 
 
+def _convolution_backward(
+    grad_output,
+    input,
+    weight,
+    bias_sizes,
+    stride,
+    padding,
+    dilation,
+    transposed,
+    output_padding,
+    groups,
+    output_mask,
+):
+    aten, how = torch.ops.aten, (stride, padding, dilation, groups)  # type: ignore[attr-defined]
+    grads: list = [None, None, None]
+    if output_mask[0] and transposed:
+        grads[0] = torch.convolution(
+            grad_output, weight.conj(), None, stride, padding, dilation, False, [0] * len(stride), groups
+        )
+    elif output_mask[0]:
+        grads[0] = aten._conv_input_gradient(grad_output, weight.conj(), input.shape, *how)
+    if output_mask[1]:
+        grad, seen = (input.conj(), grad_output) if transposed else (grad_output, input.conj())
+        grads[1] = aten._conv_weight_gradient(grad, seen, weight.shape, *how)
+    if output_mask[2]:
+        grads[2] = grad_output.sum([0, *range(2, grad_output.dim())])
+    return tuple(grads)
+
+
+_library.define(
+    "convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, "
+    "SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, "
+    "SymInt groups, "
+    "bool[3] output_mask) -> (Tensor, Tensor, Tensor)"
+)
+_library.impl("convolution_backward", _convolution_backward, "CompositeImplicitAutograd")
+
+
 # What a tensor is asked for, and conversions: methods without a record, which packages name as operators.
 _METHODS = {
     "adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor": lambda self, output_size: (

@@ -311,6 +311,10 @@ const Value* OpNode::attribute(int parameter) const {
   return attributes_ + std::popcount(bits & ((1ull << parameter) - 1));
 }
 
+const InputMeta* OpNode::saved_shape(int parameter) const {
+  return op_.derivative.saved_shapes >> parameter & 1 ? shapes_ + start(parameter).shape : nullptr;
+}
+
 const Edge* OpNode::edge(int parameter, int element) const {
   const Start* s = &start(parameter);
   const uint32_t i = s[0].edge + static_cast<uint32_t>(element);

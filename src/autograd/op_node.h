@@ -37,6 +37,7 @@ class OpNode final : public Node {
   std::span<SavedVariable> saved_inputs(int parameter);
   SavedVariable* saved_output(int index);
   const Value* attribute(int parameter) const;
+  const InputMeta* saved_shape(int parameter) const;  // of a Tensor parameter
 
  private:
   friend class OpContext;

@@ -587,8 +587,7 @@ void register_matmul_operators(Table& t) {
        "use_gelu=False) -> Tensor",
        addmm_activation_body)
       .doc("relu or gelu of addmm; on CUDA in one pass where no gradient is recorded.")
-      .out(OutRule::SameType)
-      .function_only();
+      .out(OutRule::SameType);
   t.composite(linear, "nn::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", linear_body)
       .out(OutRule::SameType)
       .doc("input @ weight.T + bias. Shapes: [..., in], [out, in] and [out] give [..., out].")

@@ -192,6 +192,13 @@ PyObject* value_to_python(const Value& v) {
       return wrap_value(v);
   }
 }
+// The sizes of an input that was not saved itself.
+PyObject* get_saved_sizes(PyObject* self, void* closure) {
+  return guard([&] {
+    return list_to_tuple(op_node(self).saved_shape(index_of(closure))->sizes,
+                         [](int64_t i) { return PyLong_FromLongLong(i); });
+  });
+}
 PyObject* get_saved_attribute(PyObject* self, void* closure) {
   return guard([&] { return value_to_python(*op_node(self).attribute(index_of(closure))); });
 }
@@ -227,6 +234,8 @@ void add_saved(OpType& t, const Op& op) {
       add_property(t, "_saved_" + name, get_saved_input, static_cast<int>(i));
       add_property(t, "_raw_saved_" + name, get_raw_input, static_cast<int>(i));
     }
+    if (d.saved_shapes >> i & 1 && op.schema.parameters[i].type == Tag::Tensor)
+      add_property(t, "_saved_" + name + "_sym_sizes", get_saved_sizes, static_cast<int>(i));
     if (d.saved_attributes >> i & 1)
       add_property(t, "_saved_" + name, get_saved_attribute, static_cast<int>(i));
   }

@@ -188,7 +188,8 @@ def dispatch_trace(root: Any, tracer: Any, concrete_args: dict[str, Any] | None 
     """Run a function on proxies with a tracer; returns its module."""
     graph = tracer.trace(root, concrete_args)
     for node in graph.nodes:  # code with nested inputs takes over the names of leaves
-        node.type = None
+        if node.op != "output":
+            node.type = None
     name = type(root).__name__ if isinstance(root, torch.nn.Module) else getattr(root, "__name__", "f")
     return GraphModule(tracer.root, graph, name if name.isidentifier() else "GraphModule")
 

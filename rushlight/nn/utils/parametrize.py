@@ -308,7 +308,7 @@ def transfer_parametrizations_and_params(from_module, to_module, tensor_name=Non
     for name in names:
         source = from_module.parametrizations[name]
         if not hasattr(to_module, name):
-            setattr(to_module, name, Parameter(source._originals()[0]))
+            setattr(to_module, name, Parameter(getattr(from_module, name)))
         for parametrization in source:
             register_parametrization(to_module, name, parametrization)
         target = to_module.parametrizations[name]
