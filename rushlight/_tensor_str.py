@@ -1,7 +1,7 @@
 """How tensors print."""
 
 import math
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from types import SimpleNamespace
 
 import rushlight
@@ -235,6 +235,15 @@ def _numbers(tensor):
     return tensor
 
 
+def _no_modes():
+    """Printing reads numbers; no mode, one of fake tensors for instance, has a say in it."""
+    if not rushlight._C._len_torch_dispatch_stack():
+        return nullcontext()
+    from rushlight.utils._python_dispatch import _disable_current_modes
+
+    return _disable_current_modes()
+
+
 def _str(self, *, tensor_contents=None):
     """The repr of a tensor."""
     functorch = rushlight._C._functorch
@@ -244,7 +253,7 @@ def _str(self, *, tensor_contents=None):
     prefix = "tensor(" if plain else type(self).__name__ + "("
     suffixes = _suffixes(self)
     if tensor_contents is None:
-        with rushlight.no_grad():
+        with rushlight.no_grad(), _no_modes():
             if self.layout != rushlight.strided:
                 return _sparse_str(self.detach(), prefix, suffixes)
             tensor_contents = "..." if self.is_meta else _contents(_bare(_numbers(self)), len(prefix))

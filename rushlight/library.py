@@ -270,8 +270,21 @@ def _check_qualname(name):
     return space, rest
 
 
+def _defining(library, schema):
+    def register(func):
+        library.impl(library.define(schema), func)
+        return func
+
+    return register
+
+
 def define(qualname, schema, *, lib=None, tags=()):
-    """Define an operator: ``define("mylib::sin", "(Tensor x) -> Tensor")``."""
+    """Define an operator: ``define("mylib::sin", "(Tensor x) -> Tensor")``.
+
+    ``@define(library, "sin(Tensor x) -> Tensor")`` defines it with the function that follows.
+    """
+    if isinstance(qualname, Library):
+        return _defining(qualname, schema)
     if not isinstance(qualname, str):
         raise ValueError(
             f"define(qualname, schema): expected qualname to be instance of str, got {type(qualname)}"
@@ -291,8 +304,21 @@ _TYPES = {"cpu": "CPU", "cuda": "CUDA", "meta": "Meta", "default": "CompositeExp
 _TYPES |= {name.lower(): name for name in ("XPU", "MPS", "HPU", "MTIA", "XLA", "IPU")}
 
 
+def _implementing(library, name, dispatch_key):
+    def register(func):
+        library.impl(name, func, dispatch_key)
+        return func
+
+    return register
+
+
 def impl(qualname, types, func=None, *, lib=None):
-    """Give an operator's kernel for device types, or for all as "default"; also a decorator."""
+    """Give an operator's kernel for device types, or for all as "default"; also a decorator.
+
+    ``@impl(library, "sin", "CPU")`` registers the function that follows for a dispatch key.
+    """
+    if isinstance(qualname, Library):
+        return _implementing(qualname, types, func or "")
     types = [types] if isinstance(types, str) else list(types)
 
     def register(func):

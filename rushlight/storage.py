@@ -70,7 +70,7 @@ class UntypedStorage(_C.StorageBase, _Conversions):
     def from_file(cls, filename, shared=False, nbytes=0):
         """The first bytes of a file, mapped into memory; with `shared`, writes reach the file, which grows to
         the asked size."""
-        return _map_file(cls, filename, shared, nbytes)
+        return shared_files.map_file(cls, filename, shared, nbytes)
 
     filename = None  # the file that a shared mapping writes to; memory that is merely shared has none
 
@@ -219,36 +219,6 @@ def _check_data(storage):
 def _check_shareable(device, who="share_memory_"):
     if rushlight.device(device).type != "cpu":
         raise RuntimeError(f"{who}: only available on CPU, got device {device}")
-
-
-def _map_file(cls, filename, shared, nbytes):
-    from mmap import ACCESS_COPY, ACCESS_WRITE, mmap
-
-    if nbytes < 0:
-        raise RuntimeError(f"from_file: size must not be negative, but got {nbytes} bytes")
-    try:
-        if shared:
-            with open(filename, "ab") as file:  # makes the file where there is none
-                if file.tell() < nbytes:
-                    file.truncate(nbytes)
-        with open(filename, "r+b" if shared else "rb") as file:
-            length = file.seek(0, 2)
-            if length < nbytes:
-                raise RuntimeError(
-                    f"from_file: file <{filename}> of {length} bytes is smaller than the {nbytes} asked for"
-                )
-            access = ACCESS_WRITE if shared else ACCESS_COPY
-            storage = (
-                cls._from_buffer(mmap(file.fileno(), nbytes, access=access), 0, nbytes) if nbytes else cls(0)
-            )
-    except OSError as error:
-        how = "read-write" if shared else "read-only"
-        raise RuntimeError(
-            f"unable to open file <{filename}> in {how} mode: {error.strerror} ({error.errno})"
-        ) from None
-    if shared:
-        storage.filename = str(filename)
-    return storage
 
 
 def _reduced(storage, untyped, dtype, protocol):
@@ -457,7 +427,10 @@ class TypedStorage(_Conversions, SecondNames):
 
     def tolist(self):
         _check_data(self)
-        return self._tensor().tolist()
+        from rushlight.utils._python_dispatch import _disable_current_modes
+
+        with _disable_current_modes():  # a storage has its numbers in fake mode, too
+            return self._tensor().tolist()
 
     def __iter__(self):
         return iter(self.tolist())
@@ -530,7 +503,7 @@ class TypedStorage(_Conversions, SecondNames):
         return _reduced(self, self._untyped_storage, self.dtype, protocol)
 
     def __repr__(self):
-        items = "\n".join(f" {x}" for x in self.tolist())
+        items = "..." if self.device.type == "meta" else "\n".join(f" {x}" for x in self.tolist())
         what = f"torch.storage.TypedStorage(dtype={self.dtype}, device={self.device})"
         return f"{items}\n[{what} of size {len(self)}]"
 

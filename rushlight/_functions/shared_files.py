@@ -1,4 +1,4 @@
-"""Memory of storages behind a descriptor or a file's name, for programs that hand it on themselves.
+"""Memory of storages behind a descriptor or a file, for programs that hand it on themselves.
 
 `torch.multiprocessing` has a way of its own (`_C._shared_move`). Here a storage's bytes move into a file in
 memory; its name is that of the descriptor in this process, so it can be opened while this process holds the
@@ -64,6 +64,36 @@ def from_name(cls, name, size):
         return from_descriptor(cls, descriptor, size)
     finally:
         os.close(descriptor)
+
+
+def map_file(cls, filename, shared, nbytes):
+    if nbytes < 0:
+        raise RuntimeError(f"from_file: size must not be negative, but got {nbytes} bytes")
+    try:
+        if shared:
+            with open(filename, "ab") as file:  # makes the file where there is none
+                if file.tell() < nbytes:
+                    file.truncate(nbytes)
+        with open(filename, "r+b" if shared else "rb") as file:
+            length = file.seek(0, 2)
+            if length < nbytes:
+                raise RuntimeError(
+                    f"from_file: file <{filename}> of {length} bytes is smaller than the {nbytes} asked for"
+                )
+            access = mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY
+            storage = (
+                cls._from_buffer(mmap.mmap(file.fileno(), nbytes, access=access), 0, nbytes)
+                if nbytes
+                else cls(0)
+            )
+    except OSError as error:
+        how = "read-write" if shared else "read-only"
+        raise RuntimeError(
+            f"unable to open file <{filename}> in {how} mode: {error.strerror} ({error.errno})"
+        ) from None
+    if shared:
+        storage.filename = str(filename)
+    return storage
 
 
 def write_file(storage, file, save_size, element_size):

@@ -76,7 +76,8 @@ class FakeTensor(torch.Tensor):
         dtype = "" if self.dtype == torch.get_default_dtype() else f", dtype={self.dtype}"
         grad = ", requires_grad=True" if self.requires_grad and self.is_leaf else ""
         grad = f", grad_fn=<{self.grad_fn.name().split('::')[-1]}>" if self.grad_fn is not None else grad
-        return f"FakeTensor(..., device='{self.device}', size={tuple(self.shape)}{dtype}{grad})"
+        device = f"device='{self.device}', " if self.device.type != "cpu" else ""
+        return f"FakeTensor(..., {device}size={tuple(self.shape)}{dtype}{grad})"
 
     def __deepcopy__(self, memo):
         if id(self) not in memo:
@@ -126,6 +127,25 @@ class FakeTensorConverter:
     def __init__(self):
         self.tensor_memo: dict = {}
         self.storage_memo: dict = {}
+        self._constants: dict = {}  # storage of known values -> the fake tensors that know them
+
+    def keep_constant(self, fake, real):
+        """The fake tensor stands for these numbers until somebody writes to them."""
+        fake.constant = real
+        key = real.untyped_storage()._cdata
+        alive = [ref for ref in self._constants.get(key, ()) if ref() is not None]
+        self._constants[key] = [*alive, weakref.ref(fake)]
+
+    def forget_constant(self, fake):
+        """What is written now is not known: of all that look there."""
+        if fake.constant is None:
+            return
+        key = fake.constant.untyped_storage()._cdata
+        for ref in self._constants.pop(key, ()):
+            other = ref()
+            if other is not None and other.constant is not None:
+                other.constant = None
+        fake.constant = None
 
     def from_real_tensor(self, mode, t, make_constant=False):
         known = self.tensor_memo.get(id(t))
@@ -133,7 +153,7 @@ class FakeTensorConverter:
             return known[1]
         fake = mode.from_meta(self._meta(t), t.device)
         if make_constant:
-            fake.constant = t
+            self.keep_constant(fake, t)
         if t.requires_grad:
             fake.requires_grad_()
         if isinstance(t, torch.nn.Parameter):
@@ -259,8 +279,27 @@ class FakeTensorMode(TorchDispatchMode):
 
         return _map(accept, args), _map(accept, kwargs)
 
+    def _known_result(self, func, args, kwargs, fakes):
+        """The result on known single numbers, which stays known; None where it does not."""
+        if not fakes or any(t.constant is None or t.device.type != "cpu" for t in fakes):
+            return None
+        if func.traits.random or (func._schema.is_mutable and func.traits.family != "pointwise"):
+            return None
+        if any(isinstance(a, torch.device) for a in (*args, *kwargs.values())):
+            return None
+        args, kwargs = (_map(lambda t: t.constant, value) for value in (args, kwargs))
+        with _C._DisableTorchDispatch():
+            real = func(*args, **kwargs)
+        if all(t.numel() <= 1 for t in _tensors([real])):
+            return real
+        if func.is_view:  # what is written through it reaches numbers that would seem known
+            for t in fakes:
+                self.fake_tensor_converter.forget_constant(t)
+        return None
+
     def _run(self, func, args, kwargs):
         fakes = _tensors([args, kwargs])
+        known_result = self._known_result(func, args, kwargs, fakes)
         device = _common_device(func, fakes)
         metas = {id(t): _C._as_meta(t) for t in fakes}
         originals = {id(meta): t for t, meta in zip(fakes, (metas[id(t)] for t in fakes))}
@@ -282,16 +321,24 @@ class FakeTensorMode(TorchDispatchMode):
         written = func._schema.is_mutable
         if written:
             for t in fakes:
-                t.constant = None
+                if known_result is None:
+                    self.fake_tensor_converter.forget_constant(t)
                 _C._take_layout(t, metas[id(t)])
+
+        numbers = dict(
+            zip(map(id, _tensors([result])), _tensors([known_result]) if known_result is not None else ())
+        )
 
         def dress(t):
             known = originals.get(id(t))
             if known is not None:
                 return known
             if not t.is_meta:  # computed of numbers alone
-                return self.fake_tensor_converter.from_real_tensor(self, t)
-            return self.from_meta(t, device)
+                return self.fake_tensor_converter.from_real_tensor(self, t, make_constant=t.numel() <= 1)
+            fake = self.from_meta(t, device)
+            if id(t) in numbers:
+                self.fake_tensor_converter.keep_constant(fake, numbers[id(t)])
+            return fake
 
         return _map(dress, result)
 

@@ -95,8 +95,41 @@ def test_outside_the_mode_fakes_bring_it_along(mode):
 
 def test_text_and_copies(mode):
     fake = mode.from_tensor(torch.ones(2, 3))
-    assert repr(fake) == "FakeTensor(..., device='cpu', size=(2, 3))"
+    assert repr(fake) == "FakeTensor(..., size=(2, 3))"
     copied = copy.deepcopy(fake)
     assert isinstance(copied, FakeTensor) and copied is not fake and copied.shape == fake.shape
     with pytest.raises(RuntimeError):
         fake.numpy()
+
+
+def test_printing_in_fake_mode():
+    real = torch.zeros(2)
+    with FakeTensorMode() as mode:
+        fake = mode.from_tensor(real)
+        assert str(real) == "tensor([0., 0.])"
+        assert repr(fake) == "FakeTensor(..., size=(2,))"
+        assert "device='meta'" in repr(torch.empty(2, device="meta"))
+        assert real.untyped_storage().tolist() == [0] * 8
+        assert str(real._typed_storage()).splitlines()[:2] == [" 0.0", " 0.0"]
+        assert str(fake._typed_storage()).startswith("...\n")
+
+
+def test_known_numbers_follow_what_is_computed_and_written(mode):
+    with mode:
+        x = torch.tensor([4.0])
+        y = x[:]
+        assert y.item() == 4 and (x * 2 + y).item() == 12
+        y.add_(1)
+        assert x.item() == y.item() == 5
+        assert torch.div(4, 4, rounding_mode="trunc").item() == 1
+        y.add_(torch.rand(1))
+        for unknown in (x, y, x + 1):
+            with pytest.raises(DataDependentOutputException):
+                unknown.item()
+        wide = torch.tensor([1])
+        wide.expand(4)[0] = 2
+        with pytest.raises(DataDependentOutputException):
+            wide.item()
+        grown = torch.tensor([1])
+        grown.resize_(2)
+        assert grown.shape == (2,) and grown.constant is None

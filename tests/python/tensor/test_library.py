@@ -486,3 +486,20 @@ def test_operators_that_write_return_what_their_kernel_returns():
         first, second = torch.ops.writing.both(x, y)
         assert first.tolist() == x.tolist() == [3] and second.tolist() == y.tolist() == [2]
         assert torch.ops.writing.itself(x) is x and x.tolist() == [4]
+
+
+def test_decorators_that_take_a_library():
+    library = torch.library.Library("of_a_library", "DEF")
+    library.define("first(Tensor self) -> Tensor")
+
+    @torch.library.impl(library, "first", "CPU")
+    def first(x):
+        return x.cos()
+
+    @torch.library.define(library, "second(Tensor self) -> Tensor")
+    def second(x):
+        return x.sin()
+
+    x = torch.ones(2)
+    assert torch.equal(torch.ops.of_a_library.first(x), x.cos()) and first(x) is not None
+    assert torch.equal(torch.ops.of_a_library.second(x), second(x))
