@@ -10,11 +10,11 @@
 #include <thread>
 #include <vector>
 
+#include "rushlight/text_service.h"
 #include "serve/chat_template.h"
 #include "serve/metrics.h"
 #include "serve/model_queue.h"
 #include "serve/options.h"
-#include "serve/text_model.h"
 
 namespace rushlight::serve {
 
