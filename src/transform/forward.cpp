@@ -238,12 +238,6 @@ class DualCall final : public BackwardContext {
   int only_ = -1;
 };
 
-// Whether someone further out differentiates what is computed from `t`.
-bool has_history(const Tensor& t) {
-  if (!t.defined()) return false;
-  return requires_grad(t) || (t->wrapping && has_history(t->wrapping->inner));
-}
-
 // u -> vjp(u) runs at a level of its own: its graph sees u and nothing else. It is linear, so any u would do;
 // at 1 a derivative may take the logarithm of u. The second pass goes without grad mode, and then levels
 // further out record nothing of it either, unless a tangent has a gradient there.

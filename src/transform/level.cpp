@@ -90,6 +90,11 @@ AtLevel::~AtLevel() {
   view_flags = view_flags_;
 }
 
+bool has_history(const Tensor& t) {
+  if (!t.defined()) return false;
+  return requires_grad(t) || (t->wrapping && has_history(t->wrapping->inner));
+}
+
 Tensor without_dead(const Tensor& t) {
   Tensor live = t;
   while (is_dead(live)) live = Tensor(live->wrapping->inner);

@@ -76,6 +76,8 @@ void set_forward_mode(bool enabled);
 inline Wrapping* wrapping_at(const Tensor& t, const Level& level) {
   return t.defined() && t->wrapping && t->wrapping->level.get() == &level ? t->wrapping : nullptr;
 }
+// Whether the program, or a transform further out, differentiates what is computed from `t`.
+bool has_history(const Tensor& t);
 // What `t` stands for once the levels that have ended are forgotten.
 Tensor without_dead(const Tensor& t);
 

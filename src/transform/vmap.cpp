@@ -48,11 +48,27 @@ void check_target(const Frame& frame, const Tensor& target, Level& level) {
 // Copies the examples of `source` into those of `target`.
 void copy_examples(const Tensor& target, const Tensor& source) { ops::copy_(target, source, false); }
 
+// The operands of an in-place form, of which the one that will be overwritten is copied where a derivative
+// may have saved it.
+std::vector<Value> kept_operands(const Frame& frame, Tensor& copy) {
+  std::vector<Value> args(frame.args, frame.args + frame.arg_count());
+  if (!frame.inplace || !GradMode::enabled()) return args;
+  if (frame.op.derivative && !frame.op.derivative.saved_inputs) return args;
+  bool recorded = false;
+  each_operand(frame, [&](const Tensor& t) { recorded |= has_history(t); });
+  if (!recorded) return args;
+  copy = ops::clone(frame.out[0]);
+  for (Value& v : args)
+    if (v.tag() == Tag::Tensor && v.tensor().is_same(frame.out[0])) v = Value(copy);
+  return args;
+}
+
 // In-place forms and out=: computed apart, then copied into the target.
 void run_into_targets(Frame& frame, Level& level) {
   AtLevel here(&level);
   Results results;
-  call_boxed(frame.op, frame.args, results);
+  Tensor copy;
+  call_boxed(frame.op, kept_operands(frame, copy).data(), results);
   for (int i = 0; i < target_count(frame); ++i) {
     const Tensor &target = frame.out[i], &result = results.tensors[i];
     if (!result.is_same(target)) {

@@ -99,7 +99,7 @@ VIEWS = """
 torch.broadcast_to({x}, {y}.shape)
 {x}.diagonal()
 torch.diagonal({x}, {k}, 0, -1)
-{x}.unfold({d}, {n}, 1)
+{x}.unfold({d}, {n}, {n})
 {x}.detach()
 {x}.view_as({y})
 {x}.swapaxes({d}, {e})

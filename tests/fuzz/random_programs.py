@@ -42,7 +42,7 @@ REFUSED = re.compile(
     "|not implemented for .{1,2}(BFloat16|Half)|both operands to have the same dtype"
 )
 # Here PyTorch saves an alias without a version counter: its gradient is that of what was written since.
-UNSEEN_WRITE = re.compile(r"kron|linear|@|index_add_|einsum|tensordot")
+UNSEEN_WRITE = re.compile(r"kron|linear|@|index_add_|einsum|tensordot|scaled_dot_product")
 TRANSFORM = re.compile(r"torch.func|torch.vmap")
 OTHER_LAYOUT = re.compile(
     r"fft|nonzero|linalg|torch.func|quantile|_scatter|\[torch.tensor"

@@ -184,3 +184,24 @@ def test_the_gradient_of_as_strided_can_be_exported():
 
     x = torch.randn(6)
     assert torch.equal(torch.export.export(Model(), (x,)).module()(x), Model()(x))
+
+
+WRITES = {
+    "clamp_": lambda a: a.clamp_(-1, 0.2),
+    "sin_": lambda a: a.sin_(),
+    "mul_": lambda a: a.mul_(a + 1),
+    "pow_": lambda a: a.pow_(2),
+    "div_": lambda a: a.div_(a + 3),
+    "hardtanh": lambda a: F.hardtanh(a, inplace=True),
+    "leaky_relu": lambda a: F.leaky_relu(a, 0.1, inplace=True),
+    "cumprod_": lambda a: a.cumprod_(0),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_writes_within_vmap_have_gradients(name):
+    """They are computed apart and copied, which must not spoil what the derivative saved."""
+    x = torch.tensor([[0.5, -2.0], [0.3, 1.5]], requires_grad=True)
+    write = lambda a: WRITES[name](a.clone())
+    expected = torch.autograd.grad(torch.stack([write(row) for row in x]).sum(), x)[0]
+    assert torch.equal(torch.autograd.grad(torch.vmap(write)(x).sum(), x)[0], expected)
