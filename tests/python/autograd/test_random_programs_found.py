@@ -186,6 +186,19 @@ def test_the_gradient_of_as_strided_can_be_exported():
     assert torch.equal(torch.export.export(Model(), (x,)).module()(x), Model()(x))
 
 
+def test_an_overload_in_python_does_not_keep_the_others_from_files(tmp_path):
+    from rushlight.export import load_file, save_file
+
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            return torch.where(x > 0.3, x, 0.5)
+
+    assert torch.ops.aten.gt.Scalar(torch.ones(1), 0)  # which defines it
+    x = torch.randn(4)
+    save_file(Model(), str(tmp_path / "model.rl"), (x,))
+    assert torch.equal(load_file(str(tmp_path / "model.rl"))(x), Model()(x))
+
+
 WRITES = {
     "clamp_": lambda a: a.clamp_(-1, 0.2),
     "sin_": lambda a: a.sin_(),
