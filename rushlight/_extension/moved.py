@@ -1,5 +1,6 @@
 """Modules under a former name: they have the names of where their subject went."""
 
+import importlib.abc
 import importlib.machinery
 import importlib.util
 import sys
@@ -57,7 +58,7 @@ class _Finder:
         return importlib.machinery.ModuleSpec(fullname, _Loader(home), is_package=package)
 
 
-class _Loader:
+class _Loader(importlib.abc.Loader):
     def __init__(self, home):
         self.home = home
 

@@ -12,6 +12,7 @@ from .fx.custom_config import ConvertCustomConfig, FuseCustomConfig, PrepareCust
 from .fx.fuse import fuse as _fuse
 from .fx.graph_module import ObservedGraphModule as ObservedGraphModule
 from .fx.prepare import prepare as _prepare
+from .fx.qconfig_mapping_utils import _qconfig_of
 from .fx.tracer import QuantizationTracer, Scope, ScopeContextManager
 from .qconfig_mapping import QConfigMapping
 from .quant_type import QuantType
@@ -92,10 +93,15 @@ def _prepare_fx(
             raise ValueError(
                 "only modules of static quantisation become other classes before they are watched"
             )
-        for parent in list(model.modules()):
+        for path, parent in list(model.named_modules()):
             for name, child in list(parent.named_children()):
                 if type(child) in classes:
-                    setattr(parent, name, classes[type(child)].from_float(child))
+                    where = f"{path}.{name}" if path else name
+                    qconfig = _qconfig_of(mapping, type(child), where, path, 0)
+                    for part in child.modules():
+                        part.qconfig = qconfig
+                    if qconfig is not None:
+                        setattr(parent, name, classes[type(child)].from_float(child))
         skipped += classes.values()
     _watch_in_graph(model)
     tracer = QuantizationTracer(custom.non_traceable_module_names, skipped)

@@ -11,7 +11,7 @@ from rushlight.ao import quantization as ours
 from rushlight.ao.nn import intrinsic
 from rushlight.ao.quantization import quantize_fx
 from rushlight.ao.quantization.backend_config import BackendConfig, get_native_backend_config
-from rushlight.ao.quantization.fx.custom_config import PrepareCustomConfig
+from rushlight.ao.quantization.fx.custom_config import ConvertCustomConfig, PrepareCustomConfig
 
 
 def _model(library):
@@ -152,3 +152,71 @@ def test_parts_with_other_configurations_do_not_fuse():
     model = nn.Sequential(nn.Linear(2, 2), nn.ReLU()).eval()
     with pytest.raises(LookupError, match="same qconfigs for all module types"):
         quantize_fx.prepare_fx(model, mapping, (rushlight.randn(1, 2),))
+
+
+class _Own(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = nn.Linear(3, 3)
+
+    def forward(self, x):
+        return self.linear(x)
+
+
+class _Observed(nn.Module):
+    def __init__(self, linear, qconfig):
+        super().__init__()
+        self.linear, self.qconfig = linear, qconfig
+
+    def forward(self, x):
+        return self.linear(x)
+
+    @classmethod
+    def from_float(cls, plain):
+        return cls(plain.linear, plain.qconfig)
+
+
+class _OfIntegers(nn.Module):
+    def __init__(self, linear):
+        super().__init__()
+        self.linear = linear
+
+    def forward(self, x):
+        return self.linear(x)
+
+    @classmethod
+    def from_observed(cls, observed):
+        observed.linear.activation_post_process = observed.activation_post_process
+        return cls(nn.quantized.Linear.from_float(observed.linear))
+
+
+def _converted(custom, convert=None, mapping=None, model=None):
+    rushlight.manual_seed(0)
+    model = (nn.Sequential(nn.Linear(3, 3), _Own()) if model is None else model).eval()
+    x = rushlight.randn(4, 3)
+    prepared = quantize_fx.prepare_fx(model, ours.get_default_qconfig_mapping(), (x,), custom)
+    prepared(x)
+    return quantize_fx.convert_fx(prepared, convert, qconfig_mapping=mapping), model(x), x
+
+
+def test_modules_of_the_program_become_those_of_integers():
+    custom = PrepareCustomConfig().set_float_to_observed_mapping(_Own, _Observed)
+    convert = ConvertCustomConfig().set_observed_to_quantized_mapping(_Observed, _OfIntegers)
+    made, expected, x = _converted(custom, convert)
+    assert type(made.get_submodule("1")) is _OfIntegers
+    assert float((made(x) - expected).abs().max()) < 0.1 * float(expected.abs().max())
+
+
+def test_integers_go_in_and_come_out():
+    custom = PrepareCustomConfig().set_input_quantized_indexes([0]).set_output_quantized_indexes([0])
+    made, expected, x = _converted(custom, model=nn.Sequential(nn.Linear(3, 3)))
+    result = made(rushlight.quantize_per_tensor(x, 0.05, 128, rushlight.quint8))
+    assert result.dtype == rushlight.quint8
+    assert float((result.dequantize() - expected).abs().max()) < 0.1 * float(expected.abs().max())
+
+
+def test_what_a_mapping_for_converting_leaves_out_computes_with_numbers():
+    mapping = ours.get_default_qconfig_mapping().set_module_name("1", None)
+    made, _, _ = _converted(None, None, mapping, nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3)))
+    assert type(made.get_submodule("0")) is nn.quantized.Linear
+    assert type(made.get_submodule("1")) is nn.Linear

@@ -56,6 +56,7 @@ class _Converting:
         self.modules = dict(model.named_modules(remove_duplicate=False))
         self.references = get_root_module_to_quantized_reference_module(backend)
         self.kept = model.meta[_KEY]
+        self.custom = {}  # a program's own observed modules, and what they become
 
     def leave_out(self, mapping, backend):
         """What the program's mapping has None for computes with numbers."""
@@ -99,6 +100,10 @@ class _Converting:
         """Rounding and its reverse in place of an observer."""
         dtype, operand = observer.dtype, node.args[0]
         graph = self.graph
+        if all(self.left_out(other) for other in (operand, *node.users)):
+            node.replace_all_uses_with(operand)
+            graph.erase_node(node)
+            return
         with graph.inserting_before(node):
             if getattr(observer, "is_dynamic", False):
                 made = self.dynamic(operand, observer)
@@ -112,11 +117,16 @@ class _Converting:
         node.replace_all_uses_with(made)
         graph.erase_node(node)
 
+    def left_out(self, node):
+        """Whether a node computes with numbers, as no configuration says otherwise."""
+        qconfigs = self.kept.node_name_to_qconfig
+        return node.name in qconfigs and qconfigs[node.name] is None
+
     def prefix(self, node):
         """How the scale of an observed value is named: by the layer that made it, or by the one that takes
         it where its maker is not quantised."""
-        observed, what, qconfigs = node.args[0], "", self.kept.node_name_to_qconfig
-        if observed.name in qconfigs and qconfigs[observed.name] is None:
+        observed, what = node.args[0], ""
+        if self.left_out(observed):
             users = list(node.users)
             linear = [u for u in users if u.op == "call_function" and u.target is F.linear]
             observed, what = next(iter(linear + users), observed), "_input"
@@ -179,19 +189,16 @@ class _Converting:
         """A layer with a weight becomes the one of reference models."""
         path = str(node.target)
         module = self.modules[path]
+        rounding = getattr(module, "weight_fake_quant", None)
+        plain = module
+        if rounding is not None:
+            plain = module.to_float()
+            self.replace(path, plain)
         qconfig = self.kept.node_name_to_qconfig.get(node.name)
         if qconfig is None or node.name not in self.kept.observed_node_names:
             return
         if not weight_is_quantized(qconfig):
             return
-        rounding = getattr(module, "weight_fake_quant", None)
-        plain = module
-        if rounding is not None:
-            if hasattr(module, "bn"):
-                # The weight is rounded with normalisation's factor in it.
-                pass
-            plain = module.to_float()
-            self.replace(path, plain)
         root = plain[0] if isinstance(plain, _FusedModule) else plain
         reference = self.references.get(type_before_parametrizations(root))
         recurrent = isinstance(root, (nn.RNNCellBase, nn.RNNBase))
@@ -228,13 +235,41 @@ class _Converting:
 
     def run(self):
         self.watch_weights()
+        customs = [self.custom_at(node) for node in list(self.graph.nodes) if self.is_custom(node)]
         for node in list(self.graph.nodes):
             if node.op == "call_module" and not _is_activation_post_process(self.modules[str(node.target)]):
                 self.layer_at(node)
         for node, observer in list(self.observers()):
             self.round_at(node, observer)
+        for node in customs:
+            for arg in list(node.all_input_nodes):
+                if arg.op == "call_method" and arg.target == "dequantize":
+                    node.replace_input_with(arg, arg.args[0])
         if self.kept.prepare_custom_config is not None and not self.is_decomposed:
             self.integers_in_and_out(self.kept.prepare_custom_config)
+
+    def is_custom(self, node):
+        return node.op == "call_module" and type(self.modules.get(str(node.target))) in self.custom
+
+    def custom_at(self, node):
+        """A program's own observed module becomes its module of integers, whose result is one."""
+        path = str(node.target)
+        module = self.modules[path]
+        for user in list(node.users):
+            watched = self.modules.get(str(user.target)) if user.op == "call_module" else None
+            if watched is not None and _is_activation_post_process(watched):
+                module.activation_post_process = watched
+                user.replace_all_uses_with(node)
+                self.graph.erase_node(user)
+        users = list(node.users)
+        with self.graph.inserting_after(node):
+            numbers = self.graph.call_method("dequantize", (node,))
+        for user in users:
+            user.replace_input_with(node, numbers)
+        made = self.custom[type(module)].from_observed(module)
+        self.replace(path, made)
+        self.modules[path] = made
+        return node
 
     def integers_in_and_out(self, custom):
         """Inputs that a program gives as integers, and results that it wants so."""
@@ -281,6 +316,12 @@ def convert(
         raise AssertionError("incoming model must be produced by prepare_fx")
     backend = get_native_backend_config() if backend_config is None else backend_config
     walk = _Converting(model, backend, is_decomposed)
+    if convert_custom_config is not None:
+        walk.custom = {
+            k: v
+            for kinds in convert_custom_config.observed_to_quantized_mapping.values()
+            for k, v in kinds.items()
+        }
     if qconfig_mapping is not None:
         walk.leave_out(qconfig_mapping, backend)
     walk.run()

@@ -99,6 +99,7 @@ class _Preparing:
         self.modules = dict(model.named_modules(remove_duplicate=False))
         self.device = assert_and_get_unique_device(model)
         self.observed_names = set()
+        self.custom = set()  # classes of a program's own modules
         self.no_tensors = {}
         inputs = [node for node in self.graph.nodes if node.op == "placeholder"]
         self.integer_inputs = {inputs[i] for i in integer_inputs if i < len(inputs)}
@@ -201,8 +202,21 @@ class _Preparing:
         look(list(node.args))
         return found
 
+    def watch_custom(self, node, qconfig):
+        """A program's own module takes and gives integers."""
+        self.observed_names.add(node.name)
+        node.args = tuple(self.observed(arg, qconfig.activation) for arg in node.args)
+        users = list(node.users)
+        made = self.insert(node, qconfig.activation)
+        for user in users:
+            user.replace_input_with(node, made)
+
     def run(self):
         for node in list(self.graph.nodes):
+            module = self.modules.get(str(node.target)) if node.op == "call_module" else None
+            if type(module) in self.custom and self.qconfigs.get(node.name) is not None:
+                self.watch_custom(node, self.qconfigs[node.name])
+                continue
             match = self.matches.get(node)
             qconfig = self.qconfigs.get(match.root.name) if match is not None else None
             if qconfig is None:
@@ -249,6 +263,7 @@ def prepare(
         _train_layers(model, backend)
     matches = find_matches(model, backend)
     walk = _Preparing(model, matches, qconfigs, is_qat, custom.input_quantized_indexes)
+    walk.custom = {made for kinds in custom.float_to_observed_mapping.values() for made in kinds.values()}
     walk.run()
     made = ObservedStandaloneGraphModule if is_standalone_module else ObservedGraphModule
     observed = made(model, model.graph, set(custom.preserved_attributes))
