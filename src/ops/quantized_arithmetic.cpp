@@ -30,7 +30,7 @@ Join cat_tensors, cat_tensors_relu;
 void check_pair(std::string_view op, const Tensor& a, const Tensor& b) {
   RL_CHECK(is_quantized(a) && is_quantized(b), op, "(): expected two quantized tensors, but got ",
            describe(a), " and ", describe(b));
-  RL_CHECK(!quantizer_of(a).per_channel(), "Only per tensor quantization is supported in ", op, ".");
+  RL_CHECK(!quantizer_of(a).per_channel(), "Only per-tensor quantization is supported in ", op, ".");
   RL_CHECK(!quantizer_of(b).per_channel(), "Both inputs to ", op, " must have the same quantization scheme.");
   RL_CHECK(a.dtype() == b.dtype(), op, " operands should have same data type, but got ", describe(a), " and ",
            describe(b));

@@ -52,9 +52,9 @@ using MaxPool = Fn<Tensor(const Tensor& qx, IntList kernel_size, IntList stride,
 MaxPool quantized_max_pool1d, quantized_max_pool2d;
 
 template <class F>
-Tensor with_scale(const Call& call, const Tensor& qx, double scale, int64_t zero, F f) {
+Tensor with_scale(const Call& call, const Tensor& qx, double scale, int64_t zero, F f, bool one_step = true) {
   one_scale(qx, call.op.name());
-  return mapped(qx, result_quantizer(call.op.name(), scale, zero), f);
+  return mapped(qx, result_quantizer(call.op.name(), scale, zero), f, one_step);
 }
 // For functions of more than one element.
 Tensor rounded(const Call& call, const Tensor& like, const Tensor& numbers, double scale, int64_t zero) {
@@ -67,7 +67,8 @@ Tensor numbers_of(const Call& call, const Tensor& qx) {
 
 template <Fn<Tensor(const Tensor&)>& function>
 Tensor function_kernel(const Call& call, const Tensor& input, double scale, int64_t zero) {
-  return with_scale(call, input, scale, zero, [](const Tensor& x) { return function(x); });
+  return with_scale(
+      call, input, scale, zero, [](const Tensor& x) { return function(x); }, &function != &sigmoid);
 }
 Tensor elu_kernel(const Call& call, const Tensor& self, double scale, int64_t zero, const Scalar& alpha,
                   const Scalar& factor, const Scalar& input_scale) {

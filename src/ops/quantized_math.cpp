@@ -23,19 +23,20 @@ Quantizer result_quantizer(std::string_view op, double scale, int64_t zero_point
   return {.scale = scale, .zero_point = zero_point};
 }
 
-Tensor mapped(const Tensor& quantized, const Quantizer& out, const std::function<Tensor(const Tensor&)>& f) {
+Tensor mapped(const Tensor& quantized, const Quantizer& out, const std::function<Tensor(const Tensor&)>& f,
+              bool one_step) {
   if (quantized.itemsize() != 1 || !quantized.is_cpu())
     return quantize_as(f(dequantize_from(quantized)), quantized.dtype(), out);
-  // By the byte's bits; multiplied and added in one step, as PyTorch's loops do.
+  // By the byte's bits.
   constexpr int64_t kValues = 256;
   const Quantizer& q = quantizer_of(quantized);
-  const auto scale = static_cast<float>(q.scale), shift = -static_cast<float>(q.zero_point) * scale;
+  const auto scale = static_cast<float>(q.scale), zero = static_cast<float>(q.zero_point);
   const Tensor values = empty_tensor(IntList{kValues}, DType::Float32, Device{});
   auto* each = static_cast<float*>(values.data_ptr());
   for (int i = 0; i < kValues; ++i) {
     const auto integer = quantized.dtype() == DType::QInt8 ? static_cast<float>(static_cast<int8_t>(i))
                                                            : static_cast<float>(i);
-    each[i] = std::fma(scale, integer, shift);
+    each[i] = one_step ? std::fma(scale, integer, -zero * scale) : (integer - zero) * scale;
   }
   const Tensor table = integers_of(quantize_as(f(values), quantized.dtype(), out));
   const Tensor integers = integers_of(quantized),

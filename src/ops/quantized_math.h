@@ -13,7 +13,9 @@ const Quantizer& one_scale(const Tensor& t, std::string_view op);
 // A positive number; refuses others.
 Quantizer result_quantizer(std::string_view op, double scale, int64_t zero_point);
 // f of each number, quantised anew: bytes by a table of their 256 values.
-Tensor mapped(const Tensor& quantized, const Quantizer& out, const std::function<Tensor(const Tensor&)>& f);
+// PyTorch finds the numbers in one step, integer * scale - zero_point * scale, but for sigmoid's.
+Tensor mapped(const Tensor& quantized, const Quantizer& out, const std::function<Tensor(const Tensor&)>& f,
+              bool one_step = true);
 // The integers that stand for the same numbers under another quantiser.
 Tensor integers_under(const Tensor& quantized, const Quantizer& out);
 

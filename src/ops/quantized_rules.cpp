@@ -166,6 +166,10 @@ Tensor clamp_rule(const Call& call, const Tensor& self, const OptScalar& low, co
 Tensor hardtanh_rule(const Call& call, const Tensor& self, const Scalar& low, const Scalar& high) {
   return clamp_rule(call, self, low, high);
 }
+Tensor threshold_rule(const Call& call, const Tensor& self, const Scalar& bound, const Scalar& value) {
+  return mapped(self, one_scale(self, call.op.name()),
+                [&](const Tensor& x) { return threshold(x, bound, value); });
+}
 Tensor relu_rule(const Call& call, const Tensor& self) {
   return clamp_rule(call, self, Scalar(0), std::nullopt);
 }
@@ -183,13 +187,12 @@ Tensor mean_rule(const Call& call, const Tensor& self, bool by_lines, F means) {
   const int64_t whole = by_lines && self.is_contiguous(MemoryFormat::ChannelsLast) && !self.is_contiguous()
                             ? self->sizes[1] / 32 * 32
                             : 0;
-  if (whole > 0)
-    copy_(narrow(rounded, 1, 0, whole), round(narrow(sums, 1, 0, whole), 0) + zero, false);
+  if (whole > 0) copy_(narrow(rounded, 1, 0, whole), round(narrow(sums, 1, 0, whole), 0) + zero, false);
   const bool bytes = self.dtype() == DType::QUInt8;
-  return with_quantizer(to_dtype(clamp(rounded, OptScalar(Scalar(bytes ? 0 : -128)),
-                                       OptScalar(Scalar(bytes ? 255 : 127))),
-                                 integer_dtype(self.dtype())),
-                        self.dtype(), q);
+  return with_quantizer(
+      to_dtype(clamp(rounded, OptScalar(Scalar(bytes ? 0 : -128)), OptScalar(Scalar(bytes ? 255 : 127))),
+               integer_dtype(self.dtype())),
+      self.dtype(), q);
 }
 template <Fn<Tensor(const Tensor&, IntList, const OptIntList&, IntList, bool, bool, OptInt)>& pool, int kDims>
 Tensor avg_pool_rule(const Call& call, const Tensor& self, IntList kernel, const OptIntList& stride,
@@ -239,6 +242,7 @@ void register_quantized_rules(Table& t) {
   t.quantized(clamp, clamp_rule);
   t.quantized(hardtanh, hardtanh_rule);
   t.quantized(relu, relu_rule);
+  t.quantized(threshold, threshold_rule);
   t.quantized(avg_pool1d, avg_pool1d_rule);
   t.quantized(avg_pool2d, avg_pool_rule<avg_pool2d, 2>);
   t.quantized(avg_pool3d, avg_pool_rule<avg_pool3d, 3>);

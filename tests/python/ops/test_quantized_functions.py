@@ -181,7 +181,7 @@ def test_scales_that_no_tensor_has_are_refused():
     by_channel = rushlight.quantize_per_channel(
         rushlight.ones(2, 2), rushlight.ones(2), rushlight.zeros(2), 0, rushlight.quint8
     )
-    with pytest.raises(RuntimeError, match="per tensor"):
+    with pytest.raises(RuntimeError, match="per-tensor"):
         rushlight.ops.quantized.add(by_channel, by_channel, 0.1, 0)
     with pytest.raises(RuntimeError, match="same data type"):
         rushlight.ops.quantized.add(x, quantized(rushlight, numbers(4), 0.1, 0, "qint8"), 0.1, 0)
@@ -196,3 +196,13 @@ def test_dynamic_layers_of_transposed_convolutions(dims):
     layer.set_weight_bias(w, plain.bias.detach())
     x = rushlight.randn(2, 4, *(7, 6, 5)[:dims])
     assert float((layer(x) - plain(x)).abs().max()) < 0.05 * float(x.abs().max())
+
+
+@pytest.mark.parametrize("name", ["threshold", "sigmoid"])
+@pytest.mark.parametrize("dtype", ["quint8", "qint8"])
+def test_functions_of_torch(torch, name, dtype):
+    def call(t):
+        x = quantized(t, numbers(5, 128), 0.02, 3, dtype)
+        return t.nn.functional.threshold(x, 0.1, 0.5) if name == "threshold" else t.sigmoid(x)
+
+    same(torch, call)
