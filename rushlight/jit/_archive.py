@@ -243,8 +243,11 @@ class _Writer:
         if isinstance(value, ScriptObject):
             kind = value._type()
             return {"__packed__": [kind, self._value(value._held.state(), owner, name)]}
-        if library_name(value) is not None and callable(value):
-            return {"__function__": library_name(value)}
+        from rushlight.jit.frontend import _library_value
+
+        name_of = library_name(value)
+        if name_of is not None and callable(value) and _library_value(name_of) is not None:
+            return {"__function__": name_of}
         if is_compiled_class(type(value)):
             return {"__object__": self._object(value, tensors)}
         raise TypeError(

@@ -532,6 +532,17 @@ class _ClosedResolver(ast.NodeTransformer):
         base = self._bind(_dotted(node.value), node.value)
         return ast.copy_location(ast.Attribute(value=base, attr=node.attr, ctx=node.ctx), node)
 
+    def visit_Call(self, node):
+        """Graphs read attributes whose names are no identifiers so: the name is a text in the call."""
+        if isinstance(node.func, ast.Name) and node.func.id == "getattr" and len(node.args) == 2:
+            name = node.args[1].value if isinstance(node.args[1], ast.Constant) else None
+            closed = not isinstance(name, str) or name.startswith("__") or name in _CLOSED_ATTRIBUTES
+            if not closed and not node.keywords and "getattr" not in self.locals:
+                self.unit.names["getattr"] = getattr
+                node.args[0] = self.visit(node.args[0])
+                return node
+        return self.generic_visit(node)
+
     def _bind(self, dotted, node):
         if dotted in self.functions:
             value = self.functions[dotted]

@@ -9,6 +9,7 @@ import rushlight
 from rushlight import nn
 from rushlight.ao import quantization
 from rushlight.ao.nn import intrinsic
+from rushlight.ao.quantization import quantize_fx
 
 
 def calibrated(layer, x):
@@ -53,6 +54,26 @@ def test_dynamic_layers(kind):
     if kind == "LSTMCell":
         found, expected = found[0], expected[0]
     assert rushlight.equal(found, expected)
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+def test_recurrent_layers(kind):
+    model = quantization.quantize_dynamic(nn.Sequential(getattr(nn, kind)(4, 3)), {getattr(nn, kind)})
+    x = rushlight.randn(5, 2, 4)
+    found, expected = again(model)(x), model(x)
+    assert rushlight.equal(found[0], expected[0])
+    states = ((found[1],), (expected[1],)) if kind == "GRU" else (found[1], expected[1])
+    assert all(rushlight.equal(one, other) for one, other in zip(*states))
+
+
+def test_graphs_of_integers():
+    x = rushlight.randn(4, 3)
+    prepared = quantize_fx.prepare_fx(
+        nn.Sequential(nn.Linear(3, 3)).eval(), quantization.get_default_qconfig_mapping(), (x,)
+    )
+    prepared(x)
+    model = quantize_fx.convert_fx(prepared)
+    assert rushlight.equal(again(model)(x), model(x))
 
 
 def test_dynamic_convolutions():

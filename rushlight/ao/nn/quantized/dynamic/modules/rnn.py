@@ -156,7 +156,9 @@ class RNNBase(nn.Module):
         batch = int(batch_sizes[0]) if batch_sizes is not None else input.size(0 if self.batch_first else 1)
         return (self.num_layers * (2 if self.bidirectional else 1), batch, self.hidden_size)
 
-    def check_hidden_size(self, hx, expected_hidden_size, msg: str = "Expected hidden size {}, got {}"):
+    def check_hidden_size(
+        self, hx, expected_hidden_size: tuple[int, int, int], msg: str = "Expected hidden size {}, got {}"
+    ):
         if hx.size() != expected_hidden_size:
             raise RuntimeError(msg.format(expected_hidden_size, list(hx.size())))
 
@@ -260,7 +262,7 @@ class LSTM(RNNBase):
     def __init__(self, *args, **kwargs):
         super().__init__("LSTM", *args, **kwargs)
 
-    def forward(self, input, hx=None):
+    def forward(self, input, hx: tuple[rushlight.Tensor, rushlight.Tensor] | None = None):
         data, sizes, order, back = self._unpack_input(input)
         if hx is None:
             zeros = self._zeros(data, sizes)
@@ -280,15 +282,14 @@ class LSTM(RNNBase):
             self.bidirectional,
         )
         if sizes is None:
-            result, *state = rushlight.quantized_lstm(
+            result, h, c = rushlight.quantized_lstm(
                 data, hx, *common, self.batch_first, dtype=self.dtype, use_dynamic=True
             )
-            return result, tuple(state)
-        result, *state = rushlight.quantized_lstm(
-            data, sizes, hx, *common, dtype=self.dtype, use_dynamic=True
-        )
-        state = tuple(state) if back is None else tuple(one.index_select(1, back) for one in state)
-        return PackedSequence(result, sizes, order, back), state
+            return result, (h, c)
+        result, h, c = rushlight.quantized_lstm(data, sizes, hx, *common, dtype=self.dtype, use_dynamic=True)
+        if back is not None:
+            h, c = h.index_select(1, back), c.index_select(1, back)
+        return PackedSequence(result, sizes, order, back), (h, c)
 
 
 class GRU(RNNBase):
