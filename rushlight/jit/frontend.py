@@ -535,11 +535,11 @@ class _ClosedResolver(ast.NodeTransformer):
     def visit_Call(self, node):
         """Graphs read attributes whose names are no identifiers so: the name is a text in the call."""
         if isinstance(node.func, ast.Name) and node.func.id == "getattr" and len(node.args) == 2:
-            name = node.args[1].value if isinstance(node.args[1], ast.Constant) else None
-            closed = not isinstance(name, str) or name.startswith("__") or name in _CLOSED_ATTRIBUTES
-            if not closed and not node.keywords and "getattr" not in self.locals:
+            module, name = node.args
+            text = name.value if isinstance(name, ast.Constant) else None
+            plain = isinstance(text, str) and not text.isidentifier() and not text.startswith("__")
+            if plain and isinstance(module, ast.Name) and module.id == "self" and not node.keywords:
                 self.unit.names["getattr"] = getattr
-                node.args[0] = self.visit(node.args[0])
                 return node
         return self.generic_visit(node)
 
