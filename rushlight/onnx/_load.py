@@ -1,5 +1,6 @@
 """ONNX files as modules: `load` reads, calls run node by node, and `torch.export` traces them."""
 
+import inspect
 import math
 import os
 import re
@@ -28,6 +29,7 @@ class OnnxModule(nn.Module):
         self._nodes = []
         for node in graph.node:
             self._add(node)
+        self.forward = _Forward(self)
 
     def _hold(self, name, array):
         array = array.copy() if not array.flags.writeable else array
@@ -91,7 +93,7 @@ class OnnxModule(nn.Module):
             raise UnsupportedOnnxError(f"onnx.load: the value '{name}' is read before it is made")
         return Constant(self._constants[name], getattr(self, self._buffers_of[name]))
 
-    def forward(self, *inputs):
+    def run(self, *inputs):
         if len(inputs) != len(self.inputs):
             raise TypeError(f"the model takes {len(self.inputs)} inputs ({', '.join(self.inputs)})")
         values = dict(zip(self.inputs, inputs))
@@ -101,6 +103,21 @@ class OnnxModule(nn.Module):
             values.update(zip(outputs, results))
         found = tuple(_tensor(self._argument(name, values)) for name in self.outputs)
         return found[0] if len(found) == 1 else found
+
+
+class _Forward:
+    """What a module calls: its arguments are the file's inputs, by their names."""
+
+    def __init__(self, module):
+        self.module = module
+        names = [re.sub(r"\W", "_", name) for name in module.inputs]
+        fit = all(name.isidentifier() for name in names) and len(set(names)) == len(names)
+        kind = inspect.Parameter.POSITIONAL_ONLY
+        names = names if fit else [f"input_{i}" for i in range(len(names))]
+        self.__signature__ = inspect.Signature([inspect.Parameter(name, kind) for name in names])
+
+    def __call__(self, *inputs):
+        return self.module.run(*inputs)
 
 
 class Constant:

@@ -212,3 +212,53 @@ def test_zeros_and_models_without_layers(tmp_path):
     for method in ("int8", "int8-weights"):
         with pytest.raises(QuantizeError, match="there is nothing to quantise"):
             quantize_file(tmp_path / "r.rl", tmp_path / "q.rl", method, x)
+
+
+# --- language models
+
+
+@pytest.fixture(scope="module")
+def language_model(tmp_path_factory):
+    """A file of a GPT-2 with random weights, as export-lm writes it."""
+    import json
+
+    from rushlight.export import save_language_model
+    from rushlight.safetensors import save_file as save_tensors
+
+    folder, width, words, length = tmp_path_factory.mktemp("lm"), 64, 300, 48
+    shapes = {"wte.weight": (words, width), "wpe.weight": (length, width)}
+    for i in range(2):
+        for name, sizes in (("attn.c_attn", (width, 3 * width)), ("attn.c_proj", (width, width))):
+            shapes |= {f"h.{i}.{name}.weight": sizes, f"h.{i}.{name}.bias": sizes[1:]}
+        for name, sizes in (("mlp.c_fc", (width, 4 * width)), ("mlp.c_proj", (4 * width, width))):
+            shapes |= {f"h.{i}.{name}.weight": sizes, f"h.{i}.{name}.bias": sizes[1:]}
+    torch.manual_seed(0)
+    tensors = {name: 0.2 * torch.randn(sizes) for name, sizes in shapes.items()}
+    for norm in ("h.0.ln_1", "h.0.ln_2", "h.1.ln_1", "h.1.ln_2", "ln_f"):
+        tensors |= {f"{norm}.weight": torch.ones(width), f"{norm}.bias": torch.zeros(width)}
+    save_tensors(tensors, folder / "model.safetensors")
+    config = {"model_type": "gpt2", "n_embd": width, "n_layer": 2, "n_head": 4, "vocab_size": words}
+    config |= {"n_positions": length, "layer_norm_epsilon": 1e-5, "activation_function": "gelu_new"}
+    (folder / "config.json").write_text(json.dumps(config))
+    save_language_model(folder, folder / "lm.rl")
+    return folder / "lm.rl"
+
+
+@pytest.mark.parametrize(
+    ("method", "ratio", "error"), [("int8-weights", 0.33, 0.05), ("int4-weights", 0.25, 0.4)]
+)
+def test_language_models(language_model, tmp_path, method, ratio, error):
+    from rushlight.export import load_language_model
+
+    code, printed = quantize(language_model, "--method", method, "-o", tmp_path / "q.rl")
+    assert code == 0, printed
+    assert f"are {method}" in printed and "logits: off by" in printed
+    assert (tmp_path / "q.rl").stat().st_size < ratio * language_model.stat().st_size
+    tokens, n = torch.arange(20)[None], torch.arange(20)
+    logits = []
+    for path in (language_model, tmp_path / "q.rl"):
+        session = load_file(path).session()
+        logits.append(session.prefill(tokens, n, torch.arange(48)))
+        ids, _, why = load_language_model(path).generate([1, 2, 3], max_tokens=8, temperature=0)
+        assert len(ids) == 8 and why == "length"
+    assert (logits[1] - logits[0]).norm() < error * logits[0].norm()

@@ -137,6 +137,12 @@ def test_models_of_floats_are_read(tmp_path):
     with torch.no_grad():
         torch.testing.assert_close(loaded(x), model(x), rtol=1e-4, atol=1e-5)
     assert loaded.inputs == ["x"] and loaded.outputs == ["output"]
+    save_file(loaded, tmp_path / "m.rl", (x,))
+    assert list(load_file(tmp_path / "m.rl").inputs) == ["x"]
+    torch.save(loaded, tmp_path / "m.pt")
+    again = torch.load(tmp_path / "m.pt", weights_only=False)
+    with torch.no_grad():
+        assert torch.equal(again(x), loaded(x))
 
 
 def made(nodes, constants, inputs=("x",)):
