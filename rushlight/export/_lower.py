@@ -143,7 +143,7 @@ class _Lowering:
     def _record(self, node):
         """The operator's name in the table of records."""
         entry = node.target._entry
-        if entry.overload in _defined.get(entry.namespace, {}).get(entry.name, {}):
+        if _defined.get(entry.namespace, {}).get(entry.name, {}).get(entry.overload) is entry:
             _refuse(
                 node,
                 f"the operator {node.target.name()} was defined in Python and cannot run without it: "

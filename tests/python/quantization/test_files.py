@@ -307,3 +307,31 @@ def test_state_in_safetensors(tmp_path):
     other.load_state_dict(state)
     with torch.no_grad():
         assert torch.equal(other(x), model(x))
+
+
+@pytest.mark.filterwarnings("ignore:Please use quant_min")
+def test_static_layers_by_the_interface_of_c(tmp_path):
+    import ctypes
+
+    c = ctypes.CDLL(PACKAGE / "lib" / "librushlight.so")
+    x = torch.randn(4, 3, 12, 12)
+    model, path = static(x), tmp_path / "m.rl"
+    save_file(model, path, (x,))
+    handle, given, result, data = (ctypes.c_void_p() for _ in range(4))
+    values, sizes = x.numpy(), (ctypes.c_int64 * 4)(*x.shape)
+    c.rl_last_error.restype = ctypes.c_char_p
+    for status in (
+        c.rl_model_load(str(path).encode(), ctypes.byref(handle)),
+        c.rl_tensor_from_memory(
+            values.ctypes.data_as(ctypes.c_void_p), sizes, None, 4, 11, None, None, ctypes.byref(given)
+        ),
+        c.rl_model_run(handle, ctypes.byref(given), 1, ctypes.byref(result), 1),
+        c.rl_tensor_data(result, ctypes.byref(data)),
+    ):
+        assert status == 0, c.rl_last_error()
+    wanted = model(x).numpy()
+    found = np.ctypeslib.as_array(ctypes.cast(data, ctypes.POINTER(ctypes.c_float)), wanted.shape)
+    assert np.array_equal(found, wanted)
+    c.rl_tensor_release(result)
+    c.rl_tensor_release(given)
+    c.rl_model_release(handle)
