@@ -117,9 +117,46 @@ void byte_products(const WeightProduct& p, const float* settings, int64_t i, int
     }
 }
 
+// Neighbouring scales.
+template <class T>
+Few<kWeightRows> few_scales(const T* from) {
+  Few<kWeightRows> scales;
+  for (int w = 0; w < kWeightRows; ++w) scales[w] = static_cast<float>(from[w]);
+  return scales;
+}
+template <>
+Few<kWeightRows> few_scales(const BFloat16* from) {
+  typedef uint16_t Halves4 __attribute__((vector_size(8)));
+  typedef uint32_t Bits __attribute__((vector_size(16)));
+  Halves4 halves;
+  __builtin_memcpy(&halves, from, sizeof(halves));
+  return Few<kWeightRows>(__builtin_convertvector(halves, Bits) << 16);
+}
+
+// Scales and zero points of a group's W rows: read before, or where they are scales alone as they are needed.
+template <int W>
+struct ReadSettings {
+  const float* settings;
+  static constexpr bool kZeros = true;
+  void at(int64_t g, float* scales, Few<W>& zeros) const {
+    __builtin_memcpy(scales, settings + 2 * W * g, sizeof(zeros));
+    __builtin_memcpy(&zeros, settings + 2 * W * g + W, sizeof(zeros));
+  }
+};
+struct ScalesAlone {
+  const BFloat16* scales_of;
+  int64_t stride;
+  static constexpr bool kZeros = kCentre != 0;
+  void at(int64_t g, float* scales, Few<kWeightRows>& zeros) const {
+    const Few<kWeightRows> own = few_scales(scales_of + g * stride);
+    __builtin_memcpy(scales, &own, sizeof(own));
+    zeros = -kCentre * own;
+  }
+};
+
 // With few rows of x the groups' sums are scaled, with more the weights: both fill the registers no further.
-template <int R, int W>
-void half_products(const WeightProduct& p, const float* settings, const float* group_sums, int64_t i,
+template <int R, int W, class Settings>
+void half_products(const WeightProduct& p, const Settings& settings, const float* group_sums, int64_t i,
                    int64_t j) {
   constexpr bool kScaleSums = R == 1;
   const int64_t row_bytes = p.k / 2, groups = (p.k + p.group - 1) / p.group;
@@ -127,13 +164,14 @@ void half_products(const WeightProduct& p, const float* settings, const float* g
   const float* x = p.x + i * p.k;
   Floats sums[R][W] = {};
   Few<W> rest[R] = {};
-  for (int64_t g = 0; g < groups; ++g, settings += 2 * W) {
+  for (int64_t g = 0; g < groups; ++g) {
     const int64_t begin = g * p.group, end = std::min(p.k, begin + p.group);
-    const float* scales = settings;
+    float scales[W];
     Few<W> zeros;
-    __builtin_memcpy(&zeros, settings + W, sizeof(zeros));
+    settings.at(g, scales, zeros);
+    if constexpr (Settings::kZeros)
 #pragma GCC unroll 4
-    for (int r = 0; r < R; ++r) rest[r] += zeros * group_sums[(i + r) * groups + g];
+      for (int r = 0; r < R; ++r) rest[r] += zeros * group_sums[(i + r) * groups + g];
     Floats part[kScaleSums ? W : 1] = {};
     int64_t c = begin;
     for (; c + kBlock <= end; c += kBlock)
@@ -205,22 +243,6 @@ bool pairs_apart(const BFloat16* pairs, float* out) {
 }
 bool pairs_apart(const Half*, float*) { return false; }
 
-// Neighbouring scales.
-template <class T>
-Few<kWeightRows> few_scales(const T* from) {
-  Few<kWeightRows> scales;
-  for (int w = 0; w < kWeightRows; ++w) scales[w] = static_cast<float>(from[w]);
-  return scales;
-}
-template <>
-Few<kWeightRows> few_scales(const BFloat16* from) {
-  typedef uint16_t Halves4 __attribute__((vector_size(8)));
-  typedef uint32_t Bits __attribute__((vector_size(16)));
-  Halves4 halves;
-  __builtin_memcpy(&halves, from, sizeof(halves));
-  return Few<kWeightRows>(__builtin_convertvector(halves, Bits) << 16);
-}
-
 // Scales, and for four bits zero points, group by group.
 template <class T>
 void read_settings(const WeightProduct& p, int64_t j, int count, float* out) {
@@ -258,17 +280,26 @@ void read_settings(const WeightProduct& p, int64_t j, int count, float* out) {
   }
 }
 
+template <int W, class Settings>
+void half_rows(const WeightProduct& p, const Settings& settings, const float* sums, int64_t j) {
+  int64_t i = 0;
+  for (; i + kRows <= p.m; i += kRows) half_products<kRows, W>(p, settings, sums, i, j);
+  for (; i < p.m; ++i) half_products<1, W>(p, settings, sums, i, j);
+}
+
 // W rows of the weight, which stay in cache, by all of x.
 template <int W>
 [[gnu::noinline]] void weight_rows(const WeightProduct& p, const float* sums, float* scratch, int64_t j) {
+  if constexpr (W == kWeightRows)
+    if (p.bits == 4 && !p.zeros && p.settings_dtype == DType::BFloat16)
+      return half_rows<W>(p, ScalesAlone{static_cast<const BFloat16*>(p.settings) + j, p.n}, sums, j);
   p.settings_dtype == DType::BFloat16  ? read_settings<BFloat16>(p, j, W, scratch)
   : p.settings_dtype == DType::Float16 ? read_settings<Half>(p, j, W, scratch)
                                        : read_settings<float>(p, j, W, scratch);
+  if (p.bits == 4) return half_rows<W>(p, ReadSettings<W>{scratch}, sums, j);
   int64_t i = 0;
-  for (; i + kRows <= p.m; i += kRows)
-    p.bits == 8 ? byte_products<kRows, W>(p, scratch, i, j) : half_products<kRows, W>(p, scratch, sums, i, j);
-  for (; i < p.m; ++i)
-    p.bits == 8 ? byte_products<1, W>(p, scratch, i, j) : half_products<1, W>(p, scratch, sums, i, j);
+  for (; i + kRows <= p.m; i += kRows) byte_products<kRows, W>(p, scratch, i, j);
+  for (; i < p.m; ++i) byte_products<1, W>(p, scratch, i, j);
 }
 
 void products(const WeightProduct& p, const float* sums, float* scratch, int64_t begin, int64_t end) {
