@@ -44,7 +44,7 @@ def of_four_bits(weight, group):
         best = torch.where(better, error, best)
         numbers, scales = torch.where(better, rounded, numbers), torch.where(better, scale, scales)
     numbers = (numbers.view(rows, -1)[:, :columns] + 8).to(torch.uint8)
-    return _halves(numbers), scales[:, :, 0].t().contiguous().bfloat16()
+    return _halves(numbers), scales[:, :, 0].bfloat16()
 
 
 def _halves(numbers):
@@ -169,7 +169,7 @@ class WrappedWeights(SmallWeights):
                 return integers.contiguous(), scale.reshape(rows).float(), 0
             if kind == torch.int4 and block[1] % 32 == 0 and columns % block[1] == 0:
                 numbers = (integers.to(torch.int16) + 8).to(torch.uint8)
-                return _halves(numbers), scale.reshape(rows, -1).t().contiguous().float(), block[1]
+                return _halves(numbers), scale.reshape(rows, -1).contiguous().float(), block[1]
         raise UnsupportedError(
             f"rushlight.export.save: the weight '{name}' is a {type(weight).__name__} that files can't hold: "
             "int8 with a scale for each row, and int4 with one for each 32 columns or a multiple, are written"

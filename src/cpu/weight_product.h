@@ -12,7 +12,7 @@ struct WeightProduct {
   int bits;
   const void* weight;
   // bits == 8: [n]. bits == 4: a scale and a zero point for each group of columns and row, [groups, n, 2];
-  // the weight is (number - 8) * scale + zero. Without zero points the scales alone, [groups, n].
+  // the weight is (number - 8) * scale + zero. Without zero points the scales alone, [n, groups].
   DType settings_dtype;  // float32, or a half
   const void* settings;
   int64_t group = 0;

@@ -30,7 +30,7 @@ Fn<Tensor(const Tensor& a, double a_scale, int64_t a_zero_point, const Tensor& b
 // --- weights of integers
 
 // int8 [n, k] with a scale a row, or numbers of four bits, [n, k / 2] bytes, with a scale for each group of
-// columns: [groups, n].
+// columns: [n, groups].
 cpu::WeightProduct described(const char* who, const Tensor& weight, const Tensor& scales, int64_t group) {
   const bool bytes = group == 0;
   RL_CHECK(
@@ -48,8 +48,8 @@ cpu::WeightProduct described(const char* who, const Tensor& weight, const Tensor
            who, ": scales must be contiguous and float32", bytes ? "" : " or bfloat16", ", got ",
            describe(scales));
   const int64_t groups = bytes ? 1 : (p.k + group - 1) / group;
-  RL_CHECK(bytes ? scales.sizes() == IntList{p.n} : scales.sizes() == (IntList{groups, p.n}), who,
-           ": scales must be ", bytes ? str("[", p.n, "]") : str("[", groups, ", ", p.n, "]"), ", got ",
+  RL_CHECK(bytes ? scales.sizes() == IntList{p.n} : scales.sizes() == (IntList{p.n, groups}), who,
+           ": scales must be ", bytes ? str("[", p.n, "]") : str("[", p.n, ", ", groups, "]"), ", got ",
            describe(scales));
   p.weight = weight.data_ptr();
   p.settings_dtype = scales.dtype();

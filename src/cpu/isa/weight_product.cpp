@@ -117,22 +117,6 @@ void byte_products(const WeightProduct& p, const float* settings, int64_t i, int
     }
 }
 
-// Neighbouring scales.
-template <class T>
-Few<kWeightRows> few_scales(const T* from) {
-  Few<kWeightRows> scales;
-  for (int w = 0; w < kWeightRows; ++w) scales[w] = static_cast<float>(from[w]);
-  return scales;
-}
-template <>
-Few<kWeightRows> few_scales(const BFloat16* from) {
-  typedef uint16_t Halves4 __attribute__((vector_size(8)));
-  typedef uint32_t Bits __attribute__((vector_size(16)));
-  Halves4 halves;
-  __builtin_memcpy(&halves, from, sizeof(halves));
-  return Few<kWeightRows>(__builtin_convertvector(halves, Bits) << 16);
-}
-
 // Scales and zero points of a group's W rows: read before, or where they are scales alone as they are needed.
 template <int W>
 struct ReadSettings {
@@ -145,12 +129,13 @@ struct ReadSettings {
 };
 struct ScalesAlone {
   const BFloat16* scales_of;
-  int64_t stride;
+  int64_t groups;
   static constexpr bool kZeros = kCentre != 0;
   void at(int64_t g, float* scales, Few<kWeightRows>& zeros) const {
-    const Few<kWeightRows> own = few_scales(scales_of + g * stride);
-    __builtin_memcpy(scales, &own, sizeof(own));
-    zeros = -kCentre * own;
+    for (int w = 0; w < kWeightRows; ++w) {
+      scales[w] = static_cast<float>(scales_of[w * groups + g]);
+      zeros[w] = -kCentre * scales[w];
+    }
   }
 };
 
@@ -253,20 +238,12 @@ void read_settings(const WeightProduct& p, int64_t j, int count, float* out) {
     return;
   }
   if (!p.zeros) {
-    for (int64_t g = 0; g < (p.k + p.group - 1) / p.group; ++g, out += 2 * count) {
-      const T* scales = from + g * p.n + j;
-      prefetch(scales + kAhead);
-      if (count == kWeightRows) {
-        const Few<kWeightRows> own = few_scales(scales), zeros = -kCentre * own;
-        __builtin_memcpy(out, &own, sizeof(own));
-        __builtin_memcpy(out + kWeightRows, &zeros, sizeof(zeros));
-        continue;
-      }
+    const int64_t groups = (p.k + p.group - 1) / p.group;
+    for (int64_t g = 0; g < groups; ++g, out += 2 * count)
       for (int w = 0; w < count; ++w) {
-        out[w] = static_cast<float>(scales[w]);
+        out[w] = static_cast<float>(from[(j + w) * groups + g]);
         out[count + w] = -kCentre * out[w];
       }
-    }
     return;
   }
   for (int64_t g = 0; g < (p.k + p.group - 1) / p.group; ++g, out += 2 * count) {
@@ -291,8 +268,10 @@ void half_rows(const WeightProduct& p, const Settings& settings, const float* su
 template <int W>
 [[gnu::noinline]] void weight_rows(const WeightProduct& p, const float* sums, float* scratch, int64_t j) {
   if constexpr (W == kWeightRows)
-    if (p.bits == 4 && !p.zeros && p.settings_dtype == DType::BFloat16)
-      return half_rows<W>(p, ScalesAlone{static_cast<const BFloat16*>(p.settings) + j, p.n}, sums, j);
+    if (const int64_t groups = p.bits == 4 ? (p.k + p.group - 1) / p.group : 0;
+        groups && !p.zeros && p.settings_dtype == DType::BFloat16)
+      return half_rows<W>(p, ScalesAlone{static_cast<const BFloat16*>(p.settings) + j * groups, groups}, sums,
+                          j);
   p.settings_dtype == DType::BFloat16  ? read_settings<BFloat16>(p, j, W, scratch)
   : p.settings_dtype == DType::Float16 ? read_settings<Half>(p, j, W, scratch)
                                        : read_settings<float>(p, j, W, scratch);
@@ -319,7 +298,8 @@ void unpack_typed(const WeightProduct& p, int64_t row, float* out) {
   }
   const uint8_t* weight = static_cast<const uint8_t*>(p.weight) + row * (p.k / 2);
   for (int64_t c = 0; c < p.k; c += kBlock) {
-    const T* setting = settings + (c / p.group * p.n + row) * (p.zeros ? 2 : 1);
+    const int64_t g = c / p.group;
+    const T* setting = settings + (p.zeros ? (g * p.n + row) * 2 : row * ((p.k + p.group - 1) / p.group) + g);
     const auto scale = static_cast<float>(setting[0]), zero = p.zeros ? static_cast<float>(setting[1]) : 0;
     const int64_t half = std::min(kBlock, p.k - c) / 2;
     for (int64_t t = 0; t < half; ++t) {
