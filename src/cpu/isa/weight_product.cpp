@@ -257,28 +257,25 @@ void read_settings(const WeightProduct& p, int64_t j, int count, float* out) {
   }
 }
 
-template <int W, class Settings>
-void half_rows(const WeightProduct& p, const Settings& settings, const float* sums, int64_t j) {
-  int64_t i = 0;
-  for (; i + kRows <= p.m; i += kRows) half_products<kRows, W>(p, settings, sums, i, j);
-  for (; i < p.m; ++i) half_products<1, W>(p, settings, sums, i, j);
-}
-
 // W rows of the weight, which stay in cache, by all of x.
 template <int W>
 [[gnu::noinline]] void weight_rows(const WeightProduct& p, const float* sums, float* scratch, int64_t j) {
-  if constexpr (W == kWeightRows)
-    if (const int64_t groups = p.bits == 4 ? (p.k + p.group - 1) / p.group : 0;
-        groups && !p.zeros && p.settings_dtype == DType::BFloat16)
-      return half_rows<W>(p, ScalesAlone{static_cast<const BFloat16*>(p.settings) + j * groups, groups}, sums,
-                          j);
+  if constexpr (W == kWeightRows)  // for a token, which this is most of
+    if (p.bits == 4 && !p.zeros && p.m == 1 && p.settings_dtype == DType::BFloat16) {
+      const int64_t groups = (p.k + p.group - 1) / p.group;
+      const ScalesAlone scales{static_cast<const BFloat16*>(p.settings) + j * groups, groups};
+      return half_products<1, W>(p, scales, sums, 0, j);
+    }
   p.settings_dtype == DType::BFloat16  ? read_settings<BFloat16>(p, j, W, scratch)
   : p.settings_dtype == DType::Float16 ? read_settings<Half>(p, j, W, scratch)
                                        : read_settings<float>(p, j, W, scratch);
-  if (p.bits == 4) return half_rows<W>(p, ReadSettings<W>{scratch}, sums, j);
+  const ReadSettings<W> settings{scratch};
   int64_t i = 0;
-  for (; i + kRows <= p.m; i += kRows) byte_products<kRows, W>(p, scratch, i, j);
-  for (; i < p.m; ++i) byte_products<1, W>(p, scratch, i, j);
+  for (; i + kRows <= p.m; i += kRows)
+    p.bits == 8 ? byte_products<kRows, W>(p, scratch, i, j)
+                : half_products<kRows, W>(p, settings, sums, i, j);
+  for (; i < p.m; ++i)
+    p.bits == 8 ? byte_products<1, W>(p, scratch, i, j) : half_products<1, W>(p, settings, sums, i, j);
 }
 
 void products(const WeightProduct& p, const float* sums, float* scratch, int64_t begin, int64_t end) {
