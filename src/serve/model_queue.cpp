@@ -1,6 +1,7 @@
 #include "serve/model_queue.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <new>
@@ -167,6 +168,12 @@ std::vector<Job> ModelQueue::take_batch(std::unique_lock<std::mutex>& lock) {
     while (rows < options_.batch && !ending_ &&
            changed_.wait_until(lock, until) == std::cv_status::no_timeout)
       gather();
+  }
+  // Powers of two alone: the runtime plans memory for each size, and keeps few plans.
+  while (batch.size() > 1 && !std::has_single_bit(static_cast<uint64_t>(rows))) {
+    rows -= rows_of(batch.back());
+    jobs_.push_front(std::move(batch.back()));
+    batch.pop_back();
   }
   return batch;
 }

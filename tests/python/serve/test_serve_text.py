@@ -229,7 +229,7 @@ def test_templates_that_are_not_covered_are_refused_by_name(server):
         ({"prompt": ""}, 400, "the prompt is empty"),
         ({"prompt": 5}, 400, "'prompt' is a text"),
         ({"prompt": [10**9]}, 400, "is not one of the model's"),
-        ({"prompt": "word " * 500}, 400, "tokens, but the"),
+        ({"prompt": "word " * 5000}, 400, "tokens, but the"),
         ({"max_tokens": 0}, 400, "max_tokens must be above zero"),
         ({"temperature": -1}, 400, "temperature"),
         ({"temperature": "hot"}, 400, "'temperature' is a number"),
