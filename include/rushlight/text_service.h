@@ -21,8 +21,8 @@ struct TextLimits {
   int64_t max_prompt = 0;    // tokens of a prompt; 0: what the model holds
   int64_t max_tokens = 0;    // tokens of a result; 0: what the model holds
   size_t cache_bytes = 0;    // of keys and values; 0: for max_running / 2 texts of full length, but at most 1
-                           // GiB where that holds a text
-  int64_t chunk = 64;  // tokens of prompts that go along with one step
+                             // GiB where that holds a text
+  int64_t chunk = 64;        // tokens of prompts that go along with one step
 };
 
 struct TextRequest {
@@ -77,7 +77,7 @@ class TextService {
   // A file that has no paged method (older ones) is served too, one text at a time (`batched()` is false).
   static std::unique_ptr<TextService> load(const std::string& path, const TextLimits& limits = {});
   explicit TextService(TextModel model, const TextLimits& limits = {});
-  ~TextService();  // ends what is left as Cancelled
+  ~TextService();  // closes it
   TextService(const TextService&) = delete;
 
   const TextModel& model() const;
@@ -92,6 +92,8 @@ class TextService {
   TextStats stats() const;
   // Takes no more requests; true when all have ended before the deadline.
   bool drain(std::optional<std::chrono::steady_clock::time_point> deadline = std::nullopt);
+  // Ends what is left as Cancelled, and the thread; it takes nothing more. Not from a callback.
+  void close();
   // What cached prefixes hold is forgotten (of one tenant, say, before another); running texts go on.
   void forget_prefixes();
 

@@ -27,14 +27,18 @@ struct TextService::Engine {
     };
     published = engine.stats;
     thread = std::thread([this] { run(); });
+    own_id = thread.get_id();
   }
-  ~Engine() {
+  ~Engine() { close(); }
+
+  void close() {
+    RL_CHECK_VALUE(std::this_thread::get_id() != own_id, "a callback can't close its service");
     {
       const std::lock_guard lock(mutex);
       stopping = true;
     }
     wake.notify_all();
-    thread.join();
+    std::call_once(closed, [this] { thread.join(); });  // others wait for it
   }
 
   TextLimits resolved(TextLimits l) const {
@@ -153,6 +157,8 @@ struct TextService::Engine {
   int64_t submitted = 0, refused = 0;
   bool stopping = false, draining = false, forgetting = false;
   TextStats published;
+  std::once_flag closed;
+  std::thread::id own_id;
   std::thread thread;
 };
 
@@ -174,6 +180,7 @@ TextStats TextService::stats() const { return engine_->stats(); }
 bool TextService::drain(std::optional<std::chrono::steady_clock::time_point> deadline) {
   return engine_->drain(deadline);
 }
+void TextService::close() { engine_->close(); }
 void TextService::forget_prefixes() { engine_->forget(); }
 
 }  // namespace rushlight::generation

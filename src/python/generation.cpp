@@ -236,7 +236,11 @@ using generation::TextEnd;
 using generation::TextLimits;
 using generation::TextOutcome;
 using generation::TextService;
-using Service = std::unique_ptr<TextService>;
+// A closed one stays until nobody holds it: threads may be in its methods.
+struct Service {
+  std::unique_ptr<TextService> running;
+  bool closed = false;
+};
 
 // A Python function that another thread calls and lets go of.
 class Callback {
@@ -305,7 +309,7 @@ PyObject* service_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     Service service;
     {
       const GilRelease released;
-      service = TextService::load(file, l);
+      service.running = TextService::load(file, l);
     }
     return own(type, std::move(service));
   });
@@ -320,8 +324,8 @@ void service_dealloc(PyObject* self) {
 }
 TextService& open_service(PyObject* self) {
   const Service& service = object_of<Service>(self);
-  if (!service) throw_python(PyExc_ValueError, "the service is closed");
-  return *service;
+  if (service.closed) throw_python(PyExc_ValueError, "the service is closed");
+  return *service.running;
 }
 
 PyObject* service_submit(PyObject* self, PyObject* args, PyObject* kwargs) {
@@ -401,10 +405,11 @@ PyObject* service_drain(PyObject* self, PyObject* args) {
 }
 PyObject* service_close(PyObject* self, PyObject*) {
   return guard([&] {
-    Service service = std::move(object_of<Service>(self));
+    Service& service = object_of<Service>(self);
+    service.closed = true;
     {
       const GilRelease released;
-      service.reset();
+      service.running->close();
     }
     return Py_NewRef(Py_None);
   });

@@ -222,8 +222,33 @@ def test_the_end_of_a_service_ends_its_texts(path):
     service.close()
     assert sum(end["outcome"] == "cancelled" for end in ends.wait(*range(5), seconds=1)) >= 3
     service.close()
-    with pytest.raises(ValueError, match="closed"):
-        service.submit([5])
+    for use in (service.stats, service.drain, lambda: service.submit([5])):
+        with pytest.raises(ValueError, match="closed"):
+            use()
+
+
+def test_threads_may_be_in_a_service_that_is_closed(path):
+    service, found = TextService(path, max_running=1), []
+
+    def work(i):
+        try:
+            while True:
+                found.append(service.generate([5 + i], max_tokens=159, ignore_end=True)[2])
+        except (ValueError, RuntimeError) as error:
+            found.append(str(error))
+
+    threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
+    for t in threads:
+        t.start()
+    drains = threading.Thread(target=lambda: found.append(service.drain()))
+    while service.stats()["generated_tokens"] < 10:
+        time.sleep(0.001)
+    drains.start()
+    service.close()
+    for t in (*threads, drains):
+        t.join(60)
+        assert not t.is_alive()
+    assert sum("closed" in str(f) or "no more texts" in str(f) for f in found) >= 4
 
 
 def test_one_text_fails_alone(tmp_path):
