@@ -12,7 +12,7 @@
 
 namespace rushlight::cpu {
 
-RL_DECLARE_VARIANTS(PackedKernels packed_kernels();)
+RL_DECLARE_VARIANTS(PackedKernels packed_kernels(); PackedKernels narrow_packed_kernels();)
 
 namespace {
 
@@ -23,21 +23,51 @@ const PackedKernels& kernels() {
   return chosen;
 }
 
-int64_t panels_of(DType dtype, int64_t n) {
-  const int64_t width = kernels().width(dtype);
+// Of panels of bfloat16 beside float32. Apart, so that the small runtime, where nobody asks for them, has
+// none.
+const PackedKernels& narrow_kernels() {
+  static const PackedKernels chosen = RL_ISA_VARIANT(narrow_packed_kernels());
+  return chosen;
+}
+
+int64_t panels_of(const PackedKernels& kernels, DType dtype, int64_t n) {
+  const int64_t width = kernels.width(dtype);
   return (n + width - 1) / width;
+}
+
+void pack_by(const PackedKernels& kernels, DType dtype, int64_t k, int64_t n, const MatrixView& matrix,
+             void* panels) {
+  const int64_t each = std::max<int64_t>(1, k * kernels.width(dtype));
+  parallel_for(0, panels_of(kernels, dtype, n), std::max<int64_t>(1, kSerialWork / each),
+               [&](int64_t begin, int64_t end) { kernels.pack(dtype, k, n, matrix, panels, begin, end); });
+}
+
+// Threads share rows where there are enough, and panels otherwise. Of a matrix beyond the second-level cache
+// some rows meet all panels before the next rows come.
+void multiply_by(const PackedKernels& kernels, const PackedProduct& p) {
+  if (p.m == 0 || p.n == 0) return;
+  const int64_t panels = panels_of(kernels, p.dtype, p.n), row = std::max<int64_t>(1, p.n * p.k);
+  constexpr int64_t kFewRows = 24;
+  if (p.m >= kFewRows * get_num_threads() || p.m >= panels) {
+    const int64_t grain = std::max<int64_t>(kFewRows, kSerialWork / row);
+    return parallel_for(0, p.m, grain,
+                        [&](int64_t begin, int64_t end) { kernels.multiply(p, begin, end, 0, panels); });
+  }
+  const int64_t grain = std::max<int64_t>(1, kSerialWork / std::max<int64_t>(1, row / panels * p.m));
+  parallel_for(0, panels, grain,
+               [&](int64_t begin, int64_t end) { kernels.multiply(p, 0, p.m, begin, end); });
 }
 
 // The panels of a constant matrix.
 struct PackedMatrix final : ConstantMemory::Made {
-  PackedMatrix(DType dtype, int64_t k, int64_t n, const MatrixView& matrix)
+  PackedMatrix(const PackedKernels& kernels, DType dtype, int64_t k, int64_t n, const MatrixView& matrix)
       : dtype(dtype),
         k(k),
         n(n),
         row_stride(matrix.row_stride),
         bytes(panel_elements(k, n) * static_cast<int64_t>(element_size(dtype))),
         data(bytes) {
-    pack_panels(dtype, k, n, matrix, data.as<void>());
+    pack_by(kernels, dtype, k, n, matrix, data.as<void>());
   }
   size_t nbytes() const override { return static_cast<size_t>(bytes); }
   bool is(DType type, int64_t rows, int64_t columns, const MatrixView& matrix) const {
@@ -49,12 +79,13 @@ struct PackedMatrix final : ConstantMemory::Made {
 };
 
 // They are kept where the matrix is constant.
-std::shared_ptr<const PackedMatrix> panels_beside(DType dtype, int64_t k, int64_t n, const MatrixView& b) {
+std::shared_ptr<const PackedMatrix> panels_beside(const PackedKernels& kernels, DType dtype, int64_t k,
+                                                  int64_t n, const MatrixView& b) {
   const bool constant = ConstantMemory::contains(b.data);
   const auto same = [&](const PackedMatrix& made) { return made.is(dtype, k, n, b); };
   auto packed = constant ? ConstantMemory::find<PackedMatrix>(b.data, same) : nullptr;
   if (packed) return packed;
-  packed = std::make_shared<const PackedMatrix>(dtype, k, n, b);
+  packed = std::make_shared<const PackedMatrix>(kernels, dtype, k, n, b);
   if (constant) ConstantMemory::keep(b.data, packed);
   return packed;
 }
@@ -62,9 +93,7 @@ std::shared_ptr<const PackedMatrix> panels_beside(DType dtype, int64_t k, int64_
 }  // namespace
 
 void pack_panels(DType dtype, int64_t k, int64_t n, MatrixView matrix, void* panels) {
-  const int64_t each = std::max<int64_t>(1, k * kernels().width(dtype));
-  parallel_for(0, panels_of(dtype, n), std::max<int64_t>(1, kSerialWork / each),
-               [&](int64_t begin, int64_t end) { kernels().pack(dtype, k, n, matrix, panels, begin, end); });
+  pack_by(kernels(), dtype, k, n, matrix, panels);
 }
 
 int64_t most_packed_rows(int64_t k, int64_t n) {
@@ -80,28 +109,14 @@ int64_t most_packed_rows(int64_t k, int64_t n) {
   return INT64_MAX;
 }
 
-// Threads share rows where there are enough, and panels otherwise. Of a matrix beyond the second-level cache
-// some rows meet all panels before the next rows come.
-void packed_product(const PackedProduct& p) {
-  if (p.m == 0 || p.n == 0) return;
-  const int64_t panels = panels_of(p.dtype, p.n), row = std::max<int64_t>(1, p.n * p.k);
-  constexpr int64_t kFewRows = 24;
-  if (p.m >= kFewRows * get_num_threads() || p.m >= panels) {
-    const int64_t grain = std::max<int64_t>(kFewRows, kSerialWork / row);
-    return parallel_for(0, p.m, grain,
-                        [&](int64_t begin, int64_t end) { kernels().multiply(p, begin, end, 0, panels); });
-  }
-  const int64_t grain = std::max<int64_t>(1, kSerialWork / std::max<int64_t>(1, row / panels * p.m));
-  parallel_for(0, panels, grain,
-               [&](int64_t begin, int64_t end) { kernels().multiply(p, 0, p.m, begin, end); });
-}
+void packed_product(const PackedProduct& p) { multiply_by(kernels(), p); }
 
 bool multiply_by_constant(DType dtype, int64_t m, int64_t n, int64_t k, const MatrixView& a,
                           const MatrixView& b, const void* bias, void* c, int64_t ldc) {
   if (!ConstantMemory::contains(b.data) || dtype != DType::Float32 || m < 2 || n < 2 || k < 2 || ldc != n ||
       a.column_stride != 1 || m > most_packed_rows(k, n))
     return false;
-  const auto packed = panels_beside(dtype, k, n, b);
+  const auto packed = panels_beside(kernels(), dtype, k, n, b);
   packed_product({.dtype = dtype,
                   .m = m,
                   .n = n,
@@ -119,19 +134,19 @@ bool multiply_by_constant(DType dtype, int64_t m, int64_t n, int64_t k, const Ma
 void multiply_rows_apart(int64_t m, int64_t n, int64_t k, const void* a, int64_t a_row, DType b_dtype,
                          const MatrixView& b, const void* bias, void* c) {
   if (m == 0 || n == 0) return;
-  const auto packed = panels_beside(b_dtype, k, n, b);
-  packed_product({.dtype = DType::Float32,
-                  .m = m,
-                  .n = n,
-                  .k = k,
-                  .a = a,
-                  .a_row = a_row,
-                  .panels = packed->data.as<void>(),
-                  .bias = bias,
-                  .low = -INFINITY,
-                  .high = INFINITY,
-                  .c = c,
-                  .narrow = b_dtype == DType::BFloat16});
+  const PackedKernels& own = b_dtype == DType::BFloat16 ? narrow_kernels() : kernels();
+  const auto packed = panels_beside(own, b_dtype, k, n, b);
+  multiply_by(own, {.dtype = DType::Float32,
+                    .m = m,
+                    .n = n,
+                    .k = k,
+                    .a = a,
+                    .a_row = a_row,
+                    .panels = packed->data.as<void>(),
+                    .bias = bias,
+                    .low = -INFINITY,
+                    .high = INFINITY,
+                    .c = c});
 }
 
 }  // namespace rushlight::cpu

@@ -11,10 +11,9 @@ struct PackedProduct {
   const void* a;  // [m, k], with rows a_row apart
   int64_t a_row;
   const void* panels;
-  const void* bias;     // n elements, or null
-  double low, high;     // bounds of what is written; a NaN stays one
-  void* c;              // [m, n], dense
-  bool narrow = false;  // the panels are of bfloat16, beside float32
+  const void* bias;  // n elements, or null
+  double low, high;  // bounds of what is written; a NaN stays one
+  void* c;           // [m, n], dense
 };
 
 // Elements that the panels of a matrix [k, n] take, whatever the width of a panel.

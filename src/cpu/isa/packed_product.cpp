@@ -140,23 +140,25 @@ void pack_typed(DType dtype, int64_t k, int64_t n, const MatrixView& matrix, voi
                 int64_t end) {
   if (dtype == DType::Float32)
     pack(k, n, matrix, static_cast<float*>(panels), begin, end);
-  else if (dtype == DType::BFloat16)
-    pack(k, n, matrix, static_cast<BFloat16*>(panels), begin, end);
   else
     pack(k, n, matrix, static_cast<double*>(panels), begin, end);
 }
 
 void multiply_typed(const PackedProduct& p, int64_t row, int64_t row_end, int64_t begin, int64_t end) {
-  if (p.narrow)
-    multiply<float, BFloat16>(p, row, row_end, begin, end);
-  else if (p.dtype == DType::Float32)
+  if (p.dtype == DType::Float32)
     multiply<float>(p, row, row_end, begin, end);
   else
     multiply<double>(p, row, row_end, begin, end);
 }
 
+void pack_narrow(DType, int64_t k, int64_t n, const MatrixView& matrix, void* panels, int64_t begin,
+                 int64_t end) {
+  pack(k, n, matrix, static_cast<BFloat16*>(panels), begin, end);
+}
+
 }  // namespace
 
 PackedKernels packed_kernels() { return {width, pack_typed, multiply_typed}; }
+PackedKernels narrow_packed_kernels() { return {width, pack_narrow, multiply<float, BFloat16>}; }
 
 }  // namespace rushlight::cpu::RL_ISA
