@@ -9,6 +9,9 @@ endif()
 
 macro(require_python version)
   find_package(Python ${version} QUIET COMPONENTS Interpreter Development.Module)
+  if(RUSHLIGHT_SOABI)  # of another system, whose interpreter cannot be asked
+    set(Python_SOABI "${RUSHLIGHT_SOABI}")
+  endif()
   if(NOT Python_Interpreter_FOUND)
     message(FATAL_ERROR " no Python ${version} or newer: install one, or name it with -DPython_EXECUTABLE=...")
   elseif(NOT Python_FOUND)

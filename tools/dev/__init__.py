@@ -9,5 +9,7 @@ ninja.py        reads what ninja prints and what it has recorded
 progress.py     the progress line
 process.py      runs programs: in the foreground, or watched behind the progress line
 problems.py     failures whose cause is known, said in one line
+cross.py        another processor's system, compiler and emulator, for `./dev cross`
+cross_wheel.py  a wheel of such a build
 times.py        edit-to-test times, and units that have become slower (unit_costs.txt)
 """

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from . import machine, times
+from . import cross, cross_wheel, machine, times
 from .build import build, update
 from .environment import LIBRARIES, debian_packages, install
 from .paths import BUILD, PYTHON, ROOT
@@ -207,6 +207,34 @@ def small(*pytest_options):
     run_pytest(package_root, pytest_options or ["tests/python/graphs/test_small_runtime.py"])
 
 
+@command("cross aarch64 [quick | pytest options]", "for ARM64: build, test under QEMU, wheel (docs/arm64.md)")
+def cross_build(processor="", *options):
+    """Needs apt-get, and no rights: what is missing of compiler, emulator and ARM64's Python is unpacked
+    below build/cross-aarch64. `quick` runs the core's C++ tests and some operators, and makes no wheel.
+    Options go to pytest, and then no C++ tests are run and no wheel is made."""
+    if processor != "aarch64":
+        raise Failure("cross: name the processor to build for, which can be aarch64")
+    install("build")
+    folder = BUILD / "cross-aarch64"
+    system = cross.System(folder)
+    system.make()
+    package_root = build_apart(folder / "build", *cross.options(system), targets=cross.TARGETS)
+    variables = {**cross.variables(system, package_root), **ONE_THREAD}
+    whole, quick = not options, options == ("quick",)
+    if whole or quick:
+        tests, options, more = cross.QUICK if quick else cross.ALL
+        variables |= more
+        words = [folder / "build" / "rushlight_tests", "--gtest_brief=1", f"--gtest_filter={tests}"]
+        run(*cross.emulated(system, *words), **variables)
+    named = [f"{ROOT / option}" if names_a_path(option) else option for option in options]
+    words = [system.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", ROOT / "pyproject.toml"]
+    run(*words, "--rootdir", ROOT, *named, cwd=package_root, **variables)
+    if whole:
+        install("wheel")
+        made = cross_wheel.make(system, folder / "build", BUILT, ROOT / "dist")
+        cross_wheel.check(system, made)
+
+
 @command(
     "sanitize [address|undefined|thread] [pytest options]",
     "the same in a sanitizer build: by default the first two in one; with thread, what uses threads",
@@ -287,7 +315,7 @@ def run_pytest(package_root, pytest_options, workers=None, before=(), **variable
     run(*words, *options, *paths, cwd=package_root, PYTHONPATH=search, **variables)
 
 
-def build_apart(folder, *options):
+def build_apart(folder, *options, targets=()):
     """Build beside links to the Python package, which is left as it is; return what to put on the path."""
     package = folder / "python" / "rushlight"
     machine.check_writable(package)
@@ -299,7 +327,7 @@ def build_apart(folder, *options):
         link = package / source.name
         if source.name not in (*BUILT, "__pycache__") and source.suffix != ".so" and not link.is_symlink():
             link.symlink_to(source)
-    build(folder, *options, f"-DRUSHLIGHT_PACKAGE_DIR={package}")
+    update(folder, *options, f"-DRUSHLIGHT_PACKAGE_DIR={package}", targets=targets)
     return package.parent
 
 

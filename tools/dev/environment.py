@@ -28,6 +28,7 @@ OPTIONAL = {
 # Bytes that a group's packages take.
 PACKAGES_DISK = {"build": 2.5e9, "oracle": 1.5e9, "packages": 1.5e9, "clusters": 0.8e9}
 DAY = 24 * 3600
+NETWORK_HELP = "check the network and the mirrors of apt and pip, then run this again"
 
 
 # --- .venv --------------------------------------------------------------------------------------------------
