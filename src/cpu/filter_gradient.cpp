@@ -79,12 +79,7 @@ class Plan {
   int64_t place(int64_t panel) const {
     return panel / panels() * group_sums() + panel % panels() * 2 * kernels().lanes * rows_;
   }
-  void clear(Span panels, float* sums) const {
-    const int64_t first = place(panels.begin),
-                  last = panels.end < s_.groups * this->panels() ? place(panels.end) : this->sums();
-    std::memset(sums + first, 0, static_cast<size_t>((last - first) * kItem));
-  }
-  // Adds what the chunks give to the panels, which are counted through all groups.
+  // What the chunks give to the panels, which are counted through all groups.
   void add(Span chunks, Span panels, const float* image, const float* gradient, float* sums) const {
     const int64_t lanes = kernels().lanes;
     const Buffer copy(copied_ ? window_.elements() * kItem : 0), columns(lines_ * width_ * 2 * lanes * kItem);
@@ -107,7 +102,8 @@ class Plan {
                   s_.stride[1] * window_.line(),
                   s_.stride[2] * window_.pitch,
                   offsets_.data(),
-                  nullptr};
+                  nullptr,
+                  i == chunks.begin};
       for (int64_t panel = panels.begin; panel < panels.end; ++panel) {
         const int64_t group = panel / this->panels(), vector = panel % this->panels() * 2;
         const auto width = static_cast<int>(std::min<int64_t>(2, vectors_ - vector));
@@ -200,7 +196,6 @@ bool filter_gradient(const ConvShape& s, OutputGradient output_gradient, const v
       const int64_t part = i / cuts, cut = i % cuts;
       float* own = all + part * sums;
       const Span mine{cut * panels / cuts, (cut + 1) * panels / cuts};
-      plan.clear(mine, own);
       plan.add({part * chunks / parts, (part + 1) * chunks / parts}, mine, image, gradient, own);
     }
   });

@@ -25,7 +25,8 @@ struct PixelSums {
   const float* image;             // what the first pixel sees first
   int64_t line_step, pixel_step;  // in the image
   const int64_t* offsets;         // of each row, from what a pixel sees first
-  float* sums;                    // [rows, columns of a panel], added to
+  float* sums;                    // [rows, columns of a panel]
+  bool first;                     // they are set, not added to
 };
 
 struct FilterGradientKernels {

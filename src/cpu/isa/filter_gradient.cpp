@@ -23,7 +23,10 @@ void add_rows(const PixelSums& p, int64_t row) {
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 2
-    for (int v = 0; v < V; ++v) load(sums[r][v], own + (r * V + v) * kLanes);
+    for (int v = 0; v < V; ++v) {
+      sums[r][v] = Vector{};
+      if (!p.first) load(sums[r][v], own + (r * V + v) * kLanes);
+    }
   const float* a[R];
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r) a[r] = p.image + p.offsets[row + r];
