@@ -393,22 +393,23 @@ static void product_forward(const ConvShape& s, const void* input, const void* w
     each(0, blocks);
 }
 
-// By oneDNN, whose own steps after a convolution turn NaN into numbers: image by image where images are
-// large.
-static void onednn_conv_forward(const ConvShape& s, const void* input, const void* weight, const void* bias,
-                                void* output, const EpilogueArguments& after) {
+// Convolves and then finishes, image by image where images are large. (oneDNN's own steps after a convolution
+// would turn NaN into numbers.)
+template <class Convolve>
+static void convolve_and_finish(const ConvShape& s, const void* input, void* output,
+                                const EpilogueArguments& after, Convolve&& convolve) {
   constexpr int64_t kLarge = 1 << 20;
   const auto item = static_cast<int64_t>(element_size(s.dtype));
   const int64_t pixels = volume(s.output);
   if (s.batch == 1 || s.output_numel() * item < kLarge) {
-    onednn_conv_forward(s, input, weight, bias, output);
+    convolve(s, input, output);
     return finish_pixels(after, 0, s.batch * pixels);
   }
   ConvShape one = s;
   one.batch = 1;
   for (int64_t n = 0; n < s.batch; ++n) {
-    onednn_conv_forward(one, static_cast<const char*>(input) + n * one.input_numel() * item, weight, bias,
-                        static_cast<char*>(output) + n * one.output_numel() * item);
+    convolve(one, static_cast<const char*>(input) + n * one.input_numel() * item,
+             static_cast<char*>(output) + n * one.output_numel() * item);
     finish_pixels(after, n * pixels, (n + 1) * pixels);
   }
 }
@@ -417,13 +418,20 @@ void conv_forward(const ConvShape& s, const void* input, const void* weight, con
                   const EpilogueArguments& after) {
   if (s.output_numel() == 0) return;
   if (packed_convolves(s, weight) && packed_conv_forward(s, input, weight, bias, output, &after)) return;
-  if (depthwise_by_lines(s) && follows_depthwise_lines(&after))
-    return depthwise_lines_forward(s, input, weight, bias, output, &after);
+  if (depthwise_by_lines(s)) {
+    if (follows_depthwise_lines(&after))
+      return depthwise_lines_forward(s, input, weight, bias, output, &after);
+    return convolve_and_finish(s, input, output, after, [&](const ConvShape& one, const void* x, void* y) {
+      depthwise_lines_forward(one, x, weight, bias, y, nullptr);
+    });
+  }
   const bool depthwise = depthwise_convolves(s, weight);
   if (!depthwise && is_product(s)) return product_forward(s, input, weight, bias, output, after);
   if (!depthwise && winograd_convolves(s) && winograd_forward(s, input, weight, bias, output, &after)) return;
   if (!depthwise && !winograd_convolves(s) && !line_convolves(s) && conv_by_onednn(s))
-    return onednn_conv_forward(s, input, weight, bias, output, after);
+    return convolve_and_finish(s, input, output, after, [&](const ConvShape& one, const void* x, void* y) {
+      onednn_conv_forward(one, x, weight, bias, y);
+    });
   conv_forward(s, input, weight, bias, output);
   finish_pixels(after, 0, s.batch * volume(s.output));
 }
