@@ -199,6 +199,10 @@ class _Writer:
 
     def _hook(self, hook, module):
         """The name and text of a hook, which is compiled as a method of its module is."""
+        unit = getattr(hook, "_script_unit", None)  # of a module that came from a file
+        if unit is not None:
+            self._called(unit)
+            return [unit.tree.name, unit.code]
         where = f"the hook {getattr(hook, '__name__', type(hook).__name__)!r} of {module.original_name}"
         if not isinstance(hook, types.FunctionType) or getattr(hook, "_torchscript_modifier", None):
             raise RuntimeError(
@@ -379,6 +383,7 @@ class _Reader:
             for i, (name, source) in enumerate(hooks):
                 unit = unit_from_source(f"{module.original_name}.{name}", source, self.functions, self.name)
                 own[table][i] = unit.function()
+                vars(own[table][i])["_script_unit"] = unit
 
     def _value(self, value, tensors=None):
         if type(value) in (list, tuple):

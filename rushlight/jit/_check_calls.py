@@ -13,6 +13,7 @@ from rushlight.jit._annotations import python_type
 from rushlight.jit._check_methods import BUILTINS, MATH, METHODS, NOT_METHODS, TENSOR_METHODS, TORCH_BUILTINS
 from rushlight.jit._check_values import Bound, Checking, Container, Iterated, NotAValue, Python
 from rushlight.jit._interfaces import misfit_of_type
+from rushlight.jit._library import OPERATORS
 from rushlight.jit._operator_match import operator_schemas, returned, unfit
 from rushlight.jit._scripted_class import known_record, record_of
 from rushlight.jit._syntax import FrontendError
@@ -86,6 +87,12 @@ class Calls(Checking):
             return self.call_operator(last, node, given, by_name)
         if name.startswith("torch.nn.functional."):
             return self.call_functional(value, node, given, by_name)
+        if isinstance(value, OPERATORS):
+            overloads = (
+                [value] if hasattr(value, "_schema") else [getattr(value, n) for n in value.overloads()]
+            )
+            results = {returned(overload._schema) for overload in overloads}
+            return results.pop() if len(results) == 1 else t.UNKNOWN
         if name.startswith("math.") and name.removeprefix("math.") not in MATH:
             self.refuse(f"Python builtin {value} is currently not supported in Torchscript", node)
         if name in BUILTINS:

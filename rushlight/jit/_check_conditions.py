@@ -41,6 +41,8 @@ class Conditions(Checking):
             return Refinements()
         if isinstance(node, ast.Constant) and isinstance(node.value, bool):
             return Refinements(node.value)
+        if isinstance(node, ast.Call) and self.named(node.func) == "torch.jit.is_scripting":
+            return Refinements(True)
         kind = self.simple(node)
         if kind.known and kind.kind in ("Optional", "Tuple", "NoneType", "Device"):
             self.refuse(f"Could not cast value of type {kind} to bool", node)

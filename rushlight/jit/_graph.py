@@ -510,6 +510,9 @@ class _Lowering:
             return self.emit(
                 "prim::CallFunction", values, attributes={"name": name.rpartition(".")[2]}, line=node.lineno
             )
+        if name.startswith("torch.ops."):
+            space, own = name.split(".")[2:4]
+            return self.emit(f"{space}::{own}", values, line=node.lineno)
         space = "aten" if "." in name else "prim"
         return self.emit(f"{space}::{name.rpartition('.')[2]}", values, line=node.lineno)
 

@@ -9,13 +9,14 @@ import typing
 import warnings
 
 import rushlight
-from rushlight import _C
+from rushlight import _C, _ops
 from rushlight._command.names import is_own, own_name, public_name
 from rushlight.jit._check_methods import TORCH_BUILTINS
 
 _OPERATOR = type(_C._VariableFunctions.add)
 _MODULES = ("nn.functional", "linalg", "fft", "special", "functional")
 _HOMES = ("rushlight", *(f"rushlight.{path}" for path in _MODULES))  # what functions that compute belong to
+OPERATORS = (_ops.OpOverload, _ops.OpOverloadPacket)  # by `torch.ops`, also those that programs register
 _PLAIN = (rushlight.dtype, rushlight.layout, rushlight.memory_format)
 _JIT = ("is_scripting", "is_tracing", "annotate", "isinstance", "fork", "wait", "_unwrap_optional")
 _TYPES = ("Tensor", "device", "dtype", "Size", "Generator", "no_grad", "enable_grad", "inference_mode")
@@ -94,6 +95,8 @@ def library_name(value):
     name = _names().get(id(value))
     if name is not None:
         return name
+    if isinstance(value, OPERATORS):
+        return f"torch.ops.{str(value).replace('::', '.')}"
     if getattr(value, "__module__", None) == "builtins" and isinstance(
         value, (type, types.BuiltinFunctionType)
     ):

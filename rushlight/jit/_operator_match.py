@@ -80,11 +80,18 @@ def _fits(kind, text):
 
 
 def returned(schema):
-    """The type that an operator gives; unknown where it is a tuple with names."""
+    """The type that an operator gives; several results are a tuple, whose parts may have names."""
     kinds = [str(r.type) for r in schema.returns]
-    if len(kinds) != 1:
-        return t.UNKNOWN if kinds else t.NONE
-    return _RETURNED.get(kinds[0], t.UNKNOWN)
+    if not kinds:
+        return t.NONE
+    parts = [_RETURNED.get(kind, t.UNKNOWN) for kind in kinds]
+    if len(parts) == 1:
+        return parts[0]
+    names = [r.name for r in schema.returns]
+    if not all(names):
+        return t.tuple_of(parts)
+    written = ", ".join(f"{part.schema()} {name}" for part, name in zip(parts, names, strict=True))
+    return t.Type("NamedTuple", parts, f"({written})")
 
 
 _RETURNED = {

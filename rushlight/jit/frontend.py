@@ -52,6 +52,7 @@ _EXCEPTIONS = frozenset(
     name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, Exception)
 )
 _SETTINGS = (rushlight.dtype, rushlight.device, rushlight.layout, rushlight.memory_format)
+_SPACES = (types.ModuleType, type, rushlight._ops._OpNamespace, rushlight._ops.OpOverloadPacket)
 _CONSTANTS = (bool, int, float, complex, str, bytes, type(None), type(...))
 
 
@@ -334,9 +335,10 @@ class _Resolver(ast.NodeTransformer):
         if not isinstance(base, ast.Name) or base.id in self.locals:
             return self.generic_visit(node)
         value = self._value(base)
-        while chain and isinstance(value, (types.ModuleType, type)):
+        while chain and isinstance(value, _SPACES):
             if not hasattr(value, chain[-1]):
-                self.unit.refuse(f"module {value.__name__!r} has no attribute {chain[-1]!r}", node)
+                name = getattr(value, "__name__", str(value))
+                self.unit.refuse(f"module {name!r} has no attribute {chain[-1]!r}", node)
             value = getattr(value, chain.pop())
         made = self._reference(value, node)
         for name in reversed(chain):

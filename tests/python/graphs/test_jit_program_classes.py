@@ -403,3 +403,64 @@ def test_tuples_and_legacy_constructors():
     ):
         with pytest.raises(RuntimeError, match=words):
             torch.jit.script(function)
+
+
+doubled = torch.ops.aten.add.Tensor
+
+
+def test_operators_of_torch_ops_are_called():
+    def run(x):
+        return torch.ops.aten.relu(x), doubled(x, x), torch.ops.aten.sum.dim_IntList(x, [0])
+
+    scripted = torch.jit.script(run)
+    loaded = through_a_file(scripted)
+    for made in (scripted, loaded):
+        assert [part.tolist() for part in made(torch.tensor([-1.0, 2.0]))] == [[0, 2], [-2, 4], 1]
+    assert str(scripted.schema) == "run(Tensor x) -> ((Tensor, Tensor, Tensor))"
+    assert "aten::relu(" in str(scripted.graph)
+
+    def unknown(x):
+        return torch.ops.aten.no_such_operator(x)
+
+    with pytest.raises(RuntimeError, match="no_such_operator"):
+        torch.jit.script(unknown)
+
+
+def test_several_results_of_an_operator_have_types():
+    def run(x):
+        values, where = torch.topk(x, 2)
+        both = torch.sort(x)
+        return values, where, both.values, both[1]
+
+    def wrong(x) -> str:
+        return torch.topk(x, 2)[0]
+
+    made = torch.jit.script(run)(torch.tensor([1.0, 3.0, 2.0]))
+    assert [part.tolist() for part in made] == [[3, 2], [1, 2], [1, 2, 3], [0, 2, 1]]
+    with pytest.raises(RuntimeError, match="annotated as having type str but is actually of type Tensor"):
+        torch.jit.script(wrong)
+
+
+def test_what_a_script_never_reaches_is_not_checked():
+    def run():
+        assert not torch.jit.is_scripting(), "only in Python"
+        print("hello") + 2
+
+    with pytest.raises(torch.jit.Error, match="only in Python"):
+        torch.jit.script(run)()
+
+
+def add_one(self, inputs: Tuple[Tensor], output: Tensor):
+    return output + 1
+
+
+def test_hooks_go_through_files_again():
+    class Plain(nn.Module):
+        def forward(self, x: Tensor):
+            return x * 2
+
+    module = Plain()
+    module.register_forward_hook(add_one)
+    scripted = torch.jit.script(module)
+    again = through_a_file(through_a_file(scripted))
+    assert scripted(torch.ones(1)).item() == again(torch.ones(1)).item() == 3
