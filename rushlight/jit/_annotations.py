@@ -217,6 +217,8 @@ class Annotations:
             value = _MISSING
         if value is not _MISSING:
             found = python_type(value, lambda: self.unit.source.shown(node))
+            if found is not None and found.kind == "Enum":
+                members_of_enum(value)
             if found is not None:
                 return found
         return self._read(node)
@@ -368,3 +370,20 @@ def value_type(value):
 def _common(values):
     kinds = {value_type(v) for v in values}
     return kinds.pop() if len(kinds) == 1 else t.UNKNOWN
+
+
+def members_of_enum(cls):
+    """Name -> value of an enumeration, whose values must be of one type that scripts know."""
+    values = {name: member.value for name, member in cls.__members__.items()}
+    kinds = {value_type(v) for v in values.values()}
+    unfit = [kind for kind in kinds if kind not in (t.INT, t.FLOAT, t.STR)]
+    if unfit:
+        raise RuntimeError(
+            f"Cannot create Enum with value type '{unfit[0]}', only int, float and string are supported"
+        )
+    if len(kinds) > 1:
+        raise RuntimeError(
+            f"Could not unify type list for the values of enum class '{cls.__name__}': all of them must "
+            f"be of one type, found {', '.join(sorted(map(str, kinds)))}"
+        )
+    return values

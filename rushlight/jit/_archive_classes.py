@@ -10,7 +10,8 @@ import collections
 import enum
 import re
 
-from rushlight.jit._scripted_class import attach, members_of_enum, record_of
+from rushlight.jit._annotations import members_of_enum
+from rushlight.jit._scripted_class import attach, record_of
 from rushlight.jit.frontend import unit_from_source
 
 TYPE_CHECKING = False

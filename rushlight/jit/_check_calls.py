@@ -14,7 +14,7 @@ from rushlight.jit._check_methods import BUILTINS, MATH, METHODS, NOT_METHODS, T
 from rushlight.jit._check_values import Bound, Checking, Container, Iterated, NotAValue, Python
 from rushlight.jit._interfaces import misfit_of_type
 from rushlight.jit._library import OPERATORS
-from rushlight.jit._operator_match import operator_schemas, returned, unfit
+from rushlight.jit._operator_match import operator_schemas, returned, schemas_of, unfit
 from rushlight.jit._scripted_class import known_record, record_of
 from rushlight.jit._syntax import FrontendError
 
@@ -88,10 +88,7 @@ class Calls(Checking):
         if name.startswith("torch.nn.functional."):
             return self.call_functional(value, node, given, by_name)
         if isinstance(value, OPERATORS):
-            overloads = (
-                [value] if hasattr(value, "_schema") else [getattr(value, n) for n in value.overloads()]
-            )
-            results = {returned(overload._schema) for overload in overloads}
+            results = {returned(schema) for schema in schemas_of(value)}
             return results.pop() if len(results) == 1 else t.UNKNOWN
         if name.startswith("math.") and name.removeprefix("math.") not in MATH:
             self.refuse(f"Python builtin {value} is currently not supported in Torchscript", node)

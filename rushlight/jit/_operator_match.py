@@ -4,7 +4,7 @@ import functools
 
 from rushlight.jit import _types as t
 
-__all__ = ["operator_schemas", "returned", "unfit"]
+__all__ = ["operator_schemas", "returned", "schemas_of", "unfit"]
 
 
 @functools.cache
@@ -14,6 +14,13 @@ def operator_schemas(name):
 
     entries = _ops._find("aten", name)
     return [_ops._overload("aten", name, overload)._schema for overload in entries]
+
+
+def schemas_of(operator):
+    """The schemas of an operator of `torch.ops`: of one overload, or of all."""
+    if hasattr(operator, "_schema"):
+        return [operator._schema]
+    return [getattr(operator, name)._schema for name in operator.overloads()]
 
 
 def unfit(schema, given, by_name):

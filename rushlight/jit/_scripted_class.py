@@ -12,11 +12,16 @@ import inspect
 import types
 
 from rushlight.jit import _types as t
-from rushlight.jit._annotations import is_compiled_class, qualified_name, value_type
+from rushlight.jit._annotations import (
+    is_compiled_class,
+    members_of_enum,
+    qualified_name,
+    value_type,
+)
 from rushlight.jit._class_checks import check_attributes, check_bases
 from rushlight.jit._dataclass_source import method_sources
 
-__all__ = ["ScriptedClass", "attach", "enum_value_type", "known_record", "members_of_enum", "record_of"]
+__all__ = ["ScriptedClass", "attach", "enum_value_type", "known_record", "record_of"]
 
 _RECORD = "__torch_script_class__"
 
@@ -171,23 +176,6 @@ def _function(member):
 def _is_left_out(member):
     function = _function(member)
     return getattr(function, "_torchscript_modifier", None) in ("ignore", "unused")
-
-
-def members_of_enum(cls):
-    """Name -> value of an enumeration, whose values must be of one type that scripts know."""
-    values = {name: member.value for name, member in cls.__members__.items()}
-    kinds = {value_type(v) for v in values.values()}
-    unfit = [kind for kind in kinds if kind not in (t.INT, t.FLOAT, t.STR)]
-    if unfit:
-        raise RuntimeError(
-            f"Cannot create Enum with value type '{unfit[0]}', only int, float and string are supported"
-        )
-    if len(kinds) > 1:
-        raise RuntimeError(
-            f"Could not unify type list for the values of enum class '{cls.__name__}': all of them must "
-            f"be of one type, found {', '.join(sorted(map(str, kinds)))}"
-        )
-    return values
 
 
 def enum_value_type(cls):
