@@ -502,7 +502,10 @@ class _Lowering:
             return self.emit(f"aten::{node.func.attr}", values, line=node.lineno)
         values = list(map(self.expression, arguments))
         if not isinstance(node.func, ast.Name):
-            return self.emit("prim::CallFunction", [self.expression(node.func), *values], line=node.lineno)
+            function = self.expression(node.func)
+            if function._type == "Module":
+                return self.emit("prim::CallMethod", [function, *values], attributes={"name": "forward"})
+            return self.emit("prim::CallFunction", [function, *values], line=node.lineno)
         name = node.func.id
         if name in self.scope:
             return self.emit("prim::CallMethod", [self.scope[name], *values], attributes={"name": "forward"})

@@ -96,6 +96,10 @@ class ScriptModule(Module):
 
     def _unit(self, name="forward"):
         unit = type(self)._script_methods.get(name)
+        if unit is None and hasattr(type(self), "_library_base"):
+            from rushlight.jit._library_methods import library_unit
+
+            unit = library_unit(self, name)
         if unit is None:
             raise AttributeError(f"'{self.original_name}' has no method {name!r} in TorchScript")
         return unit

@@ -464,3 +464,13 @@ def test_hooks_go_through_files_again():
     scripted = torch.jit.script(module)
     again = through_a_file(through_a_file(scripted))
     assert scripted(torch.ones(1)).item() == again(torch.ones(1)).item() == 3
+
+
+def test_layers_of_the_library_show_code_and_graph():
+    scripted = torch.jit.script(nn.Sequential(nn.Linear(2, 2), nn.ReLU()))
+    assert "self._modules['1'](input)" in scripted.code
+    assert str(scripted.graph).count('prim::CallMethod[name="forward"]') == 2
+    assert "linear(input, self.weight, self.bias)" in getattr(scripted, "0").code
+    assert "aten::linear" in str(getattr(scripted, "0").graph)
+    with pytest.raises(AttributeError, match="has no method 'nothing' in TorchScript"):
+        scripted._unit("nothing")
