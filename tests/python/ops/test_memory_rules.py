@@ -97,7 +97,7 @@ def test_filling_can_be_switched_off(deterministic):
     settings.fill_uninitialized_memory = False
     torch.zeros(1000)  # leaves a block without NaN to the next tensor
     assert not torch.empty(1000).isnan().all()
-    with pytest.raises(TypeError, match="must be bool"):
+    with pytest.raises(RuntimeError, match="expected a bool, but got int"):
         settings.fill_uninitialized_memory = 1
     with pytest.raises(TypeError, match="'mode' \\(position 1\\) must be bool, not int"):
         torch.use_deterministic_algorithms(1)
