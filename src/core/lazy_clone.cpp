@@ -6,6 +6,8 @@
 
 namespace rushlight {
 
+std::atomic<size_t> shared_memories{0};
+
 namespace {
 
 struct Shared {
@@ -18,7 +20,6 @@ struct Shared {
 struct Registry {
   std::mutex mutex;
   std::unordered_map<const void*, Shared> shared;
-  std::atomic<size_t> count{0};
   static Registry& get() {
     static auto* one = new Registry;  // storages may die after static objects
     return *one;
@@ -33,7 +34,7 @@ Shared leave(const void* memory) {
   if (found == registry.shared.end() || --found->second.sharers) return {};
   Shared last = std::move(found->second);  // freed after the lock
   registry.shared.erase(found);
-  registry.count.store(registry.shared.size(), std::memory_order_relaxed);
+  shared_memories.store(registry.shared.size(), std::memory_order_relaxed);
   return last;
 }
 
@@ -61,8 +62,8 @@ bool lies_inside(const StorageImpl& storage) {
 }  // namespace
 
 bool is_shared_memory(const void* memory) {
+  if (!shared_memories.load(std::memory_order_relaxed)) return false;
   Registry& registry = Registry::get();
-  if (!registry.count.load(std::memory_order_relaxed)) return false;
   std::lock_guard guard(registry.mutex);
   return registry.shared.contains(memory);
 }
@@ -87,12 +88,12 @@ Storage lazy_clone(StorageImpl& storage) {
   Registry& registry = Registry::get();
   std::lock_guard guard(registry.mutex);
   Shared& all = registry.shared.try_emplace(storage.data(), std::move(shared)).first->second;
-  registry.count.store(registry.shared.size(), std::memory_order_relaxed);
+  shared_memories.store(registry.shared.size(), std::memory_order_relaxed);
   all.sharers += sharing ? 1 : 2;
   return look_at(storage, all.inside);
 }
 
-void own_contents(StorageImpl& storage) {
+void own_shared(StorageImpl& storage) {
   if (!is_lazy_clone(storage)) [[likely]]
     return;
   const void* memory = storage.data();
@@ -117,8 +118,8 @@ void own_contents(StorageImpl& storage) {
   }
 }
 
-void expose_contents(StorageImpl& storage) {
-  own_contents(storage);
+void expose_shared(StorageImpl& storage) {
+  own_shared(storage);
   if (is_shared_memory(storage.data())) copy_out(storage);
 }
 

@@ -12,10 +12,21 @@ namespace rushlight {
 // Null where that can't be: memory that others own, or can write to.
 Storage lazy_clone(StorageImpl& storage);
 bool is_lazy_clone(const StorageImpl& storage);
+
+// How many memories are shared now; hardly ever is there one.
+extern std::atomic<size_t> shared_memories;
+void own_shared(StorageImpl& storage);
+void expose_shared(StorageImpl& storage);
 // Before a write that check_writable does not see.
-void own_contents(StorageImpl& storage);
+inline void own_contents(StorageImpl& storage) {
+  if (shared_memories.load(std::memory_order_relaxed)) [[unlikely]]
+    own_shared(storage);
+}
 // The same before somebody keeps the address.
-void expose_contents(StorageImpl& storage);
+inline void expose_contents(StorageImpl& storage) {
+  if (shared_memories.load(std::memory_order_relaxed)) [[unlikely]]
+    expose_shared(storage);
+}
 // Whether this memory is, or was and still has to stay, that of lazy clones.
 bool is_shared_memory(const void* memory);
 
