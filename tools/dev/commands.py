@@ -217,7 +217,13 @@ def cross_build(processor="", *options):
     install("build")
     folder = BUILD / "cross-aarch64"
     system = cross.System(folder)
-    system.make()
+    try:
+        system.make()
+    except Failure as failure:
+        if options != ("quick",):
+            raise
+        print(f"dev: no ARM64 system could be unpacked here, its tests are skipped: {failure}")
+        return
     package_root = build_apart(folder / "build", *cross.options(system), targets=cross.TARGETS)
     variables = {**cross.variables(system, package_root), **ONE_THREAD}
     whole, quick = not options, options == ("quick",)
