@@ -133,9 +133,9 @@ def function(shape, kind, layout, dtype="float32"):
     if last:
         image, filters = image.to(memory_format=last), filters.to(memory_format=last)
     if shape.transposed:
-        apply, rest = getattr(F, f"conv_transpose{dimensions}d"), (0, shape.groups, shape.dilation)
+        apply, rest = getattr(F, f"conv_transpose{dimensions}d"), [0, shape.groups, shape.dilation]
     else:
-        apply, rest = getattr(F, f"conv{dimensions}d"), (shape.dilation, shape.groups)
+        apply, rest = getattr(F, f"conv{dimensions}d"), [shape.dilation, shape.groups]
     call = lambda: apply(image, filters, None, shape.stride, shape.padding, *rest)
     if kind == "forward":
         return call

@@ -131,8 +131,7 @@ Tensor bytes_of(const Tensor& packed) {
   return bytes;
 }
 Tensor packed_from(const Tensor& integers, DType dtype, const Quantizer& quantizer) {
-  const Tensor own = contiguous(integers, MemoryFormat::Contiguous),
-               bytes = empty_bytes(own.sizes(), dtype);
+  const Tensor own = contiguous(integers, MemoryFormat::Contiguous), bytes = empty_bytes(own.sizes(), dtype);
   const int each = integers_per_byte(dtype), bits = 8 / each, most = (1 << bits) - 1;
   const auto* from = static_cast<const uint8_t*>(own.data_ptr());
   auto* to = static_cast<uint8_t*>(bytes.data_ptr());
