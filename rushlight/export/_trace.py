@@ -181,7 +181,8 @@ def _attention(composite):
         heads = {t.shape[:-2] for t in given}
         fits = query.dim() == 4 and query.is_floating_point() and all(t.numel() for t in given)
         if not fits or len(heads) > 1 or dropout_p or (is_causal and attn_mask is not None):
-            return composite(query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa)
+            last = {"scale": scale, "enable_gqa": enable_gqa}
+            return composite(query, key, value, attn_mask, dropout_p, is_causal, **last)
         whole = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu
         return whole(query, key, value, 0.0, is_causal, attn_mask=attn_mask, scale=scale)[0]
 

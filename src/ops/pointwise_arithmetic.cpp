@@ -411,6 +411,7 @@ void register_clamps(Table& t) {
        clamp_tensor_kernel)
       .family(Family::Pointwise)
       .inplace()
+      .inplace_function()
       .out()
       .doc("self limited to [min, max], element by element.")
       .derivative([](Grad g, In<0> x, In<1> low, In<2> high, Needs need) {

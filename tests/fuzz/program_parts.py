@@ -382,6 +382,10 @@ SHAPES = [
 DTYPES = ["float64"], ["float64"], ["float32"], ["float32", "float64"], ["float32", "bfloat16"]
 
 
+# How PyTorch refuses a statement.
+REFUSALS = RuntimeError, TypeError, ValueError, IndexError, ArithmeticError, AttributeError, AssertionError
+
+
 class Writer:
     """Makes one program; `module` is PyTorch, which tries each statement."""
 
@@ -459,12 +463,13 @@ class Writer:
                 warnings.simplefilter("ignore")
                 exec(line, self.space)
             new = [v for v in self.space.values() if isinstance(v, self.module.Tensor)]
-            if all(self.tame(v) for v in new):
-                self.lines.append(line)
-                return
-        except Exception:
-            pass
-        self.restart()
+            kept = all(self.tame(v) for v in new)
+        except REFUSALS:
+            kept = False
+        if kept:
+            self.lines.append(line)
+        else:
+            self.restart()
 
     def tame(self, value):
         if value.numel() > 600 or value.dim() > 5 or value.is_complex():

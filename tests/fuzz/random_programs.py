@@ -37,7 +37,7 @@ MODES = ("eager", "vmap", "compile", "export", "file", "threads")
 STRICTER = re.compile("has been modified by an inplace operation|Found dtype")
 # Refused here: sizes that depend on values in a graph; what PyTorch lets pass where there are no elements.
 REFUSED = re.compile(
-    "DynamicOutputShape|DataDependent|depends on the values|does not require grad|writes to out="
+    "DynamicOutputShape|DataDependent|value out of a tracing tensor|depends on the values|does not require grad|writes to out="
     "|single memory location|out of bounds for dimension . with size 0|invalid for input of size"
     "|not implemented for .{1,2}(BFloat16|Half)|both operands to have the same dtype"
 )
@@ -290,7 +290,7 @@ def runs(program):
     try:
         parts.run(torch, program.inputs, program.lines)
         return True
-    except Exception:
+    except (*parts.REFUSALS, NameError):
         return False
 
 

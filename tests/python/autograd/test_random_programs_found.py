@@ -218,3 +218,15 @@ def test_writes_within_vmap_have_gradients(name):
     write = lambda a: WRITES[name](a.clone())
     expected = torch.autograd.grad(torch.stack([write(row) for row in x]).sum(), x)[0]
     assert torch.equal(torch.autograd.grad(torch.vmap(write)(x).sum(), x)[0], expected)
+
+
+def test_attention_of_three_dimensions_goes_into_files(tmp_path):
+    from rushlight.export import load_file, save_file
+
+    class Attention(torch.nn.Module):
+        def forward(self, x):
+            return F.scaled_dot_product_attention(x, x, x, scale=0.5)
+
+    x = torch.randn(1, 6, 2)
+    save_file(Attention(), str(tmp_path / "model.rl"), (x,))
+    torch.testing.assert_close(load_file(str(tmp_path / "model.rl"))(x), Attention()(x))
