@@ -38,7 +38,8 @@ STRICTER = re.compile("has been modified by an inplace operation|Found dtype")
 # Refused here: sizes that depend on values in a graph; what PyTorch lets pass where there are no elements.
 REFUSED = re.compile(
     "DynamicOutputShape|DataDependent|value out of a tracing tensor|depends on the values"
-    "|does not require grad|writes to out=|single memory location|out of bounds for dimension . with size 0|invalid for input of size"
+    "|does not require grad|writes to out=|single memory location|out of bounds for dimension . with size 0"
+    "|invalid for input of size"
     "|not implemented for .{1,2}(BFloat16|Half)|both operands to have the same dtype"
 )
 # Here PyTorch saves an alias without a version counter: its gradient is that of what was written since.
