@@ -463,7 +463,8 @@ void register_clamps(Table& t) {
       .out_apart(kAllOperands)
       .derivative(
           [](Grad g, In<0> x, Attr<1, Scalar> high) { return clamp_grad(g, x, std::nullopt, *high); });
-  add_alias<ops::clamp_tensor>(t, "clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor");
+  add_alias<ops::clamp_tensor>(t, "clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor")
+      .inplace_function();
   add_alias<ops::clamp>(t, "clip(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor");
 }
 

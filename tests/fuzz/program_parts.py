@@ -383,7 +383,16 @@ DTYPES = ["float64"], ["float64"], ["float32"], ["float32", "float64"], ["float3
 
 
 # How PyTorch refuses a statement.
-REFUSALS = RuntimeError, TypeError, ValueError, IndexError, ArithmeticError, AttributeError, AssertionError
+REFUSALS = (
+    RuntimeError,
+    TypeError,
+    ValueError,
+    IndexError,
+    ArithmeticError,
+    AttributeError,
+    AssertionError,
+    SyntaxError,
+)
 
 
 class Writer:

@@ -375,7 +375,10 @@ def supervise(options):
                     if options.list:
                         with open(options.list, "a") as kept:
                             kept.write(line)
-            if worker.wait() >= 0:
+            status = worker.wait()
+            if status > 0:
+                sys.exit(f"the worker failed ({status}): {progress.read_text()}")
+            if status == 0:
                 break
             number, library, mode = progress.read_text().split()
             index = int(number) + 1
