@@ -176,12 +176,14 @@ void register_quantized_file_operators(Table& t) {
   t.op(weight_only_embedding,
        "_weight_only_embedding(Tensor weight, Tensor scales, Tensor indices, int group_size=0) -> Tensor",
        embedding_kernel)
+      .family(Family::Embedding)
       .internal()
       .not_differentiable(kFixedWeights)
       .doc("Rows of a table of int8, or of four bits in groups of columns, as float32.");
   t.op(quantized_integers,
        "_quantized_integers(Tensor self, float scale, int zero_point, ScalarType dtype) -> Tensor",
        integers_kernel)
+      .family(Family::Copy)
       .internal()
       .not_differentiable(kIntegers)
       .doc("The integers of quantize_per_tensor, as a plain tensor.");
