@@ -163,19 +163,25 @@ class _Archive:
         """What `__torch__.a.b.C` names: a class, a function or a kind of named tuple."""
         if path not in self.found:
             file, _, last = path.rpartition(".")
-            if file not in self.units:
-                record = f"code/{file.replace('.', '/')}.py"
-                if record not in self.texts:
-                    raise RuntimeError(f"jit.load: {self.name} has no {record}, where {path} would be")
-                self.units[file] = Unit(self, file, self.texts[record].decode())
-            self.found[path] = self.units[file].define(last)
+            record = f"code/{file.replace('.', '/')}.py"
+            if record not in self.texts:
+                raise RuntimeError(f"jit.load: {self.name} has no {record}, where {path} would be")
+            self.found[path] = self.unit(file).define(last)
         return self.found[path]
+
+    def unit(self, file):
+        """The code of a file that the archive has."""
+        if file not in self.units:
+            text = self.texts[f"code/{file.replace('.', '/')}.py"].decode()
+            self.units[file] = Unit(self, file, text)
+        return self.units[file]
 
     def member(self, path):
         """The member of an enumeration that a dotted name stands for, else None."""
         *above, name = path
-        file = ".".join(above[:-1])
-        if f"code/{file.replace('.', '/')}.py" not in self.texts or ".".join(above) in self.units:
+        file, kind = ".".join(above[:-1]), above[-1]
+        # A file and a folder may share a name: `quantized.py` has classes, `quantized/conv.py` too.
+        if f"code/{file.replace('.', '/')}.py" not in self.texts or kind not in self.unit(file).nodes:
             return None
         found = self.lookup(".".join(above))
         is_enumeration = isinstance(found, type) and issubclass(found, enum.Enum)
