@@ -18,7 +18,7 @@ import warnings
 from typing import Any
 
 import rushlight
-from rushlight._command.names import own_name
+from rushlight._command.names import is_own
 from rushlight.jit._annotations import schema_of
 from rushlight.jit._call_check import checked
 from rushlight.jit._checker import check_function
@@ -612,5 +612,5 @@ def _custom_operator(path):
     for part in path:
         found = None if part.startswith("__") else getattr(found, part, None)
     if isinstance(found, types.FunctionType):  # operators of packed weights are written in Python
-        return found if own_name(found.__module__) == "rushlight.ops.quantized" else None
+        return found if is_own(found.__module__, "ops.quantized") else None
     return found if isinstance(found, (rushlight._ops.OpOverload, rushlight._ops.OpOverloadPacket)) else None
