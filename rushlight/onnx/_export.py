@@ -289,7 +289,7 @@ class _Translator:
                 self._values[node] = self._translate(node)
         outputs = self._outputs(graph, output_names or ())
         helper, g = onnx.helper, self._graph
-        nodes, read = _live(g.nodes, {o.name for o in outputs})
+        nodes, read = _live(onnx, g, {o.name for o in outputs})
         kept = [t for t in g.initializers if t.name in read]
         made = helper.make_graph(nodes, "main_graph", self._inputs, outputs, initializer=kept)
         return helper.make_model(
@@ -387,17 +387,27 @@ class _Translator:
         return described
 
 
-def _live(nodes, outputs):
+def _live(onnx, graph, outputs):
     """The nodes that the outputs depend on, and what is read."""
     read, kept = set(outputs), []
-    for node in reversed(nodes):
+    for node in reversed(graph.nodes):
         if not read & set(node.output):
             continue
-        while node.output[-1] not in read:  # results at the end that nobody reads, such as positions
+        # Results at the end that nobody reads, such as a pool's positions; other operators want all theirs.
+        while node.output[-1] not in read and _may_leave_out(onnx, node, graph.opset):
             del node.output[-1]
         read.update(node.input)
         kept.append(node)
     return kept[::-1], read
+
+
+def _may_leave_out(onnx, node, opset):
+    """Whether ONNX lets a node do without its last result."""
+    if not onnx.defs.has(node.op_type, domain=node.domain):
+        return False
+    results = onnx.defs.get_schema(node.op_type, opset, node.domain).outputs
+    at = len(node.output) - 1
+    return at < len(results) and results[at].option == onnx.defs.OpSchema.FormalParameterOption.Optional
 
 
 def _on_numbers(target, args):
