@@ -5,6 +5,7 @@ import importlib.machinery
 import importlib.util
 import sys
 from importlib import import_module
+from types import ModuleType
 
 __all__ = ["take_names"]
 
@@ -17,9 +18,13 @@ _HOMES = {
 
 def take_names(namespace, home):
     """Put the public names of a module into another one's namespace; it finds private ones when asked. It is
-    loaded only when that one is."""
+    loaded only when that one is. Modules below it are no names of it: which there are depends on imports."""
     module = import_module(home)
-    names = getattr(module, "__all__", None) or [name for name in vars(module) if not name.startswith("_")]
+    names = getattr(module, "__all__", None) or [
+        name
+        for name, value in vars(module).items()
+        if not name.startswith("_") and not isinstance(value, ModuleType)
+    ]
     namespace.update({name: getattr(module, name) for name in names})
     namespace["__all__"] = list(names)
 

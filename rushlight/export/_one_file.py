@@ -3,6 +3,7 @@
 import inspect
 import os
 import threading
+from typing import Any
 
 import rushlight as torch
 from rushlight import _C
@@ -163,7 +164,7 @@ class _Runner:
         """The outputs of a method by name."""
         return self._run(method, args, kwargs)
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args, **kwargs) -> Any:
         """The output of the first method, or a tuple of them."""
         return _plain(self.run(*args, **kwargs))
 

@@ -6,6 +6,10 @@ from rushlight._extension.moved import take_names
 
 if TYPE_CHECKING:
     from rushlight.ao.quantization import *
-    from rushlight.ao.quantization import default_eval_fn, fuse_modules, fuse_modules_qat, quantize
+    from rushlight.ao.quantization import ObserverOrFakeQuantize as ObserverOrFakeQuantize
+    from rushlight.ao.quantization import default_eval_fn as default_eval_fn
+    from rushlight.ao.quantization import fuse_modules as fuse_modules
+    from rushlight.ao.quantization import fuse_modules_qat as fuse_modules_qat
+    from rushlight.ao.quantization import quantize as quantize
 
 take_names(globals(), "rushlight.ao.quantization")
