@@ -148,12 +148,29 @@ def _pieces(name, type, data):
 # --- what was gained and lost
 
 
-def _example(graph, texts):
-    """Inputs of a graph, by the sizes that its text gives as examples."""
+_PROMPT = 64  # tokens of a text that language models are compared by
+
+
+def _settings(model):
+    """What a language model's file says of itself; nothing in other files."""
+    return json.loads(model.texts["generate.json"]) if "generate.json" in model.texts else {}
+
+
+def _step(settings, first, count):
+    """Inputs of a language model's step: tokens of one text, each of them wanted."""
+    pages = -(-settings["max_length"] // settings["page"])
+    places, rows = torch.arange(first, first + count), torch.arange(count)
+    tokens = torch.randint(0, settings["vocabulary"], (count,))
+    return [tokens, places, torch.zeros_like(rows), torch.arange(pages).repeat(count, 1), rows]
+
+
+def _example(model, name):
+    """Inputs of a method: the first tokens of a text, or by the sizes that the graph gives as examples."""
+    settings, graph = _settings(model), model._methods[name].graph
+    if name == "step" and "page" in settings:
+        return _step(settings, 0, min(_PROMPT, settings["max_length"] - 1))
     symbols = {m[1]: int(m[2]) for m in re.finditer(r"^symbol (\w+) = (\d+)", str(graph), re.M)}
-    words = None
-    if "generate.json" in texts:
-        words = json.loads(texts["generate.json"]).get("vocabulary")
+    words = settings.get("vocabulary")
     made = []
     for name, type in graph.inputs:
         dtype, sizes = _parse_type(type)
@@ -183,7 +200,7 @@ def _compare(path, output, method, layers, shown, samples):
     name = before.methods[0]
     with torch.random.fork_rng(), torch.no_grad():
         torch.manual_seed(0)
-        inputs = list(samples[0]) if samples else _example(before._methods[name].graph, before.texts)
+        inputs = list(samples[0]) if samples else _example(before, name)
         results = [m.session().call(name, *inputs) for m in (before, after)]
         seconds = _times(before, after, inputs)
         errors = _layer_errors(shown, before, inputs)
@@ -193,10 +210,12 @@ def _compare(path, output, method, layers, shown, samples):
 
 
 def _times(before, after, inputs):
-    """Seconds of a run of the method that is called most often, alternated: medians."""
-    name = "decode" if "decode" in before.methods and before.texts else before.methods[0]
-    if name == "decode":
-        inputs = _example(before._methods[name].graph, before.texts)
+    """Seconds of what is run most often, which for language models is one more token; alternated: medians."""
+    name, settings = before.methods[0], _settings(before)
+    if "decode" in before.methods and settings:
+        inputs = _example(before, name := "decode")
+    elif name == "step" and "page" in settings:
+        inputs = _step(settings, min(_PROMPT, settings["max_length"] - 1), 1)
     sessions, times = [m.session() for m in (before, after)], ([], [])
     for session in sessions:
         session.call(name, *inputs)

@@ -13,7 +13,12 @@ _LEAST = 1024  # numbers of a weight that are worth it
 _TABLES = ("embedding",)
 _SMALL_TABLE = 0.05  # of all weights: so small a part stays at eight bits, as every result depends on it
 _STEPS = (*(-n / 4 for n in range(26, 40)), *(n / 4 for n in range(25, 36)))
-_PRODUCTS = {"mm": (0, 1, None), "addmm": (1, 2, 0), "linear": (0, 1, 2)}  # input, weight, bias
+_LINEAR = ("linear", "_row_linear")  # their weights lie as rows of outputs
+_PRODUCTS = {
+    "mm": (0, 1, None),
+    "addmm": (1, 2, 0),
+    **dict.fromkeys(_LINEAR, (0, 1, 2)),
+}  # input, weight, bias
 
 
 def check_finite(name, tensor):
@@ -113,7 +118,7 @@ class SmallWeights:
             x, w, b = _PRODUCTS[call.base]
             if len(call.arguments) > 3 or any("=" in a for a in call.arguments):
                 return None
-            name = (held if call.base == "linear" else turned).get((call.positional(w) or "")[1:])
+            name = (held if call.base in _LINEAR else turned).get((call.positional(w) or "")[1:])
             bias = "None" if b is None else call.positional(b, "None")
             if bias != "None" and (bias[1:] not in held or constants[held[bias[1:]]].dim() != 1):
                 return None

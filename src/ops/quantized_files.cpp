@@ -51,9 +51,8 @@ cpu::WeightProduct described(const char* who, const Tensor& weight, const Tensor
   RL_CHECK(bytes ? scales.sizes() == IntList{p.n} : scales.sizes() == (IntList{p.n, groups}), who,
            ": scales must be ", bytes ? str("[", p.n, "]") : str("[", p.n, ", ", groups, "]"), ", got ",
            describe(scales));
-  p.weight = weight.data_ptr();
   p.settings_dtype = scales.dtype();
-  p.settings = scales.data_ptr();
+  if (weight.is_cpu()) p.weight = weight.data_ptr(), p.settings = scales.data_ptr();
   p.group = group;
   p.zeros = false;
   return p;

@@ -135,3 +135,53 @@ ROWS = [
         refused={"layout": "rows must be contiguous, in PyTorch too", "fuzz": MISREAD},
     ),
 ]
+
+# Steps of quantised files, which PyTorch has no operators for.
+
+
+def quantized_integers(x, scale, zero_point, dtype):
+    low, high = (-128, 127) if dtype == "dtype:int8" else (0, 255)
+    return np.clip(np.rint(np.float32(x) / np.float32(scale)) + zero_point, low, high)
+
+
+def quantized_sum(a, a_scale, a_zero, b, b_scale, b_zero, scale, zero_point, dtype, relu=False):
+    """Floats have the scale 1 and the zero point 0."""
+    sums = (a - np.float64(a_zero)) * a_scale + (b - np.float64(b_zero)) * b_scale
+    return quantized_integers(np.maximum(sums, 0) if relu else sums, scale, zero_point, dtype)
+
+
+def small_linear(x, weight, scales, bias=None, group=0):
+    y = np.float64(x) @ (weight * np.float64(scales)[:, None]).T
+    return y if bias is None else y + bias
+
+
+BYTES = [whole(3, 4, low=-100, high=100).astype(np.int8) for _ in range(2)]
+SMALL = (WEIGHT, given(np.abs(real(6)) / 9))
+OURS_ALONE = {
+    "ops.aten._quantized_integers": (
+        quantized_integers,
+        [((real(4, 3), 0.3, n, f"dtype:{kind}"), {}) for n, kind in ((3, "int8"), (99, "uint8"))],
+    ),
+    "ops.aten._quantized_sum": (
+        quantized_sum,
+        [
+            ((BYTES[0], 0.1, 3, BYTES[1], 0.2, -4, 0.3, 9, "dtype:int8"), {}),
+            ((BYTES[0], 0.1, 3, BYTES[1], 0.2, -4, 0.3, 9, "dtype:uint8", True), {}),
+            ((BYTES[0], 0.1, 3, real(3, 4), 1.0, 0, 0.3, 9, "dtype:int8"), {}),
+        ],
+    ),
+    "ops.aten._weight_only_linear": (
+        small_linear,
+        [((real(3, 16), *SMALL), {}), ((real(2, 5, 16), *SMALL, real(6)), {})],
+    ),
+    "ops.aten._weight_only_embedding": (
+        lambda weight, scales, rows: (weight * np.float32(scales)[:, None])[rows],
+        [((*SMALL, np.array([[0, 5], [3, 3]])), {})],
+    ),
+}
+OURS = dict.fromkeys(("values", "gradients", "fuzz"), "PyTorch has no such operator")
+AS_IN_FILES = {"layout": "weights and scales are contiguous, as files have them"}
+ROWS += [
+    Row(name, fixed(calls), ("float32",), reference, refused=OURS | (AS_IN_FILES if "weight" in name else {}))
+    for name, (reference, calls) in OURS_ALONE.items()
+]

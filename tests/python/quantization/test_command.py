@@ -254,11 +254,15 @@ def test_language_models(language_model, tmp_path, method, ratio, error):
     assert code == 0, printed
     assert f"are {method}" in printed and "logits: off by" in printed
     assert (tmp_path / "q.rl").stat().st_size < ratio * language_model.stat().st_size
-    tokens, n = torch.arange(20)[None], torch.arange(20)
-    logits = []
+    tokens, pages, logits = torch.arange(20), torch.arange(2)[None], []
     for path in (language_model, tmp_path / "q.rl"):
-        session = load_file(path).session()
-        logits.append(session.prefill(tokens, n, torch.arange(48)))
+        whole, parts = load_file(path).session(), load_file(path).session()
+        text, last = torch.zeros(20, dtype=torch.int64), torch.tensor([19])
+        logits.append(whole.step(tokens, tokens, text, pages, last))
+        for n in (slice(0, 7), slice(7, 19), slice(19, 20)):
+            last = torch.tensor([n.stop - n.start - 1])
+            found = parts.step(tokens[n], tokens[n], text[n], pages, last)
+        torch.testing.assert_close(found, logits[-1], rtol=1e-4, atol=1e-4)
         ids, _, why = load_language_model(path).generate([1, 2, 3], max_tokens=8, temperature=0)
         assert len(ids) == 8 and why == "length"
     assert (logits[1] - logits[0]).norm() < error * logits[0].norm()
