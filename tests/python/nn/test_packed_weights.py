@@ -1,8 +1,4 @@
-"""Packed weights and `torch.ops.quantized`, against PyTorch's.
-
-A stand-in with the methods of a quantized tensor takes the place of one, so that what is tested here is the
-operators alone.
-"""
+"""Packed weights and `torch.ops.quantized`, against PyTorch's."""
 
 import io
 import pickle
@@ -17,74 +13,22 @@ pytestmark = pytest.mark.filterwarnings("ignore")
 THEIRS = torch.ops.quantized
 
 
-class Quantized:
-    """Integers with a scale and a zero point, or with as many as there are channels along axis 0."""
-
-    is_quantized = True
-
-    def __init__(self, integers, scale, zero_point):
-        self.integers, self.scale, self.zero_point = integers, scale, zero_point
-        self.dtype = {rl.int8: "torch.qint8", rl.uint8: "torch.quint8"}[integers.dtype]
-
-    def int_repr(self):
-        return self.integers
-
-    def qscheme(self):
-        return "torch.per_tensor_affine" if isinstance(self.scale, float) else "torch.per_channel_affine"
-
-    def q_scale(self):
-        return self.scale
-
-    def q_zero_point(self):
-        return self.zero_point
-
-    def q_per_channel_scales(self):
-        return rl.tensor(self.scale)
-
-    def q_per_channel_zero_points(self):
-        return rl.tensor(self.zero_point)
-
-    def q_per_channel_axis(self):
-        return 0
-
-    def dim(self):
-        return self.integers.dim()
-
-    def unsqueeze(self, dim):
-        return Quantized(self.integers.unsqueeze(dim), self.scale, self.zero_point)
-
-    def squeeze(self, dim):
-        return Quantized(self.integers.squeeze(dim), self.scale, self.zero_point)
-
-    def dequantize(self):
-        return (self.integers.float() - self.zero_point) * self.scale
-
-
-@pytest.fixture(autouse=True)
-def stand_in(monkeypatch):
-    ranges = {"torch.qint8": (-128, 127, rl.int8), "torch.quint8": (0, 255, rl.uint8)}
-
-    def quantize(x, scale, zero_point, dtype):
-        low, high, plain = ranges[dtype]
-        integers = rl.ops.quantized_decomposed.quantize_per_tensor(x, scale, zero_point, low, high, plain)
-        return Quantized(integers, scale, zero_point)
-
-    monkeypatch.setattr(rl.ops.aten, "_make_per_tensor_quantized_tensor", Quantized, raising=False)
-    monkeypatch.setattr(rl.ops.aten, "quantize_per_tensor", quantize, raising=False)
-
-
 @pytest.fixture
 def OURS():
     return rl.ops.quantized
 
 
-def both(integers, scale, zero_point):
+def made(library, integers, scale, zero_point):
+    """Integers with a scale and a zero point, or with as many as there are channels along axis 0."""
+    values = library.tensor(integers)
     if isinstance(scale, float):
-        theirs = torch._make_per_tensor_quantized_tensor(torch.tensor(integers), scale, zero_point)
-    else:
-        settings = torch.tensor(scale, dtype=torch.float64), torch.tensor(zero_point)
-        theirs = torch._make_per_channel_quantized_tensor(torch.tensor(integers), *settings, 0)
-    return theirs, Quantized(rl.tensor(integers), scale, zero_point)
+        return library._make_per_tensor_quantized_tensor(values, scale, zero_point)
+    settings = library.tensor(scale, dtype=library.float64), library.tensor(zero_point)
+    return library._make_per_channel_quantized_tensor(values, *settings, 0)
+
+
+def both(*given):
+    return made(torch, *given), made(rl, *given)
 
 
 def weights(*shape, channels=False):
@@ -99,7 +43,7 @@ def images(*shape, seed=0, scale=0.05, zero_point=60):
 
 
 def same(theirs, ours):
-    assert theirs.shape == ours.integers.shape
+    assert theirs.shape == ours.shape and str(theirs.dtype) == str(ours.dtype)
     assert theirs.q_scale() == pytest.approx(ours.q_scale()) and theirs.q_zero_point() == ours.q_zero_point()
     apart = abs(theirs.int_repr().numpy().astype(int) - ours.int_repr().numpy().astype(int))
     assert apart.max(initial=0) <= 1 and apart.mean() < 0.01
@@ -142,7 +86,7 @@ def test_convolutions(OURS, channels, dims, relu):
     q = getattr(OURS, f"conv{dims}d_prepack")(v, rl.tensor(bias), *window)
     same(getattr(THEIRS, name)(x, p, 0.1, 30), getattr(OURS, name)(y, q, 0.1, 30))
     weight, back = getattr(OURS, f"conv{dims}d_unpack")(q)
-    assert rl.equal(weight.integers, v.integers) and back is q.bias()
+    assert rl.equal(weight.int_repr(), v.int_repr()) and back is q.bias()
     assert (q.stride(), q.padding(), q.dilation(), q.groups(), q.transpose()) == (
         p.stride(),
         p.padding(),
@@ -205,10 +149,11 @@ def test_sums_products_and_joins(OURS):
     for name in ("cat", "cat_relu"):
         same(getattr(THEIRS, name)([a, c], 1, 0.213, 50), getattr(OURS, name)([b, d], 1, 0.213, 50))
         same(getattr(THEIRS, name)([a, c], 0, None, None), getattr(OURS, name)([b, d], 0))
-    with pytest.raises(NotImplementedError, match="with a number"):
-        OURS.add(b, 2.0)
-    with pytest.raises(RuntimeError, match="one quantized dtype"):
-        OURS.add(b, Quantized(d.integers.to(rl.int8), 0.1, 0), 0.2, 0)
+    same(THEIRS.add(a, 2.0), OURS.add(b, 2.0))
+    with pytest.raises(RuntimeError, match="same data type"):
+        OURS.add(b, made(rl, d.int_repr().numpy().astype("int8"), 0.1, 0), 0.2, 0)
+    with pytest.raises(RuntimeError, match="expected two quantized tensors"):
+        OURS.add(b, 2.0, 0.2, 0)
 
 
 def test_activations_and_norms(OURS):
@@ -247,7 +192,7 @@ def test_refusals(OURS):
     with pytest.raises(RuntimeError, match="the weight must be quantized"):
         OURS.conv2d_prepack(rl.ones(1, 1, 2, 2), None, [1, 1], [0, 0], [1, 1], 1)
     with pytest.raises(RuntimeError, match="the weight must be torch.qint8"):
-        OURS.linear_prepack(Quantized(rl.ones(2, 2, dtype=rl.uint8), 1.0, 0))
+        OURS.linear_prepack(made(rl, np.ones((2, 2), "uint8"), 1.0, 0))
     with pytest.raises(RuntimeError, match="expected a packed weight, got Tensor"):
         OURS.linear_dynamic(rl.ones(2, 2), rl.ones(2, 2))
     with pytest.raises(RuntimeError, match="must have 4 dimensions"):
