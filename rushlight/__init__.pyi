@@ -69,6 +69,7 @@ from rushlight import random as random
 from rushlight import return_types as return_types
 from rushlight import safetensors as safetensors
 from rushlight import serialization as serialization
+from rushlight import serve as serve
 from rushlight import signal as signal
 from rushlight import sparse as sparse
 from rushlight import special as special
