@@ -37,11 +37,11 @@ void pack(int64_t k, int64_t n, const MatrixView& matrix, T* panels, int64_t beg
   }
 }
 
-// Panels of bfloat16: the columns of both vectors side by side in words, which are vectors by a shift or a
+// Panels of bfloat16: the columns of two vectors side by side in words, which are vectors by a shift or a
 // mask.
 void pack(int64_t k, int64_t n, const MatrixView& matrix, BFloat16* panels, int64_t begin, int64_t end) {
-  constexpr int64_t kBlock = 16, kHalf = kWidth<float> / 2;
-  static_assert(kVectors == 2);
+  constexpr int64_t kBlock = 16, kLanes = Lanes<float>::count;
+  static_assert(kVectors % 2 == 0);
   for (int64_t panel = begin; panel < end; ++panel) {
     const int64_t first = panel * kWidth<float>, columns = std::min(kWidth<float>, n - first);
     const auto* from = static_cast<const BFloat16*>(matrix.data) + first * matrix.column_stride;
@@ -49,7 +49,8 @@ void pack(int64_t k, int64_t n, const MatrixView& matrix, BFloat16* panels, int6
     if (columns < kWidth<float>) std::fill_n(to, k * kWidth<float>, BFloat16(0.0f));
     for (int64_t row = 0; row < k; row += kBlock)
       for (int64_t j = 0; j < columns; ++j) {
-        const int64_t place = j < kHalf ? 2 * j : 2 * (j - kHalf) + 1;
+        const int64_t vector = j / kLanes, pair = vector / 2, lane = j % kLanes;
+        const int64_t place = pair * 2 * kLanes + 2 * lane + vector % 2;
         for (int64_t i = row; i < std::min(k, row + kBlock); ++i)
           to[i * kWidth<float> + place] = from[i * matrix.row_stride + j * matrix.column_stride];
       }
@@ -62,14 +63,17 @@ template <int R>
   for (int r = 0; r < R; ++r)
     for (int v = 0; v < kVectors; ++v) sums[r][v] = Lanes<float>::type{};
   for (int64_t i = 0; i < k; ++i, panel += kWidth<float>) {
-    FloatBits both;
-    load(both, panel);
-    const auto low = Lanes<float>::type(both << 16), high = Lanes<float>::type(both & 0xffff0000u);
+    Lanes<float>::type vectors[kVectors];
+    for (int v = 0; v < kVectors; v += 2) {
+      FloatBits both;
+      load(both, panel + v * Lanes<float>::count);
+      vectors[v] = Lanes<float>::type(both << 16);
+      vectors[v + 1] = Lanes<float>::type(both & 0xffff0000u);
+    }
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       const float factor = a[r * row + i];
-      sums[r][0] += factor * low;
-      sums[r][1] += factor * high;
+      for (int v = 0; v < kVectors; ++v) sums[r][v] += factor * vectors[v];
     }
   }
 }

@@ -249,6 +249,59 @@ def test_products_of_matrices_take_few_instructions(compiled):
         assert needed < counted <= most * needed
 
 
+NARROW = """
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+
+#include "core/half.h"
+#include "cpu/packed_product.h"
+#include "cpu/transpose.h"
+
+using namespace rushlight;
+using namespace rushlight::cpu;
+
+namespace rushlight::cpu {
+TransposeTile transpose_tile(size_t) { std::abort(); }  // the small numbers here are packed without it
+namespace baseline { PackedKernels narrow_packed_kernels(); }
+namespace neon { PackedKernels narrow_packed_kernels(); }
+}
+
+constexpr int64_t m = 13, n = 45, k = 19;
+
+int main() {
+  std::vector<float> a(m * k), bias(n);
+  std::vector<BFloat16> b(k * n);
+  for (int64_t i = 0; i < m * k; ++i) a[i] = static_cast<float>(i % 7 - 3);
+  for (int64_t i = 0; i < k * n; ++i) b[i] = BFloat16(static_cast<float>(i % 11 - 5));
+  for (int64_t i = 0; i < n; ++i) bias[i] = static_cast<float>(i);
+  for (const PackedKernels& kernels : {baseline::narrow_packed_kernels(), neon::narrow_packed_kernels()}) {
+    const int64_t width = kernels.width(DType::Float32), panels = (n + width - 1) / width;
+    std::vector<BFloat16> packed(panel_elements(k, n));
+    std::vector<float> c(m * n);
+    kernels.pack(DType::BFloat16, k, n, MatrixView{b.data(), n, 1}, packed.data(), 0, panels);
+    const PackedProduct p{DType::Float32, m,           n,         k,        a.data(), k, packed.data(),
+                          bias.data(),    -INFINITY, INFINITY, c.data()};
+    kernels.multiply(p, 0, m, 0, panels);
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j) {
+        float sum = bias[j];
+        for (int64_t l = 0; l < k; ++l) sum += a[i * k + l] * static_cast<float>(b[l * n + j]);
+        if (c[i * n + j] != sum) return 1;
+      }
+    std::printf("%d ", static_cast<int>(width));
+  }
+}
+"""
+
+
+def test_products_with_bfloat16_panels_are_exact_for_panels_of_any_width(compiled):
+    """Small integers, whose sums are exact. Panels are of four vectors here; x86 has them of two."""
+    units = (("cpu/isa/packed_product.cpp", "baseline"), ("cpu/isa/packed_product.cpp", "neon"))
+    assert emulate(compiled(NARROW, *units)).stdout.split() == ["16", "16"]
+
+
 def test_the_command_names_the_processors_it_builds_for():
     ran = subprocess.run(
         [sys.executable, ROOT / "dev", "cross", "sparc"], capture_output=True, text=True, cwd=ROOT
