@@ -14,6 +14,7 @@ does so again in a new process; what fails is told, and the former model goes on
 """
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -154,12 +155,15 @@ def _serve_source(source, options):
     name = os.path.splitext(os.path.basename(file))[0]
     with tempfile.TemporaryDirectory(prefix="rushlight-serve-") as made:
         path = os.path.join(made, f"{name}.rl")
-        export = [sys.executable, "-m", "rushlight.serve", "--export", source, path]
+        # Without bytecode, which does not tell two texts of one length from one second apart.
+        export = [sys.executable, "-B", "-m", "rushlight.serve", "--export", source, path]
         known = _state_of(folder)
-        if status := subprocess.run(export).returncode:
-            return status
-        server = subprocess.Popen([PROGRAM, path, "--reload", str(OFTEN), *options])
+        signal.signal(signal.SIGTERM, signal.default_int_handler)  # ends the server, too
+        status, server = 0, None
         try:
+            if status := subprocess.run(export).returncode:
+                return status
+            server = subprocess.Popen([PROGRAM, path, "--reload", str(OFTEN), *options])
             while server.poll() is None:
                 time.sleep(OFTEN)
                 if (now := _state_of(folder)) != known:
@@ -173,9 +177,10 @@ def _serve_source(source, options):
         except KeyboardInterrupt:
             pass
         finally:
-            if server.poll() is None:
-                server.terminate()
-            status = server.wait()
+            if server is not None:
+                if server.poll() is None:
+                    server.terminate()
+                status = server.wait()
         return status
 
 

@@ -75,11 +75,19 @@ def make():
 """
 
 
-def test_the_command_follows_the_source(tmp_path):
+def heed_interrupts():
+    """Whoever runs the tests in the background may have had SIGINT ignored, and children inherit that."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGTERM])
+def test_the_command_follows_the_source(tmp_path, sent):
     source = tmp_path / "mine.py"
     source.write_text(SOURCE.format(factor=2))
     words = [sys.executable, "-m", "rushlight.serve", f"{source}:make", "--port", "0", "--log", "none"]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    process = subprocess.Popen(
+        words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, preexec_fn=heed_interrupts
+    )
     try:
         url = process.stdout.readline().split()[1]
         assert ask(url, "mine", [1, 2]) == [2, 4]
@@ -90,7 +98,12 @@ def test_the_command_follows_the_source(tmp_path):
         source.write_text(SOURCE.format(factor=5))
         becomes([5, 10], url, "mine", [1, 2])
     finally:
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=60)
+        process.send_signal(sent)
+        try:
+            process.communicate(timeout=60)
+        finally:
+            process.kill()
     assert process.returncode == 0
+    with pytest.raises(OSError):  # nor does its server go on
+        urllib.request.urlopen(url, timeout=10)
     assert subprocess.run(words[:3], capture_output=True).returncode == 2
