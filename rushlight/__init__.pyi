@@ -287,10 +287,10 @@ from rushlight.jit import ScriptFunction as ScriptFunction
 from rushlight.jit import ScriptModule as ScriptModule
 from rushlight.jit._graph import Block as Block
 from rushlight.jit._graph import Graph as Graph
+from rushlight.jit._graph import JitType as JitType
 from rushlight.jit._graph import Node as Node
+from rushlight.jit._graph import TensorType as TensorType
 from rushlight.jit._graph import Value as Value
-from rushlight.jit._graph_types import JitType as JitType
-from rushlight.jit._graph_types import TensorType as TensorType
 from rushlight.torch_version import TorchVersion as TorchVersion
 from rushlight._extension.streams import AcceleratorError as AcceleratorError
 from rushlight._extension.streams import Event as Event

@@ -88,10 +88,10 @@ Tensor Tensor::minimum(const Tensor& other) const { return rushlight::minimum(*t
 Tensor& Tensor::minimum_(const Tensor& other) const { Tensor& self = const_cast<Tensor&>(*this); return rushlight::minimum_(self, other); }
 Tensor Tensor::fmax(const Tensor& other) const { return rushlight::fmax(*this, other); }
 Tensor Tensor::fmin(const Tensor& other) const { return rushlight::fmin(*this, other); }
-Tensor Tensor::clamp(const std::optional<Scalar>& min, const std::optional<Scalar>& max) const { return rushlight::clamp(*this, min, max); }
-Tensor& Tensor::clamp_(const std::optional<Scalar>& min, const std::optional<Scalar>& max) const { Tensor& self = const_cast<Tensor&>(*this); return rushlight::clamp_(self, min, max); }
 Tensor Tensor::clamp(const std::optional<Tensor>& min, const std::optional<Tensor>& max) const { return rushlight::clamp(*this, min, max); }
 Tensor& Tensor::clamp_(const std::optional<Tensor>& min, const std::optional<Tensor>& max) const { Tensor& self = const_cast<Tensor&>(*this); return rushlight::clamp_(self, min, max); }
+Tensor Tensor::clamp(const std::optional<Scalar>& min, const std::optional<Scalar>& max) const { return rushlight::clamp(*this, min, max); }
+Tensor& Tensor::clamp_(const std::optional<Scalar>& min, const std::optional<Scalar>& max) const { Tensor& self = const_cast<Tensor&>(*this); return rushlight::clamp_(self, min, max); }
 Tensor Tensor::clamp_min(const Tensor& min) const { return rushlight::clamp_min(*this, min); }
 Tensor& Tensor::clamp_min_(const Tensor& min) const { Tensor& self = const_cast<Tensor&>(*this); return rushlight::clamp_min_(self, min); }
 Tensor Tensor::clamp_max(const Tensor& max) const { return rushlight::clamp_max(*this, max); }
@@ -100,10 +100,10 @@ Tensor Tensor::clamp_min(const Scalar& min) const { return rushlight::clamp_min(
 Tensor& Tensor::clamp_min_(const Scalar& min) const { Tensor& self = const_cast<Tensor&>(*this); return rushlight::clamp_min_(self, min); }
 Tensor Tensor::clamp_max(const Scalar& max) const { return rushlight::clamp_max(*this, max); }
 Tensor& Tensor::clamp_max_(const Scalar& max) const { Tensor& self = const_cast<Tensor&>(*this); return rushlight::clamp_max_(self, max); }
-Tensor Tensor::clip(const std::optional<Scalar>& min, const std::optional<Scalar>& max) const { return rushlight::clip(*this, min, max); }
-Tensor& Tensor::clip_(const std::optional<Scalar>& min, const std::optional<Scalar>& max) const { Tensor& self = const_cast<Tensor&>(*this); return rushlight::clip_(self, min, max); }
 Tensor Tensor::clip(const std::optional<Tensor>& min, const std::optional<Tensor>& max) const { return rushlight::clip(*this, min, max); }
 Tensor& Tensor::clip_(const std::optional<Tensor>& min, const std::optional<Tensor>& max) const { Tensor& self = const_cast<Tensor&>(*this); return rushlight::clip_(self, min, max); }
+Tensor Tensor::clip(const std::optional<Scalar>& min, const std::optional<Scalar>& max) const { return rushlight::clip(*this, min, max); }
+Tensor& Tensor::clip_(const std::optional<Scalar>& min, const std::optional<Scalar>& max) const { Tensor& self = const_cast<Tensor&>(*this); return rushlight::clip_(self, min, max); }
 Tensor Tensor::lerp(const Tensor& end_, const Tensor& weight) const { return rushlight::lerp(*this, end_, weight); }
 Tensor& Tensor::lerp_(const Tensor& end_, const Tensor& weight) const { Tensor& self = const_cast<Tensor&>(*this); return rushlight::lerp_(self, end_, weight); }
 Tensor Tensor::lerp(const Tensor& end_, const Scalar& weight) const { return rushlight::lerp(*this, end_, weight); }
