@@ -102,7 +102,7 @@ class Connection final : public Line, public std::enable_shared_from_this<Connec
     net::dispatch(stream_.get_executor(), [self = this->shared_from_this()] {
       if constexpr (kTls<Stream>) {
         self->raw().expires_after(kHandshake);
-        self->stream_.async_handshake(net::ssl::stream_base::server, [self](beast::error_code e) {
+        self->stream_.async_handshake(Stream::server, [self](beast::error_code e) {
           if (!e) self->wait();
         });
       } else {
