@@ -101,7 +101,11 @@ def plain(value):
     numbers = value.detach()
     dtype = str(value.dtype).removeprefix("torch.")
     numbers = numbers.double() if value.is_floating_point() else numbers.long()
-    return dtype, tuple(value.shape), tuple(value.stride()), value.requires_grad, numbers.flatten().tolist()
+    try:
+        listed = numbers.flatten().tolist()
+    except RuntimeError:  # what a transform left without memory
+        listed = []
+    return dtype, tuple(value.shape), tuple(value.stride()), value.requires_grad, listed
 
 
 def finished(module, f, args, weighted=True):
