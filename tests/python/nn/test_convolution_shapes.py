@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -100,17 +101,8 @@ def test_what_is_not_finite_is_not_lost(name, value):
     rl.backends.cpu.get_cpu_capability() != "AVX512", reason="this process has no larger set than AVX2"
 )
 def test_the_same_with_avx2():
-    program = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-q",
-        "-p",
-        "no:cacheprovider",
-        "-c",
-        "pyproject.toml",
-        __file__,
-    ]
+    settings = Path(__file__).resolve().parents[3] / "pyproject.toml"
+    program = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-c", str(settings), __file__]
     limited = {**os.environ, "RUSHLIGHT_CPU_CAPABILITY": "avx2"}
     done = subprocess.run(program, env=limited, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout[-3000:]
