@@ -8,16 +8,6 @@ import pytest
 import rushlight
 
 
-@pytest.fixture
-def torch():
-    found = pytest.importorskip("torch", reason="PyTorch is the oracle")
-    if found is rushlight:
-        pytest.skip("`import torch` is this library")
-    before, found.backends.quantized.engine = found.backends.quantized.engine, "x86"
-    yield found
-    found.backends.quantized.engine = before
-
-
 def layers(t):
     nn = t.nn
     return nn.Sequential(nn.Linear(16, 32), nn.ReLU(), nn.Linear(32, 4)).eval()

@@ -92,16 +92,6 @@ def test_tables_of_integers():
     assert rushlight.equal(again(model)(rows), model(rows))
 
 
-@pytest.fixture
-def torch():
-    found = pytest.importorskip("torch", reason="PyTorch is the oracle")
-    if found is rushlight:
-        pytest.skip("`import torch` is this library")
-    before, found.backends.quantized.engine = found.backends.quantized.engine, "x86"
-    yield found
-    found.backends.quantized.engine = before
-
-
 @pytest.mark.parametrize("kind", ["static", "dynamic"])
 def test_archives_of_pytorch(torch, kind):
     torch.manual_seed(0)

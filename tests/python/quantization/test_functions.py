@@ -6,16 +6,6 @@ import pytest
 import rushlight
 
 
-@pytest.fixture
-def torch():
-    found = pytest.importorskip("torch", reason="PyTorch is the oracle")
-    if found is rushlight:
-        pytest.skip("`import torch` is this library")
-    before, found.backends.quantized.engine = found.backends.quantized.engine, "x86"
-    yield found
-    found.backends.quantized.engine = before
-
-
 def numbers(*shape, seed=0):
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
 
