@@ -5,8 +5,8 @@
 #include "core/error.h"
 #include "io/json.h"
 #include "serve/app.h"
+#include "serve/json_text.h"
 #include "serve/tensors.h"
-#include "serve/text.h"
 
 namespace rushlight::serve {
 namespace {

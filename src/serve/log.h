@@ -2,7 +2,7 @@
 #pragma once
 #include <string_view>
 
-#include "serve/text.h"
+#include "serve/json_text.h"
 
 namespace rushlight::serve::log {
 

@@ -5,9 +5,9 @@
 #include "core/error.h"
 #include "io/json.h"
 #include "serve/app.h"
+#include "serve/json_text.h"
 #include "serve/page.h"
 #include "serve/tensors.h"
-#include "serve/text.h"
 
 namespace rushlight::serve {
 namespace {

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "serve/text.h"
+#include "serve/json_text.h"
 
 namespace rushlight::serve {
 

@@ -7,7 +7,7 @@
 #include "io/json.h"
 #include "serve/app.h"
 #include "serve/chat_template.h"
-#include "serve/text.h"
+#include "serve/json_text.h"
 
 namespace rushlight::serve {
 namespace {

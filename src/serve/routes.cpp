@@ -5,7 +5,7 @@
 #include "core/error.h"
 #include "io/json.h"
 #include "serve/app.h"
-#include "serve/text.h"
+#include "serve/json_text.h"
 
 namespace rushlight::serve {
 namespace {

@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "serve/text.h"
+#include "serve/json_text.h"
 
 namespace rushlight::serve::jinja {
 namespace {

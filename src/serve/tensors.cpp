@@ -8,7 +8,7 @@
 
 #include "core/error.h"
 #include "core/half.h"
-#include "serve/text.h"
+#include "serve/json_text.h"
 
 namespace rushlight::serve {
 namespace {
