@@ -52,10 +52,20 @@ bool shares(const Job& job) {
       job.inputs, [&](const Tensor& t) { return t.dim() && t.size(0) == rows_of(job) && t.size(0) > 0; });
 }
 
+BatchCosts& costs_of(const Job& job) {
+  uint64_t bytes = 0;
+  for (const Tensor& t : job.inputs) bytes += t.nbytes();
+  return job.model->costs[std::bit_width(bytes / static_cast<uint64_t>(rows_of(job)))];
+}
+
 std::vector<int64_t> with_rows(const Tensor& like, int64_t rows) {
   std::vector<int64_t> sizes(like.sizes().begin(), like.sizes().end());
   sizes[0] = rows;
   return sizes;
+}
+
+double seconds_since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
 int64_t unix_milliseconds() {
@@ -165,12 +175,15 @@ std::vector<Job> ModelQueue::take_batch(std::unique_lock<std::mutex>& lock) {
   if (options_.delay_ms > 0 && !batch.empty() && shares(batch[0])) {
     const auto until = batch[0].queued + std::chrono::duration_cast<Clock::duration>(
                                              std::chrono::duration<double, std::milli>(options_.delay_ms));
-    while (rows < options_.batch && !ending_ &&
+    const BatchCosts& costs = costs_of(batch[0]);
+    while (rows < costs.choose(options_.batch) && !ending_ &&
            changed_.wait_until(lock, until) == std::cv_status::no_timeout)
       gather();
   }
+  if (batch.size() < 2) return batch;
   // Powers of two alone: the runtime plans memory for each size, and keeps few plans.
-  while (batch.size() > 1 && !std::has_single_bit(static_cast<uint64_t>(rows))) {
+  const int64_t most = costs_of(batch[0]).choose(rows);
+  while (batch.size() > 1 && (rows > most || !std::has_single_bit(static_cast<uint64_t>(rows)))) {
     rows -= rows_of(batch.back());
     jobs_.push_front(std::move(batch.back()));
     batch.pop_back();
@@ -194,6 +207,7 @@ void ModelQueue::compute(std::vector<Job> batch) {
 
 // False if that did not work, so that each is computed for itself: a request that fails fails alone.
 bool ModelQueue::compute_together(std::vector<Job>& batch) try {
+  const auto start = Clock::now();
   int64_t rows = 0;
   for (const Job& job : batch) rows += rows_of(job);
   std::vector<Tensor> inputs;
@@ -214,6 +228,7 @@ bool ModelQueue::compute_together(std::vector<Job>& batch) try {
     }
     result = ops::contiguous(result);
   }
+  costs_of(batch[0]).add(rows, seconds_since(start));
   counters_.batches.fetch_add(1, std::memory_order_relaxed);
   counters_.rows.fetch_add(static_cast<uint64_t>(rows), std::memory_order_relaxed);
   counters_.batch.add(static_cast<double>(rows));
@@ -232,6 +247,7 @@ bool ModelQueue::compute_together(std::vector<Job>& batch) try {
 }
 
 void ModelQueue::compute_alone(Job& job) {
+  const auto start = Clock::now();
   std::vector<Tensor> results;
   try {
     if (job.exchange->over()) {
@@ -247,7 +263,9 @@ void ModelQueue::compute_alone(Job& job) {
     const Failure failure = current_failure();
     return job.done({}, &failure);
   }
-  const int64_t rows = job.inputs.empty() || !shares(job) ? 1 : rows_of(job);
+  const bool sharing = !job.inputs.empty() && shares(job);
+  const int64_t rows = sharing ? rows_of(job) : 1;
+  if (sharing) costs_of(job).add(rows, seconds_since(start));
   counters_.batches.fetch_add(1, std::memory_order_relaxed);
   counters_.rows.fetch_add(static_cast<uint64_t>(rows), std::memory_order_relaxed);
   counters_.batch.add(static_cast<double>(rows));

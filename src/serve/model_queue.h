@@ -1,9 +1,11 @@
-// Requests that wait for one model, and the thread that computes them: those of equal shapes together.
+// Requests that wait for one model, and the thread that computes them: those of equal shapes
+// together, where that pays.
 #pragma once
 #include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
+#include <map>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -11,6 +13,7 @@
 
 #include "core/error.h"
 #include "rushlight/runtime.h"
+#include "serve/batch_costs.h"
 #include "serve/http.h"
 #include "serve/metrics.h"
 #include "serve/options.h"
@@ -25,6 +28,8 @@ struct LoadedModel {
   // Whether rows of several requests may be computed together: all inputs and outputs begin with the same
   // size, which callers choose, and nothing is kept from one run to the next.
   mutable std::atomic<bool> rows_are_free{false};
+  // By the size of a row in bytes, its power of two; only the thread that computes looks at it.
+  mutable std::map<int, BatchCosts> costs;
 };
 
 struct Failure {
