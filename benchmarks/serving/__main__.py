@@ -63,7 +63,7 @@ def wait_for_answer(process: subprocess.Popen, url: str, body: bytes, headers: d
             raise SystemExit(f"{url} answers {error.code}: {error.read()[:500]!r}") from None
         except OSError:
             if process.poll() is not None or time.monotonic() > until:
-                raise SystemExit(f"{process.args} did not start") from None
+                raise SystemExit(f"{url} did not start") from None
             time.sleep(0.1)
 
 

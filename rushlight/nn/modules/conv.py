@@ -12,7 +12,7 @@ from rushlight.nn.parameter import Parameter, UninitializedParameter
 
 from .lazy import LazyModuleMixin
 from .module import Module
-from .utils import _pair, _reverse_repeat_tuple, _single, _triple
+from .utils import _ntuple, _reverse_repeat_tuple, _single
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -135,7 +135,50 @@ class _ConvNd(Module):
         self.__dict__.setdefault("padding_mode", "zeros")
 
 
-class Conv1d(_ConvNd):
+class _ForwardConv(_ConvNd):
+    """What the three convolutions share; each adds how many dimensions it has, and its function."""
+
+    _dimensions: int
+
+    def __init__(
+        self,
+        in_channels: int,
+        out_channels: int,
+        kernel_size: "int | Sequence[int]",
+        stride: "int | Sequence[int]" = 1,
+        padding: "int | Sequence[int] | str" = 0,
+        dilation: "int | Sequence[int]" = 1,
+        groups: int = 1,
+        bias: bool = True,
+        padding_mode: str = "zeros",
+        device=None,
+        dtype=None,
+    ):
+        tuple_of = _ntuple(self._dimensions)
+        super().__init__(
+            in_channels,
+            out_channels,
+            tuple_of(kernel_size),
+            tuple_of(stride),
+            padding if isinstance(padding, str) else tuple_of(padding),
+            tuple_of(dilation),
+            False,
+            tuple_of(0),
+            groups,
+            bias,
+            padding_mode,
+            device,
+            dtype,
+        )
+
+    def _conv_forward(self, input, weight, bias):
+        return self._convolve(self._function, input, weight, bias)
+
+    def forward(self, input: Tensor) -> Tensor:
+        return self._conv_forward(input, self.weight, self.bias)
+
+
+class Conv1d(_ForwardConv):
     """Cross-correlation of (N, C, L) with learned kernels.
 
     Args:
@@ -162,44 +205,11 @@ class Conv1d(_ConvNd):
         torch.Size([2, 8, 6])
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: "int | Sequence[int]",
-        stride: "int | Sequence[int]" = 1,
-        padding: "int | Sequence[int] | str" = 0,
-        dilation: "int | Sequence[int]" = 1,
-        groups: int = 1,
-        bias: bool = True,
-        padding_mode: str = "zeros",
-        device=None,
-        dtype=None,
-    ):
-        super().__init__(
-            in_channels,
-            out_channels,
-            _single(kernel_size),
-            _single(stride),
-            padding if isinstance(padding, str) else _single(padding),
-            _single(dilation),
-            False,
-            _single(0),
-            groups,
-            bias,
-            padding_mode,
-            device,
-            dtype,
-        )
-
-    def _conv_forward(self, input, weight, bias):
-        return self._convolve(F.conv1d, input, weight, bias)
-
-    def forward(self, input: Tensor) -> Tensor:
-        return self._conv_forward(input, self.weight, self.bias)
+    _dimensions = 1
+    _function = staticmethod(F.conv1d)
 
 
-class Conv2d(_ConvNd):
+class Conv2d(_ForwardConv):
     """Cross-correlation of (N, C, H, W) with learned kernels.
 
     Args:
@@ -227,44 +237,11 @@ class Conv2d(_ConvNd):
         torch.Size([1, 8, 5, 5])
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: "int | Sequence[int]",
-        stride: "int | Sequence[int]" = 1,
-        padding: "int | Sequence[int] | str" = 0,
-        dilation: "int | Sequence[int]" = 1,
-        groups: int = 1,
-        bias: bool = True,
-        padding_mode: str = "zeros",
-        device=None,
-        dtype=None,
-    ):
-        super().__init__(
-            in_channels,
-            out_channels,
-            _pair(kernel_size),
-            _pair(stride),
-            padding if isinstance(padding, str) else _pair(padding),
-            _pair(dilation),
-            False,
-            _pair(0),
-            groups,
-            bias,
-            padding_mode,
-            device,
-            dtype,
-        )
-
-    def _conv_forward(self, input, weight, bias):
-        return self._convolve(F.conv2d, input, weight, bias)
-
-    def forward(self, input: Tensor) -> Tensor:
-        return self._conv_forward(input, self.weight, self.bias)
+    _dimensions = 2
+    _function = staticmethod(F.conv2d)
 
 
-class Conv3d(_ConvNd):
+class Conv3d(_ForwardConv):
     """Cross-correlation of (N, C, D, H, W) with learned kernels.
 
     Args:
@@ -291,41 +268,8 @@ class Conv3d(_ConvNd):
         torch.Size([1, 2, 2, 2, 2])
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: "int | Sequence[int]",
-        stride: "int | Sequence[int]" = 1,
-        padding: "int | Sequence[int] | str" = 0,
-        dilation: "int | Sequence[int]" = 1,
-        groups: int = 1,
-        bias: bool = True,
-        padding_mode: str = "zeros",
-        device=None,
-        dtype=None,
-    ):
-        super().__init__(
-            in_channels,
-            out_channels,
-            _triple(kernel_size),
-            _triple(stride),
-            padding if isinstance(padding, str) else _triple(padding),
-            _triple(dilation),
-            False,
-            _triple(0),
-            groups,
-            bias,
-            padding_mode,
-            device,
-            dtype,
-        )
-
-    def _conv_forward(self, input, weight, bias):
-        return self._convolve(F.conv3d, input, weight, bias)
-
-    def forward(self, input: Tensor) -> Tensor:
-        return self._conv_forward(input, self.weight, self.bias)
+    _dimensions = 3
+    _function = staticmethod(F.conv3d)
 
 
 class _ConvTransposeNd(_ConvNd):
@@ -415,8 +359,10 @@ class _ConvTransposeNd(_ConvNd):
         )
 
 
-class ConvTranspose1d(_ConvTransposeNd):
-    """The gradient of `Conv1d` with respect to its input, as a layer."""
+class _TransposedConv(_ConvTransposeNd):
+    """The same for the transposed ones."""
+
+    _dimensions: int
 
     def __init__(
         self,
@@ -433,15 +379,16 @@ class ConvTranspose1d(_ConvTransposeNd):
         device=None,
         dtype=None,
     ):
+        tuple_of = _ntuple(self._dimensions)
         super().__init__(
             in_channels,
             out_channels,
-            _single(kernel_size),
-            _single(stride),
-            _single(padding),
-            _single(dilation),
+            tuple_of(kernel_size),
+            tuple_of(stride),
+            tuple_of(padding),
+            tuple_of(dilation),
             True,
-            _single(output_padding),
+            tuple_of(output_padding),
             groups,
             bias,
             padding_mode,
@@ -450,10 +397,17 @@ class ConvTranspose1d(_ConvTransposeNd):
         )
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
-        return self._transpose(F.conv_transpose1d, input, output_size)
+        return self._transpose(self._function, input, output_size)
 
 
-class ConvTranspose2d(_ConvTransposeNd):
+class ConvTranspose1d(_TransposedConv):
+    """The gradient of `Conv1d` with respect to its input, as a layer."""
+
+    _dimensions = 1
+    _function = staticmethod(F.conv_transpose1d)
+
+
+class ConvTranspose2d(_TransposedConv):
     """The gradient of `Conv2d` with respect to its input, as a layer.
 
     Args:
@@ -482,77 +436,15 @@ class ConvTranspose2d(_ConvTransposeNd):
         torch.Size([1, 2, 6, 6])
     """
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: "int | Sequence[int]",
-        stride: "int | Sequence[int]" = 1,
-        padding: "int | Sequence[int]" = 0,
-        output_padding: "int | Sequence[int]" = 0,
-        groups: int = 1,
-        bias: bool = True,
-        dilation: "int | Sequence[int]" = 1,
-        padding_mode: str = "zeros",
-        device=None,
-        dtype=None,
-    ):
-        super().__init__(
-            in_channels,
-            out_channels,
-            _pair(kernel_size),
-            _pair(stride),
-            _pair(padding),
-            _pair(dilation),
-            True,
-            _pair(output_padding),
-            groups,
-            bias,
-            padding_mode,
-            device,
-            dtype,
-        )
-
-    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
-        return self._transpose(F.conv_transpose2d, input, output_size)
+    _dimensions = 2
+    _function = staticmethod(F.conv_transpose2d)
 
 
-class ConvTranspose3d(_ConvTransposeNd):
+class ConvTranspose3d(_TransposedConv):
     """The gradient of `Conv3d` with respect to its input, as a layer."""
 
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: "int | Sequence[int]",
-        stride: "int | Sequence[int]" = 1,
-        padding: "int | Sequence[int]" = 0,
-        output_padding: "int | Sequence[int]" = 0,
-        groups: int = 1,
-        bias: bool = True,
-        dilation: "int | Sequence[int]" = 1,
-        padding_mode: str = "zeros",
-        device=None,
-        dtype=None,
-    ):
-        super().__init__(
-            in_channels,
-            out_channels,
-            _triple(kernel_size),
-            _triple(stride),
-            _triple(padding),
-            _triple(dilation),
-            True,
-            _triple(output_padding),
-            groups,
-            bias,
-            padding_mode,
-            device,
-            dtype,
-        )
-
-    def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
-        return self._transpose(F.conv_transpose3d, input, output_size)
+    _dimensions = 3
+    _function = staticmethod(F.conv_transpose3d)
 
 
 class _LazyConvXdMixin(LazyModuleMixin):
