@@ -4,6 +4,7 @@
 namespace rushlight::python {
 
 void init_conversions(PyObject* module);
+void init_legacy_constructor(PyObject* module);
 void init_transforms(PyObject* module);
 void init_torch_dispatch(PyObject* module);
 void init_op_overload(PyObject* module);
@@ -53,6 +54,7 @@ static void init_all(PyObject* module) {
   init_conversions(module);
   init_generator(module);
   init_factory(module);
+  init_legacy_constructor(module);
   init_records(module);
   init_traits(module);
   init_process_settings(module);

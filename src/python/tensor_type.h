@@ -66,7 +66,10 @@ extern PyBufferProcs tensor_buffer;        // numpy.cpp
 PyObject* tensor_richcompare(PyObject* a, PyObject* b, int op);
 PyObject* tensor_iter(PyObject* self);
 PyObject* tensor_new(PyTypeObject* type, PyObject* args,
-                     PyObject* kwargs);  // legacy constructor, factory.cpp
-void init_tensor_members();              // tensor_members.cpp
+                     PyObject* kwargs);  // legacy_constructor.cpp
+// The one argument of methods that take a memory_format or nothing.
+std::optional<MemoryFormat> format_argument(const char* method, PyObject* const* args, Py_ssize_t n,
+                                            PyObject* kwnames);  // tensor_conversions.cpp
+void init_tensor_members();                                      // tensor_members.cpp
 
 }  // namespace rushlight::python
