@@ -65,7 +65,7 @@ struct PackedMatrix final : ConstantMemory::Made {
         k(k),
         n(n),
         row_stride(matrix.row_stride),
-        bytes(panel_elements(k, n) * static_cast<int64_t>(element_size(dtype))),
+        bytes(panel_elements(k + k % 2, n) * static_cast<int64_t>(element_size(dtype))),
         data(bytes) {
     pack_by(kernels, dtype, k, n, matrix, data.as<void>());
   }
@@ -136,6 +136,16 @@ void multiply_rows_apart(int64_t m, int64_t n, int64_t k, const void* a, int64_t
   if (m == 0 || n == 0) return;
   const PackedKernels& own = b_dtype == DType::BFloat16 ? narrow_kernels() : kernels();
   const auto packed = panels_beside(own, b_dtype, k, n, b);
+  const int64_t pairs = (k + 1) / 2;
+  const Buffer rounded(own.round ? m * pairs * 2 * static_cast<int64_t>(sizeof(BFloat16)) : 0);
+  if (own.round) {
+    parallel_for(0, m, std::max<int64_t>(1, kSerialWork / std::max<int64_t>(1, k)),
+                 [&, a](int64_t begin, int64_t end) {
+                   own.round(static_cast<const float*>(a), a_row, k, rounded.as<BFloat16>(), begin, end);
+                 });
+    a = rounded.as<void>();
+    a_row = k = pairs;
+  }
   multiply_by(own, {.dtype = DType::Float32,
                     .m = m,
                     .n = n,

@@ -34,7 +34,8 @@ bool multiply_by_constant(DType dtype, int64_t m, int64_t n, int64_t k, const Ma
                           const MatrixView& b, const void* bias, void* c, int64_t ldc);
 
 // The same, always by such panels, so that each row of c has the bits that it has alone. `b_dtype` is float32
-// or bfloat16, all else float32; panels of a matrix that is not constant are made for this call.
+// or bfloat16, all else float32; panels of a matrix that is not constant are made for this call. Where the
+// processor multiplies pairs of bfloat16, `a` is rounded to it for such a matrix.
 void multiply_rows_apart(int64_t m, int64_t n, int64_t k, const void* a, int64_t a_row, DType b_dtype,
                          const MatrixView& b, const void* bias, void* c);
 
@@ -45,6 +46,10 @@ struct PackedKernels {
                int64_t end);
   // Rows [row, row_end) of the columns in panels [begin, end).
   void (*multiply)(const PackedProduct& p, int64_t row, int64_t row_end, int64_t begin, int64_t end);
+  // Set where the factors are pairs of bfloat16, of which a dimension of k has (k + 1) / 2: rounds rows
+  // [begin, end) of float32 to dense rows of pairs.
+  void (*round)(const float* a, int64_t a_row, int64_t k, BFloat16* pairs, int64_t begin,
+                int64_t end) = nullptr;
 };
 
 }  // namespace rushlight::cpu

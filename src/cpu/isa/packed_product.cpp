@@ -57,7 +57,37 @@ void pack(int64_t k, int64_t n, const MatrixView& matrix, BFloat16* panels, int6
   }
 }
 
-template <int R>
+// Panels of pairs: two rows of a column side by side, the last with zero where the rows are odd.
+void pack(int64_t k, int64_t n, const MatrixView& matrix, FactorPair* panels, int64_t begin, int64_t end) {
+  constexpr int64_t kBlock = 16;
+  const int64_t pairs = (k + 1) / 2;
+  const BFloat16 zero(0.0f);
+  for (int64_t panel = begin; panel < end; ++panel) {
+    const int64_t first = panel * kWidth<float>, columns = std::min(kWidth<float>, n - first);
+    const auto* from = static_cast<const BFloat16*>(matrix.data) + first * matrix.column_stride;
+    FactorPair* to = panels + panel * pairs * kWidth<float>;
+    if (columns < kWidth<float>) std::fill_n(to, pairs * kWidth<float>, FactorPair{zero, zero});
+    for (int64_t pair = 0; pair < pairs; pair += kBlock)
+      for (int64_t j = 0; j < columns; ++j)
+        for (int64_t i = pair; i < std::min(pairs, pair + kBlock); ++i) {
+          const BFloat16* at = from + 2 * i * matrix.row_stride + j * matrix.column_stride;
+          to[i * kWidth<float> + j] = {at[0], 2 * i + 1 < k ? at[matrix.row_stride] : zero};
+        }
+  }
+}
+
+// Rows of pairs from rows of float32.
+void round_rows(const float* a, int64_t a_row, int64_t k, BFloat16* pairs, int64_t begin, int64_t end) {
+  constexpr int64_t kLanes = Lanes<float>::count;
+  const int64_t width = k + k % 2;
+  for (int64_t row = begin; row < end; ++row) {
+    BFloat16* to = pairs + row * width;
+    for (int64_t i = 0; i < k; i += kLanes) write_lanes(a + row * a_row + i, std::min(kLanes, k - i), to + i);
+    if (width > k) to[k] = BFloat16(0.0f);
+  }
+}
+
+template <int R, class>
 [[gnu::always_inline]] inline void multiply_tile(const float* a, int64_t row, const BFloat16* panel,
                                                  int64_t k, Lanes<float>::type (&sums)[R][kVectors]) {
   for (int r = 0; r < R; ++r)
@@ -77,8 +107,8 @@ template <int R>
     }
   }
 }
-template <int R, class T>
-[[gnu::always_inline]] inline void multiply_tile(const T* a, int64_t row, const T* panel, int64_t k,
+template <int R, class T, class F>
+[[gnu::always_inline]] inline void multiply_tile(const F* a, int64_t row, const F* panel, int64_t k,
                                                  typename Lanes<T>::type (&sums)[R][kVectors]) {
   multiply_tile<R, kVectors, T>(a, row, panel, k, sums);
 }
@@ -101,12 +131,12 @@ struct Rest {
   }
 };
 
-template <int R, class T, class P>
-[[gnu::noinline]] void multiply_rows(const PackedProduct& p, const T* a, const P* panel, const Rest<T>& rest,
+template <int R, class T, class A, class P>
+[[gnu::noinline]] void multiply_rows(const PackedProduct& p, const A* a, const P* panel, const Rest<T>& rest,
                                      T* c, int64_t columns) {
   constexpr int64_t kLanes = Lanes<T>::count;
   typename Lanes<T>::type sums[R][kVectors];
-  multiply_tile<R>(a, p.a_row, panel, p.k, sums);
+  multiply_tile<R, T>(a, p.a_row, panel, p.k, sums);
   for (int r = 0; r < R; ++r)
     for (int v = 0; v < kVectors && v * kLanes < columns; ++v) {
       rest.apply(sums[r][v], v);
@@ -116,7 +146,8 @@ template <int R, class T, class P>
     }
 }
 
-template <class T, class P = T>
+// The matrix `a` of A by panels of P, summed in T.
+template <class T, class A = T, class P = A>
 void multiply(const PackedProduct& p, int64_t row, int64_t row_end, int64_t begin, int64_t end) {
   constexpr int64_t kRows = 96;  // which stay in cache while panel by panel passes
   for (; row < row_end; row += kRows) {
@@ -130,7 +161,7 @@ void multiply(const PackedProduct& p, int64_t row, int64_t row_end, int64_t begi
       rest.high = typename Lanes<T>::type{} + static_cast<T>(p.high);
       rest.bounded = p.low > -INFINITY || p.high < INFINITY;
       for_row_groups<kVectors>(row, last, [&]<int R>(int64_t at) {
-        multiply_rows<R, T>(p, static_cast<const T*>(p.a) + at * p.a_row,
+        multiply_rows<R, T>(p, static_cast<const A*>(p.a) + at * p.a_row,
                             static_cast<const P*>(p.panels) + panel * p.k * kWidth<T>, rest,
                             static_cast<T*>(p.c) + at * p.n + first, columns);
       });
@@ -159,10 +190,17 @@ void pack_narrow(DType, int64_t k, int64_t n, const MatrixView& matrix, void* pa
                  int64_t end) {
   pack(k, n, matrix, static_cast<BFloat16*>(panels), begin, end);
 }
+void pack_pairs(DType, int64_t k, int64_t n, const MatrixView& matrix, void* panels, int64_t begin,
+                int64_t end) {
+  pack(k, n, matrix, static_cast<FactorPair*>(panels), begin, end);
+}
 
 }  // namespace
 
 PackedKernels packed_kernels() { return {width, pack_typed, multiply_typed}; }
-PackedKernels narrow_packed_kernels() { return {width, pack_narrow, multiply<float, BFloat16>}; }
+PackedKernels narrow_packed_kernels() {
+  if (has_pair_products()) return {width, pack_pairs, multiply<float, FactorPair>, round_rows};
+  return {width, pack_narrow, multiply<float, float, BFloat16>};
+}
 
 }  // namespace rushlight::cpu::RL_ISA
