@@ -5,7 +5,8 @@ import rushlight as torch
 __all__ = ["scatter", "scatter_kwargs", "gather"]
 
 
-def _is_namedtuple(obj):
+def is_namedtuple(obj):
+    """Whether the object was made by a class of `collections.namedtuple` or `typing.NamedTuple`."""
     return isinstance(obj, tuple) and hasattr(obj, "_asdict") and hasattr(obj, "_fields")
 
 
@@ -22,7 +23,7 @@ def scatter(inputs, target_gpus, dim=0):
         return [inputs for _ in target_gpus]
     parts = inputs.items() if isinstance(inputs, dict) else inputs
     shares = zip(*(scatter(part, target_gpus, dim) for part in parts))
-    if _is_namedtuple(inputs):
+    if is_namedtuple(inputs):
         return [type(inputs)(*share) for share in shares]
     if isinstance(inputs, dict):
         return [type(inputs)(share) for share in shares]
@@ -52,6 +53,6 @@ def gather(outputs, target_device, dim=0):
         return type(first)(
             (key, gather([output[key] for output in outputs], target_device, dim)) for key in first
         )
-    if _is_namedtuple(first):
+    if is_namedtuple(first):
         return type(first)._make(gather(parts, target_device, dim) for parts in zip(*outputs))
     return type(first)(gather(parts, target_device, dim) for parts in zip(*outputs))

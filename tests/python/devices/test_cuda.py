@@ -55,6 +55,11 @@ def test_a_target_out_of_range_stops_the_device():
 
 
 @needs_device
+def test_several_devices_in_one_process():
+    run("device_parallel.py")
+
+
+@needs_device
 def test_layers():
     run("device_layers.py")
 

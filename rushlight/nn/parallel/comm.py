@@ -1,0 +1,3 @@
+"""Copies between devices, at their older place."""
+
+from rushlight.cuda.comm import *  # noqa: F403
