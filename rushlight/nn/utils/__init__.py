@@ -1,5 +1,11 @@
 """Helpers around modules: gradient clipping, packed sequences, parametrizations, fusion."""
 
+# Modules of the functions' own names, which would hide them if they came later.
+from .spectral_norm import remove_spectral_norm as remove_spectral_norm
+from .spectral_norm import spectral_norm as spectral_norm
+from .weight_norm import remove_weight_norm as remove_weight_norm
+from .weight_norm import weight_norm as weight_norm
+
 _LAZY_MODULES = (
     "clip_grad", "convert_parameters", "fusion", "init", "memory_format", "parametrizations", "parametrize",
     "prune", "rnn", "stateless",
@@ -19,13 +25,12 @@ _LAZY_NAMES = {
     "fuse_linear_bn_weights": "fusion",
     "convert_conv2d_weight_memory_format": "memory_format",
     "convert_conv3d_weight_memory_format": "memory_format",
-    "weight_norm": "_weight_norm",
-    "remove_weight_norm": "_weight_norm",
-    "spectral_norm": "_spectral_norm",
-    "remove_spectral_norm": "_spectral_norm",
 }
 
-__all__ = [*_LAZY_NAMES, "parametrizations", "parametrize", "rnn", "stateless"]
+__all__ = [
+    *_LAZY_NAMES, "remove_spectral_norm", "remove_weight_norm", "spectral_norm", "weight_norm",
+    "parametrizations", "parametrize", "rnn", "stateless",
+]  # fmt: skip
 
 
 TYPE_CHECKING = False
@@ -40,10 +45,6 @@ if TYPE_CHECKING:  # what `__getattr__` finds
     from rushlight.nn.utils import prune as prune
     from rushlight.nn.utils import rnn as rnn
     from rushlight.nn.utils import stateless as stateless
-    from rushlight.nn.utils._spectral_norm import remove_spectral_norm as remove_spectral_norm
-    from rushlight.nn.utils._spectral_norm import spectral_norm as spectral_norm
-    from rushlight.nn.utils._weight_norm import remove_weight_norm as remove_weight_norm
-    from rushlight.nn.utils._weight_norm import weight_norm as weight_norm
     from rushlight.nn.utils.clip_grad import clip_grad_norm as clip_grad_norm
     from rushlight.nn.utils.clip_grad import clip_grad_norm_ as clip_grad_norm_
     from rushlight.nn.utils.clip_grad import clip_grad_value_ as clip_grad_value_
