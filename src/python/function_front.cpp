@@ -14,15 +14,18 @@ PyObject* get_attribute(PyObject* self, PyObject* name) {
 }
 
 // Names that every type has, and a function for itself: own ones where they were set, or else the function's.
+Found own_value(PyObject* self, const char* name) {
+  const PyRef dict(check(PyObject_GenericGetDict(self, nullptr))), key(check(PyUnicode_FromString(name)));
+  Found own = find_item(dict.get(), key.get());
+  if (!own && PyErr_Occurred()) throw PythonError{};
+  return own;
+}
 template <const char* name>
 PyObject* get_own(PyObject* self, void*) {
-  if (const PyRef dict(PyObject_GenericGetDict(self, nullptr)); dict) {
-    const PyRef key(PyUnicode_FromString(name));
-    if (!key) return nullptr;
-    if (Found own = find_item(dict.get(), key.get())) return Py_NewRef(own.get());
-    if (PyErr_Occurred()) return nullptr;
-  }
-  return PyObject_GetAttrString(front_of(self).function, name);
+  return guard([&] {
+    if (Found own = own_value(self, name)) return Py_NewRef(own.get());
+    return PyObject_GetAttrString(front_of(self).function, name);
+  });
 }
 template <const char* name>
 int set_own(PyObject* self, PyObject* value, void*) {
@@ -31,7 +34,7 @@ int set_own(PyObject* self, PyObject* value, void*) {
   return PyDict_SetItemString(dict.get(), name, value ? value : Py_None);
 }
 
-constexpr char doc_name[] = "__doc__", module_name[] = "__module__";
+constexpr char doc_name[] = "__doc__", module_name[] = "__module__", wrapped_name[] = "__wrapped__";
 
 }  // namespace
 
@@ -39,7 +42,13 @@ constinit const PyGetSetDef front_doc{doc_name, get_own<doc_name>, set_own<doc_n
 
 namespace {
 
-PyObject* get_wrapped(PyObject* self, void*) { return Py_NewRef(front_of(self).function); }
+// Whoever wraps the front in functools.wraps says what else it stands for.
+PyObject* get_wrapped(PyObject* self, void*) {
+  return guard([&] {
+    Found own = own_value(self, wrapped_name);
+    return Py_NewRef(own ? own.get() : front_of(self).function);
+  });
+}
 PyObject* get_class(PyObject*, void*) { return Py_NewRef(reinterpret_cast<PyObject*>(&PyFunction_Type)); }
 
 PyObject* represent(PyObject* self) { return PyObject_Repr(front_of(self).function); }
@@ -49,7 +58,7 @@ PyObject* bind(PyObject* self, PyObject* object, PyObject*) {
 // As functions are: by name, copied as they are.
 PyObject* reduce(PyObject* self, PyObject*) { return PyObject_GetAttrString(self, "__qualname__"); }
 
-PyGetSetDef properties[] = {{"__wrapped__", get_wrapped, nullptr, "The function itself.", nullptr},
+PyGetSetDef properties[] = {{wrapped_name, get_wrapped, set_own<wrapped_name>, "The function itself.", nullptr},
                             {"__class__", get_class, nullptr, nullptr, nullptr},
                             front_doc,
                             {module_name, get_own<module_name>, set_own<module_name>, nullptr, nullptr},

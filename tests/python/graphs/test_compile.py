@@ -1,6 +1,7 @@
 """`torch.compile`: the interface, back ends, and what it says of itself."""
 
 import copy
+import functools
 import gc
 import inspect
 import logging
@@ -340,3 +341,18 @@ def test_no_grad_inside():
         x = X.clone().requires_grad_()
         fast(x).sum().backward()
         assert torch.equal(x.grad, X * 2)
+
+
+def test_compiled_functions_can_be_wrapped():
+    """`functools.wraps` writes what a compiled function stands for, as torchvision does."""
+
+    def original(x):
+        return x + 1
+
+    def outer(x):
+        """Outer."""
+        return original(x)
+
+    compiled = functools.wraps(outer)(torch.compile(original))
+    assert compiled.__wrapped__ is outer and compiled.__name__ == "outer" and compiled.__doc__ == "Outer."
+    assert compiled(torch.ones(1)).item() == 2
