@@ -84,7 +84,7 @@ def _record(name, function, module, args, kwargs):
     written = map(_with_type, names, (*args, *kwargs.values()))
     source = f"def {name}({', '.join(['self', *written])}):\n" + "".join(f"    {line}\n" for line in body)
     tree = ast.parse(source).body[0]
-    unit = Unit(name, tree, dict(recorder.names), "<trace>")
+    unit = Unit(name, tree, {**recorder.names, "getattr": getattr}, "<trace>")
     _Bound(unit).visit(tree)
     return unit, recorder.constants, result
 
@@ -96,8 +96,10 @@ def _with_type(name, value):
 
 
 def _path_text(text, path):
-    for part in path.split("."):
+    *modules, last = path.split(".")
+    for part in modules:
         text = f"{text}.{part}" if part.isidentifier() else f"{text}._modules[{part!r}]"
+    text = f"{text}.{last}" if last.isidentifier() else f"getattr({text}, {last!r})"
     return text
 
 

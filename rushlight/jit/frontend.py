@@ -540,8 +540,9 @@ class _ClosedResolver(ast.NodeTransformer):
             module, name = node.args
             text = name.value if isinstance(name, ast.Constant) else None
             plain = isinstance(text, str) and not text.isidentifier() and not text.startswith("__")
-            if plain and isinstance(module, ast.Name) and module.id == "self" and not node.keywords:
+            if plain and not node.keywords:
                 self.unit.names["getattr"] = getattr
+                node.args[0] = self.visit(module)
                 return node
         return self.generic_visit(node)
 

@@ -274,3 +274,25 @@ def test_warnings_of_the_library_itself_can_be_left_out():
         and warned("torch.nn.functional") == 0
         and warned("rushlight.nn.functional") == 0
     )
+
+
+def test_parameters_in_lists_and_dictionaries(tmp_path):
+    """Their names are no identifiers."""
+
+    class Holder(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.rows = nn.ParameterList([torch.full((3,), 2.0), torch.ones(3)])
+            self.table = nn.ParameterDict({"0": torch.ones(3), "k": torch.ones(3)})
+            self.deep = nn.ModuleList([nn.ParameterList([torch.ones(3)])])
+
+        def forward(self, x):
+            return x * self.rows[0] + sum(self.rows) * self.table["0"] + self.table["k"] + self.deep[0][0]
+
+    model, x = Holder().eval(), torch.ones(2, 3)
+    traced = torch.jit.trace(model, x)
+    traced.save(tmp_path / "holder.pt")
+    for made in (traced, torch.jit.load(tmp_path / "holder.pt"), torch.jit.freeze(traced)):
+        assert torch.equal(made(x), model(x))
+    traced.rows[0].data.fill_(0)
+    assert traced(x).sum().item() == 6 * 3
