@@ -109,6 +109,10 @@ _HOMES = {
     """,
     "jit": "ScriptFunction ScriptModule",
     "jit._graph": "Block Graph JitType Node TensorType Value",
+    "jit._type_objects": """
+        AnyType BoolType ComplexType DeviceObjType DictType FloatType IntType ListType NoneType NumberType
+        OptionalType PyObjectType StreamObjType StringType TupleType
+    """,
     "torch_version": "TorchVersion",
     "_extension.streams": "AcceleratorError Event Stream",
     "_extension.dispatch_keys": "DispatchKey DispatchKeySet",

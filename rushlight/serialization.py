@@ -78,6 +78,11 @@ MAP_LOCATION = (
 )
 
 
+def normalize_storage_type(storage_type: type) -> type:
+    """The public class of a storage's class: ``torch.UntypedStorage``, ``torch.FloatStorage``, ..."""
+    return getattr(rushlight, storage_type.__name__)
+
+
 # Locations: where a storage lived when it was saved, and where it goes.
 
 _location_rules: list = []

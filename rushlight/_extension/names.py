@@ -149,6 +149,10 @@ def _debug_only_are_vmap_fallback_warnings_enabled():
 
 _HOMES = {
     "jit._graph": "Block Graph JitType Node TensorType Value",
+    "jit._type_objects": """
+        AnyType BoolType ComplexType DeviceObjType DictType FloatType IntType ListType NoneType NumberType
+        OptionalType PyObjectType StreamObjType StringType TupleType
+    """,
     "jit._script": "ScriptFunction ScriptModule",
     "_serialization.file_records": "PyTorchFileReader PyTorchFileWriter",
     "_quantized.packed": "ScriptObject",

@@ -47,3 +47,11 @@ def test_tensors_from_pickles_can_be_resized(protocol):
     assert x.resize_(100)[:3].tolist() == [1, 2, 3]
     storage = rushlight.arange(3.0).untyped_storage()
     assert bytes(pickle.loads(pickle.dumps(storage, protocol))) == bytes(storage)
+
+
+def test_the_public_class_of_a_storage():
+    assert (
+        torch.serialization.normalize_storage_type(type(torch.ones(1).untyped_storage()))
+        is torch.UntypedStorage
+    )
+    assert torch.serialization.normalize_storage_type(torch.FloatStorage) is torch.FloatStorage

@@ -544,3 +544,23 @@ def test_functions_with_several_signatures():
     assert torch.jit.script(user)(torch.ones(1), 2)[1] == 3
     with pytest.raises(RuntimeError, match="cannot be directly compiled because it is overloaded"):
         torch.jit.script(either)
+
+
+def test_types_as_objects():
+    """`torch.ListType` and the like, which say their text as PyTorch's do."""
+    assert str(torch.ListType(torch.IntType.get())) == "List[int]"
+    assert torch.ListType.ofInts() == torch.ListType(torch.IntType.get())
+    assert torch.OptionalType.ofTensor().getElementType() == torch.TensorType.get()
+    table = torch.DictType(torch.StringType.get(), torch.FloatType.get())
+    assert (str(table), table.kind()) == ("Dict[str, float]", "DictType")
+    assert (str(table.getKeyType()), table.getValueType().kind()) == ("str", "FloatType")
+    pair = torch.TupleType([torch.BoolType.get(), torch.DeviceObjType.get()])
+    assert str(pair) == "Tuple[bool, Device]" and [e.kind() for e in pair.elements()] == [
+        "BoolType",
+        "DeviceObjType",
+    ]
+    whole = torch.IntType.get()
+    assert whole.isSubtypeOf(torch.NumberType.get()) and whole.isSubtypeOf(torch.OptionalType(whole))
+    assert not whole.isSubtypeOf(torch.StringType.get()) and torch.NoneType.get().isSubtypeOf(
+        torch.OptionalType(whole)
+    )

@@ -281,7 +281,12 @@ def unused_parameters(rank, size, file):
 
 def hooks(rank, size, file):
     _join(rank, size, file)
-    from rushlight.distributed.algorithms.ddp_comm_hooks import default_hooks, powerSGD_hook
+    from rushlight.distributed.algorithms.ddp_comm_hooks import (
+        debugging_hooks,
+        default_hooks,
+        post_localSGD_hook,
+        powerSGD_hook,
+    )
 
     reference = _net().eval()
     _train(reference, _data())
@@ -292,6 +297,11 @@ def hooks(rank, size, file):
         (None, default_hooks.fp16_compress_hook, 1e-2),
         (None, default_hooks.bf16_compress_wrapper(default_hooks.allreduce_hook), 1e-2),
         (powers, powerSGD_hook.powerSGD_hook, 0.2),
+        (
+            post_localSGD_hook.PostLocalSGDState(None, torch.distributed.group.WORLD, 1),
+            post_localSGD_hook.post_localSGD_hook,
+            1e-6,
+        ),
     ]:
         net = _net().eval()
         parallel = torch.nn.parallel.DistributedDataParallel(net)
@@ -300,6 +310,12 @@ def hooks(rank, size, file):
         _assert_equal_everywhere(net)
         for mine, theirs in zip(net.parameters(), reference.parameters()):
             assert (mine - theirs).abs().max() < tolerance, (hook, (mine - theirs).abs().max())
+    alone = post_localSGD_hook.PostLocalSGDState(None, None, 0, post_local_gradient_allreduce=False)
+    for state, hook in (None, debugging_hooks.noop_hook), (alone, post_localSGD_hook.post_localSGD_hook):
+        parallel = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(2, 1, bias=False))
+        parallel.register_comm_hook(state, hook)
+        parallel(torch.full((1, 2), rank + 1.0)).sum().backward()
+        assert parallel.module.weight.grad.tolist() == [[rank + 1.0] * 2]  # each rank's own
 
 
 def different_models(rank, size, file):
