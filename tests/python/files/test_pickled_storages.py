@@ -51,7 +51,7 @@ def test_tensors_from_pickles_can_be_resized(protocol):
 
 def test_the_public_class_of_a_storage():
     assert (
-        torch.serialization.normalize_storage_type(type(torch.ones(1).untyped_storage()))
-        is torch.UntypedStorage
+        torch.serialization.normalize_storage_type(type(rushlight.ones(1).untyped_storage()))
+        is rushlight.UntypedStorage
     )
-    assert torch.serialization.normalize_storage_type(torch.FloatStorage) is torch.FloatStorage
+    assert rushlight.serialization.normalize_storage_type(rushlight.FloatStorage) is rushlight.FloatStorage
