@@ -50,8 +50,6 @@ def test_tensors_from_pickles_can_be_resized(protocol):
 
 
 def test_the_public_class_of_a_storage():
-    assert (
-        torch.serialization.normalize_storage_type(type(rushlight.ones(1).untyped_storage()))
-        is rushlight.UntypedStorage
-    )
-    assert rushlight.serialization.normalize_storage_type(rushlight.FloatStorage) is rushlight.FloatStorage
+    public, raw = rushlight.serialization.normalize_storage_type, rushlight.ones(1).untyped_storage()
+    assert public(type(raw)) is rushlight.UntypedStorage
+    assert public(rushlight.FloatStorage) is rushlight.FloatStorage
