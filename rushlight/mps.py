@@ -12,5 +12,9 @@ from rushlight._errors.absent import (  # noqa: F401
     seed,
 )
 
-current_allocated_memory = driver_allocated_memory = recommended_max_memory = refuse("MPS")
-synchronize = current_device = set_device = get_rng_state = set_rng_state = refuse("MPS")
+current_allocated_memory = refuse("MPS", "getCurrentAllocatedMemory")
+driver_allocated_memory = refuse("MPS", "getDriverAllocatedMemory")
+recommended_max_memory = refuse("MPS", "getRecommendedMaxMemory")
+get_rng_state = set_rng_state = refuse("MPS", "getDefaultGenerator")
+synchronize = refuse("MPS", "deviceSynchronize")
+current_device = set_device = refuse("MPS")

@@ -12,4 +12,6 @@ from rushlight._errors.absent import (  # noqa: F401
     seed,
 )
 
-synchronize = current_device = set_device = get_rng_state = set_rng_state = refuse("MTIA")
+synchronize = current_device = refuse("MTIA", "getCurrentDevice")
+set_device = refuse("MTIA", "setCurrentDevice")
+get_rng_state = set_rng_state = refuse("MTIA")

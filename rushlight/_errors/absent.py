@@ -1,10 +1,12 @@
 """What device modules say when the device is not there."""
 
 
-def refuse(device):
-    """A function that raises PyTorch's error for a device this build does not have."""
+def refuse(device, call=None):
+    """A function that raises PyTorch's error for a device this build does not have; some kinds name a call."""
 
     def raise_(*args, **kwargs):
+        if call is not None:
+            raise RuntimeError(f"Cannot execute {call}() without {device} backend.")
         raise AssertionError(f"Torch not compiled with {device} enabled")
 
     return raise_

@@ -14,6 +14,7 @@ import types
 
 import rushlight
 from rushlight._command.names import is_own
+from rushlight.jit import _state
 from rushlight.jit._annotations import is_compiled_class, plain_name
 from rushlight.jit._attributes import declared_types, take_attributes, warn_of_annotations
 from rushlight.jit._check_values import declared_type
@@ -420,7 +421,7 @@ def script(
         obj: a function gives a ``ScriptFunction``, a Module a ``ScriptModule`` that shares its tensors; other
             classes, which scripts may use as they are, and functions of the library are given back.
     """
-    if isinstance(obj, (ScriptFunction, ScriptModule)):
+    if not _state._enabled or isinstance(obj, (ScriptFunction, ScriptModule)):
         return obj
     if isinstance(obj, Module):
         return _Scripting().module(obj)

@@ -8,7 +8,7 @@ import warnings
 
 import rushlight
 from rushlight import Tensor
-from rushlight.jit import _decorations
+from rushlight.jit import _decorations, _state
 from rushlight.jit._annotations import value_type
 from rushlight.jit._recorder import Recorder, TracerWarning
 from rushlight.jit._script import (
@@ -180,6 +180,8 @@ def trace(
         strict: refuse results in lists and dicts.
         example_kwarg_inputs: inputs by name, in place of ``example_inputs``.
     """
+    if not _state._enabled:
+        return func
     if isinstance(func, (ScriptModule, ScriptFunction)):
         warnings.warn(
             "The input to trace is already a ScriptModule, tracing it is a no-op. Returning the object as "
@@ -250,6 +252,8 @@ def trace_module(
     _store_inputs: bool = True,
 ) -> Any:
     """`trace` for several methods of one module: ``inputs`` maps their names to example inputs."""
+    if not _state._enabled:
+        return mod
     if not isinstance(mod, Module):
         raise AttributeError("expected torch.nn.Module as the first argument")
     if not isinstance(inputs, dict):

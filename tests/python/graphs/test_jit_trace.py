@@ -1,6 +1,7 @@
 """`torch.jit.trace`, and scripts in files."""
 
 import io
+import os
 import random
 import subprocess
 import sys
@@ -296,3 +297,20 @@ def test_parameters_in_lists_and_dictionaries(tmp_path):
         assert torch.equal(made(x), model(x))
     traced.rows[0].data.fill_(0)
     assert traced(x).sum().item() == 6 * 3
+
+
+def test_a_variable_turns_scripts_off():
+    program = (
+        "import rushlight as torch, rushlight.jit._state as state\n"
+        "def f(x): return x + 1\n"
+        "assert torch.jit.script(f) is f and torch.jit.trace(f, torch.ones(1)) is f and not state._enabled\n"
+        "state.enable(); assert torch.jit.trace(f, torch.ones(1)) is not f\n"
+    )
+    for value, printed in (("0", ""), ("0v", "> PyTorch JIT DISABLED\n")):
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            env={**os.environ, "PYTORCH_JIT": value},
+            capture_output=True,
+            text=True,
+        )
+        assert (done.returncode, done.stdout) == (0, printed), done.stderr
