@@ -54,7 +54,8 @@ _HOMES = {
     "_quantized.packed": "ScriptObject",
     "_quantized.recurrent": "quantized_gru quantized_lstm",
     "_extension.tags": "Tag",
-    "_extension.names": "has_lapack has_openmp has_spectral",
+    "_extension.names": "has_cuda has_lapack has_openmp has_spectral",
+    "_dynamo": "_disable_dynamo",
     "functional": """
         atleast_1d atleast_2d atleast_3d broadcast_shapes broadcast_tensors cdist chain_matmul einsum lu
         meshgrid nonzero norm split tensordot unique unique_consecutive unravel_index _unique

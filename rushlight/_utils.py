@@ -423,6 +423,29 @@ def _get_device_module(device_type):
     return module
 
 
+def is_compiling():
+    """Deprecated: `torch.compiler.is_compiling`."""
+    import warnings
+
+    from rushlight.compiler import is_compiling
+
+    message = "`torch._utils.is_compiling` is deprecated. Use `torch.compiler.is_compiling` instead."
+    warnings.warn(message, stacklevel=2)
+    return is_compiling()
+
+
+def _take_tensors(tensors, size_limit):
+    """Groups of tensors of one type, in order, each of at most so many bytes unless one tensor has more."""
+    groups: dict = {}
+    for tensor in tensors:
+        group, size = groups.get(tensor.type(), ([], 0))
+        if group and size + tensor.nbytes > size_limit:
+            yield group
+            group, size = [], 0
+        groups[tensor.type()] = [*group, tensor], size + tensor.nbytes
+    yield from (group for group, _ in groups.values() if group)
+
+
 def _flatten_dense_tensors(tensors):
     """All elements of the tensors as one vector."""
     flat = [t.contiguous().view(-1) for t in tensors]

@@ -62,6 +62,11 @@ def disable(fn=None, recursive=True, *, reason=None, wrapping=True):
 disallow_in_graph = forbid_in_graph = disable
 
 
+def _disable_dynamo(fn=None, recursive=True):
+    """`disable`, under the name that `torch` has for it."""
+    return disable(fn, recursive)
+
+
 def is_compiling():
     from rushlight import compiler
 

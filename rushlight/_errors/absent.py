@@ -2,7 +2,7 @@
 
 
 def refuse(device, call=None):
-    """A function that raises PyTorch's error for a device this build does not have; some kinds name a call."""
+    """A function that raises PyTorch's error for a device this build does not have; some name a call."""
 
     def raise_(*args, **kwargs):
         if call is not None:

@@ -182,6 +182,10 @@ def __getattr__(name):
         from importlib import import_module
 
         return import_module(f"rushlight.{_MODULES[name]}")
+    if name == "has_cuda":
+        from rushlight.backends.cuda import is_built
+
+        return is_built()
     for home, names in _HOMES.items():
         if name in names.split():
             from importlib import import_module

@@ -24,7 +24,18 @@ __all__ = [
     "load_inline",
 ]
 
-CUDA_HOME = None
+CUDA_HOME = ROCM_HOME = HIP_HOME = CUDNN_HOME = None
+IS_WINDOWS, IS_MACOS = sys.platform == "win32", sys.platform == "darwin"
+IS_LINUX = sys.platform.startswith("linux")
+IS_HIP_EXTENSION = False
+# What setup.py files add to the options of nvcc.
+COMMON_NVCC_FLAGS = [
+    "-D__CUDA_NO_HALF_OPERATORS__",
+    "-D__CUDA_NO_HALF_CONVERSIONS__",
+    "-D__CUDA_NO_BFLOAT16_CONVERSIONS__",
+    "-D__CUDA_NO_HALF2_OPERATORS__",
+    "--expt-relaxed-constexpr",
+]
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _NO_CUDA = "cpp_extension: this build has no CUDA; give C++ sources only"
 
@@ -49,6 +60,16 @@ def library_paths(device_type="cpu", torch_include_dirs=True, cross_target_platf
 def is_ninja_available():
     """Ninja is not used: an extension is compiled with one call of the compiler for each source."""
     return False
+
+
+def verify_ninja_availability():
+    """Raises RuntimeError: see `is_ninja_available`."""
+    raise RuntimeError("Ninja is not used: extensions are built by the compiler alone; leave use_ninja out")
+
+
+def get_cxx_compiler():
+    """The command that compiles extensions: CXX, or c++."""
+    return _compiler()
 
 
 def get_default_build_root():

@@ -359,6 +359,10 @@ class _ConvTransposeNd(_ConvNd):
         )
 
 
+class _ConvTransposeMixin(_ConvTransposeNd):
+    """A former name, which packages still ask `isinstance` for."""
+
+
 class _TransposedConv(_ConvTransposeNd):
     """The same for the transposed ones."""
 
