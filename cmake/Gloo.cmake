@@ -25,7 +25,7 @@ endif()
 
 file(GLOB gloo_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/distributed/gloo/*.cpp"
                                          "${CMAKE_CURRENT_SOURCE_DIR}/src/python/gloo/*.cpp")
-Python_add_library(_gloo MODULE WITH_SOABI ${gloo_sources})
+Python_add_library(_gloo MODULE WITH_SOABI ${gloo_sources} ${host_network})
 target_include_directories(_gloo PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/src")
 target_include_directories(_gloo SYSTEM PRIVATE "${GLOO_INCLUDE_DIR}")
 target_link_libraries(_gloo PRIVATE rushlight_flags "${GLOO_LIBRARY}")

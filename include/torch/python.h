@@ -2,10 +2,10 @@
 // extension is compiled with pybind11 (rushlight.utils.cpp_extension does that for sources with
 // PYBIND11_MODULE).
 #pragma once
-#include <dlfcn.h>
 #include <pybind11/pybind11.h>
 #include <pybind11/stl.h>
 
+#include "core/host/library.h"
 #include "core/lazy_clone.h"
 #include "rushlight/extension.h"
 
@@ -16,8 +16,8 @@ inline PyObject* wrap_tensor(Tensor tensor) {
   using Wrap = PyObject* (*)(Tensor);
   static const Wrap wrap = [] {
     const auto path = pybind11::module_::import("rushlight._C").attr("__file__").cast<std::string>();
-    void* module = ::dlopen(path.c_str(), RTLD_NOW | RTLD_NOLOAD);
-    void* found = module ? ::dlsym(module, "_ZN9rushlight6python4wrapENS_6TensorE") : nullptr;
+    void* module = host::load_library(path);
+    void* found = module ? host::find_symbol(module, "_ZN9rushlight6python4wrapENS_6TensorE") : nullptr;
     RL_CHECK(found, "this extension does not fit the package that loads it: compile it again");
     return reinterpret_cast<Wrap>(found);
   }();

@@ -1,10 +1,9 @@
 #include "core/constant_memory.h"
 
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <cstdint>
 #include <mutex>
+
+#include "core/host/memory.h"
 
 namespace rushlight {
 namespace {
@@ -24,12 +23,7 @@ ConstantSet& holder_of(const void* data) {
 
 }  // namespace
 
-void leave_memory(const void* data, size_t nbytes) {
-  const auto page = static_cast<uintptr_t>(sysconf(_SC_PAGESIZE));
-  const uintptr_t begin = (reinterpret_cast<uintptr_t>(data) + page - 1) / page * page;
-  const uintptr_t end = (reinterpret_cast<uintptr_t>(data) + nbytes) / page * page;
-  if (begin < end) madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
-}
+void leave_memory(const void* data, size_t nbytes) { host::forget_pages(data, nbytes); }
 
 UseConstants::UseConstants(ConstantSet* set) : before_(std::exchange(own_set, set)) {}
 UseConstants::~UseConstants() { own_set = before_; }

@@ -1,17 +1,14 @@
 #include "core/cpu_allocator.h"
 
-#include <pthread.h>
-#include <sys/mman.h>
-#include <unistd.h>
-
 #include <atomic>
-#include <cstdlib>
 #include <mutex>
 #include <string_view>
 #include <utility>
 
 #include "core/allocation_observer.h"
-#include "core/host.h"
+#include "core/host/memory.h"
+#include "core/host/process.h"
+#include "core/host/processor.h"
 #include "core/long_work.h"
 
 namespace rushlight {
@@ -29,7 +26,6 @@ constexpr bool kCaches = true;
 constexpr size_t kTinyLimit = 4096;
 constexpr size_t kTinyClasses = kTinyLimit / kCpuAlignment;
 constexpr size_t kTinyCachedPerClass = 32 * 1024;
-constexpr size_t kHugePage = size_t{2} << 20;
 
 size_t tiny_class(size_t bytes) { return (bytes - 1) / kCpuAlignment; }
 size_t tiny_size(size_t index) { return (index + 1) * kCpuAlignment; }
@@ -63,7 +59,7 @@ struct TinyCache {
     for (size_t i = 0; i < kTinyClasses; i++) {
       for (FreeBlock* block = head[i]; block;) {
         FreeBlock* following = block->next;
-        std::free(block);
+        host::free_aligned(block);
         block = following;
       }
       released += count[i] * tiny_size(i);
@@ -82,41 +78,22 @@ struct TinyRegistry {
   std::atomic<int64_t> ended_allocations{0}, ended_bytes{0};
 };
 
-class MmapSource : public BlockSource {
+class PageSource : public BlockSource {
  public:
-  void* allocate_segment(size_t bytes) override {
-    const size_t slack = bytes >= kHugePage ? kHugePage : 0;
-    if (bytes > SIZE_MAX - slack) return nullptr;
-    void* p = mmap(nullptr, bytes + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED) return nullptr;
-    if (!slack) return p;
-    // Huge pages need an aligned start: keep the aligned part of a longer mapping.
-    char* start = static_cast<char*>(p);
-    const size_t before = (kHugePage - reinterpret_cast<uintptr_t>(start) % kHugePage) % kHugePage;
-    if (before) munmap(start, before);
-    if (before < slack) munmap(start + before + page_up(bytes), slack - before);
-    if (bytes > kHugePage) madvise(start + before, bytes, MADV_HUGEPAGE);
-    return start + before;
-  }
-  void free_segment(void* address, size_t bytes) noexcept override { munmap(address, bytes); }
+  void* allocate_segment(size_t bytes) override { return host::allocate_pages(bytes); }
+  void free_segment(void* address, size_t bytes) noexcept override { host::free_pages(address, bytes); }
   std::string name() const override { return "CPU"; }
-
- private:
-  static size_t page_up(size_t n) {
-    const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
-    return (n + page - 1) / page * page;
-  }
 };
 
 /// Never destroyed: tensors in static storage are freed after the end of main().
 struct CpuMemory {
-  MmapSource source;
+  PageSource source;
   CachingAllocator blocks;
   TinyRegistry tiny;
 
   CpuMemory() : blocks(source, {.cache_limit = host::usable_memory() / 4}) {
-    pthread_atfork([] { CpuMemory::get().lock(); }, [] { CpuMemory::get().unlock(); },
-                   [] { CpuMemory::get().unlock(); });
+    host::around_fork([] { CpuMemory::get().lock(); }, [] { CpuMemory::get().unlock(); },
+                      [] { CpuMemory::get().unlock(); });
   }
   static CpuMemory& get() {
     static CpuMemory& instance = *new CpuMemory;
@@ -175,8 +152,8 @@ TinyCache* this_thread_cache() {
 }
 
 void* allocate_aligned(size_t bytes, size_t asked) {
-  void* p = nullptr;
-  if (bytes < asked || posix_memalign(&p, kCpuAlignment, bytes) != 0) fail_allocation(asked, "");
+  void* p = bytes < asked ? nullptr : host::allocate_aligned(bytes, kCpuAlignment);
+  if (!p) fail_allocation(asked, "");
   return p;
 }
 
@@ -195,7 +172,7 @@ void* allocate_tiny_slowly(size_t index, size_t bytes) {
 }
 
 void free_tiny_slowly(void* address, size_t index) {
-  std::free(address);
+  host::free_aligned(address);
   const auto size = static_cast<int64_t>(tiny_size(index));
   if (TinyCache* cache = this_thread_cache()) {
     cache->allocations.add(-1);
@@ -227,7 +204,7 @@ inline void* allocate_block(size_t bytes) {
 }
 
 inline void free_block(void* address, size_t bytes) noexcept {
-  if (!kCaches) return std::free(address);
+  if (!kCaches) return host::free_aligned(address);
   if (bytes > kTinyLimit) return CpuMemory::get().blocks.deallocate(address);
   const size_t index = tiny_class(bytes);
   TinyCache* cache = t_cache;

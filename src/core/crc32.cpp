@@ -6,7 +6,7 @@
 #if defined(__x86_64__)
 #include <immintrin.h>
 #elif defined(__aarch64__)
-#include "core/host.h"
+#include "core/host/processor.h"
 #endif
 
 namespace rushlight {

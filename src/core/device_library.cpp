@@ -1,13 +1,12 @@
 // Which devices there are: the library of a device is loaded when one is first asked for.
-#include <dlfcn.h>
-#include <pthread.h>
-#include <unistd.h>
-
 #include <array>
 #include <cstdlib>
 #include <string>
 
 #include "core/device_backend.h"
+#include "core/host/file.h"
+#include "core/host/library.h"
+#include "core/host/process.h"
 
 namespace rushlight {
 namespace {
@@ -24,23 +23,21 @@ std::atomic<bool> used{false}, forked{false};
 // The library of a device lies beside this one.
 std::string library_path() {
   if (const char* given = std::getenv("RUSHLIGHT_CUDA_LIBRARY")) return given;
-  Dl_info here;
-  if (!dladdr(reinterpret_cast<const void*>(&library_path), &here) || !here.dli_fname) return {};
-  const std::string own = here.dli_fname;
-  return own.substr(0, own.rfind('/') + 1) + "librushlight_cuda.so";
+  const std::string folder = host::folder_of(reinterpret_cast<const void*>(&library_path));
+  return folder.empty() ? folder : folder + host::library_file("rushlight_cuda");
 }
 
 void load_library() {
   const std::string path = library_path();
-  if (path.empty() || access(path.c_str(), F_OK) != 0) return;  // a build for the CPU alone
-  if (dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL)) return;
-  load_failure = std::string("; its library does not load: ") + dlerror();
+  if (path.empty() || !host::file_exists(path)) return;  // a build for the CPU alone
+  std::string failure;
+  if (!host::load_library(path, &failure)) load_failure = "; its library does not load: " + failure;
 }
 
 void note_use() {
   if (used.load(std::memory_order_relaxed)) return;
   static std::once_flag once;
-  std::call_once(once, [] { pthread_atfork(nullptr, nullptr, [] { forked = used.load(); }); });
+  std::call_once(once, [] { host::around_fork(nullptr, nullptr, [] { forked = used.load(); }); });
   used = true;
 }
 

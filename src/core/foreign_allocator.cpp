@@ -64,7 +64,7 @@ void* allocate(size_t bytes, int device, void* stream, PoolId pool) {
     const std::lock_guard lock(state().mutex);
     by = pool ? state().pools.at(pool) : state().all;
   }
-  void* address = by.allocate(static_cast<ssize_t>(bytes), device, stream);
+  void* address = by.allocate(static_cast<ptrdiff_t>(bytes), device, stream);
   if (!address) return nullptr;
   const std::lock_guard lock(state().mutex);
   state().given[address] = {by, bytes, device, stream};
@@ -85,7 +85,7 @@ bool release(void* address) noexcept {
     wait_for(given.users);
   } catch (const Error&) {  // the device is lost
   }
-  given.by.release(address, static_cast<ssize_t>(given.bytes), given.device, given.stream);
+  given.by.release(address, static_cast<ptrdiff_t>(given.bytes), given.device, given.stream);
   return true;
 }
 

@@ -1,6 +1,6 @@
 // Memory of devices that functions of others give: all of it, or that of a private pool.
 #pragma once
-#include <sys/types.h>
+#include <cstddef>
 
 #include "core/caching_allocator.h"
 
@@ -8,8 +8,8 @@ namespace rushlight {
 
 // As PyTorch's pluggable allocators: bytes, device, stream.
 struct ForeignAllocator {
-  void* (*allocate)(ssize_t bytes, int device, void* stream) = nullptr;
-  void (*release)(void* address, ssize_t bytes, int device, void* stream) = nullptr;
+  void* (*allocate)(ptrdiff_t bytes, int device, void* stream) = nullptr;
+  void (*release)(void* address, ptrdiff_t bytes, int device, void* stream) = nullptr;
 };
 
 namespace foreign {

@@ -1,11 +1,10 @@
 #include "core/fork_mutex.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <vector>
 
 #include "core/cpu_allocator.h"
+#include "core/host/process.h"
 
 namespace rushlight {
 
@@ -33,7 +32,7 @@ struct ForkMutexes {
   ForkMutexes() {
     // Who holds one of these may allocate, so they are locked before the allocator: handlers run in reverse.
     cpu_memory_stats();
-    pthread_atfork([] { get().lock(); }, [] { get().unlock(); }, [] { get().unlock(); });
+    host::around_fork([] { get().lock(); }, [] { get().unlock(); }, [] { get().unlock(); });
   }
 };
 

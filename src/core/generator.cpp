@@ -1,13 +1,12 @@
 #include "core/generator.h"
 
-#include <pthread.h>
-
 #include <algorithm>
 #include <cstring>
 #include <random>
 #include <utility>
 
 #include "core/error.h"
+#include "core/host/process.h"
 
 // Vector code for the twister's loops makes every random fill two to three times as fast.
 #if defined(__GNUC__) && !defined(__clang__)
@@ -209,8 +208,9 @@ void seed_device_generators(uint64_t seed) {
 Generator& process_generator() {
   // Never destroyed, and its lock survives a fork while another thread draws.
   static Generator& instance = *[] {
-    pthread_atfork([] { process_generator().mutex().lock(); }, [] { process_generator().mutex().unlock(); },
-                   [] { process_generator().mutex().unlock(); });
+    host::around_fork([] { process_generator().mutex().lock(); },
+                      [] { process_generator().mutex().unlock(); },
+                      [] { process_generator().mutex().unlock(); });
     return new Generator;
   }();
   return instance;

@@ -1,14 +1,15 @@
 #include "core/parallel.h"
 
-#include <pthread.h>
-
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
+#include <mutex>
 #include <string>
+#include <thread>
 
 #include "core/error.h"
-#include "core/host.h"
+#include "core/host/process.h"
+#include "core/host/processor.h"
 #include "core/long_work.h"
 
 #ifdef RUSHLIGHT_WITH_TBB
@@ -93,7 +94,8 @@ struct CallerArena {
 thread_local CallerArena t_arena, t_alone;
 
 void CallerArena::start_pool() {
-  static const int registered = pthread_atfork(nullptr, nullptr, [] {
+  static std::once_flag once;
+  std::call_once(once, host::around_fork, nullptr, nullptr, [] {
     if (!pool_started) return;
     pool_lost = true;
     for (CallerArena* a : {&t_arena, &t_alone}) {
@@ -101,7 +103,6 @@ void CallerArena::start_pool() {
       a->threads = 0;
     }
   });
-  (void)registered;
   pool_started = true;
 }
 #endif
@@ -151,7 +152,7 @@ void parallel_tasks(int64_t count, FunctionRef<void(int64_t)> f) {
   TaskPoll poll;
 #ifdef RUSHLIGHT_WITH_TBB
   if (count > 1 && !run_serially()) {
-    const pthread_t caller = pthread_self();
+    const std::thread::id caller = std::this_thread::get_id();
     t_arena.get(get_num_threads()).execute([&] {
       // Isolated: while it waits the caller must not pick up other callers' work, whose locks it may hold.
       tbb::this_task_arena::isolate([&] {
@@ -160,7 +161,7 @@ void parallel_tasks(int64_t count, FunctionRef<void(int64_t)> f) {
             [&](const tbb::blocked_range<int64_t>& range) {
               for (int64_t i = range.begin(); i != range.end(); i++) {
                 run_task(f, i);
-                if (pthread_equal(pthread_self(), caller)) poll();
+                if (std::this_thread::get_id() == caller) poll();
               }
             },
             tbb::simple_partitioner());

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "core/host.h"
+#include "core/host/processor.h"
 #include "core/write_watch.h"
 
 namespace rushlight {

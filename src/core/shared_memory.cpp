@@ -1,9 +1,6 @@
 #include "core/shared_memory.h"
 
-#include <pthread.h>
-#include <time.h>
-#include <unistd.h>
-
+#include <chrono>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -14,7 +11,9 @@
 #include "core/caching_allocator.h"
 #include "core/deferred_layout.h"
 #include "core/error.h"
-#include "core/host.h"
+#include "core/host/memory.h"
+#include "core/host/process.h"
+#include "core/host/processor.h"
 #include "core/shared_slab.h"
 
 namespace rushlight::shared {
@@ -25,9 +24,8 @@ constexpr int64_t kReapEveryNs = 500'000'000;
 constexpr size_t kIdleSlabs = 16;  // of other processes, kept mapped in case more arrives from them
 
 int64_t now_ns() {
-  timespec t;
-  clock_gettime(CLOCK_MONOTONIC_COARSE, &t);
-  return int64_t{t.tv_sec} * 1'000'000'000 + t.tv_nsec;
+  using namespace std::chrono;
+  return duration_cast<nanoseconds>(steady_clock::now().time_since_epoch()).count();
 }
 
 /// Segments of our own slabs for the caching allocator. A second slab is made only if the first is used up.
@@ -142,8 +140,8 @@ class Registry {
 };
 
 Registry::Registry() {
-  pthread_atfork([] { get().before_fork(); }, [] { get().after_fork_in_parent(); },
-                 [] { get().after_fork_in_child(); });
+  host::around_fork([] { get().before_fork(); }, [] { get().after_fork_in_parent(); },
+                    [] { get().after_fork_in_child(); });
 }
 
 void release_storage(void* context, void* data, size_t) {
@@ -362,7 +360,7 @@ Handle send(StorageImpl& storage) {
   if (slab->owned && registry.own && slab->nearly_full() && now_ns() - registry.own->last_reap > kReapEveryNs)
     registry.reap_dead_holders();
   block.state += kMessage;
-  return {slab->header().id, offset, storage.nbytes(), block.generation, slab->fd};
+  return {slab->header().id, offset, storage.nbytes(), block.generation, slab->memory.handle};
 }
 
 bool is_attached(const SlabId& slab) {
@@ -374,7 +372,7 @@ void attach(int fd, const SlabId& expected) {
   Registry& registry = Registry::get();
   std::lock_guard guard(registry.mutex);
   if (registry.slab_named(expected)) {
-    close(fd);
+    host::close_shared(fd);
     return;
   }
   registry.drop_idle_slabs();

@@ -1,137 +1,71 @@
 #include "core/shared_slab.h"
 
-#include <fcntl.h>
-#include <signal.h>
-#include <sys/mman.h>
-#include <sys/random.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <cstdio>
-#include <cstdlib>
-#include <cstring>
+#include <random>
 
 #include "core/error.h"
-#include "core/host.h"
+#include "core/host/process.h"
+#include "core/host/processor.h"
 
 namespace rushlight::shared {
 
 namespace {
 
 constexpr size_t kPage = 4096;
-constexpr int kProtection = PROT_READ | PROT_WRITE;
-
 size_t page_up(size_t n) { return (n + kPage - 1) / kPage * kPage; }
 
-uint64_t pid_namespace() {
-  struct stat info;
-  return stat("/proc/self/ns/pid", &info) == 0 ? info.st_ino : 0;
-}
-
-struct ProcessState {
-  uint64_t start_time = 0;  ///< 0: unknown
-  bool ended = false;
-};
-
-/// From /proc/PID/stat, without allocating: a forked child asks, too.
-ProcessState process_state(pid_t pid) {
-  char path[40], text[1024];
-  std::snprintf(path, sizeof path, "/proc/%d/stat", static_cast<int>(pid));
-  const int fd = open(path, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return {};
-  const ssize_t n = read(fd, text, sizeof text - 1);
-  close(fd);
-  if (n <= 0) return {};
-  text[n] = 0;
-  const char* p = std::strrchr(text, ')');  // the name may contain anything
-  if (!p || p[1] != ' ') return {};
-  ProcessState result;
-  result.ended = p[2] == 'Z' || p[2] == 'X';
-  for (int field = 2; p && field < 22; field++) p = std::strchr(p + 1, ' ');
-  if (p) result.start_time = std::strtoull(p, nullptr, 10);
-  return result;
-}
-
 bool lives(const Holder& holder) {
-  const pid_t pid = holder.pid;
-  static const uint64_t our_namespace = pid_namespace();
-  if (holder.pid_namespace != our_namespace) return true;  // its number means nothing here
-  if (kill(pid, 0) != 0 && errno == ESRCH) return false;
-  const ProcessState state = process_state(pid);
-  if (state.ended) return false;
-  const uint64_t started = holder.start_time;
-  return started == 0 || state.start_time == 0 || started == state.start_time;
+  static const uint64_t our_space = host::process_space();
+  if (holder.pid_namespace != our_space) return true;  // its number means nothing here
+  return host::process_lives(holder.pid, holder.start_time);
 }
 
-void write_place(Holder& holder, pid_t pid) {
+void write_place(Holder& holder, int32_t pid) {
   holder.start_time = 0;
-  holder.pid_namespace = pid_namespace();
+  holder.pid_namespace = host::process_space();
   holder.pid = pid;
-  holder.start_time = process_state(pid).start_time;
+  holder.start_time = host::process_start(pid);
 }
 
-/// Twice what the machine has, less where the process is limited: pages are taken when they are touched. Of a
-/// limited address space a small part, since it also holds the slabs of the processes that send tensors here.
+/// Twice what the machine has where pages are taken when they are touched, less where the process is limited.
 size_t usual_capacity() {
-  size_t capacity = page_up(std::max(host::usable_memory(), size_t{1} << 30)) * 2;
-  rlimit limit;
-  if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-    capacity = std::min<size_t>(capacity, limit.rlim_cur / kPage * kPage);
-  if (getrlimit(RLIMIT_AS, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY)
-    capacity = std::min<size_t>(capacity, page_up(limit.rlim_cur / 16));
-  return capacity;
+  constexpr size_t kWhole = size_t{64} << 20;  // where all of it is taken at once
+  if (!host::shared_memory_is_sparse()) return kWhole;
+  const size_t capacity = page_up(std::max(host::usable_memory(), size_t{1} << 30)) * 2;
+  return std::min(capacity, host::most_shared_memory());
 }
 
-[[noreturn]] void fail(const char* what) {
-  RL_FAIL("shared memory: ", what, ": ", std::strerror(errno), " (error ", errno, ")");
+[[noreturn]] void fail(const char* what, std::error_code error) {
+  RL_FAIL("shared memory: ", what, ": ", error.message(), " (error ", error.value(), ")");
 }
 
 }  // namespace
 
 Slab* Slab::create(size_t least_bytes) {
   const size_t least = kHeaderBytes + page_up(least_bytes);
-  const int fd = memfd_create("rushlight", MFD_CLOEXEC);
-  if (fd < 0) fail("cannot create a memory file");
   size_t capacity = std::max(usual_capacity(), least);
-  void* base = MAP_FAILED;
-  while (base == MAP_FAILED) {
-    if (ftruncate(fd, static_cast<off_t>(capacity)) == 0)
-      base = mmap(nullptr, capacity, kProtection, MAP_SHARED | MAP_NORESERVE, fd, 0);
-    if (base != MAP_FAILED) break;
-    if (capacity == least) {
-      close(fd);
-      fail("cannot map it");
-    }
+  host::SharedMemory memory;
+  while (const std::error_code error = host::create_shared(capacity, &memory)) {
+    if (capacity == least) fail("cannot make or map it", error);
     capacity = std::max(least, page_up(capacity / 2));  // the address space is limited
   }
-  madvise(base, capacity, MADV_DONTDUMP);
-  auto* slab = new Slab{.fd = fd, .base = static_cast<std::byte*>(base), .capacity = capacity, .owned = true};
+  auto* slab = new Slab{.memory = memory, .owned = true};
   SlabHeader& header = slab->header();
-  if (getrandom(header.id.data(), sizeof header.id, 0) != sizeof header.id) header.id = {};
-  header.capacity = capacity;
+  std::random_device random;
+  for (uint64_t& word : header.id) word = uint64_t{random()} << 32 | random();
+  header.capacity = slab->capacity;
   header.magic = SlabHeader::kMagic;
   slab->take_place();
   return slab;
 }
 
-Slab* Slab::map(int fd, const SlabId& expected) {
-  struct stat info;
-  const size_t capacity = fstat(fd, &info) == 0 ? static_cast<size_t>(info.st_size) : 0;
-  void* base = MAP_FAILED;
-  if (capacity >= kHeaderBytes)
-    base = mmap(nullptr, capacity, kProtection, MAP_SHARED | MAP_NORESERVE, fd, 0);
-  if (base == MAP_FAILED) {
-    close(fd);
-    fail("cannot map the memory of another process");
-  }
-  madvise(base, capacity, MADV_DONTDUMP);
-  auto* slab =
-      new Slab{.fd = fd, .base = static_cast<std::byte*>(base), .capacity = capacity, .owned = false};
+Slab* Slab::map(int handle, const SlabId& expected) {
+  host::SharedMemory memory;
+  if (const std::error_code error = host::map_shared(handle, kHeaderBytes, &memory))
+    fail("cannot map the memory of another process", error);
+  auto* slab = new Slab{.memory = memory, .owned = false};
   const SlabHeader& header = slab->header();
-  if (header.magic != SlabHeader::kMagic || header.id != expected || header.capacity != capacity) {
+  if (header.magic != SlabHeader::kMagic || header.id != expected || header.capacity != memory.bytes) {
     delete slab;
     RL_FAIL("shared memory: the descriptor of the sending process is another file by now");
   }
@@ -140,8 +74,7 @@ Slab* Slab::map(int fd, const SlabId& expected) {
 
 Slab::~Slab() {
   leave();
-  munmap(base, capacity);
-  close(fd);
+  host::unmap_shared(memory);
 }
 
 bool Slab::take_place() {
@@ -152,8 +85,8 @@ bool Slab::take_place() {
 int Slab::place_for_child() const {
   for (int i = owned ? 0 : 1; i < kHolders; i++) {
     int32_t nobody = 0;
-    if (!header().holders[i].pid.compare_exchange_strong(nobody, getpid())) continue;
-    write_place(header().holders[i], getpid());
+    if (!header().holders[i].pid.compare_exchange_strong(nobody, host::process_id())) continue;
+    write_place(header().holders[i], host::process_id());
     return i;
   }
   return -1;
@@ -171,7 +104,7 @@ void Slab::clear_places(uint64_t places) const {
     if (places >> i & 1) header().holders[i].pid = 0;
 }
 
-void Slab::adopt_place(int index) const { write_place(header().holders[index], getpid()); }
+void Slab::adopt_place(int index) const { write_place(header().holders[index], host::process_id()); }
 
 void Slab::leave() const {
   if (holder > 0) header().holders[holder].pid = 0;
@@ -182,9 +115,7 @@ bool Slab::owner_lives() const { return !header().owner_gone && lives(header().h
 void Slab::punch(uint64_t begin, uint64_t end) const {
   begin = page_up(begin);
   end = end / kPage * kPage;
-  if (begin < end)
-    fallocate(fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(begin),
-              static_cast<off_t>(end - begin));
+  if (begin < end) host::discard_shared(memory, begin, end);
 }
 
 void Slab::give_back(uint64_t offset) const {

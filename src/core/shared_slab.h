@@ -1,10 +1,9 @@
 // One slab of shared memory: its layout, its mapping, and who holds which block.
 #pragma once
-#include <sys/types.h>
-
 #include <atomic>
 #include <unordered_map>
 
+#include "core/host/memory.h"
 #include "core/shared_memory.h"
 
 namespace rushlight::shared {
@@ -55,17 +54,17 @@ struct LocalBlock {
 };
 
 struct Slab {
-  int fd;
-  std::byte* base;
-  size_t capacity;
+  const host::SharedMemory memory;
   bool owned;
+  std::byte* const base = memory.base;
+  const size_t capacity = memory.bytes;
   int holder = -1;        ///< our place among the holders; -1: none yet, or none free
   int child_holder = -1;  ///< while forking
   std::unordered_map<uint64_t, LocalBlock> local = {};
 
   static Slab* create(size_t least_bytes);
   /// Takes the descriptor over; fails if it is not the slab.
-  static Slab* map(int fd, const SlabId& expected);
+  static Slab* map(int handle, const SlabId& expected);
   ~Slab();
 
   SlabHeader& header() const { return *reinterpret_cast<SlabHeader*>(base); }

@@ -1,6 +1,6 @@
 // Chooses among the variants of a kernel that isa/*.cpp compile once per instruction set.
 #pragma once
-#include "core/host.h"
+#include "core/host/processor.h"
 
 #if defined(RUSHLIGHT_WITH_AVX512)
 #define RL_IF_AVX512(expression)        \

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
-#include "core/host.h"
+#include "core/host/processor.h"
 #include "cpu/isa/tables.h"
 
 namespace rushlight::cpu {

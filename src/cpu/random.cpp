@@ -4,7 +4,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "core/host.h"
+#include "core/host/processor.h"
 #include "cpu/random_blocks.h"
 #include "cpu/random_draws.h"
 

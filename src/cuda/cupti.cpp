@@ -43,8 +43,8 @@ constexpr CUpti_ActivityKind kKinds[] = {
 constexpr auto kCause = CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0;
 
 void CUPTIAPI give_buffer(uint8_t** buffer, size_t* size, size_t* most_records) {
-  constexpr size_t kSize = size_t{4} << 20, kAlignment = 8;
-  *buffer = static_cast<uint8_t*>(std::aligned_alloc(kAlignment, kSize));
+  constexpr size_t kSize = size_t{4} << 20;
+  *buffer = static_cast<uint8_t*>(std::malloc(kSize));
   *size = *buffer ? kSize : 0;
   *most_records = 0;
 }

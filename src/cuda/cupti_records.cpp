@@ -1,21 +1,12 @@
 #if __has_include(<cupti_activity.h>)
 #include "cuda/cupti_records.h"
 
-#include <cxxabi.h>
-
 #include <algorithm>
-#include <cstdlib>
-#include <memory>
+
+#include "core/host/library.h"
 
 namespace rushlight::cuda {
 namespace {
-
-std::string demangled(const char* name) {
-  int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name, nullptr, nullptr, &status),
-                                                         std::free);
-  return text && status == 0 ? text.get() : name;
-}
 
 const char* copy_name(uint8_t kind) {
   switch (kind) {
@@ -58,7 +49,7 @@ void CuptiRecords::add(const CUpti_Activity* record) {
     case CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL:
     case CUPTI_ACTIVITY_KIND_KERNEL: {
       const auto* r = reinterpret_cast<const CUpti_ActivityKernel10*>(record);
-      return keep(DeviceActivity::Kind::Kernel, r->name ? demangled(r->name) : "kernel", r->deviceId,
+      return keep(DeviceActivity::Kind::Kernel, r->name ? host::demangled(r->name) : "kernel", r->deviceId,
                   r->streamId, r->start, r->end, 0, r->correlationId);
     }
     case CUPTI_ACTIVITY_KIND_MEMCPY: {

@@ -1,18 +1,15 @@
 #include "cuda/library.h"
 
-#include <dlfcn.h>
-
 #include "core/error.h"
+#include "core/host/library.h"
 
 namespace rushlight::cuda {
 namespace {
 
 // Where pip puts packages, seen from this library: .../site-packages/rushlight/lib.
 std::string packages() {
-  Dl_info here;
-  if (!dladdr(reinterpret_cast<const void*>(&packages), &here) || !here.dli_fname) return "";
-  const std::string own = here.dli_fname;
-  return own.substr(0, own.rfind('/')) + "/../../";
+  const std::string folder = host::folder_of(reinterpret_cast<const void*>(&packages));
+  return folder.empty() ? folder : folder + "../../";
 }
 
 }  // namespace
@@ -22,9 +19,9 @@ Library::Library(const char* title, std::initializer_list<const char*> folders,
     : title_(title), package_(package) {
   for (const char* folder : folders)
     for (const char* name : names)
-      if (!handle_) handle_ = dlopen(str(packages(), "nvidia/", folder, "/lib/", name).c_str(), RTLD_NOW);
+      if (!handle_) handle_ = host::load_library(str(packages(), "nvidia/", folder, "/lib/", name));
   for (const char* name : names)
-    if (!handle_) handle_ = dlopen(name, RTLD_NOW);
+    if (!handle_) handle_ = host::load_library(name);
   if (!handle_) failure_ = str(title_, " was not found: pip install ", package_);
 }
 
@@ -38,6 +35,8 @@ void* Library::address(const char* name) {
   return found;
 }
 
-void* Library::address_if_there(const char* name) { return handle_ ? dlsym(handle_, name) : nullptr; }
+void* Library::address_if_there(const char* name) {
+  return handle_ ? host::find_symbol(handle_, name) : nullptr;
+}
 
 }  // namespace rushlight::cuda

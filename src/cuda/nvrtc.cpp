@@ -1,8 +1,7 @@
 #include "cuda/nvrtc.h"
 
-#include <dlfcn.h>
-
 #include "core/error.h"
+#include "core/host/library.h"
 #include "cuda/library.h"
 
 namespace rushlight::cuda {
@@ -31,11 +30,10 @@ struct Nvrtc {
   // A library that NVRTC asks for by name alone: 13.0 does not know that it lies in its own folder.
   void load_builtins() {
     int major = 0, minor = 0;
-    Dl_info here;
     int (*const function)(int*, int*) = version;
-    if (version(&major, &minor) != 0 || !dladdr(reinterpret_cast<const void*>(function), &here)) return;
-    const std::string path = here.dli_fname, folder = path.substr(0, path.rfind('/') + 1);
-    dlopen(str(folder, "libnvrtc-builtins.so.", major, ".", minor).c_str(), RTLD_NOW);
+    if (version(&major, &minor) != 0) return;
+    const std::string folder = host::folder_of(reinterpret_cast<const void*>(function));
+    host::load_library(str(folder, "libnvrtc-builtins.so.", major, ".", minor));
   }
 };
 

@@ -1,15 +1,13 @@
 #include "dispatch/profiler.h"
 
-#include <pthread.h>
-#include <sys/syscall.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <chrono>
 
 #include "core/allocation_observer.h"
 #include "core/cpu_allocator.h"
 #include "core/device_backend.h"
+#include "core/host/process.h"
+#include "core/host/thread.h"
 
 namespace rushlight {
 
@@ -43,7 +41,7 @@ thread_local ThreadLog thread_log;
 thread_local uint64_t joined = 0;
 
 int64_t thread_number() {
-  static thread_local const int64_t number = syscall(SYS_gettid);
+  static thread_local const int64_t number = host::thread_id();
   return number;
 }
 
@@ -57,13 +55,15 @@ void hear_of_memory(void* address, int64_t bytes) noexcept {
 }
 
 void listen_to_memory(ProfilerSession* session) {
-  [[maybe_unused]] static const int once =
-      pthread_atfork([] { memory_mutex.lock(); }, [] { memory_mutex.unlock(); },
-                     [] {  // a child process is not recorded
-                       allocation_observer = nullptr;
-                       memory_listener = nullptr;
-                       memory_mutex.unlock();
-                     });
+  static std::once_flag once;
+  std::call_once(once, [] {
+    host::around_fork([] { memory_mutex.lock(); }, [] { memory_mutex.unlock(); },
+                      [] {  // a child process is not recorded
+                        allocation_observer = nullptr;
+                        memory_listener = nullptr;
+                        memory_mutex.unlock();
+                      });
+  });
   const std::lock_guard guard(memory_mutex);
   memory_listener = session;
   allocation_observer = session ? hear_of_memory : nullptr;

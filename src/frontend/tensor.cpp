@@ -1,12 +1,11 @@
 // The methods of tensors that are no operators of the table.
 #include "rushlight/tensor.h"
 
-#include <cxxabi.h>
-
 #include <iostream>
 
 #include "autograd/engine.h"
 #include "autograd/meta.h"
+#include "core/host/library.h"
 #include "core/sparse.h"
 #include "frontend/call.h"
 #include "ops/complex.h"
@@ -145,11 +144,6 @@ Tensor Tensor::data() const { return rushlight::tensor_data(*this); }
 void Tensor::set_data(const Tensor& source) const { rushlight::set_data(*this, source); }
 int64_t Tensor::output_nr() const { return rushlight::output_nr(*this); }
 
-std::string demangle(const char* name) {
-  int status = 0;
-  const std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(name, nullptr, nullptr, &status),
-                                                    std::free);
-  return status == 0 ? text.get() : name;
-}
+std::string demangle(const char* name) { return host::demangled(name); }
 
 }  // namespace rushlight

@@ -2,16 +2,16 @@
 #pragma once
 #include <string>
 #include <string_view>
+#include <system_error>
+
+#include "core/host/file.h"
 
 namespace rushlight::io {
 
-// Written under another name beside its own, synchronised with the disk and then renamed: after a failure or
-// a loss of power there is the former file or the new one. `what` begins the words of an error.
+// A host::FileReplacement with a buffer. `what` begins the words of an error.
 class AtomicFile {
  public:
   AtomicFile(std::string path, std::string what);
-  ~AtomicFile();  // removes what was not committed
-  AtomicFile(const AtomicFile&) = delete;
 
   void write(std::string_view bytes);
   size_t written() const { return written_; }
@@ -19,15 +19,12 @@ class AtomicFile {
 
  private:
   void flush();
-  void put(std::string_view bytes);
-  void remove() const;
-  [[noreturn]] void fail() const;
+  void check(std::error_code error) const;
 
   const std::string path_, what_;
-  std::string target_, fresh_;
   std::string buffer_;
   size_t written_ = 0;
-  int file_ = -1;
+  host::FileReplacement file_;
 };
 
 }  // namespace rushlight::io

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "core/constant_memory.h"
+#include "core/host/file.h"
 #include "core/storage.h"
 
 namespace rushlight::io {
@@ -14,16 +15,16 @@ class MappedFile final : public RefCounted {
  public:
   static Ref<MappedFile> open(const std::string& path);
   static void destroy(MappedFile* file) { delete file; }
-  const std::byte* data() const { return data_; }
-  size_t size() const { return size_; }
-  std::string_view bytes() const { return {reinterpret_cast<const char*>(data_), size_}; }
+  const std::byte* data() const { return bytes_.data; }
+  size_t size() const { return bytes_.size; }
+  std::string_view bytes() const { return {reinterpret_cast<const char*>(data()), size()}; }
   // Calls f(bytes) for parts of a range, one after another, each a multiple of 32 bytes long but for the
   // last. Where there are many they leave memory again: a range that is only looked through needs no room as
   // a whole.
   template <class F>
   void read_through(size_t offset, size_t nbytes, F&& f) const {
     for (size_t done = 0; done < nbytes; done += kPart) {
-      const std::span<const std::byte> part(data_ + offset + done, std::min(kPart, nbytes - done));
+      const std::span<const std::byte> part(data() + offset + done, std::min(kPart, nbytes - done));
       fetch(part);
       f(part);
       if (nbytes > kPart) leave_memory(part.data(), part.size());
@@ -35,10 +36,9 @@ class MappedFile final : public RefCounted {
  private:
   static constexpr size_t kPart = size_t{4} << 20;
   static void fetch(std::span<const std::byte> part);  // all pages at once
-  MappedFile(const std::byte* data, size_t size) : data_(data), size_(size) {}
+  explicit MappedFile(const host::MappedBytes& bytes) : bytes_(bytes) {}
   ~MappedFile();
-  const std::byte* data_;
-  size_t size_;
+  const host::MappedBytes bytes_;
 };
 
 }  // namespace rushlight::io

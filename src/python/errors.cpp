@@ -1,11 +1,11 @@
 // C++ exceptions become Python exceptions of PyTorch's types; Python errors pass through C++ unchanged.
-#include <unistd.h>
 
 #include <cstring>
 #include <new>
 #include <stdexcept>
 #include <system_error>
 
+#include "core/host/thread.h"
 #include "core/long_work.h"
 #include "dispatch/warning.h"
 #include "python/call_note.h"
@@ -169,7 +169,7 @@ void init_errors(PyObject* module) {
   check(PyModule_AddObjectRef(module, "_LinAlgError", linalg_error));
   show_warning = warn_user;
   throw_if_interrupted = [] {
-    if (gettid() != getpid()) return;  // handlers of signals run on the main thread
+    if (!host::on_main_thread()) return;  // handlers of signals run on the main thread
     const GilAcquire gil;
     check(PyErr_CheckSignals());
   };

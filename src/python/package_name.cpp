@@ -1,6 +1,7 @@
 #include "python/package_name.h"
 
 #include <cstring>
+#include <string>
 
 #include "python/python.h"
 
@@ -18,7 +19,7 @@ const std::string& package_name() { return current_name(); }
 static void rename_static_type(PyTypeObject* type, const std::string& old_name, const std::string& new_name) {
   const std::string_view name = type->tp_name;
   if (PyType_HasFeature(type, Py_TPFLAGS_HEAPTYPE) || !name.starts_with(old_name + ".")) return;
-  type->tp_name = strdup((new_name + std::string(name.substr(old_name.size()))).c_str());
+  type->tp_name = (new std::string(new_name + std::string(name.substr(old_name.size()))))->c_str();
 }
 
 // Renames what `module` defines: its static types, and `__module__` of operators, dtypes and result types.

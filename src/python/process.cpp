@@ -1,9 +1,7 @@
 // What Python's standard library lacks about processes: signals at a parent's death, thread names.
-#include <pthread.h>
-#include <sys/prctl.h>
+#include "core/host/process.h"
 
-#include <cerrno>
-
+#include "core/host/thread.h"
 #include "python/parse.h"
 
 namespace rushlight::python {
@@ -12,28 +10,25 @@ static PyObject* f_set_pdeathsig(PyObject*, PyObject* signal) {
   return guard([&] {
     const int64_t number = to_int(signal);
     RL_CHECK(number >= 0 && number < 65, "prctl: invalid signal number ", number);
-    RL_CHECK(prctl(PR_SET_PDEATHSIG, static_cast<unsigned long>(number)) == 0, "prctl: error ", errno);
+    const std::error_code error = host::signal_at_parents_end(static_cast<int>(number));
+    RL_CHECK(!error, "prctl: error ", error.value());
     return Py_NewRef(Py_None);
   });
 }
 
-static PyObject* f_is_dumpable(PyObject*, PyObject*) {
-  return PyBool_FromLong(prctl(PR_GET_DUMPABLE, 0, 0, 0, 0) == 1);
-}
+static PyObject* f_is_dumpable(PyObject*, PyObject*) { return PyBool_FromLong(host::others_may_look()); }
 
 static PyObject* f_set_thread_name(PyObject*, PyObject* name) {
   return guard([&] {
     PyRef text(check(PyObject_Str(name)));
-    const std::string cut(string_view(text.get()).substr(0, 15));  // all that the system keeps
-    pthread_setname_np(pthread_self(), cut.c_str());
+    host::set_thread_name(std::string(string_view(text.get())));
     return Py_NewRef(Py_None);
   });
 }
 
 static PyObject* f_get_thread_name(PyObject*, PyObject*) {
-  char name[16] = {};
-  pthread_getname_np(pthread_self(), name, sizeof name);
-  return PyUnicode_DecodeUTF8(name, static_cast<Py_ssize_t>(std::char_traits<char>::length(name)), "replace");
+  const std::string name = host::thread_name();
+  return PyUnicode_DecodeUTF8(name.data(), static_cast<Py_ssize_t>(name.size()), "replace");
 }
 
 static PyMethodDef functions[] = {

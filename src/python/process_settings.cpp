@@ -1,7 +1,7 @@
 // Threads, memory statistics and what the build contains.
 #include "core/cpu_allocator.h"
 #include "core/deferred_layout.h"
-#include "core/host.h"
+#include "core/host/processor.h"
 #include "core/parallel.h"
 #include "core/prepared_weight.h"
 #include "python/parse.h"

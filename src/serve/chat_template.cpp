@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "core/error.h"
+#include "core/host/clock.h"
 #include "io/json.h"
 #include "serve/template_parser.h"
 
@@ -225,9 +226,7 @@ class Machine {
       return Value::of_list(std::move(list));
     }
     if (of.name == "strftime_now" && plain == 1 && arguments[0].string()) {
-      const std::time_t now = std::time(nullptr);
-      std::tm local{};
-      localtime_r(&now, &local);
+      const std::tm local = host::local_time(std::time(nullptr));
       char text[128];
       return std::string(text, std::strftime(text, sizeof text, arguments[0].string()->c_str(), &local));
     }

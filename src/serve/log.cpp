@@ -1,8 +1,5 @@
 #include "serve/log.h"
 
-#include <unistd.h>
-
-#include <cerrno>
 #include <chrono>
 #include <condition_variable>
 #include <ctime>
@@ -10,6 +7,9 @@
 #include <mutex>
 #include <string>
 #include <thread>
+
+#include "core/host/clock.h"
+#include "core/host/process.h"
 
 namespace rushlight::serve::log {
 namespace {
@@ -29,16 +29,6 @@ Writer& writer() {
   return w;
 }
 
-// A full disk or a closed pipe loses lines, never a request.
-void put(std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t n = ::write(STDERR_FILENO, text.data(), text.size());
-    if (n < 0 && errno == EINTR) continue;
-    if (n <= 0) return;
-    text.remove_prefix(static_cast<size_t>(n));
-  }
-}
-
 void run() {
   Writer& w = writer();
   std::unique_lock lock(w.mutex);
@@ -52,7 +42,7 @@ void run() {
       w.dropped = 0;
     }
     lock.unlock();
-    put(text);
+    host::write_to_stderr(text);  // a full disk or a closed pipe loses lines, never a request
     lock.lock();
   }
 }
@@ -64,8 +54,7 @@ JsonObject line(std::string_view level, std::string_view event) {
   const auto now = system_clock::now();
   const std::time_t seconds = system_clock::to_time_t(now);
   const auto part = duration_cast<milliseconds>(now.time_since_epoch()).count() % 1000;
-  std::tm utc{};
-  gmtime_r(&seconds, &utc);
+  const std::tm utc = host::utc_time(seconds);
   char text[40];
   std::snprintf(text, sizeof text, "%04d-%02d-%02dT%02d:%02d:%02d.%03dZ", (utc.tm_year + 1900) % 10000,
                 utc.tm_mon + 1, utc.tm_mday, utc.tm_hour, utc.tm_min, utc.tm_sec, static_cast<int>(part));

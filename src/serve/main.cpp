@@ -1,11 +1,9 @@
 // rushlight-serve: models of one file behind HTTP.
-#include <sys/resource.h>
-
-#include <csignal>
 #include <cstdio>
 #include <cstring>
 
 #include "core/error.h"
+#include "core/host/process.h"
 #include "core/parallel.h"
 #include "serve/app.h"
 #include "serve/log.h"
@@ -14,14 +12,6 @@ using namespace rushlight;
 using namespace rushlight::serve;
 
 namespace {
-
-// As many files as there may be connections.
-void raise_file_limit() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
-  limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
-}
 
 void run(const Options& options) {
   if (options.threads) set_num_threads(options.threads);
@@ -57,8 +47,8 @@ int main(int argc, char** argv) {
       std::fputs(kUsage, stdout);
       return 0;
     }
-  std::signal(SIGPIPE, SIG_IGN);
-  raise_file_limit();
+  host::ignore_closed_pipes();
+  host::raise_file_limit();  // as many as there may be connections
   try {
     const Options options = parse_options(argc, argv);
     log::start();

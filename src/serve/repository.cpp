@@ -1,7 +1,5 @@
 #include "serve/repository.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <chrono>
 #include <functional>
@@ -23,19 +21,13 @@ std::shared_ptr<generation::TextService> read_texts(const std::string& path, con
 
 }  // namespace
 
-FileStamp FileStamp::of(const std::string& path) {
-  struct stat s;
-  if (::stat(path.c_str(), &s) != 0) return {};
-  return {s.st_dev, s.st_ino, s.st_size, int64_t{s.st_mtim.tv_sec} * 1'000'000'000 + s.st_mtim.tv_nsec};
-}
-
 ServedModel::ServedModel(const ModelSource& source, const Options& options)
     : queue(options, counters), options_(options), source_(source) {
   read();
 }
 
 void ServedModel::read() {
-  const FileStamp stamp = FileStamp::of(source_.path);
+  const host::FileStamp stamp = host::file_stamp(source_.path);
   {
     std::lock_guard lock(mutex_);
     taken_ = seen_ = stamp;
@@ -78,7 +70,7 @@ void ServedModel::look() {
     former_.erase(ended, former_.end());
     lock.unlock();
   }
-  const FileStamp now = FileStamp::of(source_.path);
+  const host::FileStamp now = host::file_stamp(source_.path);
   {
     std::lock_guard lock(mutex_);
     // A file that is still being written looks different at each look.

@@ -1,7 +1,5 @@
 // The models that are served, each in its newest version: a file that changes is read again.
 #pragma once
-#include <sys/types.h>
-
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -10,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/host/file.h"
 #include "rushlight/text_service.h"
 #include "serve/chat_template.h"
 #include "serve/metrics.h"
@@ -17,16 +16,6 @@
 #include "serve/options.h"
 
 namespace rushlight::serve {
-
-// What tells that a file is another one than before.
-struct FileStamp {
-  dev_t device = 0;
-  ino_t inode = 0;
-  off_t size = -1;
-  int64_t changed = 0;  // nanoseconds
-  bool operator==(const FileStamp&) const = default;
-  static FileStamp of(const std::string& path);  // a size of -1 if there is none
-};
 
 class ServedModel {
  public:
@@ -59,7 +48,7 @@ class ServedModel {
   std::vector<std::shared_ptr<generation::TextService>> former_;
   std::shared_ptr<const ChatTemplate> chat_;
   std::string problem_, chat_problem_;
-  FileStamp taken_, seen_;
+  host::FileStamp taken_, seen_;
 };
 
 class Repository {

@@ -1,8 +1,6 @@
 // The one file that includes Boost, so that its 40 seconds are paid once (decision 0019).
 #include "serve/server.h"
 
-#include <poll.h>
-
 #include <atomic>
 #include <mutex>
 #include <utility>  // Boost 1.74's asio/awaitable.hpp lacks it
@@ -17,6 +15,7 @@
 #include <thread>
 
 #include "core/error.h"
+#include "core/host/network.h"
 #include "serve/live.h"
 #include "serve/log.h"
 
@@ -270,8 +269,8 @@ class Connection final : public Line, public std::enable_shared_from_this<Connec
     watch_.expires_after(kTick);
     watch_.async_wait([self = this->shared_from_this(), live = live_](beast::error_code e) {
       if (e || live != self->live_ || live->finished()) return;
-      pollfd fd{self->raw().socket().native_handle(), POLLRDHUP, 0};
-      if (::poll(&fd, 1, 0) > 0 && (fd.revents & (POLLRDHUP | POLLHUP | POLLERR))) return self->lost(kLost);
+      if (host::peer_is_gone(static_cast<intptr_t>(self->raw().socket().native_handle())))
+        return self->lost(kLost);
       const auto now = Clock::now();
       if (!live->answered() && now > live->deadline()) {
         live->reply(error_reply(504, "the deadline passed"));

@@ -10,7 +10,8 @@
 #include <vector>
 
 #include "core/cpu_allocator.h"
-#include "core/host.h"
+#include "core/host/linux/cgroup.h"
+#include "core/host/processor.h"
 
 namespace rushlight {
 namespace {

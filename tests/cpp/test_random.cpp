@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <vector>
 
-#include "core/host.h"
+#include "core/host/processor.h"
 #include "cpu/random.h"
 
 namespace rushlight {

@@ -7,7 +7,7 @@
 #include <cstring>
 #include <type_traits>
 
-#include "core/host.h"
+#include "core/host/processor.h"
 #include "cpu/byte_conv.h"
 #include "cpu/isa/tile_inl.h"
 #include "cpu/transpose.h"

@@ -10,32 +10,20 @@
 #include <gloo/rendezvous/context.h>
 #include <gloo/scatter.h>
 #include <gloo/transport/tcp/device.h>
-#include <netdb.h>
-#include <unistd.h>
 
 #include <limits>
 #include <numeric>
+
+#include "core/host/network.h"
 
 namespace rushlight::distributed {
 
 namespace {
 
-// This host's name where it resolves; hosts whose name does not resolve have at least themselves.
-std::string own_host() {
-  char name[256] = "";
-  if (gethostname(name, sizeof name - 1) == 0) {
-    addrinfo* found = nullptr;
-    const bool resolves = getaddrinfo(name, nullptr, nullptr, &found) == 0;
-    if (found) freeaddrinfo(found);
-    if (resolves) return name;
-  }
-  return "127.0.0.1";
-}
-
 std::shared_ptr<gloo::transport::Device> make_device(const Endpoint& endpoint) {
   gloo::transport::tcp::attr attr;
   attr.iface = endpoint.interface;
-  if (endpoint.interface.empty()) attr.hostname = endpoint.host.empty() ? own_host() : endpoint.host;
+  if (endpoint.interface.empty()) attr.hostname = endpoint.host.empty() ? host::own_host() : endpoint.host;
   return gloo::transport::tcp::CreateDevice(attr);
 }
 

@@ -78,7 +78,7 @@ def emulate(program, processor="max", capability=None):
 CHOICE = """
 #include <cstdio>
 #include "core/crc32.h"
-#include "core/host.h"
+#include "core/host/processor.h"
 
 using namespace rushlight;
 
@@ -93,9 +93,12 @@ int main() {
 """
 
 
+CHOOSERS = ("crc32", "host/processor", "host/linux/processor", "host/linux/cgroup", "host/posix/process")
+
+
 def test_instruction_sets_are_chosen_by_the_processor_and_the_variable(compiled):
     """A Cortex-A53 has NEON alone; `neon` allows no more, `baseline` not even that; x86's names are none."""
-    program = compiled(CHOICE, ("core/host_isa.cpp", None), ("core/crc32.cpp", None))
+    program = compiled(CHOICE, *((f"core/{name}.cpp", None) for name in CHOOSERS))
     data = bytes((i * i + 7 * i) & 255 for i in range(1000))
     sums = [zlib.crc32(data[:n], 1) for n in range(1000)]
 

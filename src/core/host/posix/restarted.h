@@ -2,7 +2,7 @@
 #pragma once
 #include <cerrno>
 
-namespace rushlight::io {
+namespace rushlight::host {
 
 template <class F>
 auto restarted(F call) {
@@ -10,4 +10,4 @@ auto restarted(F call) {
     if (const auto result = call(); result >= 0 || errno != EINTR) return result;
 }
 
-}  // namespace rushlight::io
+}  // namespace rushlight::host

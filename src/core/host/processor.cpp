@@ -1,13 +1,12 @@
 // Which instruction set kernels use. Libraries that choose their own are told by the variables they read.
+#include "core/host/processor.h"
+
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 
-#if defined(__aarch64__) && defined(__linux__)
-#include <sys/auxv.h>
-#endif
-
-#include "core/host.h"
+#include "core/host/features.h"
+#include "core/host/process.h"
 
 namespace rushlight::host {
 namespace {
@@ -59,8 +58,8 @@ Isa choose() {
         "with RUSHLIGHT_INSTRUCTION_SETS=all to have them.\n");
 #endif
   // Set by the program itself, they count.
-  if (limit->onednn) setenv("ONEDNN_MAX_CPU_ISA", limit->onednn, /*overwrite=*/0);
-  if (limit->mkl) setenv("MKL_ENABLE_INSTRUCTIONS", limit->mkl, /*overwrite=*/0);
+  if (limit->onednn) set_variable_if_unset("ONEDNN_MAX_CPU_ISA", limit->onednn);
+  if (limit->mkl) set_variable_if_unset("MKL_ENABLE_INSTRUCTIONS", limit->mkl);
   return std::min(limit->own, best());
 }
 
@@ -77,24 +76,19 @@ Isa isa() {
   return chosen;
 }
 
-static bool has_hwcap([[maybe_unused]] unsigned long bit) {
-#if defined(__aarch64__) && defined(__linux__)
-  return (getauxval(AT_HWCAP) & bit) != 0;
-#else
-  return false;
-#endif
-}
-
 bool has_dot_products() {
   static const bool has = [] {
     const char* text = std::getenv("RUSHLIGHT_CPU_CAPABILITY");
     const bool forbidden = text && std::string_view(text) == "neon";
-    return isa() == Isa::kNeon && !forbidden && has_hwcap(1ul << 20);  // HWCAP_ASIMDDP
+    return isa() == Isa::kNeon && !forbidden && system_has_dot_products();
   }();
   return has;
 }
 
-bool has_checksums() { return has_hwcap(1ul << 7); }  // HWCAP_CRC32
+bool has_checksums() {
+  static const bool has = system_has_checksums();
+  return has;
+}
 
 // As this library is loaded: before the others read their variables, and mostly before there are threads.
 [[maybe_unused]] static const Isa kAtLoad = isa();

@@ -1,8 +1,8 @@
+// The processor and the memory that this process may use, and the kernels chosen for them.
 #pragma once
 
 #include <cstddef>
 #include <optional>
-#include <string>
 #include <string_view>
 
 namespace rushlight::host {
@@ -29,13 +29,5 @@ std::optional<IsaLimit> parse_isa_limit(std::string_view text);
 /// RUSHLIGHT_CPU_CAPABILITY forbids them, and checksums (FEAT_CRC32). False elsewhere.
 bool has_dot_products();
 bool has_checksums();
-
-/// cgroup v2 `cpu.max` ("max 100000" or "150000 100000") as a number of cores.
-std::optional<double> parse_cpu_max(std::string_view text);
-/// cgroup v1 `cpu.cfs_quota_us` and `cpu.cfs_period_us`.
-std::optional<double> parse_cfs(std::string_view quota, std::string_view period);
-/// The path of this process below the mount point of a controller, from /proc/self/cgroup; v2 has an empty
-/// name.
-std::optional<std::string> cgroup_path(std::string_view proc_self_cgroup, std::string_view controller);
 
 }  // namespace rushlight::host

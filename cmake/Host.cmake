@@ -1,0 +1,18 @@
+# What is asked of the operating system (src/core/host): one set of files for each, behind the same headers.
+if(WIN32)
+  set(host_folders windows)
+elseif(APPLE)
+  set(host_folders posix macos)
+elseif(CMAKE_SYSTEM_NAME STREQUAL "Linux")
+  set(host_folders posix linux)
+else()
+  message(FATAL_ERROR "Nobody has written src/core/host for ${CMAKE_SYSTEM_NAME}; there are Linux, macOS and Windows.")
+endif()
+file(GLOB host_sources CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/core/host/*.cpp")
+foreach(folder ${host_folders})
+  file(GLOB found CONFIGURE_DEPENDS "${CMAKE_CURRENT_SOURCE_DIR}/src/core/host/${folder}/*.cpp")
+  list(APPEND host_sources ${found})
+endforeach()
+# For a module that does without the library.
+set(host_network ${host_sources})
+list(FILTER host_network INCLUDE REGEX "/network\\.cpp$")
