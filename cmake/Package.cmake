@@ -1,6 +1,6 @@
 # Where the libraries go: into the wheel (with the third-party libraries they need), or beside the Python sources.
 # DT_RPATH rather than DT_RUNPATH, because it also serves the needs of libdnnl, which has no path of its own.
-target_link_options(rushlight PRIVATE -Wl,--disable-new-dtags)
+elf_link_options(rushlight PRIVATE -Wl,--disable-new-dtags)
 
 get_property(bundled GLOBAL PROPERTY RUSHLIGHT_BUNDLED)
 set(bundled_dirs)
@@ -11,12 +11,12 @@ endforeach()
 list(REMOVE_DUPLICATES bundled_dirs)
 
 set_target_properties(rushlight PROPERTIES
-  LIBRARY_OUTPUT_DIRECTORY "${RUSHLIGHT_PACKAGE_DIR}/lib" BUILD_RPATH "$ORIGIN;${bundled_dirs}" INSTALL_RPATH "$ORIGIN")
+  LIBRARY_OUTPUT_DIRECTORY "${RUSHLIGHT_PACKAGE_DIR}/lib" BUILD_RPATH "${ORIGIN};${bundled_dirs}" INSTALL_RPATH "${ORIGIN}")
 install(TARGETS rushlight LIBRARY DESTINATION rushlight/lib)
 
 if(TARGET _C)
   set_target_properties(_C PROPERTIES
-    LIBRARY_OUTPUT_DIRECTORY "${RUSHLIGHT_PACKAGE_DIR}" BUILD_RPATH "$ORIGIN/lib" INSTALL_RPATH "$ORIGIN/lib")
+    LIBRARY_OUTPUT_DIRECTORY "${RUSHLIGHT_PACKAGE_DIR}" BUILD_RPATH "${ORIGIN}/lib" INSTALL_RPATH "${ORIGIN}/lib")
   install(TARGETS _C LIBRARY DESTINATION rushlight)
 endif()
 

@@ -57,22 +57,22 @@ endif()
 
 add_library(rushlight_runtime SHARED ${in_all} ${runtime_objects})
 target_link_libraries(rushlight_runtime PRIVATE rushlight_flags rushlight_deps)
-target_link_options(rushlight_runtime PRIVATE ${runtime_options} -Wl,--no-undefined)
+elf_link_options(rushlight_runtime PRIVATE ${runtime_options} -Wl,--no-undefined)
 set_target_properties(rushlight_runtime PROPERTIES LINKER_LANGUAGE CXX
-  LIBRARY_OUTPUT_DIRECTORY "${RUSHLIGHT_PACKAGE_DIR}/lib" BUILD_RPATH "$ORIGIN;${bundled_dirs}" INSTALL_RPATH "$ORIGIN")
+  LIBRARY_OUTPUT_DIRECTORY "${RUSHLIGHT_PACKAGE_DIR}/lib" BUILD_RPATH "${ORIGIN};${bundled_dirs}" INSTALL_RPATH "${ORIGIN}")
 
 add_executable(rushlight_runtime_run ${in_all} "${CMAKE_CURRENT_SOURCE_DIR}/src/cli/main.cpp")
 target_include_directories(rushlight_runtime_run PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/src" "${CMAKE_CURRENT_SOURCE_DIR}/include")
 target_link_libraries(rushlight_runtime_run PRIVATE rushlight_flags rushlight_runtime)
 target_compile_definitions(rushlight_runtime_run PRIVATE RUSHLIGHT_CORE)
-target_link_options(rushlight_runtime_run PRIVATE -Wl,--disable-new-dtags)
+elf_link_options(rushlight_runtime_run PRIVATE -Wl,--disable-new-dtags)
 set_target_properties(rushlight_runtime_run PROPERTIES OUTPUT_NAME rushlight-run-small
-  RUNTIME_OUTPUT_DIRECTORY "${RUSHLIGHT_PACKAGE_DIR}/bin" BUILD_RPATH "$ORIGIN/../lib" INSTALL_RPATH "$ORIGIN/../lib")
+  RUNTIME_OUTPUT_DIRECTORY "${RUSHLIGHT_PACKAGE_DIR}/bin" BUILD_RPATH "${ORIGIN}/../lib" INSTALL_RPATH "${ORIGIN}/../lib")
 
 # Its size without the mathematics library: the same objects, linked without that.
 add_library(rushlight_runtime_own SHARED ${in_all} ${runtime_objects})
 target_link_libraries(rushlight_runtime_own PRIVATE rushlight_flags)
-target_link_options(rushlight_runtime_own PRIVATE ${runtime_options} -Wl,--unresolved-symbols=ignore-all -s)
+elf_link_options(rushlight_runtime_own PRIVATE ${runtime_options} -Wl,--unresolved-symbols=ignore-all -s)
 set_target_properties(rushlight_runtime_own PROPERTIES LINKER_LANGUAGE CXX
   LIBRARY_OUTPUT_DIRECTORY "${RUSHLIGHT_PACKAGE_DIR}/lib")
 

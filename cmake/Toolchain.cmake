@@ -17,6 +17,18 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_L
                       "name another compiler in CXX and CC (Debian and Ubuntu: apt install g++-12, CXX=g++-12 CC=gcc-12).")
 endif()
 
+# For the linkers of ELF alone; others have other options, or do that anyway.
+function(elf_link_options)
+  if(NOT APPLE AND NOT WIN32)
+    target_link_options(${ARGN})
+  endif()
+endfunction()
+# The folder of a program or library, as its search path for others names it. Windows looks there anyway.
+set(ORIGIN "$ORIGIN")
+if(APPLE)
+  set(ORIGIN "@loader_path")
+endif()
+
 find_program(CCACHE_PROGRAM ccache)
 if(CCACHE_PROGRAM AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
   # Paths below the sources count as relative, so that a second clone finds what the first one compiled.
