@@ -44,10 +44,11 @@ struct Tuple {
   template <class... T>
   static std::shared_ptr<Tuple> create(T&&... items);
   const std::vector<IValue>& elements() const { return items; }
-  size_t size() const { return items.size(); }
+  // Below, where an element's size is known.
+  size_t size() const;
   const IValue& operator[](size_t i) const;
-  auto begin() const { return items.begin(); }
-  auto end() const { return items.end(); }
+  std::vector<IValue>::const_iterator begin() const;
+  std::vector<IValue>::const_iterator end() const;
 };
 
 struct ConstantString {
@@ -235,7 +236,10 @@ struct DictBody {
   size_t indexed_ = 0;                             // how many items the index knows
 };
 
+inline size_t Tuple::size() const { return items.size(); }
 inline const IValue& Tuple::operator[](size_t i) const { return items[i]; }
+inline std::vector<IValue>::const_iterator Tuple::begin() const { return items.begin(); }
+inline std::vector<IValue>::const_iterator Tuple::end() const { return items.end(); }
 inline std::shared_ptr<Tuple> Tuple::create(std::vector<IValue> items) {
   return std::make_shared<Tuple>(Tuple{std::move(items), {}, {}});
 }

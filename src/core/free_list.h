@@ -44,7 +44,7 @@ class FreeList {
     uint16_t limit;
     bool closed;
   };
-  static_assert(sizeof(List) == 16);
+  static_assert(sizeof(List) <= 16);
   struct Cleaner {
     bool armed = false;
     ~Cleaner() {

@@ -4,22 +4,21 @@
 
 namespace rushlight {
 
-/// The integers of the language that int64_t and uint64_t are not, which differ among systems.
-using OtherLong = std::conditional_t<std::is_same_v<int64_t, long>, long long, long>;
-using OtherUnsignedLong = std::make_unsigned_t<OtherLong>;
-
 class Scalar {
  public:
   enum class Kind : uint8_t { Bool, Int, UInt, Float, Complex };  // UInt: an integer above int64's maximum
 
   Scalar() : Scalar(int64_t{0}) {}
   Scalar(bool v) : kind_(Kind::Bool) { value_.i = v; }
-  Scalar(int v) : Scalar(static_cast<int64_t>(v)) {}
-  Scalar(int64_t v) : kind_(Kind::Int) { value_.i = v; }
-  Scalar(OtherLong v) : Scalar(static_cast<int64_t>(v)) {}
-  Scalar(unsigned v) : Scalar(static_cast<int64_t>(v)) {}
-  Scalar(OtherUnsignedLong v) : Scalar(static_cast<uint64_t>(v)) {}
-  Scalar(uint64_t v) : kind_(v > INT64_MAX ? Kind::UInt : Kind::Int) { value_.i = static_cast<int64_t>(v); }
+  // By the language's own types: int64_t is long on some systems and long long on others.
+  Scalar(int v) : Scalar(static_cast<long long>(v)) {}
+  Scalar(long v) : Scalar(static_cast<long long>(v)) {}
+  Scalar(long long v) : kind_(Kind::Int) { value_.i = v; }
+  Scalar(unsigned v) : Scalar(static_cast<long long>(v)) {}
+  Scalar(unsigned long v) : Scalar(static_cast<unsigned long long>(v)) {}
+  Scalar(unsigned long long v) : kind_(v > INT64_MAX ? Kind::UInt : Kind::Int) {
+    value_.i = static_cast<int64_t>(v);
+  }
   Scalar(float v) : Scalar(static_cast<double>(v)) {}
   Scalar(double v) : kind_(Kind::Float) { value_.d = v; }
   Scalar(complex64 v) : Scalar(complex128(v)) {}

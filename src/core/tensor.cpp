@@ -96,6 +96,11 @@ void TensorImpl::set_layout(IntList new_sizes, IntList new_strides) {
 
 namespace {
 
+// Bytes of so many elements, if memory could hold them: an address may have 32 bits.
+bool count_bytes(int64_t numel, size_t itemsize, size_t& bytes) {
+  return !__builtin_mul_overflow(numel, itemsize, &bytes) && bytes <= PTRDIFF_MAX;
+}
+
 // Bytes that a layout spans from its first element; strides must not be negative.
 size_t span_bytes(IntList sizes, IntList strides, size_t itemsize) {
   int64_t last = 0;
@@ -107,7 +112,7 @@ size_t span_bytes(IntList sizes, IntList strides, size_t itemsize) {
              "Storage size calculation overflowed with sizes=", sizes, " and strides=", strides);
   }
   size_t bytes = 0;
-  RL_CHECK(!__builtin_mul_overflow(static_cast<size_t>(last) + 1, itemsize, &bytes) && bytes <= INT64_MAX,
+  RL_CHECK(last < INT64_MAX && count_bytes(last + 1, itemsize, bytes),
            "Storage size calculation overflowed with sizes=", sizes, " and strides=", strides);
   return bytes;
 }
@@ -127,8 +132,7 @@ Tensor empty_tensor(IntList sizes, DType dtype, Device device) {
   auto impl = Ref<TensorImpl>::adopt(new TensorImpl(nullptr, 0, dtype, device));
   impl->set_contiguous(sizes);
   size_t bytes = 0;
-  RL_CHECK(!__builtin_mul_overflow(static_cast<size_t>(impl->numel), element_size(dtype), &bytes) &&
-               bytes <= INT64_MAX,
+  RL_CHECK(count_bytes(impl->numel, element_size(dtype), bytes),
            "Storage size calculation overflowed with sizes=", sizes);
   impl->storage = StorageImpl::allocate(bytes, device);
   return Tensor(std::move(impl));
@@ -281,8 +285,7 @@ void resize_tensor(const Tensor& t, IntList sizes) {
   const int64_t numel = checked_numel(sizes);
   if (t.sizes() == sizes) return;
   size_t end = 0;
-  RL_CHECK(!__builtin_mul_overflow(static_cast<size_t>(t.storage_offset() + numel), t.itemsize(), &end) &&
-               end <= INT64_MAX,
+  RL_CHECK(count_bytes(t.storage_offset() + numel, t.itemsize(), end),
            "Storage size calculation overflowed with sizes=", sizes);
   if (numel && t->storage->nbytes() < end) {
     materialize_layout(*t->storage);
