@@ -158,6 +158,11 @@ int rl_session_state(rl_session session, const char* name, rl_tensor* tensor);
 int rl_session_run(rl_session session, const char* method, const rl_tensor* inputs, size_t input_count,
                    rl_tensor* outputs, size_t output_count);
 
+/* The same of a file that is in memory, at a multiple of 64. The memory must stay as it is until `release` is
+ * called with `context`, which is when nothing needs the model any more; if this fails, that is at once. */
+int rl_model_load_memory(const void* bytes, size_t size, void (*release)(void* context), void* context,
+                         rl_model* model);
+
 /* Text from language models of one file, as rushlight.export.save_language_model writes them; not in the
  * small runtime. Threads may share a model. */
 typedef struct rl_text_model_s* rl_text_model;

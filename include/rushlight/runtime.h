@@ -2,6 +2,7 @@
 // run one model at a time. Files are made by rushlight.export.save (docs/one_file.md).
 #pragma once
 #include <memory>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -25,6 +26,9 @@ class Model {
  public:
   // Weights are read where they lie in the file, which must not change while the model lives.
   static Model load(const std::string& path);
+  // The same of a file that is in memory, at a multiple of 64, for as long as `owner` lives. The model keeps
+  // it.
+  static Model load(std::span<const std::byte> bytes, std::shared_ptr<const void> owner);
 
   // A model that was saved as one module has one method, "forward".
   const std::vector<std::string>& methods() const;

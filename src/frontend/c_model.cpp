@@ -55,6 +55,16 @@ int rl_model_load(const char* filename, rl_model* model) {
     *checked(model, "model") = reinterpret_cast<rl_model>(loaded.release());
   });
 }
+int rl_model_load_memory(const void* bytes, size_t size, void (*release)(void*), void* context,
+                         rl_model* model) {
+  return guarded([&] {
+    const std::shared_ptr<const void> owner(checked(bytes, "bytes"), [=](const void*) {
+      if (release) release(context);
+    });
+    auto loaded = std::make_unique<Model>(Model::load({static_cast<const std::byte*>(bytes), size}, owner));
+    *checked(model, "model") = reinterpret_cast<rl_model>(loaded.release());
+  });
+}
 void rl_model_release(rl_model model) { delete reinterpret_cast<Model*>(model); }
 
 int rl_model_input_count(rl_model model, size_t* count) {

@@ -19,7 +19,9 @@ TensorInfo describe_value(const jit::Graph& graph, std::string name, jit::ValueI
 
 struct Method {
   Method(const io::ModelFile& file, io::Method of)
-      : state(file.state_of(of)), executor(of.graph, file.constants_of(of), {.mapped_constants = true}) {
+      : state(file.state_of(of)),
+        executor(of.graph, file.constants_of(of),
+                 {.mapped_constants = true, .constants_in_file = file.file->is_mapped()}) {
     const jit::Graph& graph = executor.graph();
     for (const jit::ValueId id : graph.inputs)
       inputs.push_back(describe_value(graph, graph.values[id].name, id));
@@ -93,6 +95,10 @@ struct Model::State {
 };
 
 Model Model::load(const std::string& path) { return Model(std::make_shared<State>(io::read_model(path))); }
+Model Model::load(std::span<const std::byte> bytes, std::shared_ptr<const void> owner) {
+  auto file = io::MappedFile::in_memory(bytes, std::move(owner));
+  return Model(std::make_shared<State>(io::read_model(std::move(file), "in memory")));
+}
 
 const std::vector<std::string>& Model::methods() const { return state_->names; }
 const std::vector<TensorInfo>& Model::inputs(const std::string& method) const {

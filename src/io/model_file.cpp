@@ -48,7 +48,7 @@ size_t aligned(size_t n) { return (n + kAlignment - 1) / kAlignment * kAlignment
 
 class Reader {
  public:
-  explicit Reader(const std::string& path) : path_(path), file_(MappedFile::open(path)) {}
+  Reader(const std::string& path, Ref<MappedFile> file) : path_(path), file_(std::move(file)) {}
 
   ModelFile run() {
     check_head();
@@ -113,7 +113,7 @@ class Reader {
     fail(str("it has no section '", name, "'"));
   }
   std::string_view bytes_of(const Section& s) const {
-    return {reinterpret_cast<const char*>(file_->data() + s.offset), s.size};
+    return {reinterpret_cast<const char*>(file_->data() + s.offset), static_cast<size_t>(s.size)};
   }
   std::string_view section(std::string_view name) const { return bytes_of(find(name)); }
 
@@ -380,7 +380,13 @@ class Writer {
 
 }  // namespace
 
-ModelFile read_model(const std::string& path) { return Reader(path).run(); }
+ModelFile read_model(const std::string& path) { return read_model(MappedFile::open(path), path); }
+
+ModelFile read_model(Ref<MappedFile> file, const std::string& name) {
+  RL_CHECK_VALUE(reinterpret_cast<uintptr_t>(file->data()) % kAlignment == 0,
+                 "the bytes of a model must begin at a multiple of ", kAlignment);
+  return Reader(name, std::move(file)).run();
+}
 
 void write_model(const std::string& path, const WrittenModel& model) {
   Writer(path).run(collect(model), needs_version_2(model) ? kModelVersion : 1);

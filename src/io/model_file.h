@@ -55,6 +55,8 @@ struct ModelFile {
 
 // A file that is damaged, cut short or of another version is one RuntimeError that says so.
 ModelFile read_model(const std::string& path);
+// Of bytes that begin at a multiple of 64; `name` is what messages call them.
+ModelFile read_model(Ref<MappedFile> file, const std::string& name);
 
 // A method and the constants that its graph reads; equal ones of several methods are written once.
 struct WrittenMethod {

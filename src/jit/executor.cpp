@@ -36,7 +36,7 @@ Executor::Executor(Graph graph, Constants constants, ExecutorOptions options)
     if (options_.mapped_constants && tensor.nbytes() && tensor->storage->read_only() &&
         !is_lazy_clone(*tensor->storage))
       pinned_.push_back(tensor);
-  for (const Tensor& t : pinned_) ConstantMemory::add(t.data_ptr(), t.nbytes(), true);
+  for (const Tensor& t : pinned_) ConstantMemory::add(t.data_ptr(), t.nbytes(), options_.constants_in_file);
 }
 
 Executor::~Executor() {

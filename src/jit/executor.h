@@ -18,6 +18,8 @@ struct ExecutorOptions {
   // The constants lie in a mapped file that does not change: kernels may keep what they make of them, and
   // their pages may leave memory. Never for constants of another origin.
   bool mapped_constants = false;
+  // The same of a file that is in memory already: nothing else holds what is in its pages.
+  bool constants_in_file = true;
 };
 
 // What an executor has done, for tests and for those who wonder.

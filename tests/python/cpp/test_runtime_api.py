@@ -159,6 +159,56 @@ int main(int argc, char** argv) {
 """
 
 
+# The bytes stay as they are, though a kernel keeps weights in an order of its own, and are given back once.
+C_MEMORY = r"""
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "rushlight/c.h"
+#define MUST(call) if (call) return puts(rl_last_error()), 1
+
+static int releases = 0;
+static void release(void* context) { releases += *(int*)context; }
+
+int main(int argc, char** argv) {
+  FILE* file = fopen(argv[1], "rb");
+  fseek(file, 0, SEEK_END);
+  const size_t size = (size_t)ftell(file);
+  char *bytes = NULL, *same = malloc(size);
+  posix_memalign((void**)&bytes, 64, size + 64);
+  rewind(file);
+  fread(bytes, 1, size, file);
+  memcpy(same, bytes, size);
+  rl_model model;
+  rl_session session;
+  rl_tensor x, y;
+  int one = 1;
+  void* found;
+  MUST(rl_model_load_memory(bytes, size, release, &one, &model));
+  MUST(rl_session_create(model, &session));
+  rl_model_release(model);
+  MUST(rl_tensor_empty((int64_t[]){1, 64, 16, 16}, 4, RL_FLOAT32, &x));
+  rl_tensor_data(x, &found);
+  for (int i = 0; i < 64 * 256; ++i) ((float*)found)[i] = 1;
+  for (int i = 0; i < 3; ++i) {
+    MUST(rl_session_run(session, NULL, &x, 1, &y, 1));
+    rl_tensor_data(y, &found);
+    printf("%g ", *(float*)found);
+    rl_tensor_release(y);
+  }
+  printf("%d %d ", memcmp(bytes, same, size), releases);
+  rl_session_release(session);
+  printf("%d\n", releases);
+  rl_tensor_release(x);
+  printf("%d ", rl_model_load_memory(bytes, size / 2, release, &one, &model));
+  printf("%d %s\n", releases, rl_last_error());
+  printf("%d ", rl_model_load_memory(bytes + 4, size - 4, release, &one, &model));
+  printf("%d %s\n", releases, rl_last_error());
+  return 0;
+}
+"""
+
+
 class Sum(nn.Module):
     def __init__(self):
         super().__init__()
@@ -231,3 +281,14 @@ def test_sessions_of_c(tmp_path, stateful):
         "6 0 8",
         "2 there is no method 'gone'; the model has add, get",
     ]
+
+
+def test_c_from_memory(tmp_path):
+    path = tmp_path / "conv.rl"
+    layer = nn.Conv2d(64, 256, 3, bias=False)
+    nn.init.constant_(layer.weight, 1 / 8)
+    save_file(layer, path, (torch.ones(1, 64, 16, 16),))
+    lines = run(C_MEMORY, ".c", tmp_path, path)
+    assert lines[0] == "72 72 72 0 0 1"
+    assert lines[1].startswith("1 2 cannot read the model 'in memory': it was cut short")
+    assert lines[2] == "2 3 the bytes of a model must begin at a multiple of 64"
