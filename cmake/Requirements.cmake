@@ -8,7 +8,12 @@ if(NOT CMAKE_CXX_COMPILER AND NOT CMAKE_TOOLCHAIN_FILE AND NOT DEFINED ENV{CXX})
 endif()
 
 macro(require_python version)
-  find_package(Python ${version} QUIET COMPONENTS Interpreter Development.Module)
+  if(EMSCRIPTEN)  # nothing there is Python's
+    find_package(Python ${version} QUIET COMPONENTS Interpreter)
+    set(Python_FOUND ON)
+  else()
+    find_package(Python ${version} QUIET COMPONENTS Interpreter Development.Module)
+  endif()
   if(RUSHLIGHT_SOABI)  # of another system, whose interpreter cannot be asked
     set(Python_SOABI "${RUSHLIGHT_SOABI}")
   endif()

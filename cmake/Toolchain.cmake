@@ -2,14 +2,23 @@
 include(CheckLinkerFlag)
 
 add_library(rushlight_flags INTERFACE)
-target_compile_options(rushlight_flags INTERFACE -Wall -Wextra $<$<COMPILE_LANGUAGE:CXX>:-Wno-init-list-lifetime> -fno-semantic-interposition -ffunction-sections
-                                                 -fdata-sections)
+set(no_interposition -fno-semantic-interposition)
+if(EMSCRIPTEN)
+  set(no_interposition)
+endif()
+target_compile_options(rushlight_flags INTERFACE -Wall -Wextra $<$<COMPILE_LANGUAGE:CXX>:-Wno-init-list-lifetime>
+  ${no_interposition} -ffunction-sections -fdata-sections)
 
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   # Pragmas and attributes for g++; fields that are left to their defaults; `a ? b : c | d` in formulas.
   target_compile_options(rushlight_flags INTERFACE -Wno-unknown-warning-option -Wno-unknown-pragmas
     -Wno-unknown-attributes -Wno-missing-field-initializers -Wno-missing-designated-field-initializers
     -Wno-bitwise-conditional-parentheses)
+endif()
+if(EMSCRIPTEN)
+  # WebAssembly has no processors to choose among: every engine that runs the program has these vectors.
+  target_compile_options(rushlight_flags INTERFACE -msimd128 -fwasm-exceptions)
+  target_link_options(rushlight_flags INTERFACE -msimd128 -fwasm-exceptions)
 endif()
 
 if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_LESS 12)
@@ -35,6 +44,9 @@ if(CCACHE_PROGRAM AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
   # A precompiled header is known by its content.
   set(launcher "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}"
     "CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime" "${CCACHE_PROGRAM}")
+  if(EMSCRIPTEN)  # whose name tells ccache nothing
+    list(INSERT launcher 3 CCACHE_COMPILERTYPE=clang)
+  endif()
   set(CMAKE_C_COMPILER_LAUNCHER "${launcher}")
   set(CMAKE_CXX_COMPILER_LAUNCHER "${launcher}")
 endif()

@@ -363,6 +363,18 @@ bool reads_gradient_planes(const ConvShape& s, bool of_weight) {
   return reads_planes(s) || (of_weight && is_filter_gradient(s));
 }
 bool conv_by_onednn(const ConvShape& s) { return !is_tiny(s) && !has_few_channels(s) && onednn_convolves(s); }
+bool conv_likes_channels_last(const ConvShape& s, const void* weight) {
+#if defined(__wasm_simd128__)
+  ConvShape last = s;
+  last.channels_last = true;
+  return weight &&
+         (packed_convolves(last, weight) ||
+          (ConstantMemory::contains(weight) && (winograd_convolves(last) || depthwise_by_lines(last))));
+#else
+  (void)weight;
+  return conv_by_onednn(s);
+#endif
+}
 
 // A convolution of one pixel's filters by blocks of pixels, so that a block is finished in cache.
 static void product_forward(const ConvShape& s, const void* input, const void* weight, const void* bias,

@@ -26,6 +26,9 @@ struct ConvShape {
 
 // Whether oneDNN does this convolution, which likes channels last.
 bool conv_by_onednn(const ConvShape& s);
+// Whether it is worth computing with channels last, though its input is plain: by oneDNN or, where that is
+// not built in, by kernels of ours for filters that are constant.
+bool conv_likes_channels_last(const ConvShape& s, const void* weight);
 // Whether a convolution of channels last takes an input in planes as it lies: the forward pass and the
 // gradient of the weight, by `input_in_planes`.
 bool reads_planes(const ConvShape& s);

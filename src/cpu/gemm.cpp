@@ -9,6 +9,7 @@
 #include "cpu/buffer.h"
 #include "cpu/double_gemm.h"
 #include "cpu/gemm_onednn.h"
+#include "cpu/has_vectors.h"
 #include "cpu/integer_gemm.h"
 #include "cpu/loops.h"
 #include "cpu/matrix_vector.h"
@@ -212,6 +213,30 @@ bool packs(int64_t m, int64_t n, int64_t k) {
   return std::min(m, n) >= 16 && k >= 16 && m * n * k > kSerialWork / 4;
 }
 
+#ifndef RL_WITH_BLAS
+// Without a library: b goes into panels for this call.
+void gemm_by_panels(int64_t m, int64_t n, int64_t k, float alpha, MatrixView a, MatrixView b, float beta,
+                    float* c, int64_t ldc) {
+  constexpr auto kBytes = static_cast<int64_t>(sizeof(float));
+  constexpr float kNone = std::numeric_limits<float>::infinity();
+  const bool whole = alpha == 1 && beta == 0 && ldc == n;
+  const Buffer panels(panel_elements(k, n) * kBytes), sums(whole ? 0 : m * n * kBytes);
+  const Buffer rows(a.column_stride == 1 ? 0 : m * k * kBytes);
+  pack_panels(DType::Float32, k, n, b, panels.as<void>());
+  if (a.column_stride != 1) {
+    for (int64_t p = 0; p < k; ++p)
+      for (int64_t i = 0; i < m; ++i) rows.as<float>()[i * k + p] = *at<float>(a, i, p);
+    a = {rows.as<float>(), k, 1};
+  }
+  float* to = whole ? c : sums.as<float>();
+  packed_product(
+      {DType::Float32, m, n, k, a.data, a.row_stride, panels.as<void>(), nullptr, -kNone, kNone, to});
+  if (whole) return;
+  for (int64_t i = 0; i < m; ++i, c += ldc, to += n)
+    for (int64_t j = 0; j < n; ++j) c[j] = beta == 0 ? alpha * to[j] : alpha * to[j] + beta * c[j];
+}
+#endif
+
 template <class T>
 void gemm_typed(int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixView a, MatrixView b,
                 const Scalar& beta, T* c, int64_t ldc) {
@@ -226,6 +251,11 @@ void gemm_typed(int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixView
     if (k > 0 && fits)
       return with_threads(m * n * k, [&] { gemm_blas<T>(m, n, k, alpha, a, b, beta, c, ldc); });
   }
+#endif
+#ifndef RL_WITH_BLAS
+  if constexpr (std::is_same_v<T, float>)
+    if (has_vectors() && packs(m, n, k))
+      return gemm_by_panels(m, n, k, alpha.to<float>(), a, b, beta.to<float>(), c, ldc);
 #endif
   if constexpr (std::is_integral_v<T>) {
     const bool vector = n == 1 && a.column_stride == 1;

@@ -203,8 +203,7 @@ class Pixels {
 static bool is_ahead(const ConvShape& s) {
   if (s.groups > 1) return false;
   const bool wide = kernels().lanes == 16;
-  return host::isa() == host::Isa::kAvx2 || host::isa() == host::Isa::kNeon ||
-         (wide && volume(s.kernel) == 1);
+  return !wide || volume(s.kernel) == 1;
 }
 
 bool packed_convolves(const ConvShape& s, const void* weight) {

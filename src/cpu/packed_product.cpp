@@ -7,6 +7,7 @@
 #include "core/parallel.h"
 #include "cpu/blas.h"
 #include "cpu/buffer.h"
+#include "cpu/has_vectors.h"
 #include "cpu/isa_variant.h"
 #include "cpu/small_products.h"
 
@@ -98,7 +99,7 @@ void pack_panels(DType dtype, int64_t k, int64_t n, MatrixView matrix, void* pan
 
 int64_t most_packed_rows(int64_t k, int64_t n) {
   constexpr int64_t kOfSmall = 512, kOfLarge = 64;
-  if (host::isa() == host::Isa::kBaseline) return 0;
+  if (!has_vectors()) return 0;
   if (std::max(k, n) <= SmallProducts::kMost) return kOfSmall;
   if (host::isa() == host::Isa::kAvx512) return kOfLarge;
 #if defined(RL_WITH_BLAS) && defined(__x86_64__)

@@ -9,6 +9,7 @@
 #include "core/parallel.h"
 #include "cpu/buffer.h"
 #include "cpu/gemm.h"
+#include "cpu/has_vectors.h"
 #include "cpu/isa_variant.h"
 #include "cpu/onednn_cache.h"
 
@@ -214,8 +215,8 @@ int64_t tiles_of(const ConvShape& s, int64_t results) {
 
 // Results of a tile along an axis: 2 or 4, or 0 where the transforms cannot compute this or do not pay.
 int64_t results_for(const ConvShape& s, int64_t least_tiles) {
-  static const bool fast = host::isa() != host::Isa::kBaseline;
-  if (!fast || s.dtype != DType::Float32 || !s.channels_last || s.spatial != 2 || s.groups != 1) return 0;
+  if (!has_vectors() || s.dtype != DType::Float32 || !s.channels_last || s.spatial != 2 || s.groups != 1)
+    return 0;
   for (int i = 1; i < 3; ++i)
     if (s.kernel[i] != 3 || s.stride[i] != 1 || s.dilation[i] != 1 || s.padding[i] > 2) return 0;
   if (std::min(s.in_channels, s.out_channels) < kLeastChannels || device_math().direct_convolutions) return 0;

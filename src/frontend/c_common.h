@@ -5,7 +5,9 @@
 
 namespace rushlight::c {
 
-extern thread_local std::string last_error;
+// Of this thread. By a function: clang 19 loses what makes a variable of a thread, seen from another file, on
+// WebAssembly.
+std::string& last_error();
 int error_number(ErrorKind kind);
 
 // Runs f; an exception becomes its number and rl_last_error().
@@ -15,10 +17,10 @@ int guarded(F f) {
     f();
     return RL_OK;
   } catch (const Error& e) {
-    last_error = e.what();
+    last_error() = e.what();
     return error_number(e.kind());
   } catch (const std::exception& e) {
-    last_error = e.what();
+    last_error() = e.what();
     return RL_ERROR_OTHER;
   }
 }

@@ -7,7 +7,10 @@
 
 namespace rushlight::c {
 
-thread_local std::string last_error;
+std::string& last_error() {
+  static thread_local std::string text;
+  return text;
+}
 
 int error_number(ErrorKind kind) {
   switch (kind) {
@@ -90,7 +93,7 @@ Tensor on_memory(void* data, IntList sizes, IntList strides, DType dtype, Releas
 extern "C" {
 
 int rl_c_version(void) { return RL_C_VERSION; }
-const char* rl_last_error(void) { return last_error.c_str(); }
+const char* rl_last_error(void) { return last_error().c_str(); }
 
 void rl_tensor_release(rl_tensor t) {
   if (t) Tensor(Ref<TensorImpl>::adopt(reinterpret_cast<TensorImpl*>(t))).reset();

@@ -36,9 +36,9 @@ bool wants_channels_last(const Tensor& image, const Tensor& weight) {
 // deferred.
 // Note [Deferred layout conversion]
 // Depthwise convolutions have a kernel of their own for planes.
-bool defer_layout_of(cpu::ConvShape& s, const Tensor& image) {
-  const bool deferred = s.spatial == 2 && !s.channels_last && cpu::conv_by_onednn(s) && s.output_numel() &&
-                        (has_deferred_layout(image) || !cpu::depthwise_convolves(s));
+bool defer_layout_of(cpu::ConvShape& s, const Tensor& image, const void* weight = nullptr) {
+  const bool deferred = s.spatial == 2 && !s.channels_last && cpu::conv_likes_channels_last(s, weight) &&
+                        s.output_numel() && (has_deferred_layout(image) || !cpu::depthwise_convolves(s));
   s.channels_last |= deferred;
   return deferred;
 }
@@ -271,7 +271,7 @@ Tensor convolution_kernel(const Call& call, const Tensor& input, const Tensor& w
                                 g.dilation, groups, wants_channels_last(input, weight));
   if (input.device().is_meta()) return empty_image(sizes, input, s.channels_last);
   if (!input.is_cpu()) return device_conv(s, input, weight, bias, sizes);
-  const bool deferred = defer_layout_of(s, input);
+  const bool deferred = defer_layout_of(s, input, weight.data_ptr());
   const Tensor result = empty_image(sizes, input, s.channels_last);
   const Tensor x = input_for(s, input);
   const Tensor b = bias.defined() ? contiguous(bias, MemoryFormat::Contiguous) : bias;
@@ -334,7 +334,7 @@ Tensor convolution_epilogue_kernel(const Call& call, const Tensor& input, const 
   check_following(call, f, input, sizes);
   cpu::ConvShape s = make_shape(input.dtype(), input.sizes(), weight.sizes(), sizes, g.stride, g.padding,
                                 g.dilation, groups, wants_channels_last(input, weight));
-  const bool deferred = defer_layout_of(s, input);
+  const bool deferred = defer_layout_of(s, input, weight.data_ptr());
   if (!s.channels_last)
     return follow(convolution(input, weight, bias, stride, padding, dilation, false, IntList{0}, groups), f);
   const Tensor result = empty_image(sizes, input, true), x = input_for(s, input), b = plain(bias),

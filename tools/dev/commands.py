@@ -5,7 +5,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from . import cross, cross_wheel, machine, times
+from . import cross, cross_wheel, machine, times, wasm
 from .build import build, update
 from .environment import LIBRARIES, debian_packages, install
 from .paths import BUILD, PYTHON, ROOT
@@ -239,6 +239,22 @@ def cross_build(processor="", *options):
         install("wheel")
         made = cross_wheel.make(system, folder / "build", BUILT, ROOT / "dist")
         cross_wheel.check(system, made)
+
+
+@command("wasm [pytest options]", "for browsers and Node: build, test (docs/browser.md)")
+def web_assembly(*options):
+    """Needs apt-get, and no rights: Emscripten is unpacked below build/emscripten. The module is then in
+    build/wasm/rushlight-js. Options go to pytest."""
+    install("build")
+    emscripten = wasm.Emscripten(BUILD / "emscripten")
+    emscripten.make()
+    os.environ.update(emscripten.environment)
+    folder = BUILD / "wasm"
+    update(folder, *wasm.options(emscripten, folder), targets=["rushlight_browser"])
+    print(f"dev: {wasm.gather(folder, folder / 'rushlight-js')}")
+    build(DEVELOPMENT)  # models and values to compare with are Python's
+    install("test")
+    run_pytest(ROOT, options or ["tests/python/wasm"])
 
 
 @command(

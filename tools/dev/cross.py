@@ -118,10 +118,11 @@ class System:
 
 
 class Apt:
-    """apt-get with lists of its own: of another architecture none is installed, and everything is needed."""
+    """apt-get with lists of its own: of another architecture none is installed, and everything is needed.
+    So it is of another release."""
 
-    def __init__(self, work, what, architecture):
-        self.work, self.architecture = work, architecture
+    def __init__(self, work, what, architecture, release=None):
+        self.work, self.architecture, self.release = work, architecture, release
         self.progress = Progress(f"unpacking {what}")
 
     def __enter__(self):
@@ -149,6 +150,10 @@ class Apt:
             (self.work / "status").touch()
             settings |= {"Dir::State::status": self.work / "status"}
             settings |= dict.fromkeys(("APT::Architecture", "APT::Architectures"), self.architecture)
+        if self.release:
+            sources = self.work / "sources.list"
+            sources.write_text(f"deb http://deb.debian.org/debian {self.release} main\n")
+            settings |= {"Dir::Etc::sourcelist": sources, "Dir::Etc::sourceparts": "/dev/null"}
         apt = ["apt-get", *(word for pair in settings.items() for word in ("-o", "{}={}".format(*pair)))]
         self.run(*apt, "update")
         names = list(packages)

@@ -5,7 +5,7 @@
 
 namespace rushlight::cpu::RL_ISA {
 
-#if !defined(__AVX2__)
+#if !defined(__AVX2__) && !defined(__wasm_simd128__)
 
 DepthwiseLineKernels depthwise_line_kernels() { return {}; }
 

@@ -5,7 +5,7 @@
 
 namespace rushlight::cpu::RL_ISA {
 
-#if !defined(__AVX2__)
+#if !defined(__AVX2__) && !defined(__wasm_simd128__)
 
 FilterGradientKernels filter_gradient_kernels() { return {}; }
 

@@ -7,7 +7,7 @@
 
 namespace rushlight::cpu::RL_ISA {
 
-#if !defined(__AVX2__) && !defined(RL_NEON)
+#if !defined(__AVX2__) && !defined(RL_NEON) && !defined(__wasm_simd128__)
 
 PackedConvKernels packed_conv_kernels() { return {}; }  // such convolutions are left to others
 
