@@ -161,6 +161,7 @@ class Optimizer {
   constructor(core, kind, parameters, options) {
     this.core = core;
     const list = [...parameters], { names, numbers } = optionsOf(options);
+    if (!list.length) throw new RushlightError("an optimizer got an empty list of parameters", "value");
     core.scoped((frame) =>
       core.check(
         "_rl_optimizer_create", frame.text(kind), frame.pointers(list.map((t) => t.handle)), list.length,

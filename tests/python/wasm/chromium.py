@@ -4,11 +4,20 @@ import json
 import os
 import shutil
 import subprocess
+import sys
 import time
 
 import browser
 
 PROGRAM = os.environ.get("RUSHLIGHT_CHROMIUM") or next(filter(None, map(shutil.which, browser.NAMES)), None)
+# The browser reads from 3 and writes to 4.
+MOVE = """
+import fcntl, os, sys
+given = [fcntl.fcntl(int(text), fcntl.F_DUPFD, 10) for text in sys.argv[1:3]]
+for to, one in zip((3, 4), given):
+    os.dup2(one, to)
+os.execv(sys.argv[3], sys.argv[3:])
+"""
 
 
 class Page:
@@ -24,10 +33,8 @@ class Page:
         self.from_, to_write = os.pipe()
         flags = ["--headless", "--no-sandbox", "--disable-gpu", "--remote-debugging-pipe", "--no-first-run"]
         flags += [f"--user-data-dir={self.folder}", "--disable-dev-shm-usage", "--disable-extensions"]
-        # The browser reads from 3 and writes to 4.
-        shell = f'exec "$0" "$@" 3<&{to_read} 4>&{to_write}'
         self.browser = subprocess.Popen(
-            ["sh", "-c", shell, PROGRAM, *flags, "about:blank"],
+            [sys.executable, "-c", MOVE, str(to_read), str(to_write), PROGRAM, *flags, "about:blank"],
             pass_fds=(to_read, to_write),
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

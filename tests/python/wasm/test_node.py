@@ -190,7 +190,7 @@ def test_tensors_come_and_go_with_their_types():
         out.cat = rl.call("cat", [rl.tensor([1]), rl.tensor([2])]).tolist();
         out.half = rl.call("_to_copy", rl.tensor([1, 2]), rl.dtype("float16")).dtype;
         const before = rl.memoryBytes;
-        for (let i = 0; i < 200; ++i) rl.tidy(() => rl.zeros(1024, 1024).add(1));
+        for (let i = 0; i < 200; ++i) rl.tidy(() => rl.zeros(1024, 1024).add(1).sum().item());
         out.growth = rl.memoryBytes - before;
         give(out);
         """

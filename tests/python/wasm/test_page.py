@@ -31,7 +31,7 @@ def address(tmp_path_factory):
 
 def test_the_page(address, tmp_path):
     with Page(address[0], tmp_path) as page:
-        page.wait_for("!document.getElementById('train').disabled")
+        page.wait_for("document.getElementById('train')?.disabled === false")
         page.evaluate("document.getElementById('train').click()")
         page.wait_for("document.getElementById('progress').textContent")
         page.wait_for("document.getElementById('state').dataset.trained", seconds=300)
@@ -83,7 +83,7 @@ def test_a_download_that_was_cut_short(address, tmp_path, damage):
     path.write_bytes(whole[: len(whole) // 2])
     try:
         with Page(address[0], tmp_path) as page:
-            page.wait_for("document.getElementById('state').className == 'error'")
+            page.wait_for("document.getElementById('state')?.className == 'error'")
             assert "cut short" in page.evaluate("document.getElementById('state').textContent")
     finally:
         path.write_bytes(whole)
