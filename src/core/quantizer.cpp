@@ -31,7 +31,14 @@ Tensor integers_of(const Tensor& quantized) {
                        " tensors, whose bytes hold several integers: use .dequantize() before it");
   return alias_as(quantized, integer_dtype(quantized.dtype()));
 }
+void check_quantized_place(Device device) {
+  if (device.is_cuda())
+    RL_NOT_IMPLEMENTED(
+        "Could not run 'aten::empty_quantized' with arguments from the 'QuantizedCUDA' "
+        "backend: quantized tensors live on the CPU; make them there (.cpu())");
+}
 Tensor with_quantizer(const Tensor& integers, DType dtype, Quantizer quantizer) {
+  check_quantized_place(integers.device());
   const Tensor t = alias_as(integers, dtype);
   t->quantizer = new Quantizer(std::move(quantizer));
   return t;

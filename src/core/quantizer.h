@@ -43,6 +43,7 @@ int integers_per_byte(DType quantized);
 Tensor alias_as(const Tensor& t, DType dtype);
 // The integers themselves, and integers under a quantiser: memory is shared.
 Tensor integers_of(const Tensor& quantized);
+void check_quantized_place(Device device);  // they live on the CPU
 Tensor with_quantizer(const Tensor& integers, DType dtype, Quantizer quantizer);
 
 // What a view's integers mean: scales of channels go along with their dimension, or the part of it that is

@@ -1,5 +1,6 @@
 // Copies between layouts and dtypes, and selection by a condition.
 #include "cuda/elements.h"
+#include "cuda/float8.h"
 #include "cuda/kernels.h"
 #include "cuda/transpose.h"
 
@@ -60,6 +61,26 @@ struct ConvertNeighbours {
     T values[kAtOnce];
     read_neighbours(in, at[1], plan.step[1], plan.together[1], values);
     write_neighbours(out_dtype, out + at[0], values);
+  }
+};
+
+// By way of float where one side, or both, has eight bits.
+struct ConvertFloat8 {
+  using Value = float;
+  char* out;
+  const char* in;
+  DType out_dtype, in_dtype;
+  bool out_small, in_small;
+  Float8Kind out_kind, in_kind;
+  RL_BOTH float read(const int32_t* at) const {
+    const char* from = in + at[1];
+    return in_small ? widened(in_kind, *reinterpret_cast<const uint8_t*>(from)) : load<float>(in_dtype, from);
+  }
+  RL_BOTH void write(const int32_t* at, float value) const {
+    if (out_small)
+      *reinterpret_cast<uint8_t*>(out + at[0]) = narrowed(out_kind, value);
+    else
+      store(out_dtype, out + at[0], value);
   }
 };
 
@@ -189,6 +210,13 @@ void convert(const Piece& piece, const Launch& launch) {
   for_each_element<2>(launch, piece.geometry, Convert<T>{out.data, out.dtype, in});
 }
 
+void convert_float8(const Piece& piece, const Launch& launch) {
+  const Operand &out = piece.operands[0], &in = piece.operands[1];
+  for_each_element<2>(launch, piece.geometry,
+                      ConvertFloat8{out.data, in.data, out.dtype, in.dtype, is_float8(out.dtype),
+                                    is_float8(in.dtype), float8_kind(out.dtype), float8_kind(in.dtype)});
+}
+
 template <class Out, class In>
 void convert_complex(const Piece& piece, const Launch& launch) {
   const Operand &out = piece.operands[0], &in = piece.operands[1];
@@ -200,9 +228,6 @@ void convert_complex(const Piece& piece, const Launch& launch) {
 
 void convert_complex(const Piece& piece, const Launch& launch) {
   const DType to = piece.operands[0].dtype, from = piece.operands[1].dtype;
-  RL_CHECK_AS(NotImplemented,
-              to != DType::Complex32 && from != DType::Complex32 && !piece.operands[1].is_value,
-              "copies between ", dtype_name(from), " and ", dtype_name(to), " on CUDA");
   const bool wide_out = to == DType::Complex128, wide_in = from == DType::Complex128;
   if (wide_out)
     wide_in ? convert_complex<double, double>(piece, launch) : convert_complex<double, float>(piece, launch);
@@ -257,7 +282,10 @@ void run_copy(const Piece& piece, int device) {
   const Operand &out = piece.operands[0], &in = piece.operands[1];
   if (out.dtype == in.dtype || (in.is_value && loads(in.dtype) && loads(out.dtype)))
     return move_words(piece, launch);
+  RL_CHECK_AS(NotImplemented, !in.is_value, "a number of ", dtype_name(in.dtype), " as one of ",
+              dtype_name(out.dtype), " on CUDA");
   if (is_complex(out.dtype) || is_complex(in.dtype)) return convert_complex(piece, launch);
+  if (is_float8(out.dtype) || is_float8(in.dtype)) return convert_float8(piece, launch);
   if (is_integral_or_bool(in.dtype) && is_integral_or_bool(out.dtype)) return convert<int64_t>(piece, launch);
   if (is_narrow(in.dtype) && is_narrow(out.dtype)) return convert<float>(piece, launch);
   convert<double>(piece, launch);

@@ -23,9 +23,14 @@ bool where(const Tensor& out, const Tensor& condition, const Tensor& a, const Te
   return true;
 }
 
-void copy(const Tensor& out, const Tensor& source) {
+bool copy(const Tensor& out, const Tensor& source) {
+  const DType to = out.dtype(), from = source.dtype();
+  auto known = [](DType t) { return loads(t) || t == DType::Complex64 || t == DType::Complex128; };
+  auto real = [](DType t) { return loads(t) || is_float8(t); };
+  if (to != from && !(known(to) && known(from)) && !(real(to) && real(from))) return false;
   const Tensor* inputs[] = {&source};
   for_each_piece(out, inputs, [&](const Piece& piece) { run_copy(piece, out.device().index()); });
+  return true;
 }
 
 #define RL_SAME(name) \

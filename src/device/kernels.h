@@ -63,8 +63,8 @@ struct DeviceKernels {
   bool (*formulas)(std::span<const FormulaCall> calls) = nullptr;
   // out = condition ? a : b
   bool (*where)(const Tensor& out, const Tensor& condition, const Tensor& a, const Tensor& b) = nullptr;
-  // out = source, broadcast and converted. Every device has this one.
-  void (*copy)(const Tensor& out, const Tensor& source) = nullptr;
+  // out = source, broadcast and converted. Every device has this one; false: not between these dtypes.
+  bool (*copy)(const Tensor& out, const Tensor& source) = nullptr;
   // As their counterparts in cpu/reduce.h and cpu/scan.h; params.centre is of in's dtype. False: not for
   // these dtypes.
   bool (*reduce)(cpu::ReduceOp op, const Tensor& in, uint64_t dims, const Tensor& out,

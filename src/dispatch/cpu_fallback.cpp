@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "core/device_backend.h"
+#include "core/quantizer.h"
 #include "core/sparse.h"
 #include "dispatch/op.h"
 
@@ -62,6 +63,7 @@ class Copies {
       RL_NOT_IMPLEMENTED(
           "sparse tensors live on the CPU: make them of operands there (.cpu()), and move what they "
           "compute");
+    if (result->quantizer) check_quantized_place(device);
     const Tensor moved =
         is_non_overlapping_and_dense(result) && !result.is_contiguous()
             ? empty_strided_tensor(result.sizes(), absolute(result.strides()), result.dtype(), device)

@@ -77,12 +77,15 @@ void copy(const Tensor& out, const Tensor& source, bool non_blocking) {
   if (out.device() == source.device()) {
     const bool same_bytes = is_packed(out, source.dtype()) && source.is_contiguous();
     if (same_bytes && out.sizes() == source.sizes()) return move_bytes(out, source, true);
-    return kernels_on(out).copy(out, source);
+    if (kernels_on(out).copy(out, source)) return;
+    const Tensor* inputs[] = {&source};
+    return detour(out, inputs, [&](const Tensor& result, Inputs moved) { cpu::copy(result, *moved[0]); });
   }
   if (source.is_cpu() && source.dim() == 0) {  // a number travels with the kernel
     const Tensor value = source.dtype() == out.dtype() ? source : empty_tensor({}, out.dtype());
     if (!value.is_same(source)) cpu::copy(value, source);
-    return kernels_on(out).copy(out, value);
+    kernels_on(out).copy(out, value);
+    return;
   }
   // Converted and packed before it travels, spread out after it arrived.
   const Tensor sent = packed(source, out.dtype());

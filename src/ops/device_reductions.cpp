@@ -94,11 +94,14 @@ void cumulate(bool product, const Tensor& in, int64_t dim, const Tensor& out) {
   copy(out, result);
 }
 
+// Of which a device's library multiplies matrices.
+static bool has_products(DType t) { return is_differentiable(t) && !is_float8(t) && t != DType::Complex32; }
+
 void product(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& alpha, const Scalar& beta) {
   if (out.device().is_meta() || out.numel() == 0) return;
-  const bool whole = is_integral_or_bool(out.dtype()), real = !alpha.is_complex() && !beta.is_complex();
+  const bool known = has_products(out.dtype()), real = !alpha.is_complex() && !beta.is_complex();
   const DeviceKernels& kernels = kernels_on(out);
-  if (kernels.product && real && !whole && a.numel() > 0 &&
+  if (kernels.product && real && known && a.numel() > 0 &&
       kernels.product(out, a, b, alpha.to_double(), beta.to_double()))
     return;
   auto matrix = [](const Tensor& t) {
@@ -114,8 +117,8 @@ void product(const Tensor& out, const Tensor& a, const Tensor& b, const Scalar& 
 bool product_bias(const Tensor& out, const Tensor& a, const Tensor& b, const Tensor& bias,
                   DeviceKernels::Activation activation) {
   const DeviceKernels* kernels = out.device().is_cuda() ? kernels_of(out) : nullptr;
-  return kernels && kernels->product_bias && is_floating(out.dtype()) && out.numel() > 0 && a.numel() > 0 &&
-         kernels->product_bias(out, a, b, bias, activation);
+  return kernels && kernels->product_bias && is_floating(out.dtype()) && has_products(out.dtype()) &&
+         out.numel() > 0 && a.numel() > 0 && kernels->product_bias(out, a, b, bias, activation);
 }
 
 void range(const Tensor& out, const Scalar& start, const Scalar& step) {

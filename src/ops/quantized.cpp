@@ -109,6 +109,7 @@ void describe_to(Settings& s, const Tensor& like, DType dtype, const Quantizer& 
 // --- several integers to a byte, the first in the lowest bits
 
 Tensor with_packed(const Tensor& bytes, DType dtype, IntList sizes, Quantizer quantizer) {
+  check_quantized_place(bytes.device());
   Tensor t(make_ref<TensorImpl>(bytes->storage, bytes->offset, dtype, bytes.device()));
   t->set_layout(sizes, contiguous_strides(sizes));
   t->quantizer = new Quantizer(std::move(quantizer));

@@ -129,6 +129,59 @@ def test_rows_become_columns(dtype):
     equal(lambda t: torch.zeros(45, 70, 9, dtype=dtype, device=t.device)[..., 1].copy_(t[0, :, 0].t()), m)
 
 
+FLOAT8 = [getattr(torch, f"float8_{kind}") for kind in ("e5m2", "e4m3fn", "e5m2fnuz", "e4m3fnuz", "e8m0fnu")]
+
+
+@pytest.mark.parametrize("dtype", FLOAT8)
+def test_conversions_of_eight_bits(dtype):
+    codes = torch.arange(256, dtype=torch.uint8).view(dtype)
+    numbers = torch.arange(-(2**15), 2**15, dtype=torch.int32).to(torch.int16).view(torch.bfloat16)
+    if dtype == torch.float8_e8m0fnu:
+        numbers = numbers.abs()  # it has no sign
+
+    def same(f, x):
+        here, there = f(x), f(x.cuda()).cpu()
+        assert here.dtype == there.dtype
+        if here.dtype in FLOAT8:
+            here, there = here.view(torch.uint8), there.view(torch.uint8)
+        assert (
+            torch.equal(here.nan_to_num(-1.5), there.nan_to_num(-1.5))
+            if here.is_floating_point()
+            else (torch.equal(here, there))
+        )
+
+    finite = codes[codes.float().isfinite()]
+    for wide in (torch.float32, torch.float64, torch.bfloat16, torch.half, torch.float8_e5m2, torch.bool):
+        same(lambda x, to=wide: x.to(to), codes)
+    same(lambda x: x.to(torch.int32), finite[finite.float().abs() < 2**31])
+    same(lambda x: x.to(torch.complex64).real, finite)
+    for narrow in (numbers, numbers.float(), numbers.double(), torch.arange(-300, 300)):
+        same(lambda x: x.to(dtype), narrow)
+    same(lambda x: x.view(16, 16).t().float(), codes)
+    same(lambda x: x.view(-1, 8)[:, ::3].to(dtype), numbers.float())
+    with pytest.raises(NotImplementedError, match="not implemented for"):
+        codes.view(16, 16).cuda() @ codes.view(16, 16).cuda()
+    assert torch.ones(2, device="cuda").sum().item() == 2  # nothing was lost
+
+
+def test_halves_of_complex_numbers():
+    x = torch.randn(5, 2).half()
+    small = torch.view_as_complex(x).cuda()
+    assert torch.equal(torch.view_as_real(small.to(torch.complex64)).cpu(), x.float())
+    assert torch.equal(torch.view_as_real(small.to(torch.complex64).to(small.dtype)).cpu(), x)
+
+
+def test_quantised_numbers_stay_on_the_cpu():
+    x = torch.tensor([1.0, 2.0])
+    for make in (
+        lambda: torch.quantize_per_tensor(x.cuda(), 0.1, 0, torch.qint8),
+        lambda: torch.quantize_per_tensor(x, 0.1, 0, torch.qint8).cuda(),
+        lambda: torch.quantize_per_channel(x.cuda(), x, x.long(), 0, torch.quint8),
+    ):
+        with pytest.raises(NotImplementedError, match="quantized tensors live on the CPU"):
+            make()
+
+
 def test_positions_that_would_be_overwritten_are_refused():
     x = torch.tensor([2, 0, 1]).cuda()
     with pytest.raises(RuntimeError, match="unsupported operation"):
