@@ -27,6 +27,8 @@ DeviceLayers layers() {
   all.resample = resample;
   all.lstm_step = lstm_step;
   all.lstm_step_backward = lstm_step_backward;
+  all.lstm_sequence = lstm_sequence;
+  all.lstm_sequence_backward = lstm_sequence_backward;
   all.lstm_whole_step = lstm_whole_step;
   all.lstm_whole_step_backward = lstm_whole_step_backward;
   all.gru_step = gru_step;

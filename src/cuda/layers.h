@@ -20,6 +20,8 @@ struct DeviceColumns;
 struct DeviceDropoutFactors;
 struct DeviceFft;
 struct DeviceLayers;
+struct DeviceLstmSequence;
+struct DeviceLstmSequenceGradients;
 struct DeviceOptimizer;
 struct DevicePool;
 struct DeviceResample;
@@ -72,6 +74,8 @@ void fft(int device, const DeviceFft& transform, void* in, void* out);
 
 void lstm_step(int device, DType dtype, const cpu::LstmStep& step);
 void lstm_step_backward(int device, DType dtype, const cpu::LstmStepGradients& step);
+bool lstm_sequence(int device, DType dtype, const DeviceLstmSequence& sequence);
+bool lstm_sequence_backward(int device, DType dtype, const DeviceLstmSequenceGradients& sequence);
 void lstm_whole_step(int device, DType dtype, const cpu::LstmStep& step, const void* state,
                      const void* weight);
 void lstm_whole_step_backward(int device, DType dtype, const cpu::LstmStepGradients& step, const void* later,

@@ -25,6 +25,8 @@ struct CatPiece;
 struct DeviceAttention;
 struct DeviceAttentionGradients;
 struct DeviceDropoutFactors;
+struct DeviceLstmSequence;
+struct DeviceLstmSequenceGradients;
 struct DeviceOptimizer;
 struct DeviceStep;
 
@@ -147,6 +149,10 @@ struct DeviceLayers {
                           const void* weight) = nullptr;
   void (*lstm_whole_step_backward)(int device, DType dtype, const cpu::LstmStepGradients& step,
                                    const void* later, const void* weight) = nullptr;
+  // All steps (device/lstm.h). False, or null: not of this size or dtype; there are steps.
+  bool (*lstm_sequence)(int device, DType dtype, const DeviceLstmSequence& sequence) = nullptr;
+  bool (*lstm_sequence_backward)(int device, DType dtype,
+                                 const DeviceLstmSequenceGradients& sequence) = nullptr;
   void (*gru_step)(int device, DType dtype, const cpu::GruStep& step) = nullptr;
   void (*gru_step_backward)(int device, DType dtype, const cpu::GruStepGradients& step) = nullptr;
 

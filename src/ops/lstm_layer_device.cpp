@@ -2,6 +2,7 @@
 
 #include "cpu/rnn.h"
 #include "device/layers.h"
+#include "device/lstm.h"
 #include "ops/device_loops.h"
 #include "ops/factory.h"
 #include "ops/pointwise.h"
@@ -34,6 +35,16 @@ void lstm_layer_on_device(const DeviceLstmLayer& l) {
   const Steps steps(l.projected->sizes[0], l.reverse);
   const DeviceLayers& layers = *device_layers(l.output);
   const bool keep = l.cells.defined(), whole = batch <= DeviceLayers::kFewRows;
+  if (layers.lstm_sequence) {
+    auto kept = [&](const Tensor& t) { return keep ? t.data_ptr() : nullptr; };
+    DeviceLstmSequence all{.steps = steps.count(), .batch = batch, .hidden = hidden, .reverse = l.reverse};
+    all.projected = l.projected.data_ptr(), all.weight = l.w_hh.data_ptr();
+    all.first_hidden = l.hx.data_ptr(), all.first_cell = l.cx.data_ptr();
+    all.output = l.output.data_ptr(), all.last_cell = l.last_c.data_ptr();
+    all.cells = kept(l.cells), all.gates = kept(l.gates);
+    if (layers.lstm_sequence(l.output.device().index(), l.output.dtype(), all))
+      return loops::copy(l.last_h, at(l.output, steps.last()));
+  }
   auto buffer = [&](bool used) {
     return empty_tensor(IntList{used ? batch : 0, 4 * hidden}, l.output.dtype(), l.output.device());
   };
@@ -70,6 +81,15 @@ void lstm_layer_gradients_on_device(const DeviceLstmLayerGradients& l) {
   loops::copy(flow, l.grad_output.defined() ? l.grad_output : none);
   if (l.grad_hidden.defined()) add.inplace(at(flow, steps.last()), l.grad_hidden, Scalar(1));
   loops::copy(l.grad_cx, l.grad_cell.defined() ? l.grad_cell : none);
+  if (layers.lstm_sequence_backward) {
+    DeviceLstmSequenceGradients all{
+        .steps = steps.count(), .batch = batch, .hidden = hidden, .reverse = l.reverse};
+    all.weight = l.w_hh.data_ptr(), all.first_cell = l.cx.data_ptr();
+    all.gates = l.gates.data_ptr(), all.cells = l.cells.data_ptr(), all.flow = flow.data_ptr();
+    all.grad_cell = l.grad_cx.data_ptr(), all.grad_gates = l.grad_gates.data_ptr();
+    if (layers.lstm_sequence_backward(flow.device().index(), flow.dtype(), all))
+      return loops::product(l.grad_hx, at(l.grad_gates, steps(0)), l.w_hh, Scalar(1), Scalar(0));
+  }
   Tensor later;  // the gradients of the gates of the step that follows
   for (int64_t k = steps.count() - 1; k >= 0; --k) {
     const int64_t t = steps(k);

@@ -361,7 +361,12 @@ Outcome run_padded(const Layers& layers, const Tensor& input, const State& hx, b
   for (const Tensor& h : hx)
     RL_CHECK(h.dim() == 3 && h->sizes[1] == batch, "rnn: Expected hidden size with batch ", batch, ", got ",
              describe(h));
-  return run_layers(layers, dense(input), hx, nullptr, batch_first);
+  if (!batch_first || !device_layers(input))
+    return run_layers(layers, dense(input), hx, nullptr, batch_first);
+  // A device's steps lie one after the other, as PyTorch's do: dropout draws in the order of memory.
+  Outcome outcome = run_layers(layers, dense(transpose(input, 0, 1)), hx, nullptr, false);
+  outcome.output = transpose(outcome.output, 0, 1);
+  return outcome;
 }
 
 Outcome run_packed(const Layers& layers, const Tensor& data, const Tensor& batch_sizes, const State& hx) {

@@ -37,8 +37,11 @@ def test_recurrent_layers(kind, packed, dtype):
         torch.testing.assert_close(got.cpu(), wanted, atol=1e-5, rtol=1e-4)
 
 
-@pytest.mark.parametrize("batch, hidden", [(1, 5), (16, 8), (17, 70), (40, 9)])  # few rows and many
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+# Narrow layers, which are one launch, in both widths; a launch a step, for few rows; and two, for many.
+@pytest.mark.parametrize(
+    "batch, hidden", [(1, 5), (16, 64), (17, 70), (3, 128), (5, 130), (33, 132), (257, 9)]
+)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
 def test_lstm_sizes(batch, hidden, dtype):
     here, there = (torch.nn.LSTM(3, hidden, dtype=dtype) for _ in range(2))
     there.load_state_dict(here.state_dict())
@@ -51,10 +54,18 @@ def test_lstm_sizes(batch, hidden, dtype):
         output, (last, cell) = model(given[0], (given[1], given[2]))
         (output.square().sum() + last.sin().sum() + cell.cos().sum()).backward()
         leaves = [*given, *model.parameters()]
-        results.append([t.detach().float().cpu() for t in (output, last, cell, *(p.grad for p in leaves))])
-    tolerance = 1e-4 if dtype == torch.float32 else 0.1
+        results.append([t.detach().double().cpu() for t in (output, last, cell, *(p.grad for p in leaves))])
+        with torch.no_grad():  # nothing is kept
+            torch.testing.assert_close(model(given[0], (given[1], given[2]))[0], output)
+    tolerance = 0.1 if dtype == torch.bfloat16 else 1e-4
     for got, wanted in zip(*results, strict=True):
         torch.testing.assert_close(got, wanted, atol=tolerance * wanted.abs().max().item(), rtol=tolerance)
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_steps_lie_one_after_the_other(kind):  # as PyTorch's do: dropout after it draws in this order
+    layer = getattr(torch.nn, kind)(3, 5, batch_first=True, bidirectional=True).cuda()
+    assert layer(torch.ones(2, 4, 3, device="cuda"))[0].stride() == (10, 20, 1)
 
 
 @pytest.mark.parametrize("kind", ["LSTMCell", "GRUCell", "RNNCell"])
