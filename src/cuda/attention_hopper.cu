@@ -13,8 +13,6 @@ namespace {
 
 using namespace hopper;
 
-constexpr int kTurnBarrier = 4;  // the first of those by which groups take turns
-
 // How matrices and tiles are numbered.
 struct Order {
   int batch, heads;  // matrices of queries, and of them in a batch
@@ -22,11 +20,11 @@ struct Order {
   int together;      // matrices whose tiles alternate, so that their keys and values stay in the cache
 };
 
-template <class S, int width, int groups, bool turns>
+template <class S, int width>
 struct Forward {
-  static constexpr int kGroups = groups, kKeys = 128, kStages = 2;
+  static constexpr int kGroups = 2, kKeys = 128, kStages = 2;
   static constexpr int kThreads = (kGroups + 1) * kGroupThreads, kQueries = kGroups * kGroupRows;
-  static constexpr int kTaken = kGroups == 3 ? 160 : 240, kLeft = kGroups == 3 ? 32 : 24;
+  static constexpr int kTaken = 240, kLeft = 24;  // registers of a multiplying thread, and of others
   using Rows = Panels<width, kQueries>;
   using Columns = Panels<width, kKeys>;
   static constexpr uint32_t kQueryAt = 1024, kOutAt = kQueryAt + Rows::kBytes, kKeyAt = kOutAt + Rows::kBytes,
@@ -100,17 +98,14 @@ struct Forward {
     asm volatile("bar.arrive %0, %1;" ::"r"(kTurnBarrier + to), "n"(kGroups * kGroupThreads) : "memory");
   }
   __device__ static __forceinline__ void begin_turns(int group) {
-    if constexpr (turns)
-      for (int g = 0; g < group; ++g) give_turn(g);
+    for (int g = 0; g < group; ++g) give_turn(g);
   }
   __device__ static __forceinline__ void take_turn(int group) {
-    if constexpr (turns)
-      asm volatile("bar.sync %0, %1;" ::"r"(kTurnBarrier + group), "n"(kGroups * kGroupThreads) : "memory");
+    asm volatile("bar.sync %0, %1;" ::"r"(kTurnBarrier + group), "n"(kGroups * kGroupThreads) : "memory");
   }
   __device__ static __forceinline__ void end_turn(int group) {
-    if constexpr (turns)
-      for (int g = 0; g < kGroups; ++g)
-        if (g != group) give_turn(g);
+    for (int g = 0; g < kGroups; ++g)
+      if (g != group) give_turn(g);
   }
 
   using Scores = float[kKeys / 8][4];
@@ -161,25 +156,34 @@ struct Forward {
             if (column >= end || (p.causal && column > row + r)) x = -INFINITY;
           });
         }
+        // Of rows lane / 4 and lane / 4 + 8, in several chains each: the next links wait for the last ones.
+        float start[2], part[2][4] = {};
 #pragma unroll
-        for (int h = 0; h < 2; ++h) {  // rows lane / 4 and lane / 4 + 8
-          float most = largest[h];
+        for (int h = 0; h < 2; ++h) {
+          float most[4] = {largest[h], s[0][2 * h], s[0][2 * h + 1], s[1][2 * h]};
+          most[0] = fmaxf(most[0], s[1][2 * h + 1]);
 #pragma unroll
-          for (int j = 0; j < kKeys / 8; ++j) most = fmaxf(most, fmaxf(s[j][2 * h], s[j][2 * h + 1]));
-          most = largest_of_four(most);
-          const float start = most == -INFINITY ? 0.0f : most * to_log2;
-          shrink[h] = power_of_two(largest[h] * to_log2 - start);
-          largest[h] = most;
-          float total_of = sum[h] * shrink[h];
+          for (int j = 2; j < kKeys / 8; ++j)
 #pragma unroll
-          for (int j = 0; j < kKeys / 8; ++j)
-#pragma unroll
-            for (int c = 2 * h; c < 2 * h + 2; ++c) {
-              s[j][c] = power_of_two(fmaf(s[j][c], to_log2, -start));
-              total_of += s[j][c];
+            for (int c = 0; c < 2; ++c) {
+              float& chain = most[j % 2 * 2 + c];
+              chain = fmaxf(chain, s[j][2 * h + c]);
             }
-          sum[h] = total_of;
+          const float all = largest_of_four(fmaxf(fmaxf(most[0], most[1]), fmaxf(most[2], most[3])));
+          start[h] = all == -INFINITY ? 0.0f : all * to_log2;
+          shrink[h] = power_of_two(largest[h] * to_log2 - start[h]);
+          largest[h] = all;
         }
+#pragma unroll
+        for (int j = 0; j < kKeys / 8; ++j)
+#pragma unroll
+          for (int c = 0; c < 4; ++c) {
+            s[j][c] = power_of_two(fmaf(s[j][c], to_log2, -start[c / 2]));
+            part[c / 2][j % 2 * 2 + c % 2] += s[j][c];
+          }
+#pragma unroll
+        for (int h = 0; h < 2; ++h)
+          sum[h] = fmaf(sum[h], shrink[h], (part[h][0] + part[h][1]) + (part[h][2] + part[h][3]));
       };
 
       await(query_full(), turn & 1);
@@ -251,11 +255,11 @@ struct Forward {
   }
 };
 
-template <class S, int width, int groups, bool turns>
-__global__ void __launch_bounds__(Forward<S, width, groups, turns>::kThreads, 1)
+template <class S, int width>
+__global__ void __launch_bounds__(Forward<S, width>::kThreads, 1)
     forward_kernel(const __grid_constant__ Maps maps, const __grid_constant__ AttentionPlan plan,
                    Order order) {
-  using Kernel = Forward<S, width, groups, turns>;
+  using Kernel = Forward<S, width>;
   extern __shared__ unsigned char memory[];
   const Kernel kernel{maps, plan, order, (shared_address(memory) + 1023) & ~1023u};
   if (threadIdx.x == 0) kernel.begin();
@@ -276,9 +280,8 @@ bool attention_hopper(int device, const DeviceAttention& p) {
   if (!fits(on, p) || !lies_in_packs(p)) return false;
   return visit(p, [&](auto tag, auto width) {
     using S = typename decltype(tag)::type;
-    constexpr int kWidth = decltype(width)::value, kGroups = kWidth == 64 ? 3 : 2;
-    constexpr bool kTurns = kWidth == 128;
-    using Kernel = Forward<S, kWidth, kGroups, kTurns>;
+    constexpr int kWidth = decltype(width)::value;
+    using Kernel = Forward<S, kWidth>;
     Maps maps{};
     if (!map_of(&maps.query, p, p.query, p.queries, 1, Kernel::kQueries) ||
         !map_of(&maps.key, p, p.key, p.keys, p.group, Kernel::kKeys) ||
@@ -294,7 +297,7 @@ bool attention_hopper(int device, const DeviceAttention& p) {
     // A block takes tile after tile, and copies the next while it ends one; unless they differ so much in
     // length that the device had better hand them out.
     const bool uneven = kWidth == 128 && p.causal && p.keys >= 2048;
-    launch({device, "attention"}, forward_kernel<S, kWidth, kGroups, kTurns>,
+    launch({device, "attention"}, forward_kernel<S, kWidth>,
            uneven ? total : std::min<int64_t>(total, on.multiprocessors), Kernel::kThreads, Kernel::kEnd,
            maps, AttentionPlan{p}, order);
     return true;

@@ -14,6 +14,7 @@ using namespace flash;
 
 constexpr int kPanel = 64, kPanelRow = 128;  // columns, and their bytes
 constexpr int kGroupThreads = 128, kGroupRows = 64;
+constexpr int kTurnBarrier = 4;  // the first of those by which groups take turns
 constexpr float kLog2E = 1.44269504088896340736f;
 
 // Tiles of `rows` rows in shared memory: panels of 64 columns, one after the other.

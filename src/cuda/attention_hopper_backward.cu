@@ -49,7 +49,9 @@ __global__ void numbers_kernel(AttentionPlan plan, Operand grad_out, float* numb
 // Gradients of 128 keys and values, over tiles of `columns` queries; or of 128 queries, over tiles of keys.
 template <class S, int width, int columns, bool of_keys>
 struct Backward {
-  static constexpr int kGroups = 2, kRows = kGroups * kGroupRows, kStages = 2;
+  static constexpr int kGroups = 2, kRows = kGroups * kGroupRows, kStages = width == 128 ? 3 : 2;
+  // The sums of a tile go on while the next one is scored; there are no registers for two sums of keys.
+  static constexpr bool kGoesOn = width == 128 && !of_keys;
   static constexpr int kThreads = (kGroups + 1) * kGroupThreads;
   using Rows = Panels<width, kRows>;
   using Columns = Panels<width, columns>;
@@ -125,6 +127,14 @@ struct Backward {
     });
   }
 
+  // Groups take turns to hand scores to the tensor cores: what the other computes of its own falls between.
+  __device__ static __forceinline__ void give_turn(int to) {
+    asm volatile("bar.arrive %0, %1;" ::"r"(kTurnBarrier + to), "n"(kGroups * kGroupThreads) : "memory");
+  }
+  __device__ static __forceinline__ void take_turn(int group) {
+    asm volatile("bar.sync %0, %1;" ::"r"(kTurnBarrier + group), "n"(kGroups * kGroupThreads) : "memory");
+  }
+
   using Tile = float[columns / 8][4];
   __device__ __forceinline__ void score(Tile& s, uint32_t rows_at, int group, uint32_t columns_at) const {
 #pragma unroll
@@ -156,7 +166,15 @@ struct Backward {
         subtracted[h] = row[padded];
       }
     float of_first[width / 8][4] = {}, of_second[of_keys ? width / 8 : 1][4] = {};
+    uint32_t gradients[columns / 16][4];
+    int going = -1;  // the tile whose sums go on
+    auto end_sums = [&] {
+      await_products<0>();
+      hold(of_first);
+      if constexpr (of_keys) hold(of_second);
+    };
     await(rows_full(), 0);
+    if (group == 1) give_turn(0);
     for_tiles([&](uint32_t n, int, int from) {
       const uint32_t first_at = base + kStagesAt + n % kStages * kStage,
                      second_at = first_at + Columns::kBytes;
@@ -164,12 +182,15 @@ struct Backward {
       const bool none = p.causal && (of_keys ? from + columns <= from_row : from >= from_row + kGroupRows);
       if (!none) {
         Tile s, flow;
+        take_turn(group);
         begin_products();
         score(s, kFirstAt, group, first_at);
         score(flow, kSecondAt, group, second_at);
+        give_turn(1 - group);
         const uint32_t numbers_at = base + kNumbersAt + n % kStages * kNumbers + lane % 4 * 8;
         await_products<1>();
         hold(s);
+        if (kGoesOn && going >= 0) arrive_by_warp(empty(static_cast<uint32_t>(going)));
 #pragma unroll
         for (int j = 0; j < columns / 8; ++j) {
           float of_column[2];
@@ -211,18 +232,28 @@ struct Backward {
           for (int c = 0; c < 4; ++c)
             s[j][c] *= flow[j][c] - (of_keys ? of_column[c % 2] : subtracted[c / 2]);
         }
-        uint32_t gradients[columns / 16][4];
 #pragma unroll
         for (int k = 0; k < columns / 16; ++k) as_left<S>(gradients[k], s[2 * k], s[2 * k + 1]);
         hold(of_first);
         begin_products();
         add(of_first, gradients, first_at);
-        await_products<0>();
-        hold(of_first);
-        if constexpr (of_keys) hold(of_second);
+        if constexpr (kGoesOn) {
+          going = static_cast<int>(n);
+          return;
+        }
+        end_sums();
+      } else {
+        take_turn(group);
+        give_turn(1 - group);
+        if (kGoesOn && going >= 0) {
+          end_sums();
+          arrive_by_warp(empty(static_cast<uint32_t>(going)));
+          going = -1;
+        }
       }
       arrive_by_warp(empty(n));
     });
+    if constexpr (kGoesOn) end_sums();
 #pragma unroll
     for (int d = 0; d < width / 8; ++d)
 #pragma unroll
