@@ -57,9 +57,10 @@ struct Turns {
 struct Stream {
   uint64_t seed, offset;
   const uint64_t* base;
+  RL_BOTH uint64_t first_turn() const { return (base ? base[1] + offset : offset) / 4; }
   RL_BOTH void draw(int64_t thread, int64_t turn, uint32_t* x) const {
-    const uint64_t key = base ? base[0] : seed, start = (base ? base[1] + offset : offset) / 4;
-    Philox(key, static_cast<uint64_t>(thread), start + static_cast<uint64_t>(turn)).draw(x);
+    const uint64_t key = base ? base[0] : seed;
+    Philox(key, static_cast<uint64_t>(thread), first_turn() + static_cast<uint64_t>(turn)).draw(x);
   }
 };
 
@@ -104,24 +105,25 @@ RL_BOTH void shape_numbers(const uint32_t* x, T from, T to, T* out) {
   }
 }
 
+// A thread of PyTorch's grid with all its turns: what depends on its stream alone is computed once.
 template <RandomKind kind, class S, class T>
 struct Fill {
   static constexpr int kWidth = sizeof(T) == 8 ? 2 : 4;
   S* out;
-  int64_t n;
-  Turns turns;
+  int64_t n, threads;
   Stream stream;
   T a, b;
-  RL_BOTH void operator()(int64_t i) const {
-    int64_t turn, thread;
-    turns.locate(i, &turn, &thread);
-    uint32_t x[4];
-    stream.draw(thread, turn, x);
-    T values[kWidth];
-    shape_numbers<kind, S>(x, a, b, values);
-    const int64_t first = turn * turns.threads * kWidth + thread;
-    for (int slot = 0; slot < kWidth; ++slot)
-      if (const int64_t at = first + slot * turns.threads; at < n) out[at] = number<S>(values[slot]);
+  RL_BOTH void operator()(int64_t thread) const {
+    const uint64_t key = stream.base ? stream.base[0] : stream.seed;
+    uint64_t turn = stream.first_turn();
+    for (int64_t first = thread; first < n; first += threads * kWidth, ++turn) {
+      uint32_t x[4];
+      Philox(key, static_cast<uint64_t>(thread), turn).draw(x);
+      T values[kWidth];
+      shape_numbers<kind, S>(x, a, b, values);
+      for (int slot = 0; slot < kWidth; ++slot)
+        if (const int64_t at = first + slot * threads; at < n) out[at] = number<S>(values[slot]);
+    }
   }
 };
 
@@ -272,15 +274,13 @@ struct Cover {
 
 template <RandomKind kind, class S, class T>
 void fill_as(const Launch& launch, const View& out, double a, double b, const RandomPlace& at) {
-  using Kernel = Fill<kind, S, T>;
-  const Cover cover(out.numel, at.threads, Kernel::kWidth);
-  for_each_index(launch, cover.pairs,
-                 Kernel{reinterpret_cast<S*>(out.data),
-                        out.numel,
-                        cover.turns,
-                        {at.seed, at.offset, at.base},
-                        static_cast<T>(a),
-                        static_cast<T>(b)});
+  for_each_index(launch, at.threads < out.numel ? at.threads : out.numel,
+                 Fill<kind, S, T>{reinterpret_cast<S*>(out.data),
+                                  out.numel,
+                                  at.threads,
+                                  {at.seed, at.offset, at.base},
+                                  static_cast<T>(a),
+                                  static_cast<T>(b)});
 }
 template <RandomKind kind, bool always_floats = false>
 void fill(const Launch& launch, const View& out, double a, double b, const RandomPlace& at) {
