@@ -23,6 +23,46 @@
 namespace rushlight::cuda {
 namespace {
 
+[[noreturn]] void refuse(cudaError_t error, const char* what) {
+  // Reported once: the next launch asks for the last error and is not to be blamed for this one. A lost
+  // device answers with it again.
+  (void)cudaGetLastError();
+  std::string text = str("CUDA error: ", cudaGetErrorString(error), " (in ", what, ")");
+  if (error == cudaErrorNoKernelImageForDevice) {
+    int device = 0, major = 0, minor = 0;
+    (void)cudaGetDevice(&device);
+    (void)cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+    (void)cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
+    text += str("\nThe device has compute capability ", major, ".", minor, "; the kernels were compiled for ",
+                RL_CUDA_ARCHITECTURES, " (RUSHLIGHT_CUDA_ARCHITECTURES when building).");
+  }
+  throw DeviceError(text, static_cast<int>(error));
+}
+
+// Of this file's calls of the runtime; the backend adds what may have caused an error. Kernels' launches ask
+// fail below.
+void check(cudaError_t error, const char* what) {
+  if (error != cudaSuccess) [[unlikely]]
+    refuse(error, what);
+}
+
+// What a kernel does wrong, which any later call may report.
+bool is_fault(cudaError_t error) {
+  switch (error) {
+    case cudaErrorIllegalAddress:
+    case cudaErrorMisalignedAddress:
+    case cudaErrorInvalidAddressSpace:
+    case cudaErrorInvalidPc:
+    case cudaErrorIllegalInstruction:
+    case cudaErrorHardwareStackError:
+    case cudaErrorLaunchFailure:
+    case cudaErrorAssert:
+      return true;
+    default:
+      return false;
+  }
+}
+
 // A function of the driver's own, which the runtime finds; null where it is missing.
 template <class F>
 class DriverEntry {
@@ -344,10 +384,13 @@ const bool registered = [] {
 }  // namespace
 
 void fail(cudaError_t error, const char* what) {
-  // Reported once: the next launch asks for the last error and is not to be blamed for this one. A lost
-  // device answers with it again.
+  if (!is_fault(error)) refuse(error, what);
   (void)cudaGetLastError();
-  throw DeviceError(str("CUDA error: ", cudaGetErrorString(error), " (in ", what, ")"),
+  int device = 0;
+  (void)cudaGetDevice(&device);
+  DeviceBackend& backend = device_backend(DeviceType::CUDA);
+  backend.launched(device, what);  // where launches are waited for, this reports the fault
+  throw DeviceError(backend.explain(device, str("CUDA error: ", cudaGetErrorString(error)).c_str()),
                     static_cast<int>(error));
 }
 
