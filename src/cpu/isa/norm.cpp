@@ -5,6 +5,8 @@
 #include <memory>
 
 #include "core/parallel.h"
+#include "cpu/isa/half_inl.h"
+#include "cpu/scratch.h"
 
 namespace rushlight::cpu::RL_ISA {
 namespace {
@@ -33,6 +35,53 @@ C at_or(const C* p, int64_t i, C otherwise) {
   return p ? p[i] : otherwise;
 }
 
+// Halves as floats in a buffer, or room for as many: the compiler turns no loop over halves into vectors.
+// Of as many as stay in a cache; larger ones are read one by one.
+constexpr int64_t kWidened = int64_t{1} << 18;
+class Widened {
+ public:
+  explicit Widened(int64_t n)
+      : n_(n), data_(static_cast<float*>(take_scratch(n * static_cast<int64_t>(sizeof(float))))) {}
+  Widened(const void* halves, int64_t n) : Widened(n) {
+    parallel_for(0, n, kGrainSize, [&](int64_t begin, int64_t end) {
+      widen(static_cast<const Half*>(halves) + begin, data_ + begin, end - begin);
+    });
+  }
+  ~Widened() { give_scratch(data_); }
+  Widened(const Widened&) = delete;
+  float* data() const { return data_; }
+  void store(void* halves) const {
+    parallel_for(0, n_, kGrainSize, [&](int64_t begin, int64_t end) {
+      narrow(data_ + begin, static_cast<Half*>(halves) + begin, end - begin);
+    });
+  }
+
+ private:
+  int64_t n_;
+  float* data_;
+};
+template <class T>
+bool widens(int64_t n) {
+  return std::is_same_v<T, Half> && n <= kWidened;
+}
+// Calls f with arguments whose x, y and gradients are floats instead of halves.
+template <class F>
+void with_floats(const NormArguments& a, int64_t n, F&& f) {
+  const Widened x(a.x, n), y(n);
+  NormArguments wide = a;
+  wide.x = x.data(), wide.y = y.data();
+  f(wide);
+  y.store(a.y);
+}
+template <class F>
+void with_floats(const NormGradients& a, int64_t n, F&& f) {
+  const Widened x(a.x, n), grad(a.grad, n), grad_x(a.grad_x ? n : 0);
+  NormGradients wide = a;
+  wide.x = x.data(), wide.grad = grad.data(), wide.grad_x = a.grad_x ? grad_x.data() : nullptr;
+  f(wide);
+  if (a.grad_x) grad_x.store(a.grad_x);
+}
+
 inline int64_t row_grain(int64_t n) { return std::max<int64_t>(1, kGrainSize / 2 / std::max<int64_t>(n, 1)); }
 
 template <class C, class T>
@@ -49,6 +98,8 @@ std::pair<C, C> row_moments(const T* x, int64_t n, double eps, bool rms) {
 
 template <class T>
 void rows(int64_t count, int64_t n, const NormArguments& a, bool rms) {
+  if (widens<T>(count * n))
+    return with_floats(a, count * n, [&](const NormArguments& wide) { rows<float>(count, n, wide, rms); });
   using C = compute_type<T>;
   const auto *weight = static_cast<const C*>(a.weight), *bias = static_cast<const C*>(a.bias);
   auto *means = static_cast<C*>(a.mean), *rstds = static_cast<C*>(a.rstd);
@@ -111,6 +162,9 @@ void parameter_gradients(int64_t count, int64_t n, int64_t from, const NormGradi
 
 template <class T>
 void rows_backward(int64_t count, int64_t n, const NormGradients& a, bool rms) {
+  if (widens<T>(count * n))
+    return with_floats(a, count * n,
+                       [&](const NormGradients& wide) { rows_backward<float>(count, n, wide, rms); });
   using C = compute_type<T>;
   const auto *grad = static_cast<const T*>(a.grad), *input = static_cast<const T*>(a.x);
   const auto *weight = static_cast<const C*>(a.weight), *means = static_cast<const C*>(a.mean),
@@ -198,6 +252,10 @@ void channel_sums(ChannelShape s, F&& terms, Done&& done) {
 
 template <class T>
 void channel_statistics(ChannelShape s, const void* data, void* mean_data, void* variance_data) {
+  if (widens<T>(s.outer * s.channels * s.inner)) {
+    const Widened wide(data, s.outer * s.channels * s.inner);
+    return channel_statistics<float>(s, wide.data(), mean_data, variance_data);
+  }
   using C = compute_type<T>;
   const T* x = static_cast<const T*>(data);
   auto *mean = static_cast<C*>(mean_data), *variance = static_cast<C*>(variance_data);
@@ -236,6 +294,11 @@ void for_channel_runs(ChannelShape s, F&& f) {
 template <class T>
 void channel_affine(ChannelShape s, const void* data, const void* scale_data, const void* shift_data,
                     void* result) {
+  if (const int64_t n = s.outer * s.channels * s.inner; widens<T>(n)) {
+    const Widened wide(data, n);
+    channel_affine<float>(s, wide.data(), scale_data, shift_data, wide.data());
+    return wide.store(result);
+  }
   using C = compute_type<T>;
   const auto *scale = static_cast<const C*>(scale_data), *shift = static_cast<const C*>(shift_data);
   for_channel_runs(s, [&](int64_t first, int64_t count, int64_t channel) {
@@ -252,6 +315,8 @@ void channel_affine(ChannelShape s, const void* data, const void* scale_data, co
 
 template <class T>
 void channel_backward(ChannelShape s, const NormGradients& a, bool training) {
+  if (const int64_t n = s.outer * s.channels * s.inner; widens<T>(n))
+    return with_floats(a, n, [&](const NormGradients& wide) { channel_backward<float>(s, wide, training); });
   using C = compute_type<T>;
   const auto *g = static_cast<const T*>(a.grad), *x = static_cast<const T*>(a.x);
   const auto *weight = static_cast<const C*>(a.weight), *mean = static_cast<const C*>(a.mean),
@@ -293,6 +358,8 @@ void channel_backward(ChannelShape s, const NormGradients& a, bool training) {
 
 template <class T>
 void groups(ChannelShape s, int64_t count, const NormArguments& a) {
+  if (const int64_t all = s.outer * s.channels * s.inner; widens<T>(all))
+    return with_floats(a, all, [&](const NormArguments& wide) { groups<float>(s, count, wide); });
   using C = compute_type<T>;
   const auto *weight = static_cast<const C*>(a.weight), *bias = static_cast<const C*>(a.bias);
   const int64_t width = s.channels / count, n = width * s.inner;
@@ -303,8 +370,16 @@ void groups(ChannelShape s, int64_t count, const NormArguments& a) {
       const auto [mean, rstd] = row_moments<C>(x, n, a.eps, false);
       static_cast<C*>(a.mean)[r] = mean;
       static_cast<C*>(a.rstd)[r] = rstd;
+      const int64_t first = r % count * width;
+      if (s.inner == 1) {
+        for (int64_t k = 0; k < width; ++k) {
+          const C scale = at_or(weight, first + k, C(1)) * rstd;
+          y[k] = T(static_cast<C>(x[k]) * scale + (at_or(bias, first + k, C(0)) - mean * scale));
+        }
+        continue;
+      }
       for (int64_t k = 0; k < width; ++k) {
-        const int64_t c = r % count * width + k;
+        const int64_t c = first + k;
         const C scale = at_or(weight, c, C(1)) * rstd, shift = at_or(bias, c, C(0)) - mean * scale;
         for (int64_t i = k * s.inner; i < (k + 1) * s.inner; ++i)
           y[i] = T(static_cast<C>(x[i]) * scale + shift);
@@ -315,6 +390,8 @@ void groups(ChannelShape s, int64_t count, const NormArguments& a) {
 
 template <class T>
 void groups_backward(ChannelShape s, int64_t count, const NormGradients& a) {
+  if (const int64_t all = s.outer * s.channels * s.inner; widens<T>(all))
+    return with_floats(a, all, [&](const NormGradients& wide) { groups_backward<float>(s, count, wide); });
   using C = compute_type<T>;
   const auto *g = static_cast<const T*>(a.grad), *x = static_cast<const T*>(a.x);
   const auto *weight = static_cast<const C*>(a.weight), *means = static_cast<const C*>(a.mean),

@@ -88,3 +88,40 @@ def test_statistics_of_half_norms(dtype):
         expected = oracle.tensor(other.tolist())
         tolerance = (0.02 if dtype == "float16" else 0.15) * expected.abs().max()
         assert (oracle.tensor(mine.tolist()) - expected).abs().max() <= tolerance
+
+
+@pytest.mark.parametrize("size", [5, 24, 131])
+def test_norms_of_halves_are_those_of_floats(size):
+    torch.manual_seed(0)
+    x = torch.randn(6, size).half()
+    weight, bias = torch.randn(2, size).half()
+    norms = {
+        "layer": lambda x, w, b: F.layer_norm(x, (size,), w, b),
+        "batch": lambda x, w, b: F.batch_norm(x, None, None, w, b, training=True),
+        "planes": lambda x, w, b: F.batch_norm(x.view(2, 3, size), None, None, w[:3], b[:3], training=True),
+        "group": lambda x, w, b: F.group_norm(x, 1, w, b),
+        "group of planes": lambda x, w, b: F.group_norm(x.view(2, 3, size), 3, w[:3], b[:3]),
+    }
+    for name, norm in norms.items():
+        results = []
+        for convert in (torch.Tensor.half, torch.Tensor.float):
+            leaves = [convert(t).requires_grad_() for t in (x, weight, bias)]
+            y = norm(*leaves)
+            results.append([y, *torch.autograd.grad((y.float() ** 3).sum(), leaves)])
+        for half, full in zip(*results, strict=True):
+            scale = full.abs().max().item()
+            assert (half.float() - full).abs().max().item() < 4e-3 * scale, name
+
+
+@pytest.mark.parametrize("groups", [1, 2, 5])
+def test_group_norm_of_rows(groups):
+    x = [float(i * i % 23) for i in range(70)]
+    weight, bias = [i / 10 for i in range(10)], [1.0 - i / 7 for i in range(10)]
+
+    def program(m, x, w, b):
+        y = m.nn.functional.group_norm(x.view(7, 10), groups, w, b)
+        return [y.reshape(-1).detach(), *(g.reshape(-1) for g in m.autograd.grad((y**3).sum(), [x, w, b]))]
+
+    ours, theirs = both(program, x, weight, bias)
+    for mine, other in zip(ours, theirs, strict=True):
+        assert mine == pytest.approx(other, rel=1e-4, abs=1e-3)
