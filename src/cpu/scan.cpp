@@ -213,6 +213,24 @@ void extremes_of_line(const T* x, int64_t n, T* values, int64_t* indices) {
   }
 }
 
+// Lines of whole numbers, which often repeat the extreme: several at a time, for the steps of one wait for
+// each other.
+template <int64_t kLines, class T, bool kLargest>
+void extremes_of_lines(const T* x, int64_t n, T* values, int64_t* indices) {
+  T best[kLines];
+  int64_t position[kLines] = {};
+  for (int64_t l = 0; l < kLines; ++l) best[l] = x[l * n];
+  for (int64_t i = 0; i < n; ++i)
+#pragma GCC unroll 4
+    for (int64_t l = 0; l < kLines; ++l) {
+      const T value = x[l * n + i];
+      const bool over = takes_over<T, kLargest>(value, best[l]);
+      best[l] = over ? value : best[l];
+      position[l] ^= (position[l] ^ i) & -static_cast<int64_t>(over);
+      values[l * n + i] = best[l], indices[l * n + i] = position[l];
+    }
+}
+
 // Adjacent lines together, a row of elements at a time.
 template <class T, bool kLargest>
 void extremes_of_columns(const T* x, int64_t n, int64_t width, T* values, int64_t* indices) {
@@ -245,6 +263,14 @@ void extremes_of_slabs(const Tensor& in, int64_t n, int64_t width, const Tensor&
                    const T* x = in.data<T>() + s * slab;
                    T* v = values.data<T>() + s * slab;
                    int64_t* where = indices.data<int64_t>() + s * slab;
+                   if constexpr (std::is_integral_v<T>) {
+                     constexpr int64_t kLines = 4;
+                     if (width == 1 && s + kLines <= end) {
+                       extremes_of_lines<kLines, T, kLargest>(x, n, v, where);
+                       s += kLines - 1;
+                       continue;
+                     }
+                   }
                    if (width == 1)
                      extremes_of_line<T, kLargest>(x, n, v, where);
                    else

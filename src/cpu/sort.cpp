@@ -36,9 +36,8 @@ KeyOf<T> order_key(T x) {
   if constexpr (is_floating_v<T>) {
     using F = std::conditional_t<sizeof(T) == 8, double, float>;
     const F value = static_cast<F>(static_cast<compute_type<T>>(x)) + F(0);  // turns -0 into 0
-    if (std::isnan(value)) return ~K{0};
-    const K bits = std::bit_cast<K>(value);
-    return bits & sign ? ~bits : bits | sign;
+    const K bits = std::bit_cast<K>(value), flipped = (K{0} - (bits >> (sizeof(K) * 8 - 1))) | sign;
+    return value != value ? ~K{0} : bits ^ flipped;  // a branch on the sign would go wrong half of the time
   } else if constexpr (std::is_signed_v<T>) {
     return static_cast<K>(static_cast<std::make_signed_t<K>>(x)) ^ sign;
   } else {
@@ -157,6 +156,7 @@ struct LineSorter {
   using Traits = ItemTraits<K>;
   static constexpr size_t kLong = 24 * sizeof(K);  // items, from which digits are faster than comparisons
   CachedVector<typename Traits::Item> items, scratch, loaded;
+  CachedVector<uint32_t> narrow;  // what a narrowed line of another type holds
 
   void load(Line<const T> x, int64_t n, bool descending) {
     items.resize(static_cast<size_t>(n));
@@ -314,6 +314,17 @@ struct LineSorter {
       }
     });
   }
+  // Of a narrowed line.
+  template <class Wide>
+  void store(Wide least, int64_t n, bool descending, Line<Wide> values, Line<int64_t> indices) const {
+    parallel_for(0, n, kGrainSize, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        const K key = descending ? ~Traits::key(items[i]) : Traits::key(items[i]);
+        values[i] = static_cast<Wide>(static_cast<uint64_t>(least) + key);
+        indices[i] = Traits::position(items[i]);
+      }
+    });
+  }
 };
 
 // A thread's sorters by type, behind one pointer: a library loaded at run time has little room for
@@ -330,6 +341,29 @@ LineSorter<T>& thread_sorter() {
   std::shared_ptr<void>& sorter = thread_sorters()[static_cast<size_t>(dtype_of<T>)];
   if (!sorter) sorter = std::make_shared<LineSorter<T>>();
   return *static_cast<LineSorter<T>*>(sorter.get());
+}
+
+// A line of whole numbers of 64 bits whose range is one of 32 bits, counted from the least: items of half the
+// size, in the same order.
+template <class T>
+struct NarrowedLine {
+  T least;
+  Line<const uint32_t> line;
+  explicit operator bool() const { return line.data; }
+};
+template <class T>
+constexpr bool kNarrows = std::is_integral_v<T> && sizeof(T) == 8;
+template <class T>
+NarrowedLine<T> narrowed(Line<const T> x, int64_t n) {
+  if (n < 64) return {};  // which short lines do not repay
+  T least = x[0], most = x[0];
+  for (int64_t i = 1; i < n; ++i) least = std::min(least, x[i]), most = std::max(most, x[i]);
+  if ((static_cast<uint64_t>(most) - static_cast<uint64_t>(least)) >> 32) return {};
+  auto& to = thread_sorter<uint32_t>().narrow;
+  to.resize(static_cast<size_t>(n));
+  for (int64_t i = 0; i < n; ++i)
+    to[i] = static_cast<uint32_t>(static_cast<uint64_t>(x[i]) - static_cast<uint64_t>(least));
+  return {least, {to.data(), 1}};
 }
 
 void check_length(int64_t n) {
@@ -350,17 +384,24 @@ void sort(const Tensor& in, int64_t dim, bool descending, bool stable, const Ten
   const bool same = in.dim() > 0 && in->strides[dim] == 0;  // as it is
   visit_dtype(OrderedTypes{}, in.dtype(), "sort", [&]<class T>(T) {
     for_each_line<3>({&in, &values, &indices}, dim, [&](const auto& at) {
-      LineSorter<T>& sorter = thread_sorter<T>();
       const auto x = line_of<const T>(in, dim, at[0]);
+      const auto to = line_of<T>(values, dim, at[1]);
+      const auto positions = line_of<int64_t>(indices, dim, at[2]);
       if (same) {
-        const auto to = line_of<T>(values, dim, at[1]);
-        const auto positions = line_of<int64_t>(indices, dim, at[2]);
         for (int64_t i = 0; i < n; ++i) to[i] = x[0], positions[i] = i;
         return;
       }
+      if constexpr (kNarrows<T>)
+        if (const auto narrow = narrowed(x, n)) {
+          LineSorter<uint32_t>& sorter = thread_sorter<uint32_t>();
+          sorter.load(narrow.line, n, descending);
+          stable ? sorter.sort() : sorter.sort_unstable();
+          return sorter.store(narrow.least, n, descending, to, positions);
+        }
+      LineSorter<T>& sorter = thread_sorter<T>();
       sorter.load(x, n, descending);
       stable ? sorter.sort() : sorter.sort_unstable();
-      sorter.store(x, n, descending, line_of<T>(values, dim, at[1]), line_of<int64_t>(indices, dim, at[2]));
+      sorter.store(x, n, descending, to, positions);
     });
   });
 }
@@ -387,6 +428,30 @@ void sort_values(const Tensor& in, const Tensor& out) {
   });
 }
 
+namespace {
+
+template <class T>
+void load_topk(LineSorter<T>& sorter, Line<const T> x, int64_t n, int64_t k, bool largest, bool sorted) {
+  auto& items = sorter.items;
+  if (k > 0 && k * 64 <= n) {
+    sorter.partial_sort(x, n, k, largest);
+  } else if (sorted && k > 0 && k <= LineSorter<T>::kFewFirst && k < n &&
+             sorter.insert_first(x, n, k, largest)) {
+  } else if (n >= 4096 && k < n / 16) {
+    sorter.load_first(x, n, k, largest);
+    std::sort(items.begin(), items.begin() + k);
+    if (sorter.tied(x, n, k, largest)) {
+      sorter.load(x, n, largest);
+      sorter.select_first(k, sorted);
+    }
+  } else {
+    sorter.load(x, n, largest);
+    sorter.select_first(k, sorted);
+  }
+}
+
+}  // namespace
+
 void topk(const Tensor& in, int64_t dim, int64_t k, bool largest, bool sorted, const Tensor& values,
           const Tensor& indices) {
   const int64_t n = line_length(in, dim);
@@ -394,34 +459,57 @@ void topk(const Tensor& in, int64_t dim, int64_t k, bool largest, bool sorted, c
   if (k == 1 && largest) return arg_extreme(in, dim, true, values, indices);  // of equal elements, the first
   visit_dtype(OrderedTypes{}, in.dtype(), "topk", [&]<class T>(T) {
     for_each_line<3>({&in, &values, &indices}, dim, [&](const auto& at) {
-      LineSorter<T>& sorter = thread_sorter<T>();
       const auto x = line_of<const T>(in, dim, at[0]);
-      auto& items = sorter.items;
-      if (k > 0 && k * 64 <= n) {
-        sorter.partial_sort(x, n, k, largest);
-      } else if (sorted && k > 0 && k <= LineSorter<T>::kFewFirst && k < n &&
-                 sorter.insert_first(x, n, k, largest)) {
-      } else if (n >= 4096 && k < n / 16) {
-        sorter.load_first(x, n, k, largest);
-        std::sort(items.begin(), items.begin() + k);
-        if (sorter.tied(x, n, k, largest)) {
-          sorter.load(x, n, largest);
-          sorter.select_first(k, sorted);
+      const auto to = line_of<T>(values, dim, at[1]);
+      const auto positions = line_of<int64_t>(indices, dim, at[2]);
+      if constexpr (kNarrows<T>)
+        if (const auto narrow = narrowed(x, k * 64 <= n ? 0 : n)) {
+          LineSorter<uint32_t>& sorter = thread_sorter<uint32_t>();
+          load_topk(sorter, narrow.line, n, k, largest, sorted);
+          return sorter.store(narrow.least, k, largest, to, positions);
         }
-      } else {
-        sorter.load(x, n, largest);
-        sorter.select_first(k, sorted);
-      }
-      sorter.store(x, k, largest, line_of<T>(values, dim, at[1]), line_of<int64_t>(indices, dim, at[2]));
+      LineSorter<T>& sorter = thread_sorter<T>();
+      load_topk(sorter, x, n, k, largest, sorted);
+      sorter.store(x, k, largest, to, positions);
     });
   });
 }
 
 namespace {
 
+// Of long lines only those elements are loaded that a sample says are near the one of this rank, which
+// becomes one among them; false where the sample was wrong.
 template <class T>
-int64_t position_of_rank(LineSorter<T>& sorter, int64_t rank) {
+bool load_around_rank(LineSorter<T>& sorter, Line<const T> x, int64_t n, int64_t& rank) {
+  using K = KeyOf<T>;
+  constexpr int64_t kSample = 256, kMargin = 20;  // five times the deviation of the middle of as many
+  std::array<K, kSample> sample;
+  for (int64_t i = 0; i < kSample; ++i) sample[static_cast<size_t>(i)] = order_key(x[n * i / kSample]);
+  const int64_t middle = rank * kSample / n, low = std::max<int64_t>(middle - kMargin, 0),
+                high = std::min(middle + kMargin, kSample - 1);
+  std::nth_element(sample.begin(), sample.begin() + low, sample.end());
+  std::nth_element(sample.begin() + low + 1, sample.begin() + high, sample.end());
+  const K least = low == middle - kMargin ? sample[static_cast<size_t>(low)] : K{0},
+          most = high == middle + kMargin ? sample[static_cast<size_t>(high)] : ~K{0};
+  sorter.items.resize(static_cast<size_t>(n));
+  auto* items = sorter.items.data();
+  int64_t below = 0, kept = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const K key = order_key(x[i]);
+    items[kept] = LineSorter<T>::Traits::make(key, static_cast<uint64_t>(i));
+    kept += (key >= least) & (key <= most);
+    below += key < least;
+  }
+  if (rank < below || rank >= below + kept) return false;
+  rank -= below;
+  sorter.items.resize(static_cast<size_t>(kept));
+  return true;
+}
+
+template <class T>
+int64_t position_of_rank(LineSorter<T>& sorter, Line<const T> x, int64_t n, int64_t rank) {
   using Traits = typename LineSorter<T>::Traits;
+  if (n < 2048 || !load_around_rank(sorter, x, n, rank)) sorter.load(x, n, false);
   auto& items = sorter.items;
   std::nth_element(items.begin(), items.begin() + rank, items.end());  // of equal elements, the first
   return Traits::position(items[rank]);
@@ -458,11 +546,13 @@ int64_t quickselect(LineSorter<T>& sorter, int64_t rank) {
 
 template <class T>
 int64_t position_of_median(LineSorter<T>& sorter, Line<const T> x, int64_t n, bool skip_nan) {
-  int64_t nans = 0, first_nan = 0;
-  for (int64_t i = n - 1; i >= 0; --i)
-    if (is_nan(x[i])) ++nans, first_nan = i;
-  if (nans > 0 && (!skip_nan || nans == n)) return first_nan;
-  return position_of_rank(sorter, (n - nans - 1) / 2);
+  int64_t nans = 0;
+  if constexpr (is_floating_v<T>)
+    for (int64_t i = 0; i < n; ++i) nans += is_nan(x[i]);
+  if (nans == 0 || (skip_nan && nans < n)) return position_of_rank(sorter, x, n, (n - nans - 1) / 2);
+  int64_t first = 0;
+  while (!is_nan(x[first])) ++first;
+  return first;
 }
 
 // The smallest of the most frequent values, where the unstable sort has it last.
@@ -494,7 +584,7 @@ void select(Select what, const Tensor& in, int64_t dim, int64_t k, const Tensor&
                 for_each_line<3>({&in, &values, &indices}, dim, [&](const auto& at) {
                   LineSorter<T>& sorter = thread_sorter<T>();
                   const auto x = line_of<const T>(in, dim, at[0]);
-                  sorter.load(x, n, false);
+                  if (what == Select::Kth || what == Select::Mode) sorter.load(x, n, false);
                   const int64_t found = what == Select::Kth ? quickselect(sorter, k - 1)
                                         : what == Select::Mode
                                             ? position_of_mode(sorter, n)

@@ -42,13 +42,58 @@ def test_selections_name_the_same_element(name, dtype):
     rng = np.random.RandomState(2)
     if name != "mode" and dtype == "bool":
         dtype = "uint8"
-    for length in (1, 2, 5, 30, 400):
+    for length in (1, 2, 5, 30, 400, 5000):
         ours, theirs = pair(rng.randint(0, 2 if dtype == "bool" else 5, (8, length)), dtype)
         if name == "nanmedian" and dtype == "float32" and length > 2:
             ours[:, 1], theirs[:, 1] = float("nan"), float("nan")
         got, expected = (getattr(t, name)(-1) for t in (ours, theirs))
         assert got[0].tolist() == expected[0].tolist()
         assert got[1].tolist() == expected[1].tolist()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64", "int64"])
+@pytest.mark.parametrize("kind", ["random", "rising", "two", "one", "nan"])
+def test_medians_of_long_lines(kind, dtype):
+    rng = np.random.default_rng(5)
+    values = {
+        "random": rng.normal(size=6001) * 1000,
+        "rising": np.arange(6001.0),
+        "two": np.where(np.arange(6001) % 256 < 200, -1.0, 1.0),  # of which a sample shows but one
+        "one": np.full(6001, 3.0),
+        "nan": np.where(rng.random(6001) < 0.9, np.nan, rng.normal(size=6001)),
+    }[kind]
+    if kind == "nan" and dtype == "int64":
+        values = np.nan_to_num(values, nan=7.0)
+    ours, theirs = pair(values, dtype)
+    for name in ("median", "nanmedian"):
+        got, expected = (getattr(t, name)(0) for t in (ours, theirs))
+        assert repr(got[0].item()) == repr(expected[0].item())
+        assert got[1].item() == expected[1].item()
+
+
+@pytest.mark.parametrize("spread", [5, 2**31, 2**32 - 1, 2**32, 2**62])
+def test_whole_numbers_around_a_range_of_32_bits(spread):
+    random = np.random.default_rng(6)
+    for low in (-(2**62), -3, 2**40):
+        values = random.integers(low, low + spread, (3, 90), endpoint=True)
+        values[:, 4], values[:, 50] = low, low + spread
+        ours, theirs = rushlight.from_numpy(values), torch.from_numpy(values)
+        for descending in (False, True):
+            for got, expected in zip(ours.sort(1, descending), theirs.sort(1, descending), strict=True):
+                assert got.tolist() == expected.tolist()
+            for k in (1, 5, 40):
+                for in_order in (False, True):
+                    got, expected = (t.topk(k, 1, descending, in_order) for t in (ours, theirs))
+                    assert got[0].tolist() == expected[0].tolist()
+                    assert got[1].tolist() == expected[1].tolist()
+
+
+@pytest.mark.parametrize("rows", [1, 3, 4, 9])
+def test_running_extremes_of_whole_numbers(rows):
+    ours, theirs = pair(np.random.RandomState(7).randint(0, 3, (rows, 37)), "int64")
+    for name in ("cummax", "cummin"):
+        got, expected = (getattr(t, name)(1) for t in (ours, theirs))
+        assert got[0].tolist() == expected[0].tolist() and got[1].tolist() == expected[1].tolist()
 
 
 def test_unique_slices_of_the_last_dimension_are_ordered_by_all_others():
