@@ -32,11 +32,42 @@ auto row_as(const T* row, int64_t n, C* wide) {
   }
 }
 
+// kColumns columns of a bag, summed in registers.
+template <int64_t kColumns, class T>
+void sum_columns(const BagPlan& p, const T* table, T* out, int64_t b, compute_type<T> scale) {
+  using C = compute_type<T>;
+  const T* factors = static_cast<const T*>(p.factors);
+  C sum[kColumns] = {}, wide[kColumns];
+  bool first = true;  // which is taken as it is: 0 + x is not -0
+  for (int64_t i = p.starts[b]; i < p.starts[b + 1]; ++i) {
+    if (p.indices[i] == p.skipped) continue;
+    const auto* row = row_as(table + p.indices[i] * p.width, kColumns, wide);
+    const C w = factors ? static_cast<C>(factors[i]) : C(1);
+    if (first)
+      for (int64_t k = 0; k < kColumns; ++k) sum[k] = w * static_cast<C>(row[k]);
+    else
+      for (int64_t k = 0; k < kColumns; ++k) sum[k] += w * static_cast<C>(row[k]);
+    first = false;
+  }
+  for (int64_t k = 0; k < kColumns; ++k) sum[k] *= scale;
+  narrow(sum, out + b * p.width, kColumns);
+}
+
 template <class T>
 void sum_bag(const BagPlan& p, const T* table, T* out, int64_t b, int64_t count) {
   using C = compute_type<T>;
   const T* factors = static_cast<const T*>(p.factors);
   const C scale = p.mode == BagMode::Mean && count > 0 ? C(1) / static_cast<C>(count) : C(1);
+  constexpr int64_t kMany = 64, kFew = 16;
+  if (p.starts[b + 1] - p.starts[b] > 2 && p.width >= kFew && p.width <= kBlock) {
+    int64_t from = 0;
+    for (; from + kMany <= p.width; from += kMany) sum_columns<kMany>(p, table + from, out + from, b, scale);
+    for (; from < p.width; from += kFew) {  // the last ones overlap
+      const int64_t at = std::min(from, p.width - kFew);
+      sum_columns<kFew>(p, table + at, out + at, b, scale);
+    }
+    return;
+  }
   for (int64_t from = 0; from < p.width; from += kBlock) {
     const int64_t n = std::min(kBlock, p.width - from);
     C sum[kBlock], wide[kBlock];
