@@ -10,6 +10,7 @@
 #include "ops/operators.h"
 #include "ops/plain.h"
 #include "ops/pointwise.h"
+#include "ops/view.h"
 
 namespace rushlight {
 namespace {
@@ -26,6 +27,13 @@ struct Options {
   OptBool pin;
 };
 
+// Windows are symmetric: half of a long one is computed, and follows once more the other way round.
+int64_t half_of(int64_t length, bool periodic) { return periodic ? length / 2 + 1 : (length + 1) / 2; }
+Tensor mirrored(const Tensor& half, int64_t length, bool periodic) {
+  const Tensor rest = narrow(half, 0, periodic ? 1 : 0, length - half.size(0));
+  return cat({half, flip(rest, {0})}, 0);
+}
+
 // Samples of formula(t) for t from 0 to 1, all of them or all but the last of one more when periodic.
 template <class F>
 Tensor sampled(const Call& call, int64_t length, bool periodic, const Options& o, F formula) {
@@ -38,18 +46,25 @@ Tensor sampled(const Call& call, int64_t length, bool periodic, const Options& o
         arange(Scalar(begin), Scalar(end), Scalar(1), DType::Float64, o.layout, o.device, o.pin);
     return to_dtype(formula(steps / Scalar(periodic ? length : length - 1)), dtype);
   };
-  constexpr int64_t kPart = 1 << 14;  // what lies between the passes stays in the cache
+  constexpr int64_t kPart = 1 << 12;  // what lies between the passes stays in the cache
   if (length < 2 * kPart) return part(0, length);
+  const int64_t half = half_of(length, periodic);
   std::vector<Tensor> parts{part(0, kPart)};
   if (!is_plain(parts[0])) return part(0, length);
-  for (int64_t begin = kPart; begin < length; begin += kPart)
-    parts.push_back(part(begin, std::min(length, begin + kPart)));
-  return cat(TensorList(parts.data(), parts.size()), 0);
+  for (int64_t begin = kPart; begin < half; begin += kPart)
+    parts.push_back(part(begin, std::min(half, begin + kPart)));
+  return mirrored(cat(TensorList(parts.data(), parts.size()), 0), length, periodic);
 }
 
 Tensor cosine(const Tensor& t, double turns) { return cos(t * Scalar(turns * 2 * std::numbers::pi)); }
 
 Tensor bartlett(const Call& call, int64_t length, bool periodic, const Options& o) {
+  constexpr int64_t kExact = 1 << 24;  // so far floats hold all whole numbers
+  if (o.dtype.value_or(get_default_dtype()) == DType::Float32 && length > 256 && length < kExact) {
+    const Tensor twice = arange(Scalar(int64_t{0}), Scalar(2 * half_of(length, periodic)), Scalar(int64_t{2}),
+                                DType::Float32, o.layout, o.device, o.pin);
+    if (is_plain(twice)) return mirrored(twice / Scalar(periodic ? length : length - 1), length, periodic);
+  }
   return sampled(call, length, periodic, o,
                  [](const Tensor& t) { return Scalar(1) - abs(t * Scalar(2) - Scalar(1)); });
 }
@@ -60,8 +75,9 @@ Tensor blackman(const Call& call, int64_t length, bool periodic, const Options& 
 }
 Tensor hamming(const Call& call, int64_t length, bool periodic, const Options& o, double alpha = 0.54,
                double beta = 0.46) {
-  return sampled(call, length, periodic, o,
-                 [&](const Tensor& t) { return Scalar(alpha) - cosine(t, 1) * Scalar(beta); });
+  return sampled(call, length, periodic, o, [&](const Tensor& t) {
+    return rsub(cosine(t, 1), wrapped_number(Scalar(alpha)), Scalar(beta));
+  });
 }
 Tensor hann(const Call& call, int64_t length, bool periodic, const Options& o) {
   return hamming(call, length, periodic, o, 0.5, 0.5);
