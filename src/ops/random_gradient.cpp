@@ -2,6 +2,7 @@
 // the sample moves with the parameter by -(d cdf / d parameter) / pdf ("implicit reparameterisation").
 #include <cmath>
 
+#include "core/parallel.h"
 #include "formulas/special_math.h"
 #include "ops/copy.h"
 #include "ops/operators.h"
@@ -19,10 +20,9 @@ using namespace ops;
 constexpr double kTiny = std::numeric_limits<double>::min();
 
 // The cdf is the series of t[n] = x^(a+n) e^-x / Gamma(a+n+1), whose derivative in a is t[n] (log x -
-// psi(a+n+1)).
-double gamma_slope_series(double a, double x, double exactness) {
-  double term = x / a, psi = formulas::digamma(a + 1), sum = 0;  // terms relative to the pdf
-  const double log_x = std::log(x);
+// psi(a+n+1)). `psi` is psi(a + 1).
+double gamma_slope_series(double a, double x, double log_x, double psi, double exactness) {
+  double term = x / a, sum = 0;  // terms relative to the pdf
   for (int n = 0; n < 200000; ++n) {
     const double part = term * (log_x - psi);
     sum += part;
@@ -47,10 +47,10 @@ double gamma_slope_large(double a, double x) {
   return 1 + z / (2 * root) - z * (z2 - 7) / (72 * a * root) + (3 * z2 * z2 + 7 * z2 - 16) / (810 * a * a);
 }
 
-double gamma_slope(double a, double x, double exactness) {
+double gamma_slope(double a, double x, double log_x, double psi, double exactness) {
   if (!(a > 0) || !(x >= 0)) return formulas::kNan<double>;
   if (x == 0) return 0;
-  return a > 1000 ? gamma_slope_large(a, x) : gamma_slope_series(a, x, exactness);
+  return a > 1000 ? gamma_slope_large(a, x) : gamma_slope_series(a, x, log_x, psi, exactness);
 }
 
 // Integral of t^(a-1) (1-t)^(b-1) w(t) over [0, x], relative to the integrand's weight at x. The substitution
@@ -86,12 +86,34 @@ double peaked_beta_integral(double a, double b, double x, Weight weight) {
   return sum * width / kIntervals / 3;
 }
 
+// Integral of t^(a-1) (1-t)^(b-1) (w(t) - mean) over [0, x], relative to the integrand's weight at x, where w
+// is log t, or log (1 - t) if Upper. The integral without it is x^a (1-x)^b times the sum of T[n] = x^n / a
+// prod((a+b+k) / (a+1+k)), k < n, whose derivative in a, or in b, this is: T[n] times the sum of its factors'
+// logarithmic derivatives. NaN where the sum takes too long.
+template <bool Upper>
+double beta_series(double a, double b, double x, double log_w, double mean, double exactness) {
+  double term = 1 / a, slope = log_w - mean - (Upper ? 0 : 1 / a), sum = 0;
+  const double enough = exactness * (1 - x);
+  for (double p = a + b, q = a + 1; q < a + 1000; p += 1, q += 1) {
+    const double part = term * slope;
+    sum += part;
+    if (std::abs(part) <= enough * std::abs(sum)) return sum * x * (1 - x);
+    const double inverse = 1 / (p * q);
+    term *= x * p * p * inverse;
+    slope += (Upper ? q : q - p) * inverse;  // 1/p, or 1/p - 1/q
+  }
+  return formulas::kNan<double>;
+}
+
 // -(d/da cdf) / pdf of the Beta(a, b) distribution at x. The logarithm less its mean integrates to nothing
 // over [0, 1], so that the shorter side of x may be taken.
-double beta_slope(double a, double b, double x) {
-  const double mean_log = formulas::digamma(a) - formulas::digamma(a + b);
+double beta_slope(double a, double b, double x, double log_x, double mean_log, double exactness) {
+  const bool lower = x * (a + b) <= a;
+  const double series = lower ? -beta_series<false>(a, b, x, log_x, mean_log, exactness)
+                              : beta_series<true>(b, a, 1 - x, log_x, mean_log, exactness);
+  if (series == series) return series;
   const bool peaked = std::min(a, b) > 50;
-  if (x * (a + b) <= a) {
+  if (lower) {
     auto weight = [=](double, double log_t) { return log_t - mean_log; };
     return -(peaked ? peaked_beta_integral(a, b, x, weight) : lower_beta_integral(a, b, x, weight));
   }
@@ -99,15 +121,15 @@ double beta_slope(double a, double b, double x) {
   return peaked ? peaked_beta_integral(b, a, 1 - x, weight) : lower_beta_integral(b, a, 1 - x, weight);
 }
 
-double dirichlet_slope(double x, double alpha, double total) {
+double dirichlet_slope(double x, double alpha, double total, double log_x, double mean_log,
+                       double exactness) {
   if (!(alpha > 0) || !(total > alpha) || !(x >= 0 && x <= 1)) return formulas::kNan<double>;
   if (x == 0 || x == 1) return 0;
-  return beta_slope(alpha, total - alpha, x) / (1 - x);
+  return beta_slope(alpha, total - alpha, x, log_x, mean_log, exactness) / (1 - x);
 }
 
-// f over the elements of tensors of one shape and dtype, in double precision.
-template <class F>
-Tensor each(const Call& call, F f, std::initializer_list<const Tensor*> inputs) {
+// Tensors of one dtype as contiguous doubles of one shape.
+std::vector<Tensor> as_doubles(const Call& call, std::initializer_list<const Tensor*> inputs) {
   const Tensor& first = **inputs.begin();
   Dims shape = first.sizes().dims();
   for (const Tensor* t : inputs) {
@@ -116,27 +138,46 @@ Tensor each(const Call& call, F f, std::initializer_list<const Tensor*> inputs) 
              legacy_name(t->dtype()));
     shape = broadcast_shapes(shape, t->sizes());
   }
-  const Tensor result = empty_tensor(shape, DType::Float64, first.device());
-  if (result.is_cpu()) {
-    std::vector<Tensor> values;
-    for (const Tensor* t : inputs)
-      values.push_back(contiguous(expand(to_dtype(*t, DType::Float64), IntList(shape))));
-    double* out = result.data<double>();
-    for (int64_t i = 0; i < result.numel(); ++i) {
-      double v[3] = {};
-      for (size_t k = 0; k < values.size(); ++k) v[k] = values[k].data<double>()[i];
-      out[i] = f(v);
-    }
-  }
-  return to_dtype(result, first.dtype());
+  std::vector<Tensor> values;
+  for (const Tensor* t : inputs)
+    values.push_back(contiguous(expand(to_dtype(*t, DType::Float64), IntList(shape))));
+  return values;
 }
 
+// f over their elements.
+template <class F>
+Tensor each(const std::vector<Tensor>& values, DType dtype, F f) {
+  const Tensor result = empty_tensor(values[0].sizes(), DType::Float64, values[0].device());
+  if (result.is_cpu())
+    parallel_for(0, result.numel(), kGrainSize / 64, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        double v[5] = {};
+        for (size_t k = 0; k < values.size(); ++k) v[k] = values[k].data<double>()[i];
+        result.data<double>()[i] = f(v);
+      }
+    });
+  return to_dtype(result, dtype);
+}
+
+// Of a term among those before.
+double exactness_of(DType dtype) { return dtype == DType::Float64 ? 1e-17 : 1e-10; }
+
+// Logarithms and digammas are those of operators, which compute many at once.
 Tensor standard_gamma_grad_kernel(const Call& call, const Tensor& self, const Tensor& output) {
-  const double exactness = self.dtype() == DType::Float64 ? 1e-17 : 1e-10;  // of a term among those before
-  return each(call, [=](const double* v) { return gamma_slope(v[0], v[1], exactness); }, {&self, &output});
+  std::vector<Tensor> values = as_doubles(call, {&self, &output});
+  values.push_back(ops::log(values[1]));
+  values.push_back(ops::digamma(values[0] + Scalar(1)));
+  return each(values, self.dtype(), [exactness = exactness_of(self.dtype())](const double* v) {
+    return gamma_slope(v[0], v[1], v[2], v[3], exactness);
+  });
 }
 Tensor dirichlet_grad_kernel(const Call& call, const Tensor& x, const Tensor& alpha, const Tensor& total) {
-  return each(call, [](const double* v) { return dirichlet_slope(v[0], v[1], v[2]); }, {&x, &alpha, &total});
+  std::vector<Tensor> values = as_doubles(call, {&x, &alpha, &total});
+  values.push_back(ops::log(values[0]));
+  values.push_back(ops::digamma(values[1]) - ops::digamma(values[2]));
+  return each(values, x.dtype(), [exactness = exactness_of(x.dtype())](const double* v) {
+    return dirichlet_slope(v[0], v[1], v[2], v[3], v[4], exactness);
+  });
 }
 
 // Gamma numbers in double precision, normalised; kept off 0 and 1, where the density has poles.
