@@ -58,6 +58,7 @@ Tensor signbit_kernel(const Call& call, const Tensor& self) {
   if (is_complex(self.dtype())) RL_NOT_IMPLEMENTED("signbit is not implemented for complex tensors.");
   check_bool_out(call);
   if (self.dtype() == DType::Bool) return classify<Formula::IsNegInf, false>(call, self);
+  if (is_integral(self.dtype()) && !call.out) return ops::lt(self, wrapped_number(Scalar(0)));
   return pointwise::compute(call, is_integral(self.dtype()) ? Formula::IsNegative : Formula::SignBit,
                             self.dtype(), {&self});
 }

@@ -9,6 +9,7 @@
 #include "ops/operators.h"
 #include "ops/reduction.h"
 #include "ops/register.h"
+#include "ops/view.h"
 
 namespace rushlight {
 namespace {
@@ -202,11 +203,17 @@ Tensors power_sum_each(const Call&, TensorList a, const Scalar& order, OptDType 
   return collect(a, [&](size_t i) {
     if (is_integral_or_bool(a[i].dtype()))
       RL_NOT_IMPLEMENTED("\"powsum_cpu\" not implemented for '", legacy_name(a[i].dtype()), "'");
-    const Tensor sizes = ops::abs(a[i]);
+    const bool squares = order.to_double() == 2 && !is_complex(a[i].dtype());  // whose signs do not matter
+    const Tensor sizes = squares ? a[i] : ops::abs(a[i]);
     const DType result = dtype.value_or(sizes.dtype());
     const bool half = result == DType::Float16 || result == DType::BFloat16;  // summed in float
     const Tensor wide = to_dtype(sizes, half ? DType::Float32 : result);
-    return to_dtype(ops::sum(ops::pow(wide, wrapped_number(order)), std::nullopt), result);
+    const bool one_pass =
+        squares && (wide.dtype() == DType::Float32 || wide.dtype() == DType::Float64) && wide.is_contiguous();
+    const Tensor flat = one_pass ? ops::view(wide, IntList{-1}) : wide;
+    return to_dtype(
+        one_pass ? ops::dot(flat, flat) : ops::sum(ops::pow(wide, wrapped_number(order)), std::nullopt),
+        result);
   });
 }
 void zero_each(const Call&, TensorList a) {

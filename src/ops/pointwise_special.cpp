@@ -1,6 +1,7 @@
 // Special functions and functions of two real numbers.
 #include <bit>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <numbers>
 
@@ -110,6 +111,10 @@ Tensor nan_to_num_kernel(const Call& call, const Tensor& self, std::optional<dou
   return pointwise::compute(call, Formula::NanToNum, self.dtype(), {&self}, values);
 }
 
+#if defined(__GNUC__) && !defined(__clang__) && !defined(RUSHLIGHT_INFERENCE)
+#pragma GCC push_options
+#pragma GCC optimize("O3")  // by vectors
+#endif
 // x = mantissa * 2^exponent with a mantissa of at least a half, by the bits of x and without branches.
 template <class T>
 T split_exponent(T x, int32_t& exponent) {
@@ -127,6 +132,22 @@ T split_exponent(T x, int32_t& exponent) {
   return std::bit_cast<T>(keeps ? std::bit_cast<U>(x) : half);
 }
 
+// Of whole blocks: loops whose length is known, and that write to a place of their own, become vectors.
+constexpr int64_t kSplit = 64;
+template <class T>
+void split_exponents(const T* from, T* to, int32_t* powers, int64_t count) {
+  using C = compute_type<T>;
+  C x[kSplit] = {};
+  int32_t exponents[kSplit];
+  for (int64_t i = 0; i < count; ++i) x[i] = static_cast<C>(from[i]);
+  for (int64_t i = 0; i < kSplit; ++i) x[i] = split_exponent(x[i], exponents[i]);
+  for (int64_t i = 0; i < count; ++i) to[i] = T(x[i]);
+  std::memcpy(powers, exponents, static_cast<size_t>(count) * sizeof(int32_t));
+}
+#if defined(__GNUC__) && !defined(__clang__) && !defined(RUSHLIGHT_INFERENCE)
+#pragma GCC pop_options
+#endif
+
 std::tuple<Tensor, Tensor> frexp_kernel(const Call&, const Tensor& self) {
   RL_CHECK(is_floating(self.dtype()), "torch.frexp() only supports floating-point dtypes, but got ",
            describe(self));
@@ -140,9 +161,8 @@ std::tuple<Tensor, Tensor> frexp_kernel(const Call&, const Tensor& self) {
       T* to = mantissa.data<T>();
       auto* powers = exponent.data<int32_t>();
       parallel_for(0, source.numel(), kGrainSize, [&](int64_t begin, int64_t end) {
-#pragma GCC ivdep
-        for (int64_t i = begin; i < end; ++i)
-          to[i] = T(split_exponent(static_cast<compute_type<T>>(from[i]), powers[i]));
+        for (int64_t first = begin; first < end; first += kSplit)
+          split_exponents(from + first, to + first, powers + first, std::min(kSplit, end - first));
       });
     });
   return {mantissa, exponent};

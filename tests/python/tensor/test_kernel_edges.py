@@ -183,3 +183,67 @@ def test_sparse_rows_times_dense(dtype, width):
     assert (a.to_sparse_csr() @ b).tolist() == (dense @ other).tolist()
     if width == 1:
         assert (a.to_sparse_csr() @ b[:, 0]).tolist() == (dense @ other)[:, 0].tolist()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16"])
+@pytest.mark.parametrize("width", [3, 15, 16, 17, 64, 90, 1040])
+def test_bags_of_rows_of_any_width(width, dtype):
+    values = np.random.default_rng(width).integers(-8, 9, (9, width)).astype("float64")
+    table = torch.from_numpy(values).to(getattr(torch, dtype))
+    indices, starts = [0, 8, 3, 3, 5, 1, 2, 7], [0, 1, 1, 6]
+    for mode, combine in (("sum", np.sum), ("mean", np.mean)):
+        got = torch.nn.functional.embedding_bag(
+            torch.tensor(indices), table, torch.tensor(starts), mode=mode, padding_idx=2
+        )
+        for row, (begin, end) in zip(got.tolist(), zip(starts, [*starts[1:], 8], strict=True), strict=True):
+            kept = [i for i in indices[begin:end] if i != 2]
+            expected = combine(values[kept], axis=0) if kept else np.zeros(width)
+            assert np.allclose(row, expected, rtol=1e-2 if table.itemsize == 2 else 1e-6)
+
+
+@pytest.mark.parametrize("length", [8191, 8192, 20000, 20001])
+def test_long_windows_are_those_of_their_formulas(length):
+    for periodic in (False, True):
+        t = np.arange(length) / (length if periodic else length - 1)
+        expected = {
+            "bartlett": 1 - np.abs(2 * t - 1),
+            "hann": 0.5 - 0.5 * np.cos(2 * np.pi * t),
+            "hamming": 0.54 - 0.46 * np.cos(2 * np.pi * t),
+            "blackman": 0.42 - 0.5 * np.cos(2 * np.pi * t) + 0.08 * np.cos(4 * np.pi * t),
+            "kaiser": np.i0(12 * np.sqrt(np.maximum(1 - (2 * t - 1) ** 2, 0))) / np.i0(12),
+        }
+        for name, values in expected.items():
+            for dtype, error in ((torch.float32, 1e-7), (torch.float64, 1e-14)):
+                got = getattr(torch, f"{name}_window")(length, periodic, dtype=dtype)
+                assert got.shape == (length,) and got.dtype == dtype
+                assert np.abs(got.numpy() - values).max() < error, name
+
+
+def test_hashes_of_many_elements():
+    random = np.random.default_rng(0)
+    for shape in ((9001,), (130, 70), (3, 4097)):
+        values = random.normal(size=shape).astype("float32")
+        bits = values.astype("float64").view("int64")
+        x = torch.from_numpy(values)
+        for t in (x, x.t().contiguous().t() if x.dim() == 2 else x.flip(0)):
+            assert t.hash_tensor().view(torch.int64).item() == np.bitwise_xor.reduce(bits, axis=None)
+            lines = t.hash_tensor(dim=0).view(torch.int64)
+            assert lines.tolist() == np.bitwise_xor.reduce(bits, axis=0).tolist()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_mantissas_of_blocks(dtype):
+    tiny = np.finfo(dtype).smallest_subnormal
+    values = np.array([0.0, -0.0, 1.0, -3.5, np.inf, -np.inf, tiny, -5 * tiny] * 17, dtype)[:131]
+    mantissa, exponent = torch.from_numpy(values).frexp()
+    expected = np.frexp(values)
+    finite = np.isfinite(values)
+    assert mantissa.tolist() == expected[0].tolist()
+    assert exponent.numpy()[finite].tolist() == expected[1][finite].tolist()
+
+
+def test_powers_summed_in_one_pass():
+    x = torch.arange(-5.0, 6.0)
+    for t in (x, x.double(), x.half(), x.reshape(11, 1).expand(11, 3)):
+        assert torch._foreach_powsum([t], 2)[0].item() == (t.double() ** 2).sum().item()
+        assert torch._foreach_powsum([t], 3)[0].item() == (t.double().abs() ** 3).sum().item()
