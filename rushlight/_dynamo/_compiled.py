@@ -28,6 +28,7 @@ all_compiled: list = []  # weak references to every Compiled, for reset()
 
 torch._logging._read_environment()
 
+_MANY = 64  # calls on end
 _WAY_OUT = (
     "  The way out: move this out of the compiled function, mark the function that does it with "
     "@torch.compiler.disable and compile the rest, or compile without fullgraph=True, which then runs the "
@@ -66,7 +67,7 @@ class Compiled(_C._CompiledCall):
         self.name = name or getattr(function, "__qualname__", type(function).__qualname__)
         self.measured = measure
         self.entries: list[Entry] = []
-        self.failures = 0
+        self.failures = self.passed = 0
         self.reason = None  # why the program runs as it is written, for good
         self.on_give_up = None
         self.force_eager(torch.compiler._stance() == "force_eager")
@@ -83,6 +84,7 @@ class Compiled(_C._CompiledCall):
             if type(inputs) is list:
                 if entry.trials is None:
                     if not entry.pays:
+                        self._passed()
                         return self.function(*args, **kwargs)
                     self.fast = entry.call
                     return self._run(entry, inputs, args, kwargs)
@@ -231,8 +233,15 @@ class Compiled(_C._CompiledCall):
             entry.trials, entry.pays = None, known
             _decisions.info("%s: %s, as found earlier", self.name, "a graph" if known else "as written")
 
+    def _passed(self):
+        """One more call whose graph does not pay: many on end, of a program without one that does, tell that
+        the trials of its other graphs will not be finished."""
+        self.passed += 1
+        if self.passed >= _MANY and not any(entry.decided and entry.pays for entry in self.entries):
+            self.give_up("its graphs do not pay")
+
     def _try(self, entry, inputs, args, kwargs):
-        trials = entry.trials
+        trials, self.passed = entry.trials, 0
         trials.select(inputs)
         compiled = trials.next_is_compiled()
         start = trials.now()
@@ -298,7 +307,7 @@ class Compiled(_C._CompiledCall):
         return self.function
 
     def reset(self):
-        self.entries, self.failures, self.reason = [], 0, None
+        self.entries, self.failures, self.passed, self.reason = [], 0, 0, None
         self.one_size = set()
         self.force_eager(self.eager)
 

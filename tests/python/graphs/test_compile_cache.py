@@ -54,6 +54,20 @@ def test_decision_is_used_again(cache, monkeypatch, pays):
     assert not pays or not again._compiled.entries[1].decided
 
 
+@pytest.mark.parametrize("first_pays", [None, True])
+def test_what_does_not_pay_costs_nothing_beside_other_graphs(cache, monkeypatch, first_pays):
+    f, first, second = torch.compile(program), torch.randn(3), torch.randn(4, 4)
+    monkeypatch.setattr(Trials, "pays", lambda self: first_pays)
+    for _ in range(3 if first_pays is None else 100):
+        f(first)
+    monkeypatch.setattr(Trials, "pays", lambda self: False)
+    for _ in range(300):
+        f(second)
+    assert f._compiled.entries[1].decided and not f._compiled.entries[1].pays
+    assert (f._compiled.reason is None) == bool(first_pays)
+    assert torch.equal(f(first), program(first)) and torch.equal(f(second), program(second))
+
+
 def test_unclear_decisions_are_not_kept(cache, monkeypatch):
     decided(monkeypatch, True, clear=False)
     assert not cache.exists()
