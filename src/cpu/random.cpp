@@ -211,21 +211,24 @@ void fill_bernoulli(RandomOut out, double p, Generator& g) {
 
 void fill_bernoulli(RandomOut out, DType p_dtype, const void* p, Generator& g) {
   std::lock_guard guard(g.mutex());
-  visit_dtype(FloatTypes{}, p_dtype, "bernoulli_tensor_cpu_p_", [&](auto tag) {
-    using P = decltype(tag);
-    const P* next = static_cast<const P*>(p);
-    auto probability = [&] {
-      const auto value = static_cast<compute_type<P>>(*next++);
-      RL_CHECK(value >= 0 && value <= 1, "bernoulli: expected every p to be in [0, 1], but got p=", value);
-      return value;
-    };
-    fill_each(out, RandomTypes{}, "bernoulli_tensor_cpu_self_", [&] {
-      const auto limit = probability();
-      if constexpr (std::is_same_v<P, double>) {
-        return unit_double(g.random64()) < limit;
-      } else {
-        return static_cast<float>(g.random() & 0xffffff) * 0x1p-24f < limit;
-      }
+  visit_dtype(TypeList<float, double>{}, p_dtype, "bernoulli_tensor_cpu_p_", [&]<class P>(P) {
+    visit_dtype(RandomTypes{}, out.dtype, "bernoulli_tensor_cpu_self_", [&]<class T>(T) {
+      constexpr bool kLong = std::is_same_v<P, double>;
+      const T one = convert<T>(true), zero = convert<T>(false);
+      T* data = static_cast<T*>(out.data);
+      in_chunks(out.n, kLong ? 2 : 1, g, [&](int64_t i, const uint32_t* words, int64_t count) {
+        const P* limits = static_cast<const P*>(p) + i;
+        for (int64_t j = 0; j < count; ++j) {
+          RL_CHECK(limits[j] >= 0 && limits[j] <= 1,
+                   "bernoulli: expected every p to be in [0, 1], but got p=", limits[j]);
+          P draw;
+          if constexpr (kLong)
+            draw = unit_double(static_cast<uint64_t>(words[2 * j]) << 32 | words[2 * j + 1]);
+          else
+            draw = static_cast<float>(words[j] & 0xffffff) * 0x1p-24f;
+          data[i + j] = draw < limits[j] ? one : zero;
+        }
+      });
     });
   });
 }

@@ -54,8 +54,10 @@ bool draw_by_probability(const Tensor& self, const Tensor& values, Generator* ge
 Tensor bernoulli_tensor_kernel(const Call&, const Tensor& self, const Tensor& p, OptGenerator generator) {
   const Tensor values = aligned(p, self);
   if (draw_by_probability(self, values, generator)) return self;
+  const bool half = p.dtype() == DType::Float16 || p.dtype() == DType::BFloat16;
+  const Tensor limits = half ? to_dtype(values, DType::Float32) : values;
   write_random(self, [&](cpu::RandomOut out) {
-    cpu::fill_bernoulli(out, p.dtype(), values.data_ptr(), generator_or_default(generator));
+    cpu::fill_bernoulli(out, limits.dtype(), limits.data_ptr(), generator_or_default(generator));
   });
   return self;
 }
