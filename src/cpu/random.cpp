@@ -214,7 +214,7 @@ void fill_bernoulli(RandomOut out, DType p_dtype, const void* p, Generator& g) {
   visit_dtype(TypeList<float, double>{}, p_dtype, "bernoulli_tensor_cpu_p_", [&]<class P>(P) {
     visit_dtype(RandomTypes{}, out.dtype, "bernoulli_tensor_cpu_self_", [&]<class T>(T) {
       constexpr bool kLong = std::is_same_v<P, double>;
-      const T one = convert<T>(true), zero = convert<T>(false);
+      const T values[] = {convert<T>(false), convert<T>(true)};  // a branch would go wrong half of the time
       T* data = static_cast<T*>(out.data);
       in_chunks(out.n, kLong ? 2 : 1, g, [&](int64_t i, const uint32_t* words, int64_t count) {
         const P* limits = static_cast<const P*>(p) + i;
@@ -226,7 +226,7 @@ void fill_bernoulli(RandomOut out, DType p_dtype, const void* p, Generator& g) {
             draw = unit_double(static_cast<uint64_t>(words[2 * j]) << 32 | words[2 * j + 1]);
           else
             draw = static_cast<float>(words[j] & 0xffffff) * 0x1p-24f;
-          data[i + j] = draw < limits[j] ? one : zero;
+          data[i + j] = values[draw < limits[j]];
         }
       });
     });

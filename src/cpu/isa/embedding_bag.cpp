@@ -42,6 +42,7 @@ void sum_columns(const BagPlan& p, const T* table, T* out, int64_t b, compute_ty
   for (int64_t i = p.starts[b]; i < p.starts[b + 1]; ++i) {
     if (p.indices[i] == p.skipped) continue;
     const auto* row = row_as(table + p.indices[i] * p.width, kColumns, wide);
+    if (i + 2 < p.starts[p.bags]) __builtin_prefetch(table + p.indices[i + 2] * p.width);
     const C w = factors ? static_cast<C>(factors[i]) : C(1);
     if (first)
       for (int64_t k = 0; k < kColumns; ++k) sum[k] = w * static_cast<C>(row[k]);
@@ -58,8 +59,12 @@ void sum_bag(const BagPlan& p, const T* table, T* out, int64_t b, int64_t count)
   using C = compute_type<T>;
   const T* factors = static_cast<const T*>(p.factors);
   const C scale = p.mode == BagMode::Mean && count > 0 ? C(1) / static_cast<C>(count) : C(1);
+  if (count == 0) {
+    std::fill_n(out + b * p.width, p.width, T(C(0)));
+    return;
+  }
   constexpr int64_t kMany = 64, kFew = 16;
-  if (p.starts[b + 1] - p.starts[b] > 2 && p.width >= kFew && p.width <= kBlock) {
+  if (p.width >= kFew && p.width <= kBlock) {
     int64_t from = 0;
     for (; from + kMany <= p.width; from += kMany) sum_columns<kMany>(p, table + from, out + from, b, scale);
     for (; from < p.width; from += kFew) {  // the last ones overlap
