@@ -47,15 +47,6 @@ class Window {
         f(inside ? from_ + (z * s_.in[1] + y) * s_.in[2] * s_.channels : nullptr);
       }
   }
-  // Where the channels of each tap lie; null: in the padding.
-  void taps(const uint8_t** out) const {
-    for_lines([&](const uint8_t* line) {
-      for (int64_t kx = 0; kx < s_.kernel[2]; ++kx) {
-        const int64_t x = x_ + kx * s_.dilation[2];
-        *out++ = line && x >= 0 && x < s_.in[2] ? line + x * s_.channels : nullptr;
-      }
-    });
-  }
   // The channels [first, first + count) of all taps.
   void copy(int64_t first, int64_t count, uint8_t padding, uint8_t* to) const {
     const bool together = s_.dilation[2] == 1 && count == s_.channels;  // neighbours in memory
@@ -108,16 +99,7 @@ bool ByteConvShape::plain() const {
 PackedFilters::PackedFilters(const ByteConvShape& s, const int8_t* filters, bool zeros) {
   const int64_t taps = s.taps(), channels = s.channels / s.groups, each = s.filters / s.groups;
   if (s.depthwise() && !zeros) {  // the sums of each channel's patch would be wanted
-    const int64_t width = byte_kernels().columns;
-    std::vector<int8_t> plain(static_cast<size_t>(taps * s.channels));
-    lines_.resize(static_cast<size_t>(taps * ((s.channels + width - 1) / width * width)));
-    for (int64_t c = 0; c < s.channels; ++c)
-      for (int64_t tap = 0; tap < taps; ++tap) {
-        plain[static_cast<size_t>(tap * s.channels + c)] = filters[c * taps + tap];
-        lines_[static_cast<size_t>((c / width * taps + tap) * width + c % width)] = filters[c * taps + tap];
-      }
-    groups_.push_back(
-        std::make_unique<PackedBytes>(taps, s.channels, MatrixView{plain.data(), s.channels, 1}));
+    depthwise_ = std::make_unique<DepthwiseFilters>(s, filters);
     return;
   }
   // Patches hold all channels of a tap together.
@@ -134,7 +116,7 @@ PackedFilters::PackedFilters(const ByteConvShape& s, const int8_t* filters, bool
 }
 
 size_t PackedFilters::nbytes() const {
-  size_t sum = lines_.size();
+  size_t sum = depthwise_ ? depthwise_->nbytes() : 0;
   for (const auto& group : groups_) sum += group->nbytes();
   return sum;
 }
@@ -151,26 +133,7 @@ void byte_conv(const ByteConvShape& s, const PackedFilters& filters, const void*
     all.a = &rows, all.b = filters.groups_[0].get();
     return byte_product(all);
   }
-  if (!filters.lines_.empty()) {
-    all.b = filters.groups_[0].get();
-    const int64_t taps = s.taps();
-    parallel_for(0, (count + kBlock - 1) / kBlock,
-                 std::max<int64_t>(1, kGrainSize / (s.channels * taps * kBlock)),
-                 [&](int64_t begin, int64_t end) {
-                   Window window(s, image);
-                   std::vector<const uint8_t*> lines(static_cast<size_t>(kBlock * taps));
-                   for (int64_t block = begin; block < end; ++block) {
-                     const int64_t first = block * kBlock, some = std::min(kBlock, count - first);
-                     for (int64_t i = 0; i < some; ++i) {
-                       window.move_to(first + i);
-                       window.taps(lines.data() + i * taps);
-                     }
-                     byte_kernels().depthwise(all, {lines.data(), first, some, taps, s.channels,
-                                                    filters.lines_.data(), is_signed, padding});
-                   }
-                 });
-    return;
-  }
+  if (filters.depthwise_) return filters.depthwise_->convolve(s, image, is_signed, all);
   const int64_t k = s.taps() * channels;
   const bool seven_bits = !is_signed && padding < 128 &&
                           has_seven_bits(image, s.batch * s.in[0] * s.in[1] * s.in[2] * s.channels);

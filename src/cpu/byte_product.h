@@ -24,7 +24,6 @@ class PackedBytes {
 };
 
 struct ByteProduct;
-struct DepthwisePixels;
 
 // What processors do with rows of one form.
 struct RowKernels {
@@ -47,7 +46,6 @@ struct ByteKernels {
                int64_t end);
   // The least and the largest of n numbers and zero, without those that are none.
   void (*range)(const float* x, int64_t n, float* least, float* most);
-  void (*depthwise)(const ByteProduct& p, const DepthwisePixels& pixels);
 };
 const ByteKernels& byte_kernels();
 

@@ -8,7 +8,6 @@
 #include <type_traits>
 
 #include "core/host/processor.h"
-#include "cpu/byte_conv.h"
 #include "cpu/isa/tile_inl.h"
 #include "cpu/transpose.h"
 #if defined(__SSE2__)
@@ -21,7 +20,7 @@
 namespace rushlight::cpu::RL_ISA {
 namespace {
 
-constexpr int kVectors = 2;  // depthwise_sums has one variable for each
+constexpr int kVectors = 2;
 constexpr int kLanes = kRegisterBytes / 4;
 constexpr int64_t kColumns = kVectors * kLanes;
 typedef int32_t Ints __attribute__((vector_size(kRegisterBytes)));
@@ -429,81 +428,6 @@ void multiply(const ByteProduct& p, int64_t row, int64_t row_end, int64_t begin,
   }
 }
 
-// kLanes bytes as numbers. (The compiler's own conversion takes elements one by one.)
-template <bool Signed>
-[[gnu::always_inline]] inline Ints wide(const uint8_t* from) {
-#if defined(__AVX512BW__)
-  const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
-  return Ints(Signed ? _mm512_maskz_cvtepi8_epi32(0xffff, bytes) : _mm512_maskz_cvtepu8_epi32(0xffff, bytes));
-#elif defined(__AVX2__)
-  const __m128i bytes = _mm_loadl_epi64(reinterpret_cast<const __m128i*>(from));
-  return Ints(Signed ? _mm256_cvtepi8_epi32(bytes) : _mm256_cvtepu8_epi32(bytes));
-#elif defined(__aarch64__)
-  uint32_t four;
-  __builtin_memcpy(&four, from, sizeof(four));
-  const uint8x8_t bytes = vreinterpret_u8_u32(vdup_n_u32(four));
-  if constexpr (Signed) return Ints(vmovl_s16(vget_low_s16(vmovl_s8(vreinterpret_s8_u8(bytes)))));
-  return Ints(vmovl_u16(vget_low_u16(vmovl_u8(bytes))));
-#else
-  Ints result = {};
-  for (int l = 0; l < kLanes; ++l) result[l] = Signed ? static_cast<int8_t>(from[l]) : from[l];
-  return result;
-#endif
-}
-
-// kLanes products of a byte and a byte with a sign.
-template <bool Signed>
-[[gnu::always_inline]] inline Ints byte_products(const uint8_t* x, const int8_t* w) {
-  const Ints a = wide<Signed>(x), b = wide<true>(reinterpret_cast<const uint8_t*>(w));
-#if defined(__AVX512BW__)
-  // The high words of a are nothing, so that the product of the low words is all.
-  return Ints(_mm512_madd_epi16(__m512i(a & 0xffff), __m512i(b)));
-#elif defined(__AVX2__)
-  return Ints(_mm256_madd_epi16(__m256i(a & 0xffff), __m256i(b)));
-#else
-  return a * b;
-#endif
-}
-
-// Sums of one pixel, for the channels from `first` on.
-template <bool Signed>
-[[gnu::always_inline]] inline void depthwise_sums(const DepthwisePixels& d, const uint8_t* const* lines,
-                                                  const uint8_t* empty, int64_t first, int64_t columns,
-                                                  const int8_t* filters, Ints* sums) {
-  Ints left = {}, right = {};
-  for (int64_t tap = 0; tap < d.taps; ++tap) {
-    const uint8_t* line = lines[tap] ? lines[tap] + first : empty;
-    uint8_t some[kColumns];
-    if (columns < kColumns) {  // what lies behind the last channel may be no memory
-      std::memset(some, 0, sizeof(some));
-      std::memcpy(some, line, static_cast<size_t>(columns));
-      line = some;
-    }
-    const int8_t* filter = filters + tap * kColumns;
-    left += byte_products<Signed>(line, filter);
-    right += byte_products<Signed>(line + kLanes, filter + kLanes);
-  }
-  sums[0] = left, sums[1] = right;
-}
-
-void depthwise(const ByteProduct& p, const DepthwisePixels& d) {
-  const Finish finish = finish_of(p);
-  uint8_t empty[kColumns];
-  std::memset(empty, d.padding, sizeof(empty));
-  for (int64_t first = 0; first < d.channels; first += kColumns) {
-    const int64_t columns = std::min(kColumns, d.channels - first);
-    const Rest rest(p, first, columns, 0);
-    const int8_t* filters = d.filters + first * d.taps;
-    for (int64_t i = 0; i < d.count; ++i) {
-      Ints sums[kVectors];
-      const uint8_t* const* lines = d.lines + i * d.taps;
-      d.is_signed ? depthwise_sums<true>(d, lines, empty, first, columns, filters, sums)
-                  : depthwise_sums<false>(d, lines, empty, first, columns, filters, sums);
-      finish(p, rest, sums, 1, d.first + i, first);
-    }
-  }
-}
-
 #if defined(__AVX2__) && !defined(__AVX512BW__)
 bool has_avx_vnni() {  // which g++ 12 does not name
   unsigned a = 0, b = 0, c = 0, d = 0;
@@ -517,7 +441,7 @@ RowKernels row_kernels() {
 }
 template <class P>
 ByteKernels kernels() {
-  return {kColumns, P::depth, row_kernels<P>(), {}, pack<P>, range, depthwise};
+  return {kColumns, P::depth, row_kernels<P>(), {}, pack<P>, range};
 }
 
 }  // namespace
