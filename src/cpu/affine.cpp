@@ -57,7 +57,14 @@ void dequantize_affine(const AffinePlan& plan, DType dtype, const void* x, float
 void add_affine(const AffineOperand& a, const AffineOperand& b, int64_t n, bool relu, float scale, float zero,
                 DType dtype, float low, float high, void* out) {
   constexpr int64_t kBlock = 1024;  // both operands as floats stay in the nearest cache
-  const float inverse = 1 / scale;
+  const float inverse = 1 / scale, least = relu ? 0 : -INFINITY;
+  if (a.dtype == dtype && b.dtype == dtype) {
+    const AffineSum sum{a.scale, a.zero, b.scale, b.zero, least, inverse, zero, low, high};
+    return parallel_for(0, n, kGrainSize, [&](int64_t begin, int64_t end) {
+      kernels().sum_bytes(static_cast<const char*>(a.data) + begin, static_cast<const char*>(b.data) + begin,
+                          dtype == DType::Int8, end - begin, sum, static_cast<char*>(out) + begin);
+    });
+  }
   parallel_for(0, n, kGrainSize, [&](int64_t begin, int64_t end) {
     float left[kBlock], right[kBlock];
     const auto floats = [&](const AffineOperand& x, int64_t at, int64_t count, float* to) -> const float* {
@@ -69,7 +76,7 @@ void add_affine(const AffineOperand& a, const AffineOperand& b, int64_t n, bool 
     for (int64_t at = begin; at < end; at += kBlock) {
       const int64_t count = std::min(kBlock, end - at);
       const float *p = floats(a, at, count, left), *q = floats(b, at, count, right);
-      kernels().sum(p, q, count, relu ? 0 : -INFINITY, left);
+      kernels().sum(p, q, count, least, left);
       kernels().quantize(left, count, &inverse, &zero, 0, low, high, dtype == DType::Int8,
                          static_cast<char*>(out) + at);
     }

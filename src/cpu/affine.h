@@ -40,6 +40,9 @@ void unpack_rows(const RowTable& t, const uint8_t* packed, float* out);
 void sum_rows(const RowTable& t, const uint8_t* packed, const int64_t* indices, const int64_t* starts,
               int64_t bags, const float* factors, float* out);
 
+struct AffineSum {
+  float a_scale, a_zero, b_scale, b_zero, least, inverse_scale, zero, low, high;
+};
 struct AffineKernels {
   // n neighbours; the settings of the next are `step` (0 or 1) further.
   void (*quantize)(const float* x, int64_t n, const float* factors, const float* zeros, int64_t step,
@@ -48,6 +51,8 @@ struct AffineKernels {
                      int64_t step, float* out);
   // out = the larger one of a + b and `least`.
   void (*sum)(const float* a, const float* b, int64_t n, float least, float* out);
+  // The whole of add_affine for bytes of one kind.
+  void (*sum_bytes)(const void* a, const void* b, bool is_signed, int64_t n, const AffineSum& sum, void* out);
   // out[i] += number * scale + bias for n bytes, or for n numbers in halves of them.
   void (*accumulate)(const uint8_t* numbers, int bits, int64_t n, float scale, float bias, float* out);
 };

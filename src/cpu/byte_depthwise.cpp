@@ -70,19 +70,12 @@ void DepthwiseFilters::convolve(const ByteConvShape& s, const void* image, bool 
       }
       ++setting;
     }
-  DepthwiseLine line{.rest = &rest,
-                     .taps = taps_.data(),
-                     .filters = panels_.data(),
-                     .settings = settings.data(),
-                     .groups = groups,
-                     .steps = steps,
-                     .channels = s.channels,
-                     .width = s.in[2],
-                     .count = s.out[2],
-                     .stride = s.stride[2],
-                     .margin = s.padding[2],
-                     .padding = static_cast<uint8_t>(rest.a_zero),
-                     .is_signed = is_signed};
+  DepthwiseLine line{};
+  line.rest = &rest;
+  line.taps = taps_.data(), line.filters = panels_.data(), line.settings = settings.data();
+  line.groups = groups, line.steps = steps, line.channels = s.channels;
+  line.width = s.in[2], line.count = s.out[2], line.stride = s.stride[2], line.margin = s.padding[2];
+  line.padding = static_cast<uint8_t>(rest.a_zero), line.is_signed = is_signed;
   for (const DepthwiseTap& step : steps_) line.span = std::max(line.span, step.shift);
   // So many columns that the nearest cache holds what lies side by side, and at least a few pixels.
   constexpr int64_t kNear = 20 * 1024, kFewPixels = 4;

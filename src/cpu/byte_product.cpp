@@ -28,7 +28,7 @@ int64_t panels_of(int64_t n) { return groups_of(n, byte_kernels().columns); }
 PackedBytes::PackedBytes(int64_t k, int64_t n, MatrixView weight)
     : k(k),
       n(n),
-      bytes_(static_cast<size_t>(panels_of(n) * byte_kernels().columns * filled_up(k))),
+      bytes_(static_cast<size_t>(panels_of(n) * byte_kernels().panel_bytes(k))),
       panels_(static_cast<int64_t>(bytes_)),
       sums_(n * static_cast<int64_t>(sizeof(int32_t))) {
   const int64_t grain = std::max<int64_t>(1, kGrainSize / std::max<int64_t>(1, k * byte_kernels().columns));

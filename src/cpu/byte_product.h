@@ -41,6 +41,7 @@ struct ByteKernels {
   int64_t columns, depth;  // of a panel: columns, and elements of one that lie together
   RowKernels rows;         // of any bytes
   RowKernels seven_bits;   // of bytes up to 127, if that is faster
+  int64_t (*panel_bytes)(int64_t k);
   // Panels [begin, end), and their column sums.
   void (*pack)(int64_t k, int64_t n, const MatrixView& weight, int8_t* panels, int32_t* sums, int64_t begin,
                int64_t end);

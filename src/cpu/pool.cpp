@@ -5,11 +5,14 @@
 namespace rushlight::cpu {
 
 RL_DECLARE_VARIANTS(PoolKernels float_pool_kernels(DType dtype);)
+RL_DECLARE_VARIANTS(MaxPool byte_max_pool(bool is_signed);)
 
 PoolKernels pool_kernels(DType dtype, const char* who) {
   if (is_floating(dtype) && !is_float8(dtype)) return RL_ISA_VARIANT(float_pool_kernels(dtype));
-  return visit_dtype(TypeList<uint8_t, int8_t, int16_t, int32_t, int64_t>{}, dtype, who,
-                     [](auto tag) { return plain::kernels_for<decltype(tag)>(); });
+  PoolKernels kernels = visit_dtype(TypeList<uint8_t, int8_t, int16_t, int32_t, int64_t>{}, dtype, who,
+                                    [](auto tag) { return plain::kernels_for<decltype(tag)>(); });
+  if (element_size(dtype) == 1) kernels.max = RL_ISA_VARIANT(byte_max_pool(dtype == DType::Int8));
+  return kernels;
 }
 
 }  // namespace rushlight::cpu

@@ -37,6 +37,8 @@ struct PoolKernels {
   void (*mean_backward)(const PoolPlan&, const void* grad_out, void* grad_in) = nullptr;
 };
 
+using MaxPool = decltype(PoolKernels::max);
+
 // Fails with PyTorch's "not implemented for" text under the name `who`.
 PoolKernels pool_kernels(DType dtype, const char* who);
 

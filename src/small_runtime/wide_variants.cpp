@@ -53,6 +53,7 @@ NARROW(void quantize_range(const Quantization& q, const float* from, void* to, i
 NARROW(void dequantize_range(const Quantization& q, const void* from, float* to, int64_t begin, int64_t end),
        dequantize_range, (q, from, to, begin, end))
 NARROW(PoolKernels float_pool_kernels(DType dtype), float_pool_kernels, (dtype))
+NARROW(MaxPool byte_max_pool(bool is_signed), byte_max_pool, (is_signed))
 NARROW(void embedding_bag(const BagPlan& plan, const void* table, void* out, int64_t* counts,
                           int64_t* largest),
        embedding_bag, (plan, table, out, counts, largest))

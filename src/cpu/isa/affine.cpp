@@ -56,6 +56,25 @@ void sum(const float* a, const float* b, int64_t n, float least, float* out) {
   }
 }
 
+template <class T>
+void sum_bytes_typed(const T* __restrict a, const T* __restrict b, int64_t n, AffineSum s,
+                     T* __restrict out) {
+  for (int64_t i = 0; i < n; ++i) {
+    const float both =
+        (static_cast<float>(a[i]) - s.a_zero) * s.a_scale + (static_cast<float>(b[i]) - s.b_zero) * s.b_scale;
+    out[i] = quantized<T>(both > s.least ? both : s.least, s.inverse_scale, s.zero, s.low, s.high);
+  }
+}
+
+void sum_bytes(const void* a, const void* b, bool is_signed, int64_t n, const AffineSum& sum, void* out) {
+  if (is_signed)
+    sum_bytes_typed(static_cast<const int8_t*>(a), static_cast<const int8_t*>(b), n, sum,
+                    static_cast<int8_t*>(out));
+  else
+    sum_bytes_typed(static_cast<const uint8_t*>(a), static_cast<const uint8_t*>(b), n, sum,
+                    static_cast<uint8_t*>(out));
+}
+
 void accumulate(const uint8_t* numbers, int bits, int64_t n, float scale, float bias, float* out) {
   if (bits == 8) {
     for (int64_t i = 0; i < n; ++i) out[i] += static_cast<float>(numbers[i]) * scale + bias;
@@ -70,6 +89,6 @@ void accumulate(const uint8_t* numbers, int bits, int64_t n, float scale, float 
 
 }  // namespace
 
-AffineKernels affine_kernels() { return {quantize, dequantize, sum, accumulate}; }
+AffineKernels affine_kernels() { return {quantize, dequantize, sum, sum_bytes, accumulate}; }
 
 }  // namespace rushlight::cpu::RL_ISA

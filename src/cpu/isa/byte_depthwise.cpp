@@ -133,7 +133,13 @@ struct Bounds {
 #endif
 }
 // The lesser of two; x where that is no number.
-[[gnu::always_inline]] inline Floats least(Floats x, Floats high) { return high < x ? high : x; }
+[[gnu::always_inline]] inline Floats least(Floats x, Floats high) {
+#if defined(__AVX2__)
+  return Floats(_mm256_min_ps(__m256(high), __m256(x)));
+#else
+  return high < x ? high : x;
+#endif
+}
 
 #if defined(__AVX2__)
 // Numbers of all channels as bytes in their order, bounded.
@@ -213,42 +219,73 @@ template <ByteResult R>
 
 // --- a line
 
-// The taps of `count` pixels from column `x` on, side by side.
+// `count` pixels whose taps lie `step` bytes apart each.
 template <class Form>
-void lay_out(const DepthwiseLine& d, int64_t first, int64_t channels, int64_t x, int64_t count) {
+[[gnu::always_inline]] inline void lay_out_run(const uint8_t* const* taps, const int64_t* steps, Ints flip,
+                                               int64_t count, char* to) {
+  const uint8_t* from[Form::taps];
+  int64_t step[Form::taps];
+#pragma GCC unroll 4
+  for (int i = 0; i < Form::taps; ++i) from[i] = taps[i], step[i] = steps[i];
+  for (; count > 0; --count, to += kDepthwiseBytes) {
+#pragma GCC unroll 2
+    for (int part = 0; part < kParts; ++part) {
+      Ints bytes[Form::taps], out[4];
+#pragma GCC unroll 4
+      for (int i = 0; i < Form::taps; ++i) bytes[i] = load<Ints>(from[i] + part * kWidth) ^ flip;
+      Form::interleave(bytes, out);
+#pragma GCC unroll 4
+      for (int v = 0; v < 4; ++v) keep(to + (part * 4 + v) * kWidth, out[v]);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < Form::taps; ++i) from[i] += step[i];
+  }
+}
+
+// The taps of pixels from column `x` to before `end`, side by side.
+template <class Form>
+void lay_out(const DepthwiseLine& d, int64_t first, int64_t channels, int64_t x, int64_t end) {
   uint8_t empty[32], some[Form::taps][32] = {};
   std::memset(empty, d.padding, sizeof(empty));
   const Ints flip = Ints{} + (d.is_signed ? static_cast<int32_t>(0x80808080u) : 0);
   for (int64_t group = 0; group < d.groups; ++group) {
-    char* to = d.memory + group * d.columns * kDepthwiseBytes;
-    const uint8_t* lines[Form::taps];
-    int64_t shifts[Form::taps];
-    for (int64_t i = 0; i < Form::taps; ++i) {
+    const uint8_t *lines[Form::taps], *from[Form::taps];
+    int64_t shifts[Form::taps], steps[Form::taps];
+    int64_t inner = x, inner_end = channels < 32 ? x : end;  // where no tap is beyond an end of its line
+    for (int i = 0; i < Form::taps; ++i) {
       const DepthwiseTap& tap = d.taps[group * Form::taps + i];
       lines[i] = tap.line < 0 ? nullptr : d.lines[tap.line];
       shifts[i] = tap.shift;
+      steps[i] = lines[i] ? d.channels : 0;
+      if (!lines[i]) continue;
+      inner = std::max(inner, -tap.shift);
+      inner_end = std::min(inner_end, d.width - tap.shift);
     }
-    for (int64_t j = x; j < x + count; ++j, to += kDepthwiseBytes) {
-      const uint8_t* from[Form::taps];
-#pragma GCC unroll 4
-      for (int64_t i = 0; i < Form::taps; ++i) {
-        const int64_t column = j + shifts[i];
-        const bool inside = lines[i] && column >= 0 && column < d.width;
-        from[i] = inside ? lines[i] + column * d.channels + first : empty;
+    inner = std::min(inner, end), inner_end = std::max(inner, inner_end);
+    char* to = d.memory + group * d.columns * kDepthwiseBytes;
+    const auto place = [&](int64_t column) {
+      for (int i = 0; i < Form::taps; ++i) {
+        const int64_t at = column + shifts[i];
+        const bool inside = lines[i] && at >= 0 && at < d.width;
+        from[i] = inside ? lines[i] + at * d.channels + first : empty;
         if (channels < 32 && inside) {  // what lies behind the last channel may be no memory
           std::memcpy(some[i], from[i], static_cast<size_t>(channels));
           from[i] = some[i];
         }
       }
-      for (int part = 0; part < kParts; ++part) {
-        Ints bytes[Form::taps], out[4];
-#pragma GCC unroll 4
-        for (int64_t i = 0; i < Form::taps; ++i) bytes[i] = load<Ints>(from[i] + part * kWidth) ^ flip;
-        Form::interleave(bytes, out);
-#pragma GCC unroll 4
-        for (int v = 0; v < 4; ++v) keep(to + (part * 4 + v) * kWidth, out[v]);
+    };
+    const auto one_by_one = [&](int64_t begin, int64_t last) {
+      for (int64_t column = begin; column < last; ++column) {
+        place(column);
+        lay_out_run<Form>(from, steps, flip, 1, to + (column - x) * kDepthwiseBytes);
       }
+    };
+    one_by_one(x, inner);
+    if (inner < inner_end) {
+      place(inner);
+      lay_out_run<Form>(from, steps, flip, inner_end - inner, to + (inner - x) * kDepthwiseBytes);
     }
+    one_by_one(inner_end, end);
   }
 }
 
@@ -318,7 +355,7 @@ void line(const DepthwiseLine& d) {
     for (int64_t panel = 0; panel * 32 < d.channels; ++panel) {
       const int64_t first = first_of_panel(panel, d.channels), channels = std::min<int64_t>(32, d.channels);
       lay_out<Form>(d, first, channels, begin * d.stride - d.margin,
-                    (end - begin - 1) * d.stride + d.span + 1);
+                    (end - 1) * d.stride - d.margin + d.span + 1);
       chosen(d, first, channels, reinterpret_cast<const char*>(filters), settings, begin, end);
       filters += d.steps * kDepthwiseBytes, settings += 3 * 32;
     }

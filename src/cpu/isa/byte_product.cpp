@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <type_traits>
 
 #include "core/host/processor.h"
 #include "cpu/isa/tile_inl.h"
+#include "cpu/scratch.h"
 #include "cpu/transpose.h"
 #if defined(__SSE2__)
 #include <cpuid.h>
@@ -82,18 +84,149 @@ struct FourBytes {
 };
 #endif
 
-#if defined(__AVX2__) && !defined(__AVX512BW__)
-// Without VNNI: bytes of seven bits, whose products do not saturate when two are added.
-struct SevenBits {
-  using Element = uint8_t;
-  using Factor = uint32_t;
-  static constexpr int64_t depth = 4;
-  [[gnu::always_inline]] static Ints add(Ints sum, uint32_t factor, const int8_t* weight) {
-    const __m256i pairs = _mm256_maddubs_epi16(_mm256_set1_epi32(static_cast<int>(factor)),
-                                               _mm256_loadu_si256(reinterpret_cast<const __m256i*>(weight)));
-    return Ints(_mm256_add_epi32(__m256i(sum), _mm256_madd_epi16(pairs, _mm256_set1_epi16(1))));
+// Rows of a tile that lie `row` bytes apart, by two addresses: one would take an addition for each row.
+struct TileRows {
+  const char *first, *fourth;
+  int64_t row;
+  TileRows(const char* a, int64_t row) : first(a), fourth(a + 3 * row), row(row) {
+#if defined(__x86_64__)
+    asm("" : "+r"(fourth));  // the compiler would find out that it is the same address
+#endif
+  }
+  template <class F>
+  [[gnu::always_inline]] F read(int r, int64_t at) const {
+    F factor;
+    __builtin_memcpy(&factor, r < 3 ? first + at + r * row : fourth + at + (r - 3) * row, sizeof(factor));
+    return factor;
   }
 };
+
+constexpr int kRunLengths = 4;
+#if defined(__AVX2__) && !defined(__AVX512BW__)
+// Without VNNI: bytes of seven bits. Words hold the products of a step, and of several steps where the
+// weights are small enough: such runs stand first in a panel, and the plan says how many have four steps,
+// three, two and one, and where in a row each step is.
+struct SevenBits {
+  using Element = uint8_t;
+  static constexpr int64_t depth = 4;
+};
+
+// Sums of pairs of factors above zero, and of pairs below.
+struct PairSums {
+  __m256i above[kVectors], below[kVectors];
+  static PairSums of(const int8_t* step) {
+    PairSums sums;
+    const __m256i ones = _mm256_set1_epi8(1), zero = _mm256_setzero_si256();
+    for (int v = 0; v < kVectors; ++v) {
+      const __m256i w = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(step + 32 * v));
+      sums.above[v] = _mm256_maddubs_epi16(ones, _mm256_max_epi8(w, zero));
+      sums.below[v] = _mm256_sub_epi16(sums.above[v], _mm256_maddubs_epi16(ones, w));
+    }
+    return sums;
+  }
+  // Whether words hold the products of both with numbers up to 127; takes the other's in if so.
+  bool take(const PairSums& other) {
+    constexpr int16_t kMost = 32767 / 127;
+    PairSums both;
+    __m256i most = _mm256_setzero_si256();
+    for (int v = 0; v < kVectors; ++v) {
+      both.above[v] = _mm256_add_epi16(above[v], other.above[v]);
+      both.below[v] = _mm256_add_epi16(below[v], other.below[v]);
+      most = _mm256_max_epi16(most, _mm256_max_epi16(both.above[v], both.below[v]));
+    }
+    if (_mm256_movemask_epi8(_mm256_cmpgt_epi16(most, _mm256_set1_epi16(kMost)))) return false;
+    *this = both;
+    return true;
+  }
+};
+
+// Orders the steps of a panel, and writes the plan behind them.
+void plan_runs(int8_t* panel, int64_t steps) {
+  constexpr int64_t kStep = 4 * kColumns, kAhead = 16;  // steps that are looked at
+  auto* counts = reinterpret_cast<int32_t*>(panel + steps * kStep);
+  int32_t* order = counts + kRunLengths;
+  auto* memory = static_cast<char*>(take_scratch(steps * (kStep + 9)));
+  auto* copy = reinterpret_cast<int8_t*>(memory);
+  auto* runs = reinterpret_cast<int32_t*>(memory + steps * kStep);  // steps of each run, in the order found
+  auto* lengths = reinterpret_cast<uint8_t*>(runs + steps);         // of each run
+  auto* taken = lengths + steps;
+  std::memcpy(copy, panel, static_cast<size_t>(steps * kStep));
+  std::memset(taken, 0, static_cast<size_t>(steps));
+  std::fill_n(counts, kRunLengths, 0);
+  int64_t found = 0, number = 0;
+  for (int64_t first = 0; first < steps; ++first) {
+    if (taken[first]) continue;
+    PairSums sums = PairSums::of(copy + first * kStep);
+    int length = 1;
+    runs[found++] = static_cast<int32_t>(first);
+    for (int64_t next = first + 1; next < std::min(steps, first + kAhead) && length < kRunLengths; ++next) {
+      if (taken[next] || !sums.take(PairSums::of(copy + next * kStep))) continue;
+      taken[next] = 1, ++length;
+      runs[found++] = static_cast<int32_t>(next);
+    }
+    lengths[number++] = static_cast<uint8_t>(length);
+    ++counts[kRunLengths - length];
+  }
+  int64_t at = 0;
+  for (int length = kRunLengths; length > 0; --length) {
+    const int32_t* run = runs;
+    for (int64_t r = 0; r < number; run += lengths[r++])
+      for (int i = 0; lengths[r] == length && i < length; ++i) order[at++] = run[i];
+  }
+  for (int64_t g = 0; g < steps; ++g) std::memcpy(panel + g * kStep, copy + order[g] * kStep, kStep);
+  give_scratch(memory);
+}
+
+// sums[R][kVectors] += one run of N steps.
+template <int R, int N>
+[[gnu::always_inline]] inline void add_run(const TileRows& a, const int32_t* order, const int8_t* panel,
+                                           __m256i* sums) {
+  __m256i words[R][kVectors];
+#pragma GCC unroll 4
+  for (int i = 0; i < N; ++i) {
+    const int64_t at = 4 * int64_t{order[i]};
+    __m256i w[kVectors];
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v)
+      w[v] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(panel + (i * kVectors + v) * 32));
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r) {
+      const __m256i factor = _mm256_set1_epi32(a.read<int32_t>(r, at));
+#pragma GCC unroll 2
+      for (int v = 0; v < kVectors; ++v) {
+        const __m256i product = _mm256_maddubs_epi16(factor, w[v]);
+        words[r][v] = i ? _mm256_add_epi16(words[r][v], product) : product;
+        // Here and now: compilers would multiply all steps first, and have no registers for that.
+        asm volatile("" : "+x"(words[r][v]));
+      }
+    }
+  }
+  const __m256i ones = _mm256_set1_epi16(1);
+#pragma GCC unroll 8
+  for (int r = 0; r < R; ++r)
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v)
+      sums[r * kVectors + v] = _mm256_add_epi32(sums[r * kVectors + v], _mm256_madd_epi16(words[r][v], ones));
+}
+template <int R, int N>
+[[gnu::always_inline]] inline void add_runs(const TileRows& a, const int32_t* counts, const int32_t*& order,
+                                            const int8_t*& panel, __m256i* sums) {
+  for (int32_t left = counts[kRunLengths - N]; left > 0; --left, order += N, panel += N * 4 * kColumns)
+    add_run<R, N>(a, order, panel, sums);
+}
+template <int R>
+[[gnu::noinline]] void multiply_runs(const char* a, int64_t row, const int8_t* panel, const int32_t* counts,
+                                     Ints* out) {
+  __m256i sums[R * kVectors] = {};
+  const int32_t* order = counts + kRunLengths;
+  const TileRows rows(a, row);
+  add_runs<R, 4>(rows, counts, order, panel, sums);
+  add_runs<R, 3>(rows, counts, order, panel, sums);
+  add_runs<R, 2>(rows, counts, order, panel, sums);
+  add_runs<R, 1>(rows, counts, order, panel, sums);
+  std::memcpy(out, sums, sizeof(sums));
+}
+
 // In the same panels: words, whose sums lie in two lanes for each column.
 struct FourWords {
   using Element = int16_t;
@@ -105,6 +238,9 @@ struct FourWords {
                                  _mm256_madd_epi16(_mm256_set1_epi64x(static_cast<long long>(factor)), b)));
   }
 };
+#endif
+#if !defined(__AVX2__) || defined(__AVX512BW__)
+void plan_runs(int8_t*, int64_t) {}
 #endif
 #if defined(RL_NEON)
 // This multiplies numbers with a sign: 128 is taken off the activations, and goes into what follows the sums.
@@ -140,15 +276,35 @@ template <class P>
 constexpr bool kSeven = false;
 #endif
 
+// Whether a panel says in which order its steps come.
+template <class P>
+constexpr bool kPlanned = kTwoLanes<P> || kSeven<P>;
+
+// Four columns after four go to the vectors in turn, so that instructions which pack each 128 bits of two
+// vectors give bytes in the columns' order.
+constexpr int64_t place_of(int64_t column) { return column % 8 / 4 * kLanes + column / 8 * 4 + column % 4; }
+
+template <class P>
+int64_t steps_of(int64_t k) {
+  return (k + P::depth - 1) / P::depth;
+}
+// Of a panel with k rows; behind its steps stands their plan.
+template <class P>
+int64_t panel_bytes(int64_t k) {
+  return steps_of<P>(k) * P::depth * kColumns +
+         (kPlanned<P> ? static_cast<int64_t>(sizeof(int32_t)) * (kRunLengths + steps_of<P>(k) + 15) / 64 * 64
+                      : 0);
+}
+
 template <class P>
 void pack(int64_t k, int64_t n, const MatrixView& weight, int8_t* panels, int32_t* sums, int64_t begin,
           int64_t end) {
   constexpr int64_t kDepth = P::depth;
-  const int64_t groups = (k + kDepth - 1) / kDepth, whole = k / kDepth;
+  const int64_t groups = steps_of<P>(k), whole = k / kDepth;
   for (int64_t panel = begin; panel < end; ++panel) {
     const int64_t first = panel * kColumns, columns = std::min(kColumns, n - first);
     const auto* from = static_cast<const int8_t*>(weight.data) + first * weight.column_stride;
-    int8_t* to = panels + panel * groups * kDepth * kColumns;
+    int8_t* to = panels + panel * panel_bytes<P>(k);
     if (columns < kColumns || whole < groups) std::fill_n(to, groups * kDepth * kColumns, int8_t(0));
     int64_t done = 0;
     if (weight.row_stride == 1) {
@@ -161,10 +317,17 @@ void pack(int64_t k, int64_t n, const MatrixView& weight, int8_t* panels, int32_
         to[(p / kDepth * kColumns + j) * kDepth + p % kDepth] =
             from[p * weight.row_stride + j * weight.column_stride];
     int32_t total[kColumns] = {};
-    for (int64_t g = 0; g < groups; ++g)
+    for (int64_t g = 0; g < groups; ++g) {
+      int8_t* step = to + g * kColumns * kDepth;
       for (int64_t j = 0; j < kColumns; ++j)
-        for (int64_t q = 0; q < kDepth; ++q) total[j] += to[(g * kColumns + j) * kDepth + q];
+        for (int64_t q = 0; q < kDepth; ++q) total[j] += step[j * kDepth + q];
+      int8_t placed[kColumns * kDepth];
+      for (int64_t j = 0; j < kColumns; j += 4)
+        std::memcpy(placed + place_of(j) * kDepth, step + j * kDepth, 4 * kDepth);
+      std::memcpy(step, placed, sizeof(placed));
+    }
     std::copy_n(total, columns, sums + first);
+    if constexpr (kPlanned<P>) plan_runs(to, groups);
   }
 }
 
@@ -298,18 +461,22 @@ struct Rest {
   Rest(const ByteProduct& p, int64_t first, int64_t columns, int32_t taken_off) {
     int32_t ints[kColumns] = {};
     for (int64_t j = 0; j < columns; ++j)
-      ints[j] = static_cast<int32_t>(static_cast<uint32_t>(p.a_zero - taken_off) *
-                                     static_cast<uint32_t>(p.b->column_sums()[first + j]));
+      ints[place_of(j)] = static_cast<int32_t>(static_cast<uint32_t>(p.a_zero - taken_off) *
+                                               static_cast<uint32_t>(p.b->column_sums()[first + j]));
     std::memcpy(column_terms, ints, sizeof(ints));
     std::fill_n(ints, kColumns, 0);
-    if (p.b_zeros) std::copy_n(p.b_zeros + first, columns, ints);
+    if (p.b_zeros) put(p.b_zeros + first, columns, ints);
     std::memcpy(zeros, ints, sizeof(ints));
     float floats[kColumns] = {};
-    if (p.scales) std::copy_n(p.scales + first, columns, floats);
+    if (p.scales) put(p.scales + first, columns, floats);
     std::memcpy(scales, floats, sizeof(floats));
     std::fill_n(floats, kColumns, 0.0f);
-    if (p.bias) std::copy_n(p.bias + first, columns, floats);
+    if (p.bias) put(p.bias + first, columns, floats);
     std::memcpy(bias, floats, sizeof(floats));
+  }
+  template <class T>
+  static void put(const T* from, int64_t columns, T* to) {
+    for (int64_t j = 0; j < columns; ++j) to[place_of(j)] = from[j];
   }
 };
 
@@ -322,33 +489,118 @@ template <class T, class V>
     std::memcpy(to, &value, static_cast<size_t>(count) * sizeof(T));
 }
 
+#if defined(__AVX2__)
+// Numbers of two vectors in their columns' order.
+template <class V>
+[[gnu::always_inline]] inline void in_order(V& a, V& b) {
+#if defined(__AVX512BW__)
+  const __m512i low = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11),
+                high = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
+  const __m512i x = __m512i(a), y = __m512i(b);
+  a = V(_mm512_permutex2var_epi64(x, low, y)), b = V(_mm512_permutex2var_epi64(x, high, y));
+#else
+  const __m256i x = __m256i(a), y = __m256i(b);
+  a = V(_mm256_permute2x128_si256(x, y, 0x20)), b = V(_mm256_permute2x128_si256(x, y, 0x31));
+#endif
+}
+#if defined(__AVX512BW__)
+typedef __m256i PanelBytes;
+#else
+typedef __m128i PanelBytes;
+#endif
+struct ByteBounds {
+  Floats high;
+  Ints zero;  // words
+  PanelBytes least, most;
+  explicit ByteBounds(const ByteProduct& p)
+      : high(Floats{} + (p.high - static_cast<float>(p.out_zero))),
+        zero(Ints{} + (p.out_zero & 0xffff) * 0x10001) {
+    std::memset(&least, static_cast<int>(p.low), sizeof(least));
+    std::memset(&most, static_cast<int>(p.high), sizeof(most));
+  }
+};
+// A panel's numbers as bytes. What is no number becomes the least one: so does the conversion.
+template <bool Unsigned>
+[[gnu::always_inline]] inline PanelBytes panel_bytes_of(Floats a, Floats b, const ByteBounds& bounds) {
+#if defined(__AVX512BW__)
+  const __m512i x = _mm512_maskz_cvtps_epi32(0xffff,
+                                             _mm512_maskz_min_ps(0xffff, __m512(bounds.high), __m512(a))),
+                y = _mm512_maskz_cvtps_epi32(0xffff,
+                                             _mm512_maskz_min_ps(0xffff, __m512(bounds.high), __m512(b)));
+  const __m512i words = _mm512_adds_epi16(_mm512_packs_epi32(x, y), __m512i(bounds.zero));
+  const auto low = __m256i(__builtin_shufflevector(words, words, 0, 1, 2, 3)),
+             high = __m256i(__builtin_shufflevector(words, words, 4, 5, 6, 7));
+  const __m256i bytes = _mm256_permute4x64_epi64(
+      Unsigned ? _mm256_packus_epi16(low, high) : _mm256_packs_epi16(low, high), 0xd8);
+  return Unsigned ? _mm256_min_epu8(_mm256_max_epu8(bytes, bounds.least), bounds.most)
+                  : _mm256_min_epi8(_mm256_max_epi8(bytes, bounds.least), bounds.most);
+#else
+  const __m256i x = _mm256_cvtps_epi32(_mm256_min_ps(__m256(bounds.high), __m256(a))),
+                y = _mm256_cvtps_epi32(_mm256_min_ps(__m256(bounds.high), __m256(b)));
+  const __m256i words = _mm256_adds_epi16(_mm256_packs_epi32(x, y), __m256i(bounds.zero));
+  const __m128i low = _mm256_castsi256_si128(words), high = _mm256_extracti128_si256(words, 1);
+  const __m128i bytes = Unsigned ? _mm_packus_epi16(low, high) : _mm_packs_epi16(low, high);
+  return Unsigned ? _mm_min_epu8(_mm_max_epu8(bytes, bounds.least), bounds.most)
+                  : _mm_min_epi8(_mm_max_epi8(bytes, bounds.least), bounds.most);
+#endif
+}
+#else
+template <class V>
+[[gnu::always_inline]] inline void in_order(V&, V&) {}
+#endif
+
 // R says what is returned, and Rows whether the weight has zero points.
 template <ByteResult R, bool Rows>
 [[gnu::noinline]] void finish_typed(const ByteProduct& p, const Rest& rest, const Ints* sums, int rows,
                                     int64_t i, int64_t first) {
-  const Floats low = Floats{} + (p.low - static_cast<float>(p.out_zero)),
-               high = Floats{} + (p.high - static_cast<float>(p.out_zero));
-  const Ints zero = Ints{} + p.out_zero;
-  const int64_t columns = p.b->n - first;
-  for (int r = 0; r < rows; ++r, ++i)
-#pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) {
-      const int64_t count = columns - v * kLanes, at = i * p.ldc + first + v * kLanes;
-      if (count <= 0) break;
-      Words sum = Words(sums[r * kVectors + v]) - rest.column_terms[v];
-      if constexpr (Rows) sum -= rest.zeros[v] * static_cast<uint32_t>(p.row_terms[i]);
-      if constexpr (R == ByteResult::kInt32) {
-        store<int32_t>(Ints(sum), count, p.c, at);
-      } else if constexpr (R == ByteResult::kFloat) {  // out_zero is 0
-        Floats y = __builtin_convertvector(Ints(sum), Floats) * rest.scales[v] + rest.bias[v];
-        y = y < low ? low : y;
-        store<float>(y > high ? high : y, count, p.c, at);
-      } else {
-        const Floats y = (__builtin_convertvector(Ints(sum), Floats) + rest.bias[v]) * rest.scales[v];
-        store<int8_t>(bytes_of<R == ByteResult::kUInt8>(rounded(bounded(y, low, high)) + zero), count, p.c,
-                      at);
-      }
+  const int64_t columns = std::min(kColumns, p.b->n - first);
+  const auto sum_of = [&](int r, int v, int64_t row) {
+    Words sum = Words(sums[r * kVectors + v]) - rest.column_terms[v];
+    if constexpr (Rows) sum -= rest.zeros[v] * static_cast<uint32_t>(p.row_terms[row]);
+    return Ints(sum);
+  };
+  const auto number = [&](int r, int v, int64_t row) {
+    return (__builtin_convertvector(sum_of(r, v, row), Floats) + rest.bias[v]) * rest.scales[v];
+  };
+  if constexpr (R == ByteResult::kInt32) {
+    for (int r = 0; r < rows; ++r, ++i) {
+      Ints a = sum_of(r, 0, i), b = sum_of(r, 1, i);
+      in_order(a, b);
+      store<int32_t>(a, columns, p.c, i * p.ldc + first);
+      if (columns > kLanes) store<int32_t>(b, columns - kLanes, p.c, i * p.ldc + first + kLanes);
     }
+  } else if constexpr (R == ByteResult::kFloat) {  // out_zero is 0
+    const Floats low = Floats{} + p.low, high = Floats{} + p.high;
+    for (int r = 0; r < rows; ++r, ++i) {
+      Floats a = __builtin_convertvector(sum_of(r, 0, i), Floats) * rest.scales[0] + rest.bias[0],
+             b = __builtin_convertvector(sum_of(r, 1, i), Floats) * rest.scales[1] + rest.bias[1];
+      a = clamped(a, low, high), b = clamped(b, low, high);
+      in_order(a, b);
+      store<float>(a, columns, p.c, i * p.ldc + first);
+      if (columns > kLanes) store<float>(b, columns - kLanes, p.c, i * p.ldc + first + kLanes);
+    }
+  } else {
+    constexpr bool kUnsigned = R == ByteResult::kUInt8;
+    char* to = static_cast<char*>(p.c) + i * p.ldc + first;
+#if defined(__AVX2__)
+    const ByteBounds bounds(p);
+    for (int r = 0; r < rows; ++r, ++i, to += p.ldc) {
+      const PanelBytes bytes = panel_bytes_of<kUnsigned>(number(r, 0, i), number(r, 1, i), bounds);
+      if (columns == kColumns)
+        __builtin_memcpy(to, &bytes, sizeof(bytes));
+      else
+        std::memcpy(to, &bytes, static_cast<size_t>(columns));
+    }
+#else
+    const Floats low = Floats{} + (p.low - static_cast<float>(p.out_zero)),
+                 high = Floats{} + (p.high - static_cast<float>(p.out_zero));
+    const Ints zero = Ints{} + p.out_zero;
+    for (int r = 0; r < rows; ++r, ++i, to += p.ldc)
+      for (int v = 0; v < kVectors && v * kLanes < columns; ++v)
+        store<int8_t>(bytes_of<kUnsigned>(rounded(bounded(number(r, v, i), low, high)) + zero),
+                      columns - v * kLanes, to, v * kLanes);
+#endif
+  }
 }
 
 using Finish = void (*)(const ByteProduct& p, const Rest& rest, const Ints* sums, int rows, int64_t i,
@@ -372,15 +624,19 @@ Finish finish_of(const ByteProduct& p) {
 }
 
 template <class P, int R>
-[[gnu::noinline]] void multiply_rows(const ByteProduct& p, const char* a, const int8_t* panel, Ints* out) {
+[[gnu::noinline]] void multiply_rows(const ByteProduct& p, const char* a, const int8_t* panel, Ints* out,
+                                     const int32_t* planned = nullptr) {
+  const int32_t* order = kPlanned<P> ? planned : nullptr;
   constexpr int64_t kStep = kColumns * P::depth, kBytes = kTwoLanes<P> ? kStep / 4 : kStep / kVectors;
-  const int64_t row = p.a->row_bytes(), groups = (p.b->k + P::depth - 1) / P::depth;
+  const int64_t groups = steps_of<P>(p.b->k);
+  const TileRows rows(a, p.a->row_bytes());
   Ints sums[R][kVectors] = {};
   for (int64_t g = 0; g < groups; ++g, panel += kStep) {
+    const int64_t step = order ? order[g] : g;
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
-      typename P::Factor factor;
-      __builtin_memcpy(&factor, a + r * row + static_cast<int64_t>(sizeof(factor)) * g, sizeof(factor));
+      const auto factor =
+          rows.template read<typename P::Factor>(r, static_cast<int64_t>(sizeof(typename P::Factor)) * step);
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) sums[r][v] = P::add(sums[r][v], factor, panel + v * kBytes);
     }
@@ -394,10 +650,11 @@ template <class P, int R>
 #if defined(__AVX2__) && !defined(__AVX512BW__)
 // Half a panel at a time.
 template <int R>
-void multiply_two_lanes(const ByteProduct& p, const char* a, const int8_t* panel, Ints* out) {
+void multiply_two_lanes(const ByteProduct& p, const char* a, const int8_t* panel, const int32_t* order,
+                        Ints* out) {
   for (int half = 0; half < kVectors; ++half, panel += kColumns * FourWords::depth / kVectors) {
     Ints sums[R * kVectors];
-    multiply_rows<FourWords, R>(p, a, panel, sums);
+    multiply_rows<FourWords, R>(p, a, panel, sums, order);
     for (int r = 0; r < R; ++r)
       out[r * kVectors + half] = Ints(_mm256_permute4x64_epi64(
           _mm256_hadd_epi32(__m256i(sums[r * kVectors]), __m256i(sums[r * kVectors + 1])), 0xd8));
@@ -407,23 +664,36 @@ void multiply_two_lanes(const ByteProduct& p, const char* a, const int8_t* panel
 
 template <class P>
 void multiply(const ByteProduct& p, int64_t row, int64_t row_end, int64_t begin, int64_t end) {
-  constexpr int64_t kRows = 48;  // which stay in cache while panel by panel passes
+  constexpr int64_t kRows = 48;    // which stay in cache while panel by panel passes
+  constexpr int64_t kPanels = 16;  // whose settings stay there
   const Finish finish = finish_of(p);
-  const int64_t panel_bytes = (p.b->k + P::depth - 1) / P::depth * P::depth * kColumns;
-  for (; row < row_end; row += kRows) {
-    const int64_t last = std::min(row_end, row + kRows);
-    for (int64_t panel = begin; panel < end; ++panel) {
-      const int64_t first = panel * kColumns;
-      const Rest rest(p, first, std::min(kColumns, p.b->n - first), kTakenOff<P>);
-      for_row_groups<kVectors>(row, last, [&]<int R>(int64_t at) {
-        Ints sums[R * kVectors];
-        const char* a = static_cast<const char*>(p.a->data()) + at * p.a->row_bytes();
-        if constexpr (kTwoLanes<P>)
-          multiply_two_lanes<R>(p, a, p.b->panels() + panel * panel_bytes, sums);
-        else
-          multiply_rows<P, R>(p, a, p.b->panels() + panel * panel_bytes, sums);
-        finish(p, rest, sums, R, at, first);
-      });
+  const int64_t step_bytes = steps_of<P>(p.b->k) * P::depth * kColumns;
+  alignas(Rest) char memory[kPanels * sizeof(Rest)];
+  auto* rests = reinterpret_cast<Rest*>(memory);
+  for (; begin < end; begin += kPanels) {
+    const int64_t last_panel = std::min(end, begin + kPanels);
+    for (int64_t panel = begin; panel < last_panel; ++panel)
+      new (rests + (panel - begin))
+          Rest(p, panel * kColumns, std::min(kColumns, p.b->n - panel * kColumns), kTakenOff<P>);
+    for (int64_t first_row = row; first_row < row_end; first_row += kRows) {
+      const int64_t last = std::min(row_end, first_row + kRows);
+      for (int64_t panel = begin; panel < last_panel; ++panel) {
+        const int8_t* steps = p.b->panels() + panel * panel_bytes<P>(p.b->k);
+        [[maybe_unused]] const auto* plan = reinterpret_cast<const int32_t*>(steps + step_bytes);
+        for_row_groups<kVectors>(first_row, last, [&]<int R>(int64_t at) {
+          Ints sums[R * kVectors];
+          const char* a = static_cast<const char*>(p.a->data()) + at * p.a->row_bytes();
+#if defined(__AVX2__) && !defined(__AVX512BW__)
+          if constexpr (kTwoLanes<P>)
+            multiply_two_lanes<R>(p, a, steps, plan + kRunLengths, sums);
+          else if constexpr (kSeven<P>)
+            multiply_runs<R>(a, p.a->row_bytes(), steps, plan, sums);
+          else
+#endif
+            multiply_rows<P, R>(p, a, steps, sums);
+          finish(p, rests[panel - begin], sums, R, at, panel * kColumns);
+        });
+      }
     }
   }
 }
@@ -441,7 +711,7 @@ RowKernels row_kernels() {
 }
 template <class P>
 ByteKernels kernels() {
-  return {kColumns, P::depth, row_kernels<P>(), {}, pack<P>, range};
+  return {kColumns, P::depth, row_kernels<P>(), {}, panel_bytes<P>, pack<P>, range};
 }
 
 }  // namespace

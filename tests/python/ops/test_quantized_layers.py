@@ -213,6 +213,12 @@ WINDOWS = {
     "grouped": ((2, 6, 7, 7), (8, 3, 3, 3), 1, 1, 1, 2),
     "depthwise": ((2, 37, 7, 8), (37, 1, 3, 3), 2, 1, 1, 37),
     "depthwise of 64": ((1, 64, 6, 6), (64, 1, 5, 5), 1, 2, 1, 64),
+    "depthwise of long lines": ((1, 40, 3, 230), (40, 1, 3, 3), 1, 1, 1, 40),
+    "depthwise of few channels": ((2, 3, 6, 9), (3, 1, 3, 3), 2, 1, 1, 3),
+    "depthwise, dilated": ((1, 70, 11, 12), (70, 1, 5, 3), 1, 2, 3, 70),
+    "depthwise of lines": ((2, 33, 40), (33, 1, 9), 2, 4, 1, 33),
+    "depthwise in 3d": ((1, 35, 4, 5, 6), (35, 1, 2, 3, 3), 1, 1, 1, 35),
+    "3x3 of many": ((1, 70, 7, 7), (40, 70, 3, 3), 1, 1, 1, 1),
     "1d": ((2, 6, 13), (5, 6, 3), 2, 1, 1, 1),
     "3d": ((1, 3, 5, 6, 7), (4, 3, 2, 3, 3), 1, 1, 1, 1),
 }
@@ -270,6 +276,13 @@ def test_convolutions_are_exact(window):
             numbers(2, *filters, dtype="int8", low=-128, high=127),
             np.arange(n) - 2,
         ),
+        # Of seven bits, which processors without VNNI may add in words.
+        (np.full(shape, 127, "uint8"), np.full(filters, -128, "int8"), np.zeros(n, "int64")),
+        (
+            numbers(3, *shape, dtype="uint8", low=0, high=127),
+            np.clip(np.round(np.random.default_rng(4).normal(size=filters) * 50), -128, 127).astype("int8"),
+            np.zeros(n, "int64"),
+        ),
     ):
         weight = rl.tensor(w).double() - rl.tensor(zeros).double().view(-1, *[1] * (len(shape) - 1))
         expected = conv(rl.tensor(x).double() - 3, weight, None, *settings)
@@ -291,6 +304,37 @@ def test_convolutions_are_exact(window):
                 "",
             )
             assert rl.equal(result.double(), expected)
+
+
+@pytest.mark.parametrize("window", ["1x1", "3x3", "depthwise", "depthwise of 64"])
+@pytest.mark.parametrize("dtype, low, high", [("uint8", 0, 255), ("int8", -128, 127)])
+@pytest.mark.parametrize("relu", [False, True])
+def test_bytes_are_sums_that_are_rounded_and_bounded(window, dtype, low, high, relu):
+    """Large factors, infinities and NaN included: what is no number becomes the least one."""
+    shape, filters, stride, padding, dilation, groups = WINDOWS[window]
+    n = filters[0]
+    settings = [stride] * 2, [padding] * 2, [dilation] * 2, groups
+    x = rl.tensor(numbers(1, *shape, dtype="uint8", low=0, high=255))
+    w = rl.tensor(numbers(2, *filters, dtype="int8", low=-128, high=127))
+    scales = numbers(3, n, low=0.0001, high=0.02)
+    scales[1] = 1e30
+    bias = numbers(4, n)
+    bias[2], bias[3 % n] = np.inf, np.nan
+
+    def result(kind, scale, zero, bias):
+        z, b = rl.zeros(n, dtype=rl.int64), None if bias is None else rl.tensor(bias)
+        step = ("relu" if relu and kind != rl.float32 else "none", [], "")
+        s = rl.tensor(scales) if kind != rl.float32 else rl.ones(n)
+        return OURS.qconv_pointwise(x, 1.0, 3, w, s, z, b, *settings, scale, zero, kind, *step).numpy()
+
+    zero = 7
+    sums = result(rl.float32, 1.0, 0, None).transpose(0, 2, 3, 1)  # exact
+    with np.errstate(all="ignore"):
+        y = np.rint((sums + bias / scales) * (scales / np.float32(0.5)))
+    least = max(low, zero) if relu else low
+    expected = np.where(y > least - zero, np.minimum(y, high - zero), least - zero).astype("int64") + zero
+    got = result(getattr(rl, dtype), 0.5, zero, bias).transpose(0, 2, 3, 1)
+    np.testing.assert_array_equal(got, expected)
 
 
 @pytest.mark.parametrize("how", ["sum"])
