@@ -11,12 +11,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent.parent
 FOLDER = ROOT / "build" / "benchmarks" / "engines"
 MODELS = ("ResNet-50", "MobileNetV2", "VGG-19", "U-Net", "GPT", "BERT", "GNMT")
+IN_BYTES = ("ResNet-50", "MobileNetV2")
+INT8 = " int8"  # behind the name of a model whose layers are of integers
 BATCHES = (1, 8)
 
 
 def rows() -> Iterator[tuple[str, str, int]]:
     """(row, model, batch)"""
-    for model in MODELS:
+    for model in (*MODELS, *(name + INT8 for name in IN_BYTES)):
         for batch in BATCHES:
             yield f"{model}/batch {batch}", model, batch
 

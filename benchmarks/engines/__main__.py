@@ -5,6 +5,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from ..worker import import_as_torch
+from . import INT8
 
 
 def main(name: str, batch: int, tiny: bool, folder: Path) -> None:
@@ -24,14 +25,51 @@ def main(name: str, batch: int, tiny: bool, folder: Path) -> None:
     }
     sizes = lambda measured, small: small if tiny else measured
     torch.manual_seed(0)
-    model = builders[name](sizes, nullcontext).model.eval()
-    inputs = make_inputs(torch, name, batch, sizes)
+    kind = name.removesuffix(INT8)
+    model = builders[kind](sizes, nullcontext).model.eval()
+    inputs = make_inputs(torch, kind, batch, sizes)
     folder.mkdir(parents=True, exist_ok=True)
+    if kind != name:
+        model = in_bytes(torch, model, inputs, folder / "model.onnx")
     torch.export.save_file(model, folder / "model.rl", inputs)
-    torch.onnx.export(model, inputs, folder / "model.onnx")
+    if kind == name:
+        torch.onnx.export(model, inputs, folder / "model.onnx")
     with torch.no_grad():
         expected = model(*inputs)
     np.savez(folder / "inputs.npz", *[x.contiguous().numpy() for x in inputs], expected=expected.numpy())
+
+
+def in_bytes(torch, model, inputs, path):
+    """Integers as ONNX Runtime's own tool writes them, QuantizeLinear and DequantizeLinear around each layer.
+
+    Norms are settled by some steps of training, so that layers see what they see in a trained network.
+    """
+    from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+
+    class Samples(CalibrationDataReader):
+        def __init__(self):
+            self.left = iter([{"x": x.numpy()} for x in samples])
+
+        def get_next(self):
+            return next(self.left, None)
+
+    samples = [torch.randn(*inputs[0].shape) for _ in range(3)]
+    model.train()
+    with torch.no_grad():
+        for x in samples:
+            model(torch.cat([x, -x]))  # norms of one pixel want several images
+    floats = path.with_suffix(".float.onnx")
+    torch.onnx.export(model.eval(), inputs, floats, input_names=["x"])
+    quantize_static(
+        floats,
+        path,
+        Samples(),
+        quant_format=QuantFormat.QDQ,
+        per_channel=True,
+        activation_type=QuantType.QUInt8,
+        weight_type=QuantType.QInt8,
+    )
+    return torch.onnx.load(path)
 
 
 def make_inputs(torch, name, batch, sizes):

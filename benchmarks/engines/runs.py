@@ -3,7 +3,7 @@
 import os
 
 from ..case import Case
-from . import files_of, rows
+from . import INT8, files_of, rows
 
 
 def threads() -> int:
@@ -21,7 +21,9 @@ def cases(sizes, load):
             expected = data["expected"]
             inputs = [data[name] for name in data.files if name != "expected"]
         run = load(folder, inputs)
-        np.testing.assert_allclose(run(), expected, rtol=1e-3, atol=1e-3 * abs(expected).max())
+        # Integers are rounded after sums that are added in different order: what is a step off grows.
+        off = 0.1 if model.endswith(INT8) else 1e-3
+        np.testing.assert_allclose(run(), expected, rtol=off, atol=off * abs(expected).max())
         return run
 
     for row, model, batch in rows():
