@@ -45,6 +45,7 @@ def in_bytes(torch, model, inputs, path):
     Norms are settled by some steps of training, so that layers see what they see in a trained network.
     """
     from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
+    from onnxruntime.quantization.shape_inference import quant_pre_process
 
     class Samples(CalibrationDataReader):
         def __init__(self):
@@ -58,10 +59,11 @@ def in_bytes(torch, model, inputs, path):
     with torch.no_grad():
         for x in samples:
             model(torch.cat([x, -x]))  # norms of one pixel want several images
-    floats = path.with_suffix(".float.onnx")
+    floats, fused = path.with_suffix(".floats.onnx"), path.with_suffix(".fused.onnx")
     torch.onnx.export(model.eval(), inputs, floats, input_names=["x"])
+    quant_pre_process(floats, fused, skip_symbolic_shape=True)  # norms into convolutions
     quantize_static(
-        floats,
+        fused,
         path,
         Samples(),
         quant_format=QuantFormat.QDQ,

@@ -12,9 +12,11 @@ constexpr int64_t kBlock = 48;  // pixels whose patches are gathered together
 
 int64_t pixels(const ByteConvShape& s) { return s.batch * s.out[0] * s.out[1] * s.out[2]; }
 
-// Few bytes at most: a call would take longer.
+// Of few bytes a call would take longer.
 inline void copy_bytes(uint8_t* to, const uint8_t* from, int64_t n) {
-  if (n >= 16) {
+  if (n >= 128) {
+    std::memcpy(to, from, static_cast<size_t>(n));
+  } else if (n >= 16) {
     int64_t i = 0;
     for (; i + 16 <= n; i += 16) std::memcpy(to + i, from + i, 16);
     if (i < n) std::memcpy(to + n - 16, from + n - 16, 16);
@@ -31,11 +33,17 @@ class Window {
  public:
   Window(const ByteConvShape& s, const void* image) : s_(s), image_(static_cast<const uint8_t*>(image)) {}
   void move_to(int64_t pixel) {
+    left_ = s_.out[2] - pixel % s_.out[2];
+    pixel_ = pixel;
     x_ = pixel % s_.out[2] * s_.stride[2] - s_.padding[2];
     y_ = pixel / s_.out[2] % s_.out[1] * s_.stride[1] - s_.padding[1];
     z_ = pixel / (s_.out[2] * s_.out[1]) % s_.out[0] * s_.stride[0] - s_.padding[0];
     from_ =
         image_ + pixel / (s_.out[2] * s_.out[1] * s_.out[0]) * s_.in[0] * s_.in[1] * s_.in[2] * s_.channels;
+  }
+  void move_on() {  // to the next pixel: mostly of the same line, which needs no division
+    ++pixel_, x_ += s_.stride[2];
+    if (--left_ == 0) move_to(pixel_);
   }
   // f(the line of the image, or null in the padding) for each line of the window.
   template <class F>
@@ -77,7 +85,7 @@ class Window {
  private:
   const ByteConvShape& s_;
   const uint8_t *image_, *from_ = nullptr;
-  int64_t x_ = 0, y_ = 0, z_ = 0;
+  int64_t x_ = 0, y_ = 0, z_ = 0, pixel_ = 0, left_ = 0;  // left: pixels of the line
 };
 
 // What is one a filter, for the filters of a group.
@@ -144,8 +152,8 @@ void byte_conv(const ByteConvShape& s, const PackedFilters& filters, const void*
       const int64_t first = block * kBlock, rows_in_block = std::min(kBlock, count - first);
       for (int64_t g = 0; g < s.groups; ++g) {
         ByteRows rows(rows_in_block, k, is_signed, seven_bits);
-        for (int64_t r = 0; r < rows_in_block; ++r) {
-          window.move_to(first + r);
+        window.move_to(first);
+        for (int64_t r = 0; r < rows_in_block; ++r, window.move_on()) {
           auto* start = static_cast<uint8_t*>(rows.bytes_of(r, patch.data()));
           window.copy(g * channels, channels, padding, start);
           if (is_signed || start == patch.data() || k % byte_kernels().depth) rows.fill(r, start);

@@ -312,7 +312,15 @@ def clamp(g, x, min=None, max=None):
     return x if max is None else g.op("Min", x, g.cast(max, x.dtype), shape=g.out.shape)
 
 
-RULES["hardtanh"] = lambda g, x, min_val=-1.0, max_val=1.0: clamp(g, x, min_val, max_val)
+@rule("hardtanh")
+def hardtanh(g, x, min_val=-1.0, max_val=1.0):
+    x = _as_result(g, x)
+    if not x.dtype.is_floating_point or min_val > max_val:
+        return clamp(g, x, min_val, max_val)
+    # One step, which engines and tools that quantise take into the layer before it.
+    return g.op("Clip", x, g.cast(min_val, x.dtype), g.cast(max_val, x.dtype), shape=g.out.shape)
+
+
 RULES["clamp_min"] = lambda g, x, min: clamp(g, x, min)
 RULES["clamp_max"] = lambda g, x, max: clamp(g, x, None, max)
 

@@ -59,6 +59,12 @@ def test_activations(name):
         export(getattr(F, name), X, opset_version=opset)
 
 
+def test_a_bound_on_both_sides_is_one_step():
+    """Which engines, and tools that quantise, take into the layer before it."""
+    graph = export(torch.nn.ReLU6(), X).model_proto.graph
+    assert [node.op_type for node in graph.node if node.op_type != "Identity"] == ["Clip"]
+
+
 BINARY = "add sub mul div pow fmod remainder floor_divide eq ne lt le gt ge".split()
 
 
