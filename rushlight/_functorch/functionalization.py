@@ -279,6 +279,8 @@ class FunctionalizeMode(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        if func is aten._unsafe_view.default:  # shares memory, though its schema does not say so
+            func = aten.view.default
         if func._opname == "native_batch_norm":
             return self._batch_norm(func, args, kwargs)
         if func._opname in _GEOMETRIES:
@@ -291,7 +293,11 @@ class FunctionalizeMode(TorchDispatchMode):
             return self._mutation(func, args, kwargs)
         if func.is_view and args and isinstance(args[0], torch.Tensor):
             return self._view(func, args, kwargs)
-        return func(*self.values(args), **self.values(kwargs))
+        return self._call(func, self.values(args), self.values(kwargs))
+
+    def _call(self, func, args, kwargs):
+        """An operator on values."""
+        return func(*args, **kwargs)
 
     def _view(self, func, args, kwargs):
         parent = self._member(args[0])

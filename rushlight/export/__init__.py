@@ -18,6 +18,7 @@ from ._quantize import Quantized, QuantizeError, quantize_file
 from ._sizes import apply
 from ._text_service import TextService
 from ._trace import input_names, trace_module
+from .decomp_utils import CustomDecompTable
 from .dynamic_shapes import (
     AdditionalInputs,
     Constraint,
@@ -174,8 +175,8 @@ def _call_signature(inputs, in_spec, outputs, out_spec):
 
 
 def default_decompositions():
-    """A table for `run_decompositions`: empty, for exported operators have kernels."""
-    return {}
+    """The table of `run_decompositions`, to change: take an operator out to keep it whole."""
+    return CustomDecompTable()
 
 
 def register_dataclass(cls, *, serialized_type_name=None):

@@ -226,4 +226,6 @@ def _output_name(path, i, count):
 
 def lower(program):
     """(text, constants by name) of an exported program."""
-    return _Lowering(program).run()
+    from ._decompose import with_writes
+
+    return _Lowering(with_writes(program)).run()

@@ -346,7 +346,9 @@ def _signature_record(program):
 
 def program_record(program):
     """The JSON of a program, without its tensors."""
-    program = _with_shared_operators(program)
+    from ._decompose import with_writes
+
+    program = _with_shared_operators(with_writes(program))
     writer = _GraphWriter(program)
     graph = writer.run()
     signature = _signature_record(program)
@@ -381,9 +383,10 @@ def program_record(program):
 
 def _with_shared_operators(program):
     """The program with operators that only this package has expressed by others, where that is known."""
+    from ._decompose import decompose
     from ._pt2_decompositions import table
 
     found = {n.target for n in program.graph.nodes} & set(table())
-    if not found or program.symbols:
+    if not found:
         return program
-    return program.run_decompositions({target: table()[target] for target in found})
+    return decompose(program, {target: table()[target] for target in found}, functional=False)

@@ -1,6 +1,5 @@
 """`ExportedProgram`: a graph of operators with its tensors beside it."""
 
-import copy
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -187,9 +186,13 @@ class ExportedProgram:
         return _unlift(self, check_guards)
 
     def run_decompositions(self, decomp_table=None, decompose_custom_triton_ops=False):
-        """The program with some operators expressed by others: ``{operator: function}``. The default table
-        is empty: every operator of an exported program has a kernel and a meaning of its own here."""
-        return _decomposed(self, decomp_table or {})
+        """The program with some operators expressed by others: ``{operator: function}``. Without a table,
+        those of `default_decompositions` leave the core ATen operators. What the program writes to buffers
+        and inputs becomes outputs, which `graph_signature` names."""
+        from ._decompose import decompose
+        from .decomp_utils import CustomDecompTable
+
+        return decompose(self, CustomDecompTable() if decomp_table is None else decomp_table)
 
 
 def _indented(text):
@@ -201,6 +204,9 @@ def _tensor_of(program, spec):
 
 
 def _unlift(program, check_guards):
+    from ._decompose import with_writes
+
+    program = with_writes(program)
     root, graph, env = torch.nn.Module(), fx.Graph(), {}
     specs = program.graph_signature.input_specs
     placeholders = [n for n in program.graph.nodes if n.op == "placeholder"]
@@ -216,7 +222,8 @@ def _unlift(program, check_guards):
         root._guards_fn = _Guards(program.guards, program.symbols)
         graph.call_module("_guards_fn", tuple(env[n] for n in users))
     graph.output(graph.graph_copy(program.graph, env))
-    restore_layers(graph)
+    if program.dialect != "ATEN":
+        restore_layers(graph)
     info = _PyTreeInfo(program.argument_names, program.call_spec.in_spec, program.call_spec.out_spec)
     graph.set_codegen(_PyTreeCodeGen(info))
     module = fx.GraphModule(root, graph)
@@ -234,41 +241,3 @@ def _hold(root, spec, tensor):
     if spec.kind == InputKind.BUFFER and not spec.persistent:
         path, _, name = spec.target.rpartition(".")
         root.get_submodule(path)._non_persistent_buffers_set.add(name)
-
-
-def _decomposed(program, table):
-    """Run the graph on fakes, and record it again by the table."""
-    from rushlight._subclasses.fake_tensor import FakeTensorMode
-    from rushlight.fx.experimental.proxy_tensor import DecompositionInterpreter
-
-    from ._trace import output_specs
-
-    if program.symbols and table:
-        raise NotImplementedError(
-            "run_decompositions of a program with dynamic sizes; decompose before export"
-        )
-    graph, fakes = fx.Graph(), FakeTensorMode(allow_non_fake_inputs=True)
-    inputs = []
-    for node in program.graph.nodes:
-        if node.op == "placeholder":
-            value = node.meta["val"]
-            inputs.append(_as_fake(value, fakes))
-    interpreter = DecompositionInterpreter(program.graph_module, graph, table)
-    with fakes:
-        interpreter.run(*inputs)
-    for old, new in zip(program.graph.nodes, graph.nodes):
-        if old.op == "placeholder":
-            new.meta = dict(old.meta)
-    made = copy.copy(program)
-    made.graph_module = fx.GraphModule(interpreter.tracer.root, graph)
-    made.graph_signature = copy.copy(program.graph_signature)
-    made.graph_signature.output_specs = output_specs(graph)
-    return made
-
-
-def _as_fake(value, fakes):
-    if not isinstance(value, torch.Tensor):
-        return value
-    with fakes, torch.no_grad():
-        made = torch.empty_strided(value.shape, value.stride(), dtype=value.dtype, device=value.device)
-    return made.requires_grad_(value.requires_grad)

@@ -1,0 +1,115 @@
+"""Operators expressed by others: the tables that exporters and back ends take operators apart by."""
+
+import functools
+
+from rushlight._ops import _FUNCTIONAL, OpOverload, OpOverloadPacket, _built_in, _defined, _overload
+
+__all__ = [
+    "core_aten_decompositions",
+    "decomposition_table",
+    "get_decompositions",
+    "global_decomposition_table",
+    "register_decomposition",
+    "remove_decompositions",
+]
+
+decomposition_table: dict = {}
+global_decomposition_table: dict = {
+    "post_autograd": decomposition_table,
+    "pre_autograd": {},
+    "meta": {},
+}
+
+
+def _overloads(op):
+    """The overloads that one registration is for: those that return a new tensor."""
+    if isinstance(op, OpOverload):
+        return [op]
+    if not isinstance(op, OpOverloadPacket):
+        raise TypeError(f"register_decomposition: expected an operator, got {op!r}")
+    found = [getattr(op, name) for name in op.overloads()]
+    return [overload for overload in found if not overload._schema.is_mutable]
+
+
+def register_decomposition(aten_op, registry=None, *, type="post_autograd", unsafe=False):
+    """A decorator: the function takes apart an operator, all overloads of a packet, or each of a list.
+
+    It goes into ``registry``, or into the global table of that type.
+    """
+    if type not in global_decomposition_table:
+        raise ValueError(f"type must be one of {sorted(global_decomposition_table)}, got {type!r}")
+    table = global_decomposition_table[type] if registry is None else registry
+
+    def decorate(fn):
+        for op in aten_op if isinstance(aten_op, (list, tuple)) else (aten_op,):
+            for overload in _overloads(op):
+                if overload in table:
+                    raise RuntimeError(f"duplicate registrations for {overload}")
+                table[overload] = fn
+        return fn
+
+    return decorate
+
+
+def get_decompositions(aten_ops, type="post_autograd"):
+    """Those entries of the global table that take apart these operators; others are left out."""
+    table = global_decomposition_table[type]
+    return {overload: table[overload] for op in aten_ops for overload in _overloads(op) if overload in table}
+
+
+def remove_decompositions(decompositions, aten_ops):
+    """Take operators out of a table."""
+    for op in aten_ops:
+        for overload in _overloads(op):
+            decompositions.pop(overload, None)
+
+
+def is_composite(op):
+    """Whether an operator is written in others, so that it leaves no step of its own in a trace."""
+    return isinstance(op, OpOverload) and op.traits.family == "composite" and not op._schema.is_mutable
+
+
+def expand(op):
+    """The decomposition of a composite: to run it, whose parts are then recorded."""
+
+    def expanded(*args, **kwargs):
+        return op(*args, **kwargs)
+
+    expanded.__name__ = expanded.__qualname__ = op.__name__
+    expanded.expands = op
+    return expanded
+
+
+def _composites():
+    """Operators that run as others here and are none of PyTorch's core."""
+    for table in (_built_in(), _defined):
+        for name, overloads in table.get("aten", {}).items():
+            for overload, entry in overloads.items():
+                if entry.form == _FUNCTIONAL and is_composite(_overload("aten", name, overload)):
+                    yield _overload("aten", name, overload)
+
+
+@functools.cache
+def _expanding():
+    from .core import CORE_COMPOSITES
+
+    return {op: expand(op) for op in _composites() if op not in CORE_COMPOSITES}
+
+
+def core_aten_decompositions():
+    """A table that leaves operators of the core ATen set, as far as decompositions are known."""
+    from rushlight.export.decomp_utils import CustomDecompTable
+
+    return CustomDecompTable()
+
+
+def default_table():
+    """{operator: function} of `core_aten_decompositions`."""
+    from .core import CORE_COMPOSITES
+
+    table = dict(_expanding())
+    table.update({op: fn for op, fn in decomposition_table.items() if op not in CORE_COMPOSITES})
+    return table
+
+
+from . import decompositions, decompositions_nn  # noqa: E402, F401 (they fill the table)
