@@ -2,6 +2,7 @@
 
 import functools
 
+from rushlight import _C
 from rushlight._ops import _FUNCTIONAL, OpOverload, OpOverloadPacket, _built_in, _defined, _overload
 
 __all__ = [
@@ -69,15 +70,14 @@ def is_composite(op):
     return isinstance(op, OpOverload) and op.traits.family == "composite" and not op._schema.is_mutable
 
 
-def expand(op):
+class Expansion:
     """The decomposition of a composite: to run it, whose parts are then recorded."""
 
-    def expanded(*args, **kwargs):
-        return op(*args, **kwargs)
+    def __init__(self, op):
+        self.op, self.__name__ = op, op.__name__
 
-    expanded.__name__ = expanded.__qualname__ = op.__name__
-    expanded.expands = op
-    return expanded
+    def __call__(self, *args, **kwargs):
+        return self.op(*args, **kwargs)
 
 
 def _composites():
@@ -89,11 +89,20 @@ def _composites():
                     yield _overload("aten", name, overload)
 
 
+def _composites_of_programs():
+    """Operators that a program wrote in others: those without a step of their own."""
+    for namespace, names in _defined.items():
+        for name, overloads in names.items():
+            for overload, entry in overloads.items():
+                if namespace != "aten" and _C._get_operator_kernel(entry.index, "composite") is not None:
+                    yield _overload(namespace, name, overload)
+
+
 @functools.cache
 def _expanding():
     from .core import CORE_COMPOSITES
 
-    return {op: expand(op) for op in _composites() if op not in CORE_COMPOSITES}
+    return {op: Expansion(op) for op in _composites() if op not in CORE_COMPOSITES}
 
 
 def core_aten_decompositions():
@@ -107,9 +116,10 @@ def default_table():
     """{operator: function} of `core_aten_decompositions`."""
     from .core import CORE_COMPOSITES
 
-    table = dict(_expanding())
+    table = {**_expanding(), **{op: Expansion(op) for op in _composites_of_programs()}}
     table.update({op: fn for op, fn in decomposition_table.items() if op not in CORE_COMPOSITES})
     return table
 
 
-from . import decompositions, decompositions_nn  # noqa: E402, F401 (they fill the table)
+from . import decompositions as _tensors  # noqa: E402, F401 (they fill the table)
+from . import decompositions_nn as _layers  # noqa: E402, F401

@@ -70,7 +70,7 @@ def _disable_dynamo(fn=None, recursive=True):
 def is_compiling():
     from rushlight import compiler
 
-    return compiler.is_dynamo_compiling()
+    return compiler.is_compiling()
 
 
 def graph_break(msg=""):

@@ -21,3 +21,8 @@ class UserError(Unsupported):
     """The program asks of capture or export what it cannot do; the text says what to change."""
 
     __module__ = _HOME
+
+    @property
+    def msg(self):
+        """The text."""
+        return str(self.args[0]) if self.args else ""

@@ -105,6 +105,8 @@ def export(
     examples = dynamic_shapes if isinstance(dynamic_shapes, AdditionalInputs) else None
     if isinstance(dynamic_shapes, (ShapesCollection, AdditionalInputs)):
         dynamic_shapes = dynamic_shapes.dynamic_shapes(mod, args, kwargs)
+    else:
+        dynamic_shapes = _shapes.spread(mod, args, kwargs, dynamic_shapes)
     leaves, in_spec = pytree.tree_flatten((args, kwargs))
     leaf_names = input_names(names, args, kwargs)
     symbols, places = _shapes.find_symbols(names, args, kwargs, dynamic_shapes)

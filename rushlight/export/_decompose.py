@@ -21,7 +21,7 @@ from ._numeric import Computation
 from ._sizes import apply
 from .dynamic_shapes import ValueRanges
 from .exported_program import ExportedProgram, InputGuard
-from .graph_signature import InputKind, OutputKind, OutputSpec, TensorArgument
+from .graph_signature import InputKind, OutputKind
 
 _MUTATIONS = {
     InputKind.PARAMETER: OutputKind.PARAMETER_MUTATION,
@@ -34,8 +34,8 @@ aten = torch.ops.aten  # type: ignore[attr-defined]
 def decompose(program, table, functional=True):
     """A program with the operators of a table expressed by others.
 
-    With ``functional`` what it writes to buffers and inputs becomes outputs, and layers that the table does not
-    name stay one operator.
+    With ``functional`` what it writes to buffers and inputs becomes outputs, and layers that the table does
+    not name stay one operator.
     """
     return _Decomposition(program, table, functional).run()
 
@@ -227,7 +227,7 @@ class _Interpreter(fx.Interpreter):
         if not isinstance(target, OpOverload) or target.traits.family != "composite":
             return target(*args, **kwargs)
         trains = target._opname == "batch_norm" and args[5]  # writes, though its schema does not say so
-        if trains or self.functional is None or hasattr(self.table.get(target), "expands"):
+        if trains or self.functional is None or isinstance(self.table.get(target), _decomp.Expansion):
             return target(*args, **kwargs)
         pure = getattr(aten, target._opname.removesuffix("_"), None)
         if target._schema.is_mutable and _expands(self.table, pure, target._overloadname):
@@ -239,7 +239,7 @@ class _Interpreter(fx.Interpreter):
 
 def _expands(table, packet, overload):
     found = getattr(packet, overload, None) if packet is not None else None
-    return hasattr(table.get(found), "expands")
+    return isinstance(table.get(found), _decomp.Expansion)
 
 
 def _without(mode):
@@ -279,9 +279,6 @@ def with_writes(program) -> ExportedProgram:
     write_in_place(graph, program.graph_signature.output_specs, inputs)
     made.graph_module = fx.GraphModule(torch.nn.Module(), graph)
     made.graph_signature = copy.copy(program.graph_signature)
-    made.graph_signature.output_specs = [
-        OutputSpec(spec.kind, TensorArgument(spec.arg.name) if spec.arg is None else spec.arg, spec.target)
-        for spec in program.graph_signature.output_specs
-        if spec.kind not in _MUTATIONS.values()
-    ]
+    specs = program.graph_signature.output_specs
+    made.graph_signature.output_specs = [spec for spec in specs if spec.kind not in _MUTATIONS.values()]
     return made

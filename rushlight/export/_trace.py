@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import rushlight as torch
 from rushlight import compiler
-from rushlight._subclasses.fake_tensor import FakeTensorMode
+from rushlight._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from rushlight.fx import Graph
 from rushlight.fx._patching import _Patcher
 from rushlight.fx.experimental.proxy_tensor import ProxyTorchDispatchMode, PythonKeyTracer, _describe
@@ -215,6 +215,12 @@ def fake_inputs(fakes, leaves, places, sizes):
     return made
 
 
+def _fake_mode(values):
+    """The mode that made the fakes among the values, or a new one."""
+    known = next((v.fake_mode for v in values if isinstance(v, FakeTensor)), None)
+    return FakeTensorMode(allow_non_fake_inputs=True) if known is None else known
+
+
 def _fake(fakes, leaf, changed):
     if not isinstance(leaf, torch.Tensor):
         return leaf
@@ -232,8 +238,9 @@ def trace_module(module, leaves, in_spec, names, places=(), sizes=None, whole_re
     With ``whole_recurrence`` recurrent layers over padded sequences are one step, not a step for each time.
     Of the modules in ``preserved`` it is kept how they were called.
     """
-    tracer, fakes = _ExportTracer(module, preserved), FakeTensorMode(allow_non_fake_inputs=True)
+    tracer = _ExportTracer(module, preserved)
     trace = Trace(tracer.graph, held_tensors(module))
+    fakes = _fake_mode([*leaves, *(held.tensor for held in trace.held)])
     plain = _plain_attributes(module)
     swapped = {}
     for held in trace.held:
@@ -311,6 +318,8 @@ def _arguments(values, lifted):
 def _lift(trace, tensor, plain, before):
     literals = sum(name.startswith("lifted_tensor_") for name in trace.constants)
     target = plain.get(id(tensor), f"lifted_tensor_{literals}")
+    if tensor.requires_grad and not isinstance(tensor, torch.nn.Parameter):
+        tensor = tensor.detach()  # a constant of the graph
     trace.constants[target] = tensor
     held = Held(InputKind.CONSTANT_TENSOR, target, tensor).avoid({n.name for n in trace.graph.nodes})
     trace.held.append(held)

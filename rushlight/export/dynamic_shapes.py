@@ -150,6 +150,29 @@ def argument_names(module, args, kwargs):
     return names + list(kwargs or {})
 
 
+def spread(module, args, kwargs, dynamic_shapes):
+    """What is said of ``*args`` and ``**kwargs`` as a whole, given for each of their values."""
+    parameters = list(inspect.signature(module.forward).parameters.values())
+    star = next((i for i, p in enumerate(parameters) if p.kind is p.VAR_POSITIONAL), None)
+    stars = next((p.name for p in parameters if p.kind is p.VAR_KEYWORD), None)
+    if isinstance(dynamic_shapes, dict):
+        said = dict(dynamic_shapes)
+        if star is not None and parameters[star].name in said:
+            each = said.pop(parameters[star].name)
+            names = argument_names(module, args, {})[star:]
+            said |= dict(zip(names, [None] * len(names) if each is None else each, strict=True))
+        if stars is not None and stars in said and stars not in (kwargs or {}):
+            said |= said.pop(stars) or {}
+        return said
+    if isinstance(dynamic_shapes, (tuple, list)) and star is not None and len(dynamic_shapes) > star:
+        each, count = dynamic_shapes[star], len(args) + len(kwargs or {})
+        if isinstance(each, (tuple, list)) and len(each) == len(args) - star:
+            nested = any(isinstance(one, (dict, tuple, list)) for one in each)
+            if nested or len(dynamic_shapes) != count:
+                return [*dynamic_shapes[:star], *each, *dynamic_shapes[star + 1 :]]
+    return dynamic_shapes
+
+
 class ShapesCollection:
     """``dynamic_shapes`` by tensor, for inputs in nested containers: ``shapes[x] = {0: Dim("batch")}``."""
 
@@ -356,6 +379,9 @@ def _named(what, leaf, dim, size, symbols, path):
     lower = max(root.min, 0)
     symbol = Symbol(root.__name__, value, lower, root.max, True, True, root._asked[0], root._asked[1], lower)
     known = symbols.setdefault(root.__name__, symbol)
+    if (known.lower, known.upper) != (symbol.lower, symbol.upper):
+        before = Dim(known.name, min=known.lower, max=None if known.upper == math.inf else int(known.upper))
+        raise UserError(f"Found different definitions {before} and {root} for the same symbolic dimension")
     if known.value != value:
         raise UserError(
             f"Constraints violated ({root.__name__})! The example has {root.__name__} = {known.value} and "

@@ -1,5 +1,6 @@
 """`ExportedProgram`: a graph of operators with its tensors beside it."""
 
+import dataclasses
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -163,6 +164,27 @@ class ExportedProgram:
             "Unable to call ExportedProgram directly. You should use `exported_program.module()` instead."
         )
 
+    def __setattr__(self, name, value):
+        if name == "example_inputs" and value is not None and "dialect" in self.__dict__:
+            nested = isinstance(value, tuple) and [type(v) for v in value] == [tuple, dict]
+            if not nested:
+                raise ValueError(
+                    "Example inputs should be a tuple containing example arguments (as a tuple), and example "
+                    "kwargs (as a dictionary)."
+                )
+            _CallCheck(self.argument_names, self.call_spec.in_spec)(None, *value)
+        object.__setattr__(self, name, value)
+
+    def _update(self, graph_module, graph_signature, *, state_dict=None, constants=None, verifiers=None):
+        """The program with another graph."""
+        return dataclasses.replace(
+            self,
+            graph_module=graph_module,
+            graph_signature=graph_signature,
+            state_dict=self.state_dict if state_dict is None else state_dict,
+            constants=self.constants if constants is None else constants,
+        )
+
     def validate(self):
         """Raise if the graph is not well-formed."""
         self.graph.lint()
@@ -193,6 +215,29 @@ class ExportedProgram:
         from .decomp_utils import CustomDecompTable
 
         return decompose(self, CustomDecompTable() if decomp_table is None else decomp_table)
+
+
+class _CallCheck:
+    """Before a program's module runs: whether it is called as it was exported."""
+
+    def __init__(self, names, in_spec):
+        self.names, self.in_spec = names, in_spec
+
+    def __call__(self, module, args, kwargs):
+        free = self.names[len(args) :]
+        if len(args) <= len(self.names) and sorted(free) == sorted(kwargs):
+            return
+        if len(args) == self.in_spec.child(0).num_children:
+            expected = list(self.in_spec.child(1).context)
+            raise ValueError(
+                f"Ran into a kwarg keyword mismatch: Got the following keywords {list(kwargs)} but expected "
+                f"{expected}"
+            )
+        raise ValueError(
+            f"Trying to flatten user inputs with exported input tree spec: \n{self.in_spec}\nbut actually "
+            f"got inputs with tree spec of: \n{pytree.tree_structure((args, kwargs))}.\nPlease check that "
+            "the inputs have the same number and type of args and kwargs as the ones you used when tracing."
+        )
 
 
 def _indented(text):
@@ -227,6 +272,8 @@ def _unlift(program, check_guards):
     info = _PyTreeInfo(program.argument_names, program.call_spec.in_spec, program.call_spec.out_spec)
     graph.set_codegen(_PyTreeCodeGen(info))
     module = fx.GraphModule(root, graph)
+    check = _CallCheck(program.argument_names, program.call_spec.in_spec)
+    module.register_forward_pre_hook(check, with_kwargs=True)
     for spec in specs:
         if spec.kind == InputKind.CONSTANT_TENSOR:  # an ordinary attribute, as it was
             path, _, name = spec.target.rpartition(".")

@@ -3,8 +3,9 @@
 import copy
 
 import pytest
-import rushlight as torch
 import torch as reference
+
+import rushlight as torch
 from rushlight import nn
 from rushlight._decomp import core_aten_decompositions, get_decompositions, register_decomposition
 from rushlight.export import Dim, default_decompositions, export

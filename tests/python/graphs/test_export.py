@@ -86,7 +86,7 @@ def test_other_inputs_are_refused(everything):
         made(torch.randn(5, 3), k=k)
     with pytest.raises(AssertionError, match=r"Guard failed: len\(x.size\(\)\) == 2"):
         made(torch.randn(3), k=k)
-    with pytest.raises(TypeError):
+    with pytest.raises(ValueError, match="kwarg keyword mismatch"):
         made(torch.randn(2, 3))
     scaled = export(Scaled(), (torch.ones(2), 3)).module()
     assert scaled(torch.ones(2), 3).tolist() == [3, 3]
@@ -365,3 +365,62 @@ def test_programs_are_written_and_read(everything, tmp_path):
 def test_dynamic_shapes_that_are_numbers():
     with pytest.raises(UserError, match="must be a dict, a list or a tuple, got 3"):
         torch.export.export(torch.nn.Linear(2, 2), (torch.ones(3, 2),), dynamic_shapes=[3])
+
+
+class Plus(nn.Module):
+    def forward(self, x, *rest, **more):
+        return x + sum(rest) + sum(more.values())
+
+
+def test_shapes_of_starred_arguments_are_given_together():
+    x, named = torch.ones(3), {"a": torch.ones(3)}
+    for shapes in (
+        ({0: Dim("n")}, ({0: Dim("n")}, None), {0: Dim("n")}),
+        {"x": {0: Dim("n")}, "rest": ({0: Dim("n")}, None), "more": {"a": {0: Dim("n")}}},
+    ):
+        run = export(Plus(), (x, x, 2), named, dynamic_shapes=shapes).module()
+        five = torch.ones(5)
+        torch.testing.assert_close(run(five, five, 2, a=five), five * 5)
+
+
+def test_a_program_called_otherwise_is_refused():
+    program = export(Plus(), (torch.ones(3), 2), {"a": torch.ones(3)})
+    run = copy.deepcopy(program.module())
+    torch.testing.assert_close(run(torch.ones(3), 2, a=torch.ones(3)), torch.full((3,), 4.0))
+    with pytest.raises(ValueError, match="Trying to flatten user inputs with exported input tree spec"):
+        run(torch.ones(3), 2, 3, a=torch.ones(3))
+    with pytest.raises(ValueError, match="Ran into a kwarg keyword mismatch"):
+        run(torch.ones(3), 2, b=torch.ones(3))
+    with pytest.raises(ValueError, match="Example inputs should be a tuple"):
+        program.example_inputs = (torch.ones(3),)
+    program.example_inputs = (torch.zeros(3), 2), {"a": torch.ones(3)}
+    assert program.example_inputs[0][0].sum() == 0
+
+
+def test_fake_tensors_are_exported_as_they_are():
+    with torch._subclasses.FakeTensorMode() as mode:
+        module, x = nn.Linear(2, 3), torch.ones(4, 2)
+    program = export(module, (x,))
+    made = program.graph.output_node().args[0][0].meta["val"]
+    assert made.shape == (4, 3) and made.fake_mode is mode
+
+
+def test_one_name_has_one_range():
+    first, second = Dim("C", min=3), Dim("C", max=12)
+    with pytest.raises(UserError, match="Found different definitions .*min=3.* and .*max=12") as caught:
+        export(Plus(), (torch.ones(9, 9),), dynamic_shapes=((first, second),))
+    assert "different definitions" in caught.value.msg
+
+
+def test_nodes_are_looked_up_in_the_program(everything):
+    from rushlight._export import utils
+
+    module, program = everything
+    found = {n.name: n for n in program.graph.nodes}
+    assert utils.get_param(program, found["p_lin_weight"]) is module.lin.weight
+    assert utils.get_buffer(program, found["b_b"]) is module.b
+    assert utils.get_buffer(program, found["b_np"]) is module.np
+    assert utils.get_lifted_tensor_constant(program, found["c_c"]) is module.c
+    assert not utils.is_param(program, found["x"]) and utils.get_param(program, found["x"]) is None
+    same = program._update(program.graph_module, program.graph_signature, constants={})
+    assert same.graph is program.graph and same.constants == {} and program.constants
