@@ -1,7 +1,7 @@
 """Scripts in files: a zip archive with a pickle of plain values and tensors, in which the code is text.
 
 Loading needs none of the program's classes and runs nothing: the text becomes functions that can name the
-library and each other (`frontend.unit_from_source`), and the pickle is read by the closed unpickler."""
+library and each other (`_closed_source.unit_from_source`), and the pickle is read by the closed unpickler."""
 
 import enum
 import io
@@ -13,9 +13,10 @@ from rushlight._command.names import is_own, public_name
 from rushlight._quantized.packed import ScriptObject
 from rushlight.jit._annotations import is_compiled_class, qualified_name
 from rushlight.jit._archive_classes import ClassReader, described
+from rushlight.jit._closed_source import unit_from_source
 from rushlight.jit._library import library_name, own_module
 from rushlight.jit._script import ScriptFunction, ScriptModule, script, script_class, shell
-from rushlight.jit.frontend import FrontendError, script_function, unit_from_source
+from rushlight.jit.frontend import FrontendError, script_function
 from rushlight.nn import Module
 
 _VERSION = 1
@@ -247,7 +248,7 @@ class _Writer:
         if isinstance(value, ScriptObject):
             kind = value._type()
             return {"__packed__": [kind, self._value(value._held.state(), owner, name)]}
-        from rushlight.jit.frontend import _library_value
+        from rushlight.jit._closed_source import _library_value
 
         name_of = library_name(value)
         if name_of is not None and callable(value) and _library_value(name_of) is not None:
@@ -410,7 +411,7 @@ class _Reader:
             return self.types[content[0]](*[self._value(v, tensors) for v in content[1]])
         if content in self.units:
             return ScriptFunction(self.units[content])
-        from rushlight.jit.frontend import _library_value
+        from rushlight.jit._closed_source import _library_value
 
         found = _library_value(content)
         if found is None or more:

@@ -11,8 +11,8 @@ import enum
 import re
 
 from rushlight.jit._annotations import members_of_enum
+from rushlight.jit._closed_source import unit_from_source
 from rushlight.jit._scripted_class import attach, record_of
-from rushlight.jit.frontend import unit_from_source
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

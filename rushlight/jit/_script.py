@@ -157,7 +157,7 @@ class ScriptModule(Module):
 
     def define(self, src: str) -> None:
         """Add a method, given as text."""
-        from rushlight.jit.frontend import unit_from_source
+        from rushlight.jit._closed_source import unit_from_source
 
         own = type(self)
         name = src.strip().removeprefix("def ").partition("(")[0]

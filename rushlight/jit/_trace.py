@@ -10,6 +10,7 @@ import rushlight
 from rushlight import Tensor
 from rushlight.jit import _decorations, _state
 from rushlight.jit._annotations import value_type
+from rushlight.jit._closed_source import _dotted
 from rushlight.jit._recorder import Recorder, TracerWarning
 from rushlight.jit._script import (
     RecursiveScriptModule,
@@ -20,7 +21,7 @@ from rushlight.jit._script import (
     shell,
 )
 from rushlight.jit._types import ANY, TENSOR
-from rushlight.jit.frontend import Unit, _dotted
+from rushlight.jit.frontend import Unit
 from rushlight.nn import Module
 
 TYPE_CHECKING = False

@@ -223,7 +223,7 @@ HOSTILE = [
 @pytest.mark.parametrize("source", HOSTILE)
 def test_code_in_files_reaches_nothing_but_the_library(source):
     with pytest.raises((RuntimeError, torch.jit.frontend.NotSupportedError)):
-        torch.jit.frontend.unit_from_source("f", source, {}).function()
+        torch.jit._closed_source.unit_from_source("f", source, {}).function()
 
 
 def test_damaged_archives_are_errors():
