@@ -8,7 +8,7 @@ import zlib
 from datetime import timedelta
 from time import time_ns
 
-from .. import strided
+from .. import _C, strided
 from . import _recorder
 from ._debug import DebugLevel, get_debug_level
 from ._errors import DistBackendError
@@ -63,8 +63,13 @@ class Engine:
         """The Work of body(), which the group's thread runs between the calls before and after this one."""
         return self._worker.submit(body)
 
-    def _start(self, what, tensors, body, results, async_op, timeout=None):
-        """Run body(transport, tag, milliseconds) now or, when asynchronous, on the group's thread."""
+    def _start(self, what, tensors, body, results, async_op, timeout=None, written=None):
+        """Run body(transport, tag, milliseconds) now or, when asynchronous, on the group's thread.
+
+        It writes to the results, or to fewer: those in ``written``.
+        """
+        for tensor in results if written is None else written:
+            _C._check_writable(tensor, what)
         for tensor in tensors:
             if not tensor.is_cpu or tensor.layout is not strided:
                 raise DistBackendError(

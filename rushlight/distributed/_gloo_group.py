@@ -4,7 +4,7 @@ import ctypes
 import os
 from time import time_ns
 
-from .. import Tensor, frombuffer, no_grad, stack, uint8, view_as_complex, view_as_real
+from .. import _C, Tensor, frombuffer, no_grad, stack, uint8, view_as_complex, view_as_real
 from . import _recorder
 from ._engine import Engine, milliseconds_of
 from ._errors import DistBackendError
@@ -108,7 +108,8 @@ class GlooGroup(Engine):
             if self.rank == root:
                 self._finish_reduction(flat, tensor, operation)
 
-        return self._start("reduce", [tensor], body, [tensor], async_op)
+        written = [tensor] if self.rank == root else []
+        return self._start("reduce", [tensor], body, [tensor], async_op, written=written)
 
     def _finish_reduction(self, flat, tensor, operation):
         if operation == RedOpType.AVG:
@@ -125,7 +126,8 @@ class GlooGroup(Engine):
             group.broadcast(flat.data_ptr(), _size_in_bytes(flat), root, tag << 8, milliseconds)
             _copy_back(flat, tensor)
 
-        return self._start("broadcast", [tensor], body, [tensor], async_op)
+        written = [] if self.rank == root else [tensor]
+        return self._start("broadcast", [tensor], body, [tensor], async_op, written=written)
 
     def all_gather(self, outputs, tensor, async_op=False):
         """`outputs`: one tensor of the input's shape for each rank."""
@@ -231,6 +233,7 @@ class GlooGroup(Engine):
 
     def receive(self, tensor, source, tag):
         """`source` -1: from whoever sends first."""
+        _C._check_writable(tensor, "recv")
         flat = tensor.detach().contiguous()
         message = self._group.receive(flat.data_ptr(), _size_in_bytes(flat), source, tag)
 

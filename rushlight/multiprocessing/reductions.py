@@ -135,3 +135,23 @@ def _register_at_exit():
 
 _register_at_exit()
 util.register_after_fork(_C, lambda _: _register_at_exit())
+
+
+class StorageWeakRef:
+    """A reference that does not keep a storage alive; equal to others of the same storage."""
+
+    __slots__ = ("cdata", "_life")
+
+    def __init__(self, storage):
+        untyped = storage._untyped_storage if isinstance(storage, TypedStorage) else storage
+        self.cdata, self._life = untyped._cdata, _C._storage_life(untyped)
+
+    def expired(self):
+        """Whether the storage's memory was freed."""
+        return _C._storage_has_ended(self._life)
+
+    def __hash__(self):
+        return hash(self._life)
+
+    def __eq__(self, other):
+        return isinstance(other, StorageWeakRef) and self._life == other._life

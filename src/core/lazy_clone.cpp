@@ -20,6 +20,7 @@ struct Shared {
 struct Registry {
   std::mutex mutex;
   std::unordered_map<const void*, Shared> shared;
+  std::unordered_map<const StorageImpl*, int> views;  // how many look into its memory now
   static Registry& get() {
     static auto* one = new Registry;  // storages may die after static objects
     return *one;
@@ -54,6 +55,12 @@ void copy_out(StorageImpl& storage) {
   storage.swap_contents(*fresh);
 }
 
+bool is_viewed(const StorageImpl& storage) {
+  Registry& registry = Registry::get();
+  std::lock_guard guard(registry.mutex);
+  return registry.views.contains(&storage);
+}
+
 bool lies_inside(const StorageImpl& storage) {
   const auto* object = reinterpret_cast<const std::byte*>(&storage);
   return storage.data() >= object && storage.data() < object + sizeof(StorageImpl);
@@ -76,6 +83,7 @@ Storage lazy_clone(StorageImpl& storage) {
   const bool sharing = is_shared_memory(storage.data());
   if (!storage.device().is_cpu() || !storage.data() || !storage.nbytes()) return {};
   if (!sharing && (!storage.owns_memory() || storage.exposed() || storage.read_only())) return {};
+  if (is_viewed(storage)) return {};
   Shared shared;
   if (!sharing && lies_inside(storage)) {
     shared.inside = &storage;
@@ -116,6 +124,19 @@ void own_shared(StorageImpl& storage) {
     storage.swap_contents(*keeper);
     leave(memory);
   }
+}
+
+void begin_view(const StorageImpl& storage) {
+  Registry& registry = Registry::get();
+  std::lock_guard guard(registry.mutex);
+  ++registry.views[&storage];
+}
+
+void end_view(const StorageImpl& storage) {
+  Registry& registry = Registry::get();
+  std::lock_guard guard(registry.mutex);
+  const auto found = registry.views.find(&storage);
+  if (found != registry.views.end() && --found->second == 0) registry.views.erase(found);
 }
 
 void expose_shared(StorageImpl& storage) {

@@ -27,6 +27,9 @@ inline void expose_contents(StorageImpl& storage) {
   if (shared_memories.load(std::memory_order_relaxed)) [[unlikely]]
     expose_shared(storage);
 }
+// While somebody looks into a storage's memory and may write there, it is not shared: between these two.
+void begin_view(const StorageImpl& storage);
+void end_view(const StorageImpl& storage);
 // Whether this memory is, or was and still has to stay, that of lazy clones.
 bool is_shared_memory(const void* memory);
 

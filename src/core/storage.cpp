@@ -7,6 +7,7 @@
 #include "core/device_backend.h"
 #include "core/lazy_clone.h"
 #include "core/prepared_weight.h"
+#include "core/storage_life.h"
 #include "core/storage_source.h"
 
 namespace rushlight {
@@ -79,6 +80,8 @@ void StorageImpl::destroy(StorageImpl* s) {
     forget_prepared(*s);
   if (s->read_only() && s->data_ == s->inline_) [[unlikely]]
     own_contents(*s);  // nobody else looks there
+  if (lives_known.load(std::memory_order_relaxed)) [[unlikely]]
+    end_life(*s);
   s->free_data();
   delete s;
 }

@@ -8,6 +8,7 @@
 #include "core/deferred_layout.h"
 #include "core/lazy_clone.h"
 #include "core/quantizer.h"
+#include "core/storage_life.h"
 #include "core/write_watch.h"
 #include "python/op_function.h"
 #include "python/types.h"
@@ -203,18 +204,22 @@ static int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   }
   if (guard([&] {
         expose_contents(*s);
+        begin_view(*s);
         return Py_None;
       }) == nullptr)
     return -1;
   if (PyBuffer_FillInfo(view, self, s->data(), static_cast<Py_ssize_t>(s->nbytes()), s->read_only(), flags) <
-      0)
+      0) {
+    end_view(*s);
     return -1;
+  }
   ++as_storage(self)->exports;
   if (!s->read_only()) note_write(*s);
   return 0;
 }
 static void drop_buffer(PyObject* self, Py_buffer*) {
   --as_storage(self)->exports;
+  end_view(*storage_of(self));
   if (StorageImpl* s = storage_of(self); !s->read_only()) note_write(*s);
 }
 static PyBufferProcs buffer = {.bf_getbuffer = get_buffer, .bf_releasebuffer = drop_buffer};
@@ -421,7 +426,34 @@ static PyObject* f_is_lazy_clone(PyObject*, PyObject* tensor) {
     return PyBool_FromLong(t->storage && is_lazy_clone(*t->storage));
   });
 }
-static PyMethodDef functions[] = {{"_storage_address", f_storage_address, METH_O, nullptr},
+// _check_writable(tensor, what): raises where others must not see a write, before code that writes by
+// address.
+static PyObject* f_check_writable(PyObject*, PyObject* args) {
+  PyObject* tensor;
+  const char* what;
+  if (!PyArg_ParseTuple(args, "Os:_check_writable", &tensor, &what)) return nullptr;
+  return guard([&] {
+    expect_tensor(tensor, "_check_writable()").check_writable(what);
+    return Py_NewRef(Py_None);
+  });
+}
+// _storage_life(storage) and _storage_has_ended(life): what a weak reference keeps.
+static PyObject* f_storage_life(PyObject*, PyObject* storage) {
+  return guard([&] {
+    if (!PyObject_TypeCheck(storage, &StorageBaseType))
+      throw_python(PyExc_TypeError, "_storage_life(): expected a storage, not " + type_name(storage));
+    return PyLong_FromUnsignedLongLong(life_of(*storage_of(storage)));
+  });
+}
+static PyObject* f_storage_has_ended(PyObject*, PyObject* life) {
+  const unsigned long long number = PyLong_AsUnsignedLongLong(life);
+  if (PyErr_Occurred()) return nullptr;
+  return PyBool_FromLong(has_ended(number));
+}
+static PyMethodDef functions[] = {{"_storage_life", f_storage_life, METH_O, nullptr},
+                                  {"_storage_has_ended", f_storage_has_ended, METH_O, nullptr},
+                                  {"_check_writable", f_check_writable, METH_VARARGS, nullptr},
+                                  {"_storage_address", f_storage_address, METH_O, nullptr},
                                   {"_data_address", f_data_address, METH_O, nullptr},
                                   {"_is_cow_tensor", f_is_lazy_clone, METH_O, nullptr},
                                   {}};

@@ -85,6 +85,32 @@ def test_a_group_of_one():
         dist.destroy_process_group()
 
 
+@needs_gloo
+def test_nothing_is_received_into_read_only_memory():
+    constant = torch.frombuffer(bytes(16), dtype=torch.float32)
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        calls = {
+            "all_reduce": lambda: dist.all_reduce(constant),
+            "reduce": lambda: dist.reduce(constant, 0),
+            "scatter": lambda: dist.scatter(constant, [torch.ones(4)], 0),
+            "all_gather": lambda: dist.all_gather([constant], torch.ones(4)),
+            "all_gather_into_tensor": lambda: dist.all_gather_into_tensor(constant, torch.ones(4)),
+            "all_to_all": lambda: dist.all_to_all_single(constant, torch.ones(4)),
+        }
+        for name, call in calls.items():
+            with pytest.raises(RuntimeError, match=f"{name}: the tensor's memory is read-only"):
+                call()
+        dist.broadcast(constant, 0)  # the root sends
+        assert constant.tolist() == [0, 0, 0, 0]
+        shared = torch.ones(4)
+        clone = shared._lazy_clone()
+        dist.all_gather_into_tensor(clone, torch.zeros(4))
+        assert shared.sum() == 4 and clone.sum() == 0
+    finally:
+        dist.destroy_process_group()
+
+
 def test_what_is_missing_is_said(monkeypatch):
     with pytest.raises(ValueError, match="not been initialized"):
         dist.get_rank()

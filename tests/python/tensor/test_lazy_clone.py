@@ -173,3 +173,18 @@ def test_gradients_and_batches():
     assert torch.autograd.gradcheck(lambda t: t._lazy_clone().sin(), (x,))
     assert torch.equal(torch.vmap(lambda t: t._lazy_clone() * 2)(x), x * 2)
     assert torch.equal(torch.func.grad(lambda t: t._lazy_clone().sin().sum())(x), x.cos())
+
+
+@pytest.mark.parametrize("size", [4, 4000])
+def test_who_looks_at_the_memory_meanwhile_does_not_write_to_the_clone(size):
+    t = torch.zeros(size)
+    view = memoryview(t.untyped_storage())
+    clone = t._lazy_clone()
+    view[3] = 0x3F
+    assert t[0] == 0.5 and clone[0] == 0
+    view.release()
+    later = t._lazy_clone()
+    assert torch._C._is_cow_tensor(t) and torch._C._is_cow_tensor(later)
+    with memoryview(later.untyped_storage()) as view:
+        view[3] = 0
+    assert later[0] == 0 and t[0] == 0.5
