@@ -164,7 +164,10 @@ void run_kernel(Frame& frame) {
                device_type_name(device), ", but got ", frame.out[i].device(), " instead");
       frame.out[i].check_writable(op.name());
     }
-    if (!frame.inplace) check_output_overlap(op, frame.args, frame.out, outputs);
+    if (!frame.inplace) {
+      check_output_overlap(op, frame.args, frame.out, outputs);
+      check_output_dtype(op, frame.args, *frame.out);
+    }
     if ((composite || !(op.intercepted & kAutograd)) && !frame.inplace)
       check_out_gradients(op, frame.args, frame.out, outputs);
   }

@@ -47,4 +47,15 @@ void check_output_overlap(const Op& op, const Value* args, const Tensor* out, si
   }
 }
 
+void check_output_dtype(const Op& op, const Value* args, const Tensor& out) {
+  for (size_t i = op.schema.parameters.size(); i-- > 0;) {
+    if (op.schema.parameters[i].name != "dtype") continue;
+    if (args[i].tag() != Tag::DType || args[i].dtype() == out.dtype()) return;
+    RL_CHECK(op.tensor_parameters, "dtype ", legacy_name(args[i].dtype()),
+             " does not match dtype of out parameter (", legacy_name(out.dtype()), ")");
+    RL_CHECK(false, "Expected out tensor to have dtype ", cpp_name(args[i].dtype()), ", but got ",
+             cpp_name(out.dtype()), " instead");
+  }
+}
+
 }  // namespace rushlight
