@@ -140,7 +140,13 @@ class OpOverload(OperatorBase):
         )
         self._op = _C._overload_function((entry.index,), entry.form, self)
         self._defined_in_python = self._qualified_op_name
-        self.tags = []
+
+    @functools.cached_property
+    def tags(self):
+        """What the operator's record says in PyTorch's words, or what a program said in `define`."""
+        from rushlight._extension.tags import tags_of
+
+        return tags_of(self)
 
     @functools.cached_property
     def _schema(self):

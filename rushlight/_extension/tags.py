@@ -28,3 +28,20 @@ class Tag(enum.Enum):
     pt2_compliant_tag = 17
     reduction = 18
     view_copy = 19
+
+
+def tags_of(op):
+    """The tags of a built-in operator."""
+    traits, schema = op.traits, op._schema
+    writes_first = bool(schema.arguments) and schema.arguments[0].is_write and op._opname.endswith("_")
+    held = {
+        Tag.pointwise: traits.elementwise,
+        Tag.nondeterministic_seeded: traits.random,
+        Tag.dynamic_output_shape: traits.data_dependent_shape,
+        Tag.data_dependent_output: traits.family == "value",
+        Tag.inplace: writes_first,
+        Tag.inplace_view: writes_first and traits.family == "view",
+        Tag.out: bool(schema.arguments) and schema.arguments[-1].is_out,
+        Tag.pt2_compliant_tag: True,
+    }
+    return [tag for tag, holds in held.items() if holds]

@@ -36,6 +36,14 @@ _exporting = False
 _thread = threading.local()  # .capturing: torch.compile runs a program here
 
 
+def __getattr__(name):
+    if name == "config":
+        from importlib import import_module
+
+        return import_module("rushlight.compiler.config")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 @contextlib.contextmanager
 def _exporting_program():
     """Within it, a program runs for `torch.export`."""

@@ -342,7 +342,8 @@ class Node:
         schema = getattr(target, "_schema", None)
         if schema is not None and schema.is_mutable:
             return True
-        if impure_random and "nondeterministic_seeded" in map(str, getattr(target, "tags", ())):
+        tags = getattr(target, "tags", ())
+        if impure_random and any(tag.name == "nondeterministic_seeded" for tag in tags):
             return True
         if getattr(target, "__module__", None) == "_operator":
             return target.__name__ in _INPLACE_OPERATORS

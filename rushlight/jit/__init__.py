@@ -36,6 +36,7 @@ __all__ = [
     "TracerWarning",
     "TracingCheckError",
     "annotate",
+    "enable_onednn_fusion",
     "export",
     "fork",
     "freeze",
@@ -45,6 +46,7 @@ __all__ = [
     "is_tracing",
     "isinstance",
     "load",
+    "onednn_fusion_enabled",
     "optimize_for_inference",
     "optimized_execution",
     "run_frozen_optimizations",
@@ -107,11 +109,48 @@ def __getattr__(name):
         from rushlight.futures import Future
 
         return Future
+    if name == "_Await":
+        from rushlight._awaits import _Await
+
+        return _Await
     if name in ("frontend", "annotations", "_script", "_trace", "_logging"):
         from importlib import import_module
 
         return import_module(f"rushlight.jit.{name}")
     raise AttributeError(f"module 'torch.jit' has no attribute {name!r}")
+
+
+def _awaitable(func, *args, **kwargs):
+    """A call that is made when `_awaitable_wait` asks for its result."""
+    from rushlight._awaits import _Await
+
+    return _Await(func, args, kwargs)
+
+
+def _awaitable_wait(aw):
+    return aw.wait()
+
+
+def _awaitable_nowait(o):
+    """A result as an `Await`."""
+    from rushlight._awaits import _Await
+
+    return _Await(None, (), None, o)
+
+
+_onednn_fusion = False
+
+
+def enable_onednn_fusion(enabled):
+    """Ask for fusion by oneDNN. Scripts run on the library's kernels, which fuse where that is faster, so it
+    changes nothing that is computed."""
+    global _onednn_fusion
+    _onednn_fusion = bool(enabled)
+
+
+def onednn_fusion_enabled():
+    """What `enable_onednn_fusion` said last."""
+    return _onednn_fusion
 
 
 class Error(RuntimeError):

@@ -157,7 +157,7 @@ class _Run:
         if kind == "CHECK-COUNT":
             first = None
             for _ in range(count):
-                at = self._took(self._find(kind, pattern, self.position), None, pattern)
+                at = self._took(self._find(_name(kind, count), pattern, self.position), None, pattern)
                 first = at if first is None else first
             return self.position if first is None else first
         if kind == "CHECK-SOURCE-HIGHLIGHTED":
