@@ -200,6 +200,11 @@ class TorchFunctionMode:
         raise NotImplementedError
 
     def __enter__(self):
+        if getattr(self.__torch_function__, "__self__", self) is not self:
+            raise RuntimeError(
+                f"Defining {type(self).__name__}'s `__torch_function__` as a classmethod is not supported, "
+                "please make it a plain method"
+            )
         _C._push_on_torch_function_stack(self)
         return self
 

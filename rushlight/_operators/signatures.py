@@ -2,8 +2,11 @@
 
 import functools
 import keyword
+import operator
 from inspect import Parameter, Signature
 from types import MethodDescriptorType as _METHOD
+
+import rushlight
 
 _TYPES = {
     "Tensor": "Tensor",
@@ -159,11 +162,27 @@ def _shared_start(signatures):
     return [min(starts, key=lambda p: p.kind)]
 
 
+def _typed(found):
+    """A signature with types in place of their names, for programs that ask for them."""
+    types = {"Tensor": rushlight.Tensor, "int": int, "float": float, "bool": bool, "str": str, "None": None}
+
+    def type_of(annotation):
+        names = getattr(annotation, "text", "").split(" | ")
+        if not set(names) <= set(types):
+            return annotation
+        return functools.reduce(operator.or_, [types[name] for name in names])
+
+    typed = [p.replace(annotation=type_of(p.annotation)) for p in found.parameters.values()]
+    return found.replace(parameters=typed, return_annotation=type_of(found.return_annotation))
+
+
 def signature(function):
     """The one overload's signature, or one that admits every call that some overload admits."""
     signatures = overload_signatures(function)
-    if len(signatures) == 1:
-        return signatures[0]
+    return _typed(signatures[0] if len(signatures) == 1 else _of_all(signatures))
+
+
+def _of_all(signatures):
     merged = _merged(signatures)
     if merged is None:
         merged = _shared_start(signatures)

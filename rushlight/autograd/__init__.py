@@ -263,6 +263,16 @@ def _inputs(inputs, caller):
     return inputs
 
 
+def _overriding(outputs, inputs):
+    """Both as tuples, where one of them takes over functions; dicts and nodes of the graph do not."""
+    if isinstance(inputs, dict):
+        return None
+    found = tuple(
+        tuple(given) if isinstance(given, (list, tuple)) else (given,) for given in (outputs, inputs)
+    )
+    return found if _C._has_torch_function(sum(found, ())) else None
+
+
 def grad(
     outputs,
     inputs,
@@ -296,6 +306,18 @@ def grad(
             FutureWarning,
             stacklevel=2,
         )
+    overriding = _overriding(outputs, inputs)
+    if overriding is not None:
+        rest = {
+            "grad_outputs": grad_outputs,
+            "retain_graph": retain_graph,
+            "create_graph": create_graph,
+            "only_inputs": only_inputs,
+            "allow_unused": allow_unused,
+            "is_grads_batched": is_grads_batched,
+            "materialize_grads": materialize_grads,
+        }
+        return _C._handle_torch_function(grad, sum(overriding, ()), *overriding, **rest)
     names = list(inputs) if isinstance(inputs, dict) else None
     inputs, outputs = _inputs(inputs, "grad"), _as_tuple(outputs)
     allow_unused = bool(allow_unused or materialize_grads)

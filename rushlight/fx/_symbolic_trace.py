@@ -353,6 +353,12 @@ class Tracer(TracerBase):
     def _set_root(self, root):
         if not isinstance(root, torch.nn.Module):
             self.root = torch.nn.Module()
+            if not hasattr(inspect.unwrap(root), "__code__"):
+                name = getattr(root, "__name__", type(root).__name__)
+                raise AssertionError(
+                    f"symbolic_trace takes a module or a Python function, but {name} is an operator: trace a "
+                    f"function that calls it, lambda x: {name}(x)"
+                )
             return root
         if not hasattr(type(root), self.traced_func_name):
             raise AssertionError(

@@ -30,6 +30,11 @@ class TorchDispatchMode:
         raise NotImplementedError
 
     def __enter__(self):
+        if getattr(self.__torch_dispatch__, "__self__", self) is not self:
+            raise RuntimeError(
+                f"Defining {type(self).__name__}'s `__torch_dispatch__` as a classmethod is not supported, "
+                "please make it a plain method"
+            )
         _push_mode(self)
         return self
 

@@ -85,9 +85,14 @@ def shown_arguments(function):
 
 def test_signatures():
     assert str(inspect.signature(rushlight.add)) == (
-        "(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = 1, out: Tensor | None = None)"
-        " -> Tensor"
+        "(input: Tensor | Number, other: Tensor | Number, *, alpha: Number = 1, "
+        "out: rushlight.Tensor | None = "
+        "None) -> rushlight.Tensor"
     )
+    gelu = inspect.signature(rushlight.nn.functional.gelu)
+    assert gelu.parameters["input"].annotation is gelu.return_annotation is rushlight.Tensor
+    assert gelu.parameters["approximate"].annotation is str
+    assert inspect.signature(rushlight.bincount).parameters["weights"].annotation == rushlight.Tensor | None
     assert list(inspect.signature(rushlight.Tensor.add).parameters) == ["self", "other", "alpha"]
     assert list(inspect.signature(rushlight.ones(1).add).parameters) == ["other", "alpha"]
     merged = inspect.signature(rushlight.sum)
@@ -113,7 +118,7 @@ def test_signatures_admit_what_overloads_admit():
 def test_help_and_kind():
     assert inspect.isbuiltin(rushlight.add) and inspect.ismethoddescriptor(rushlight.Tensor.add)
     text = pydoc.plain(pydoc.render_doc(rushlight.topk))
-    assert "topk(input: Tensor, k: int, dim: int = -1" in text and "return_types.topk" in text
+    assert "topk(input: rushlight.Tensor, k: int, dim: int = -1" in text and "return_types.topk" in text
     assert "Integers and bool are computed in the default floating dtype." in rushlight.exp.__doc__
     assert rushlight.topk._overloads[0]["doc"] in text
     assert "  1. sum(Tensor self, *, ScalarType? dtype=None) -> Tensor" in rushlight.sum.__doc__
