@@ -202,10 +202,19 @@ class _MakefxTracer:
         self.decomposition_table = decomposition_table
         self.record_module_stack = record_module_stack
 
-    def trace(self, *args):
+    def trace_sizes(self, *args):
+        """The trace with sizes that are computed."""
+        from ._sized_trace import trace
+
+        return trace(self.f, args, lambda make: self.trace(*args, make=make))
+
+    def trace(self, *args, make=None):
         tracer = PythonKeyTracer()
         mode = ProxyTorchDispatchMode(tracer, self.tracing_mode, decomposition_table=self.decomposition_table)
-        inputs = [self._input(leaf, mode) for leaf in pytree.tree_leaves(args)]
+        if make is None:
+            inputs = [self._input(leaf, mode) for leaf in pytree.tree_leaves(args)]
+        else:
+            inputs = make(mode.fakes)
         spec = pytree.tree_structure(args)
         placeholders = pytree.tree_map(lambda _: PH, args)
         f = self.f if _has_plain_signature(self.f) else _fake_signature(self.f, len(args))
@@ -232,7 +241,7 @@ class _MakefxTracer:
         return value
 
     def _fake_mode(self, mode):
-        return mode.fakes if self.tracing_mode == "fake" else contextlib.nullcontext()
+        return mode.fakes if self.tracing_mode != "real" else contextlib.nullcontext()
 
 
 def make_fx(
@@ -250,14 +259,10 @@ def make_fx(
     """A function that traces `f` on its arguments and returns a GraphModule of operators.
 
     ``decomposition_table`` maps operators to functions that express them by others. ``tracing_mode`` is
-    ``"real"`` or ``"fake"``; shapes are always those of the arguments.
+    ``"real"`` or ``"fake"``, where shapes are those of the arguments, or ``"symbolic"``: the graph computes
+    with the sizes of its arguments, as far as the function allows other ones.
     """
-    if tracing_mode == "symbolic":
-        raise NotImplementedError(
-            'make_fx: tracing_mode="symbolic" is not supported, sizes are plain numbers here; use "real" or '
-            '"fake", which specialise the graph to the shapes of the arguments'
-        )
-    if tracing_mode not in ("real", "fake"):
+    if tracing_mode not in ("real", "fake", "symbolic"):
         raise AssertionError(
             f'tracing_mode should be one of "real", "fake", or "symbolic", got {tracing_mode}'
         )
@@ -265,7 +270,7 @@ def make_fx(
 
     @functools.wraps(f)
     def wrapped(*args):
-        return maker.trace(*args)
+        return maker.trace(*args) if tracing_mode != "symbolic" else maker.trace_sizes(*args)
 
     return wrapped
 

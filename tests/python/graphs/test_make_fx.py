@@ -108,9 +108,9 @@ def test_a_graph_that_depends_on_values_is_refused():
     ):
         with pytest.raises(RuntimeError, match="trying to get value out of a tracing tensor"):
             make_fx(program)(torch.ones(3))
+        with pytest.raises(RuntimeError, match="trying to get value out of a tracing tensor"):
+            make_fx(program, tracing_mode="symbolic")(torch.ones(3))
     assert get_proxy_mode() is None
-    with pytest.raises(NotImplementedError, match="symbolic"):
-        make_fx(torch.sin, tracing_mode="symbolic")
 
 
 def test_decompositions():
@@ -163,3 +163,45 @@ def test_constants_that_a_program_writes_to():
     graph = make_fx(program)(x)
     for _ in range(2):  # the graph's own constants stay as they are
         torch.testing.assert_close(graph(x), program(x))
+
+
+def _sizes_of(module):
+    return [n for n in module.graph.nodes if n.target is torch.ops.aten.sym_size.int]
+
+
+SIZED = {
+    "lists": (lambda x, y: torch.cat([x, y]).sin().view(-1), ((3, 4), (5, 4)), ((7, 2), (2, 2)), 0),
+    "products": (lambda x: x.view(x.shape[0] * x.shape[1]) * x.shape[0], ((3, 4),), ((7, 2),), 2),
+    "halves": (
+        lambda x: x.new_ones(x.shape[1] // 2) + x[:, : x.shape[1] // 2].sum(0),
+        ((3, 8),),
+        ((2, 11),),
+        1,
+    ),
+    "layers": (lambda x, w: torch.nn.functional.linear(x, w).mean(), ((3, 4), (2, 4)), ((5, 6), (3, 6)), 0),
+    "equal sizes": (lambda x: x.tril() @ x.new_ones(x.shape[1], 2), ((4, 4),), ((6, 6),), 1),
+}
+
+
+@pytest.mark.parametrize("name", SIZED)
+def test_symbolic_graphs_serve_other_sizes(name):
+    function, example, others, sizes = SIZED[name]
+    module = make_fx(function, tracing_mode="symbolic")(*map(torch.ones, example))
+    assert len(_sizes_of(module)) == sizes
+    for shapes in (example, others):
+        args = [torch.randn(shape) for shape in shapes]
+        torch.testing.assert_close(module(*args), function(*args))
+
+
+def test_symbolic_graphs_of_what_allows_one_size():
+    def function(x):
+        return x.sum() if x.shape[0] == 5 else x.mean()
+
+    module = make_fx(function, tracing_mode="symbolic")(torch.ones(5))
+    assert not _sizes_of(module) and module(torch.ones(5)).item() == 5
+    nested = make_fx(lambda d, n: d["x"] + n, tracing_mode="symbolic")({"x": torch.ones(3)}, 2)
+    assert nested({"x": torch.ones(4)}, 2).tolist() == [3, 3, 3, 3]
+    scalar = make_fx(torch.sin, tracing_mode="symbolic")(torch.tensor(0.0))
+    assert scalar(torch.tensor(0.0)).item() == 0
+    with pytest.raises(AssertionError, match="tracing_mode should be one of"):
+        make_fx(torch.sin, tracing_mode="shapes")

@@ -1,0 +1,67 @@
+"""`make_fx(tracing_mode="symbolic")`: a graph that computes with the sizes of its arguments.
+
+Sizes are plain numbers while a function runs, so it is traced at several of them, as `torch.export` does
+(`rushlight.export._dynamics`). Equal sizes change together, as in PyTorch; those that the function allows
+only as they are, and sizes of one and zero, stay numbers of the graph.
+"""
+
+import math
+
+import rushlight as torch
+from rushlight.export._dynamics import Dynamics
+from rushlight.export._numeric import Computation
+from rushlight.export._sizes import apply
+from rushlight.export._trace import Trace, fake_inputs
+from rushlight.export.dynamic_shapes import Place, Symbol
+from rushlight.utils import _pytree as pytree
+
+aten = torch.ops.aten  # type: ignore[attr-defined]
+
+
+class _Called(torch.nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args):
+        return self.function(*args)
+
+
+def trace(function, args, traced_at):
+    """The module of a function at all sizes; ``traced_at(make inputs)`` traces it once, on fakes."""
+    leaves, spec = pytree.tree_flatten(args)
+    symbols: dict = {}
+    places = []
+    for i, leaf in enumerate(leaves):
+        for d, size in enumerate(leaf.shape if isinstance(leaf, torch.Tensor) else ()):
+            if size > 1:
+                name = f"s{size}"
+                symbols.setdefault(name, Symbol(name, size, 2, math.inf, False, asked_lower=2))
+                places.append(Place(i, d, name))
+    modules = {}
+
+    def one(sizes, **_):
+        module = traced_at(lambda fakes: fake_inputs(fakes, leaves, places, sizes))
+        constants = {n.target: getattr(module, n.target) for n in module.graph.nodes if n.op == "get_attr"}
+        made = Trace(module.graph, [], constants)
+        modules[id(made)] = module, made
+        return made
+
+    first = one({name: symbol.value for name, symbol in symbols.items()})  # whose errors are the function's
+    if not symbols:
+        return modules[id(first)][0]
+    run = _Called(lambda *given: function(*pytree.tree_unflatten(list(given), spec)))
+    flat = pytree.tree_structure((tuple(leaves), {}))
+    dynamics = Dynamics(one, symbols, places, Computation(run, leaves, flat, places))
+    found, planned, *_ = dynamics.settle()
+    apply(planned, found.graph, dynamics.source_of)
+    _sizes_as_operators(found.graph)
+    module = modules[id(found)][0]
+    module.recompile()
+    return module
+
+
+def _sizes_as_operators(graph):
+    for node in graph.nodes:
+        if node.op == "call_method" and node.target == "size":
+            node.op, node.target = "call_function", aten.sym_size.int
