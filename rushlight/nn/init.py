@@ -246,6 +246,16 @@ def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gene
         >>> torch.nn.init.kaiming_uniform_(torch.empty(3, 6)).abs().max().item() <= 1
         True
     """
+    if torch.overrides.has_torch_function((tensor,)):
+        return torch.overrides.handle_torch_function(
+            kaiming_uniform_,
+            (tensor,),
+            tensor=tensor,
+            a=a,
+            mode=mode,
+            nonlinearity=nonlinearity,
+            generator=generator,
+        )
     std = _kaiming_std(tensor, a, mode, nonlinearity)
     if std is None:
         return tensor
