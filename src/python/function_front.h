@@ -16,8 +16,8 @@ inline FunctionFront& front_of(PyObject* o) { return *reinterpret_cast<FunctionF
 
 // The base of their types. A type with objects of its own visits, clears and frees them beside these.
 extern PyTypeObject FunctionFrontType;
-inline constexpr unsigned long kFrontFlags =
-    Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR;
+// How they are called and bound is inherited with the flags that say so.
+inline constexpr unsigned long kFrontFlags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC;
 // Every type lists its docstring's property itself: types without one get a docstring of their own.
 extern const PyGetSetDef front_doc;
 int front_traverse(PyObject* self, visitproc visit, void* arg);
