@@ -1,7 +1,8 @@
 """A store that one process serves to the others over TCP.
 
 A request is an operation's number, a count and as many byte strings; a reply a status and one byte string.
-Nothing that arrives is ever unpickled or evaluated, and the length of every string is limited.
+Nothing that arrives is ever unpickled or evaluated, and the length of every request is limited. Where
+RUSHLIGHT_STORE_TOKEN is set, both sides show that they know it before anything else (_handshake.py).
 """
 
 import os
@@ -14,10 +15,14 @@ import weakref
 from datetime import timedelta
 from multiprocessing.connection import wait
 
+from . import _handshake
 from ._errors import DistNetworkError, DistStoreError, QueueEmptyError
 from .store import Store, Table, to_bytes
 
-_LIMIT = 1 << 28  # bytes of one string, strings of one request
+_LIMIT = 1 << 28  # bytes of one request
+_STRINGS = 1 << 20  # of one request
+_IDENTIFY = 255  # no operation: the client wants to show that it knows the token
+_TOKEN = "RUSHLIGHT_STORE_TOKEN"
 _OK, _FAILED, _TIMED_OUT, _EMPTY = range(4)
 _ERRORS = {_FAILED: DistStoreError, _TIMED_OUT: DistStoreError, _EMPTY: QueueEmptyError}
 
@@ -44,13 +49,14 @@ def _receive_exactly(connection, count):
 
 def _receive(connection):
     kind, count = struct.unpack("<BI", _receive_exactly(connection, 5))
-    if count > _LIMIT:
+    if count > _STRINGS:
         raise ConnectionError(f"message of {count} parts refused")
-    strings = []
+    strings, total = [], 0
     for _ in range(count):
         (length,) = struct.unpack("<I", _receive_exactly(connection, 4))
-        if length > _LIMIT:
-            raise ConnectionError(f"message of {length} bytes refused")
+        total += length
+        if total > _LIMIT:
+            raise ConnectionError(f"message of {total} bytes refused")
         strings.append(_receive_exactly(connection, length))
     return kind, strings
 
@@ -149,12 +155,27 @@ class _Handler(socketserver.BaseRequestHandler):
     def handle(self):
         self.request.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.server.table.serve(self.request)
-        while True:
-            try:
+        try:
+            if self.server.token is not None and not self._identified(self.server.token):
+                return
+            while True:
                 kind, strings = _receive(self.request)
                 _send(self.request, *self._answer(kind, strings))
-            except OSError:
-                return
+        except OSError:
+            return
+
+    def _identified(self, token):
+        """Whether the client knows the token; of one that does not, five bytes are read."""
+        self.request.settimeout(_handshake.SECONDS)
+        kind, count = struct.unpack("<BI", _receive_exactly(self.request, 5))
+        if kind != _IDENTIFY or count:
+            _send(self.request, _FAILED, [f"this store asks for a token: set {_TOKEN}".encode()])
+            self.request.shutdown(socket.SHUT_WR)
+            self.request.recv(1 << 16)  # unread bytes would take the answer back
+            return False
+        _send(self.request, _OK, [b""])
+        _handshake.accepting(self.request, token)
+        return True
 
     def _answer(self, kind, strings):
         try:
@@ -173,8 +194,8 @@ class _Server(socketserver.ThreadingTCPServer):
     daemon_threads = True
     request_queue_size = 4096
 
-    def __init__(self, host, port, listening=None):
-        self.table, self.users = _ServedTable(), 0
+    def __init__(self, host, port, listening=None, token=None):
+        self.table, self.users, self.token = _ServedTable(), 0, token
         family, address = _bind_address(host, port)
         self.address_family = family
         super().__init__(address, _Handler, bind_and_activate=False)
@@ -211,9 +232,14 @@ class TCPStore(Store):
         wait_for_workers: whether the constructor returns only when all `world_size` processes are here.
         master_listen_fd: a socket that listens already, for the server.
 
+    Whoever reaches the port may read and write, unless RUSHLIGHT_STORE_TOKEN is set to the same text in the
+    environment of all processes: then server and clients show each other that they know it.
+
     Raises:
-        DistNetworkError: the server cannot be reached in time, or its port is taken.
+        DistNetworkError: the server cannot be reached in time, its port is taken, or it has another token.
     """
+
+    _token: str | None = None  # of one store, in the place of the environment's
 
     def __init__(
         self,
@@ -242,7 +268,7 @@ class TCPStore(Store):
         server = self._servers.get(self.port) if multi_tenant else None
         if server is None:
             try:
-                server = _Server(self.host, self.port, listening)
+                server = _Server(self.host, self.port, listening, self._secret())
             except OSError as error:
                 raise DistNetworkError(
                     "The server socket has failed to listen on any local network address. port: "
@@ -275,7 +301,37 @@ class TCPStore(Store):
         connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         _notice_silence(connection)
         connection.settimeout(None)
+        secret = self._secret()
+        if secret is not None:
+            try:
+                self._identify(connection, secret)
+            except OSError as error:
+                connection.close()
+                raise DistNetworkError(
+                    f"TCPStore: the server at ({self.host}, {self.port}) does not know the token of "
+                    f"{_TOKEN}, which must be the same in all processes: {error}"
+                ) from None
         self._connection, self._pid = connection, os.getpid()
+
+    @classmethod
+    def _with_token(cls, token, *args, **options):
+        store = cls.__new__(cls)
+        store._token = token
+        store.__init__(*args, **options)  # type: ignore[misc]
+        return store
+
+    def _secret(self):
+        token = self._token or os.environ.get(_TOKEN)
+        return token.encode() if token else None
+
+    @staticmethod
+    def _identify(connection, secret):
+        connection.settimeout(_handshake.SECONDS)
+        _send(connection, _IDENTIFY, [])
+        status, _ = _receive(connection)
+        if status != _OK:
+            raise ConnectionError("it has none")
+        _handshake.connecting(connection, secret)
 
     def _wait_for_workers(self, world_size, is_master):
         arrived = self.add("init/", 1)
@@ -354,7 +410,9 @@ class TCPStore(Store):
 
     def clone(self):
         """A connection of its own, so that a blocking `get` here does not hold up the other."""
-        return TCPStore(self.host, self.port, timeout=self.timeout, wait_for_workers=False)
+        return self._with_token(
+            self._token, self.host, self.port, timeout=self.timeout, wait_for_workers=False
+        )
 
 
 def _notice_silence(connection):

@@ -8,6 +8,7 @@ traceback is shown, and with `--max-restarts` all are started again.
 
 import argparse
 import os
+import secrets
 import socket
 import sys
 import uuid
@@ -119,18 +120,22 @@ class _Meeting:
             port = int(endpoint_port or 29400)
         if args.standalone:
             self.address, port = "127.0.0.1", 0
+        # Several hosts agree on a token by their environments; one host makes its own.
+        own = secrets.token_hex() if self._single else None
+        self.token = os.environ.get("RUSHLIGHT_STORE_TOKEN") or own
         self.store = self._open(port, args.node_rank == 0)
         self.port = self.store.port
         self._node_rank = args.node_rank if args.rdzv_backend == "static" and self._most > 1 else None
 
     def _open(self, port, first):
+        where = (self.token, self.address, port)
         if self._single or (first and _is_here(self.address)):
             try:
-                return TCPStore(self.address, port, is_master=True, timeout=self._limit)
+                return TCPStore._with_token(*where, is_master=True, timeout=self._limit)
             except RuntimeError:
                 if self._single:
                     raise
-        return TCPStore(self.address, port, timeout=self._limit)
+        return TCPStore._with_token(*where, timeout=self._limit)
 
     def join(self, number, processes):
         """(this host's place, all hosts' numbers of processes) of round `number`."""
@@ -246,6 +251,8 @@ class _Job:
             "TORCHELASTIC_USE_AGENT_STORE": "True",
             "TORCHELASTIC_RUN_ID": self.id,
         }
+        if self.meeting.token:
+            own["RUSHLIGHT_STORE_TOKEN"] = self.meeting.token
         if self.count > 1:  # a process's threads would only stand in the others' way
             own["OMP_NUM_THREADS"] = os.environ.get("OMP_NUM_THREADS", "1")
         return {**os.environ, **{name: str(value) for name, value in own.items()}}

@@ -249,16 +249,16 @@ class Agent:
     def _accept(self):
         while True:
             try:
-                connection = _wire.accept(self._listener, self._secret)
+                sock, _ = self._listener.accept()
             except OSError:
                 return
-            if connection is not None:
-                self._incoming.add(connection)
-                threading.Thread(
-                    target=self._serve, args=(connection,), daemon=True, name="rpc-serve"
-                ).start()
+            threading.Thread(target=self._serve, args=(sock,), daemon=True, name="rpc-serve").start()
 
-    def _serve(self, connection):
+    def _serve(self, sock):
+        connection = _wire.identified(sock, self._secret)
+        if connection is None:
+            return
+        self._incoming.add(connection)
         try:
             while True:
                 head, parts = connection.receive()

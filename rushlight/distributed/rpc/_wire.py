@@ -1,11 +1,10 @@
 """How calls travel: frames on sockets, objects pickled, tensors beside them as plain bytes.
 
-A connection begins with the job's secret, which the workers share through their store; without it nothing
-that arrives is unpickled.
+At the start of a connection both sides show that they know the job's secret, which the workers share through
+their store (_handshake.py); without it nothing that arrives is unpickled.
 """
 
 import copyreg
-import hmac
 import io
 import pickle
 import socket
@@ -13,6 +12,7 @@ import struct
 import threading
 
 from ... import Tensor, empty, frombuffer, strided
+from .. import _handshake
 
 _HEAD = struct.Struct("<QI")
 _LENGTH = struct.Struct("<Q")
@@ -111,22 +111,18 @@ class Connection:
 
 def connect(host, port, secret, seconds):
     sock = socket.create_connection((host, port), timeout=seconds)
-    sock.sendall(secret)
-    sock.settimeout(None)
+    try:
+        _handshake.connecting(sock, secret)
+    except BaseException:
+        sock.close()
+        raise
     return Connection(sock)
 
 
-def accept(listener, secret):
-    """The next connection, or None if its other side does not know the secret."""
-    sock, _ = listener.accept()
-    sock.settimeout(10)
+def identified(sock, secret):
+    """The connection, or None if its other side does not know the secret."""
     try:
-        greeting = b""
-        while len(greeting) < SECRET_BYTES and (piece := sock.recv(SECRET_BYTES - len(greeting))):
-            greeting += piece
-        if not hmac.compare_digest(greeting, secret):
-            raise OSError("wrong secret")
-        sock.settimeout(None)
+        _handshake.accepting(sock, secret)
         return Connection(sock)
     except OSError:
         sock.close()
