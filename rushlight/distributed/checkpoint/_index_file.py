@@ -1,5 +1,6 @@
 """The file `.metadata`: a pickle that names PyTorch's classes, read with a closed list of names."""
 
+import enum
 import pathlib
 import pickle
 import types
@@ -15,6 +16,13 @@ def _get_layout(name):
     return getattr(torch, name.split(".")[-1])
 
 
+def _member(kind, name):
+    """What Python 3.11 before 3.11.4 writes for members of an enumeration; of nothing else."""
+    if not (isinstance(kind, type) and issubclass(kind, enum.Enum) and name in kind.__members__):
+        raise pickle.UnpicklingError("an index of a checkpoint asks for an attribute")
+    return kind[name]
+
+
 _GLOBALS = {
     **{(_MODULE, name): cls for name, cls in _CLASSES.items()},
     ("torch.distributed.checkpoint.filesystem", "_StorageInfo"): m._StorageInfo,
@@ -24,6 +32,7 @@ _GLOBALS = {
     ("pathlib", "PurePosixPath"): pathlib.PurePosixPath,
     ("pathlib", "WindowsPath"): pathlib.PureWindowsPath,
     ("collections", "OrderedDict"): dict,
+    ("builtins", "getattr"): _member,
 }
 _NAMES = {id(value): key for key, value in reversed(_GLOBALS.items()) if key[0].startswith("torch")}
 

@@ -1,5 +1,8 @@
 """Distributed checkpoints with planners and storages of one's own."""
 
+import io
+import pickle
+
 import checkpoint_programs as programs
 import pytest
 
@@ -7,7 +10,10 @@ import rushlight as torch
 from rushlight import distributed as dist
 from rushlight import multiprocessing as mp
 from rushlight.distributed import checkpoint as dcp
+from rushlight.distributed.checkpoint import _index_file as index_file
 from rushlight.distributed.checkpoint import planner as planners
+
+INDEX = "torch.distributed.checkpoint.metadata"
 
 
 def _state():
@@ -86,3 +92,26 @@ def test_single_values_have_files_of_their_own(tmp_path):
 def test_several_ranks(tmp_path, monkeypatch):
     monkeypatch.setenv("GLOO_SOCKET_IFNAME", "lo")
     mp.spawn(programs.together, args=(2, str(tmp_path / "store")), nprocs=2)
+
+
+def test_an_index_of_an_older_python(tmp_path, monkeypatch):
+    """Python 3.11 before 3.11.4 writes a member of an enumeration as what getattr gives; no more is read."""
+    kind = index_file.m._MEM_FORMAT_ENCODING
+    written = lambda self, protocol: (getattr, (type(self), self._name_))
+    monkeypatch.setattr(kind, "__reduce_ex__", written)
+    state = {"a": torch.arange(3)}
+    dcp.save(state, checkpoint_id=tmp_path, no_dist=True)
+    assert b"getattr" in (tmp_path / ".metadata").read_bytes()
+    loaded = {"a": torch.zeros(3, dtype=torch.int64)}
+    dcp.load(loaded, checkpoint_id=tmp_path, no_dist=True)
+    assert loaded["a"].tolist() == [0, 1, 2]
+    monkeypatch.undo()
+    for asked in ((torch.Size, "__reduce_ex__"), (kind, "__class__"), (kind, "mro")):
+        pickled = (
+            b"\x80\x04cbuiltins\ngetattr\nc"
+            + (b"torch\nSize\n" if asked[0] is torch.Size else f"{INDEX}\n{kind.__name__}\n".encode())
+            + f"V{asked[1]}\n".encode()
+            + b"\x86R."
+        )
+        with pytest.raises(pickle.UnpicklingError, match="asks for an attribute"):
+            index_file.load(io.BytesIO(pickled))
