@@ -164,7 +164,7 @@ class ProcessGroup:
         self._store = self._root_store = store
         self._timeout = timeout
         self.engine = _make_engines(self._config, store, self._rank, self._ranks, timeout, name)
-        _recorder.groups[name] = (self.group_desc, self._ranks)
+        _recorder.name_group(name, self)
 
     def watch_with(self, watch):
         """Let failing calls tell what the other ranks are doing."""

@@ -10,6 +10,7 @@ import os
 import socket
 import sys
 import threading
+import weakref
 from collections import deque
 from time import time_ns
 
@@ -30,7 +31,18 @@ def _capacity():
 
 entries: deque = deque(maxlen=_capacity())
 groups: dict = {}  # name -> (description, global ranks)
+_alive: weakref.WeakValueDictionary = weakref.WeakValueDictionary()  # name -> group
+_MANY = 100
 _ids = itertools.count()
+
+
+def name_group(name, group):
+    """Remember a group for as long as it lives, or an entry names it."""
+    groups[name], _alive[name] = (group.group_desc, group._ranks), group
+    if len(groups) > _MANY:
+        used = {entry[GROUP] for entry in list(entries)}
+        for gone in [n for n in groups if n not in used and n not in _alive]:
+            del groups[gone]
 
 
 def begin(engine, number, what, tensors, milliseconds, peer=None):

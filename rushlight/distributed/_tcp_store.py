@@ -6,6 +6,7 @@ RUSHLIGHT_STORE_TOKEN is set, both sides show that they know it before anything 
 """
 
 import os
+import select
 import socket
 import socketserver
 import struct
@@ -65,6 +66,13 @@ def _number(value):
     return str(value).encode()
 
 
+def _seconds(string):
+    value = float(string)
+    if not abs(value) < 1e10:
+        raise ValueError(f"{value} is no time in seconds")
+    return value
+
+
 def _keys(strings):
     return [string.decode() for string in strings]
 
@@ -79,11 +87,11 @@ def _append(table, key, value):
 
 
 def _get(table, key, seconds):
-    return table.get(key.decode(), float(seconds))
+    return table.get(key.decode(), _seconds(seconds))
 
 
 def _wait(table, seconds, *keys):
-    table.wait(_keys(keys), float(seconds))
+    table.wait(_keys(keys), _seconds(seconds))
 
 
 def _add(table, key, amount):
@@ -115,7 +123,7 @@ def _push(table, key, value):
 
 
 def _pop(table, key, seconds):
-    return table.pop(key.decode(), float(seconds))
+    return table.pop(key.decode(), _seconds(seconds))
 
 
 def _queue_length(table, key):
@@ -141,6 +149,10 @@ class _ServedTable(Table):
         connection = getattr(self._served, "connection", None)
         if connection is None:
             return True
+        if hasattr(select, "POLLRDHUP"):  # also where a request that was sent before is not read yet
+            watch = select.poll()
+            watch.register(connection, select.POLLRDHUP)
+            return not watch.poll(0)
         try:
             return connection.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) != b""
         except BlockingIOError:  # nothing to read: a client that waits
@@ -184,7 +196,7 @@ class _Handler(socketserver.BaseRequestHandler):
             return _EMPTY, [str(error).encode()]
         except DistStoreError as error:
             return _TIMED_OUT, [str(error).encode()]
-        except (IndexError, TypeError, ValueError) as error:
+        except (LookupError, TypeError, ValueError) as error:
             return _FAILED, [f"malformed request: {error}".encode()]
         return _OK, [result or b""]
 

@@ -9,15 +9,17 @@ import sys
 import threading
 import time
 from datetime import timedelta
+from pathlib import Path
 
 import pytest
 
 from rushlight import distributed as dist
-from rushlight.distributed import _handshake
+from rushlight.distributed import _handshake, _recorder
 from rushlight.distributed.rpc import _wire
 
 pytestmark = pytest.mark.timeout(120)
 SHORT = timedelta(seconds=20)
+ROOT = Path(__file__).parents[3]
 
 
 def store(**options):
@@ -148,3 +150,26 @@ def test_the_launcher_gives_its_job_a_token(tmp_path):
     with token(None):
         ran = subprocess.run([*command, str(program)], capture_output=True, text=True, timeout=100)
     assert ran.returncode == 0, ran.stderr[-3000:]
+
+
+def test_damaged_requests():
+    """A short run of tests/fuzz/store_messages.py, and what longer ones found."""
+    sys.path.insert(0, str(ROOT / "tests" / "fuzz"))
+    import store_messages
+
+    sent, found = store_messages.fuzz(300, seed=1)
+    assert sent == 300 and found == []
+    server = store_messages.Server()
+    for seconds in (b"inf", b"nan", b"-inf", b"9" * 400):
+        request = struct.pack("<BII", 2, 2, 1) + b"a" + struct.pack("<I", len(seconds)) + seconds
+        # The request that follows is not read before the wait ends.
+        assert store_messages.exchange(server.serve, request + request) and server.raised == []
+
+
+def test_groups_that_are_gone_are_not_remembered():
+    if dist.is_initialized():
+        dist.destroy_process_group()
+    for _ in range(150):
+        dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        dist.destroy_process_group()
+    assert len(_recorder.groups) <= 101
