@@ -5,7 +5,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from . import cross, cross_wheel, machine, times, wasm
+from . import cross, cross_wheel, fuzz, machine, times, wasm
 from .build import build, update
 from .environment import LIBRARIES, debian_packages, install
 from .paths import BUILD, PYTHON, ROOT
@@ -258,11 +258,12 @@ def web_assembly(*options):
 
 
 @command(
-    "sanitize [address|undefined|thread] [pytest options]",
+    "sanitize [address,undefined|thread|...] [pytest options]",
     "the same in a sanitizer build: by default the first two in one; with thread, what uses threads",
 )
 def sanitize(*arguments):
-    chosen = arguments[:1] if arguments and arguments[0] in ("address", "undefined", "thread") else ()
+    named = set(arguments[0].split(",")) if arguments else set()
+    chosen = arguments[:1] if named and named <= {"address", "undefined", "thread"} else ()
     kind = "".join(chosen) or "address,undefined"
     pytest_options = arguments[len(chosen) :]
     folder = BUILD / f"sanitize-{kind.replace(',', '-')}"
@@ -289,6 +290,19 @@ def sanitize(*arguments):
         }
         pytest_options = pytest_options or ("-n0", *THREADED_TESTS)
     run_tests(folder, package_root, pytest_options, **variables)
+
+
+@command(
+    "fuzz READER [libFuzzer options]", "hostile files for a C++ reader, with coverage feedback (needs clang)"
+)
+def fuzz_reader(reader="", *options):
+    """Readers are the folders of tests/fuzz/corpus; what is found lies in build/fuzz. Without options a
+    million inputs are run; -max_total_time=600 is a time in seconds, a file's name runs that file alone."""
+    if reader not in fuzz.READERS:
+        raise Failure(f"fuzz: {reader!r} is none of {', '.join(fuzz.READERS)}")
+    build(DEVELOPMENT)
+    if fuzz.run(fuzz.build(DEVELOPMENT), reader, options):
+        raise Failure(f"fuzz: the reader of {reader} fails: the input lies in build/fuzz/found")
 
 
 @command(
