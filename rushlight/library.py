@@ -106,11 +106,13 @@ class Library:
             raise RuntimeError(
                 f"Tried to register an operator ({full}) with the same name and overload name multiple times."
             )
-        index = _C._define_operator(_core_schema(full))
+        schema = _core_schema(full)
+        unused = _unused_records.get(schema)
+        index = unused.pop() if unused else _C._define_operator(schema)
         defined = _ops._define(self.ns, name, overload, index, full)
         _C._watch_operator(index, True)
         defined.tags = list(tags) if isinstance(tags, (list, tuple)) else [tags]
-        self._op_defs[name, overload] = index
+        self._op_defs[name, overload] = index, schema
         fake = _fakes_to_come.pop((self.ns, name, overload), None)
         if fake is not None:
             _C._set_operator_kernel(index, "meta", fake)
@@ -221,9 +223,14 @@ def _scoped_library(*args, **kwargs):
         library._destroy()
 
 
+_unused_records: dict = {}  # schema -> records of operators that are gone; those of the core stay for good
+
+
 def _forget(ns, kind, defs):
-    for name, overload in list(defs):
+    for (name, overload), (index, schema) in list(defs.items()):
         _ops._undefine(ns, name, overload)
+        _C._forget_operator(index)
+        _unused_records.setdefault(schema, []).append(index)
     defs.clear()
     if kind == "DEF":
         _namespaces_defined.discard(ns)

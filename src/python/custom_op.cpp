@@ -25,6 +25,7 @@ struct CustomOp {
   PyObject* rules = nullptr;     // dict: type -> function, from register_torch_dispatch
   bool watched = false;          // a backward pass that reaches it warns that it has no derivative
   std::string schema;
+  uint32_t intercepted = 0;  // by the record, as it was defined
 };
 
 const CustomOp& custom(const Op& op) { return *static_cast<const CustomOp*>(op.made_in_python); }
@@ -160,6 +161,7 @@ PyObject* define_operator(PyObject*, PyObject* schema) {
     Op& op = mutable_operator_table().define(own->schema.c_str(), run_in_python, nullptr);
     for (int i = 0; i < kDeviceTypeCount; ++i) op.kernel[i] = &own->slots[i];
     op.intercepted &= ~kAutograd;
+    own->intercepted = op.intercepted;
     op.made_in_python = own.release();
     op.is_function = op.is_method = false;
     return PyLong_FromUnsignedLong(op.id);
@@ -263,7 +265,27 @@ PyObject* set_rule(PyObject*, PyObject* args) {
   });
 }
 
+// _forget_operator(id): as it was when it was defined, without functions. The record stays, for whoever still
+// holds it or defines it again.
+PyObject* forget_operator(PyObject*, PyObject* id) {
+  return guard([&]() -> PyObject* {
+    Op& op = custom_by_id(id);
+    CustomOp& own = changeable(op);
+    op.family = Family::Other;
+    op.intercepted = own.intercepted;
+    own.watched = false;
+    for (auto& slot : own.slots) {
+      Py_CLEAR(slot.function);
+      Py_CLEAR(slot.autocast);
+    }
+    for (PyObject** function : {&own.any_device, &own.autograd, &own.batching, &own.rules})
+      Py_CLEAR(*function);
+    Py_RETURN_NONE;
+  });
+}
+
 PyMethodDef functions[] = {{"_define_operator", define_operator, METH_O, nullptr},
+                           {"_forget_operator", forget_operator, METH_O, nullptr},
                            {"_set_operator_kernel", set_kernel, METH_VARARGS, nullptr},
                            {"_get_operator_kernel", get_kernel, METH_VARARGS, nullptr},
                            {"_set_operator_autograd", set_autograd, METH_VARARGS, nullptr},

@@ -2,6 +2,8 @@
 
 #include <cstddef>
 #include <deque>
+#include <map>
+#include <mutex>
 #include <unordered_map>
 #include <unordered_set>
 
@@ -297,10 +299,17 @@ struct AttributedFunction {
   PyObject* attributes;
 };
 
+// Its name stays: it is interned, and texts point into it.
+static void function_dealloc(PyObject* self) {
+  Py_XDECREF(reinterpret_cast<AttributedFunction*>(self)->attributes);
+  PyObject_Free(self);
+}
+
 PyTypeObject OpFunctionType = {
     .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
     .tp_name = "builtin_function_or_method",
     .tp_basicsize = sizeof(AttributedFunction),
+    .tp_dealloc = function_dealloc,
     .tp_vectorcall_offset = offsetof(OpFunction, vectorcall),
     .tp_repr = function_repr,
     .tp_call = PyVectorcall_Call,
@@ -369,11 +378,21 @@ static const SignatureSpec* schema_spec(const Op& op, bool inplace) {
 }
 
 OpFunction* make_overload(std::vector<const Op*> ops, bool inplace) {
-  auto* set = new OverloadSet{ops[0]->schema.space, ops[0]->schema.name, std::move(ops)};
-  OpFunction* f = make_function(*set, false, inplace);
-  auto* specs = new std::vector<const SignatureSpec*>;
-  for (const Op* op : set->ops) specs->push_back(schema_spec(*op, inplace));
-  f->specs = specs;
+  struct Made {
+    OverloadSet set;
+    std::vector<const SignatureSpec*> specs;
+  };
+  // For good, as the operators are: programs may define, forget and define again.
+  static std::map<std::pair<std::vector<const Op*>, bool>, Made> all;
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  Made& made = all[{ops, inplace}];
+  if (made.specs.empty()) {
+    made.set = {ops[0]->schema.space, ops[0]->schema.name, std::move(ops)};
+    for (const Op* op : made.set.ops) made.specs.push_back(schema_spec(*op, inplace));
+  }
+  OpFunction* f = make_function(made.set, false, inplace);
+  f->specs = &made.specs;
   return f;
 }
 

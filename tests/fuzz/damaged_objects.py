@@ -490,7 +490,8 @@ def graph(t, name, value):
 
 
 def library_defined(t, schema, name):
-    t.library.Library(f"fuzz_{random.randrange(1 << 60)}", "FRAGMENT").define(schema)
+    with t.library._scoped_library("fuzz", "FRAGMENT") as library:
+        library.define(schema)
 
 
 OTHERS = {

@@ -1,5 +1,7 @@
 """torch.library: custom operators are operators like any other."""
 
+import gc
+import weakref
 from typing import Sequence  # noqa: UP035
 
 import pytest
@@ -503,3 +505,39 @@ def test_decorators_that_take_a_library():
     x = torch.ones(2)
     assert torch.equal(torch.ops.of_a_library.first(x), x.cos()) and first(x) is not None
     assert torch.equal(torch.ops.of_a_library.second(x), second(x))
+
+
+def test_an_operator_that_is_gone_keeps_nothing():
+    """Its functions go, its record serves the next operator of the same schema, which begins anew."""
+    count = len(torch._C._operator_records())
+    gone, numbers = [], []
+    for times in range(5):
+        with torch.library._scoped_library("going", "FRAGMENT") as library:
+            library.define("twice(Tensor x) -> Tensor")
+            x = torch.ones(2, requires_grad=True)
+            with pytest.raises(NotImplementedError):
+                torch.ops.going.twice(x)
+            kernel = lambda x: x.detach() * 2  # noqa: E731
+            derivative = lambda *args: args  # noqa: E731
+            gone += [weakref.ref(kernel), weakref.ref(derivative)]
+            key = "CompositeImplicitAutograd" if times % 2 else "CPU"
+            library.impl("twice", kernel, key)
+            library.impl("twice", lambda x: x.detach() * 4, "AutocastCPU")
+            assert torch.ops.going.twice(x).tolist() == [2, 2]
+            with torch.autocast("cpu"):
+                assert torch.ops.going.twice(x).tolist() == [4, 4]
+            numbers.append(library._op_defs["twice", ""][0])
+            del kernel, derivative
+        assert not hasattr(torch.ops.going, "twice")
+    gc.collect()
+    assert len(set(numbers)) == 1 and len(torch._C._operator_records()) <= count + 1
+    assert [held for held in gone if held() is not None] == []
+
+
+def test_functions_of_an_operator_that_is_gone_are_not_called():
+    with torch.library._scoped_library("going", "FRAGMENT") as library:
+        library.define("kept(Tensor x) -> Tensor")
+        library.impl("kept", lambda x: x * 2, "CPU")
+        held = torch.ops.going.kept.default
+    with pytest.raises(NotImplementedError, match="going::kept"):
+        held(torch.ones(2))
