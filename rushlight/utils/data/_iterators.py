@@ -8,6 +8,7 @@ import rushlight
 from rushlight._utils import ExceptionWrapper
 from rushlight.utils.data import _resume, _utils
 from rushlight.utils.data._utils import seeding
+from rushlight.utils.data._utils.fetch import SeededIndex
 from rushlight.utils.data._utils.pin_memory import pin_memory
 from rushlight.utils.data._utils.serving import (
     _IterableDatasetStopIteration,
@@ -50,6 +51,8 @@ class _BaseDataLoaderIter:
         self._drew_seed = resume is None or resume["drew_seed"]
         drawn = _draw_seed(loader.generator) if self._drew_seed else None
         self._base_seed = drawn if resume is None else resume["base_seed"]
+        self._seeds_batches = getattr(loader, "seed_batches", False)
+        self._numbered = 0
         self._num_yielded = 0
         self._finished = False
 
@@ -69,13 +72,20 @@ class _BaseDataLoaderIter:
             self._beginning = _resume.capture(loader)
             self._drew_seed = False
             self._seed_pipes(loader)
+            if self._seeds_batches:  # an epoch is that of a loader whose workers do not persist
+                self._drew_seed, self._base_seed = True, _draw_seed(loader.generator)
         self._sampler_iter = iter(self._index_sampler)
+        self._numbered = 0
         self._num_yielded = 0
         self._finished = False
         self._IterableDataset_len_called = loader._IterableDataset_len_called
 
     def _next_index(self):
-        return next(self._sampler_iter)
+        index = next(self._sampler_iter)
+        if not self._seeds_batches:
+            return index
+        self._numbered += 1
+        return SeededIndex(index, self._base_seed + self._numbered)
 
     def _next_data(self):
         raise NotImplementedError

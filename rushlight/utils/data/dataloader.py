@@ -74,6 +74,9 @@ class DataLoader(Generic[T_co]):
             start at once and hand batches over as they are, for datasets that spend their time outside of
             the interpreter (files, decoders, operators). They share the dataset, draw random numbers from
             `get_worker_info().rng`, and can't be ended while they are busy.
+        seed_batches: whether Python's, NumPy's and Rushlight's generators are seeded for each batch, with its
+            number in the epoch, and put back after it. Random augmentation is then the same for any number of
+            workers and after any resumption; without it, workers have streams of their own, as in PyTorch.
         pack_dataset: whether lists and dicts in the dataset travel to worker processes as one buffer in
             shared memory (see `PackedList`): None packs long ones of plain data, True packs all.
 
@@ -107,11 +110,17 @@ class DataLoader(Generic[T_co]):
         in_order: bool = True,
         worker_method: str = "multiprocessing",
         pack_dataset: bool | None = None,
+        seed_batches: bool = False,
     ) -> None:
         _check_worker_options(num_workers, timeout, prefetch_factor, persistent_workers)
         _check_worker_method(worker_method, multiprocessing_context)
         self.worker_method, self.pack_dataset = worker_method, pack_dataset
         self._packing: Any = None
+        self.seed_batches = seed_batches
+        if seed_batches and isinstance(dataset, IterableDataset):
+            raise ValueError(
+                "seed_batches: workers share out a stream themselves, so its batches have no numbers"
+            )
         self.dataset: Any = dataset
         self.num_workers = num_workers
         self.prefetch_factor = 2 if num_workers > 0 and prefetch_factor is None else prefetch_factor

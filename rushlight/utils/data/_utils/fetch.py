@@ -38,8 +38,26 @@ class _IterableDatasetFetcher(_BaseDatasetFetcher):
             pass
 
 
+class SeededIndex(tuple):
+    """An index, or a batch of them, and what the generators are seeded with while it is fetched."""
+
+    __slots__ = ()
+
+    def __new__(cls, index, seed):
+        return super().__new__(cls, (index, seed))
+
+    def __getnewargs__(self):
+        return tuple(self)
+
+
 class _MapDatasetFetcher(_BaseDatasetFetcher):
     def fetch(self, index):
+        if type(index) is SeededIndex:
+            from rushlight.utils.data._utils import seeding
+
+            index, seed = index
+            with seeding.seeded(seed):
+                return self.fetch(index)
         if not self.auto_collation:
             return self.collate_fn(self.dataset[index])
         if self.collate_fn is default_collate:

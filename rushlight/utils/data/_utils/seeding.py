@@ -6,6 +6,7 @@ import sys
 from array import array
 
 import rushlight
+from rushlight.utils.data._utils.worker import get_worker_info
 
 _MASK = 0xFFFFFFFF
 # NumPy's SeedSequence (Melissa O'Neill's seed_seq with a pool of four words), written out so that NumPy need
@@ -79,6 +80,30 @@ def seed_all(base_seed, worker_id):
     return seed
 
 
+class seeded:
+    """Inside, the generators of this process, or of a worker that is a thread, begin at a seed."""
+
+    def __init__(self, seed):
+        self._seed = seed
+
+    def __enter__(self):
+        self._rng = getattr(get_worker_info(), "rng", None)
+        if self._rng is not None:
+            self._before = self._rng.begin_at(self._seed)
+            return
+        self._before, self._finders = get_state(), list(sys.meta_path)
+        seed_all(self._seed, 0)
+
+    def __exit__(self, *exc):
+        if self._rng is not None:
+            self._rng.go_back_to(self._before)
+            return
+        for finder in [f for f in sys.meta_path if isinstance(f, _SeedNumpyOnImport)]:
+            if finder not in self._finders:
+                sys.meta_path.remove(finder)
+        set_state(self._before)
+
+
 class WorkerRNG:
     """The random generators of a worker that is a thread, seeded like those of a worker process."""
 
@@ -97,6 +122,18 @@ class WorkerRNG:
 
             self._numpy = numpy.random.default_rng(self._words)
         return self._numpy
+
+    def begin_at(self, seed):
+        """Seeds all of them; returns what `go_back_to` takes."""
+        before = self.get_state(), self._numpy, self._words
+        self.random_generator.seed(seed)
+        self.torch_generator.manual_seed(seed)
+        self._numpy, self._words = None, _generate_state(seed, 0)
+        return before
+
+    def go_back_to(self, before):
+        state, self._numpy, self._words = before
+        self.set_state(state)
 
     def get_state(self):
         version, words, gauss = self.random_generator.getstate()
