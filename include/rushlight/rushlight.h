@@ -3,6 +3,7 @@
 #include "rushlight/autograd.h"
 #include "rushlight/data.h"
 #include "rushlight/data_chunks.h"
+#include "rushlight/determinism.h"
 #include "rushlight/losses.h"
 #include "rushlight/nn.h"
 #include "rushlight/optim.h"

@@ -523,6 +523,7 @@ def _surroundings():
         [(torch.is_autocast_enabled(d), torch.get_autocast_dtype(d)) for d in _DEVICES],
         torch.is_autocast_cache_enabled(),
         torch.are_deterministic_algorithms_enabled(), torch.get_num_threads(),
+        torch.is_batch_invariant_enabled(),
     )  # fmt: skip
 
 

@@ -36,6 +36,36 @@ def is_deterministic_algorithms_warn_only_enabled():
     return _state["warn_only"]
 
 
+class use_batch_invariant:
+    """Ask that a row's result does not depend on the batch it stands in: linear layers, convolutions,
+    attention, normalisation and all that works row by row give the same bits for a batch of 1 as for one of
+    512, forwards and in the gradients of their inputs, and on any number of threads. Products are sums in one
+    fixed order, which AVX2 and AVX-512 share.
+
+    It holds for the process from the call on; as a context manager, for the length of the block:
+
+    >>> with torch.use_batch_invariant(True):
+    ...     y = model(x)
+
+    What it costs and what it leaves out stands in docs/determinism.md."""
+
+    def __init__(self, mode=True):
+        if not isinstance(mode, bool):
+            raise TypeError(f"use_batch_invariant(): argument 'mode' must be bool, not {type(mode).__name__}")
+        self._before = _C._device_switch("batch_invariant", mode)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        _C._device_switch("batch_invariant", self._before)
+
+
+def is_batch_invariant_enabled():
+    """Whether `use_batch_invariant` holds."""
+    return _C._device_switch("batch_invariant")
+
+
 def set_deterministic_debug_mode(debug_mode):
     """ "default", "warn" or "error" (or 0, 1, 2)."""
     if not isinstance(debug_mode, (int, str)):

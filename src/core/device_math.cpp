@@ -20,6 +20,7 @@ std::atomic<bool>* device_switch(std::string_view name) {
   if (name == "deterministic") return &math.deterministic;
   if (name == "deterministic_algorithms") return &math.deterministic_algorithms;
   if (name == "deterministic_warn_only") return &math.deterministic_warn_only;
+  if (name == "batch_invariant") return &math.batch_invariant;
   if (name == "fill_uninitialized") return &math.fill_uninitialized;
   return nullptr;
 }

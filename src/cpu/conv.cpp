@@ -1,5 +1,7 @@
 #include "cpu/conv.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -7,6 +9,7 @@
 #include "core/constant_memory.h"
 #include "core/cpu_allocator.h"
 #include "core/parallel.h"
+#include "cpu/chain_product.h"
 #include "cpu/conv_onednn.h"
 #include "cpu/conv_planes.h"
 #include "cpu/copy.h"
@@ -246,7 +249,8 @@ T* pointer(const void* data) {
 // So little work that preparing a call of oneDNN would take longer.
 bool is_tiny(const ConvShape& s) {
   const GroupSizes g(s);
-  return s.batch * s.groups <= 4 && s.output_numel() * g.columns() <= (1 << 15);
+  const int64_t batch = batch_invariant() ? 1 : s.batch;
+  return batch * s.groups <= 4 && batch * s.out_channels * g.out_area * g.columns() <= (1 << 15);
 }
 
 // Volumes of so few channels that oneDNN's blocks of them stay nearly empty: columns and products take a
@@ -429,6 +433,10 @@ static void convolve_and_finish(const ConvShape& s, const void* input, void* out
 void conv_forward(const ConvShape& s, const void* input, const void* weight, const void* bias, void* output,
                   const EpilogueArguments& after) {
   if (s.output_numel() == 0) return;
+  if (batch_invariant()) {
+    conv_forward(s, input, weight, bias, output);
+    return finish_pixels(after, 0, s.batch * volume(s.output));
+  }
   if (packed_convolves(s, weight) && packed_conv_forward(s, input, weight, bias, output, &after)) return;
   if (depthwise_by_lines(s)) {
     if (follows_depthwise_lines(&after))
@@ -448,13 +456,35 @@ void conv_forward(const ConvShape& s, const void* input, const void* weight, con
   finish_pixels(after, 0, s.batch * volume(s.output));
 }
 
-void conv_forward(const ConvShape& s, const void* input, const void* weight, const void* bias, void* output) {
-  if (s.output_numel() == 0) return;
-  if (packed_convolves(s, weight) && packed_conv_forward(s, input, weight, bias, output, nullptr)) return;
-  if (depthwise_by_lines(s)) return depthwise_lines_forward(s, input, weight, bias, output, nullptr);
-  if (depthwise_convolves(s, weight)) return depthwise_forward(s, input, weight, bias, output);
-  if (is_product(s)) return product_forward(s, input, weight, bias, output);
-  if (winograd_convolves(s) && winograd_forward(s, input, weight, bias, output, nullptr)) return;
+// For batch-invariant mode, where an image must not depend on the others: f(shape of one, its number) for
+// those images in whose `result` not all is finite, or for all if there is none, a thread each.
+template <class F>
+static void for_images_apart(const ConvShape& s, const void* weight, const void* result, int64_t result_numel,
+                             F&& f) {
+  ConvShape one = s;
+  one.batch = 1;
+  ConstantSet own;  // so that what is made of the weight serves all images
+  own.add(weight, static_cast<size_t>(s.weight_numel()) * element_size(s.dtype), false);
+  parallel_for(0, s.batch, 1, [&](int64_t begin, int64_t end) {
+    const UseConstants known(&own);
+    const int64_t each = result_numel / s.batch;
+    for (int64_t n = begin; n < end; ++n) {
+      const float* made = static_cast<const float*>(result) + n * each;
+      if (!result || !std::all_of(made, made + each, [](float x) { return std::isfinite(x); })) f(one, n);
+    }
+  });
+}
+static const void* image_at(const ConvShape& s, const void* images, int64_t numel, int64_t n) {
+  return static_cast<const char*>(images) +
+         n * (numel / s.batch) * static_cast<int64_t>(element_size(s.dtype));
+}
+static void* image_at(const ConvShape& s, void* images, int64_t numel, int64_t n) {
+  return const_cast<void*>(image_at(s, static_cast<const void*>(images), numel, n));
+}
+
+// By what takes images whole.
+static void forward_rest(const ConvShape& s, const void* input, const void* weight, const void* bias,
+                         void* output) {
   if (line_convolves(s) && line_conv_forward(s, input, weight, bias, output)) return;
   if (conv_by_onednn(s)) return onednn_conv_forward(s, input, weight, bias, output);
   visit_dtype(ConvTypes{}, s.dtype, "slow_conv", [&](auto tag) {
@@ -462,6 +492,36 @@ void conv_forward(const ConvShape& s, const void* input, const void* weight, con
     as_planes(s, pointer<T>(input), s.in_channels, volume(s.input), false, [&](T* in) {
       as_planes(s, pointer<T>(output), s.out_channels, volume(s.output), true,
                 [&](T* out) { forward_by_gemm<T>(s, in, pointer<T>(weight), pointer<T>(bias), out); });
+    });
+  });
+}
+
+void conv_forward(const ConvShape& s, const void* input, const void* weight, const void* bias, void* output) {
+  if (s.output_numel() == 0) return;
+  if (packed_convolves(s, weight) && packed_conv_forward(s, input, weight, bias, output, nullptr)) return;
+  if (depthwise_by_lines(s)) return depthwise_lines_forward(s, input, weight, bias, output, nullptr);
+  if (depthwise_convolves(s, weight)) return depthwise_forward(s, input, weight, bias, output);
+  if (is_product(s)) return product_forward(s, input, weight, bias, output);
+  const bool transformed = winograd_convolves(s);
+  if (transformed && winograd_forward(s, input, weight, bias, output, nullptr)) return;
+  if (!batch_invariant() || s.batch == 1) return forward_rest(s, input, weight, bias, output);
+  for_images_apart(s, weight, transformed ? output : nullptr, s.output_numel(),
+                   [&](const ConvShape& one, int64_t n) {
+                     forward_rest(one, image_at(s, input, s.input_numel(), n), weight, bias,
+                                  image_at(s, output, s.output_numel(), n));
+                   });
+}
+
+static void input_gradient_rest(const ConvShape& s, const void* output_gradient, const void* weight,
+                                void* input_gradient) {
+  if (line_convolves_gradient(s) && line_conv_input_gradient(s, output_gradient, weight, input_gradient))
+    return;
+  if (conv_by_onednn(s)) return onednn_conv_input_gradient(s, output_gradient, weight, input_gradient);
+  visit_dtype(ConvTypes{}, s.dtype, "slow_conv_input_gradient", [&](auto tag) {
+    using T = decltype(tag);
+    as_planes(s, pointer<T>(output_gradient), s.out_channels, volume(s.output), false, [&](T* planes) {
+      as_planes(s, pointer<T>(input_gradient), s.in_channels, volume(s.input), true,
+                [&](T* result) { input_gradient_by_gemm<T>(s, planes, pointer<T>(weight), result); });
     });
   });
 }
@@ -483,17 +543,15 @@ void conv_input_gradient(const ConvShape& s, OutputGradient gradient, const void
   if (depthwise_convolves(s, weight))
     return depthwise_input_gradient(s, output_gradient, weight, input_gradient);
   if (is_product(s)) return product_input_gradient(s, gradient, weight, input_gradient);
-  if (winograd_convolves(s) && winograd_input_gradient(s, output_gradient, weight, input_gradient)) return;
-  if (line_convolves_gradient(s) && line_conv_input_gradient(s, output_gradient, weight, input_gradient))
-    return;
-  if (conv_by_onednn(s)) return onednn_conv_input_gradient(s, output_gradient, weight, input_gradient);
-  visit_dtype(ConvTypes{}, s.dtype, "slow_conv_input_gradient", [&](auto tag) {
-    using T = decltype(tag);
-    as_planes(s, pointer<T>(output_gradient), s.out_channels, volume(s.output), false, [&](T* planes) {
-      as_planes(s, pointer<T>(input_gradient), s.in_channels, volume(s.input), true,
-                [&](T* result) { input_gradient_by_gemm<T>(s, planes, pointer<T>(weight), result); });
-    });
-  });
+  const bool transformed = winograd_convolves(s);
+  if (transformed && winograd_input_gradient(s, output_gradient, weight, input_gradient)) return;
+  if (!batch_invariant() || s.batch == 1)
+    return input_gradient_rest(s, output_gradient, weight, input_gradient);
+  for_images_apart(s, weight, transformed ? input_gradient : nullptr, s.input_numel(),
+                   [&](const ConvShape& one, int64_t n) {
+                     input_gradient_rest(one, image_at(s, output_gradient, s.output_numel(), n), weight,
+                                         image_at(s, input_gradient, s.input_numel(), n));
+                   });
 }
 
 // With all channels last after all.

@@ -8,6 +8,7 @@
 #include "core/constant_memory.h"
 #include "core/cpu_allocator.h"
 #include "core/parallel.h"
+#include "cpu/chain_product.h"
 #include "cpu/onednn_cache.h"
 
 namespace rushlight::cpu {
@@ -63,6 +64,11 @@ struct Plan {
   memory::desc source, weight, destination, scratch;
 };
 
+// Plans for several threads may add up in another order than those for one.
+bool runs_alone(Kind kind) {
+  return batch_invariant() || (kind == Kind::WeightGradient && same_on_any_threads());
+}
+
 // What determines a plan.
 using Words = std::array<int64_t, 27>;
 Words words_of(const ConvShape& s, Kind kind) {
@@ -74,7 +80,7 @@ Words words_of(const ConvShape& s, Kind kind) {
           s.groups,
           s.channels_last,
           static_cast<int64_t>(kind),
-          get_num_threads()};
+          runs_alone(kind) ? 1 : get_num_threads()};
   size_t i = 9;
   for (const auto* a : {&s.input, &s.output, &s.kernel, &s.stride, &s.padding, &s.dilation})
     for (int64_t v : *a) w[i++] = v;
@@ -211,7 +217,7 @@ struct Arrays {
 };
 
 void run(const ConvShape& s, Kind kind, const Arrays& arrays) {
-  run_in_pool([&] {
+  (runs_alone(kind) ? run_alone : run_in_pool)([&] {
     try {
       const auto plan = plans().get(words_of(s, kind), [&] { return make_plan(s, kind); });
       dnnl::stream stream(onednn_engine());

@@ -9,6 +9,7 @@
 #include "core/constant_memory.h"
 #include "core/parallel.h"
 #include "cpu/buffer.h"
+#include "cpu/chain_product.h"
 #include "cpu/isa_variant.h"
 
 namespace rushlight::cpu {
@@ -199,8 +200,10 @@ void depthwise_lines_weight_gradient(const ConvShape& s, const void* output_grad
                                      void* weight_gradient) {
   const int64_t lines = s.batch * s.output[1], sums = s.weight_numel(), taps = taps_of(s),
                 lanes = kernels().lanes;
-  const int64_t parts = std::clamp<int64_t>(s.output_numel() * taps / (4 * kGrainSize), 1,
-                                            std::min<int64_t>(get_num_threads(), lines));
+  constexpr int64_t kAnyThreads = 8;
+  const int64_t threads = same_on_any_threads() ? kAnyThreads : get_num_threads();
+  const int64_t parts =
+      std::clamp<int64_t>(s.output_numel() * taps / (4 * kGrainSize), 1, std::min<int64_t>(threads, lines));
   const Buffer memory(parts * sums * kItem);
   auto* all = memory.as<float>();
   const WeightGradient w(s, static_cast<const float*>(output_gradient), static_cast<const float*>(input));

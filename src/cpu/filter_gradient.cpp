@@ -7,6 +7,7 @@
 
 #include "core/parallel.h"
 #include "cpu/buffer.h"
+#include "cpu/chain_product.h"
 #include "cpu/finite.h"
 #include "cpu/image_window.h"
 #include "cpu/isa_variant.h"
@@ -186,8 +187,11 @@ bool filter_gradient(const ConvShape& s, OutputGradient output_gradient, const v
              *image = static_cast<const float*>(input);
   const int64_t chunks = plan.chunks(), panels = s.groups * plan.panels(), sums = plan.sums();
   const int64_t threads = s.output_numel() / s.out_channels * sums > kSerialWork ? get_num_threads() : 1;
-  // Threads take pixels of their own, and of few also panels.
-  const int64_t parts = std::min({threads, chunks, std::max<int64_t>(1, kMostBytes / (sums * kItem))}),
+  // Threads take pixels of their own, and of few also panels; or panels alone where the sums must not depend
+  // on their number.
+  const int64_t parts = same_on_any_threads()
+                            ? 1
+                            : std::min({threads, chunks, std::max<int64_t>(1, kMostBytes / (sums * kItem))}),
                 cuts = std::clamp<int64_t>(threads / parts, 1, panels);
   const Buffer memory(parts * sums * kItem);
   auto* all = memory.as<float>();

@@ -7,6 +7,7 @@
 #include "core/parallel.h"
 #include "cpu/blas.h"
 #include "cpu/buffer.h"
+#include "cpu/chain_product.h"
 #include "cpu/double_gemm.h"
 #include "cpu/gemm_onednn.h"
 #include "cpu/has_vectors.h"
@@ -241,14 +242,17 @@ template <class T>
 void gemm_typed(int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixView a, MatrixView b,
                 const Scalar& beta, T* c, int64_t ldc) {
   if constexpr (is_floating_v<T>)
-    if (k > 0 && vector_product<T>(m, n, k, alpha, a, b, beta, c, ldc)) return;
+    if (k > 0 && !batch_invariant() && vector_product<T>(m, n, k, alpha, a, b, beta, c, ldc)) return;
   if constexpr (std::is_same_v<T, double>)
     if (packs(m, n, k)) return double_gemm(m, n, k, alpha.to<double>(), a, b, beta.to<double>(), c, ldc);
+  if constexpr (std::is_same_v<T, float>)
+    if (same_on_any_threads())
+      return chain_products(DType::Float32, 1, m, n, k, alpha, a, 0, b, 0, beta, nullptr, c, ldc, 0);
 #ifdef RL_WITH_BLAS
   if constexpr (has_blas<T>) {
     const bool fits = std::max({m, n, k, ldc, a.row_stride, a.column_stride, b.row_stride,
                                 b.column_stride}) <= std::numeric_limits<int>::max();
-    if (k > 0 && fits)
+    if (k > 0 && fits && !same_on_any_threads())
       return with_threads(m * n * k, [&] { gemm_blas<T>(m, n, k, alpha, a, b, beta, c, ldc); });
   }
 #endif
@@ -275,8 +279,10 @@ void products(const char* caller, DType dtype, int64_t batch, int64_t m, int64_t
               const Scalar& alpha, MatrixView a, int64_t a_step, MatrixView b, int64_t b_step,
               const Scalar& beta, void* c, int64_t ldc, int64_t c_step) {
   if (batch == 0 || m == 0 || n == 0) return;
+  if (multiplies_in_chains(dtype))
+    return chain_products(dtype, batch, m, n, k, alpha, a, a_step, b, b_step, beta, nullptr, c, ldc, c_step);
   if (const GemmShape shape{dtype, batch, m, n, k, a, b, a_step, b_step, ldc, c_step};
-      onednn_multiplies(shape))
+      !same_on_any_threads() && onednn_multiplies(shape))
     return onednn_gemm(shape, alpha.to<float>(), beta.to<float>(), c);
   SmallProducts small{.dtype = dtype,
                       .m = m,
@@ -341,7 +347,10 @@ void gemm_bias(DType dtype, int64_t m, int64_t n, int64_t k, MatrixView a, Matri
                void* c, int64_t ldc) {
   if (!bias) return gemm(dtype, m, n, k, 1, a, b, 0, c, ldc);
   if (m == 0 || n == 0 || multiply_by_constant(dtype, m, n, k, a, b, bias, c, ldc)) return;
-  if (const GemmShape shape{dtype, 1, m, n, k, a, b, 0, 0, ldc, 0}; n > 1 && onednn_multiplies(shape))
+  if (multiplies_in_chains(dtype))
+    return chain_products(dtype, 1, m, n, k, 1, a, 0, b, 0, 0, bias, c, ldc, 0);
+  if (const GemmShape shape{dtype, 1, m, n, k, a, b, 0, 0, ldc, 0};
+      n > 1 && !same_on_any_threads() && onednn_multiplies(shape))
     return onednn_gemm(shape, 1, 0, c, bias);
   const auto item = static_cast<int64_t>(element_size(dtype));
   parallel_for(0, m, std::max<int64_t>(1, kGrainSize / n), [&](int64_t begin, int64_t end) {
@@ -357,10 +366,14 @@ void dot(DType dtype, int64_t n, const void* x, int64_t x_stride, const void* y,
     using T = decltype(tag);
     using C = std::conditional_t<is_reduced_v<T>, float, T>;
     const auto *p = static_cast<const T*>(x), *q = static_cast<const T*>(y);
-    if constexpr (is_floating_v<T>)
+    if constexpr (is_floating_v<T>) {
+      const bool plain = x_stride == 1 && y_stride == 1;  // halves are widened as they lie
+      if (batch_invariant() && (plain || multiplies_in_chains(dtype)))
+        return gemm(dtype, 1, 1, n, 1, {x, n * x_stride, x_stride}, {y, y_stride, 1}, 0, result, 1);
       if (n > 0 &&
           vector_product<T>(1, 1, n, 1, {p, 0, x_stride}, {q, y_stride, 0}, 0, static_cast<T*>(result), 1))
         return;
+    }
     if constexpr (is_complex_v<T> && !is_reduced_v<T>)
       if (x_stride == 1 && y_stride == 1) return complex_dot(dtype, n, x, y, conjugate, result);
     if constexpr (std::is_integral_v<T>) {

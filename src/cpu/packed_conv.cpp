@@ -8,6 +8,7 @@
 #include "core/constant_memory.h"
 #include "core/parallel.h"
 #include "cpu/buffer.h"
+#include "cpu/chain_product.h"
 #include "cpu/isa_variant.h"
 #include "cpu/winograd.h"
 
@@ -206,10 +207,12 @@ static bool is_ahead(const ConvShape& s) {
   return !wide || volume(s.kernel) == 1;
 }
 
+// In batch-invariant mode always, since it is by chains.
 bool packed_convolves(const ConvShape& s, const void* weight) {
+  const bool chains = batch_invariant() && s.groups == 1;
   return s.dtype == DType::Float32 && s.channels_last && !s.input_in_planes && fast() &&
          s.out_channels >= 4 && s.in_channels * volume(s.kernel) >= 4 && s.output_numel() > 0 &&
-         is_ahead(s) && !winograd_convolves(s) && ConstantMemory::contains(weight);
+         !winograd_convolves(s) && (chains || (is_ahead(s) && ConstantMemory::contains(weight)));
 }
 
 bool packed_conv_forward(const ConvShape& s, const void* input, const void* weight, const void* bias,

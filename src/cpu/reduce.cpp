@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "core/parallel.h"
+#include "cpu/chain_product.h"
 #include "cpu/isa_variant.h"
 
 namespace rushlight::cpu {
@@ -92,11 +93,12 @@ ReduceNest make_nest(const Tensor& in, uint64_t dims, const Tensor& out) {
 }
 
 // Few outputs, much input: the outermost reduced dimension is cut into pieces that depend on the sizes only.
-void reduce_in_pieces(const ReduceKernel& kernel, const ReduceNest& nest, size_t itemsize,
+// `outputs`: how many count for that.
+void reduce_in_pieces(const ReduceKernel& kernel, const ReduceNest& nest, int64_t outputs, size_t itemsize,
                       const ReduceParams& params) {
   const size_t cut = std::max_element(nest.reduced.begin(), nest.reduced.end()) - nest.reduced.begin();
   const int64_t length = nest.reduced[cut];
-  const int64_t cost = std::max<int64_t>(1, nest.outputs * nest.inputs_per_output / length);
+  const int64_t cost = std::max<int64_t>(1, outputs * nest.inputs_per_output / length);
   const int64_t piece = detail::reduction_piece(length, std::max<int64_t>(1, kGrainSize / cost));
   const int64_t pieces = (length + piece - 1) / piece;
   if (pieces == 1) return kernel.run(nest, 0, nest.outputs, params, nullptr);
@@ -144,8 +146,11 @@ void reduce(ReduceOp op, const Tensor& in, uint64_t dims, const Tensor& out, con
   // Side by side columns are read a row at a time: long pieces of rows, as memory likes them.
   if (!nest.kept_in.empty() && nest.kept_in.back() == 1)
     grain = std::max(grain, std::min<int64_t>(1024, nest.outputs / get_num_threads()));
-  if (nest.outputs < 32 && nest.outputs * nest.inputs_per_output > 4 * kGrainSize)
-    return reduce_in_pieces(kernel, nest, in.itemsize(), params);
+  // In batch-invariant mode an output is cut as if it were alone.
+  const bool alone = batch_invariant();
+  const int64_t outputs = alone ? 1 : nest.outputs;
+  if (outputs < 32 && outputs * nest.inputs_per_output > 4 * kGrainSize)
+    return reduce_in_pieces(kernel, nest, outputs, in.itemsize(), params);
   parallel_for(0, nest.outputs, grain,
                [&](int64_t begin, int64_t end) { kernel.run(nest, begin, end, params, nullptr); });
 }

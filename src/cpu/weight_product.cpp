@@ -5,6 +5,7 @@
 
 #include "core/parallel.h"
 #include "cpu/buffer.h"
+#include "cpu/chain_product.h"
 #include "cpu/gemm.h"
 #include "cpu/isa_variant.h"
 
@@ -45,7 +46,7 @@ void weight_product(const WeightProduct& p) {
     std::fill_n(p.y, p.m * p.n, 0.0f);
     return;
   }
-  if (p.m <= kFewRows) {
+  if (p.m <= kFewRows && !batch_invariant()) {
     const auto sums = p.bits == 4 ? group_sums(p) : CachedVector<float>();
     const int64_t each = std::max<int64_t>(1, p.m * p.k), grain = std::max<int64_t>(4, kSerialWork / each);
     const int64_t groups = p.bits == 4 ? (p.k + p.group - 1) / p.group : 1;

@@ -8,6 +8,7 @@
 #include "core/device_math.h"
 #include "core/parallel.h"
 #include "cpu/buffer.h"
+#include "cpu/chain_product.h"
 #include "cpu/gemm.h"
 #include "cpu/has_vectors.h"
 #include "cpu/isa_variant.h"
@@ -26,6 +27,8 @@ using dnnl::memory;
 // Below these the transforms cost what the products save: channels on either side, and tiles. Where filters
 // are transformed more is at stake than where they are what results.
 constexpr int64_t kLeastChannels = 16, kLeastTiles = 96, kLeastWeightTiles = 32, kLeastLargeTiles = 32;
+// Of one image, where the batch must not decide.
+constexpr int64_t kLeastImageTiles = 9, kLeastLargeImageTiles = 4;
 // Of transformed tiles. The same for any number of threads, so that results are where oneDNN's products are:
 // with AVX-512.
 constexpr int64_t kCacheBytes = 1 << 20;
@@ -110,30 +113,24 @@ class Convolution {
         t_(t),
         tiles_(batch * t.rows * t.columns),
         lines_(lines_at_once(t, tiles_, 64)),
-        plan_(plan_for(lines_, t, gradient)),
+        turned_(gradient),
+        plan_(batch_invariant() ? nullptr : plan_for(lines_, t, gradient)),
+        wanted_(plan_ ? plan_->filters : natural_filters(t, gradient)),
         filters_(filters_of(weight, gradient)),
-        image_(bytes(plan_->tiles)),
-        products_(bytes(plan_->products)),
-        scratch_(bytes(plan_->scratch)) {
-    std::memset(image_.as<void>(), 0, plan_->tiles.get_size());  // lines beyond the last tile
+        image_(plan_ ? bytes(plan_->tiles) : floats(t.channels)),
+        products_(plan_ ? bytes(plan_->products) : floats(t.out_channels)),
+        scratch_(plan_ ? bytes(plan_->scratch) : 0) {
+    std::memset(image_.as<void>(), 0, floats(t.channels));  // lines beyond the last tile
   }
 
   bool run(const float* image, const float* bias, float* result, const EpilogueArguments* after) {
-    dnnl::engine& engine = onednn_engine();
-    dnnl::stream stream(engine);
-    const std::unordered_map<int, memory> args{
-        {DNNL_ARG_SRC, memory(plan_->tiles, engine, image_.as<void>())},
-        {DNNL_ARG_WEIGHTS, memory(plan_->filters, engine, filters_->data.as<void>())},
-        {DNNL_ARG_DST, memory(plan_->products, engine, products_.as<void>())},
-        {DNNL_ARG_SCRATCHPAD, memory(plan_->scratch, engine, scratch_.as<void>())}};
     std::atomic<bool> finite{true};
-    for (int64_t first = 0; first < tiles_ && finite; first += lines_) {
+    for (int64_t first = 0; first < tiles_ && (finite || !plan_); first += lines_) {
       const int64_t count = std::min(lines_, tiles_ - first);
       parallel_for(0, count, grain(t_, t_.channels), [&](int64_t begin, int64_t end) {
         kernels_.image(t_, image, first + begin, first + end, begin, lines_, image_.as<float>());
       });
-      plan_->primitive.execute(stream, args);
-      stream.wait();
+      multiply();
       parallel_for(0, count, grain(t_, t_.out_channels), [&](int64_t begin, int64_t end) {
         if (!kernels_.results(t_, products_.as<float>(), first + begin, first + end, begin, lines_, bias,
                               result, after))
@@ -145,13 +142,32 @@ class Convolution {
 
  private:
   static int64_t bytes(const memory::desc& d) { return static_cast<int64_t>(d.get_size()); }
+  int64_t floats(int64_t channels) const {
+    return t_.points() * lines_ * channels * static_cast<int64_t>(sizeof(float));
+  }
+
+  void multiply() {
+    const int64_t in = t_.channels, out = t_.out_channels;
+    if (!plan_)
+      return gemm_batch(DType::Float32, t_.points(), lines_, out, in, 1, {image_.as<float>(), in, 1},
+                        lines_ * in, {filters_->data.as<float>(), turned_ ? out : 1, turned_ ? 1 : in},
+                        in * out, 0, products_.as<float>(), out, lines_ * out);
+    dnnl::engine& engine = onednn_engine();
+    dnnl::stream stream(engine);
+    plan_->primitive.execute(stream,
+                             {{DNNL_ARG_SRC, memory(plan_->tiles, engine, image_.as<void>())},
+                              {DNNL_ARG_WEIGHTS, memory(wanted_, engine, filters_->data.as<void>())},
+                              {DNNL_ARG_DST, memory(plan_->products, engine, products_.as<void>())},
+                              {DNNL_ARG_SCRATCHPAD, memory(plan_->scratch, engine, scratch_.as<void>())}});
+    stream.wait();
+  }
 
   std::shared_ptr<const Filters> filters_of(const float* weight, bool turned) {
     const bool constant = ConstantMemory::contains(weight);
-    const auto same = [&](const Filters& f) { return f.turned == turned && f.layout == plan_->filters; };
+    const auto same = [&](const Filters& f) { return f.turned == turned && f.layout == wanted_; };
     if (constant)
       if (auto found = ConstantMemory::find<Filters>(weight, same)) return found;
-    auto made = std::make_shared<const Filters>(plan_->filters, turned);
+    auto made = std::make_shared<const Filters>(wanted_, turned);
     transform_filters(weight, turned, made->data.as<void>());
     if (constant) ConstantMemory::keep(weight, made);
     return made;
@@ -159,7 +175,7 @@ class Convolution {
 
   void transform_filters(const float* weight, bool turned, void* filters) {
     const memory::desc natural = natural_filters(t_, turned);
-    const bool as_wanted = plan_->filters == natural;
+    const bool as_wanted = wanted_ == natural;
     const Buffer plain(as_wanted ? 0 : bytes(natural));
     void* to = as_wanted ? filters : plain.as<void>();
     const int64_t rows = turned ? t_.channels : t_.out_channels,
@@ -170,7 +186,7 @@ class Convolution {
     if (as_wanted) return;
     dnnl::engine& engine = onednn_engine();
     dnnl::stream stream(engine);
-    memory from(natural, engine, to), into(plan_->filters, engine, filters);
+    memory from(natural, engine, to), into(wanted_, engine, filters);
     dnnl::reorder(from, into).execute(stream, from, into);
     stream.wait();
   }
@@ -178,7 +194,9 @@ class Convolution {
   WinogradKernels kernels_;
   WinogradTiles t_;
   int64_t tiles_, lines_;
-  std::shared_ptr<const Plan> plan_;
+  bool turned_;
+  std::shared_ptr<const Plan> plan_;  // null in batch-invariant mode
+  memory::desc wanted_;
   std::shared_ptr<const Filters> filters_;
   Buffer image_, products_, scratch_;
 };
@@ -210,7 +228,7 @@ bool weight_gradient(const WinogradTiles& t, int64_t batch, const float* image, 
 
 int64_t tiles_of(const ConvShape& s, int64_t results) {
   const auto along = [&](int axis) { return (s.output[axis] + results - 1) / results; };
-  return s.batch * along(1) * along(2);
+  return (batch_invariant() ? 1 : s.batch) * along(1) * along(2);
 }
 
 // Results of a tile along an axis: 2 or 4, or 0 where the transforms cannot compute this or do not pay.
@@ -220,9 +238,11 @@ int64_t results_for(const ConvShape& s, int64_t least_tiles) {
   for (int i = 1; i < 3; ++i)
     if (s.kernel[i] != 3 || s.stride[i] != 1 || s.dilation[i] != 1 || s.padding[i] > 2) return 0;
   if (std::min(s.in_channels, s.out_channels) < kLeastChannels || device_math().direct_convolutions) return 0;
-  const int64_t small = tiles_of(s, 2), large = tiles_of(s, 4);
+  const int64_t small = tiles_of(s, 2), large = tiles_of(s, 4),
+                least_large = batch_invariant() ? kLeastLargeImageTiles : kLeastLargeTiles;
+  if (batch_invariant()) least_tiles = kLeastImageTiles;
   // Of the multiplications a quarter must be saved: at odd sizes large tiles reach far beyond the image.
-  if (large >= kLeastLargeTiles && 36 * large * 4 <= 16 * small * 3) return 4;
+  if (large >= least_large && 36 * large * 4 <= 16 * small * 3) return 4;
   return small >= least_tiles ? 2 : 0;
 }
 

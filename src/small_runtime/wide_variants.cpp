@@ -5,6 +5,7 @@
 #include "cpu/affine.h"
 #include "cpu/arg_extreme.h"
 #include "cpu/attention.h"
+#include "cpu/chain_product.h"
 #include "cpu/ctc.h"
 #include "cpu/depthwise_lines.h"
 #include "cpu/double_gemm.h"
@@ -86,6 +87,7 @@ NARROW(void complex_products(DType dtype, int64_t n, const void* x, const void* 
        complex_products, (dtype, n, x, y, sums))
 NARROW(void small_products(const SmallProducts& p, int64_t begin, int64_t end), small_products,
        (p, begin, end))
+NARROW(ChainKernels chain_kernels(), chain_kernels, ())
 NARROW(SmallMatrices small_matrices_variant(DType dtype), small_matrices_variant, (dtype))
 NARROW(const NormKernels* find_norm_kernels(DType dtype), find_norm_kernels, (dtype))
 NARROW(void lstm_step(DType dtype, const LstmStep& s), lstm_step, (dtype, s))

@@ -50,7 +50,7 @@ class _BaseDataLoaderIter:
         # One draw for each iterator, before the sampler's own, even where no worker will be seeded with it.
         self._drew_seed = resume is None or resume["drew_seed"]
         drawn = _draw_seed(loader.generator) if self._drew_seed else None
-        self._base_seed = drawn if resume is None else resume["base_seed"]
+        self._base_seed: int = drawn if resume is None else resume["base_seed"]  # type: ignore[assignment]
         self._seeds_batches = getattr(loader, "seed_batches", False)
         self._numbered = 0
         self._num_yielded = 0
