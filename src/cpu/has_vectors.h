@@ -1,6 +1,6 @@
 // Whether kernels are compiled for vectors worth packing for: the baseline's are those of 2003.
 #pragma once
-#include "core/host.h"
+#include "core/host/processor.h"
 
 namespace rushlight::cpu {
 
