@@ -35,8 +35,9 @@ __all__ = [
     "wrap_triton",
 ]
 
-# Rules for operators that are not there yet, or never will be because their library did not load.
-_fakes_to_come: dict = {}
+# Kernels and rules for operators that are not there yet, or never will be because their library did not load:
+# what registers each, by the operator.
+_to_come: dict = {}
 _keep: list = []  # libraries made on the user's behalf live on
 _told_of_replacing = False
 
@@ -113,9 +114,8 @@ class Library:
         _C._watch_operator(index, True)
         defined.tags = list(tags) if isinstance(tags, (list, tuple)) else [tags]
         self._op_defs[name, overload] = index, schema
-        fake = _fakes_to_come.pop((self.ns, name, overload), None)
-        if fake is not None:
-            _C._set_operator_kernel(index, "meta", fake)
+        for register in _to_come.pop((self.ns, name, overload), ()):
+            register()
         return name + (f".{overload}" if overload else "")
 
     def impl(self, op_name, fn, dispatch_key="", *, with_keyset=False, allow_override=True):
@@ -127,6 +127,12 @@ class Library:
         if not callable(fn):
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
         key = dispatch_key or self.dispatch_key
+        if self._is_to_come(op_name):
+            options = {"with_keyset": with_keyset, "allow_override": allow_override}
+            _to_come.setdefault(self._parts(op_name), []).append(
+                lambda: self.impl(op_name, fn, key, **options)
+            )
+            return
         index = self._index(op_name)
         if fn is fallthrough_kernel:
             if key in _AUTOGRAD_KEYS:  # it means to have no derivative
@@ -170,13 +176,20 @@ class Library:
             "Library.fallback: a namespace has no fallback kernels; register each operator's"
         )
 
-    def _index(self, op_name):
+    def _parts(self, op_name):
+        """(namespace, name, overload)"""
         if isinstance(op_name, _ops.OpOverload):
-            name, overload, space = op_name._opname, op_name._entry.overload, op_name.namespace
-        else:
-            space, _, rest = op_name.rpartition("::")
-            name, _, overload = rest.partition(".")
-            space = space or self.ns
+            return op_name.namespace, op_name._opname, op_name._entry.overload
+        space, _, rest = op_name.rpartition("::")
+        name, _, overload = rest.partition(".")
+        return space or self.ns, name, overload
+
+    def _is_to_come(self, op_name):
+        space, name, overload = self._parts(op_name)
+        return space != "aten" and overload not in _ops._defined.get(space, {}).get(name, {})
+
+    def _index(self, op_name):
+        space, name, overload = self._parts(op_name)
         entry = _ops._defined.get(space, {}).get(name, {}).get(overload)
         if entry is None:
             if space == "aten":
@@ -184,15 +197,13 @@ class Library:
                     f"Library.impl: the kernels of {space}::{name} cannot be replaced; use a "
                     "TorchDispatchMode"
                 )
-            raise RuntimeError(f"There are no operators named {space}::{op_name}: define it first")
+            raise RuntimeError(f"There are no operators named {space}::{name}: define it first")
         return entry.index
 
     def _register_fake(self, op_name, fn, _stacklevel=1, *, allow_override=True):
-        name = op_name if isinstance(op_name, str) else _qualified(op_name)
-        space, _, rest = name.rpartition("::")
-        operator, _, overload = rest.partition(".")
-        if operator not in _ops._defined.get(space or self.ns, {}):
-            _fakes_to_come[space or self.ns, operator, overload] = fn
+        if self._is_to_come(op_name):
+            waiting = _to_come.setdefault(self._parts(op_name), [])
+            waiting.append(lambda: self._register_fake(op_name, fn))
             return
         _C._set_operator_kernel(self._index(op_name), "meta", fn)
 

@@ -541,3 +541,15 @@ def test_functions_of_an_operator_that_is_gone_are_not_called():
         held = torch.ops.going.kept.default
     with pytest.raises(NotImplementedError, match="going::kept"):
         held(torch.ones(2))
+
+
+def test_kernels_may_come_before_their_operator():
+    """Packages import the kernels of a processor before the module that defines what they are for."""
+    torch.library.impl("early::twice", ["CPU"], lambda x: x * 2)
+    torch.library.impl("early::never", "MPS", lambda x: x)
+    torch.library.register_fake("early::twice", lambda x: torch.empty_like(x))
+    torch.library.define("early::twice", "(Tensor x) -> Tensor")
+    assert torch.ops.early.twice(torch.ones(2)).tolist() == [2.0, 2.0]
+    assert torch.ops.early.twice(torch.ones(2, device="meta")).shape == (2,)
+    with pytest.raises(AttributeError, match="never"):
+        _ = torch.ops.early.never
