@@ -34,7 +34,9 @@ def circumstances(results: Results) -> str:
     machine = results.machine
     processor = f"{machine.get('cores', '?')} cores of {machine.get('processor', 'an unknown processor')}"
     every = f"; one case in {results.step}" if results.step > 1 else ""
-    return f"{processor}; {versions}; {results.about.get('date', '')[:10]}{every}.\n"
+    note = results.about.get("note", "")  # what a file merged from several runs has to say
+    head = f"{processor}; {versions}; {results.about.get('date', '')[:10]}{every}.\n"
+    return head + (f"\n{note}\n" if note else "")
 
 
 def overview(results: Results) -> str:
