@@ -176,7 +176,7 @@ def test_quantised_numbers_stay_on_the_cpu():
     for make in (
         lambda: torch.quantize_per_tensor(x.cuda(), 0.1, 0, torch.qint8),
         lambda: torch.quantize_per_tensor(x, 0.1, 0, torch.qint8).cuda(),
-        lambda: torch.quantize_per_channel(x.cuda(), x, x.long(), 0, torch.quint8),
+        lambda: torch.quantize_per_channel(x.cuda(), x.cuda(), x.long().cuda(), 0, torch.quint8),
     ):
         with pytest.raises(NotImplementedError, match="quantized tensors live on the CPU"):
             make()
