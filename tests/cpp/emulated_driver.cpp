@@ -404,7 +404,13 @@ DeviceDriver& driver() { return the_driver(); }
 void enqueue(int device, std::string_view what, std::function<void()> work) {
   DeviceBackend& backend = device_backend(DeviceType::CUDA);
   const DeviceScope scope(driver(), device);
-  the_driver().add(backend.stream(backend.current_stream(device)).handle, std::move(work), what);
+  try {
+    the_driver().add(backend.stream(backend.current_stream(device)).handle, std::move(work), what);
+  } catch (const DeviceError& e) {
+    if (e.code != kAssertTriggered) throw;
+    backend.launched(device, what);  // as cuda/driver.cpp reports what a launch finds
+    throw DeviceError(backend.explain(device, e.what()), e.code);
+  }
   backend.launched(device, what);
 }
 

@@ -22,9 +22,11 @@ def late():
     try:
         torch.ones(1, device="cuda")
     except RuntimeError as error:
-        assert "device-side assert triggered" in str(error)
+        text = str(error)
+        assert "device-side assert triggered" in text and "newest first: ones, sin, exp, add" in text, text
     else:
         raise SystemExit("a lost device went on")
+    assert torch.ones(2).sum().item() == 2  # the CPU does
 
 
 def target():
