@@ -4,8 +4,9 @@
 set(in_all EXCLUDE_FROM_ALL)
 if(RUSHLIGHT_SMALL_RUNTIME)
   set(in_all)
-  # Of sorts, scans and rare reductions inference asks seldom, and then of short lines; a file is read once.
-  foreach(source cpu/sort cpu/scan cpu/reduce_rest cpu/lapack_library io/model io/model_file jit/fold jit/parse jit/quantized)
+  # Of sorts, scans, rare reductions and pools of integers inference asks seldom, and then of short lines; a file
+  # is read once.
+  foreach(source cpu/byte_depthwise cpu/pool cpu/sort cpu/scan cpu/reduce_rest cpu/lapack_library io/model io/model_file jit/fold jit/parse jit/quantized)
     set_source_files_properties("${CMAKE_CURRENT_SOURCE_DIR}/src/${source}.cpp"
       PROPERTIES COMPILE_OPTIONS -Os SKIP_PRECOMPILE_HEADERS ON)
   endforeach()
@@ -41,7 +42,7 @@ set(runtime_objects "$<FILTER:$<TARGET_OBJECTS:rushlight>,EXCLUDE,/src/transform
 foreach(isa ${isas})
   set(left_out "^$")
   if(narrowed AND isa STREQUAL "avx512")
-    set(left_out "/isa/(accumulate|affine|arg_extreme|arithmetic|attention_backward|cast|comparison|ctc|depthwise_lines|distance|double_gemm|embedding_bag|filter_gradient|grid_sample(_backward)?|line_conv|matrix_vector|norm|packed_conv|pool|quantize|reduce_hot|resample|rnn|small_(matrices|products)|special|weight_product)\\.cpp")
+    set(left_out "/isa/(accumulate|affine|arg_extreme|arithmetic|attention_backward|byte_depthwise|cast|comparison|ctc|depthwise_lines|distance|double_gemm|embedding_bag|filter_gradient|grid_sample(_backward)?|line_conv|matrix_vector|norm|packed_conv|pool|quantize|reduce_hot|resample|rnn|small_(matrices|products)|special|weight_product)\\.cpp")
   endif()
   if(narrowed AND isa STREQUAL "avx2")
     set(left_out "/isa/special\\.cpp")

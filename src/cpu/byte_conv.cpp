@@ -107,7 +107,7 @@ bool ByteConvShape::plain() const {
 PackedFilters::PackedFilters(const ByteConvShape& s, const int8_t* filters, bool zeros) {
   const int64_t taps = s.taps(), channels = s.channels / s.groups, each = s.filters / s.groups;
   if (s.depthwise() && !zeros) {  // the sums of each channel's patch would be wanted
-    depthwise_ = std::make_unique<DepthwiseFilters>(s, filters);
+    depthwise_ = std::make_unique<ByteDepthwiseFilters>(s, filters);
     return;
   }
   // Patches hold all channels of a tap together.

@@ -18,51 +18,51 @@ struct ByteConvShape {
   bool plain() const;
 };
 
-constexpr int64_t kDepthwiseChannels = 32;  // of a panel
-constexpr int64_t kDepthwiseBytes = 128;    // of a panel's taps that lie side by side
+constexpr int64_t kByteDepthwiseChannels = 32;  // of a panel
+constexpr int64_t kByteDepthwiseBytes = 128;    // of a panel's taps that lie side by side
 // The last panel takes channels of the one before it rather than none.
-inline int64_t first_of_panel(int64_t panel, int64_t channels) {
-  const int64_t first = panel * kDepthwiseChannels;
-  return first + kDepthwiseChannels <= channels ? first
-         : channels < kDepthwiseChannels        ? 0
-                                                : channels - kDepthwiseChannels;
+inline int64_t first_of_byte_panel(int64_t panel, int64_t channels) {
+  const int64_t first = panel * kByteDepthwiseChannels;
+  return first + kByteDepthwiseChannels <= channels ? first
+         : channels < kByteDepthwiseChannels        ? 0
+                                                    : channels - kByteDepthwiseChannels;
 }
 
-struct DepthwiseTap {
+struct ByteDepthwiseTap {
   int64_t line, shift;  // of the window's lines, or -1 for none; columns to the right
 };
 
 // A line of a depthwise convolution's result. Taps are multiplied in groups, which slide along the line: a
 // step is one position of one group.
-struct DepthwiseLine {
+struct ByteDepthwiseLine {
   const ByteProduct* rest;
   char* to;
-  const uint8_t* const* lines;  // of the window; null: padding
-  const DepthwiseTap* taps;     // of each group
-  const int64_t* offsets;       // of each step in the memory
-  const int8_t* filters;        // of each panel and step
-  const int32_t* settings;      // of each panel: what sums begin with, scales, bias
-  char* memory;                 // for `columns` pixels of each group
+  const uint8_t* const* lines;   // of the window; null: padding
+  const ByteDepthwiseTap* taps;  // of each group
+  const int64_t* offsets;        // of each step in the memory
+  const int8_t* filters;         // of each panel and step
+  const int32_t* settings;       // of each panel: what sums begin with, scales, bias
+  char* memory;                  // for `columns` pixels of each group
   int64_t groups, steps, columns, span, channels, width, count, stride, margin;
   uint8_t padding;
   bool is_signed;
 };
-struct DepthwiseKernels {
-  int64_t taps, element;              // of a group; bytes of a factor
-  uint8_t order[kDepthwiseChannels];  // the channel at each place of a panel
-  void (*line)(const DepthwiseLine& line);
+struct ByteDepthwiseKernels {
+  int64_t taps, element;                  // of a group; bytes of a factor
+  uint8_t order[kByteDepthwiseChannels];  // the channel at each place of a panel
+  void (*line)(const ByteDepthwiseLine& line);
 };
 
 // Filters of one channel each.
-class DepthwiseFilters {
+class ByteDepthwiseFilters {
  public:
-  DepthwiseFilters(const ByteConvShape& s, const int8_t* filters);
+  ByteDepthwiseFilters(const ByteConvShape& s, const int8_t* filters);
   size_t nbytes() const { return panels_.size() + sums_.size() * sizeof(int32_t); }
   void convolve(const ByteConvShape& s, const void* image, bool is_signed, const ByteProduct& rest) const;
 
  private:
-  std::vector<DepthwiseTap> taps_;   // of each group
-  std::vector<DepthwiseTap> steps_;  // the group, and how far it moved
+  std::vector<ByteDepthwiseTap> taps_;   // of each group
+  std::vector<ByteDepthwiseTap> steps_;  // the group, and how far it moved
   std::vector<int8_t> panels_;
   std::vector<int32_t> sums_;  // of each filter
 };
@@ -78,7 +78,7 @@ class PackedFilters {
   friend void byte_conv(const ByteConvShape& s, const PackedFilters& filters, const void* image,
                         bool is_signed, const ByteProduct& rest);
   std::vector<std::unique_ptr<PackedBytes>> groups_;
-  std::unique_ptr<DepthwiseFilters> depthwise_;  // in their place
+  std::unique_ptr<ByteDepthwiseFilters> depthwise_;  // in their place
 };
 
 // `rest` says what follows the sums: its a, b, and ldc are set here, and its settings are one a filter.

@@ -9,8 +9,9 @@ RL_DECLARE_VARIANTS(MaxPool byte_max_pool(bool is_signed);)
 
 PoolKernels pool_kernels(DType dtype, const char* who) {
   if (is_floating(dtype) && !is_float8(dtype)) return RL_ISA_VARIANT(float_pool_kernels(dtype));
-  PoolKernels kernels = visit_dtype(TypeList<uint8_t, int8_t, int16_t, int32_t, int64_t>{}, dtype, who,
-                                    [](auto tag) { return plain::kernels_for<decltype(tag)>(); });
+  PoolKernels kernels =
+      visit_dtype(TypeList<uint8_t, int8_t, int16_t, int32_t, int64_t>{}, dtype, who,
+                  [](auto tag) { return plain::kernels_for<decltype(tag), sizeof(tag) != 1>(); });
   if (element_size(dtype) == 1) kernels.max = RL_ISA_VARIANT(byte_max_pool(dtype == DType::Int8));
   return kernels;
 }

@@ -460,10 +460,10 @@ void mean_pool_backward(const PoolPlan& p, const void* grad_data, void* result_d
   });
 }
 
-template <class T>
+template <class T, bool kMax = true>
 PoolKernels kernels_for() {
   PoolKernels k;
-  k.max = max_pool<T>;
+  if constexpr (kMax) k.max = max_pool<T>;
   k.max_backward = max_pool_backward<T>;
   if constexpr (is_floating_v<T> || std::is_same_v<T, int64_t>) {
     k.mean = mean_pool<T>;

@@ -6,6 +6,7 @@
 #include "cpu/arg_extreme.h"
 #include "cpu/attention.h"
 #include "cpu/chain_product.h"
+#include "cpu/byte_conv.h"
 #include "cpu/ctc.h"
 #include "cpu/depthwise_lines.h"
 #include "cpu/double_gemm.h"
@@ -76,6 +77,7 @@ NARROW(ArgExtremeColumns arg_extreme_columns_variant(DType dtype, bool largest),
 NARROW(ArgExtremeLine arg_extreme_line_variant(DType dtype, bool largest), arg_extreme_line_variant,
        (dtype, largest))
 NARROW(DepthwiseLineKernels depthwise_line_kernels(), depthwise_line_kernels, ())
+NARROW(ByteDepthwiseKernels byte_depthwise_kernels_variant(), byte_depthwise_kernels_variant, ())
 NARROW(DoubleTile double_tile(), double_tile, ())
 NARROW(void row_dots(DType dtype, const void* rows, int64_t step, int64_t count, int64_t inner, const void* x,
                      void* y),

@@ -24,7 +24,7 @@ constexpr int kWidth = 16;
 constexpr int kParts = 32 / kWidth;  // registers for a byte of each channel of a panel
 constexpr int kSums = 4 * kParts;    // registers for its sums
 constexpr int kLanes = kWidth / 4;
-static_assert(kDepthwiseChannels == 32);
+static_assert(kByteDepthwiseChannels == 32);
 typedef int32_t Ints __attribute__((vector_size(kWidth)));
 typedef uint32_t Words __attribute__((vector_size(kWidth)));
 typedef float Floats __attribute__((vector_size(kWidth)));
@@ -188,9 +188,7 @@ template <ByteResult R>
   constexpr bool kBytes = R == ByteResult::kUInt8 || R == ByteResult::kInt8;
   char some[32 * 4];
   char* out = channels < 32 ? some : to;
-  if constexpr (R == ByteResult::kInt32) {
-    keep_ordered(sums, out);
-  } else if constexpr (R == ByteResult::kFloat) {
+  if constexpr (R == ByteResult::kFloat) {
     Floats y[kSums];
 #pragma GCC unroll 8
     for (int v = 0; v < kSums; ++v) {
@@ -227,7 +225,7 @@ template <class Form>
   int64_t step[Form::taps];
 #pragma GCC unroll 4
   for (int i = 0; i < Form::taps; ++i) from[i] = taps[i], step[i] = steps[i];
-  for (; count > 0; --count, to += kDepthwiseBytes) {
+  for (; count > 0; --count, to += kByteDepthwiseBytes) {
 #pragma GCC unroll 2
     for (int part = 0; part < kParts; ++part) {
       Ints bytes[Form::taps], out[4];
@@ -244,7 +242,7 @@ template <class Form>
 
 // The taps of pixels from column `x` to before `end`, side by side.
 template <class Form>
-void lay_out(const DepthwiseLine& d, int64_t first, int64_t channels, int64_t x, int64_t end) {
+void lay_out(const ByteDepthwiseLine& d, int64_t first, int64_t channels, int64_t x, int64_t end) {
   uint8_t empty[32], some[Form::taps][32] = {};
   std::memset(empty, d.padding, sizeof(empty));
   const Ints flip = Ints{} + (d.is_signed ? static_cast<int32_t>(0x80808080u) : 0);
@@ -253,7 +251,7 @@ void lay_out(const DepthwiseLine& d, int64_t first, int64_t channels, int64_t x,
     int64_t shifts[Form::taps], steps[Form::taps];
     int64_t inner = x, inner_end = channels < 32 ? x : end;  // where no tap is beyond an end of its line
     for (int i = 0; i < Form::taps; ++i) {
-      const DepthwiseTap& tap = d.taps[group * Form::taps + i];
+      const ByteDepthwiseTap& tap = d.taps[group * Form::taps + i];
       lines[i] = tap.line < 0 ? nullptr : d.lines[tap.line];
       shifts[i] = tap.shift;
       steps[i] = lines[i] ? d.channels : 0;
@@ -262,7 +260,7 @@ void lay_out(const DepthwiseLine& d, int64_t first, int64_t channels, int64_t x,
       inner_end = std::min(inner_end, d.width - tap.shift);
     }
     inner = std::min(inner, end), inner_end = std::max(inner, inner_end);
-    char* to = d.memory + group * d.columns * kDepthwiseBytes;
+    char* to = d.memory + group * d.columns * kByteDepthwiseBytes;
     const auto place = [&](int64_t column) {
       for (int i = 0; i < Form::taps; ++i) {
         const int64_t at = column + shifts[i];
@@ -277,13 +275,13 @@ void lay_out(const DepthwiseLine& d, int64_t first, int64_t channels, int64_t x,
     const auto one_by_one = [&](int64_t begin, int64_t last) {
       for (int64_t column = begin; column < last; ++column) {
         place(column);
-        lay_out_run<Form>(from, steps, flip, 1, to + (column - x) * kDepthwiseBytes);
+        lay_out_run<Form>(from, steps, flip, 1, to + (column - x) * kByteDepthwiseBytes);
       }
     };
     one_by_one(x, inner);
     if (inner < inner_end) {
       place(inner);
-      lay_out_run<Form>(from, steps, flip, inner_end - inner, to + (inner - x) * kDepthwiseBytes);
+      lay_out_run<Form>(from, steps, flip, inner_end - inner, to + (inner - x) * kByteDepthwiseBytes);
     }
     one_by_one(inner_end, end);
   }
@@ -291,15 +289,15 @@ void lay_out(const DepthwiseLine& d, int64_t first, int64_t channels, int64_t x,
 
 // P pixels that lie `stride` apart; S: the number of steps, or 0.
 template <class Form, int P, int S>
-[[gnu::always_inline]] inline void add_steps(const DepthwiseLine& d, const char* from, const char* filters,
-                                             Ints (&sums)[P][kSums]) {
-  const int64_t steps = S ? S : d.steps, stride = d.stride * kDepthwiseBytes;
+[[gnu::always_inline]] inline void add_steps(const ByteDepthwiseLine& d, const char* from,
+                                             const char* filters, Ints (&sums)[P][kSums]) {
+  const int64_t steps = S ? S : d.steps, stride = d.stride * kByteDepthwiseBytes;
   // Not all of few steps at once: the compiler would keep their filters in memory.
   for (int64_t s = 0; s < steps; ++s) {
     const char* a = from + d.offsets[s];
 #pragma GCC unroll 8
     for (int v = 0; v < kSums; ++v) {
-      const Ints w = load<Ints>(filters + s * kDepthwiseBytes + v * kWidth);
+      const Ints w = load<Ints>(filters + s * kByteDepthwiseBytes + v * kWidth);
 #pragma GCC unroll 2
       for (int i = 0; i < P; ++i)
         sums[i][v] = Form::add(sums[i][v], load<Ints>(a + i * stride + v * kWidth), w);
@@ -308,7 +306,7 @@ template <class Form, int P, int S>
 }
 
 template <class Form, ByteResult R, int S>
-void multiply(const DepthwiseLine& d, int64_t first, int64_t channels, const char* filters,
+void multiply(const ByteDepthwiseLine& d, int64_t first, int64_t channels, const char* filters,
               const int32_t* settings, int64_t begin, int64_t end) {
   constexpr int kPixels = kWidth == 32 ? 2 : 1;
   constexpr int64_t kElement = R == ByteResult::kUInt8 || R == ByteResult::kInt8 ? 1 : 4;
@@ -325,19 +323,17 @@ void multiply(const DepthwiseLine& d, int64_t first, int64_t channels, const cha
     add_steps<Form, P, S>(d, from, filters, sums);
     for (int i = 0; i < P; ++i, to += d.rest->ldc * kElement)
       finish<R>(sums[i], factors, *d.rest, bounds, channels, to);
-    from += P * d.stride * kDepthwiseBytes;
+    from += P * d.stride * kByteDepthwiseBytes;
   };
   for (; begin + kPixels <= end; begin += kPixels) some.template operator()<kPixels>();
   for (; begin < end; ++begin) some.template operator()<1>();
 }
 
 template <class Form>
-void line(const DepthwiseLine& d) {
+void line(const ByteDepthwiseLine& d) {
   constexpr int64_t kStepsOf3x3 = 3 * ((3 + Form::taps - 1) / Form::taps);
   const auto chosen = [&] {
     switch (d.rest->result) {
-      case ByteResult::kInt32:
-        return multiply<Form, ByteResult::kInt32, 0>;
       case ByteResult::kFloat:
         return multiply<Form, ByteResult::kFloat, 0>;
       case ByteResult::kInt8:
@@ -353,18 +349,19 @@ void line(const DepthwiseLine& d) {
     const int8_t* filters = d.filters;
     const int32_t* settings = d.settings;
     for (int64_t panel = 0; panel * 32 < d.channels; ++panel) {
-      const int64_t first = first_of_panel(panel, d.channels), channels = std::min<int64_t>(32, d.channels);
+      const int64_t first = first_of_byte_panel(panel, d.channels),
+                    channels = std::min<int64_t>(32, d.channels);
       lay_out<Form>(d, first, channels, begin * d.stride - d.margin,
                     (end - 1) * d.stride - d.margin + d.span + 1);
       chosen(d, first, channels, reinterpret_cast<const char*>(filters), settings, begin, end);
-      filters += d.steps * kDepthwiseBytes, settings += 3 * 32;
+      filters += d.steps * kByteDepthwiseBytes, settings += 3 * 32;
     }
   }
 }
 
 template <class Form>
-DepthwiseKernels kernels() {
-  DepthwiseKernels all{Form::taps, 4 / Form::taps, {}, line<Form>};
+ByteDepthwiseKernels kernels() {
+  ByteDepthwiseKernels all{Form::taps, 4 / Form::taps, {}, line<Form>};
   for (int i = 0; i < 32; ++i)
     all.order[i] = static_cast<uint8_t>(kLanes == 8 ? (i % 8 / 4) * 16 + i / 8 * 4 + i % 4 : i);
   return all;
@@ -372,7 +369,7 @@ DepthwiseKernels kernels() {
 
 }  // namespace
 
-DepthwiseKernels depthwise_kernels_variant() {
+ByteDepthwiseKernels byte_depthwise_kernels_variant() {
 #if defined(__AVX512BW__)
   if (__builtin_cpu_supports("avx512vnni")) return kernels<FourBytes>();
 #elif defined(__AVX2__)
