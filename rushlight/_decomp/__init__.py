@@ -3,7 +3,16 @@
 import functools
 
 from rushlight import _C
-from rushlight._ops import _FUNCTIONAL, OpOverload, OpOverloadPacket, _built_in, _defined, _overload
+from rushlight._ops import _FUNCTIONAL, OpOverload, _built_in, _defined, _overload
+
+from . import decompositions as _tensors  # noqa: F401 (they fill the table)
+from . import decompositions_nn as _layers  # noqa: F401
+from ._registry import (
+    _overloads,
+    decomposition_table,
+    global_decomposition_table,
+    register_decomposition,
+)
 
 __all__ = [
     "core_aten_decompositions",
@@ -13,43 +22,6 @@ __all__ = [
     "register_decomposition",
     "remove_decompositions",
 ]
-
-decomposition_table: dict = {}
-global_decomposition_table: dict = {
-    "post_autograd": decomposition_table,
-    "pre_autograd": {},
-    "meta": {},
-}
-
-
-def _overloads(op):
-    """The overloads that one registration is for: those that return a new tensor."""
-    if isinstance(op, OpOverload):
-        return [op]
-    if not isinstance(op, OpOverloadPacket):
-        raise TypeError(f"register_decomposition: expected an operator, got {op!r}")
-    found = [getattr(op, name) for name in op.overloads()]
-    return [overload for overload in found if not overload._schema.is_mutable]
-
-
-def register_decomposition(aten_op, registry=None, *, type="post_autograd", unsafe=False):
-    """A decorator: the function takes apart an operator, all overloads of a packet, or each of a list.
-
-    It goes into ``registry``, or into the global table of that type.
-    """
-    if type not in global_decomposition_table:
-        raise ValueError(f"type must be one of {sorted(global_decomposition_table)}, got {type!r}")
-    table = global_decomposition_table[type] if registry is None else registry
-
-    def decorate(fn):
-        for op in aten_op if isinstance(aten_op, (list, tuple)) else (aten_op,):
-            for overload in _overloads(op):
-                if overload in table:
-                    raise RuntimeError(f"duplicate registrations for {overload}")
-                table[overload] = fn
-        return fn
-
-    return decorate
 
 
 def get_decompositions(aten_ops, type="post_autograd"):
@@ -119,7 +91,3 @@ def default_table():
     table = {**_expanding(), **{op: Expansion(op) for op in _composites_of_programs()}}
     table.update({op: fn for op, fn in decomposition_table.items() if op not in CORE_COMPOSITES})
     return table
-
-
-from . import decompositions as _tensors  # noqa: E402, F401 (they fill the table)
-from . import decompositions_nn as _layers  # noqa: E402, F401

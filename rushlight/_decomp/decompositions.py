@@ -8,7 +8,7 @@ import math
 import rushlight as torch
 from rushlight._functorch.functionalization import _emit as whole
 
-from . import register_decomposition
+from ._registry import register_decomposition
 
 aten = torch.ops.aten  # type: ignore[attr-defined]
 

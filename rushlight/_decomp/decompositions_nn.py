@@ -4,9 +4,8 @@ import math
 
 import rushlight as torch
 from rushlight._functorch.functionalization import _emit as whole
-from rushlight.export._pt2_decompositions import _gru_cell, _lstm_layer
 
-from . import register_decomposition
+from ._registry import register_decomposition
 
 aten = torch.ops.aten  # type: ignore[attr-defined]
 
@@ -173,8 +172,12 @@ def native_batch_norm(x, weight, bias, running_mean, running_var, training, mome
     return whole(aten._native_batch_norm_legit.no_stats, x, weight, bias, True, momentum, eps)
 
 
-register_decomposition(aten._lstm_layer)(_lstm_layer)
-register_decomposition(aten._thnn_fused_gru_cell)(_gru_cell)
+@register_decomposition([aten._lstm_layer.default, aten._thnn_fused_gru_cell.default])
+def recurrence(*args):
+    """A layer, which takes eight arguments, or a cell, which takes up to five."""
+    from rushlight.export._pt2_decompositions import _gru_cell, _lstm_layer
+
+    return (_lstm_layer if len(args) > 5 else _gru_cell)(*args)
 
 
 @register_decomposition(aten._thnn_fused_lstm_cell)

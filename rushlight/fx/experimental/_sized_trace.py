@@ -8,11 +8,6 @@ only as they are, and sizes of one and zero, stay numbers of the graph.
 import math
 
 import rushlight as torch
-from rushlight.export._dynamics import Dynamics
-from rushlight.export._numeric import Computation
-from rushlight.export._sizes import apply
-from rushlight.export._trace import Trace, fake_inputs
-from rushlight.export.dynamic_shapes import Place, Symbol
 from rushlight.utils import _pytree as pytree
 
 aten = torch.ops.aten  # type: ignore[attr-defined]
@@ -29,6 +24,12 @@ class _Called(torch.nn.Module):
 
 def trace(function, args, traced_at):
     """The module of a function at all sizes; ``traced_at(make inputs)`` traces it once, on fakes."""
+    from rushlight.export._dynamics import Dynamics
+    from rushlight.export._numeric import Computation
+    from rushlight.export._sizes import apply
+    from rushlight.export._trace import Trace, fake_inputs
+    from rushlight.export.dynamic_shapes import Place, Symbol
+
     leaves, spec = pytree.tree_flatten(args)
     symbols: dict = {}
     places = []
