@@ -9,6 +9,7 @@ import weakref
 
 import rushlight as torch
 from rushlight import _C, _ops
+from rushlight._extension.dispatch_keys import DispatchKey
 from rushlight._library.autograd import autograd_kernel
 from rushlight._library.custom_ops import CustomOpDef, _definitions, custom_op
 from rushlight._library.infer_schema import infer_schema
@@ -493,7 +494,7 @@ def get_kernel(op, dispatch_key):
     if not isinstance(op, (str, _ops.OpOverload, CustomOpDef)):
         raise ValueError(f"get_kernel({op}): got unexpected type for op: {type(op)}")
     name, key = _qualified(op), str(getattr(dispatch_key, "name", dispatch_key))
-    if key not in torch._C.DispatchKey.__members__:
+    if key not in DispatchKey.__members__:
         raise ValueError(f"Invalid dispatch key: {dispatch_key}")
     try:
         overload = _overload_named(name)
