@@ -2,14 +2,14 @@
 #include <cstdlib>
 
 #include "core/caching_allocator.h"
-#include "core/read_number.h"
+#include "core/real_number.h"
 
 namespace rushlight {
 namespace {
 
 double number_of(std::string_view name, std::string_view value) {
   double number = 0;
-  const auto [end, error] = read_number(value.data(), value.data() + value.size(), number);
+  const auto [end, error] = real_from_chars(value.data(), value.data() + value.size(), number);
   RL_CHECK_VALUE(error == std::errc{} && end == value.data() + value.size(), "Error parsing ", name,
                  " of the CachingAllocator's options: expected a number, got '", value, "'");
   return number;

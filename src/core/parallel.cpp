@@ -33,7 +33,10 @@ constexpr int64_t kLongPiece = int64_t{1} << 28, kMostLongPieces = 1 << 18;
 
 std::atomic<int> num_threads{0};
 // Set in a child that was forked after the pool had started: its workers do not exist there.
-std::atomic<bool> pool_started{false}, pool_lost{false};
+std::atomic<bool> pool_lost{false};
+#ifdef RUSHLIGHT_WITH_TBB
+std::atomic<bool> pool_started{false};
+#endif
 __attribute__((tls_model("initial-exec"))) constinit thread_local bool t_in_parallel = false;
 
 int threads_from(const char* variable) {

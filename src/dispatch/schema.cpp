@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <charconv>
 
-#include "core/read_number.h"
+#include "core/real_number.h"
 
 namespace rushlight {
 
@@ -171,7 +171,7 @@ class SchemaParser {
     if (accept("-inf")) return -std::numeric_limits<double>::infinity();
     skip_space();
     double value = 0;
-    const auto [end, error] = read_number(rest_.data(), rest_.data() + rest_.size(), value);
+    const auto [end, error] = real_from_chars(rest_.data(), rest_.data() + rest_.size(), value);
     RL_CHECK(error == std::errc{}, "expected a number in schema: ", schema_.text);
     rest_.remove_prefix(static_cast<size_t>(end - rest_.data()));
     return value;

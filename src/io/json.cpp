@@ -4,7 +4,7 @@
 #include <cmath>
 
 #include "core/error.h"
-#include "core/read_number.h"
+#include "core/real_number.h"
 #include "io/json_escape.h"
 #include "io/utf8.h"
 
@@ -156,7 +156,7 @@ class JsonReader {
       return;
     }
     double real = 0;
-    if (read_number(begin, end, real).ec != std::errc()) fail("has a number that is too large");
+    if (real_from_chars(begin, end, real).ec != std::errc()) fail("has a number that is too large");
     value.content_ = real;
   }
 

@@ -4,7 +4,7 @@
 #include <limits>
 
 #include "core/error.h"
-#include "core/read_number.h"
+#include "core/real_number.h"
 
 namespace rushlight::jit {
 namespace {
@@ -84,7 +84,7 @@ Token Lexer::number() {
   Token token = take(whole ? Token::Kind::Integer : Token::Kind::Float, n);
   const char *first = token.text.data(), *last = first + n;
   const auto [end, error] =
-      whole ? std::from_chars(first, last, token.integer) : read_number(first, last, token.number);
+      whole ? std::from_chars(first, last, token.integer) : real_from_chars(first, last, token.number);
   if (error == std::errc::result_out_of_range) fail(str("the number ", token.text, " is out of range"));
   if (error != std::errc{} || end != last) fail(str("'", token.text, "' is no number"));
   return token;
