@@ -5,7 +5,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from . import cross, cross_wheel, fuzz, machine, times, wasm
+from . import cross, cross_wheel, fuzz, machine, portability, times, wasm
 from .build import build, update
 from .environment import LIBRARIES, debian_packages, install
 from .paths import BUILD, PYTHON, ROOT
@@ -205,6 +205,23 @@ def small(*pytest_options):
     package_root = build_apart(BUILD / "small", "-DRUSHLIGHT_SMALL_RUNTIME=ON")
     install("test")
     run_pytest(package_root, pytest_options or ["tests/python/graphs/test_small_runtime.py"])
+
+
+@command("portability [target | folder ...]", "what compilers for other systems say (docs/portability.md)")
+def check_portability(*names):
+    """Targets are clang (this system), macos and windows; folders are those of src. Each source is compiled
+    for each target without a link; the table says how many pass and why others do not. What is missing of
+    compilers and headers is unpacked below build/portability."""
+    targets = [name for name in names if name in portability.TARGETS] or list(portability.TARGETS)
+    folders = [name for name in names if name in portability.FOLDERS] or portability.FOLDERS
+    if unknown := set(names) - set(portability.TARGETS) - set(portability.FOLDERS):
+        known = ", ".join([*portability.TARGETS, *portability.FOLDERS])
+        raise Failure(f"portability: {unknown.pop()!r} is none of {known}")
+    install("build")
+    results = {name: portability.check(name, folders) for name in targets}
+    print("\n".join(portability.table(results)))
+    if any(problems for problems, _ in results.values()):
+        raise Failure(f"portability: all that compilers said is in {BUILD / 'portability'}/*/problems.txt")
 
 
 @command("cross aarch64 [quick | pytest options]", "for ARM64: build, test under QEMU, wheel (docs/arm64.md)")
