@@ -71,34 +71,46 @@ void combine(int64_t m, int64_t n, T alpha, const T* sums, T beta, const T* bias
   });
 }
 
-// Sums of products alone into c, whose rows are ldc apart.
-void sums_of(DType dtype, int64_t m, int64_t n, int64_t k, const MatrixView& a, const MatrixView& b, void* c,
-             int64_t ldc) {
+// Sums of products into c, whose rows are ldc apart, and the bias in the same pass where that can be had: the
+// answer says so.
+bool sums_of(DType dtype, int64_t m, int64_t n, int64_t k, const MatrixView& a, const MatrixView& b,
+             const void* bias, void* c, int64_t ldc) {
   constexpr int64_t kFewColumns = 8;
   // A chain is the same with its factors swapped.
   if (n < kFewColumns && m > n) {
     const auto turned = [](const MatrixView& m) { return MatrixView{m.data, m.column_stride, m.row_stride}; };
-    return multiply_few({dtype, n, m, k, turned(b), turned(a), c, 1, ldc});
+    multiply_few({dtype, n, m, k, turned(b), turned(a), c, 1, ldc});
+    return false;
   }
   const bool constant = ConstantMemory::contains(b.data) && ldc == n && k > 0;
-  if (m <= ChainRows::kMost && !constant) return multiply_few({dtype, m, n, k, a, b, c, ldc, 1});
+  if (m <= ChainRows::kMost && !constant) {
+    multiply_few({dtype, m, n, k, a, b, c, ldc, 1});
+    return false;
+  }
   const auto item = static_cast<int64_t>(element_size(dtype));
   const bool rows = a.column_stride == 1 || k == 1;
   const Buffer own_a(rows ? 0 : m * k * item), own_c(ldc == n ? 0 : m * n * item);
   const MatrixView factors = rows ? a : with_rows(dtype, a, m, k, own_a);
-  multiply_in_panels(dtype, m, n, k, factors.data, factors.row_stride, b, ldc == n ? c : own_c.as<void>());
+  multiply_in_panels(dtype, m, n, k, factors.data, factors.row_stride, b, bias,
+                     ldc == n ? c : own_c.as<void>());
   for (int64_t i = 0; ldc != n && i < m; ++i)
     std::memcpy(static_cast<char*>(c) + i * ldc * item, own_c.as<char>() + i * n * item,
                 static_cast<size_t>(n * item));
+  return true;
 }
 
 template <class T>
 void product(int64_t m, int64_t n, int64_t k, T alpha, const MatrixView& a, const MatrixView& b, T beta,
              const T* bias, T* c, int64_t ldc) {
   constexpr DType dtype = dtype_of<T>;
-  if (alpha == 1 && beta == 0 && !bias) return sums_of(dtype, m, n, k, a, b, c, ldc);
+  if (alpha == 1 && beta == 0) {
+    if (!sums_of(dtype, m, n, k, a, b, bias, c, ldc) && bias)
+      for (int64_t i = 0; i < m; ++i)
+        for (int64_t j = 0; j < n; ++j) c[i * ldc + j] += bias[j];
+    return;
+  }
   const Buffer sums(m * n * static_cast<int64_t>(sizeof(T)));
-  sums_of(dtype, m, n, k, a, b, sums.as<void>(), n);
+  sums_of(dtype, m, n, k, a, b, nullptr, sums.as<void>(), n);
   combine<T>(m, n, alpha, sums.as<T>(), beta, bias, c, ldc);
 }
 

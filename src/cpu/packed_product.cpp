@@ -161,7 +161,7 @@ void multiply_rows_apart(int64_t m, int64_t n, int64_t k, const void* a, int64_t
 }
 
 void multiply_in_panels(DType dtype, int64_t m, int64_t n, int64_t k, const void* a, int64_t a_row,
-                        const MatrixView& b, void* c) {
+                        const MatrixView& b, const void* bias, void* c) {
   const auto packed = panels_beside(kernels(), dtype, k, n, b);
   packed_product({.dtype = dtype,
                   .m = m,
@@ -170,7 +170,7 @@ void multiply_in_panels(DType dtype, int64_t m, int64_t n, int64_t k, const void
                   .a = a,
                   .a_row = a_row,
                   .panels = packed->data.as<void>(),
-                  .bias = nullptr,
+                  .bias = bias,
                   .low = -INFINITY,
                   .high = INFINITY,
                   .c = c});

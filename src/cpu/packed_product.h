@@ -39,9 +39,9 @@ bool multiply_by_constant(DType dtype, int64_t m, int64_t n, int64_t k, const Ma
 void multiply_rows_apart(int64_t m, int64_t n, int64_t k, const void* a, int64_t a_row, DType b_dtype,
                          const MatrixView& b, const void* bias, void* c);
 
-// c = a * b of float32 or float64, always by panels.
+// c = a * b + bias of float32 or float64, always by panels.
 void multiply_in_panels(DType dtype, int64_t m, int64_t n, int64_t k, const void* a, int64_t a_row,
-                        const MatrixView& b, void* c);
+                        const MatrixView& b, const void* bias, void* c);
 
 struct PackedKernels {
   int64_t (*width)(DType dtype);  // columns of a panel
