@@ -82,6 +82,8 @@ def contents(names):
     wrong = [f"{name} is missing" for name in NEEDED if name not in files]
     if not any(re.fullmatch(r"rushlight/_C\.[\w-]+\.so", name) for name in files):
         wrong.append("the extension module is missing")
+    if not any(re.fullmatch(r"[^/]+\.dist-info/sboms/rushlight\.cdx\.json", name) for name in files):
+        wrong.append("the bill of materials is missing")
     texts = {Path(name).stem for name in files if "/licenses/" in name}
     for name in sorted(files):
         if not re.search(r"\.so(\.\d+)*$", name) or "/lib" not in name:

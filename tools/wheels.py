@@ -2,11 +2,15 @@
 
 The source distribution comes first and every wheel is built from it, so that what is published can be built
 from what is published. A wheel is repaired by auditwheel, which copies in libraries of the system and names
-the oldest system that it runs on, and packed tightly; then it is checked (tools/check_wheel.py).
+the oldest system that it runs on; it gets its bill of materials (tools/sbom.py) and is packed tightly, its
+files in order and at the time SOURCE_DATE_EPOCH, or the last commit's; then it is checked
+(tools/check_wheel.py).
 """
 
 import argparse
+import base64
 import functools
+import hashlib
 import os
 import re
 import shutil
@@ -14,10 +18,15 @@ import struct
 import subprocess
 import sys
 import tarfile
+import time
 import zipfile
+import zlib
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "tools"))
+import sbom  # noqa: E402
+
 WORK = ROOT / "build" / "wheel"
 CHECK = ROOT / "tools" / "check_wheel.py"
 SUPPORTED = range(10, 15)  # minor versions of Python 3
@@ -125,26 +134,64 @@ def deflated(data):
     return deflate.deflate_compress(data, 12)
 
 
+def epoch():
+    """The time that files get: SOURCE_DATE_EPOCH, or the last commit's."""
+    if given := os.environ.get("SOURCE_DATE_EPOCH"):
+        return int(given)
+    asked = subprocess.run(["git", "log", "-1", "--format=%ct"], cwd=ROOT, capture_output=True, text=True)
+    return int(asked.stdout) if asked.returncode == 0 else 0
+
+
+def record_of(files):
+    """The list of a wheel's files, with their hashes: what its RECORD holds, but for RECORD itself."""
+    lines = []
+    for name, data in files.items():
+        digest = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+        lines.append(f"{name},sha256={digest},{len(data)}\n")
+    return "".join(lines)
+
+
+def contents(archive):
+    """A wheel's files in the order of their names, with its bill of materials; RECORD comes last."""
+    files = {info.filename: archive.read(info) for info in archive.infolist() if not info.is_dir()}
+    record = next((name for name in files if re.fullmatch(r"[^/]+\.dist-info/RECORD", name)), None)
+    if record is None:  # not a wheel
+        return dict(sorted(files.items()))
+    del files[record]
+    folder = record.removesuffix("RECORD")
+    files[f"{folder}sboms/rushlight.cdx.json"] = sbom.text_of(archive).encode()
+    files = dict(sorted(files.items()))
+    return {**files, record: f"{record_of(files)}{record},,\n".encode()}
+
+
 def pack(wheel, dist):
-    """The same archive with its files packed as tightly as can be."""
+    """The same archive, with its bill of materials and its files packed as tightly as can be."""
     records, directory = [], []
     offset = 0
+    date = time.gmtime(max(epoch(), 315532800))[:6]  # an archive knows no time before 1980
     with zipfile.ZipFile(wheel) as archive:
-        for info in archive.infolist():
-            if info.is_dir():
-                continue
-            data = archive.read(info)
+        modes = {info.filename: info.external_attr for info in archive.infolist()}
+        for filename, data in contents(archive).items():
             packed, method = deflated(data), zipfile.ZIP_DEFLATED
             if len(packed) >= len(data):
                 packed, method = data, zipfile.ZIP_STORED
-            name = info.filename.encode()
-            year, month, day, hour, minute, second = info.date_time
+            name = filename.encode()
+            year, month, day, hour, minute, second = date
             clock = (hour << 11 | minute << 5 | second // 2, (year - 1980) << 9 | month << 5 | day)
             common = struct.pack(
-                "<HHHHHIIIHH", 20, 0x800, method, *clock, info.CRC, len(packed), len(data), len(name), 0
+                "<HHHHHIIIHH",
+                20,
+                0x800,
+                method,
+                *clock,
+                zlib.crc32(data),
+                len(packed),
+                len(data),
+                len(name),
+                0,
             )
             local = b"PK\3\4" + common + name
-            place = struct.pack("<HHHII", 0, 0, 0, info.external_attr, offset)
+            place = struct.pack("<HHHII", 0, 0, 0, modes.get(filename, 0o100644 << 16), offset)
             directory.append(b"PK\1\2" + struct.pack("<H", 3 << 8 | 20) + common + place + name)
             records += [local, packed]
             offset += len(local) + len(packed)

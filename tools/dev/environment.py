@@ -6,6 +6,7 @@ A stamp in .venv records a step when it has succeeded, and only then: what was i
 import hashlib
 import json
 import os
+import platform
 import re
 import shutil
 import subprocess
@@ -28,6 +29,7 @@ OPTIONAL = {
 # Bytes that a group's packages take.
 PACKAGES_DISK = {"build": 2.5e9, "oracle": 1.5e9, "packages": 1.5e9, "clusters": 0.8e9}
 DAY = 24 * 3600
+LOCK = ROOT / "requirements" / "build-linux-x86_64.txt"  # by tools/pin.py
 NETWORK_HELP = "check the network and the mirrors of apt and pip, then run this again"
 
 
@@ -123,6 +125,15 @@ def requirements(group):
     return groups((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[group]
 
 
+def asked_for(group):
+    """What pip is asked to install for a group: for the build, files with these hashes and no others, where
+    their list is for this machine. (Python 3.10 needs more than the list has.)"""
+    known = platform.machine() == "x86_64" and sys.platform == "linux" and sys.version_info >= (3, 11)
+    if group == "build" and known and platform.libc_ver()[0] == "glibc":
+        return ["--require-hashes", "--no-deps", "-r", LOCK]
+    return requirements(group)
+
+
 def digest(group):
     return hashlib.sha256(json.dumps(requirements(group)).encode()).hexdigest()
 
@@ -168,7 +179,7 @@ def install_group(name):
     options = ["--disable-pip-version-check", "--no-input", "--progress-bar", "off"]
     try:
         with Log(VENV / f"pip-{name}.log") as log:
-            command = [PYTHON, "-m", "pip", "install", *options, *requirements(name)]
+            command = [PYTHON, "-m", "pip", "install", *options, *asked_for(name)]
             status = watch(command, take, progress.tick, **variables)
     finally:
         progress.clear()

@@ -1,7 +1,10 @@
 """What is published: equal lists stay equal, wheels hold what they should, workflows run our commands."""
 
+import base64
 import ctypes
+import hashlib
 import importlib.util
+import json
 import os
 import platform
 import re
@@ -15,6 +18,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
+BILL = "rushlight-0.1.0.dist-info/sboms/rushlight.cdx.json"
 
 
 def test_developers_build_with_the_wheels_packages():
@@ -50,6 +54,7 @@ def a_wheels_files():
         "rushlight.libs/libgloo-12ab34cd.so.0.5.0",
         *(f"rushlight/lib/licenses/{name}.txt" for name in licences),
         "rushlight-0.1.0.dist-info/licenses/LICENSE",
+        BILL,
     ]
 
 
@@ -62,6 +67,7 @@ def test_a_whole_wheel_passes():
     [
         ("rushlight/py.typed", None, "rushlight/py.typed is missing"),
         ("rushlight/_C.cpython-311-x86_64-linux-gnu.so", None, "the extension module is missing"),
+        (BILL, None, "the bill of materials is missing"),
         ("rushlight/lib/licenses/tbb.txt", None, "libtbb.so.12 comes without the licence of tbb"),
         ("rushlight/lib/licenses/libgloo0.txt", None, "without the licence of libgloo"),
         (None, "rushlight.libs/libstrange-1.so.2", "nobody says under which licence"),
@@ -109,8 +115,61 @@ def test_packing_a_wheel_keeps_its_files(tmp_path, monkeypatch):
         assert archive.testzip() is None
         assert {name: archive.read(name) for name in files} == files
         kept = archive.getinfo(script.filename)
-        assert (kept.external_attr, kept.date_time) == (script.external_attr, script.date_time)
-        assert archive.namelist() == [script.filename, *files]
+        assert kept.external_attr == script.external_attr
+        assert archive.namelist() == sorted([script.filename, *files])
+
+
+def _small_wheel(path, order):
+    files = {name: name.encode() * 9 for name in a_wheels_files() if "/sboms/" not in name}
+    files["rushlight-0.1.0.dist-info/RECORD"] = b"out of date"
+    with zipfile.ZipFile(path, "w") as archive:
+        for i, name in enumerate(sorted(files, key=lambda name: hash((name, order)))):
+            archive.writestr(zipfile.ZipInfo(name, (2020 + i % 5, 1, 1 + order, 0, 0, 0)), files[name])
+    return path
+
+
+def test_a_wheel_has_the_same_bytes_whenever_it_is_packed(tmp_path, monkeypatch):
+    """Whatever the order and the times of the files; with its bill of materials and a true RECORD."""
+    stand_in = types.SimpleNamespace(deflate_compress=lambda data, level: zlib.compress(data, 9, wbits=-15))
+    monkeypatch.setitem(sys.modules, "deflate", stand_in)
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    wheels, packed = load("tools/wheels.py"), []
+    for order in (1, 2):
+        folder = tmp_path / str(order)
+        (folder / "dist").mkdir(parents=True)
+        packed.append(wheels.pack(_small_wheel(folder / "a.whl", order), folder / "dist"))
+    assert packed[0].read_bytes() == packed[1].read_bytes()
+    with zipfile.ZipFile(packed[0]) as archive:
+        assert {info.date_time for info in archive.infolist()} == {(2023, 11, 14, 22, 13, 20)}
+        bill = json.loads(archive.read(BILL))
+        record = archive.read("rushlight-0.1.0.dist-info/RECORD").decode().splitlines()
+        assert len(record) == len(archive.namelist())
+        for line in record[:-1]:
+            name, digest, size = line.rsplit(",", 2)
+            data = archive.read(name)
+            made = base64.urlsafe_b64encode(hashlib.sha256(data).digest()).rstrip(b"=").decode()
+            assert (digest, int(size)) == (f"sha256={made}", len(data))
+    found = {part["name"]: part for part in bill["components"]}
+    assert found.keys() == {"tbb", "onednn-cpu-tbb", "intel-cmplr-lib-rt", "mkl-static", "libgloo0"}
+    assert found["mkl-static"]["version"] == "2024.2.2"
+    assert [f["name"] for f in found["tbb"]["components"]] == ["rushlight/lib/libtbb.so.12"]
+    assert bill["specVersion"] == "1.6" and bill["metadata"]["component"]["version"] == "0.1.0"
+
+
+def test_the_pinned_hashes_are_of_what_the_build_asks_for():
+    """requirements/: each requirement of the group `build`, and nothing without a hash."""
+    lines = (ROOT / "requirements" / "build-linux-x86_64.txt").read_text().splitlines()
+    pins = [line for line in lines if line and not line.startswith("#")]
+    assert pins and all(re.fullmatch(r"[\w-]+==[\w.]+ --hash=sha256:[0-9a-f]{64}", pin) for pin in pins)
+    named = {re.split("==", pin)[0].replace("_", "-"): pin.split()[0] for pin in pins}
+    text = (ROOT / "pyproject.toml").read_text()
+    group = re.search(r"^build = \[(.*?)^\]", text, re.M | re.S)[1]
+    for requirement in re.findall(r'"([^"]+)"', group):
+        if "sys_platform!=" in requirement:
+            continue
+        name, version = re.match(r"([\w-]+)(?:==([\w.]+))?", requirement).groups()
+        assert name in named
+        assert version is None or named[name] == f"{name}=={version}"
 
 
 def test_interpreters_are_found_once_for_each_version():
