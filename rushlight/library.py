@@ -494,7 +494,7 @@ def get_kernel(op, dispatch_key):
     if not isinstance(op, (str, _ops.OpOverload, CustomOpDef)):
         raise ValueError(f"get_kernel({op}): got unexpected type for op: {type(op)}")
     name, key = _qualified(op), str(getattr(dispatch_key, "name", dispatch_key))
-    if key not in DispatchKey.__members__:
+    if key not in DispatchKey.__members__:  # type: ignore[attr-defined]
         raise ValueError(f"Invalid dispatch key: {dispatch_key}")
     try:
         overload = _overload_named(name)

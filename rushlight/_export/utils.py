@@ -72,7 +72,7 @@ def register_dataclass_as_pytree_node(
 
     def unflatten(values, context):
         names, absent = context
-        return cls(**dict(zip(names, values)), **dict.fromkeys(absent))
+        return cls(**dict(zip(names, values)), **dict.fromkeys(absent))  # type: ignore[operator]
 
     def flatten_with_keys(instance):
         values, (names, _) = (flatten_fn or flatten)(instance)

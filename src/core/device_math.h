@@ -16,7 +16,7 @@ struct DeviceMath {
   std::atomic<bool> deterministic{false};             // and take only those that repeat their results
   std::atomic<bool> deterministic_algorithms{false};  // of torch.use_deterministic_algorithms
   std::atomic<bool> deterministic_warn_only{false};   // warn where these are missing
-  std::atomic<bool> batch_invariant{false};  // a row's result has the same bits in any batch
+  std::atomic<bool> batch_invariant{false};           // a row's result has the same bits in any batch
   std::atomic<bool> fill_uninitialized{true};  // with these: new memory holds NaN or the largest integer
 };
 DeviceMath& device_math();

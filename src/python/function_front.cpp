@@ -58,12 +58,13 @@ PyObject* bind(PyObject* self, PyObject* object, PyObject*) {
 // As functions are: by name, copied as they are.
 PyObject* reduce(PyObject* self, PyObject*) { return PyObject_GetAttrString(self, "__qualname__"); }
 
-PyGetSetDef properties[] = {{wrapped_name, get_wrapped, set_own<wrapped_name>, "The function itself.", nullptr},
-                            {"__class__", get_class, nullptr, nullptr, nullptr},
-                            front_doc,
-                            {module_name, get_own<module_name>, set_own<module_name>, nullptr, nullptr},
-                            {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
-                            {}};
+PyGetSetDef properties[] = {
+    {wrapped_name, get_wrapped, set_own<wrapped_name>, "The function itself.", nullptr},
+    {"__class__", get_class, nullptr, nullptr, nullptr},
+    front_doc,
+    {module_name, get_own<module_name>, set_own<module_name>, nullptr, nullptr},
+    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
+    {}};
 PyMethodDef methods[] = {{"__reduce__", reduce, METH_NOARGS, nullptr}, {}};
 
 void dealloc(PyObject* self) {
