@@ -455,7 +455,7 @@ class _Ops(types.ModuleType):
 
     def load_library(self, path):
         """Load a shared library whose initialisation registers operators."""
-        if importlib.import_module("rushlight._extension.torchvision").stands_in_for(path):
+        if importlib.import_module("rushlight._torchvision").stands_in_for(path):
             self.loaded_libraries.add(str(path))
             return []
         ctypes.CDLL(str(path))

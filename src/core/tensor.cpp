@@ -98,7 +98,10 @@ namespace {
 
 // Bytes of so many elements, if memory could hold them: an address may have 32 bits.
 bool count_bytes(int64_t numel, size_t itemsize, size_t& bytes) {
-  return !__builtin_mul_overflow(numel, itemsize, &bytes) && bytes <= PTRDIFF_MAX;
+  uint64_t wide = 0;  // of unsigned factors, which take one instruction
+  const bool fits = !__builtin_mul_overflow(static_cast<uint64_t>(numel), uint64_t{itemsize}, &wide);
+  bytes = static_cast<size_t>(wide);
+  return fits && wide <= uint64_t{PTRDIFF_MAX};
 }
 
 // Bytes that a layout spans from its first element; strides must not be negative.

@@ -81,7 +81,14 @@ def call(func, args, kwargs):
 
 # What needs no other shape: attributes, hooks, autograd.
 _AS_THEY_ARE = {
-    *("backward", "register_hook", "register_post_accumulate_grad_hook", "is_floating_point", "is_complex"),
+    *(
+        "backward",
+        "grad",
+        "register_hook",
+        "register_post_accumulate_grad_hook",
+        "is_floating_point",
+        "is_complex",
+    ),
     *(
         "data_ptr",
         "element_size",

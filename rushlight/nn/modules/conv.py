@@ -172,7 +172,7 @@ class _ForwardConv(_ConvNd):
         )
 
     def _conv_forward(self, input, weight, bias):
-        return self._convolve(self._function, input, weight, bias)
+        return self._convolve(getattr(F, self._function), input, weight, bias)
 
     def forward(self, input: Tensor) -> Tensor:
         return self._conv_forward(input, self.weight, self.bias)
@@ -206,7 +206,7 @@ class Conv1d(_ForwardConv):
     """
 
     _dimensions = 1
-    _function = staticmethod(F.conv1d)
+    _function = "conv1d"
 
 
 class Conv2d(_ForwardConv):
@@ -238,7 +238,7 @@ class Conv2d(_ForwardConv):
     """
 
     _dimensions = 2
-    _function = staticmethod(F.conv2d)
+    _function = "conv2d"
 
 
 class Conv3d(_ForwardConv):
@@ -269,7 +269,7 @@ class Conv3d(_ForwardConv):
     """
 
     _dimensions = 3
-    _function = staticmethod(F.conv3d)
+    _function = "conv3d"
 
 
 class _ConvTransposeNd(_ConvNd):
@@ -401,14 +401,14 @@ class _TransposedConv(_ConvTransposeNd):
         )
 
     def forward(self, input: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
-        return self._transpose(self._function, input, output_size)
+        return self._transpose(getattr(F, self._function), input, output_size)
 
 
 class ConvTranspose1d(_TransposedConv):
     """The gradient of `Conv1d` with respect to its input, as a layer."""
 
     _dimensions = 1
-    _function = staticmethod(F.conv_transpose1d)
+    _function = "conv_transpose1d"
 
 
 class ConvTranspose2d(_TransposedConv):
@@ -441,14 +441,14 @@ class ConvTranspose2d(_TransposedConv):
     """
 
     _dimensions = 2
-    _function = staticmethod(F.conv_transpose2d)
+    _function = "conv_transpose2d"
 
 
 class ConvTranspose3d(_TransposedConv):
     """The gradient of `Conv3d` with respect to its input, as a layer."""
 
     _dimensions = 3
-    _function = staticmethod(F.conv_transpose3d)
+    _function = "conv_transpose3d"
 
 
 class _LazyConvXdMixin(LazyModuleMixin):

@@ -38,7 +38,9 @@ PRIVATE_PATHS = frozenset(
         _tensor _tensor_str _utils _vmap_internals _weights_only_unpickler
     """.split()
 )
-FOLDERS = frozenset("_command _errors _extension _functions _operators _quantized _serialization".split())
+FOLDERS = frozenset(
+    "_command _errors _extension _functions _operators _quantized _serialization _torchvision".split()
+)
 BUILT = frozenset("_gloo __pycache__ bin include lib".split())
 
 
