@@ -36,6 +36,10 @@ ALLOWED = {
     "flatten_parameters": ("include/rushlight/nn/rnn.h", "no kernel wants weights in one piece"),
     "join": ("include/rushlight/data_chunks.h", "workers end with the iteration"),
     "enable_try_incref": ("src/python/free_threading.h", "interpreters with a lock"),
+    "around_fork": ("src/core/host/windows/process.cpp", "a system without fork()"),
+    "ignore_closed_pipes": ("src/core/host/windows/process.cpp", "a system without SIGPIPE"),
+    "plan_runs": ("src/cpu/isa/byte_product.cpp", "instruction sets whose panels have no plan: kPlanned"),
+    "in_order": ("src/cpu/isa/byte_product.cpp", "vectors that are in their columns' order already"),
     "init_indexing": ("src/python/indexing.cpp", "a part of the module without a table of its own"),
 }
 

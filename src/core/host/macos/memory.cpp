@@ -30,7 +30,12 @@ std::error_code create_shared(size_t bytes, SharedMemory* out) {
   return {errno, std::generic_category()};
 }
 
-// The system has no way to take pages out of shared memory that others map.
-void discard_shared(const SharedMemory&, size_t, size_t) {}
+// Pages of 16 KB: a partial one holds others' data, too. Where the system refuses, they stay.
+void discard_shared(const SharedMemory& memory, size_t begin, size_t end) {
+  const auto page = static_cast<size_t>(getpagesize());
+  begin = (begin + page - 1) / page * page;
+  end = end / page * page;
+  if (begin < end) madvise(memory.base + begin, end - begin, MADV_FREE);
+}
 
 }  // namespace rushlight::host

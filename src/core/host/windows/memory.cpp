@@ -71,7 +71,9 @@ void unmap_shared(const SharedMemory& memory) noexcept {
 }
 void close_shared(int handle) noexcept { CloseHandle(handle_of(handle)); }
 
-// Pages of a section stay promised as long as it is.
-void discard_shared(const SharedMemory&, size_t, size_t) {}
+// Pages of a section stay promised as long as it is, but need not be written to the paging file any more.
+void discard_shared(const SharedMemory& memory, size_t begin, size_t end) {
+  if (begin < end) VirtualAlloc(memory.base + begin, end - begin, MEM_RESET, PAGE_READWRITE);
+}
 
 }  // namespace rushlight::host
