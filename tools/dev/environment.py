@@ -135,7 +135,11 @@ def asked_for(group):
 
 
 def digest(group):
-    return hashlib.sha256(json.dumps(requirements(group)).encode()).hexdigest()
+    """Of all that decides what is installed: where files are pinned, of their list, too."""
+    wanted = json.dumps(requirements(group))
+    if LOCK in asked_for(group):
+        wanted += LOCK.read_text(encoding="utf-8")
+    return hashlib.sha256(wanted.encode()).hexdigest()
 
 
 def install(*names):

@@ -41,6 +41,7 @@ class Project:
         (root / "rushlight").mkdir()
         shutil.copy(ROOT / "dev", root)
         shutil.copy(ROOT / "pyproject.toml", root)
+        shutil.copytree(ROOT / "requirements", root / "requirements")
         shutil.copytree(
             ROOT / "tools" / "dev", root / "tools" / "dev", ignore=shutil.ignore_patterns("__pycache__")
         )
@@ -65,6 +66,11 @@ class Project:
             (venv / f"installed-{package}").touch()
         for group in ("build", "demo", "test"):
             (venv / f"group-{group}").write_text(module("environment").digest(group))
+
+    def pinned(self):
+        """Whether the build's packages come from requirements/, on this machine."""
+        environment = module("environment")
+        return environment.LOCK in environment.asked_for("build")
 
     def command(self, *words):
         return [sys.executable, str(self.root / "dev"), *words]

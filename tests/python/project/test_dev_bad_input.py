@@ -241,20 +241,36 @@ def test_a_link_to_an_unusable_environment_is_not_touched(project, tmp_path):
 def test_no_network(project):
     if importlib.util.find_spec("pip") is None:
         pytest.skip("this environment has no pip")
-    text = (project.root / "pyproject.toml").read_text()
-    more = text.replace('"cmake>=3.25"', '"cmake>=3.25", "rushlight-nobodys>=7"')
-    (project.root / "pyproject.toml").write_text(more)
+    if project.pinned():  # then what the list has is installed, and no other versions
+        path, wanted = project.root / "requirements/build-linux-x86_64.txt", "rushlight-nobodys==7"
+        text = path.read_text()
+        more = f"{text}{wanted} --hash=sha256:{'0' * 64}\n"
+    else:
+        path, wanted = project.root / "pyproject.toml", "rushlight-nobodys>=7"
+        text = path.read_text()
+        more = text.replace('"cmake>=3.25"', f'"cmake>=3.25", "{wanted}"')
+    path.write_text(more)
     closed = {"PIP_INDEX_URL": "http://127.0.0.1:9/simple", "PIP_RETRIES": "1", "PIP_TIMEOUT": "2"}
     line = project.fails("build", PIP_CONFIG_FILE=os.devnull, no_proxy="*", **closed)
-    assert "pip cannot reach its index for rushlight-nobodys>=7: check the network" in line
+    assert f"pip cannot reach its index for {wanted}: check the network" in line
     assert "PIP_INDEX_URL" in line
     venv = project.root / ".venv"
     assert (venv / "pip-build.log").exists() and (venv / "group-build.begun").exists()
     # The next run goes on.
-    (project.root / "pyproject.toml").write_text(text)
+    path.write_text(text)
     (venv / "group-build").write_text("an older digest")
     assert "installing packages (build)" in project.builds()
     assert not (venv / "group-build.begun").exists()
+
+
+def test_other_pins_are_installed(project):
+    if not project.pinned():
+        pytest.skip("no pins for this machine")
+    assert "installing packages" not in project.builds()
+    path = project.root / "requirements/build-linux-x86_64.txt"
+    path.write_text(re.sub(r"(?m)^ninja==.*\n", "", path.read_text()))
+    assert "installing packages (build)" in project.builds()
+    assert "installing packages" not in project.builds()
 
 
 def test_what_is_optional_is_left_out_without_network(project):
