@@ -16,6 +16,7 @@ import zlib
 from pathlib import Path
 
 import pytest
+from dev_project import module
 
 ROOT = Path(__file__).resolve().parents[3]
 BILL = "rushlight-0.1.0.dist-info/sboms/rushlight.cdx.json"
@@ -256,34 +257,50 @@ def steps_of(workflow):
     lines = workflow.read_text().splitlines()
     steps = []
     for number, line in enumerate(lines):
-        found = re.match(r"( *)-? *run: *(.*)", line)
+        found = re.match(r"( *)-? *run: *(\S.*)", line)
         if not found:
             continue
         indent, text = len(found[1]), found[2]
-        if text == "|":
+        if text in ("|", ">"):
             below = lines[number + 1 :]
             end = next(
                 (i for i, l in enumerate(below) if l.strip() and len(l) - len(l.lstrip()) <= indent), None
             )
-            text = "\n".join(below[:end])
+            text = ("\n" if text == "|" else " ").join(below[:end])
         steps.append(text)
     return steps
 
 
+# What a workflow may give to commands of `./dev`; x stands for what a matrix has.
+GIVEN = {
+    "wheel": r"/opt/python/\S+/bin/python",
+    "sanitize": "x",
+    "fuzz": r"x|-max_total_time=\d+",
+    "test": r"tests/\S+",
+}
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+
+
+# Actions of others than GitHub, each with the reason. They run where there is nothing to take.
+OTHERS_ACTIONS = {"msys2/setup-msys2@v2": "g++ for Windows and a shell to run it from"}
 
 
 @pytest.mark.parametrize("workflow", WORKFLOWS, ids=lambda path: path.name)
 def test_workflows_are_read_as_they_are_meant(workflow):
     yaml = pytest.importorskip("yaml", reason="comes with MkDocs")
     content = yaml.safe_load(workflow.read_text())
+    # Nobody waits for what nothing but a clock starts, or a hand. GitHub ends a job after six hours.
+    started = set(content[True])  # YAML reads `on` as a truth value
+    longest = 300 if started <= {"schedule", "workflow_dispatch"} else 120
+    assert content["permissions"] == {"contents": "read"} and "secrets." not in workflow.read_text()
     read = []
     for job in content["jobs"].values():
-        assert job["runs-on"] and job["timeout-minutes"] <= 120
+        assert job["runs-on"] and job["timeout-minutes"] <= longest
         for step in job["steps"]:
             assert len({"run", "uses"} & step.keys()) == 1, step
             read += [step["run"]] if "run" in step else []
-            assert re.fullmatch(r"actions/[\w-]+@v\d+", step.get("uses", "actions/x@v1"))
+            used = step.get("uses", "actions/x@v1")
+            assert re.fullmatch(r"actions/[\w-]+@v\d+", used) or used in OTHERS_ACTIONS, used
     squeezed = [" ".join(step.split()) for step in steps_of(workflow)]
     # A comment behind a command belongs to YAML, not to the shell.
     assert [" ".join(step.split()) for step in read] == [
@@ -298,11 +315,28 @@ def test_steps_of_workflows_are_programs_that_this_tree_can_run(workflow):
     for step in steps:
         step = re.sub(r"\$\{\{.*?\}\}", "x", step)
         assert subprocess.run(["bash", "-n", "-c", step], capture_output=True, text=True).stderr == "", step
-        for command in re.findall(r"\./dev (.*)", step.replace("\\\n", " ")):
+        for command in re.findall(r"\./dev ([^&|;\n]*)", step.replace("\\\n", " ")):
             name, *arguments = command.split()
             ran = subprocess.run([sys.executable, ROOT / "dev", "help"], capture_output=True, text=True)
             assert re.search(rf"^\./dev {name}\b", ran.stdout, re.M), command
-            assert name == "wheel" or not arguments, command
+            assert all(re.fullmatch(GIVEN.get(name, "nothing"), argument) for argument in arguments), command
+            assert all((ROOT / path).exists() for path in arguments if path.startswith("tests/")), command
+
+
+def test_nightly_tries_what_there_is():
+    """Its matrices hold what the commands take: all sanitizers, all readers, kinds that leaks.py knows."""
+    yaml = pytest.importorskip("yaml", reason="comes with MkDocs")
+    jobs = yaml.safe_load((ROOT / ".github/workflows/nightly.yml").read_text())["jobs"]
+    of = {name: job["strategy"]["matrix"] for name, job in jobs.items()}
+    assert of["sanitize"] == {"kind": ["", "thread"]}
+    assert of["fuzz"] == {"reader": module("fuzz").READERS}
+    source = (ROOT / "tests/fuzz/leaks.py").read_text()
+    kinds = re.findall(
+        r'"(\w+)": ', "".join(re.findall(r"^(?:KINDS|DAMAGED) = \{.*?\}", source, re.M | re.S))
+    )
+    assert [kind.split()[0] for kind in of["leaks"]["kind"]] == kinds
+    options = {word for kind in of["leaks"]["kind"] for word in kind.split() if word.startswith("-")}
+    assert options <= set(re.findall(r'add_argument\("(--\w+)"', source))
 
 
 def test_workflows_and_the_project_name_the_same_interpreters():
