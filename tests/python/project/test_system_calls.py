@@ -8,7 +8,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
 HOST = ROOT / "src" / "core" / "host"
-SYSTEMS = ("posix", "linux", "macos", "windows")
+SYSTEMS = ("posix", "linux", "macos", "windows", "emscripten")
 
 STANDARD = frozenset(
     """
@@ -121,7 +121,7 @@ def test_each_system_has_all_functions():
         declared.update(FUNCTION.findall(text))
     assert {"around_fork", "map_file", "usable_cores", "load_library", "peer_is_gone"} < declared
     common = _text(HOST.glob("*.cpp"))
-    for folders in (("posix", "linux"), ("posix", "macos"), ("windows",)):
+    for folders in (("posix", "linux"), ("posix", "macos"), ("posix", "emscripten"), ("windows",)):
         own = common + _text(path for folder in folders for path in (HOST / folder).glob("*.cpp"))
         missing = [name for name in sorted(declared) if not re.search(rf"\b{name}\([^;]*\)[^;]*\{{", own)]
         assert not missing, (folders, missing)

@@ -43,7 +43,6 @@ static double cpu_quota() {
 }
 
 static int affinity_cores() {
-#if defined(__linux__)
   // The kernel's mask may be wider than cpu_set_t's 1024 bits.
   for (int bits = 1024; bits <= 1 << 20; bits *= 2) {
     cpu_set_t* set = CPU_ALLOC(bits);
@@ -54,7 +53,6 @@ static int affinity_cores() {
     CPU_FREE(set);
     if (count > 0) return count;
   }
-#endif
   return static_cast<int>(std::max(1L, sysconf(_SC_NPROCESSORS_ONLN)));
 }
 

@@ -13,7 +13,11 @@
 namespace rushlight::host {
 namespace {
 
+#ifdef __EMSCRIPTEN__  // has none, and takes back whole mappings alone
+constexpr size_t kLargePage = SIZE_MAX;
+#else
 constexpr size_t kLargePage = size_t{2} << 20;
+#endif
 
 size_t page() {
   static const auto size = static_cast<size_t>(sysconf(_SC_PAGESIZE));
