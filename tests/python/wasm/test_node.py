@@ -278,6 +278,16 @@ def test_too_little_memory_is_an_error():
     assert "memory" in found[1][1] and 1 <= found[2] <= 4 and found[3] == 2**20
 
 
+def test_blocks_go_back_whole():
+    """Blocks of some size are mappings, of which Emscripten takes back no part."""
+    script = """
+    const rl = await init();
+    for (const megabytes of [600, 700, 800, 900]) rl.call("zeros", [megabytes * 2 ** 18]).dispose();
+    give(rl.memoryBytes / 2 ** 20);
+    """
+    assert 900 < node(script)[0] < 2048
+
+
 def test_engines_that_lack_something_are_told(tmp_path):
     copy = tmp_path / "module"
     shutil.copytree(MODULE, copy)
