@@ -36,6 +36,8 @@ ALLOWED = {
     "flatten_parameters": ("include/rushlight/nn/rnn.h", "no kernel wants weights in one piece"),
     "join": ("include/rushlight/data_chunks.h", "workers end with the iteration"),
     "enable_try_incref": ("src/python/free_threading.h", "interpreters with a lock"),
+    "discard_shared": ("src/core/host/emscripten/memory.cpp", "a system without shared memory"),
+    "set_thread_name": ("src/core/host/emscripten/thread.cpp", "one thread, which has no name"),
     "around_fork": ("src/core/host/windows/process.cpp", "a system without fork()"),
     "ignore_closed_pipes": ("src/core/host/windows/process.cpp", "a system without SIGPIPE"),
     "plan_runs": ("src/cpu/isa/byte_product.cpp", "instruction sets whose panels have no plan: kPlanned"),
