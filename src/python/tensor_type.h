@@ -1,5 +1,7 @@
 // The Python interface of a TensorImpl: wrapping, unwrapping, identity.
 #pragma once
+#include <optional>
+
 #include "core/tensor.h"
 #include "python/free_threading.h"
 
