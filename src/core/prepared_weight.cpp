@@ -99,8 +99,7 @@ class PreparedWeight::Registry {
     std::shared_ptr<Contents> contents = std::move(found->second);
     leave(*contents);
     contents_.erase(found);
-    storage.prepared = false;
-    storage.quiet_reads = 0;
+    storage.quiet_reads = 0;  // its flag stays: others may wait for its death, too (storage_life.h)
     return contents;
   }
 

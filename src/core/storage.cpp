@@ -76,12 +76,12 @@ Ref<StorageImpl> StorageImpl::wrap(void* data, size_t nbytes, Device device, Del
 }
 
 void StorageImpl::destroy(StorageImpl* s) {
-  if (s->prepared.load(std::memory_order_relaxed)) [[unlikely]]
+  if (s->prepared.load(std::memory_order_relaxed)) [[unlikely]] {
     forget_prepared(*s);
+    end_life(*s);
+  }
   if (s->read_only() && s->data_ == s->inline_) [[unlikely]]
     own_contents(*s);  // nobody else looks there
-  if (lives_known.load(std::memory_order_relaxed)) [[unlikely]]
-    end_life(*s);
   s->free_data();
   delete s;
 }

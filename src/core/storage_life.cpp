@@ -6,8 +6,6 @@
 
 namespace rushlight {
 
-std::atomic<size_t> lives_known{0};
-
 namespace {
 
 struct Lives {
@@ -23,13 +21,13 @@ struct Lives {
 
 }  // namespace
 
-uint64_t life_of(const StorageImpl& storage) {
+uint64_t life_of(StorageImpl& storage) {
   Lives& lives = Lives::get();
   std::lock_guard guard(lives.mutex);
   const auto [found, is_new] = lives.of.try_emplace(&storage, lives.next);
   if (is_new) {
     lives.going_on.insert(lives.next++);
-    lives_known.store(lives.of.size(), std::memory_order_relaxed);
+    storage.prepared = true;
   }
   return found->second;
 }
@@ -47,7 +45,6 @@ void end_life(const StorageImpl& storage) {
   if (found == lives.of.end()) return;
   lives.going_on.erase(found->second);
   lives.of.erase(found);
-  lives_known.store(lives.of.size(), std::memory_order_relaxed);
 }
 
 }  // namespace rushlight

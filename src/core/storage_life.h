@@ -5,10 +5,10 @@
 namespace rushlight {
 
 // A number that no other storage has; the same each time.
-uint64_t life_of(const StorageImpl& storage);
+uint64_t life_of(StorageImpl& storage);
 bool has_ended(uint64_t life);
 
-extern std::atomic<size_t> lives_known;
+// Called as a storage dies that has a number, or had prepared contents: one flag tells of both.
 void end_life(const StorageImpl& storage);
 
 }  // namespace rushlight
