@@ -15,6 +15,8 @@ import uuid
 import zipfile
 from pathlib import Path
 
+from check_wheel import LICENCES
+
 ROOT = Path(__file__).resolve().parent.parent
 # What lies in a wheel, or is linked into it, by the name of the licence that comes with it: the distribution
 # on PyPI or Debian's package, and its licence in SPDX's words.
@@ -29,17 +31,6 @@ COMPONENTS = {
     "libhiredis": ("deb", "libhiredis0.14", "BSD-3-Clause"),
     "libibverbs": ("deb", "libibverbs1", "GPL-2.0-only OR BSD-2-Clause"),
     "libnl-": ("deb", "libnl-3-200", "LGPL-2.1-only"),
-}
-FILES = {
-    "libtbb": "tbb",
-    "libdnnl": "onednn-cpu-tbb",
-    "libimf": "intel-cmplr-lib-rt",
-    "libintlc": "intel-cmplr-lib-rt",
-    "libscipy_openblas": "scipy-openblas32",
-    "libgloo": "libgloo",
-    "libhiredis": "libhiredis",
-    "libibverbs": "libibverbs",
-    "libnl": "libnl-",
 }
 
 
@@ -88,8 +79,8 @@ def of_wheel(archive):
     for path in names:
         if not re.search(r"\.so(\.\d+)*$", path):
             continue
-        for prefix, key in FILES.items():
-            if re.match(rf"{prefix}[-_.\d]", Path(path).name):
+        for prefix, key in LICENCES.items():
+            if key and re.match(rf"{prefix}[-_.\d]", Path(path).name):
                 found.add(key)
                 files.setdefault(key, []).append(path)
     # What is linked into ours comes with its licence.

@@ -117,18 +117,7 @@ bool multiply_by_constant(DType dtype, int64_t m, int64_t n, int64_t k, const Ma
   if (!ConstantMemory::contains(b.data) || dtype != DType::Float32 || m < 2 || n < 2 || k < 2 || ldc != n ||
       a.column_stride != 1 || m > most_packed_rows(k, n))
     return false;
-  const auto packed = panels_beside(kernels(), dtype, k, n, b);
-  packed_product({.dtype = dtype,
-                  .m = m,
-                  .n = n,
-                  .k = k,
-                  .a = a.data,
-                  .a_row = a.row_stride,
-                  .panels = packed->data.as<void>(),
-                  .bias = bias,
-                  .low = -INFINITY,
-                  .high = INFINITY,
-                  .c = c});
+  multiply_in_panels(dtype, m, n, k, a.data, a.row_stride, b, bias, c);
   return true;
 }
 
