@@ -40,8 +40,8 @@ ALLOWED = {
     "set_thread_name": ("src/core/host/emscripten/thread.cpp", "one thread, which has no name"),
     "around_fork": ("src/core/host/windows/process.cpp", "a system without fork()"),
     "ignore_closed_pipes": ("src/core/host/windows/process.cpp", "a system without SIGPIPE"),
-    "plan_runs": ("src/cpu/isa/byte_product.cpp", "instruction sets whose panels have no plan: kPlanned"),
-    "in_order": ("src/cpu/isa/byte_product.cpp", "vectors that are in their columns' order already"),
+    "plan_runs": ("src/cpu/isa/byte_steps_inl.h", "instruction sets whose panels have no plan: kPlanned"),
+    "in_order": ("src/cpu/isa/byte_finish_inl.h", "vectors that are in their columns' order already"),
     "init_indexing": ("src/python/indexing.cpp", "a part of the module without a table of its own"),
 }
 

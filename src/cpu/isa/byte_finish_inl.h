@@ -1,0 +1,232 @@
+// What becomes of the sums of byte_product.cpp: terms of rows and columns, scales, bounds, and the result's
+// type.
+#pragma once
+#include <algorithm>
+#include <cstring>
+
+#include "cpu/isa/byte_steps_inl.h"
+
+namespace rushlight::cpu::RL_ISA {
+namespace {
+
+// To even where two are as near. What is no number has none.
+[[gnu::always_inline]] inline Ints rounded(Floats x) {
+#if defined(__AVX512F__)
+  return Ints(_mm512_maskz_cvtps_epi32(0xffff, __m512(x)));
+#elif defined(__AVX2__)
+  return Ints(_mm256_cvtps_epi32(__m256(x)));
+#elif defined(__SSE2__)
+  return Ints(_mm_cvtps_epi32(__m128(x)));
+#elif defined(__aarch64__)
+  return Ints(vcvtnq_s32_f32(float32x4_t(x)));
+#else
+  Ints result;
+  for (int l = 0; l < kLanes; ++l) result[l] = static_cast<int32_t>(__builtin_rintf(x[l]));
+  return result;
+#endif
+}
+// The low bytes of numbers that fit them, or their low words.
+template <bool Unsigned>
+[[gnu::always_inline]] inline Bytes bytes_of(Ints x) {
+#if defined(__AVX512BW__)
+  return Bytes(_mm512_maskz_cvtepi32_epi8(0xffff, __m512i(x)));
+#elif defined(__AVX2__)
+  const __m128i words =
+      _mm_packs_epi32(_mm256_castsi256_si128(__m256i(x)), _mm256_extracti128_si256(__m256i(x), 1));
+  const __m128i bytes = Unsigned ? _mm_packus_epi16(words, words) : _mm_packs_epi16(words, words);
+  Bytes result;
+  __builtin_memcpy(&result, &bytes, sizeof(result));
+  return result;
+#else
+  return __builtin_convertvector(x, Bytes);
+#endif
+}
+typedef int16_t Shorts __attribute__((vector_size(2 * kLanes)));
+[[gnu::always_inline]] inline Shorts words_of(Ints x) {
+#if defined(__AVX512BW__)
+  return Shorts(_mm512_maskz_cvtepi32_epi16(0xffff, __m512i(x)));
+#elif defined(__AVX2__)
+  return Shorts(_mm_packs_epi32(_mm256_castsi256_si128(__m256i(x)), _mm256_extracti128_si256(__m256i(x), 1)));
+#else
+  return __builtin_convertvector(x, Shorts);
+#endif
+}
+// Comparisons with what is no number are false: it becomes `low`.
+[[gnu::always_inline]] inline Floats bounded(Floats x, Floats low, Floats high) {
+  x = x > low ? x : low;
+  return x < high ? x : high;
+}
+
+// What follows the sums of a panel.
+struct Rest {
+  Words column_terms[kVectors], zeros[kVectors];  // unsigned: they wrap around
+  Floats scales[kVectors], bias[kVectors];
+
+  // `taken_off`: what the sums miss of each activation.
+  Rest(const ByteProduct& p, int64_t first, int64_t columns, int32_t taken_off) {
+    int32_t ints[kColumns] = {};
+    for (int64_t j = 0; j < columns; ++j)
+      ints[place_of(j)] = static_cast<int32_t>(static_cast<uint32_t>(p.a_zero - taken_off) *
+                                               static_cast<uint32_t>(p.b->column_sums()[first + j]));
+    std::memcpy(column_terms, ints, sizeof(ints));
+    std::fill_n(ints, kColumns, 0);
+    if (p.b_zeros) put(p.b_zeros + first, columns, ints);
+    std::memcpy(zeros, ints, sizeof(ints));
+    float floats[kColumns] = {};
+    if (p.scales) put(p.scales + first, columns, floats);
+    std::memcpy(scales, floats, sizeof(floats));
+    std::fill_n(floats, kColumns, 0.0f);
+    if (p.bias) put(p.bias + first, columns, floats);
+    std::memcpy(bias, floats, sizeof(floats));
+  }
+  template <class T>
+  static void put(const T* from, int64_t columns, T* to) {
+    for (int64_t j = 0; j < columns; ++j) to[place_of(j)] = from[j];
+  }
+};
+
+template <class T, class V>
+[[gnu::always_inline]] inline void store(V value, int64_t count, void* c, int64_t at) {
+  T* to = static_cast<T*>(c) + at;
+  if (count >= kLanes)
+    __builtin_memcpy(to, &value, sizeof(value));
+  else
+    std::memcpy(to, &value, static_cast<size_t>(count) * sizeof(T));
+}
+
+#if defined(__AVX2__)
+// Numbers of two vectors in their columns' order.
+template <class V>
+[[gnu::always_inline]] inline void in_order(V& a, V& b) {
+#if defined(__AVX512BW__)
+  const __m512i low = _mm512_setr_epi64(0, 1, 8, 9, 2, 3, 10, 11),
+                high = _mm512_setr_epi64(4, 5, 12, 13, 6, 7, 14, 15);
+  const __m512i x = __m512i(a), y = __m512i(b);
+  a = V(_mm512_permutex2var_epi64(x, low, y)), b = V(_mm512_permutex2var_epi64(x, high, y));
+#else
+  const __m256i x = __m256i(a), y = __m256i(b);
+  a = V(_mm256_permute2x128_si256(x, y, 0x20)), b = V(_mm256_permute2x128_si256(x, y, 0x31));
+#endif
+}
+#if defined(__AVX512BW__)
+typedef __m256i PanelBytes;
+#else
+typedef __m128i PanelBytes;
+#endif
+struct ByteBounds {
+  Floats high;
+  Ints zero;  // words
+  PanelBytes least, most;
+  explicit ByteBounds(const ByteProduct& p)
+      : high(Floats{} + (p.high - static_cast<float>(p.out_zero))),
+        zero(Ints{} + (p.out_zero & 0xffff) * 0x10001) {
+    std::memset(&least, static_cast<int>(p.low), sizeof(least));
+    std::memset(&most, static_cast<int>(p.high), sizeof(most));
+  }
+};
+// A panel's numbers as bytes. What is no number becomes the least one: so does the conversion.
+template <bool Unsigned>
+[[gnu::always_inline]] inline PanelBytes panel_bytes_of(Floats a, Floats b, const ByteBounds& bounds) {
+#if defined(__AVX512BW__)
+  const __m512i x = _mm512_maskz_cvtps_epi32(0xffff,
+                                             _mm512_maskz_min_ps(0xffff, __m512(bounds.high), __m512(a))),
+                y = _mm512_maskz_cvtps_epi32(0xffff,
+                                             _mm512_maskz_min_ps(0xffff, __m512(bounds.high), __m512(b)));
+  const __m512i words = _mm512_adds_epi16(_mm512_packs_epi32(x, y), __m512i(bounds.zero));
+  const auto low = __m256i(__builtin_shufflevector(words, words, 0, 1, 2, 3)),
+             high = __m256i(__builtin_shufflevector(words, words, 4, 5, 6, 7));
+  const __m256i bytes = _mm256_permute4x64_epi64(
+      Unsigned ? _mm256_packus_epi16(low, high) : _mm256_packs_epi16(low, high), 0xd8);
+  return Unsigned ? _mm256_min_epu8(_mm256_max_epu8(bytes, bounds.least), bounds.most)
+                  : _mm256_min_epi8(_mm256_max_epi8(bytes, bounds.least), bounds.most);
+#else
+  const __m256i x = _mm256_cvtps_epi32(_mm256_min_ps(__m256(bounds.high), __m256(a))),
+                y = _mm256_cvtps_epi32(_mm256_min_ps(__m256(bounds.high), __m256(b)));
+  const __m256i words = _mm256_adds_epi16(_mm256_packs_epi32(x, y), __m256i(bounds.zero));
+  const __m128i low = _mm256_castsi256_si128(words), high = _mm256_extracti128_si256(words, 1);
+  const __m128i bytes = Unsigned ? _mm_packus_epi16(low, high) : _mm_packs_epi16(low, high);
+  return Unsigned ? _mm_min_epu8(_mm_max_epu8(bytes, bounds.least), bounds.most)
+                  : _mm_min_epi8(_mm_max_epi8(bytes, bounds.least), bounds.most);
+#endif
+}
+#else
+template <class V>
+[[gnu::always_inline]] inline void in_order(V&, V&) {}
+#endif
+
+// R says what is returned, and Rows whether the weight has zero points.
+template <ByteResult R, bool Rows>
+[[gnu::noinline]] void finish_typed(const ByteProduct& p, const Rest& rest, const Ints* sums, int rows,
+                                    int64_t i, int64_t first) {
+  const int64_t columns = std::min(kColumns, p.b->n - first);
+  const auto sum_of = [&](int r, int v, int64_t row) {
+    Words sum = Words(sums[r * kVectors + v]) - rest.column_terms[v];
+    if constexpr (Rows) sum -= rest.zeros[v] * static_cast<uint32_t>(p.row_terms[row]);
+    return Ints(sum);
+  };
+  const auto number = [&](int r, int v, int64_t row) {
+    return (__builtin_convertvector(sum_of(r, v, row), Floats) + rest.bias[v]) * rest.scales[v];
+  };
+  if constexpr (R == ByteResult::kInt32) {
+    for (int r = 0; r < rows; ++r, ++i) {
+      Ints a = sum_of(r, 0, i), b = sum_of(r, 1, i);
+      in_order(a, b);
+      store<int32_t>(a, columns, p.c, i * p.ldc + first);
+      if (columns > kLanes) store<int32_t>(b, columns - kLanes, p.c, i * p.ldc + first + kLanes);
+    }
+  } else if constexpr (R == ByteResult::kFloat) {  // out_zero is 0
+    const Floats low = Floats{} + p.low, high = Floats{} + p.high;
+    for (int r = 0; r < rows; ++r, ++i) {
+      Floats a = __builtin_convertvector(sum_of(r, 0, i), Floats) * rest.scales[0] + rest.bias[0],
+             b = __builtin_convertvector(sum_of(r, 1, i), Floats) * rest.scales[1] + rest.bias[1];
+      a = clamped(a, low, high), b = clamped(b, low, high);
+      in_order(a, b);
+      store<float>(a, columns, p.c, i * p.ldc + first);
+      if (columns > kLanes) store<float>(b, columns - kLanes, p.c, i * p.ldc + first + kLanes);
+    }
+  } else {
+    constexpr bool kUnsigned = R == ByteResult::kUInt8;
+    char* to = static_cast<char*>(p.c) + i * p.ldc + first;
+#if defined(__AVX2__)
+    const ByteBounds bounds(p);
+    for (int r = 0; r < rows; ++r, ++i, to += p.ldc) {
+      const PanelBytes bytes = panel_bytes_of<kUnsigned>(number(r, 0, i), number(r, 1, i), bounds);
+      if (columns == kColumns)
+        __builtin_memcpy(to, &bytes, sizeof(bytes));
+      else
+        std::memcpy(to, &bytes, static_cast<size_t>(columns));
+    }
+#else
+    const Floats low = Floats{} + (p.low - static_cast<float>(p.out_zero)),
+                 high = Floats{} + (p.high - static_cast<float>(p.out_zero));
+    const Ints zero = Ints{} + p.out_zero;
+    for (int r = 0; r < rows; ++r, ++i, to += p.ldc)
+      for (int v = 0; v < kVectors && v * kLanes < columns; ++v)
+        store<int8_t>(bytes_of<kUnsigned>(rounded(bounded(number(r, v, i), low, high)) + zero),
+                      columns - v * kLanes, to, v * kLanes);
+#endif
+  }
+}
+
+using Finish = void (*)(const ByteProduct& p, const Rest& rest, const Ints* sums, int rows, int64_t i,
+                        int64_t first);
+template <bool Rows>
+Finish finish_for(ByteResult result) {
+  switch (result) {
+    case ByteResult::kInt32:
+      return finish_typed<ByteResult::kInt32, Rows>;
+    case ByteResult::kFloat:
+      return finish_typed<ByteResult::kFloat, Rows>;
+    case ByteResult::kUInt8:
+      return finish_typed<ByteResult::kUInt8, Rows>;
+    default:
+      return finish_typed<ByteResult::kInt8, Rows>;
+  }
+}
+// Apart from the loop that sums: whose sums would have an address otherwise, and be written in each step.
+Finish finish_of(const ByteProduct& p) {
+  return p.row_terms ? finish_for<true>(p.result) : finish_for<false>(p.result);
+}
+
+}  // namespace
+}  // namespace rushlight::cpu::RL_ISA
