@@ -21,7 +21,7 @@ namespace {
 constexpr int64_t kItem = sizeof(float);
 
 // Kernels for results of so many channels a group: of a few, wide vectors would be half empty.
-const LineConvKernels& kernels_for(int64_t columns) {
+const LineConvKernels& kernels_for([[maybe_unused]] int64_t columns) {
   static const LineConvKernels widest = RL_ISA_VARIANT(line_conv_kernels());
 #if defined(RUSHLIGHT_WITH_AVX2)
   static const LineConvKernels narrow = avx2::line_conv_kernels();
