@@ -3,10 +3,10 @@
 import copy
 
 import pytest
-import torch as reference
 
 import rushlight as torch
 from rushlight import nn
+from rushlight._command.names import is_aliased
 from rushlight._decomp import core_aten_decompositions, get_decompositions, register_decomposition
 from rushlight.export import Dim, default_decompositions, export
 from rushlight.nn import functional as F
@@ -73,15 +73,18 @@ def targets(program):
 
 
 def others(program):
-    """The operators that are not in PyTorch's core set."""
+    """The operators that are not in PyTorch's core set; skips where PyTorch is not, so it is asked last."""
+    if is_aliased():
+        pytest.skip("which operators are core is asked of PyTorch, whose name is taken here")
+    oracle = pytest.importorskip("torch")
     names = [str(target).removeprefix("aten.").split(".") for target in targets(program)]
-    packets = [(getattr(reference.ops.aten, name, None), overload) for name, overload in names]
+    packets = [(getattr(oracle.ops.aten, name, None), overload) for name, overload in names]
     return [
         f"{name}.{overload}"
         for (name, overload), (packet, _) in zip(names, packets)
         if packet is None
         or overload not in packet.overloads()
-        or reference.Tag.core not in getattr(packet, overload).tags
+        or oracle.Tag.core not in getattr(packet, overload).tags
     ]
 
 
@@ -90,8 +93,8 @@ def test_a_function_becomes_core_operators_and_computes_the_same(name):
     torch.manual_seed(0)
     x, function = torch.randn(4, 4), FUNCTIONS[name]
     program = export(Call(function), (x,)).run_decompositions()
-    assert others(program) == []
     agree(function(x), program.module()(x))
+    assert others(program) == []
 
 
 MODELS = {
@@ -129,12 +132,12 @@ def test_a_model_becomes_core_operators_and_trains_its_buffers(name, training):
     model, args = MODELS[name]()
     model.train(training)
     program = export(copy.deepcopy(model), args).run_decompositions()
-    assert [op for op in others(program) if op != "_adaptive_avg_pool2d.default"] == []
     assert not any(target._schema.is_mutable for target in targets(program))
     run = program.module()
     for _ in range(2):
         agree(model(*args), run(*args))
     agree(dict(model.named_buffers()), dict(run.named_buffers()))
+    assert [op for op in others(program) if op != "_adaptive_avg_pool2d.default"] == []
 
 
 def test_writes_become_outputs_that_the_signature_names():
@@ -179,10 +182,10 @@ def test_sizes_stay_dynamic():
 
     model = Model()
     program = export(model, (torch.randn(5, 4),), dynamic_shapes=({0: Dim("b")},)).run_decompositions()
-    assert others(program) == []
     for size in (2, 5, 11):
         x = torch.randn(size, 4)
         agree(model(x), program.module()(x))
+    assert others(program) == []
 
 
 def test_a_table_without_an_operator_keeps_it_whole():
