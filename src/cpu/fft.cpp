@@ -31,8 +31,12 @@ Lines lines_of(std::vector<FftAxis> others) {
 template <class T, class Load, class Store>
 void for_lines(const FftPlan<T>& plan, const Lines& lines, Load&& load, Store&& store) {
   const int64_t at_once = std::min(plan.lines_at_once(), lines.count);
-  const int64_t grain = std::max<int64_t>(at_once, kGrainSize / 8 / std::max<int64_t>(plan.n, 1));
-  parallel_for(0, lines.count, grain, [&](int64_t begin, int64_t end) {
+  if (at_once == 0) return;
+  // Threads share groups of lines: which lines are computed together shows in the last bits of their results.
+  const int64_t groups = (lines.count + at_once - 1) / at_once;
+  const int64_t grain = std::max<int64_t>(1, kGrainSize / 8 / std::max<int64_t>(plan.n * at_once, 1));
+  parallel_for(0, groups, grain, [&](int64_t first, int64_t last) {
+    const int64_t begin = first * at_once, end = std::min(last * at_once, lines.count);
     std::vector<std::complex<T>> buffer(plan.buffer_size() * static_cast<size_t>(at_once));
     int64_t from[8], to[8], held = 0;
     auto flush = [&] {
