@@ -7,6 +7,8 @@ from .default_planner import DefaultSavePlanner as DefaultSavePlanner
 from .filesystem import CheckpointException as CheckpointException
 from .filesystem import FileSystemReader as FileSystemReader
 from .filesystem import FileSystemWriter as FileSystemWriter
+from .hf_storage import HuggingFaceStorageReader as HuggingFaceStorageReader
+from .hf_storage import HuggingFaceStorageWriter as HuggingFaceStorageWriter
 from .metadata import BytesStorageMetadata as BytesStorageMetadata
 from .metadata import ChunkStorageMetadata as ChunkStorageMetadata
 from .metadata import Metadata as Metadata
