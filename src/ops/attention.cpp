@@ -262,10 +262,10 @@ std::tuple<Tensor, Tensor, Tensor> flash_attention_backward_kernel(const Call&, 
          dv = empty_as(value, value.sizes());
   if (!grad.is_cpu()) return {dq, dk, dv};
   const Operands operands = dense(a);
-  const Tensor g = with_dense_rows(grad);
+  const Tensor g = with_dense_rows(grad), result = with_dense_rows(out), sums = contiguous(logsumexp);
   cpu::AttentionPlan plan = plan_of(operands);
-  plan.out = operand_of(out, lead);
-  plan.logsumexp = logsumexp.data_ptr();
+  plan.out = operand_of(result, lead);
+  plan.logsumexp = sums.data_ptr();
   cpu::attention_backward(
       plan, {operand_of(g, lead), operand_of(dq, lead), operand_of(dk, shared), operand_of(dv, shared)});
   return {dq, dk, dv};

@@ -175,8 +175,8 @@ std::optional<std::array<Tensor, 4>> gradients_in_tiles(const Tensor& grad, cons
                                                         const Tensor& logsumexp, bool mask_wanted) {
   const DeviceLayers* layers = device_layers(grad);
   const Operands a = dense(given);
-  const Tensor g = with_dense_rows(grad), x = with_dense_rows(out);
-  const auto plan = plan_of(a, dropout, x, logsumexp);
+  const Tensor g = with_dense_rows(grad), x = with_dense_rows(out), sums = contiguous(logsumexp);
+  const auto plan = plan_of(a, dropout, x, sums);
   if (!layers->attention_backward || !plan) return std::nullopt;
   const Dims lead = lead_of(a.query), shared = lead_of(a.key);
   std::array<Tensor, 4> results{empty_as(given.query, a.query.sizes()), empty_as(given.key, a.key.sizes()),

@@ -26,6 +26,10 @@ inline MemoryFormat image_format(const Tensor& t) {
   if (!is_channels_last(t)) return MemoryFormat::Contiguous;
   return t.dim() == 4 ? MemoryFormat::ChannelsLast : MemoryFormat::ChannelsLast3d;
 }
+// The tensor itself where it is contiguous, else a contiguous copy; undefined stays undefined.
+inline Tensor as_contiguous(const Tensor& t) {
+  return !t.defined() || t.is_contiguous() ? t : ops::contiguous(t, MemoryFormat::Contiguous);
+}
 inline Tensor to_dtype(const Tensor& t, DType dtype) {
   return t.dtype() == dtype ? t : ops::to_copy(t, dtype, std::nullopt, std::nullopt);
 }

@@ -36,8 +36,6 @@ Fn<Tensor(const Tensor& log_probs, const Tensor& targets, const Tensor& input_le
           const Tensor& target_lengths, int64_t blank, int64_t reduction, bool zero_infinity)>
     ctc_loss_tensor;
 
-Tensor dense(const Tensor& t) { return t.is_contiguous() ? t : contiguous(t); }
-
 // The samples of a batch, log_probs being [steps, batch, classes].
 struct CtcBatch {
   Tensor log_probs, targets;
@@ -67,8 +65,8 @@ CtcBatch batch_of(const Tensor& log_probs, const Tensor& targets, IntList input_
     RL_NOT_IMPLEMENTED("\"ctc_loss_cpu\" not implemented for '", legacy_name(log_probs.dtype()), "'");
   RL_CHECK(!is_complex(targets.dtype()), "ctc_loss: expected targets that are class numbers, got ",
            describe(targets), "; pass integers");
-  CtcBatch c{dense(log_probs),
-             dense(to_dtype(targets, DType::Int64)),
+  CtcBatch c{as_contiguous(log_probs),
+             as_contiguous(to_dtype(targets, DType::Int64)),
              log_probs->sizes[0],
              log_probs->sizes[1],
              log_probs->sizes[2],
@@ -119,6 +117,7 @@ std::tuple<Tensor, Tensor> ctc_kernel(const Call&, const Tensor& log_probs, cons
   Tensor alpha =
       empty_tensor(IntList{c.batch, c.steps, 2 * c.longest + 1}, log_probs.dtype(), log_probs.device());
   if (!loss.is_cpu()) return {loss, alpha};
+  if (alpha.numel()) std::memset(alpha.data_ptr(), 0, alpha.nbytes());  // beyond a sample's own lengths
   parallel_for(0, c.batch, sample_grain(c), [&](int64_t begin, int64_t end) {
     for (int64_t b = begin; b < end; ++b) {
       const double value =
@@ -139,10 +138,11 @@ double value_at(const Tensor& t, int64_t i) {
 
 Tensor ctc_backward_kernel(const Call&, const Tensor& grad, const Tensor& log_probs, const Tensor& targets,
                            IntList input_lengths, IntList target_lengths, const Tensor& losses,
-                           const Tensor& alpha, int64_t blank, bool zero_infinity) {
+                           const Tensor& forward, int64_t blank, bool zero_infinity) {
   const CtcBatch c = batch_of(log_probs, targets, input_lengths, target_lengths, blank);
   Tensor result = empty_tensor(log_probs.sizes(), log_probs.dtype(), log_probs.device());
   if (!result.is_cpu()) return result;
+  const Tensor alpha = as_contiguous(forward);
   if (result.numel()) std::memset(result.data_ptr(), 0, result.nbytes());
   parallel_for(0, c.batch, sample_grain(c), [&](int64_t begin, int64_t end) {
     for (int64_t b = begin; b < end; ++b) {
@@ -180,7 +180,7 @@ Tensor ctc_loss_body(const Call&, const Tensor& given, const Tensor& given_targe
 
 Dims lengths_of(const char* what, const Tensor& t) {
   RL_CHECK(is_integral(t.dtype()), what, " must be integral");
-  const Tensor flat = dense(on_cpu(to_dtype(t, DType::Int64)));
+  const Tensor flat = as_contiguous(on_cpu(to_dtype(t, DType::Int64)));
   return Dims(flat.data<int64_t>(), static_cast<size_t>(flat.numel()));
 }
 std::tuple<Tensor, Tensor> ctc_parts_body(const Call&, const Tensor& log_probs, const Tensor& targets,

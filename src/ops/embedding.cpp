@@ -17,13 +17,12 @@ namespace {
 
 using namespace ops;
 
-Tensor dense(const Tensor& t) { return t.is_contiguous() ? t : contiguous(t); }
 Tensor positions(const char* who, const Tensor& indices) {
   RL_CHECK(indices.dtype() == DType::Int64 || indices.dtype() == DType::Int32,
            "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; "
            "but got ",
            legacy_name(indices.dtype()), " instead (while checking arguments for ", who, ")");
-  return dense(to_dtype(indices, DType::Int64));
+  return as_contiguous(to_dtype(indices, DType::Int64));
 }
 
 Tensor embedding_kernel(const Call&, const Tensor& weight, const Tensor& indices, int64_t, bool, bool) {
@@ -34,7 +33,7 @@ Tensor embedding_kernel(const Call&, const Tensor& weight, const Tensor& indices
   Tensor result = empty_tensor(sizes, weight.dtype(), weight.device());
   if (result.device().is_cuda()) return reshape(index_select(weight, 0, reshape(where, IntList{-1})), sizes);
   if (!result.is_cpu()) return result;
-  const Tensor table = dense(weight);
+  const Tensor table = as_contiguous(weight);
   cpu::take_rows(table.data_ptr(), weight->sizes[0],
                  weight->sizes[1] * static_cast<int64_t>(weight.itemsize()), where.data<int64_t>(),
                  where.numel(), result.data_ptr());
@@ -64,7 +63,7 @@ Tensor embedding_dense_backward_kernel(const Call&, const Tensor& grad, const Te
   }
   if (!result.is_cpu()) return result;
   if (result.nbytes()) std::memset(result.data_ptr(), 0, result.nbytes());
-  const Tensor g = dense(grad), where = positions("embedding_backward", indices);
+  const Tensor g = as_contiguous(grad), where = positions("embedding_backward", indices);
   cpu::add_rows(grad.dtype(), g.data_ptr(), width, where.data<int64_t>(), where.numel(), rows, padding_idx,
                 by_frequency, result.data_ptr());
   return result;
@@ -100,7 +99,7 @@ Tensor rows_of(const Tensor& g, const Tensor& indices, int64_t padding_idx, bool
 Tensor embedding_renorm_kernel(const Call&, const Tensor& self, const Tensor& indices, double max_norm,
                                double norm_type) {
   RL_CHECK(self.dim() == 2, "embedding_renorm_: 'self' must be 2-D, got ", describe(self));
-  const Tensor where = positions("embedding_renorm_", indices), table = dense(self);
+  const Tensor where = positions("embedding_renorm_", indices), table = as_contiguous(self);
   if (!self.is_cpu()) return self;
   cpu::bound_rows(self.dtype(), table.data_ptr(), self->sizes[0], self->sizes[1], where.data<int64_t>(),
                   where.numel(), max_norm, norm_type);

@@ -42,8 +42,6 @@ Fn<std::tuple<Tensor, Tensor>(const Tensor& grad, const Tensor& weight, const Te
                               bool include_last_offset, int64_t padding_idx, int64_t wanted)>
     bag_gradients;
 
-Tensor dense(const Tensor& t) { return t.is_contiguous() ? t : contiguous(t); }
-
 // Positions of two dtypes are both taken to the one that holds them.
 std::pair<Tensor, Tensor> of_one_dtype(const Tensor& indices, const Tensor& offsets) {
   const DType common = promote_types(indices.dtype(), offsets.dtype());
@@ -65,8 +63,8 @@ struct Bags {
 Bags bags_of(const Tensor& weight, const Tensor& indices, const Tensor& offsets, int64_t mode,
              const Tensor& factors, bool include_last, int64_t padding) {
   Bags b;
-  b.indices = dense(to_dtype(indices, DType::Int64));
-  const Tensor begins = dense(on_cpu(to_dtype(offsets, DType::Int64))), checked = on_cpu(b.indices);
+  b.indices = as_contiguous(to_dtype(indices, DType::Int64));
+  const Tensor begins = as_contiguous(on_cpu(to_dtype(offsets, DType::Int64))), checked = on_cpu(b.indices);
   const int64_t count = indices.numel(), bags = offsets.numel() - (include_last ? 1 : 0);
   const int64_t* data = begins.data<int64_t>();
   b.starts.assign(data, data + bags);
@@ -84,7 +82,7 @@ Bags bags_of(const Tensor& weight, const Tensor& indices, const Tensor& offsets,
              "embedding_bag: Expected idx >= 0 && idx < num_embeddings but found "
              "idx to be ",
              at[i]);
-  if (factors.defined()) b.factors = dense(factors);
+  if (factors.defined()) b.factors = as_contiguous(factors);
   b.plan = {weight.dtype(),
             static_cast<BagMode>(mode),
             bags,
@@ -190,9 +188,8 @@ FourTensors bag_kernel(const Call&, const Tensor& weight, const Tensor& indices,
   Tensor numbers = empty_tensor(IntList{0}, DType::Int64, weight.device());
   if (out.device().is_meta()) return {out, numbers, counts, places};
   if (const DeviceLayers* layers = device_layers(out)) {
-    const Tensor table = dense(weight), at = dense(to_dtype(indices, DType::Int64)),
-                 starts = device_starts(indices, offsets, include_last),
-                 shares = factors.defined() ? dense(factors) : Tensor();
+    const Tensor table = as_contiguous(weight), at = as_contiguous(to_dtype(indices, DType::Int64)),
+                 starts = device_starts(indices, offsets, include_last), shares = as_contiguous(factors);
     const cpu::BagPlan plan{weight.dtype(),
                             static_cast<BagMode>(mode),
                             bags,
@@ -210,7 +207,7 @@ FourTensors bag_kernel(const Call&, const Tensor& weight, const Tensor& indices,
     return {out, numbers, counts, places};
   }
   const Bags b = bags_of(weight, indices, offsets, mode, factors, include_last, padding);
-  const Tensor table = dense(weight);
+  const Tensor table = as_contiguous(weight);
   cpu::embedding_bag(b.plan, table.data_ptr(), out.data_ptr(), counts.data<int64_t>(),
                      largest ? places.data<int64_t>() : nullptr);
   return {out, numbers, counts, places};
@@ -242,15 +239,16 @@ std::tuple<Tensor, Tensor> bag_gradients_kernel(const Call&, const Tensor& grad,
   if (wanted & 2) gf = empty_tensor(indices.sizes(), weight.dtype(), weight.device());
   if (!weight.is_cpu()) return {gw, gf};
   const Bags b = bags_of(weight, indices, offsets, mode, factors, include_last, padding);
-  const Tensor g = dense(grad);
+  const Tensor g = as_contiguous(grad), sizes = as_contiguous(counts), taken = as_contiguous(places);
   if (gw.defined()) {
     if (gw.numel()) std::memset(gw.data_ptr(), 0, gw.nbytes());
     const std::vector<double> inverse = by_frequency ? inverse_frequencies(b) : std::vector<double>();
-    cpu::embedding_bag_backward(b.plan, g.data_ptr(), counts.data<int64_t>(),
-                                places.numel() ? places.data<int64_t>() : nullptr,
+    cpu::embedding_bag_backward(b.plan, g.data_ptr(), sizes.data<int64_t>(),
+                                taken.numel() ? taken.data<int64_t>() : nullptr,
                                 by_frequency ? inverse.data() : nullptr, gw.data_ptr());
   }
-  if (gf.defined()) cpu::embedding_bag_factors(b.plan, g.data_ptr(), dense(weight).data_ptr(), gf.data_ptr());
+  if (gf.defined())
+    cpu::embedding_bag_factors(b.plan, g.data_ptr(), as_contiguous(weight).data_ptr(), gf.data_ptr());
   return {gw, gf};
 }
 

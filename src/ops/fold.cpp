@@ -14,8 +14,6 @@ namespace {
 
 using namespace ops;
 
-Tensor dense(const Tensor& t) { return t.is_contiguous() ? t : contiguous(t); }
-
 std::array<int64_t, 2> pair_of(const char* what, IntList given) {
   RL_CHECK(given.size() == 1 || given.size() == 2, "It is expected ", what, " equals to 2, but got size ",
            given.size());
@@ -83,10 +81,10 @@ Tensor im2col_kernel(const Call&, const Tensor& self, IntList kernel, IntList di
   if (n == 4) sizes.insert(0, self.size(0));
   Tensor result = empty_tensor(sizes, self.dtype(), self.device());
   if (const DeviceLayers* layers = device_layers(result); layers && result.numel())
-    layers->image_to_columns(result.device().index(), self.dtype(), device_shape(p), dense(self).data_ptr(),
-                             result.data_ptr());
+    layers->image_to_columns(result.device().index(), self.dtype(), device_shape(p),
+                             as_contiguous(self).data_ptr(), result.data_ptr());
   if (result.is_cpu() && result.numel())
-    cpu::image_to_columns(self.dtype(), p, dense(self).data_ptr(), result.data_ptr());
+    cpu::image_to_columns(self.dtype(), p, as_contiguous(self).data_ptr(), result.data_ptr());
   return result;
 }
 
@@ -126,11 +124,11 @@ Tensor col2im_kernel(const Call&, const Tensor& self, IntList size, IntList kern
   if (n == 3) sizes.insert(0, self.size(0));
   Tensor result = empty_tensor(sizes, self.dtype(), self.device());
   if (const DeviceLayers* layers = device_layers(result); layers && result.numel())
-    layers->columns_to_image(result.device().index(), self.dtype(), device_shape(p), dense(self).data_ptr(),
-                             result.data_ptr());
+    layers->columns_to_image(result.device().index(), self.dtype(), device_shape(p),
+                             as_contiguous(self).data_ptr(), result.data_ptr());
   if (!result.is_cpu() || result.numel() == 0) return result;
   std::memset(result.data_ptr(), 0, result.nbytes());
-  cpu::columns_to_image(self.dtype(), p, dense(self).data_ptr(), result.data_ptr());
+  cpu::columns_to_image(self.dtype(), p, as_contiguous(self).data_ptr(), result.data_ptr());
   return result;
 }
 

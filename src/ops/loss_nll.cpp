@@ -18,8 +18,6 @@ namespace {
 
 using namespace ops;
 
-Tensor dense(const Tensor& t) { return t.is_contiguous() ? t : contiguous(t); }
-
 // Target and weight as the kernels read them, kept alive with the plan.
 struct Targets {
   Tensor target, weight;
@@ -29,7 +27,7 @@ struct Targets {
 Targets targets_of(IntList input, DType dtype, const Tensor& target, const Tensor& weight, int64_t ignored) {
   RL_CHECK(target.dtype() == DType::Int64 || target.dtype() == DType::UInt8,
            "expected scalar type Long but found ", legacy_name(target.dtype()));
-  Targets t{dense(to_dtype(target, DType::Int64)), weight.defined() ? dense(weight) : weight, {}};
+  Targets t{as_contiguous(to_dtype(target, DType::Int64)), as_contiguous(weight), {}};
   const size_t d = input.size() == 1 ? 0 : 1;
   t.plan.batch = d ? input[0] : 1;
   t.plan.classes = input[d];
@@ -57,7 +55,7 @@ std::tuple<Tensor, Tensor> run_nll(const Tensor& self, const Tensor& target, con
   const DeviceLayers* layers = device_layers(self);
   if (!self.is_cpu() && !layers) return {loss, total};
   const Targets t = targets_of(self.sizes(), dtype, target, weight, ignored);
-  const Tensor x = dense(self);
+  const Tensor x = as_contiguous(self);
   if (layers) {
     const int device = self.device().index();
     if (reduction != kNone) {
@@ -115,14 +113,14 @@ Tensor nll_loss_backward_kernel(const Call&, const Tensor& grad, const Tensor& t
   loops::copy(result, scalar_tensor_of(0, result.dtype()));
   const Targets t = targets_of(input_sizes, grad.dtype(), target, weight, ignored);
   if (const DeviceLayers* layers = device_layers(grad)) {
-    const Tensor flow = dense(grad);
+    const Tensor flow = as_contiguous(grad);
     layers->nll_backward(grad.device().index(), grad.dtype(), t.plan, flow.data_ptr(), reduction == kNone,
                          reduction == kMean ? total_weight.data_ptr() : nullptr, result.data_ptr());
     return result;
   }
   cpu::check_targets(t.plan);
   const double scale = reduction == kMean ? 1 / read_scalar(total_weight, 0).to_double() : 1;
-  const Tensor g = dense(grad);
+  const Tensor g = as_contiguous(grad);
   cpu::nll_backward(t.plan, grad.dtype(), g.data_ptr(), reduction == kNone, scale, result.data_ptr());
   return result;
 }

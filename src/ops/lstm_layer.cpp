@@ -22,7 +22,6 @@ namespace {
 
 using namespace ops;
 
-Tensor dense(const Tensor& t) { return !t.defined() || t.is_contiguous() ? t : contiguous(t); }
 const void* data_or_null(const Tensor& t) { return t.defined() ? t.data_ptr() : nullptr; }
 // The loops of the CPU keep cells of halves in single precision.
 DType cell_dtype(const Tensor& t) {
@@ -93,7 +92,7 @@ void check_layer(const Tensor& projected, const Tensor& hx, const Tensor& cx, co
 
 // [steps, batch, ...] of either layout.
 Tensor time_first(const Tensor& t, bool batch_first) {
-  return t.defined() && batch_first ? contiguous(transpose(t, 0, 1)) : dense(t);
+  return t.defined() && batch_first ? contiguous(transpose(t, 0, 1)) : as_contiguous(t);
 }
 // Of these sizes, [batch, steps, ...] or [steps, batch, ...], its steps one after the other in memory.
 Tensor empty_by_steps(IntList sizes, bool batch_first, DType dtype, Device device) {
@@ -116,8 +115,9 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> lstm_layer_there(const Tensor
                cells = keep ? buffer(sizes) : empty_tensor(Dims{0}, dtype, device);
   if (output.numel()) {
     auto kept = [&](const Tensor& t) { return keep ? time_first(t, batch_first) : Tensor(); };
-    lstm_layer_on_device({time_first(projected, batch_first), dense(hx), dense(cx), dense(w_hh), reverse,
-                          time_first(output, batch_first), last_h, last_c, kept(gates), kept(cells)});
+    lstm_layer_on_device({time_first(projected, batch_first), as_contiguous(hx), as_contiguous(cx),
+                          as_contiguous(w_hh), reverse, time_first(output, batch_first), last_h, last_c,
+                          kept(gates), kept(cells)});
   }
   return {contiguous(output), last_h, last_c, gates, cells};
 }
@@ -142,7 +142,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> lstm_layer_kernel(const Call&
                gates = empty_tensor(keep ? projected.sizes() : IntList(none), dtype, device),
                cells = empty_tensor(keep ? sizes : none, cell_dtype(projected), device);
   if (projected.is_cpu() && output.numel() > 0) {
-    const Tensor p = dense(projected), h = dense(hx), c = dense(cx), w = dense(w_hh);
+    const Tensor p = as_contiguous(projected), h = as_contiguous(hx), c = as_contiguous(cx),
+                 w = as_contiguous(w_hh);
     const StepLayout layout(p, hx->sizes[0], hx->sizes[1], batch_sizes, reverse, batch_first);
     const PreparedWeight prepared(w);
     cpu::lstm_layer({layout.view(), p.data_ptr(), h.data_ptr(), c.data_ptr(), w.data_ptr(), output.data_ptr(),
@@ -163,16 +164,17 @@ std::tuple<Tensor, Tensor, Tensor> lstm_layer_backward_kernel(const Call&, const
                grad_hx = empty_tensor(cx.sizes(), cx.dtype(), cx.device()),
                grad_cx = empty_tensor(cx.sizes(), cx.dtype(), cx.device());
   if (device_layers(gates) && gates.numel() > 0)
-    lstm_layer_gradients_on_device({time_first(grad_output, batch_first), grad_hidden, grad_cell, dense(cx),
-                                    dense(w_hh), time_first(gates, batch_first),
+    lstm_layer_gradients_on_device({time_first(grad_output, batch_first), grad_hidden, grad_cell,
+                                    as_contiguous(cx), as_contiguous(w_hh), time_first(gates, batch_first),
                                     time_first(cells, batch_first), reverse,
                                     time_first(grad_gates, batch_first), grad_hx, grad_cx});
   if (gates.is_cpu() && gates.numel() > 0) {
-    const Tensor g = dense(grad_output), gh = dense(grad_hidden), gc = dense(grad_cell), c = dense(cx),
-                 w = dense(w_hh);
+    const Tensor g = as_contiguous(grad_output), gh = as_contiguous(grad_hidden),
+                 gc = as_contiguous(grad_cell), c = as_contiguous(cx), w = as_contiguous(w_hh),
+                 activated = as_contiguous(gates), states = as_contiguous(cells);
     const StepLayout layout(gates, cx->sizes[0], cx->sizes[1], batch_sizes, reverse, batch_first);
     cpu::lstm_layer_backward({layout.view(), data_or_null(g), data_or_null(gh), data_or_null(gc),
-                              c.data_ptr(), w.data_ptr(), gates.data_ptr(), cells.data_ptr(),
+                              c.data_ptr(), w.data_ptr(), activated.data_ptr(), states.data_ptr(),
                               grad_gates.data_ptr(), grad_hx.data_ptr(), grad_cx.data_ptr()});
   }
   return {grad_gates, grad_hx, grad_cx};

@@ -163,7 +163,8 @@ ThreeTensors batch_norm_gradients_kernel(const Call&, const Tensor& grad, const 
                                          bool training, int64_t wanted) {
   const DType compute = compute_dtype(input.dtype());
   const Channels c = channels_of(input), g = channels_of(grad, c.format);
-  const Tensor w = norm_parameter(weight, compute);
+  const Tensor w = norm_parameter(weight, compute), center = norm_parameter(mean, compute),
+               scale = norm_parameter(rstd, compute);
   Tensor gx, gw, gb;
   if (wanted & 1) gx = empty_in_format(input, c);
   if (wanted & 2) gw = empty_tensor(IntList{c.shape.channels}, compute, input.device());
@@ -171,7 +172,7 @@ ThreeTensors batch_norm_gradients_kernel(const Call&, const Tensor& grad, const 
   const DeviceLayers* layers = device_layers(input);
   if (!input.is_cpu() && !layers) return {c.finished(gx), gw, gb};
   const cpu::NormGradients gradients{g.x.data_ptr(),      c.x.data_ptr(),     pointer_or_null(w),
-                                     mean.data_ptr(),     rstd.data_ptr(),    pointer_or_null(gx),
+                                     center.data_ptr(),   scale.data_ptr(),   pointer_or_null(gx),
                                      pointer_or_null(gw), pointer_or_null(gb)};
   if (layers)
     layers->channel_backward(input.device().index(), input.dtype(), c.shape, gradients, training);

@@ -17,9 +17,7 @@ int64_t wanted_gradients(const Needs& need, int weight, int bias) {
 }
 
 Tensor norm_parameter(const Tensor& t, DType compute) {
-  if (!t.defined()) return t;
-  const Tensor typed = to_dtype(t, compute);
-  return typed.is_contiguous() ? typed : contiguous(typed);
+  return t.defined() ? as_contiguous(to_dtype(t, compute)) : t;
 }
 
 void check_parameter_types(std::string_view who, const Tensor& input,
@@ -54,8 +52,6 @@ DType statistics_dtype(const Tensor& input, std::initializer_list<const Tensor*>
 void clear(const Tensor& t) {
   if (t.numel()) loops::copy(t, scalar_tensor_of(0, t.dtype()));
 }
-
-Tensor dense_or_contiguous(const Tensor& t) { return t.is_contiguous() ? t : contiguous(t); }
 
 bool observed(std::initializer_list<const Tensor*> tensors) {
   uint32_t flags = 0;

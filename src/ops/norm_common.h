@@ -11,7 +11,6 @@ int64_t wanted_gradients(const Needs& need, int weight, int bias);
 // A parameter as the kernels read it: contiguous, in the type they compute in; undefined stays undefined.
 Tensor norm_parameter(const Tensor& t, DType compute);
 inline void* pointer_or_null(const Tensor& t) { return t.defined() ? t.data_ptr() : nullptr; }
-Tensor dense_or_contiguous(const Tensor& t);
 // Zero, as the statistics of nothing are.
 void clear(const Tensor& t);
 // Of the mean and deviation that a normalisation returns: the input's, unless a parameter is wider.

@@ -51,7 +51,7 @@ ThreeTensors native_group_norm_kernel(const Call&, const Tensor& input, const Te
     clear(mean), clear(rstd);
     return {y, to_dtype(mean, kept), to_dtype(rstd, kept)};
   }
-  const Tensor x = dense_or_contiguous(input), w = norm_parameter(weight, compute),
+  const Tensor x = as_contiguous(input), w = norm_parameter(weight, compute),
                b = norm_parameter(bias, compute);
   const cpu::NormArguments arguments{x.data_ptr(), pointer_or_null(w), pointer_or_null(b),
                                      y.data_ptr(), mean.data_ptr(),    rstd.data_ptr(),
@@ -71,8 +71,8 @@ ThreeTensors group_norm_gradients_kernel(const Call&, const Tensor& grad, const 
   const DType compute = compute_dtype(input.dtype());
   const int64_t n = input->sizes[0], channels = input->sizes[1];
   const int64_t inner = n * channels > 0 ? input.numel() / (n * channels) : 0;
-  const Tensor g = dense_or_contiguous(grad), x = dense_or_contiguous(input),
-               w = norm_parameter(weight, compute);
+  const Tensor g = as_contiguous(grad), x = as_contiguous(input), w = norm_parameter(weight, compute),
+               center = norm_parameter(mean, compute), scale = norm_parameter(rstd, compute);
   Tensor gx, gw, gb;
   if (wanted & 1) gx = empty_tensor(input.sizes(), input.dtype(), input.device());
   if (wanted & 2) gw = empty_tensor(IntList{channels}, compute, input.device());
@@ -80,7 +80,7 @@ ThreeTensors group_norm_gradients_kernel(const Call&, const Tensor& grad, const 
   const DeviceLayers* layers = device_layers(input);
   if (!input.is_cpu() && !layers) return {gx, gw, gb};
   const cpu::NormGradients gradients{g.data_ptr(),        x.data_ptr(),       pointer_or_null(w),
-                                     mean.data_ptr(),     rstd.data_ptr(),    pointer_or_null(gx),
+                                     center.data_ptr(),   scale.data_ptr(),   pointer_or_null(gx),
                                      pointer_or_null(gw), pointer_or_null(gb)};
   if (layers)
     layers->norm_backward(input.device().index(), input.dtype(), {n, channels, inner}, groups, gradients,

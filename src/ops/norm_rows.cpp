@@ -50,7 +50,7 @@ void run_rows(const Tensor& x, int64_t n, const Tensor& weight, const Tensor& bi
   const DeviceLayers* layers = device_layers(y);
   if ((!y.is_cpu() && !layers) || y.numel() == 0) return;
   const DType compute = compute_dtype(x.dtype());
-  const Tensor dense = dense_or_contiguous(x), w = norm_parameter(weight, compute),
+  const Tensor dense = as_contiguous(x), w = norm_parameter(weight, compute),
                b = norm_parameter(bias, compute);
   const cpu::NormArguments arguments{dense.data_ptr(),
                                      pointer_or_null(w),
@@ -135,8 +135,8 @@ ThreeTensors row_norm_gradients_kernel(const Call&, const Tensor& grad, const Te
                                        const Tensor& weight, const Tensor& mean, const Tensor& rstd,
                                        int64_t n, int64_t wanted) {
   const DType compute = compute_dtype(input.dtype());
-  const Tensor g = dense_or_contiguous(grad), x = dense_or_contiguous(input),
-               w = norm_parameter(weight, compute);
+  const Tensor g = as_contiguous(grad), x = as_contiguous(input), w = norm_parameter(weight, compute),
+               center = norm_parameter(mean, compute), scale = norm_parameter(rstd, compute);
   Tensor gx, gw, gb;
   if (wanted & 1) gx = empty_tensor(input.sizes(), input.dtype(), input.device());
   if (wanted & 2) gw = empty_tensor(IntList{n}, compute, input.device());
@@ -144,9 +144,9 @@ ThreeTensors row_norm_gradients_kernel(const Call&, const Tensor& grad, const Te
   const DeviceLayers* layers = device_layers(input);
   if (!input.is_cpu() && !layers) return {gx, gw, gb};
   const int64_t rows = n ? input.numel() / n : 0;
-  const cpu::NormGradients gradients{g.data_ptr(),          x.data_ptr(),       pointer_or_null(w),
-                                     pointer_or_null(mean), rstd.data_ptr(),    pointer_or_null(gx),
-                                     pointer_or_null(gw),   pointer_or_null(gb)};
+  const cpu::NormGradients gradients{
+      g.data_ptr(),     x.data_ptr(),        pointer_or_null(w),  pointer_or_null(center),
+      scale.data_ptr(), pointer_or_null(gx), pointer_or_null(gw), pointer_or_null(gb)};
   if (layers)
     layers->norm_backward(input.device().index(), input.dtype(), {rows, n, 1}, 1, gradients, !mean.defined());
   else

@@ -21,7 +21,6 @@ using namespace ops;
 
 // --- the fused LSTM step
 
-Tensor dense(const Tensor& t) { return t.is_contiguous() ? t : contiguous(t); }
 // Rows may lie apart, their elements not.
 Tensor with_dense_rows(const Tensor& t) { return t->strides[1] == 1 || t->sizes[1] <= 1 ? t : contiguous(t); }
 
@@ -46,7 +45,7 @@ std::tuple<Tensor, Tensor, Tensor> fused_lstm_cell_kernel(const Call&, const Ten
          new_cell = empty_tensor(cell.sizes(), cell.dtype(), cell.device());
   Tensor gates = empty_tensor(input_gates.sizes(), cell.dtype(), cell.device());
   if (cell.device().is_meta()) return {hidden, new_cell, gates};
-  const Tensor a = with_dense_rows(input_gates), b = with_dense_rows(hidden_gates), c = dense(cell);
+  const Tensor a = with_dense_rows(input_gates), b = with_dense_rows(hidden_gates), c = as_contiguous(cell);
   run_step(
       cell, cpu::lstm_step, &DeviceLayers::lstm_step,
       cpu::LstmStep{cell->sizes[0], cell->sizes[1], a.data_ptr(), b.data_ptr(), a->strides[0], b->strides[0],
@@ -60,13 +59,12 @@ std::tuple<Tensor, Tensor> fused_lstm_cell_backward_kernel(const Call&, const Te
   Tensor grad_gates = empty_tensor(gates.sizes(), gates.dtype(), gates.device()),
          old = empty_tensor(cell.sizes(), cell.dtype(), cell.device());
   if (cell.device().is_meta()) return {grad_gates, old};
-  const Tensor gh = grad_hidden.defined() ? dense(grad_hidden) : grad_hidden,
-               gc = grad_cell.defined() ? dense(grad_cell) : grad_cell;
-  const Tensor c = dense(cell);
+  const Tensor gh = as_contiguous(grad_hidden), gc = as_contiguous(grad_cell);
+  const Tensor c = as_contiguous(cell), after = as_contiguous(new_cell), activated = as_contiguous(gates);
   run_step(cell, cpu::lstm_step_backward, &DeviceLayers::lstm_step_backward,
            cpu::LstmStepGradients{cell->sizes[0], cell->sizes[1], gh.defined() ? gh.data_ptr() : nullptr,
-                                  gc.defined() ? gc.data_ptr() : nullptr, c.data_ptr(), new_cell.data_ptr(),
-                                  gates.data_ptr(), grad_gates.data_ptr(), old.data_ptr()});
+                                  gc.defined() ? gc.data_ptr() : nullptr, c.data_ptr(), after.data_ptr(),
+                                  activated.data_ptr(), grad_gates.data_ptr(), old.data_ptr()});
   return {grad_gates, old};
 }
 
@@ -111,7 +109,7 @@ std::tuple<Tensor, Tensor> fused_gru_cell_kernel(const Call&, const Tensor& inpu
   if (state.device().is_meta()) return {fresh, gates};
   const Tensor a = with_dense_rows(input_bias.defined() ? input_gates + input_bias : input_gates),
                b = with_dense_rows(hidden_bias.defined() ? hidden_gates + hidden_bias : hidden_gates),
-               h = dense(state);
+               h = as_contiguous(state);
   run_step(state, cpu::gru_step, &DeviceLayers::gru_step,
            cpu::GruStep{batch, hidden, a.data_ptr(), b.data_ptr(), a->strides[0], b->strides[0], h.data_ptr(),
                         fresh.data_ptr(), gates.data_ptr()});
@@ -126,10 +124,10 @@ std::tuple<Tensor, Tensor, Tensor> fused_gru_cell_backward_kernel(const Call&, c
          y = empty_tensor(wide, state.dtype(), state.device());
   Tensor old = empty_tensor(state.sizes(), state.dtype(), state.device());
   if (state.device().is_meta()) return {x, y, old};
-  const Tensor g = dense(grad), h = dense(state);
+  const Tensor g = as_contiguous(grad), h = as_contiguous(state), activated = as_contiguous(gates);
   run_step(state, cpu::gru_step_backward, &DeviceLayers::gru_step_backward,
-           cpu::GruStepGradients{batch, hidden, g.data_ptr(), h.data_ptr(), gates.data_ptr(), x.data_ptr(),
-                                 y.data_ptr(), old.data_ptr()});
+           cpu::GruStepGradients{batch, hidden, g.data_ptr(), h.data_ptr(), activated.data_ptr(),
+                                 x.data_ptr(), y.data_ptr(), old.data_ptr()});
   return {x, y, old};
 }
 
@@ -362,9 +360,9 @@ Outcome run_padded(const Layers& layers, const Tensor& input, const State& hx, b
     RL_CHECK(h.dim() == 3 && h->sizes[1] == batch, "rnn: Expected hidden size with batch ", batch, ", got ",
              describe(h));
   if (!batch_first || !device_layers(input))
-    return run_layers(layers, dense(input), hx, nullptr, batch_first);
+    return run_layers(layers, as_contiguous(input), hx, nullptr, batch_first);
   // A device's steps lie one after the other, as PyTorch's do: dropout draws in the order of memory.
-  Outcome outcome = run_layers(layers, dense(transpose(input, 0, 1)), hx, nullptr, false);
+  Outcome outcome = run_layers(layers, as_contiguous(transpose(input, 0, 1)), hx, nullptr, false);
   outcome.output = transpose(outcome.output, 0, 1);
   return outcome;
 }
@@ -374,7 +372,7 @@ Outcome run_packed(const Layers& layers, const Tensor& data, const Tensor& batch
                batch_sizes.numel() > 0,
            "rnn: expected packed data of [rows, features] and batch_sizes of int64, got ", describe(data),
            " and ", describe(batch_sizes));
-  const Tensor counts = dense(on_cpu(batch_sizes));
+  const Tensor counts = as_contiguous(on_cpu(batch_sizes));
   const Dims sizes(counts.data<int64_t>(), static_cast<size_t>(counts.numel()));
   int64_t total = 0, before = counts.data<int64_t>()[0];
   for (int64_t s : sizes) {

@@ -68,20 +68,26 @@ Tensor detach_kernel(const Call&, const Tensor& self) {
   return make_view(self, self.sizes(), self.strides(), self.storage_offset(), false);
 }
 
-Tensor view_kernel(const Call&, const Tensor& self, IntList size) {
-  const Dims shape = infer_shape(size, self.numel());
+Dims checked_view_strides(const Tensor& self, IntList shape, IntList asked) {
   const auto strides = view_strides(self, shape);
   RL_CHECK(strides,
            "view size is not compatible with input tensor's size and stride (at least one dimension spans "
            "across two "
            "contiguous subspaces). Use .reshape(...) instead. Input has shape ",
-           self.sizes(), " and strides ", self.strides(), ", asked for ", size);
-  return make_view(self, shape, *strides, self.storage_offset());
+           self.sizes(), " and strides ", self.strides(), ", asked for ", asked);
+  return *strides;
+}
+
+Tensor view_kernel(const Call&, const Tensor& self, IntList size) {
+  const Dims shape = infer_shape(size, self.numel());
+  return make_view(self, shape, checked_view_strides(self, shape, size), self.storage_offset());
 }
 
 Tensor unsafe_view_kernel(const Call&, const Tensor& self, IntList size) {
   const Dims shape = infer_shape(size, self.numel());
-  return make_view(self, shape, contiguous_strides(shape), self.storage_offset(), false);
+  const Dims strides =
+      self.is_contiguous() ? contiguous_strides(shape) : checked_view_strides(self, shape, size);
+  return make_view(self, shape, strides, self.storage_offset(), false);
 }
 
 Tensor view_dtype_kernel(const Call&, const Tensor& self, DType dtype) {
