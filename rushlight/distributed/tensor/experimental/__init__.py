@@ -6,9 +6,10 @@ import functools
 import rushlight
 from rushlight.distributed.tensor._api import DTensor
 from rushlight.distributed.tensor._dispatch import Settings
+from rushlight.distributed.tensor.experimental._attention import context_parallel as context_parallel
 from rushlight.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
-__all__ = ["implicit_replication", "local_map", "register_sharding"]
+__all__ = ["context_parallel", "implicit_replication", "local_map", "register_sharding"]
 
 
 @contextlib.contextmanager
