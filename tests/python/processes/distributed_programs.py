@@ -291,12 +291,16 @@ def hooks(rank, size, file):
     reference = _net().eval()
     _train(reference, _data())
     powers = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=4, start_powerSGD_iter=2)
+    squares = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=4, start_powerSGD_iter=2)
+    whole = powerSGD_hook.PowerSGDState(None, matrix_approximation_rank=1000, start_powerSGD_iter=2)
     for state, hook, tolerance in [
         (None, default_hooks.allreduce_hook, 1e-6),
         (None, default_hooks.bf16_compress_hook, 1e-2),
         (None, default_hooks.fp16_compress_hook, 1e-2),
         (None, default_hooks.bf16_compress_wrapper(default_hooks.allreduce_hook), 1e-2),
         (powers, powerSGD_hook.powerSGD_hook, 0.2),
+        (squares, powerSGD_hook.batched_powerSGD_hook, 0.5),
+        (whole, powerSGD_hook.batched_powerSGD_hook, 1e-4),  # as many factors as rows lose nothing
         (
             post_localSGD_hook.PostLocalSGDState(None, torch.distributed.group.WORLD, 1),
             post_localSGD_hook.post_localSGD_hook,

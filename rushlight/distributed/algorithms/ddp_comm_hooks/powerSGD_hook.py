@@ -4,6 +4,8 @@ Source: Vogels, Karimireddy, Jaggi, "PowerSGD: Practical Low-Rank Gradient Compr
 Optimization", NeurIPS 2019, algorithm 1, with error feedback and warm start.
 """
 
+import math
+
 from .... import Generator, cat, linalg, randn, zeros_like
 from ..._process_group import _group_or_default
 from . import default_hooks
@@ -82,26 +84,52 @@ def powerSGD_hook(state: PowerSGDState, bucket):
     plain = [t for t in tensors if t.dim() < 2 or not _compresses(t, rank, rate)]
     matrices = [t.view(t.shape[0], -1) for t in tensors if t.dim() >= 2 and _compresses(t, rank, rate)]
     _average_together(group, plain)
-    qs = state.q_memory_dict.get(index) if state.warm_start else None
-    if qs is None:
-        qs = [_first_factor(m, rank, state) for m in matrices]
-    ps = [m @ q for m, q in zip(matrices, qs)]
-    _average_together(group, ps)
-    ps = [_orthogonalize(p, state.orthogonalization_epsilon) for p in ps]
-    qs = [m.t() @ p for m, p in zip(matrices, ps)]
-    _average_together(group, qs)
-    for matrix, p, q in zip(matrices, ps, qs):
-        matrix.copy_(p @ q.t())
-    if state.warm_start:
-        state.q_memory_dict[index] = qs
+    _average_by_factors(group, state, index, matrices)
     if state.use_error_feedback:
         error.sub_(buffer)
     state.maybe_increase_iter(bucket)
     return _done(buffer)
 
 
-def _first_factor(matrix, rank, state):
-    rank = min(matrix.shape[0], matrix.shape[1], rank)
+def batched_powerSGD_hook(state: PowerSGDState, bucket):
+    """Average all gradients of a bucket as one square matrix, padded with zeros: fewer messages than
+    `powerSGD_hook`, whose matrices are those of the layers, and a coarser approximation."""
+    if state.iter < state.start_powerSGD_iter:
+        state.maybe_increase_iter(bucket)
+        return default_hooks.allreduce_hook(state.process_group, bucket)
+    buffer, index = bucket.buffer(), bucket.index()
+    if state.use_error_feedback:
+        buffer.add_(state.error_dict.get(index, 0))
+    side = math.isqrt(buffer.numel() - 1) + 1
+    square = buffer.new_zeros(side * side)
+    square[: buffer.numel()] = buffer
+    _average_by_factors(_group_or_default(state.process_group), state, index, [square.view(side, side)])
+    found = square[: buffer.numel()]
+    if state.use_error_feedback:
+        state.error_dict[index] = buffer - found
+    buffer.copy_(found)
+    state.maybe_increase_iter(bucket)
+    return _done(buffer)
+
+
+def _average_by_factors(group, state, index, matrices):
+    """Each matrix M becomes P Q^T, the factors averaged over the ranks."""
+    qs = state.q_memory_dict.get(index) if state.warm_start else None
+    if qs is None:
+        qs = [_first_factor(matrix, state) for matrix in matrices]
+    ps = [matrix @ q for matrix, q in zip(matrices, qs)]
+    _average_together(group, ps)
+    ps = [_orthogonalize(p, state.orthogonalization_epsilon) for p in ps]
+    qs = [matrix.t() @ p for matrix, p in zip(matrices, ps)]
+    _average_together(group, qs)
+    for matrix, p, q in zip(matrices, ps, qs):
+        matrix.copy_(p @ q.t())
+    if state.warm_start:
+        state.q_memory_dict[index] = qs
+
+
+def _first_factor(matrix, state):
+    rank = min(*matrix.shape, state.matrix_approximation_rank)
     factor = randn(matrix.shape[1], rank, generator=state.generator, dtype=matrix.dtype)
     return _orthogonalize(factor, state.orthogonalization_epsilon)
 
