@@ -261,12 +261,16 @@ void OpNode::fill(const Value* args, const Plan& plan, uint64_t overwritten) {
     if (d.saved_inputs >> p & 1) at.saved += static_cast<uint32_t>(tensors_of(args[p]).size());
   });
   starts_[rank] = at;
+  each_bit(d.column_majors, [&](int p) {
+    if (is_column_major(args[p].tensor())) column_majors_ |= static_cast<uint8_t>(1 << p);
+  });
   // Edges come first: whether a tensor must be saved depends on them.
   each_bit(d.saved_inputs, [&](int p) {
     if (p < Derivative::kConditional && d.saved_for[p]) {
       bool wanted = false;
       each_bit(d.saved_for[p], [&](int other) { wanted |= needs(other, 0); });
-      if (!wanted) return;
+      // Gradients of sparse operands have their pattern.
+      if (!wanted && !(args[p].tensor()->flags & kSpecialElements)) return;
     }
     uint32_t i = start(p).saved;
     // The rule of a view reads the layout of what it saved, never the elements: later writes do not matter.
@@ -351,6 +355,7 @@ class OpContext final : public BackwardContext {
     const Edge* edge = node_.edge(parameter, element);
     return edge && pass_wants(node_, *edge);
   }
+  bool column_major(int parameter) const override { return node_.column_majors_ >> parameter & 1; }
 
  private:
   OpNode& node_;

@@ -59,6 +59,7 @@ class OpNode final : public Node {
   const Op& op_;
   uint32_t bytes_, saved_count_, shape_count_;
   bool outputs_on_heap_ = false;
+  uint8_t column_majors_ = 0;  // of the first parameters, as far as the derivative asks
   InputMeta* shapes_;
   Value* attributes_;
   SavedVariable* saved_;  // inputs, then outputs

@@ -334,6 +334,11 @@ bool Tensor::is_contiguous(MemoryFormat format) const {
   return true;
 }
 
+bool is_column_major(const Tensor& t) {
+  return !(t->flags & kSpecialElements) && t.dim() == 2 && t->strides[0] == 1 &&
+         t->strides[1] >= std::max<int64_t>(1, t->sizes[0]) && t->strides[1] != 1;
+}
+
 bool is_channels_last(const Tensor& t) {
   if ((t.dim() != 4 && t.dim() != 5) || t.is_contiguous() || t->strides[1] == 0) return false;
   Dims order{1};

@@ -201,6 +201,7 @@ extern Scalar (*read_dispatched_scalar)(const Tensor& t);
 // Changes shape in place, growing the storage when needed; contiguous afterwards. Used by out= and resize_.
 void resize_tensor(const Tensor& t, IntList sizes);
 
+bool is_column_major(const Tensor& t);               // a dense matrix whose columns follow each other
 bool is_channels_last(const Tensor& t);              // strides as NHWC / NDHWC and not plain contiguous
 bool is_non_overlapping_and_dense(const Tensor& t);  // strides may be negative
 bool is_dense_from_data(const Tensor& t);            // and none is: all its elements follow data_ptr()

@@ -3,13 +3,14 @@
 //   [](Grad g, In<0> a, In<1> b, Needs need) { return Grads{...}; }
 // Grad / GradOf<k>: gradient of output 0 / k (undefined when nothing flowed).  In<k>: tensor parameter k,
 // saved. In<k, j...>: the same, saved only when one of the parameters j wants a gradient, undefined otherwise
-// (a product needs one factor only for the other's gradient).  Out<k>: output k, saved.  InList<k>: Tensor[]
-// parameter k, saved. Attr<k, T>: non-tensor parameter k as T. GradList: the gradients of all outputs of an
-// operator that returns a list. Shape<k>: sizes and dtype of tensor parameter k, nothing saved.  Needs: which
-// parameters want a gradient. Parameters are counted over the whole schema, self being 0. A Tensor result is
-// the gradient of the first differentiable parameter; Grads lists one entry per Tensor parameter in order (a
-// Tensor[] takes as many as it has elements). Gradients of broadcast inputs are summed to the input's shape,
-// and cast to its dtype, by the engine.
+// (a product needs one factor only for the other's gradient; one that is not dense is saved all the same).
+// Out<k>: output k, saved.  InList<k>: Tensor[] parameter k, saved. Attr<k, T>: non-tensor parameter k as T.
+// GradList: the gradients of all outputs of an operator that returns a list. Shape<k>: sizes and dtype of
+// tensor parameter k, nothing saved. ColumnMajor<k>: whether the matrix k was laid out by columns, nothing
+// saved. Needs: which parameters want a gradient. Parameters are counted over the whole schema, self being 0.
+// A Tensor result is the gradient of the first differentiable parameter; Grads lists one entry per Tensor
+// parameter in order (a Tensor[] takes as many as it has elements). Gradients of broadcast inputs are summed
+// to the input's shape, and cast to its dtype, by the engine.
 #pragma once
 #include "dispatch/value.h"
 
@@ -50,6 +51,7 @@ class BackwardContext {
   virtual const InputMeta& meta(int parameter) const = 0;
   virtual std::vector<InputMeta> meta_list(int parameter) const = 0;
   virtual bool needs(int parameter, int element = 0) const = 0;
+  virtual bool column_major(int parameter) const = 0;
 
  protected:
   ~BackwardContext() = default;
@@ -83,6 +85,11 @@ struct Shape {
 };
 template <int K>
 struct ShapeList : std::vector<InputMeta> {};
+template <int K>
+struct ColumnMajor {
+  bool value;
+  operator bool() const { return value; }
+};
 class Needs {
  public:
   explicit Needs(const BackwardContext& c) : context_(c) {}
@@ -103,7 +110,8 @@ struct Derivative {
   uint64_t saved_attributes = 0;  // bit per parameter (Attr)
   // For the first parameters: which others must want a gradient for this one to be saved; 0: always.
   uint64_t saved_for[kConditional] = {};
-  bool single = false;  // returns a Tensor: the gradient of the first differentiable parameter
+  uint8_t column_majors = 0;  // bit per parameter (ColumnMajor)
+  bool single = false;        // returns a Tensor: the gradient of the first differentiable parameter
   // In place, the result tells the rule as much as the operand that it overwrote, which is then not copied.
   bool result_serves = false;
   explicit operator bool() const { return apply != nullptr; }
@@ -159,6 +167,12 @@ template <int K>
 struct RuleArg<ShapeList<K>> {
   static void note(Derivative& d) { d.saved_shapes |= 1ull << K; }
   static ShapeList<K> get(const BackwardContext& c) { return {c.meta_list(K)}; }
+};
+template <int K>
+struct RuleArg<ColumnMajor<K>> {
+  static_assert(K < Derivative::kConditional);
+  static void note(Derivative& d) { d.column_majors |= 1u << K; }
+  static ColumnMajor<K> get(const BackwardContext& c) { return {c.column_major(K)}; }
 };
 template <>
 struct RuleArg<Needs> {

@@ -326,9 +326,12 @@ void register_embedding_bag_operators(Table& t) {
       .doc("Sums (mode 0), means (1) or maxima (2) of the rows that each bag of indices names.")
       .family(Family::Embedding)
       .on_devices()
-      .derivative([](Grad g, In<0> w, In<1> indices, In<2> offsets, Attr<3, bool> by_frequency,
-                     Attr<4, int64_t> mode, In<6> factors, Attr<7, bool> last, Attr<8, int64_t> padding,
-                     Out<2> counts, Out<3> places, Needs need) {
+      .derivative([](Grad g, In<0, 6> saved, Shape<0> shape, In<1> indices, In<2> offsets,
+                     Attr<3, bool> by_frequency, Attr<4, int64_t> mode, In<6> factors, Attr<7, bool> last,
+                     Attr<8, int64_t> padding, Out<2> counts, Out<3> places, Needs need) {
+        // Its own gradient needs the table's shape alone.
+        const Tensor w =
+            saved.defined() ? saved : expand(to_dtype(new_zeros(g, IntList{}), shape.dtype()), shape, false);
         if (derivatives_wanted() || dispatch_state.level) {
           const auto reference = [&](const std::vector<Tensor>& x) {
             return bag_reference(x[0], indices, offsets, mode, x[1], last, padding, by_frequency, counts,

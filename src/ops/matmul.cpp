@@ -214,18 +214,17 @@ Tensor scaled(const Tensor& t, const Scalar& by) {
 
 // Gradients keep the layout of their operand: a transposed weight gets a transposed gradient, which t() turns
 // back for free.
-bool column_major(const Tensor& t) {
-  return t->strides[0] == 1 && t->strides[1] >= std::max<int64_t>(1, t->sizes[0]) && t->strides[1] != 1;
-}
-Tensor left_gradient(const Tensor& g, const Tensor& mat1, const Tensor& mat2) {
-  if ((mat1->flags | mat2->flags) & kSpecialElements) return sparse_left_gradient(g, mat1, mat2);
+// Of a dense factor that is not needed nothing is saved but its order.
+bool is_special(const Tensor& t) { return t.defined() && t->flags & kSpecialElements; }
+Tensor left_gradient(const Tensor& g, const Tensor& mat1, const Tensor& mat2, bool by_columns) {
+  if (is_special(mat1)) return sparse_left_gradient(g, mat1, mat2);
   const Tensor b = conj_of(mat2);
-  return column_major(mat1) ? ops::t(mm(b, ops::t(g))) : mm(g, ops::t(b));
+  return by_columns && !is_special(b) ? ops::t(mm(b, ops::t(g))) : mm(g, ops::t(b));
 }
-Tensor right_gradient(const Tensor& g, const Tensor& mat1, const Tensor& mat2) {
-  if ((mat1->flags | mat2->flags) & kSpecialElements) return sparse_right_gradient(g, mat1, mat2);
+Tensor right_gradient(const Tensor& g, const Tensor& mat1, const Tensor& mat2, bool by_columns) {
+  if (is_special(mat2)) return sparse_right_gradient(g, mat1, mat2);
   const Tensor a = conj_of(mat1);
-  return column_major(mat2) ? ops::t(mm(ops::t(g), a)) : mm(ops::t(a), g);
+  return by_columns && !is_special(a) ? ops::t(mm(ops::t(g), a)) : mm(ops::t(a), g);
 }
 Tensor adjoint_of(const Tensor& t) { return transpose(conj_of(t), -2, -1); }
 
@@ -467,10 +466,11 @@ void register_matmul_operators(Table& t) {
       .on_devices()
       .tangent(Tangent::Product)
       .autocast(Cast::Half)
-      .derivative([](Grad g, In<0> a, In<1> b, Needs need) {
-        return Grads{need[0] ? left_gradient(g, a, b) : Tensor(),
-                     need[1] ? right_gradient(g, a, b) : Tensor()};
-      });
+      .derivative(
+          [](Grad g, In<0, 1> a, In<1, 0> b, ColumnMajor<0> a_turned, ColumnMajor<1> b_turned, Needs need) {
+            return Grads{need[0] ? left_gradient(g, a, b, a_turned) : Tensor(),
+                         need[1] ? right_gradient(g, a, b, b_turned) : Tensor()};
+          });
   t.op(addmm, "addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
        addmm_kernel)
       .family(Family::Matmul)
@@ -480,10 +480,11 @@ void register_matmul_operators(Table& t) {
       .on_devices()
       .autocast(Cast::Half)
       .out_apart(kFirst)
-      .derivative([](Grad g, In<1> a, In<2> b, Attr<3, Scalar> beta, Attr<4, Scalar> alpha, Needs need) {
+      .derivative([](Grad g, In<1, 2> a, In<2, 1> b, ColumnMajor<1> a_turned, ColumnMajor<2> b_turned,
+                     Attr<3, Scalar> beta, Attr<4, Scalar> alpha, Needs need) {
         return Grads{need[0] ? scaled(g, conj_of(beta)) : Tensor(),
-                     need[1] ? scaled(left_gradient(g, a, b), conj_of(alpha)) : Tensor(),
-                     need[2] ? scaled(right_gradient(g, a, b), conj_of(alpha)) : Tensor()};
+                     need[1] ? scaled(left_gradient(g, a, b, a_turned), conj_of(alpha)) : Tensor(),
+                     need[2] ? scaled(right_gradient(g, a, b, b_turned), conj_of(alpha)) : Tensor()};
       });
   t.op(bmm, "bmm(Tensor self, Tensor mat2) -> Tensor", bmm_kernel)
       .family(Family::Matmul)
@@ -505,11 +506,12 @@ void register_matmul_operators(Table& t) {
       .on_devices()
       .autocast(Cast::Half)
       .out_apart(kFirst)
-      .derivative([](Grad g, In<1> a, In<2> b, Attr<3, Scalar> beta, Attr<4, Scalar> alpha, Needs need) {
-        return Grads{need[0] ? scaled(g, conj_of(beta)) : Tensor(),
-                     need[1] ? scaled(bmm(g, adjoint_of(b)), conj_of(alpha)) : Tensor(),
-                     need[2] ? scaled(bmm(adjoint_of(a), g), conj_of(alpha)) : Tensor()};
-      });
+      .derivative(
+          [](Grad g, In<1, 2> a, In<2, 1> b, Attr<3, Scalar> beta, Attr<4, Scalar> alpha, Needs need) {
+            return Grads{need[0] ? scaled(g, conj_of(beta)) : Tensor(),
+                         need[1] ? scaled(bmm(g, adjoint_of(b)), conj_of(alpha)) : Tensor(),
+                         need[2] ? scaled(bmm(adjoint_of(a), g), conj_of(alpha)) : Tensor()};
+          });
   t.op(mv, "mv(Tensor self, Tensor vec) -> Tensor", mv_kernel)
       .doc("Matrix times vector.")
       .family(Family::Matmul)
@@ -517,7 +519,7 @@ void register_matmul_operators(Table& t) {
       .on_devices()
       .tangent(Tangent::Product)
       .autocast(Cast::None, Cast::Half)
-      .derivative([](Grad g, In<0> a, In<1> x, Needs need) {
+      .derivative([](Grad g, In<0, 1> a, In<1, 0> x, Needs need) {
         return Grads{need[0] ? unsqueeze(g, 1) * conj_of(x) : Tensor(),
                      need[1] ? mv(ops::t(conj_of(a)), g) : Tensor()};
       });
@@ -528,7 +530,9 @@ void register_matmul_operators(Table& t) {
       .on_devices()
       .tangent(Tangent::Product)
       .autocast(Cast::None, Cast::Widest)
-      .derivative([](Grad g, In<0> a, In<1> b) { return Grads{g * conj_of(b), g * conj_of(a)}; });
+      .derivative([](Grad g, In<0, 1> a, In<1, 0> b, Needs need) {
+        return Grads{need[0] ? g * conj_of(b) : Tensor(), need[1] ? g * conj_of(a) : Tensor()};
+      });
   t.op(vdot, "vdot(Tensor self, Tensor other) -> Tensor", vdot_kernel)
       .doc("Sum of the products of two vectors, the first one conjugated.")
       .family(Family::Matmul)
@@ -536,7 +540,9 @@ void register_matmul_operators(Table& t) {
       .on_devices()
       .tangent(Tangent::Product)
       .autocast(Cast::None, Cast::Widest)
-      .derivative([](Grad g, In<0> a, In<1> b) { return Grads{conj_of(g) * b, g * a}; });
+      .derivative([](Grad g, In<0, 1> a, In<1, 0> b, Needs need) {
+        return Grads{need[0] ? conj_of(g) * b : Tensor(), need[1] ? g * a : Tensor()};
+      });
   t.composite(outer, "outer(Tensor self, Tensor vec2) -> Tensor", outer_body)
       .doc("All products of an element of one vector with one of another: [n, m].")
       .out()

@@ -324,7 +324,7 @@ void register_products(Table& t) {
       .doc("Division rounded to nowhere (None), towards zero ('trunc') or down ('floor').")
       .numbers(Numbers::All)
       .node("DivBackward2")
-      .derivative([](Grad g, In<0> a, In<1> b, Attr<2, std::optional<std::string_view>> mode, Needs need) {
+      .derivative([](Grad g, In<0, 1> a, In<1> b, Attr<2, std::optional<std::string_view>> mode, Needs need) {
         if (*mode) return Grads{need[0] ? zeros_like(g) : Tensor(), need[1] ? zeros_like(g) : Tensor()};
         return Grads{need[0] ? div_self_grad(g, b) : Tensor(), need[1] ? div_other_grad(g, a, b) : Tensor()};
       });
@@ -504,7 +504,7 @@ void register_ternaries(Table& t) {
       .out()
       .doc("self + value * tensor1 / tensor2.")
       .autocast(Cast::None, Cast::Widest)
-      .derivative([](Grad g, In<1> a, In<2> b, Attr<3, Scalar> value, Needs need) {
+      .derivative([](Grad g, In<1, 2> a, In<2, 1, 2> b, Attr<3, Scalar> value, Needs need) {
         return Grads{g, need[1] ? scaled(g / conj_of(b), value) : Tensor(),
                      need[2] ? -scaled(g * conj_of(a / (b * b)), value) : Tensor()};
       });

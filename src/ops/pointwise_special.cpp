@@ -257,7 +257,9 @@ void register_pairs(Table& t) {
   add_alias<ops::atan2>(t, "arctan2(Tensor self, Tensor other) -> Tensor");
   add_binary(t, ops::hypot, "hypot(Tensor self, Tensor other) -> Tensor", Formula::Hypot)
       .doc("sqrt(self^2 + other^2) without overflow.")
-      .derivative([](Grad g, In<0> x, In<1> y, Out<0> r) { return Grads{g * (x / r), g * (y / r)}; });
+      .derivative([](Grad g, In<0, 0> x, In<1, 1> y, Out<0> r, Needs need) {
+        return Grads{need[0] ? g * (x / r) : Tensor(), need[1] ? g * (y / r) : Tensor()};
+      });
   t.op(ops::logaddexp, "logaddexp(Tensor self, Tensor other) -> Tensor", logaddexp_kernel)
       .family(Family::Pointwise)
       .data(pointwise::make_spec(Formula::Logaddexp, Promote::Float))
@@ -303,7 +305,7 @@ void register_pairs(Table& t) {
       .doc("Size of self, sign of other.")
       .numbers(Numbers::Later)
       .node_of_number(1, "CopysignBackward1")
-      .derivative([](Grad g, In<0> x, Out<0> y, Needs need) {
+      .derivative([](Grad g, In<0, 0> x, Out<0> y, Needs need) {
         return Grads{need[0] ? copysign_grad(g, x, y) : Tensor(), need[1] ? zeros_like(g) : Tensor()};
       });
   t.op(ops::nextafter, "nextafter(Tensor self, Tensor other) -> Tensor", nextafter_kernel)
@@ -311,8 +313,9 @@ void register_pairs(Table& t) {
       .inplace()
       .out()
       .doc("The next number after self towards other.")
-      .derivative([](Grad g, In<0> x, In<1> y) {  // a step of one unit, save where there is nowhere to go
-        return Grads{masked_fill(g, ops::eq(x, y), 0), zeros_like(g)};
+      // A step of one unit, save where there is nowhere to go.
+      .derivative([](Grad g, In<0, 0> x, In<1, 0> y, Needs need) {
+        return Grads{need[0] ? masked_fill(g, ops::eq(x, y), 0) : Tensor(), zeros_like(g)};
       });
   t.op(ops::heaviside, "heaviside(Tensor self, Tensor values) -> Tensor", heaviside_kernel)
       .family(Family::Pointwise)
@@ -402,8 +405,10 @@ void register_errors(Table& t) {
   add_unary(t, ops::erfinv, "erfinv(Tensor self) -> Tensor", Formula::Erfinv)
       .doc("Inverse of erf.")
       .autocast(Cast::None, Cast::Float)
-      .derivative([](Grad g, Out<0> y) {
-        return g * at_listed(y, [](const Tensor& t) { return ops::exp(t * t); }) * Scalar(kSqrtPi / 2);
+      // The result is not saved, because programs write on to it: x.erfinv_().mul_(2 ** 0.5).
+      .derivative([](Grad g, In<0> x) {
+        return g * at_listed(ops::erfinv(x), [](const Tensor& t) { return ops::exp(t * t); }) *
+               Scalar(kSqrtPi / 2);
       });
   add_unary(t, ops::erfcx, "special::erfcx(Tensor self) -> Tensor", Formula::Erfcx)
       .doc("exp(self^2) * erfc(self).")

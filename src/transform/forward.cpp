@@ -105,6 +105,7 @@ class DualCall final : public BackwardContext {
   }
   Tensor output(int i) const override { return results_[i]; }
   Value attribute(int p) const override { return args_[p]; }
+  bool column_major(int p) const override { return is_column_major(args_[p].tensor()); }
   const InputMeta& meta(int p) const override { return metas_[p].empty() ? none_ : metas_[p][0]; }
   std::vector<InputMeta> meta_list(int p) const override { return metas_[p]; }
   bool needs(int p, int element) const override {
