@@ -1,5 +1,6 @@
 // Words of TorchScript code: Python's, with its rules for lines and indentation.
 #pragma once
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
