@@ -27,6 +27,7 @@ PARTS = (
     "order",
     "libraries",
     "features",
+    "exchange",
     "attention",
     "profile",
     "training",

@@ -142,6 +142,9 @@ class Event:
     def event_id(self):
         return self._handle or 0
 
+    def _make(self, device):
+        return _C._cuda_makeEvent(device, self.enable_timing, self.blocking)
+
     def record(self, stream=None):
         """Mark the present place in a stream."""
         if self.device.type != "cuda":
@@ -155,7 +158,7 @@ class Event:
             raise RuntimeError(f"Event: a stream of {device} cannot record an event of {self.device}")
         if self._handle is None:
             self.device = device
-            self._handle = _C._cuda_makeEvent(device.index, self.enable_timing, self.blocking)
+            self._handle = self._make(device.index)
         elif device != self.device:
             raise RuntimeError(
                 f"Event device {self.device.index} does not match recording stream's device {device.index}."

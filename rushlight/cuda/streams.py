@@ -85,14 +85,27 @@ class Event(_streams.Event):
     Args:
         enable_timing: whether it measures time.
         blocking: whether ``synchronize`` gives the processor away while it waits.
-        interprocess: whether other processes may wait for it; not supported.
+        interprocess: whether other processes may wait for it, by its ``ipc_handle``; it measures no time.
     """
 
     def __init__(self, enable_timing=False, blocking=False, interprocess=False, external=False):
         _dummy(self, "Event")
-        if interprocess:
-            raise NotImplementedError("torch.cuda.Event: events shared between processes are not supported")
-        super().__init__("cuda", enable_timing=enable_timing, blocking=blocking)
+        if interprocess and enable_timing:
+            raise ValueError("torch.cuda.Event: an event shared between processes measures no time")
+        super().__init__("cuda", enable_timing=enable_timing, blocking=blocking, interprocess=interprocess)
+
+    @classmethod
+    def from_ipc_handle(cls, device, handle):
+        """The event of another process, by what its ``ipc_handle`` gave there."""
+        event = cls(interprocess=True)
+        event.device = rushlight.device("cuda", _index(device, True))
+        event._handle = _C._cuda_openEvent(event.device.index, handle)
+        return event
+
+    def _make(self, device):
+        if self.interprocess:
+            return _C._cuda_makeSharedEvent(device, self.blocking)
+        return super()._make(device)
 
     @property
     def cuda_event(self):
@@ -102,7 +115,13 @@ class Event(_streams.Event):
     _as_parameter_ = cuda_event
 
     def ipc_handle(self):
-        raise NotImplementedError("torch.cuda.Event: events shared between processes are not supported")
+        """Bytes by which another process opens this event; it needs ``interprocess``."""
+        if not self.interprocess:
+            raise RuntimeError("torch.cuda.Event: ipc_handle needs an event with interprocess=True")
+        if self._handle is None:  # another process may open it before it is first recorded
+            self.device = rushlight.device("cuda", _index(self.device, True))
+            self._handle = self._make(self.device.index)
+        return _C._cuda_eventHandle(self._handle)
 
     def __repr__(self):
         return (

@@ -243,6 +243,17 @@ void DeviceBackend::synchronize_stream(StreamId id) {
   reported(info.device, [&] { driver_.synchronize_stream(info.handle); });
 }
 
+void DeviceBackend::follow(StreamId later, StreamId earlier) {
+  if (later == earlier) return;
+  const StreamInfo before = stream(earlier), after = stream(later);
+  const DeviceScope scope(driver_, before.device);
+  const DeviceDriver::Event event = driver_.make_event(false, false);
+  driver_.record_event(event, before.handle);
+  driver_.set_device(after.device);
+  driver_.wait_event(after.handle, event);
+  driver_.release_event(event);
+}
+
 void DeviceBackend::synchronize(int device) {
   const DeviceScope scope(driver_, device);
   reported(device, [&] { driver_.synchronize_device(); });
@@ -281,19 +292,11 @@ std::string DeviceBackend::explain(int device, const char* what) const {
 // past.
 void DeviceBackend::copy_between_devices(void* to, int to_device, const void* from, int from_device,
                                          size_t nbytes) {
-  const StreamInfo source = stream(current_stream(from_device)), target = stream(current_stream(to_device));
-  auto follow = [&](const StreamInfo& later, const StreamInfo& earlier) {
-    const DeviceScope scope(driver_, earlier.device);
-    const DeviceDriver::Event event = driver_.make_event(false, false);
-    driver_.record_event(event, earlier.handle);
-    driver_.set_device(later.device);
-    driver_.wait_event(later.handle, event);
-    driver_.release_event(event);
-  };
+  const StreamId source = current_stream(from_device), target = current_stream(to_device);
   follow(source, target);
   {
     const DeviceScope scope(driver_, from_device);
-    driver_.copy(to, from, nbytes, source.handle);
+    driver_.copy(to, from, nbytes, stream(source).handle);
   }
   follow(target, source);
 }

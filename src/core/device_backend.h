@@ -83,6 +83,8 @@ class DeviceBackend {
   StreamId external_stream(int device, DeviceDriver::Stream handle);
   StreamInfo stream(StreamId id) const;
   void synchronize_stream(StreamId id);
+  // What a stream is given from now on runs after what another has been given so far.
+  void follow(StreamId later, StreamId earlier);
 
   // Bytes between two devices, or the CPU and one, in the order of the current streams of both. Host memory
   // may be reused on return unless `non_blocking` is set and the memory is pinned.

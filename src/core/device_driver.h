@@ -106,6 +106,14 @@ class DeviceDriver {
   // What this thread launches from now on is caused by `id`, until it is popped.
   virtual void push_cause(uint64_t) {}
   virtual void pop_cause() {}
+
+  // An event that other processes may wait for, by what `event_handle` says of it.
+  virtual Event make_shared_event(bool blocking) = 0;
+  virtual std::string event_handle(Event event) = 0;
+  virtual Event open_event(const std::string& handle) = 0;
+
+  // The device whose memory holds an address, or -1: the host's, or nobody's.
+  virtual int device_of(const void* address) = 0;
 };
 
 }  // namespace rushlight

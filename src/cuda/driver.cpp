@@ -3,6 +3,7 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdio>
+#include <cstring>
 #include <memory>
 
 #include "core/device_backend.h"
@@ -182,6 +183,14 @@ class CudaDriver final : public DeviceDriver {
     return address;
   }
   void release_pinned(void* address, size_t) noexcept override { (void)cudaFreeHost(address); }
+  int device_of(const void* address) override {
+    cudaPointerAttributes found;
+    if (cudaPointerGetAttributes(&found, address) != cudaSuccess) {
+      cudaGetLastError();
+      return -1;
+    }
+    return found.type == cudaMemoryTypeDevice || found.type == cudaMemoryTypeManaged ? found.device : -1;
+  }
 
   size_t mapping_step() override { return mapping().complete() ? size_t{2} << 20 : 0; }
   void* reserve_addresses(size_t bytes) override {
@@ -229,6 +238,27 @@ class CudaDriver final : public DeviceDriver {
     const unsigned flags =
         (timing ? 0u : unsigned{cudaEventDisableTiming}) | (blocking ? unsigned{cudaEventBlockingSync} : 0u);
     check(cudaEventCreateWithFlags(&event, flags), "cudaEventCreate");
+    return event;
+  }
+  Event make_shared_event(bool blocking) override {
+    cudaEvent_t event;
+    const unsigned flags =
+        cudaEventInterprocess | cudaEventDisableTiming | (blocking ? unsigned{cudaEventBlockingSync} : 0u);
+    check(cudaEventCreateWithFlags(&event, flags), "cudaEventCreate");
+    return event;
+  }
+  std::string event_handle(Event e) override {
+    cudaIpcEventHandle_t handle;
+    check(cudaIpcGetEventHandle(&handle, event_of(e)), "cudaIpcGetEventHandle");
+    return {handle.reserved, sizeof handle.reserved};
+  }
+  Event open_event(const std::string& text) override {
+    cudaIpcEventHandle_t handle;
+    RL_CHECK_VALUE(text.size() == sizeof handle.reserved, "an event's handle has ", sizeof handle.reserved,
+                   " bytes, got ", text.size());
+    std::memcpy(handle.reserved, text.data(), text.size());
+    cudaEvent_t event;
+    check(cudaIpcOpenEventHandle(&event, handle), "cudaIpcOpenEventHandle");
     return event;
   }
   void release_event(Event e) noexcept override { (void)cudaEventDestroy(event_of(e)); }

@@ -126,6 +126,14 @@ static PyObject* f_priority_range(PyObject*, PyObject*) {
     return check(Py_BuildValue("(ii)", least, greatest));
   });
 }
+StreamId stream_of_protocol(int device, int64_t number) {
+  if (number == 1) return cuda().default_stream(device);
+  return cuda().external_stream(device, reinterpret_cast<void*>(static_cast<uintptr_t>(number)));
+}
+int64_t protocol_of_stream(StreamId id) {
+  const auto handle = reinterpret_cast<uintptr_t>(cuda().stream(id).handle);
+  return handle ? static_cast<int64_t>(handle) : 1;
+}
 // Calls f(driver, handle) while the stream's device is the current one.
 template <class F>
 static auto on_stream(StreamId id, F&& f) {
@@ -161,6 +169,30 @@ static PyObject* f_make_event(PyObject*, PyObject* args) {
   return guard([&] {
     const DeviceScope scope(cuda().driver(), device_number(device));
     return PyLong_FromVoidPtr(cuda().driver().make_event(timing, blocking));
+  });
+}
+static PyObject* f_make_shared_event(PyObject*, PyObject* args) {
+  int device = 0, blocking = 0;
+  if (!PyArg_ParseTuple(args, "ip", &device, &blocking)) return nullptr;
+  return guard([&] {
+    const DeviceScope scope(cuda().driver(), device_number(device));
+    return PyLong_FromVoidPtr(cuda().driver().make_shared_event(blocking));
+  });
+}
+static PyObject* f_event_handle(PyObject*, PyObject* o) {
+  return guard([&] {
+    const std::string handle = cuda().driver().event_handle(event_of(o));
+    return check(PyBytes_FromStringAndSize(handle.data(), static_cast<Py_ssize_t>(handle.size())));
+  });
+}
+static PyObject* f_open_event(PyObject*, PyObject* args) {
+  int device = 0;
+  const char* handle = nullptr;
+  Py_ssize_t size = 0;
+  if (!PyArg_ParseTuple(args, "iy#", &device, &handle, &size)) return nullptr;
+  return guard([&] {
+    const DeviceScope scope(cuda().driver(), device_number(device));
+    return PyLong_FromVoidPtr(cuda().driver().open_event({handle, static_cast<size_t>(size)}));
   });
 }
 static PyObject* f_release_event(PyObject*, PyObject* o) {
@@ -312,6 +344,10 @@ static PyMethodDef functions[] = {
     {"_cuda_streamQuery", f_stream_query, METH_O, "Whether all work of a stream is done."},
     {"_cuda_streamSynchronize", f_stream_synchronize, METH_O, "Waits for the work of a stream."},
     {"_cuda_makeEvent", f_make_event, METH_VARARGS, "A new event."},
+    {"_cuda_makeSharedEvent", f_make_shared_event, METH_VARARGS,
+     "A new event that other processes may wait for."},
+    {"_cuda_eventHandle", f_event_handle, METH_O, "What another process opens an event by."},
+    {"_cuda_openEvent", f_open_event, METH_VARARGS, "The event of another process."},
     {"_cuda_releaseEvent", f_release_event, METH_O, "Ends an event."},
     {"_cuda_recordEvent", f_record_event, METH_VARARGS, "Marks the present place in a stream."},
     {"_cuda_waitEvent", f_wait_event, METH_VARARGS, "Lets a stream wait for an event."},

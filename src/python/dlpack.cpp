@@ -5,6 +5,7 @@
 #include "core/lazy_clone.h"
 #include "core/sparse.h"
 #include "ops/copy.h"
+#include "python/cuda.h"
 #include "python/parse.h"
 #include "python/types.h"
 #include "transform/level.h"
@@ -43,7 +44,7 @@ struct DLManagedTensorVersioned {
   DLTensor dl_tensor;
 };
 constexpr uint64_t kReadOnly = 1, kIsCopied = 2;
-constexpr int32_t kDLCPU = 1;
+constexpr int32_t kDLCPU = 1, kDLCUDA = 2, kDLCUDAHost = 3, kDLCUDAManaged = 13;
 constexpr const char *kOld = "dltensor", *kNew = "dltensor_versioned", *kUsedOld = "used_dltensor",
                      *kUsedNew = "used_dltensor_versioned";
 
@@ -59,6 +60,24 @@ static DLDataType data_type(DType t) {
   if (is_complex(t)) return {kComplex, bits, 1};
   if (is_floating(t)) return {kFloat, bits, 1};
   return {is_signed(t) ? kInt : kUInt, bits, 1};
+}
+
+static DLDevice dl_device_of(Device device) {
+  if (device.is_cuda()) return {kDLCUDA, device.index()};
+  RL_CHECK_VALUE(device.is_cpu(), "Unknown device type ", device_type_name(device.type()), " for Dlpack");
+  return {kDLCPU, 0};
+}
+static Device device_of(DLDevice device) {
+  switch (device.device_type) {
+    case kDLCPU:
+    case kDLCUDAHost:
+      return {};
+    case kDLCUDA:
+    case kDLCUDAManaged:
+      return {DeviceType::CUDA, device_number(device.device_id)};
+    default:
+      RL_FAIL("from_dlpack: unsupported device type ", device.device_type);
+  }
 }
 
 template <class Managed>
@@ -77,7 +96,7 @@ static Managed* make_managed(const Tensor& t) {
   DLTensor& d = owner->managed.dl_tensor;
   check_memory(t);
   d.data = t.data_ptr();
-  d.device = {kDLCPU, 0};
+  d.device = dl_device_of(t.device());
   d.ndim = static_cast<int32_t>(t.dim());
   d.dtype = data_type(t.dtype());
   d.shape = owner->shape.data();
@@ -104,16 +123,47 @@ static bool wants_versioned(PyObject* max_version) {
   return to_int(PyTuple_GET_ITEM(max_version, 0)) >= 1;
 }
 
-// __dlpack__(*, stream=None, max_version=None, dl_device=None, copy=None)
+// On the device that the reader wants, if that is another one, or copied where it asks for that.
+static Tensor moved(const Tensor& t, PyObject* dl_device, PyObject* copy) {
+  Device to = t.device();
+  if (dl_device != Py_None) {
+    DLDevice wanted{};
+    if (!PyTuple_Check(dl_device) ||
+        !PyArg_ParseTuple(dl_device, "ii", &wanted.device_type, &wanted.device_id)) {
+      PyErr_Clear();
+      throw_python(PyExc_TypeError, "dl_device must be None or a tuple of a device's type and number");
+    }
+    to = device_of(wanted);
+  }
+  if (to != t.device() && copy == Py_False)
+    throw_python(PyExc_ValueError, str("cannot move (i.e. copy) tensor from ", to_string(t.device()), " to ",
+                                       to_string(to), " without copying."));
+  if (to == t.device() && copy != Py_True) return t;
+  return ops::to_copy(t, std::nullopt, to, std::nullopt);
+}
+
+// The stream that waits for what the tensor holds, by the array API's numbers: 1 is the default one, -1 none.
+static void show_on_stream(const Tensor& t, PyObject* stream) {
+  if (!t.device().is_cuda()) return;
+  const int device = t.device().index();
+  const int64_t number = stream == Py_None ? 1 : to_int(stream);
+  if (number == -1) return;
+  if (number == 2) throw_python(PyExc_BufferError, "per-thread default stream is not supported.");
+  if (number == 0 || number < -1)
+    throw_python(PyExc_BufferError, str("unsupported stream on CUDA: ", number, "."));
+  cuda().follow(stream_of_protocol(device, number), cuda().current_stream(device));
+}
+
+// __dlpack__(*, stream=-1, max_version=None, dl_device=None, copy=None)
 static PyObject* m_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"stream", "max_version", "dl_device", "copy", nullptr};
-  PyObject *stream = Py_None, *max_version = Py_None, *device = Py_None, *copy = Py_None;
+  PyObject *stream = nullptr, *max_version = Py_None, *device = Py_None, *copy = Py_None;
   if (!PyArg_ParseTupleAndKeywords(args, kwargs, "|$OOOO", const_cast<char**>(names), &stream, &max_version,
                                    &device, &copy))
     return nullptr;
   return guard([&]() -> PyObject* {
     Tensor t = tensor_of(self);
-    if (stream != Py_None && !PyLong_Check(stream))
+    if (stream && stream != Py_None && !PyLong_CheckExact(stream))
       throw_python(PyExc_TypeError, "stream must be ``int`` or ``none``");
     if (layout_of(t) != Layout::Strided)
       throw_python(PyExc_BufferError, "Can't export tensors with layout other than torch.strided");
@@ -121,11 +171,15 @@ static PyObject* m_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
       throw_python(PyExc_BufferError, str("Can't export tensors of ", t.dtype(), " through DLPack"));
     if (t->flags & kAutograd)
       throw_python(PyExc_BufferError, "Can't export tensors that require gradient, use tensor.detach()");
-    if (!t.is_cpu())
-      throw_python(PyExc_BufferError,
-                   str("Can't export a tensor on ", to_string(t.device()), " through DLPack"));
-    const bool copied = copy == Py_True;
-    if (copied) t = ops::to_copy(t, std::nullopt, std::nullopt, std::nullopt);
+    if (t.device().is_meta()) throw_python(PyExc_BufferError, "Can't export a tensor on meta through DLPack");
+    if (t.device().is_cuda() && t.device().index() != cuda().current_device())
+      throw_python(PyExc_BufferError, str("Can't export tensors on a different CUDA device index. Expected: ",
+                                          static_cast<int>(t.device().index()),
+                                          ". Current device: ", cuda().current_device(), "."));
+    const Tensor given = t;
+    t = moved(given, device, copy);
+    const bool copied = !t.is_same(given);
+    if (stream) show_on_stream(t, stream);
     if (t->storage) expose_contents(*t->storage);
     const bool read_only = t->storage && t->storage->read_only();
     if (wants_versioned(max_version)) {
@@ -141,7 +195,12 @@ static PyObject* m_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
   });
 }
 
-static PyObject* m_dlpack_device(PyObject*, PyObject*) { return Py_BuildValue("(ii)", kDLCPU, 0); }
+static PyObject* m_dlpack_device(PyObject* self, PyObject*) {
+  return guard([&] {
+    const DLDevice device = dl_device_of(tensor_of(self).device());
+    return check(Py_BuildValue("(ii)", device.device_type, device.device_id));
+  });
+}
 
 // --- in
 
@@ -161,8 +220,7 @@ static DType dtype_of(DLDataType d) {
 template <class Managed>
 static Tensor import(Managed* m, bool read_only) {
   const DLTensor& d = m->dl_tensor;
-  RL_CHECK(d.device.device_type == kDLCPU, "from_dlpack: this build takes CPU memory only, got device type ",
-           d.device.device_type);
+  const Device device = device_of(d.device);
   RL_CHECK_VALUE(d.ndim >= 0 && d.ndim <= 64, "from_dlpack: bad number of dimensions ", d.ndim);
   const DType dtype = dtype_of(d.dtype);
   const auto item = static_cast<int64_t>(element_size(dtype));
@@ -178,8 +236,8 @@ static Tensor import(Managed* m, bool read_only) {
   };
   char* data = static_cast<char*>(d.data) + d.byte_offset + low * item;
   const size_t bytes = numel ? static_cast<size_t>((high - low + 1) * item) : 0;
-  Storage storage = StorageImpl::wrap(data, bytes, Device{}, release, m, read_only);
-  Tensor t(make_ref<TensorImpl>(std::move(storage), numel ? -low : 0, dtype, Device{}));
+  Storage storage = StorageImpl::wrap(data, bytes, device, release, m, read_only);
+  Tensor t(make_ref<TensorImpl>(std::move(storage), numel ? -low : 0, dtype, device));
   t->set_layout(sizes, strides);
   return t;
 }
@@ -201,15 +259,30 @@ static Tensor take_capsule(PyObject* capsule) {
   return t;
 }
 
+// The stream that will read, which the producer of device memory lets wait for what it has under way.
+static PyRef reading_stream(PyObject* object) {
+  if (!PyObject_HasAttrString(object, "__dlpack_device__")) return {};
+  const PyRef found(check(PyObject_CallMethod(object, "__dlpack_device__", nullptr)));
+  const PyRef pair(check(PySequence_Tuple(found.get())));
+  if (PyTuple_GET_SIZE(pair.get()) != 2 || to_int(PyTuple_GET_ITEM(pair.get(), 0)) != kDLCUDA) return {};
+  const int device = device_number(static_cast<long>(to_int(PyTuple_GET_ITEM(pair.get(), 1))));
+  return PyRef(check(PyLong_FromLongLong(protocol_of_stream(cuda().current_stream(device)))));
+}
+
 static PyObject* ask_for_capsule(PyObject* object, PyObject* copy) {
-  PyRef method(check(PyObject_GetAttrString(object, "__dlpack__")));
-  PyRef none(PyTuple_New(0));
-  PyRef keywords(copy == Py_None ? Py_BuildValue("{s:(ii)}", "max_version", 1, 0)
-                                 : Py_BuildValue("{s:(ii),s:O}", "max_version", 1, 0, "copy", copy));
+  const PyRef method(check(PyObject_GetAttrString(object, "__dlpack__"))), stream = reading_stream(object);
+  const PyRef none(check(PyTuple_New(0)));
+  const PyRef keywords(check(Py_BuildValue("{s:(ii)}", "max_version", 1, 0)));
+  auto set = [&](const char* name, PyObject* value) {
+    if (PyDict_SetItemString(keywords.get(), name, value) < 0) throw PythonError();
+  };
+  if (copy != Py_None) set("copy", copy);
+  if (stream) set("stream", stream.get());
   if (PyObject* capsule = PyObject_Call(method.get(), none.get(), keywords.get())) return capsule;
   if (!PyErr_ExceptionMatches(PyExc_TypeError) || copy != Py_None) throw PythonError();
   PyErr_Clear();  // a producer from before max_version
-  return check(PyObject_CallNoArgs(method.get()));
+  if (PyDict_DelItemString(keywords.get(), "max_version") < 0) throw PythonError();
+  return check(PyObject_Call(method.get(), none.get(), keywords.get()));
 }
 
 // from_dlpack(ext_tensor, *, device=None, copy=None)

@@ -5,6 +5,7 @@
 #include <unordered_set>
 
 #include "autograd/meta.h"
+#include "core/device_backend.h"
 #include "ops/copy.h"
 #include "ops/view.h"
 #include "python/positions.h"
@@ -243,9 +244,13 @@ void store_number(const Tensor& t, int64_t offset, PyObject* number) {
   });
 }
 
+// "cuda" is the current device.
+static bool lies_on(const Tensor& t, Device device) {
+  const bool unnumbered = device.is_cuda() && !device.has_index() && t.device().is_cuda();
+  return t.device() == (unnumbered ? numbered(device) : device);
+}
 static Tensor on_device(Tensor t, OptDType dtype, Device device) {
-  const bool moved = !(device == t.device());
-  if (!moved && (!dtype || *dtype == t.dtype())) return t;
+  if (lies_on(t, device) && (!dtype || *dtype == t.dtype())) return t;
   GradMode no_grad(false);
   return ops::to(t, dtype, device, false, false, std::nullopt);
 }
@@ -390,13 +395,15 @@ static PyObject* through_modes(const char* name, PyObject* const* args, Py_ssize
   return result;
 }
 
-// Whether an object that is nothing of Python's, NumPy's or ours offers its memory by DLPack.
-static bool exports_dlpack(PyObject* o) {
+// Whether an object that is nothing of Python's, NumPy's or ours offers its memory: by DLPack, or as an array
+// of CUDA's.
+static bool exports_memory(PyObject* o) {
   return !is_list(o) && !is_tensor(o) && !is_scalar_leaf(o) && !is_ndarray(o) &&
-         PyObject_HasAttrString(o, "__dlpack__");
+         (PyObject_HasAttrString(o, "__dlpack__") || exports_cuda_array(o));
 }
 
-static Tensor tensor_from_dlpack(PyObject* o) {
+static Tensor tensor_of_memory(PyObject* o) {
+  if (!PyObject_HasAttrString(o, "__dlpack__")) return tensor_from_cuda_array(o);
   const PyRef function(check(PyObject_GetAttrString(PyImport_AddModule("rushlight._C"), "from_dlpack")));
   const PyRef result(check(PyObject_CallOneArg(function.get(), o)));
   return tensor_of(result.get());
@@ -413,8 +420,8 @@ static PyObject* f_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyObje
           "To copy construct from a tensor, it is recommended to use sourceTensor.detach().clone() or "
           "sourceTensor.detach().clone().requires_grad_(True), rather than torch.tensor(sourceTensor).");
     const Device device = a.device ? *a.device : is_tensor(a.data) ? tensor_of(a.data).device() : Device{};
-    if (exports_dlpack(a.data))
-      return finish(ops::to_copy(tensor_from_dlpack(a.data), a.dtype, device, std::nullopt), a.requires_grad);
+    if (exports_memory(a.data))
+      return finish(ops::to_copy(tensor_of_memory(a.data), a.dtype, device, std::nullopt), a.requires_grad);
     return finish(tensor_from_data(a.data, a.dtype, device), a.requires_grad);
   });
 }
@@ -427,7 +434,7 @@ static PyObject* f_as_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyO
     const FactoryArguments a = parse_factory("as_tensor", args, n, kwnames, positional, 3);
     if (is_tensor(a.data)) {
       const Tensor& t = tensor_of(a.data);
-      const bool same = (!a.dtype || *a.dtype == t.dtype()) && (!a.device || *a.device == t.device());
+      const bool same = (!a.dtype || *a.dtype == t.dtype()) && (!a.device || lies_on(t, *a.device));
       return same ? Py_NewRef(a.data) : wrap(ops::to(t, a.dtype, a.device, false, false, std::nullopt));
     }
     const Device device = a.device.value_or(Device{});
@@ -437,7 +444,7 @@ static PyObject* f_as_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyO
       if (t.is_same(borrowed)) warn_if_read_only(t, "NumPy array");
       return wrap(std::move(t));
     }
-    if (exports_dlpack(a.data)) return wrap(on_device(tensor_from_dlpack(a.data), a.dtype, device));
+    if (exports_memory(a.data)) return wrap(on_device(tensor_of_memory(a.data), a.dtype, device));
     return wrap(lifted(tensor_from_data(a.data, a.dtype, device)));
   });
 }
@@ -453,7 +460,7 @@ static Tensor tensor_over_memory(PyObject* o, OptDType dtype) {
     const PyRef result(check(PyObject_CallMethod(empty.get(), "set_", "O", o)));
     return tensor_of(result.get());
   }
-  if (exports_dlpack(o)) return tensor_from_dlpack(o);
+  if (exports_memory(o)) return tensor_of_memory(o);
   const bool capsule = PyCapsule_CheckExact(o);
   if (!capsule && (!PyObject_CheckBuffer(o) || is_numpy_scalar(o))) return {};
   PyRef function(check(PyObject_GetAttrString(core_module(), capsule ? "from_dlpack" : "frombuffer")));
@@ -470,7 +477,6 @@ static PyObject* f_asarray(PyObject*, PyObject* const* args, Py_ssize_t n, PyObj
   return guard([&]() -> PyObject* {
     static const char* const positional[] = {"obj"};
     const FactoryArguments a = parse_factory("asarray", args, n, kwnames, positional, 1);
-    const Device device = a.device.value_or(is_tensor(a.data) ? tensor_of(a.data).device() : Device{});
     Tensor t;
     bool shared = true;
     if (is_tensor(a.data))
@@ -480,8 +486,9 @@ static PyObject* f_asarray(PyObject*, PyObject* const* args, Py_ssize_t n, PyObj
     else if (Tensor over = tensor_over_memory(a.data, a.dtype); over.defined())
       t = std::move(over);
     else
-      t = tensor_from_data(a.data, a.dtype, device), shared = false;
-    const bool same = (!a.dtype || *a.dtype == t.dtype()) && device == t.device();
+      t = tensor_from_data(a.data, a.dtype, a.device.value_or(Device{})), shared = false;
+    const Device device = a.device.value_or(t.device());
+    const bool same = (!a.dtype || *a.dtype == t.dtype()) && lies_on(t, device);
     RL_CHECK_VALUE(a.copy != 0 || shared, "can't alias arbitrary sequence into a tensor.");
     RL_CHECK_VALUE(a.copy != 0 || same, "can't alias tensor with dtype '", dtype_name(t.dtype()),
                    "' into dtype '", dtype_name(a.dtype.value_or(t.dtype())), "'.");

@@ -259,7 +259,7 @@ bool is_ndarray(PyObject* o) {
   return false;
 }
 
-static void release_object(void* context, void*, size_t) {
+void release_object(void* context, void*, size_t) {
   if (!Py_IsInitialized()) return;
   GilAcquire gil;
   Py_DECREF(static_cast<PyObject*>(context));

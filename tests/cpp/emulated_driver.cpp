@@ -1,8 +1,11 @@
 #include "emulated_driver.h"
 
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -19,7 +22,8 @@ namespace rushlight::emulated {
 namespace {
 
 constexpr size_t kPage = 4096, kStep = size_t{2} << 20;
-constexpr int kAssertTriggered = 710, kNotPermitted = 900;
+constexpr int kAssertTriggered = 710, kNotPermitted = 900, kInvalidHandle = 400;
+constexpr size_t kHandleBytes = 64;
 
 // Pages that nobody may touch, except while work runs.
 class Memory {
@@ -67,6 +71,12 @@ class Memory {
       it = blocks_.erase(it);
     }
   }
+  int device_of(const void* address) const {
+    auto after = blocks_.upper_bound(const_cast<void*>(address));
+    if (after == blocks_.begin()) return -1;
+    const auto& [start, block] = *--after;
+    return address < static_cast<const char*>(start) + block.size ? block.device : -1;
+  }
   void open(bool wanted) {
     for (const auto& [address, block] : blocks_)
       mprotect(address, block.size, wanted ? PROT_READ | PROT_WRITE : PROT_NONE);
@@ -95,10 +105,15 @@ struct Recording {
   std::vector<std::function<void()>> work;
 };
 struct Mark {
-  bool timing = false, recorded = false;
-  uint64_t serial = 0;  // of the last time it was recorded
-  uint64_t passed = 0;  // serial of the last time that was reached
-  Queue* queue = nullptr;
+  struct Counts {
+    std::atomic<uint64_t> serial{0};  // of the last time it was recorded
+    std::atomic<uint64_t> passed{0};  // serial of the last time that was reached
+  };
+  bool timing = false;
+  Counts own, *counts = &own;  // those of a shared event lie in a file that other processes map
+  std::string file;
+  bool creator = false;
+  Queue* queue = nullptr;  // null: another process records it
   Recording* graph = nullptr;
   std::chrono::steady_clock::time_point time;
 };
@@ -145,6 +160,10 @@ class Driver final : public DeviceDriver {
     return std::aligned_alloc(kPage, (bytes + kPage) / kPage * kPage);
   }
   void release_pinned(void* address, size_t) noexcept override { std::free(address); }
+  int device_of(const void* address) override {
+    const std::lock_guard lock(mutex_);
+    return memory_.device_of(address);
+  }
 
   size_t mapping_step() override { return kStep; }
   void* reserve_addresses(size_t bytes) override {
@@ -197,18 +216,33 @@ class Driver final : public DeviceDriver {
     mark->timing = timing;
     return mark;
   }
-  void release_event(Event) noexcept override {}  // queued work may still refer to it
+  Event make_shared_event(bool) override {
+    static std::atomic<int> made{0};
+    return map_mark(str("/tmp/emulated-event-", getpid(), "-", made++), O_RDWR | O_CREAT | O_EXCL);
+  }
+  std::string event_handle(Event event) override {
+    const std::string& file = static_cast<Mark*>(event)->file;
+    if (file.empty()) throw DeviceError("CUDA error: invalid resource handle", kInvalidHandle);
+    std::string handle = file;
+    handle.resize(kHandleBytes);
+    return handle;
+  }
+  Event open_event(const std::string& handle) override { return map_mark(handle.c_str(), O_RDWR); }
+  void release_event(Event event) noexcept override {  // queued work may still refer to the mark
+    const auto* mark = static_cast<Mark*>(event);
+    if (mark->creator) unlink(mark->file.c_str());
+  }
   void record_event(Event event, Stream stream) override {
     const std::lock_guard lock(mutex_);
     check_alive();
     auto* mark = static_cast<Mark*>(event);
     Queue& q = queue(stream);
-    mark->recorded = true;
     mark->queue = &q, mark->graph = q.capture;
-    const uint64_t serial = ++mark->serial;
+    const uint64_t serial = ++mark->counts->serial;
     if (q.capture) return;
     q.work.push_back(
-        {[mark, serial] { mark->passed = serial, mark->time = std::chrono::steady_clock::now(); }, nullptr});
+        {[mark, serial] { mark->counts->passed = serial, mark->time = std::chrono::steady_clock::now(); },
+         nullptr});
   }
   void wait_event(Stream stream, Event event) override {
     const std::lock_guard lock(mutex_);
@@ -216,29 +250,30 @@ class Driver final : public DeviceDriver {
     auto* mark = static_cast<Mark*>(event);
     Queue& q = queue(stream);
     if (mark->graph) q.capture = mark->graph;  // joins the capture
-    if (!mark->recorded || q.capture) return;
-    q.work.push_back({[] {}, [this, mark, serial = mark->serial,
-                              source = mark->queue] { return advance(mark, serial, source); }});
+    const uint64_t serial = mark->counts->serial;
+    if (serial == 0 || q.capture) return;
+    q.work.push_back(
+        {[] {}, [this, mark, serial, source = mark->queue] { return advance(mark, serial, source); }});
   }
   bool query_event(Event event) override {
     const std::lock_guard lock(mutex_);
     check_alive();
     auto* mark = static_cast<Mark*>(event);
-    const bool done = mark->passed >= mark->serial;
-    if (!done) step(*mark->queue);
+    const bool done = mark->counts->passed >= mark->counts->serial;
+    if (!done && mark->queue) step(*mark->queue);
     return done;
   }
   void synchronize_event(Event event) override {
     const std::lock_guard lock(mutex_);
     auto* mark = static_cast<Mark*>(event);
-    const uint64_t serial = mark->serial;
-    while (mark->recorded && !advance(mark, serial, mark->queue)) pause();
+    const uint64_t serial = mark->counts->serial;
+    while (serial != 0 && !advance(mark, serial, mark->queue)) pause();
     check_alive();
   }
   float elapsed_milliseconds(Event from, Event to) override {
     const std::lock_guard lock(mutex_);
     auto *a = static_cast<Mark*>(from), *b = static_cast<Mark*>(to);
-    if (a->passed < a->serial || b->passed < b->serial)
+    if (a->counts->passed < a->counts->serial || b->counts->passed < b->counts->serial)
       throw DeviceError("CUDA error: device not ready", 600);
     return std::chrono::duration<float, std::milli>(b->time - a->time).count();
   }
@@ -349,9 +384,22 @@ class Driver final : public DeviceDriver {
   }
   // Runs a stream until it has passed a mark; false when it has to wait before that.
   bool advance(Mark* mark, uint64_t serial, Queue* source) {
-    while (mark->passed < serial && !source->work.empty())
+    if (!source) return mark->counts->passed >= serial;
+    while (mark->counts->passed < serial && !source->work.empty())
       if (!step(*source)) return false;
     return true;
+  }
+
+  static Event map_mark(const std::string& file, int flags) {
+    const int opened = open(file.c_str(), flags, 0600);
+    if (opened < 0 || ftruncate(opened, sizeof(Mark::Counts)) != 0)
+      throw DeviceError("CUDA error: invalid resource handle", kInvalidHandle);
+    void* counts = mmap(nullptr, sizeof(Mark::Counts), PROT_READ | PROT_WRITE, MAP_SHARED, opened, 0);
+    close(opened);
+    auto* mark = new Mark;
+    mark->file = file, mark->creator = (flags & O_CREAT) != 0;
+    mark->counts = static_cast<Mark::Counts*>(counts);
+    return mark;
   }
 
   // Work that notes when it ran, and which operator asked for it.

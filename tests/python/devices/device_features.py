@@ -107,32 +107,6 @@ def test_autocast():
     assert not net[0].weight.equal(before) and torch.get_autocast_dtype("cuda") == torch.float16
 
 
-def test_array_interface():
-    x = torch.arange(6.0, device="cuda").view(2, 3)
-    seen = x.t().__cuda_array_interface__
-    assert seen == {
-        "typestr": "<f4",
-        "shape": (3, 2),
-        "strides": (4, 12),
-        "data": (x.data_ptr(), False),
-        "version": 2,
-    }
-    kinds = {
-        torch.float16: "<f2",
-        torch.int64: "<i8",
-        torch.uint8: "|u1",
-        torch.bool: "|b1",
-        torch.complex64: "<c8",
-    }
-    for dtype, text in kinds.items():
-        assert x.to(dtype).__cuda_array_interface__["typestr"] == text
-    assert x.__cuda_array_interface__["strides"] is None
-    assert torch.empty(0, device="cuda").__cuda_array_interface__["data"] == (0, False)
-    with pytest.raises(RuntimeError, match="requires grad"):
-        x.clone().requires_grad_().__cuda_array_interface__  # noqa: B018
-    assert not hasattr(torch.ones(2), "__cuda_array_interface__")
-
-
 def test_switches():
     cudnn, matmul = torch.backends.cudnn, torch.backends.cuda.matmul
     assert cudnn.allow_tf32 and not matmul.allow_tf32 and not cudnn.benchmark

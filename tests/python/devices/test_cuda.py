@@ -211,5 +211,10 @@ def test_features():
 
 
 @needs_device
+def test_exchange():
+    run("device_exchange.py")
+
+
+@needs_device
 def test_work():
     run("device_work.py")
