@@ -13,7 +13,8 @@ namespace {
 using cpu::SampleMode;
 using cpu::SamplePadding;
 
-constexpr int kChannels = 8;  // of a thread
+// Threads that keep a device busy, and the channels that each has at least.
+constexpr int64_t kEnoughThreads = int64_t{1} << 19, kLeastChannels = 8;
 
 template <class C>
 RL_BOTH inline C floor_of(C x) {
@@ -114,9 +115,7 @@ struct Taps {
   // f(tap, offset, its tap along each dimension)
   template <class F>
   RL_BOTH void for_each(const int64_t (&size)[3], F&& f) const {
-#ifdef __CUDA_ARCH__
-#pragma unroll
-#endif
+    RL_UNROLL
     for (int k = 0; k < kCount; ++k) {
       int j[dims], rest = k;
       for (int d = dims - 1; d >= 0; --d) j[d] = rest % kEach, rest /= kEach;
@@ -142,15 +141,16 @@ template <class S, SampleMode mode, int dims>
 struct Sample {
   using C = ComputeOf<S>;
   using T = Taps<C, mode, dims>;
+  static constexpr int kAtOnce = T::kCount <= 4 ? 4 : T::kCount <= 8 ? 2 : 1;  // channels read together
   Shape shape;
+  int64_t chunks, chunk;  // of channels
   const S *input, *grid;
   S* out;
   RL_BOTH void operator()(int64_t i) const {
     const cpu::SamplePlan& p = shape.plan;
-    const int64_t chunks = (p.channels + kChannels - 1) / kChannels;
-    const int64_t point = i % p.points, rest = i / p.points, b = rest / chunks;
-    const int64_t begin = rest % chunks * kChannels;
-    const int64_t end = begin + kChannels < p.channels ? begin + kChannels : p.channels;
+    const int64_t rest = quotient(i, p.points), point = i - rest * p.points;
+    const int64_t b = quotient(rest, chunks), begin = (rest - b * chunks) * chunk;
+    const int64_t end = begin + chunk < p.channels ? begin + chunk : p.channels;
     T taps;
     taps.fill(p, shape.size, grid + (b * p.points + point) * dims);
     int32_t offset[T::kCount];
@@ -159,16 +159,32 @@ struct Sample {
       offset[k] = at, weight[k] = 1;
       for (int d = 0; d < dims; ++d) weight[k] *= taps.axis[d].weight[j[d]];
     });
-    for (int64_t c = b * p.channels + begin; c < b * p.channels + end; ++c) {
-      const S* plane = input + c * shape.plane;
-      C sum = 0;
-#ifdef __CUDA_ARCH__
-#pragma unroll
-#endif
+    const S* plane = input + (b * p.channels + begin) * shape.plane;
+    S* to = out + (b * p.channels + begin) * p.points + point;
+    int64_t left = end - begin;
+    for (; left >= kAtOnce; left -= kAtOnce, plane += kAtOnce * shape.plane, to += kAtOnce * p.points)
+      sample<kAtOnce>(plane, offset, weight, to);
+    for (; left > 0; --left, plane += shape.plane, to += p.points) sample<1>(plane, offset, weight, to);
+  }
+
+  // Of n channels, all of whose reads are under way together.
+  template <int n>
+  RL_BOTH void sample(const S* plane, const int32_t (&offset)[T::kCount], const C (&weight)[T::kCount],
+                      S* to) const {
+    C read[n][T::kCount];
+    RL_UNROLL
+    for (int c = 0; c < n; ++c) {
+      RL_UNROLL
       for (int k = 0; k < T::kCount; ++k)
-        if (offset[k] >= 0)
-          sum += T::kCount == 1 ? number<C>(plane[offset[k]]) : weight[k] * number<C>(plane[offset[k]]);
-      out[c * p.points + point] = number<S>(sum);
+        read[c][k] = offset[k] >= 0 ? number<C>(plane[c * shape.plane + offset[k]]) : C(0);
+    }
+    RL_UNROLL
+    for (int c = 0; c < n; ++c) {
+      C sum = 0;
+      RL_UNROLL
+      for (int k = 0; k < T::kCount; ++k)
+        if (offset[k] >= 0) sum += T::kCount == 1 ? read[c][k] : weight[k] * read[c][k];
+      to[c * shape.plan.points] = number<S>(sum);
     }
   }
 };
@@ -183,7 +199,7 @@ struct SampleBackward {
   S* grad_grid;
   RL_BOTH void operator()(int64_t i) const {
     const cpu::SamplePlan& p = shape.plan;
-    const int64_t b = i / p.points, point = i % p.points;
+    const int64_t b = quotient(i, p.points), point = i - b * p.points;
     T taps;
     taps.fill(p, shape.size, grid + i * dims);
     int32_t offset[T::kCount];
@@ -195,9 +211,7 @@ struct SampleBackward {
     for (int64_t c = b * p.channels; c < (b + 1) * p.channels; ++c) {
       const C g = number<C>(grad[c * p.points + point]);
       const int64_t begin = c * shape.plane;
-#ifdef __CUDA_ARCH__
-#pragma unroll
-#endif
+      RL_UNROLL
       for (int k = 0; k < T::kCount; ++k) {
         if (offset[k] < 0) continue;
         if (grad_input) add_to(grad_input + begin + offset[k], weight[k] * g);
@@ -238,14 +252,17 @@ void visit_plan(const cpu::SamplePlan& p, F&& f) {
 
 void grid_sample(int device, const cpu::SamplePlan& p, const void* input, const void* grid, void* out) {
   const Launch at{device, "grid_sample"};
-  const int64_t chunks = (p.channels + kChannels - 1) / kChannels;
+  int64_t chunk = p.channels;
+  auto chunks = [&] { return (p.channels + chunk - 1) / chunk; };
+  while (chunk > kLeastChannels && p.batch * p.points * chunks() < kEnoughThreads)
+    chunk = (chunk / 2 + kLeastChannels - 1) / kLeastChannels * kLeastChannels;
   visit_floating(p.dtype, [&](auto tag) {
     using S = typename decltype(tag)::type;
     visit_plan(p, [&](auto mode, auto dims) {
-      for_each_index(
-          at, p.batch * chunks * p.points,
-          Sample<S, decltype(mode)::value, decltype(dims)::value>{
-              Shape(p), static_cast<const S*>(input), static_cast<const S*>(grid), static_cast<S*>(out)});
+      for_each_index(at, p.batch * chunks() * p.points,
+                     Sample<S, decltype(mode)::value, decltype(dims)::value>{
+                         Shape(p), chunks(), chunk, static_cast<const S*>(input), static_cast<const S*>(grid),
+                         static_cast<S*>(out)});
     });
   });
 }
