@@ -59,13 +59,13 @@ if(CMAKE_CUDA_COMPILER)
   add_library(rushlight_cuda SHARED ${cuda_in_all} ${cuda_sources} ${hopper_objects} "${RUSHLIGHT_RTC_HEADERS}")
   add_dependencies(rushlight_cuda rushlight_rtc_headers)
   # 20208: long double, of which formulas hold constants, is double on the device. 20091: the host reads no table of
-  # the device. 1675: pragmas of g++.
+  # the device. 1675: pragmas of g++. 1835: how the host finds variables of threads, which nvcc passes on to g++.
   foreach(target rushlight_cuda rushlight_hopper)
     if(NOT TARGET ${target})
       continue()
     endif()
     target_compile_options(${target} PRIVATE
-      "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;--extended-lambda;-diag-suppress=20208,20091,1675>"
+      "$<$<COMPILE_LANGUAGE:CUDA>:--expt-relaxed-constexpr;--extended-lambda;-diag-suppress=20208,20091,1675,1835>"
       "$<$<COMPILE_LANGUAGE:CUDA>:SHELL:--Werror cross-execution-space-call>")
     target_include_directories(${target} PRIVATE "${CMAKE_CURRENT_SOURCE_DIR}/src")
     target_compile_definitions(${target} PRIVATE RUSHLIGHT_CORE)

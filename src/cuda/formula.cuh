@@ -50,13 +50,20 @@ using FloatingS = Floating;
 using FieldsS = Floating;
 using ComplexV = TypeList<>;
 
+#pragma nv_diag_suppress 177  // of formulas that some kernels, or all, leave out, parts are not referenced
+
 // Formulas that memory does not bound, and that lists of tensors seldom go through, are compiled with the
 // strided kernel alone.
 #ifdef RL_STRIDED_KERNELS_ALONE
-#pragma nv_diag_suppress 177  // what only the others ask of a formula is not referenced then
 constexpr bool kWithLinear = false, kForMany = false;
 #else
 constexpr bool kWithLinear = true, kForMany = true;
+#endif
+
+#ifdef RL_CHANNEL_KERNELS
+constexpr bool kWithChannels = true;
+#else
+constexpr bool kWithChannels = false;
 #endif
 
 constexpr uint32_t kThreads = 256, kPerThread = 4;
@@ -138,6 +145,46 @@ __global__ void linear_kernel(uint32_t n, R* out, const S* x, const S* y, const 
                                    z ? number<T>(z[i]) : zv, parameters.p));
 }
 
+// Contiguous memory as rows, all of whose elements take the same number: of channel (row modulo channels).
+// A thread has 16 bytes, in which rows may end anywhere.
+struct ChannelPlan {
+  Divider length, channels;  // of a row; rows until the numbers begin again
+  int32_t step = 0;          // between the numbers, in bytes
+};
+template <class F, class T, class S>
+__global__ void channels_kernel(uint32_t n, ChannelPlan plan, S* out, const S* x, const char* numbers,
+                                Parameters<T> parameters) {
+  constexpr int kWidth = 16 / sizeof(S);
+  struct alignas(16) Items {
+    S item[kWidth];
+  };
+  const uint32_t first = (blockIdx.x * kThreads + threadIdx.x) * kWidth;
+  if (first >= n) return;
+  const uint32_t row = plan.length.divide(first);
+  uint32_t left = (row + 1) * plan.length.divisor - first;  // of the row
+  uint32_t channel = row - plan.channels.divide(row) * plan.channels.divisor;
+  auto number_of_channel = [&] {
+    return number<T>(*reinterpret_cast<const S*>(numbers + int64_t{channel} * plan.step));
+  };
+  T b = number_of_channel();
+  auto next = [&](S item) {
+    if (left == 0) {
+      channel = channel + 1 == plan.channels.divisor ? 0 : channel + 1;
+      left = plan.length.divisor, b = number_of_channel();
+    }
+    --left;
+    return number<S>(apply<F, T>(number<T>(item), b, T{}, parameters.p));
+  };
+  if (first + kWidth <= n) {
+    Items a = *reinterpret_cast<const Items*>(x + first);
+#pragma unroll
+    for (int k = 0; k < kWidth; ++k) a.item[k] = next(a.item[k]);
+    *reinterpret_cast<Items*>(out + first) = a;
+  } else {
+    for (uint32_t i = first; i < n; ++i) out[i] = next(x[i]);
+  }
+}
+
 inline bool is_aligned(const void* address) { return reinterpret_cast<uintptr_t>(address) % 16 == 0; }
 
 template <class F, class T, class S>
@@ -158,6 +205,32 @@ bool run_linear(const Piece& piece, const Parameters<T>& parameters, cudaStream_
   linear_kernel<F, T, S, R><<<blocks_for(n, 16 / sizeof(S)), kThreads, 0, stream>>>(
       n, reinterpret_cast<R*>(out.data), data[0], data[1], data[2], values[0], values[1], values[2],
       parameters);
+  return true;
+}
+
+// Whether the result and the first input are contiguous, and the second one repeats along their rows.
+inline bool plan_channels(const Piece& piece, ChannelPlan* plan) {
+  const Geometry& g = piece.geometry;
+  const Operand *out = piece.operands, *x = out + 1, *numbers = out + 2;
+  if (x->is_value || numbers->is_value || g.rank < 2 || g.rank > 3) return false;
+  if (!is_aligned(out->data) || !is_aligned(x->data)) return false;
+  auto step = static_cast<int64_t>(element_size(out->dtype));
+  for (int d = 0; d < g.rank; step *= g.sizes[d++].divisor)
+    if (g.strides[d][0] != step || g.strides[d][1] != step) return false;
+  if (g.strides[0][2] != 0 || (g.rank == 3 && g.strides[2][2] != 0)) return false;
+  *plan = {g.sizes[0], g.sizes[1], g.strides[1][2]};
+  return true;
+}
+
+template <class F, class T, class S>
+bool run_channels(const Piece& piece, const Parameters<T>& parameters, cudaStream_t stream) {
+  ChannelPlan plan;
+  if (!plan_channels(piece, &plan)) return false;
+  const Operand* operands = piece.operands;
+  const uint32_t n = piece.geometry.numel;
+  channels_kernel<F, T, S><<<blocks_for(n, 16 / sizeof(S)), kThreads, 0, stream>>>(
+      n, plan, reinterpret_cast<S*>(operands[0].data), reinterpret_cast<const S*>(operands[1].data),
+      operands[2].data, parameters);
   return true;
 }
 
@@ -184,6 +257,13 @@ void run(const Piece& piece, const void* packed, int device) {
     if constexpr (kWithLinear && std::is_same_v<T, float>) {
       if (all_are<F>(piece, DType::Float16) && run_linear<F, T, __half>(piece, parameters, stream)) return;
       if (all_are<F>(piece, DType::BFloat16) && run_linear<F, T, __nv_bfloat16>(piece, parameters, stream))
+        return;
+    }
+    if constexpr (kWithChannels && std::is_same_v<T, float> && F::kInputs == 2 &&
+                  F::kResult == FormulaResult::Same) {
+      if (all_are<F>(piece, DType::Float32) && run_channels<F, T, float>(piece, parameters, stream)) return;
+      if (all_are<F>(piece, DType::Float16) && run_channels<F, T, __half>(piece, parameters, stream)) return;
+      if (all_are<F>(piece, DType::BFloat16) && run_channels<F, T, __nv_bfloat16>(piece, parameters, stream))
         return;
     }
     const Operand* operands = piece.operands;

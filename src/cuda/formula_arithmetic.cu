@@ -1,3 +1,4 @@
+#define RL_CHANNEL_KERNELS  // of what adds and scales channels
 #include "cuda/formula.cuh"
 
 namespace rushlight::cuda {

@@ -46,6 +46,18 @@ def test_reductions(shape):
     same(lambda t: t.half().sum(), x)
 
 
+@pytest.mark.parametrize("length", [2, 3, 7, 8, 31, 169, 1000])
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16, torch.bfloat16])
+def test_numbers_of_channels(length, dtype):
+    """Rows end anywhere in what a thread takes, and the channels begin again after the last one."""
+    for batch, channels in ((1, 4), (3, 5)):
+        x, numbers = torch.randn(batch, channels, length).to(dtype), torch.randn(channels, 1).to(dtype)
+        same(lambda t, n: t + n, x, numbers)
+        same(lambda t, n: t * n, x, numbers)
+        same(lambda t, n: t.clone().sub_(n, alpha=2), x, numbers)
+        same(lambda t, n: t.flatten()[1:-1].add(1).view(-1, 1) - n[:1], x, numbers)
+
+
 # Lines that are packed or not, one or several for each output, in one block or in parts.
 LINES = [
     (300_001,),
