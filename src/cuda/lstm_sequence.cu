@@ -4,6 +4,7 @@
 
 #include "cuda/channels.h"
 #include "cuda/layers.h"
+#include "cuda/lstm_steps.h"
 #include "cuda/team.h"
 #include "device/lstm.h"
 
@@ -214,7 +215,7 @@ bool run(const Launch& launch, DType dtype, const Sequence& s) {
 }  // namespace
 
 bool lstm_sequence(int device, DType dtype, const DeviceLstmSequence& s) {
-  return run<SequenceForward>({device, "lstm"}, dtype, s);
+  return run<SequenceForward>({device, "lstm"}, dtype, s) || lstm_steps(device, dtype, s);
 }
 bool lstm_sequence_backward(int device, DType dtype, const DeviceLstmSequenceGradients& s) {
   return run<SequenceBackward>({device, "lstm_backward"}, dtype, s);
