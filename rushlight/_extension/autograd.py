@@ -8,5 +8,12 @@ def _saved_tensors_hooks_is_enabled():
     return _C._saved_tensors_hooks_disabled_message() is None
 
 
+def _profiler_type():
+    """Which of `torch._C._profiler.ActiveProfilerType` records this process."""
+    from rushlight.autograd._profiler_enums import _state
+
+    return _state.running
+
+
 SavedTensor = _C.SavedTensor
 _get_current_graph_task_keep_graph = _C._get_current_graph_task_keep_graph

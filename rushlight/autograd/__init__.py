@@ -40,6 +40,8 @@ _HOME = {
     "ProfilerActivity": "_profiler_enums",
     "Variable": "variable",
     "kineto_available": "profiler",
+    "_record_function_with_args_enter": "profiler",
+    "_record_function_with_args_exit": "profiler",
     "detect_anomaly": "anomaly_mode",
     "gradcheck": "gradcheck",
     "gradgradcheck": "gradcheck",

@@ -1,7 +1,10 @@
 """The small vocabularies of the profiler."""
 
+import json
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
+
+from rushlight import _C
 
 __all__ = ["DeviceType", "ProfilerActivity", "RecordScope"]
 
@@ -47,6 +50,71 @@ class RecordScope(IntEnum):
     FUNCTION = 0
     BACKWARD_FUNCTION = 1
     USER_SCOPE = 7
+
+
+class ActiveProfilerType(Enum):
+    """Which interface records this process."""
+
+    NONE = 0
+    LEGACY = 1
+    KINETO = 2
+    NVTX = 3
+    ITT = 4
+
+
+@dataclass
+class ProfilerStats:
+    """What a profile itself cost."""
+
+    profiling_window_duration_sec: float = 0
+    number_of_events: int = 0
+    profiler_prepare_call_duration_us: float = 0
+    profiler_enable_call_duration_us: float = 0
+    profiler_disable_call_duration_us: float = 0
+    parse_kineto_call_duration_us: float = 0
+    function_events_build_tree_call_duration_us: float = 0
+
+
+class _State:
+    """What holds for all profiles: which one runs, and what their events and traces leave out."""
+
+    running = ActiveProfilerType.NONE
+    concrete_inputs = forward_links = True
+
+
+_state = _State()
+
+
+def _set_record_concrete_inputs_enabled_val(on):
+    """Whether events keep numbers that operators were given, where they keep shapes."""
+    _state.concrete_inputs = bool(on)
+
+
+def _set_fwd_bwd_enabled_val(on):
+    """Whether traces have arrows from operators to the steps of the backward pass."""
+    _state.forward_links = bool(on)
+
+
+class _RecordFunctionFast:
+    """A named range with values that shapes and traces show.
+
+    >>> with torch._C._profiler._RecordFunctionFast("kernel", [x, y], {"grid": "(1, 1)"}):
+    ...     launch(x, y)
+    """
+
+    def __init__(self, name, input_values=None, keyword_values=None):
+        if not isinstance(name, str):
+            raise TypeError("_RecordFunctionFast: the name must be a string")
+        self.name, self.values, self._range = name, tuple(input_values or ()), None
+        plain = {k: v for k, v in (keyword_values or {}).items() if isinstance(v, (bool, int, float, str))}
+        self.keywords = json.dumps(plain) if plain else ""
+
+    def __enter__(self):
+        self._range = _C._profiler_enter(self.name, self.values, self.keywords)
+
+    def __exit__(self, *error):
+        range, self._range = self._range, None
+        _C._profiler_exit(range)
 
 
 @dataclass

@@ -4,7 +4,9 @@ import json
 import os
 from typing import NamedTuple
 
-from rushlight.autograd._profiler_enums import DeviceType, RecordScope
+from rushlight import dtype
+from rushlight._serialization.dtype_numbers import number_of
+from rushlight.autograd._profiler_enums import DeviceType, RecordScope, _state
 from rushlight.autograd._profiler_flops import count_flops
 from rushlight.autograd.profiler_util import EventList, FunctionEvent, StringTable
 
@@ -52,6 +54,8 @@ class _Record(NamedTuple):
     inputs: list
     outputs: list
     stack: list
+    schema: str
+    keywords: str
 
 
 class _Activity(NamedTuple):
@@ -70,18 +74,41 @@ class _Activity(NamedTuple):
 _ACTIVITY_CATEGORIES = ("kernel", "gpu_memcpy", "gpu_memset")
 
 
-def _sizes(operand):
-    if operand is None:
-        return []
-    return [sizes for _, sizes in operand] if isinstance(operand, list) else operand[1]
+def _sizes(operand, field=1):
+    """The sizes of an operand that is a tensor, or (field 2) its strides; a list of them for a list."""
+    if isinstance(operand, list):
+        return [part[field] for part in operand]
+    return operand[field] if len(operand) > 1 else []
+
+
+def type_name(kind):
+    """A dtype by its name in C++, as PyTorch's traces write it."""
+    return _TYPE_NAMES.get(str(kind).removeprefix("torch."), str(kind))
 
 
 def _type(operand):
-    if operand is None:
-        return ""
     if isinstance(operand, list):
         return "TensorList"
-    return _TYPE_NAMES.get(str(operand[0]).removeprefix("torch."), str(operand[0]))
+    if len(operand) > 1:
+        return type_name(operand[0])
+    if isinstance(operand[0], (list, tuple)):
+        return "ScalarList"
+    return "Scalar" if isinstance(operand[0], (bool, int, float, complex, dtype)) else ""
+
+
+def _concrete(operand):
+    """The number, or the list of numbers, that an operand is; None for all else."""
+    if isinstance(operand, list) or len(operand) > 1 or not _state.concrete_inputs:
+        return None
+    value = operand[0]
+    return list(value) if isinstance(value, (list, tuple)) else value
+
+
+def _shown(value):
+    """A concrete operand as traces write it: numbers and lists of them."""
+    if isinstance(value, dtype):
+        return str(number_of(value))
+    return str(value) if isinstance(value, (bool, int, float, complex, list)) else ""
 
 
 _TYPE_NAMES = {
@@ -100,7 +127,7 @@ _TYPE_NAMES = {
 def _make_event(number, record, trace, strings):
     shapes = [_sizes(operand) for operand in record.inputs]
     results = [_sizes(operand) for operand in record.outputs]
-    return FunctionEvent(
+    event = FunctionEvent(
         id=number,
         name=strings[record.name],
         thread=record.thread,
@@ -109,6 +136,7 @@ def _make_event(number, record, trace, strings):
         fwd_thread=record.forward_thread if record.kind in (_NODE, _ENGINE) else 0,
         input_shapes=shapes if trace.options["record_shapes"] else [],
         input_dtypes=[_type(operand) for operand in record.inputs],
+        concrete_inputs=[_concrete(operand) for operand in record.inputs],
         stack=record.stack,
         scope=int(_SCOPES.get(record.kind, RecordScope.FUNCTION)),
         cpu_memory_usage=record.bytes if trace.options["profile_memory"] else 0,
@@ -116,6 +144,12 @@ def _make_event(number, record, trace, strings):
         is_user_annotation=record.kind == _RANGE,
         flops=count_flops(record.name, shapes, results) if trace.options["with_flops"] else None,
     )
+    if trace.options["record_shapes"]:
+        event.input_strides = [_sizes(operand, 2) for operand in record.inputs]
+    event.operands = record.inputs, record.outputs, record.schema
+    if record.keywords:
+        event.kwinputs = json.loads(record.keywords)
+    return event
 
 
 def _link(events, records):
@@ -226,13 +260,16 @@ def _device_events(trace, causes, strings):
 
 
 def _arguments(event):
-    args = {"External id": event.id, "Ev Idx": event.id - 1}
+    args = {"External id": event.id, "Record function id": event.id, "Ev Idx": event.id - 1}
     if event.sequence_nr >= 0:
         args["Sequence number"] = event.sequence_nr
         args["Fwd thread id"] = event.fwd_thread
     if event.input_shapes:
         args["Input Dims"] = event.input_shapes
         args["Input type"] = event.input_dtypes
+        args["Input Strides"] = event.input_strides
+        args["Concrete Inputs"] = [_shown(value) for value in event.concrete_inputs]
+        args |= event.kwinputs
     if event.stack:
         args["Call stack"] = ";".join(event.stack)
     if event.flops is not None:
@@ -244,14 +281,17 @@ def _arguments(event):
 
 def _flows(events, place):
     """Arrows from an operator to the step of the backward pass that it led to."""
-    forward = {}
+    if not _state.forward_links:
+        return
+    forward, count = {}, 0
     for event in events:
         if event.scope == RecordScope.FUNCTION and event.name.startswith("aten::") and event.sequence_nr >= 0:
             forward[event.sequence_nr] = event  # the innermost one recorded it
     for event in events:
         origin = forward.get(event.sequence_nr)
         if event.scope == RecordScope.BACKWARD_FUNCTION and origin is not None:
-            common = {"id": event.sequence_nr, "cat": "fwdbwd", "name": "fwdbwd"}
+            count += 1
+            common = {"id": count, "cat": "fwdbwd", "name": "fwdbwd"}
             yield {"ph": "s", **common, **place(origin)}
             yield {"ph": "f", "bp": "e", **common, **place(event)}
 

@@ -2,10 +2,11 @@
 
 from collections import defaultdict
 from functools import wraps
+from time import perf_counter_ns
 
 from rushlight import _C
-from rushlight.autograd import profiler_util
-from rushlight.autograd._profiler_enums import DeviceType, ProfilerActivity
+from rushlight.autograd import _execution_trace, profiler_util
+from rushlight.autograd._profiler_enums import ActiveProfilerType, DeviceType, ProfilerActivity, ProfilerStats, _state
 from rushlight.autograd._profiler_scopes import ModuleScopes, OtherThreads, known_blocks
 from rushlight.autograd._profiler_trace import Trace, make_events, trace_content
 from rushlight.autograd.profiler_util import (
@@ -36,6 +37,9 @@ __all__ = [
 ]
 
 
+_is_profiler_enabled = False  # whether a profile records; programs that name many ranges ask it first
+
+
 def kineto_available():
     """Whether `torch.profiler` works: it does."""
     return True
@@ -56,6 +60,8 @@ class profile:
 
     ``use_device="cuda"`` adds what CUDA devices do. Where there are none, or no CUPTI, it warns.
     """
+
+    _kind = ActiveProfilerType.KINETO
 
     def __init__(
         self,
@@ -104,20 +110,32 @@ class profile:
 
     def _prepare_trace(self):
         self.entered = True
+        self._stats = ProfilerStats()
 
     def _start_trace(self):
-        self.entered = True
+        global _is_profiler_enabled
+        begun = perf_counter_ns()
+        self.entered = _is_profiler_enabled = True
+        _state.running = self._kind
         self._known = known_blocks() if self.profile_memory else {}
         self._modules = ModuleScopes() if self.with_modules else None
+        _execution_trace.make_way()
         _C._profiler_start(
-            self.record_shapes, self.profile_memory, self.with_stack, self.use_device is not None
+            self.record_shapes or bool(_execution_trace.running),
+            self.profile_memory,
+            self.with_stack,
+            self.use_device is not None,
         )
         self._threads = OtherThreads() if self.profile_all_threads else None
+        self._stats.profiler_enable_call_duration_us = (perf_counter_ns() - begun) / 1000
 
     def __exit__(self, exc_type, exc_val, exc_tb):
         if not self.enabled or not self.entered:
             return False
+        global _is_profiler_enabled
+        begun = perf_counter_ns()
         logs, started, offset, memory, before, activities = _C._profiler_stop()
+        _is_profiler_enabled, _state.running = False, ActiveProfilerType.NONE
         if self._threads is not None:
             self._threads.remove()
         if self._modules is not None:
@@ -128,6 +146,11 @@ class profile:
         self._logs, self._events = logs, None
         self._trace = Trace(started, offset, options, memory, before, activities, known)
         self.entered = False
+        self._stats.profiling_window_duration_sec = (begun - started) / 1e9
+        self._stats.profiler_disable_call_duration_us = (perf_counter_ns() - begun) / 1000
+        if _execution_trace.running:
+            _execution_trace.hand_out(self.function_events)
+            _execution_trace.go_on()
         if self.acc_events:
             self._accumulated += self.function_events
         return False
@@ -140,8 +163,11 @@ class profile:
 
     def _recorded(self):
         if self._events is None and hasattr(self, "_logs"):
+            begun = perf_counter_ns()
             self._events = make_events(self._logs, self._trace)
             del self._logs
+            self._stats.number_of_events = len(self._events)
+            self._stats.function_events_build_tree_call_duration_us = (perf_counter_ns() - begun) / 1000
         return self._events
 
     @property
@@ -230,7 +256,11 @@ class record_function:
         self._ranges = []
 
     def __enter__(self):
-        self._ranges.append(_C._profiler_enter(self.name))
+        if self.args is None:
+            self._ranges.append(_C._profiler_enter(self.name))
+        else:
+            values = self.args if type(self.args) is tuple else (self.args,)
+            self._ranges.append(_C._profiler_enter(self.name, values, ""))
         return self
 
     def __exit__(self, exc_type, exc_value, traceback):
@@ -269,6 +299,13 @@ def _record_function_exit(handle):
     """Ends the range that `_record_function_enter` began."""
     handle.__exit__(None, None, None)
 
+
+def _record_function_with_args_enter(name, *args):
+    """Begins a range of which traces of operands keep the arguments."""
+    return record_function(name, args).__enter__()
+
+
+_record_function_with_args_exit = _record_function_exit
 
 for _function in (_record_function_enter, _record_function_exit):
     _function.__module__ = "torch._ops.profiler"

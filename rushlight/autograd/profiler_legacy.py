@@ -1,12 +1,14 @@
 """The profiler's former name."""
 
 from rushlight.autograd import profiler
+from rushlight.autograd._profiler_enums import ActiveProfilerType
 
 __all__ = ["profile"]
 
 
 class profile(profiler.profile):
     __doc__ = profiler.profile.__doc__
+    _kind = ActiveProfilerType.LEGACY
 
     def __init__(
         self,

@@ -83,6 +83,8 @@ class FunctionEvent(FormattedTimesMixin):
     self_device_memory_usage = 0
     count = 1
     same_call = None  # the event that stands for this one too
+    input_strides: list = []
+    kwinputs: dict = {}  # what the program said of a range by name
     activity = cause = None  # of work of a device: what is known of it, the call that asked for it
 
     def __init__(

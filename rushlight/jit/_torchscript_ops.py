@@ -7,33 +7,11 @@ import operator
 
 import rushlight
 from rushlight.jit import _torchscript_layers as layers
+from rushlight._serialization.dtype_numbers import NUMBERS
 from rushlight.jit._torchscript_values import tensor_properties, truth
 from rushlight.nn import functional
 
 Tensor = rushlight.Tensor
-_DTYPES = {
-    0: "uint8",
-    1: "int8",
-    2: "int16",
-    3: "int32",
-    4: "int64",
-    5: "float16",
-    6: "float32",
-    7: "float64",
-    8: "complex32",
-    9: "complex64",
-    10: "complex128",
-    11: "bool",
-    12: "qint8",
-    13: "quint8",
-    14: "qint32",
-    15: "bfloat16",
-    23: "float8_e5m2",
-    24: "float8_e4m3fn",
-    27: "uint16",
-    28: "uint32",
-    29: "uint64",
-}
 _FORMATS = ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d")
 BUILTINS = ("int", "float", "bool", "str", "complex", "print", "ord", "chr", "len", "hex", "oct", "bin")
 
@@ -97,16 +75,16 @@ def _to(x, *args, **kwargs):
 def dtype_of(number):
     if type(number) is not int:
         return number
-    if number not in _DTYPES:
+    if number not in NUMBERS:
         raise NotImplementedError(f"the dtype number {number} of archives of PyTorch's is not covered")
-    return getattr(rushlight, _DTYPES[number])
+    return getattr(rushlight, NUMBERS[number])
 
 
 def format_of(number):
     return getattr(rushlight, _FORMATS[number]) if type(number) is int else number
 
 
-_CODES = {getattr(rushlight, name): number for number, name in _DTYPES.items()}
+_CODES = {getattr(rushlight, name): number for number, name in NUMBERS.items()}
 
 
 def _raise(message, kind="builtins.RuntimeError"):

@@ -1,5 +1,6 @@
 """Profiles of training loops: schedules, traces for Chrome and TensorBoard, tables."""
 
+from rushlight.autograd._execution_trace import ExecutionTraceObserver
 from rushlight.autograd._profiler_enums import DeviceType, ProfilerActivity, RecordScope, _ExperimentalConfig
 from rushlight.autograd.profiler import KinetoStepTracker, kineto_available, record_function
 from rushlight.profiler import itt
@@ -14,6 +15,7 @@ from rushlight.profiler.profiler import (
 
 __all__ = [
     "DeviceType",
+    "ExecutionTraceObserver",
     "KinetoStepTracker",
     "ProfilerAction",
     "ProfilerActivity",

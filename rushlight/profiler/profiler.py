@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 import warnings
 from enum import Enum
 from typing import Any
@@ -68,6 +69,7 @@ class _KinetoProfile:
         self.stop_trace()
 
     def prepare_trace(self):
+        begun = time.perf_counter_ns()
         if self.profiler is None or not self.acc_events:
             self.profiler = _autograd_profiler.profile(
                 record_shapes=self.record_shapes,
@@ -80,20 +82,30 @@ class _KinetoProfile:
                 acc_events=self.acc_events,
             )
         self.profiler._prepare_trace()
+        self.profiler._stats.profiler_prepare_call_duration_us = (time.perf_counter_ns() - begun) / 1000
         self._metadata = {}
 
     def start_trace(self):
-        self._started().profiler._start_trace()
+        self._started()
+        if self.execution_trace_observer is not None:
+            self.execution_trace_observer.start()
+        self.profiler._start_trace()
         for key, value in self.preset_metadata.items():
             self.add_metadata_json(key, value)
 
     def stop_trace(self):
         self._started().profiler.__exit__(None, None, None)
+        if self.execution_trace_observer is not None:
+            self.execution_trace_observer.stop()
 
     def _started(self):
         if self.profiler is None:
             raise AssertionError("Profiler must be initialized before it is used; call start() first")
         return self
+
+    def _stats(self):
+        """What recording itself cost; None before it begins."""
+        return None if self.profiler is None else self.profiler._stats
 
     def export_chrome_trace(self, path, use_python_export=False):
         """Write what chrome://tracing and Perfetto show; compressed if the path ends with ``.gz``."""
@@ -215,7 +227,6 @@ def tensorboard_trace_handler(
 ) -> Callable[..., None]:
     """For ``on_trace_ready``: writes each trace to a file of its own where TensorBoard's plug-in looks."""
     import socket
-    import time
 
     def write(prof):
         try:
@@ -301,14 +312,10 @@ class profile(_KinetoProfile):
 
     def start(self) -> None:
         self._transit(ProfilerAction.NONE, self.current_action)
-        if self.execution_trace_observer:
-            self.execution_trace_observer.start()
         self._open_step()
 
     def stop(self) -> None:
         self._close_step()
-        if self.execution_trace_observer:
-            self.execution_trace_observer.stop()
         self._transit(self.current_action, None)
 
     def step(self) -> None:

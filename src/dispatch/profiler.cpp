@@ -72,17 +72,30 @@ void listen_to_memory(ProfilerSession* session) {
 }  // namespace
 
 static ProfiledOperand::Shape shape_of(const Tensor& t) {
-  if (!t.defined()) return {DType::Float32, {}};
-  const IntList sizes = t.sizes();
-  return {t.dtype(), {sizes.begin(), sizes.end()}};
+  if (!t.defined()) return {DType::Float32, {}, {}, 0, 0, 0, {}};
+  const IntList sizes = t.sizes(), strides = t.strides();
+  return {t.dtype(),
+          {sizes.begin(), sizes.end()},
+          {strides.begin(), strides.end()},
+          reinterpret_cast<uintptr_t>(t.impl()),
+          reinterpret_cast<uintptr_t>(t->storage.get()),
+          t.storage_offset(),
+          t.device()};
+}
+
+ProfiledOperand profiled_operand(const Value& value) {
+  if (value.tag() == Tag::TensorList) return profiled_operand(value.tensors());
+  if (value.tag() == Tag::Tensor) return profiled_operand(value.tensor());
+  if (value.tag() == Tag::Generator) return {};
+  return {false, {}, OwnedValue(value)};
 }
 
 ProfiledOperand profiled_operand(const Tensor& t) {
-  return t.defined() ? ProfiledOperand{false, {shape_of(t)}} : ProfiledOperand();
+  return t.defined() ? ProfiledOperand{false, {shape_of(t)}, {}} : ProfiledOperand();
 }
 
 ProfiledOperand profiled_operand(TensorList list) {
-  ProfiledOperand operand{true, {}};
+  ProfiledOperand operand{true, {}, {}};
   for (const Tensor& t : list) operand.tensors.push_back(shape_of(t));
   return operand;
 }

@@ -21,21 +21,28 @@ inline constexpr uint32_t kProfiled = 1u << 31;
 
 inline bool is_profiled() { return dispatch_state.always & kProfiled; }
 
-// What an operator was given or returned in one place: no tensor, a tensor, or a list of them.
+// What an operator was given or returned in one place: a tensor, a list of them, or another value.
 struct ProfiledOperand {
   struct Shape {
     DType dtype;
-    std::vector<int64_t> sizes;
+    std::vector<int64_t> sizes, strides;
+    // Which tensor it was and where it lay: addresses, which a later one may get again.
+    uintptr_t tensor = 0, storage = 0;
+    int64_t offset = 0;
+    Device device;
   };
   bool is_list = false;
   std::vector<Shape> tensors;
+  OwnedValue value;
 };
+ProfiledOperand profiled_operand(const Value& value);
 ProfiledOperand profiled_operand(const Tensor& t);
 ProfiledOperand profiled_operand(TensorList list);
 
 struct ProfilerEvent {
   enum class Kind : uint8_t { Operator, Node, Engine, Range, Module };
   std::string_view name;  // lives as long as the session, or longer
+  const Op* op = nullptr;
   Kind kind = Kind::Operator;
   int64_t start = 0, end = -1;  // nanoseconds of the steady clock
   int64_t parent = -1;          // index of the event around it, on the same thread
@@ -44,6 +51,7 @@ struct ProfilerEvent {
   int64_t bytes = 0;            // allocated less freed while it ran
   std::vector<ProfiledOperand> inputs;
   std::vector<ProfiledOperand> outputs;
+  std::string keywords;            // JSON: what the program says of a range by name
   std::vector<std::string> stack;  // Python's, innermost first
 };
 

@@ -1,7 +1,9 @@
 // The recorder's interface: start, stop, ranges that the program opens, and the events as tuples.
 #include "dispatch/profiler.h"
 
+#include "python/op_function.h"
 #include "python/parse.h"
+#include "python/tensor_type.h"
 #include "python/types.h"
 // After Python.h. Python 3.10 has PyFrame_GetBack there.
 #include <frameobject.h>
@@ -21,16 +23,32 @@ PyRef list_of(const List& list, F&& item) {
   return out;
 }
 
-PyRef shape_object(const ProfiledOperand::Shape& shape) {
-  const PyRef dtype = owned(wrap(shape.dtype));
-  const PyRef sizes = list_of(shape.sizes, [](int64_t n) { return owned(PyLong_FromLongLong(n)); });
-  return owned(PyTuple_Pack(2, dtype.get(), sizes.get()));
+PyRef numbers(const std::vector<int64_t>& list) {
+  return list_of(list, [](int64_t n) { return owned(PyLong_FromLongLong(n)); });
 }
 
-// None, (dtype, sizes), or a list of those.
+PyRef shape_object(const ProfiledOperand::Shape& shape) {
+  const PyRef dtype = owned(wrap(shape.dtype)), device = owned(wrap(shape.device));
+  const PyRef sizes = numbers(shape.sizes), strides = numbers(shape.strides);
+  return owned(Py_BuildValue("(OOOKKLO)", dtype.get(), sizes.get(), strides.get(),
+                             static_cast<unsigned long long>(shape.tensor),
+                             static_cast<unsigned long long>(shape.storage),
+                             static_cast<long long>(shape.offset), device.get()));
+}
+
+PyRef value_object(const Value& value) {
+  if (value.tag() == Tag::FloatList)
+    return list_of(value.floats(), [](double x) { return owned(PyFloat_FromDouble(x)); });
+  if (value.tag() == Tag::BoolList)
+    return list_of(value.bools(), [](bool x) { return owned(PyBool_FromLong(x)); });
+  return owned(wrap_value(value));
+}
+
+// (Operand's fields) of a tensor, a list of those, or a tuple of the one value.
 PyRef operand_object(const ProfiledOperand& operand) {
   if (operand.is_list) return list_of(operand.tensors, shape_object);
-  return operand.tensors.empty() ? PyRef::borrow(Py_None) : shape_object(operand.tensors[0]);
+  if (!operand.tensors.empty()) return shape_object(operand.tensors[0]);
+  return owned(PyTuple_Pack(1, value_object(operand.value.get()).get()));
 }
 
 // Of an event that was still open only what no thread writes to any more.
@@ -40,12 +58,14 @@ PyRef event_object(const ProfilerEvent& e, int64_t thread) {
   const PyRef inputs = list_of(open ? unknown : e.inputs, operand_object);
   const PyRef outputs = list_of(open ? unknown : e.outputs, operand_object);
   const PyRef stack = list_of(e.stack, [](const std::string& s) { return owned(to_python(s)); });
+  const std::string_view schema = e.op ? e.op->schema.text : std::string_view("");
   return owned(Py_BuildValue(
-      "(s#iLLLLLLLOOO)", e.name.data(), static_cast<Py_ssize_t>(e.name.size()), static_cast<int>(e.kind),
+      "(s#iLLLLLLLOOOs#s#)", e.name.data(), static_cast<Py_ssize_t>(e.name.size()), static_cast<int>(e.kind),
       static_cast<long long>(thread), static_cast<long long>(e.start), static_cast<long long>(e.end),
       static_cast<long long>(e.parent), static_cast<long long>(open ? -1 : e.sequence),
       static_cast<long long>(open ? thread : e.forward_thread), static_cast<long long>(open ? 0 : e.bytes),
-      inputs.get(), outputs.get(), stack.get()));
+      inputs.get(), outputs.get(), stack.get(), schema.data(), static_cast<Py_ssize_t>(schema.size()),
+      open ? "" : e.keywords.data(), open ? Py_ssize_t{0} : static_cast<Py_ssize_t>(e.keywords.size())));
 }
 
 PyRef memory_object(const MemoryEvent& e) {
@@ -160,13 +180,42 @@ void free_range(PyObject* capsule) {
   delete static_cast<ProfilerScope*>(PyCapsule_GetPointer(capsule, kRange));
 }
 
+// What a program says of a range: tensors, lists of them, numbers and text; of anything else nothing.
+ProfiledOperand operand_of(PyObject* object) {
+  if (is_tensor(object)) return profiled_operand(tensor_of(object));
+  if (PyBool_Check(object)) return profiled_operand(Value(object == Py_True));
+  if (PyFloat_Check(object)) return profiled_operand(Value(PyFloat_AS_DOUBLE(object)));
+  if (PyUnicode_Check(object)) return profiled_operand(Value(string_view(object)));
+  if (PyLong_Check(object)) {
+    int overflow = 0;
+    const long long number = PyLong_AsLongLongAndOverflow(object, &overflow);
+    return overflow ? ProfiledOperand() : profiled_operand(Value(static_cast<int64_t>(number)));
+  }
+  if (!PyList_Check(object) && !PyTuple_Check(object)) return {};
+  const PyRef items = owned(PySequence_Tuple(object));
+  std::vector<Tensor> tensors;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(items.get()); ++i) {
+    PyObject* item = PyTuple_GET_ITEM(items.get(), i);
+    if (!is_tensor(item)) return {};
+    tensors.push_back(tensor_of(item));
+  }
+  return profiled_operand(TensorList(tensors));
+}
+
 // None when this thread is not recorded; such a range costs next to nothing.
 template <ProfilerEvent::Kind kind>
-PyObject* enter(PyObject*, PyObject* name) {
+PyObject* enter(PyObject*, PyObject* const* args, Py_ssize_t count) {
   return guard([&]() -> PyObject* {
     if (!is_profiled()) return Py_NewRef(Py_None);
-    if (!PyUnicode_Check(name)) throw_python(PyExc_TypeError, "record_function: the name must be a string");
-    auto scope = std::make_unique<ProfilerScope>(kind, string_view(name));
+    if (count < 1 || !PyUnicode_Check(args[0]))
+      throw_python(PyExc_TypeError, "record_function: the name must be a string");
+    auto scope = std::make_unique<ProfilerScope>(kind, string_view(args[0]));
+    if (count > 2 && scope->wants_shapes()) {
+      const PyRef values = owned(PySequence_Tuple(args[1]));
+      for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(values.get()); ++i)
+        scope->event()->inputs.push_back(operand_of(PyTuple_GET_ITEM(values.get(), i)));
+      scope->event()->keywords = string_view(args[2]);
+    }
     PyObject* capsule = check(PyCapsule_New(scope.get(), kRange, free_range));
     (void)scope.release();  // it is the capsule's now
     return capsule;
@@ -198,6 +247,10 @@ void read_frames(std::vector<std::string>& frames) {
   }
 }
 
+PyCFunction fast(PyObject* (*function)(PyObject*, PyObject* const*, Py_ssize_t)) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(function));
+}
+
 PyMethodDef functions[] = {
     {"_profiler_start", start, METH_VARARGS,
      "_profiler_start(shapes, memory, stack, devices=False): records this thread."},
@@ -209,8 +262,10 @@ PyMethodDef functions[] = {
     {"_profiler_invite_threads", invite_threads, METH_NOARGS,
      "Lets all threads that run join the recording; its number, for `_profiler_join`."},
     {"_profiler_join", join, METH_O, "Records this thread too until the recording of that number ends."},
-    {"_profiler_enter", enter<ProfilerEvent::Kind::Range>, METH_O, "Opens a named range."},
-    {"_profiler_enter_module", enter<ProfilerEvent::Kind::Module>, METH_O, "Opens a module's range."},
+    {"_profiler_enter", fast(enter<ProfilerEvent::Kind::Range>), METH_FASTCALL,
+     "_profiler_enter(name[, values, keywords as JSON]): opens a named range."},
+    {"_profiler_enter_module", fast(enter<ProfilerEvent::Kind::Module>), METH_FASTCALL,
+     "Opens a module's range."},
     {"_profiler_exit", leave, METH_O, "Closes a range."},
     {"_live_objects", live_objects, METH_VARARGS, "_live_objects(*types): what the collector knows of them."},
     {}};

@@ -12,13 +12,7 @@ namespace {
 
 std::vector<ProfiledOperand> describe_inputs(const Frame& frame) {
   std::vector<ProfiledOperand> inputs;
-  for (int i = 0; i < frame.arg_count(); ++i) {
-    const Value& v = frame.args[i];
-    if (v.tag() == Tag::Tensor)
-      inputs.push_back(profiled_operand(v.tensor()));
-    else
-      inputs.push_back(v.tag() == Tag::TensorList ? profiled_operand(v.tensors()) : ProfiledOperand());
-  }
+  for (int i = 0; i < frame.arg_count(); ++i) inputs.push_back(profiled_operand(frame.args[i]));
   return inputs;
 }
 
@@ -51,6 +45,7 @@ std::string_view name_of(const Frame& frame) {
 void record_event(Frame& frame) {
   ProfilerScope scope = ProfilerScope::lasting(ProfilerEvent::Kind::Operator, name_of(frame));
   if (scope.event()) {
+    scope.event()->op = &frame.op;
     const bool recorded = dispatch_state.consider & kAutograd;
     scope.event()->sequence = recorded ? static_cast<int64_t>(Node::next_sequence()) : -1;
     if (scope.wants_shapes()) scope.event()->inputs = describe_inputs(frame);
