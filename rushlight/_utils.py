@@ -294,6 +294,13 @@ def _restore_hooks(tensor, backward_hooks):
         tensor._backward_hooks = backward_hooks
 
 
+def _rebuild_nested_tensor(buffer, sizes, strides, storage_offsets):
+    """A strided nested tensor from its buffer and where the components lie there."""
+    from rushlight.nested._internal.strided import strided_from_buffer
+
+    return strided_from_buffer(buffer, sizes, strides, storage_offsets)
+
+
 def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
     return rushlight.empty_strided(size, stride, dtype=dtype, device="meta", requires_grad=requires_grad)
 

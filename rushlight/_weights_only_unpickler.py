@@ -63,6 +63,7 @@ def _user_table():
 
 _names: dict = {}  # what a file may name
 _PARAMETER = "torch.nn.parameter.Parameter"  # allowed too, but looked up late: most files do without nn
+_JAGGED = "torch.nested._internal.nested_tensor."  # likewise two names of this module
 _callables: set = set()  # ids of those that it may call as well
 
 
@@ -134,6 +135,13 @@ class _Refused(UnpicklingError):
     """A pickle that is well formed but asks for something outside the closed list."""
 
 
+_RANGE = "torch._dynamo.decorators._DimRange"
+
+
+class _DimRange:
+    """What PyTorch notes on the lengths of jagged tensors for its compiler."""
+
+
 class Unpickler(_C._Unpickler):
     def __init__(self, file, *, encoding="bytes"):
         super().__init__(file, encoding)
@@ -148,6 +156,10 @@ class Unpickler(_C._Unpickler):
             raise _Refused(f"Trying to load unsupported GLOBAL {full} whose module {module} is blocked.")
         if public_name(full) == _PARAMETER:
             return rushlight.nn.Parameter
+        if public_name(full).startswith(_JAGGED) and name in ("NestedTensor", "_rebuild_njt"):
+            return _name_of_nested(name)
+        if full == _RANGE:
+            return _DimRange
         if public_name(full) in _names:
             return _names[public_name(full)]
         for key in (full, public_name(full)):
@@ -170,6 +182,8 @@ class Unpickler(_C._Unpickler):
             raise _Refused(f"Can only append to lists and set items of dicts, but got {type(container)}")
 
     def _new_object(self, cls, args):
+        if cls is _DimRange and args == ():
+            return _DimRange()
         if id(cls) not in self._user_ids or not isinstance(cls, type) or not isinstance(args, tuple):
             raise _Refused(f"Trying to create new object for unrecognized class {cls}")
         return cls.__new__(cls, *args)
@@ -178,6 +192,8 @@ class Unpickler(_C._Unpickler):
         kind = type(target)
         if kind is OrderedDict:
             target.__dict__.update(_plain_attributes(state))
+        elif kind is _DimRange:
+            pass
         elif id(kind) in self._user_ids:
             if hasattr(target, "__setstate__"):
                 target.__setstate__(state)
@@ -189,6 +205,13 @@ class Unpickler(_C._Unpickler):
             raise _Refused(
                 f"Can only build OrderedDict or types allowlisted via `add_safe_globals`, but got {kind}"
             )
+
+
+def _name_of_nested(name):
+    from rushlight.nested._internal import nested_tensor
+
+    _callables.add(id(nested_tensor._rebuild_njt))
+    return getattr(nested_tensor, name)
 
 
 def _plain_attributes(state):

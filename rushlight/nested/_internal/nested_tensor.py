@@ -75,7 +75,14 @@ def _number_of(offsets, lengths):
 
 
 def _rebuild_njt(constructor_kwargs):
-    return NestedTensor(**constructor_kwargs)
+    """What files call. PyTorch keeps the longest and the shortest length as sizes of empty tensors."""
+    parts = dict(constructor_kwargs)
+    tensors = [parts.get(name) for name in ("values", "offsets", "lengths") if parts.get(name) is not None]
+    if len(tensors) < 2 or not all(type(t) is rushlight.Tensor for t in tensors):
+        raise RuntimeError("a jagged nested tensor is made of values, offsets and lengths that are tensors")
+    extremes = parts.pop("_metadata_cache", None) or {}
+    sizes = {k: n.shape[0] if isinstance(n, rushlight.Tensor) else n for k, n in extremes.items()}
+    return NestedTensor(**parts, _metadata_cache=sizes)
 
 
 class NestedTensor(rushlight.Tensor):
@@ -252,10 +259,13 @@ class NestedTensor(rushlight.Tensor):
             "offsets": self._offsets,
             "lengths": self._lengths,
             "_ragged_idx": self._ragged_idx,
-            "_metadata_cache": self._metadata_cache,
+            "_metadata_cache": {k: self._offsets.new_empty(n, 0) for k, n in self._metadata_cache.items()},
             "requires_grad": self.requires_grad,
         }
         return _rebuild_njt, (parts,)
+
+    def __setstate__(self, state):
+        """What PyTorch's files tell besides, `__new__` was told already."""
 
     def tolist(self):
         """Refused, as in PyTorch: ``unbind`` gives tensors that have lists."""

@@ -1,6 +1,7 @@
 """Strided nested tensors: components of any sizes of one rank, one after the other in a flat buffer."""
 
 import functools
+import itertools
 
 import rushlight
 from rushlight import _C
@@ -26,8 +27,10 @@ def _buffer_names():
 
 
 # On each component: a dimension argument counts the batch.
-_COMPONENTWISE = {"linear", "layer_norm", "rms_norm", "embedding", "matmul", "bmm", "__matmul__"}
-_SHIFTED = {"softmax", "log_softmax", "transpose", "unsqueeze", "squeeze", "chunk", "narrow", "unflatten"}
+_COMPONENTWISE = {"linear", "layer_norm", "rms_norm", "embedding", "matmul", "__matmul__"}
+_SHIFTED = {"softmax", "log_softmax", "transpose", "unsqueeze", "squeeze", "unflatten"}
+_SHIFTED |= {"chunk", "split", "split_with_sizes"}
+_PIECES = {"chunk", "split", "split_with_sizes"}
 
 
 class StridedNestedTensor(rushlight.Tensor):
@@ -85,8 +88,20 @@ class StridedNestedTensor(rushlight.Tensor):
         """The buffer."""
         return plain(self)
 
+    def is_pinned(self, device=None):
+        """Whether the buffer is in pinned memory."""
+        return plain(self).is_pinned()
+
     def _nested_tensor_size(self):
         return rushlight.tensor(self._sizes, dtype=rushlight.int64)
+
+    def _nested_tensor_strides(self):
+        strides = [_packed_strides(size) for size in self._sizes]
+        return rushlight.tensor(strides, dtype=rushlight.int64)
+
+    def _nested_tensor_storage_offsets(self):
+        counts = [rushlight.Size(size).numel() for size in self._sizes]
+        return rushlight.tensor([0, *itertools.accumulate(counts)][: len(counts)], dtype=rushlight.int64)
 
     def unbind(self, dim=0):
         """The components, as views of the buffer."""
@@ -150,11 +165,33 @@ class StridedNestedTensor(rushlight.Tensor):
         return f"nested_tensor([\n{parts}\n]{grad})"
 
     def __reduce_ex__(self, protocol):
-        return StridedNestedTensor, (plain(self.detach()), self._sizes, self.requires_grad)
+        places = self._nested_tensor_size(), self._nested_tensor_strides(), self._nested_tensor_storage_offsets()
+        buffer = plain(self.detach()).requires_grad_(self.requires_grad)
+        return rushlight._utils._rebuild_nested_tensor, (buffer, *places)
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
         return _call(func, args, kwargs or {})
+
+
+def _packed_strides(size):
+    strides = [1]
+    for n in reversed(size[1:]):
+        strides.insert(0, strides[0] * n)
+    return strides[: len(size)]
+
+
+def strided_from_buffer(buffer, sizes, strides, offsets):
+    """The nested tensor of a buffer and three tables that say where its components lie."""
+    sizes, strides, offsets = ([*map(tuple, t.tolist())] if t.dim() == 2 else t.tolist() for t in (sizes, strides, offsets))
+    counts = [rushlight.Size(size).numel() for size in sizes]
+    starts = [0, *itertools.accumulate(counts)]
+    packed = [tuple(_packed_strides(size)) for size in sizes]
+    if strides == packed and offsets == starts[:-1] and starts[-1] == buffer.numel():
+        return StridedNestedTensor(buffer.detach(), sizes, buffer.requires_grad)
+    parts = zip(sizes, strides, offsets, strict=True)
+    made = strided_from_list([buffer.detach().as_strided(*part) for part in parts])
+    return made.requires_grad_(buffer.requires_grad)
 
 
 def strided_from_list(tensors, dtype=None, device=None, requires_grad=False):
@@ -245,16 +282,43 @@ def _shifted(func, name, x, *args, dim=None, **kwargs):
     args = list(args)
     kwargs.pop("_stacklevel", None)
     count = 2 if name == "transpose" else 1
-    position = 1 if name == "chunk" else 0
+    position = 1 if name in _PIECES else 0
+    if name in _PIECES and len(args) < 2 and dim is None:
+        dim = 0
     extra = int(name == "unsqueeze")
     if dim is not None:
         args.insert(position, dim)
     for i in range(position, min(position + count, len(args))):
         args[i] = _inner(name, x, args[i], extra)
     results = [func(t, *args, **kwargs) for t in x.unbind()]
-    if name == "chunk":
+    if name in _PIECES:
         return tuple(strided_from_list(list(parts)) for parts in zip(*results, strict=True))
     return strided_from_list(results)
+
+
+def _bmm(func, a, b):
+    for t, name in ((a, "batch1"), (b, "batch2")):
+        if t.dim() != 3:
+            raise RuntimeError(f"{name} must be a 3D tensor")
+    if len(a) != len(b):
+        raise RuntimeError(f"Expected size for the 1st dimension of batch2 tensor to be: {len(a)} but got: {len(b)}.")
+    return strided_from_list([x @ y for x, y in zip(a.unbind(), b.unbind(), strict=True)])
+
+
+def _cat(func, tensors, dim=0):
+    if dim != 0:
+        raise RuntimeError(f"cat(): only dim=0 is supported for nested tensors of layout torch.strided, got {dim}")
+    if not all(isinstance(t, StridedNestedTensor) for t in tensors):
+        raise RuntimeError("cat(): expected each tensor in given list to be nested")
+    return strided_from_list([part for t in tensors for part in t.unbind()])
+
+
+def _narrow(func, x, dim, start, length):
+    if dim != 0:
+        return _shifted(func, "narrow", x, dim, start, length)
+    if start < 0 or length < 0 or start + length > len(x):
+        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({len(x)}).")
+    return strided_from_list(list(x.unbind()[start : start + length]))
 
 
 def _select(func, x, dim, index):
@@ -266,6 +330,10 @@ def _select(func, x, dim, index):
 
 def _getitem(func, x, index):
     first, *rest = index if isinstance(index, tuple) else (index,)
+    if first is Ellipsis:
+        if x.dim() - len(rest) <= 1:
+            raise RuntimeError("__getitem__(): the batch of a nested tensor is indexed by a number or :")
+        first, rest = slice(None), [Ellipsis, *rest]
     if isinstance(first, int):
         return x.unbind()[first][tuple(rest)] if rest else x.unbind()[first]
     if first == slice(None):
@@ -334,6 +402,9 @@ def _deepcopy(func, x, memo):
 
 
 _OTHERS = {
+    "bmm": _bmm,
+    "cat": _cat,
+    "narrow": _narrow,
     "select": _select,
     "__getitem__": _getitem,
     "reshape": _reshape,

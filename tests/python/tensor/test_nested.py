@@ -121,6 +121,12 @@ def test_jagged(name):
 
 
 STRIDED = {
+    "batched product": lambda t, s: [t.bmm(s, s.transpose(1, 2)), s.bmm(t.ones(2, 3, 2))],
+    "cat": lambda t, s: [t.cat([s, s + 1]), t.cat([s])],
+    "split": lambda t, s: [s.split([1, 2], -1), t.split_with_sizes(s, [2, 1], 2)],
+    "rest": lambda t, s: [s[..., 0], s.narrow(0, 1, 1)],
+    "places": lambda t, s: [s._nested_tensor_strides(), s._nested_tensor_storage_offsets()],
+    "pinned": lambda t, s: s.is_pinned(),
     "facts": lambda t, s: [s.size(0), s.size(2), s.dim(), s.is_nested, s.layout, s.numel(), s.values()],
     "parts": lambda t, s: [s.unbind(), s[1], s.select(0, 0), s._nested_tensor_size()],
     "pointwise": lambda t, s: [s + s, s * 2, s - 1, s.relu(), s.clone(), s.detach(), s.to(t.float64)],
@@ -392,3 +398,49 @@ def test_elementwise_functions_of_strided_nested_tensors(name):
     operands = 2 if name in ("logical_and", "atan2") else 1
     for row, found in zip(rows, function(*[nested] * operands).unbind(), strict=True):
         assert rushlight.equal(found, function(*[row] * operands))
+
+
+@pytest.mark.parametrize("make", [jagged, strided])
+@pytest.mark.parametrize("requires_grad", [False, True])
+def test_files_are_read_by_both_libraries(make, requires_grad, tmp_path):
+    for writer in BOTH:
+        path = tmp_path / f"{writer.__name__}.pt"
+        x = make(writer, requires_grad=requires_grad)
+        writer.save({"x": x}, path)
+        for reader in BOTH:
+            got = reader.load(path, weights_only=True)["x"]
+            assert shown(got.detach()) == shown(x.detach()) and got.requires_grad == (
+                requires_grad if make is jagged or writer is reader is rushlight else got.requires_grad
+            )
+
+
+def test_components_of_a_file_may_lie_anywhere():
+    """PyTorch's transposed components, and those that leave gaps."""
+    sizes, strides = rushlight.tensor([[2, 3], [1, 2]]), rushlight.tensor([[1, 2], [2, 1]])
+    buffer, offsets = rushlight.arange(12.0), rushlight.tensor([0, 8])
+    x = rushlight._utils._rebuild_nested_tensor(buffer, sizes, strides, offsets)
+    assert [t.tolist() for t in x.unbind()] == [[[0, 2, 4], [1, 3, 5]], [[8, 9]]]
+
+
+def test_a_file_cannot_make_a_nested_tensor_of_anything(tmp_path):
+    from rushlight.nested._internal.nested_tensor import _rebuild_njt
+
+    class Other:
+        def __reduce__(self):
+            return _rebuild_njt, ({"values": [1, 2], "offsets": rushlight.tensor([0, 2])},)
+
+    rushlight.save(Other(), tmp_path / "x.pt")
+    with pytest.raises((RuntimeError, pickle.UnpicklingError), match="values, offsets"):
+        rushlight.load(tmp_path / "x.pt")
+
+
+def test_refused_joins_and_products():
+    x = strided(rushlight)
+    with pytest.raises(RuntimeError, match="only dim=0"):
+        rushlight.cat([x, x], 1)
+    with pytest.raises(RuntimeError, match="to be nested"):
+        rushlight.cat([x, rushlight.ones(2, 3)])
+    with pytest.raises(RuntimeError, match="batch2 must be a 3D"):
+        rushlight.bmm(x, rushlight.ones(3, 2))
+    with pytest.raises(RuntimeError, match="exceeds dimension size"):
+        x.narrow(0, 1, 2)
