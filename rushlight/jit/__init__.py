@@ -40,6 +40,7 @@ __all__ = [
     "export",
     "fork",
     "freeze",
+    "fuser",
     "ignore",
     "interface",
     "is_scripting",
@@ -54,6 +55,7 @@ __all__ = [
     "script",
     "script_if_tracing",
     "script_method",
+    "set_fusion_strategy",
     "set_module",
     "strict_fusion",
     "trace",
@@ -71,10 +73,11 @@ isinstance = _decorations.refined_isinstance  # noqa: A001 - PyTorch's name
 # Where the rest lives: compiling is loaded when something is compiled.
 _HOMES = {
     "_script": "RecursiveScriptModule ScriptFunction ScriptModule script script_method",
-    "_trace": "TopLevelTracedModule TracerWarning TracingCheckError trace trace_module",
+    "_trace": "TopLevelTracedModule TracerWarning TracingCheckError _get_trace_graph trace trace_module",
     "_archive": "load save",
     "_freeze": "freeze optimize_for_inference run_frozen_optimizations",
     "_compilation_unit": "CompilationUnit",
+    "_fusion": "fuser set_fusion_strategy",
 }
 
 
@@ -86,6 +89,8 @@ if TYPE_CHECKING:  # what `__getattr__` finds
     from rushlight.jit._freeze import freeze as freeze
     from rushlight.jit._freeze import optimize_for_inference as optimize_for_inference
     from rushlight.jit._freeze import run_frozen_optimizations as run_frozen_optimizations
+    from rushlight.jit._fusion import fuser as fuser
+    from rushlight.jit._fusion import set_fusion_strategy as set_fusion_strategy
     from rushlight.jit._script import RecursiveScriptModule as RecursiveScriptModule
     from rushlight.jit._script import ScriptFunction as ScriptFunction
     from rushlight.jit._script import ScriptModule as ScriptModule

@@ -7,10 +7,13 @@ import keyword
 import warnings
 
 import rushlight
-from rushlight import Tensor
+from rushlight import _C, Tensor
 from rushlight._command.names import own_name
+from rushlight.jit import _decorations
 from rushlight.jit._library import library_name
+from rushlight.jit.frontend import Late
 from rushlight.overrides import TorchFunctionMode
+from rushlight.utils._pytree import tree_map_only
 
 # Modules whose functions a script says otherwise than by calling them.
 _WITHOUT_CALLS = ("rushlight._C", "rushlight._tensor", "rushlight")
@@ -187,6 +190,42 @@ class Recorder(TorchFunctionMode):
                 return None  # a function of the program, whose operators are seen as they run
         self.names[dotted] = func
         return f"{dotted}({', '.join(arguments)})"
+
+    def call_of_function(self, unit, function, args, kwargs):
+        """A script is called: it stays a call, so that what it decides by values is decided again."""
+        name = f"__torch__.{unit.name}"
+        known = self.names.get(name)
+        if known is not None and known.unit is not unit:  # another one of this name
+            return function(*args, **kwargs)
+        made = self._call_of_script(name, name.rpartition(".")[2], function, args, kwargs)
+        if name in made[0]:
+            self.names[name] = Late(unit)
+        return made[1]
+
+    def call_of_module(self, text, forward, *args, **kwargs):
+        """The same for a module that is a script."""
+        return self._call_of_script(text, "output", forward, args, kwargs)[1]
+
+    def _call_of_script(self, called, stem, function, args, kwargs):
+        """(the line that was recorded, the result)."""
+        try:
+            arguments = [*map(self.text, args), *(f"{k}={self.text(v)}" for k, v in kwargs.items())]
+        except RuntimeError:  # an argument that has no text: what the script does is recorded instead
+            return "", function(*args, **kwargs)
+        tracing = _decorations._tracing
+        tracing.recorder = None
+        try:
+            with _C.DisableTorchFunction():
+                result = tree_map_only(Tensor, self._own, function(*args, **kwargs))
+        finally:
+            tracing.recorder = self
+        text = f"{called}({', '.join(arguments)})"
+        self._record(stem, text, result, args)
+        return text, result
+
+    def _own(self, result):
+        """A result of a script that has no other name: what it gives back as it is gets a second object."""
+        return result.view_as(result) if id(result) in self._texts else result
 
     def _index(self, index):
         if isinstance(index, tuple):

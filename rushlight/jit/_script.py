@@ -20,7 +20,7 @@ from rushlight.jit._attributes import declared_types, take_attributes, warn_of_a
 from rushlight.jit._check_values import declared_type
 from rushlight.jit._checker import check_function
 from rushlight.jit._class_checks import check_bases
-from rushlight.jit._decorations import _overloaded
+from rushlight.jit._decorations import _overloaded, _tracing
 from rushlight.jit._graph_types import LateGraph
 from rushlight.jit._interfaces import misfit
 from rushlight.jit._library import library_name, own_module
@@ -38,12 +38,17 @@ if TYPE_CHECKING:
 class ScriptFunction:
     """A function of TorchScript. ``code`` is its text, ``graph`` its operations."""
 
+    _called_by_name = True  # in a trace, where its choices are kept that way
+
     def __init__(self, unit, doc=None, example=None) -> None:
         self.unit, self.name, self.qualified_name = unit, unit.name, f"__torch__.{unit.name}"
         self.__name__, self.__doc__, self.__module__ = unit.tree.name, doc, "__torch__"
         self._function = unit.checked()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        recorder = getattr(_tracing, "recorder", None)
+        if recorder is not None and self._called_by_name:
+            return recorder.call_of_function(self.unit, self._function, args, kwargs)
         return self._function(*args, **kwargs)
 
     @property

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import contextlib
+import functools
 import inspect
 import warnings
 
@@ -74,12 +76,19 @@ def _record(name, function, module, args, kwargs):
         recorder.name(tensor, _path_text("self", path))
     for text, value in zip(names, (*args, *kwargs.values()), strict=True):
         recorder._name_parts(value, text)
-    _decorations._tracing.depth = getattr(_decorations._tracing, "depth", 0) + 1
+    tracing = _decorations._tracing
+    outer = getattr(tracing, "recorder", None)
+    tracing.depth, tracing.recorder = getattr(tracing, "depth", 0) + 1, recorder
     try:
-        with recorder:
+        with recorder, _scripts_by_name(module, recorder):
             result = function(*args, **kwargs)
     finally:
-        _decorations._tracing.depth -= 1
+        tracing.depth, tracing.recorder = tracing.depth - 1, outer
+    if result is None:
+        raise RuntimeError(
+            "The traced function didn't return any values! Side-effects are not captured in traces, so it "
+            "would be a no-op."
+        )
     _check_result(result)
     body = [*recorder.lines, f"return {recorder.text(result)}"]
     written = map(_with_type, names, (*args, *kwargs.values()))
@@ -88,6 +97,24 @@ def _record(name, function, module, args, kwargs):
     unit = Unit(name, tree, {**recorder.names, "getattr": getattr}, "<trace>")
     _Bound(unit).visit(tree)
     return unit, recorder.constants, result
+
+
+@contextlib.contextmanager
+def _scripts_by_name(module, recorder):
+    """Let calls of scripts among a module's children be recorded as calls, with the choices in them. Those
+    with hooks are not, since hooks are seen as they run."""
+    replaced = []
+    for path, child in module.named_modules():
+        hooks = child._forward_hooks or child._forward_pre_hooks
+        if path and type(child).__name__ == "RecursiveScriptModule" and not hooks and "forward" not in vars(child):
+            forward = functools.partial(recorder.call_of_module, _path_text("self", path), child.forward)
+            child.__dict__["forward"] = forward
+            replaced.append(child)
+    try:
+        yield
+    finally:
+        for child in replaced:
+            del child.__dict__["forward"]
 
 
 def _with_type(name, value):
@@ -215,8 +242,23 @@ def trace(
     return _as_function(made, func)
 
 
+def _get_trace_graph(
+    f, args=(), kwargs=None, strict=True, _force_outplace=False, return_inputs=False,
+    _return_inputs_states=False,
+):  # fmt: skip
+    """(the graph of one run, its result), and the inputs if asked for; for tools that draw models."""
+    args, kwargs = _as_tuple(args), kwargs or {}
+    owner = f if isinstance(f, Module) else Module()
+    made = _traced(owner, {"forward": f}, [(args, kwargs)], strict)
+    result = f(*args, **kwargs)
+    more = (args,) if return_inputs else ((args, args),) if _return_inputs_states else ()
+    return made.graph, result, *more
+
+
 class TracedFunction(ScriptFunction):
     """A traced function that found tensors outside, which belong to it."""
+
+    _called_by_name = False
 
     def __init__(self, module, unit, doc) -> None:
         super().__init__(unit, doc)
@@ -312,6 +354,9 @@ def _shell_of(module, cls, seen):
     for name, child in module._modules.items():
         if child is None or id(child) in seen:
             made._modules[name] = None if child is None else seen[id(child)]
+            continue
+        if isinstance(child, RecursiveScriptModule) and type(child)._script_methods:
+            made._modules[name] = seen[id(child)] = child  # called as it is
             continue
         base = library_base(type(child))
         of_library = type(child) is base and base is not Module

@@ -227,3 +227,5 @@ class Schema:
         if self.returns.kind == "Tuple" or self.returns.kind == "List" and returned.startswith("("):
             returned = f"({returned})"
         return f"{self.name}({', '.join(parts)}) -> {returned}"
+
+    __repr__ = __str__

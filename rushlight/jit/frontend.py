@@ -371,7 +371,7 @@ class _Resolver(ast.NodeTransformer):
         from rushlight.jit._script import ScriptFunction
 
         if isinstance(value, ScriptFunction):
-            return f"__torch__.{value.name}", _Late(value.unit)
+            return f"__torch__.{value.name}", Late(value.unit)
         if isinstance(value, CallByName):
             return f"__torch__.{value.name}", value
         name = library_name(value)
@@ -381,7 +381,7 @@ class _Resolver(ast.NodeTransformer):
             if getattr(value, "_torchscript_modifier", None) is not None:
                 return self._kept_in_python(value)
             unit = self._called(inspect.unwrap(value), node)
-            return f"__torch__.{unit.name}", _Late(unit)
+            return f"__torch__.{unit.name}", Late(unit)
         if isinstance(value, type):
             return self._class(value)
         call = inspect.getattr_static(type(value), "__call__", None)
@@ -452,7 +452,7 @@ class CallByName:
         return self.functions[self.name].unit.function()(*args, **kwargs)
 
 
-class _Late:
+class Late:
     """A function that is compiled when it is called first: functions may call each other in circles."""
 
     def __init__(self, unit):

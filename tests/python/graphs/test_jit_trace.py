@@ -314,3 +314,112 @@ def test_a_variable_turns_scripts_off():
             text=True,
         )
         assert (done.returncode, done.stdout) == (0, printed), done.stderr
+
+
+@torch.jit.script_if_tracing
+def absolute(x):
+    if bool(x.sum() > 0):
+        return x
+    return -x
+
+
+@torch.jit.script
+def doubled(x, n: int):
+    y = [x]
+    for _ in range(n):
+        y.append(y[-1] * 2)
+    return y[0], y[-1]
+
+
+class Absolute(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(1))
+
+    def forward(self, x):
+        if bool(x.sum() > 0):
+            return x * self.weight
+        return -x * self.weight
+
+
+class WithScript(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.jit.script(Absolute())
+
+    def forward(self, x):
+        return self.inner(x) + absolute(x)
+
+
+def test_scripts_that_a_trace_calls_decide_again(tmp_path):
+    """Their choices by values were lost: the trace had what the example led to."""
+    x = torch.tensor([1.0, 2.0])
+    traced = torch.jit.trace(lambda x: absolute(x) * 2, x)
+    assert traced(-x).tolist() == [2, 4] and traced(x).tolist() == [2, 4]
+    steps = torch.jit.trace(lambda x: doubled(x, x.size(0))[1] + x, x)
+    assert steps(torch.ones(3)).tolist() == [9, 9, 9]
+    module = torch.jit.trace(WithScript(), x)
+    assert module(-x).tolist() == [2, 4]
+    assert [name for name, _ in module.named_parameters()] == ["inner.weight"]
+    for number, script in enumerate((traced, module)):
+        torch.jit.save(script, tmp_path / f"{number}.pt")
+        again = torch.jit.load(tmp_path / f"{number}.pt")
+        assert again(-x).tolist() == [2, 4]
+    module(-x).sum().backward()
+    assert module.inner.weight.grad.item() == 3
+
+
+def test_calls_of_scripts_are_calls_in_the_graph():
+    x = torch.ones(2)
+    kinds = {node.kind() for node in torch.jit.trace(lambda x: absolute(x) * 2, x).graph.nodes()}
+    assert "prim::CallFunction" in kinds
+    kinds = {node.kind() for node in torch.jit.trace(WithScript(), x).graph.nodes()}
+    assert {"prim::CallFunction", "prim::CallMethod"} <= kinds
+
+
+def test_what_a_script_gives_back_is_not_what_it_took():
+    """A script that returns its argument does not write to it."""
+
+    def both(x):
+        y = absolute(x)
+        return y - x, x
+
+    a, b = torch.jit.trace(both, torch.ones(2))(-torch.ones(2))
+    assert a.tolist() == [2, 2] and b.tolist() == [-1, -1]
+
+
+def test_hooks_of_a_script_run_once_in_a_trace():
+    module = WithScript()
+    seen = []
+    module.inner.register_forward_hook(lambda m, i, o: seen.append(1))
+    torch.jit.trace(module, torch.ones(2), check_trace=False)
+    assert seen == [1]
+    assert "forward" not in vars(module.inner)
+
+
+def test_a_trace_within_a_trace_is_part_of_it():
+    inner = torch.jit.trace(lambda x: x + torch.tensor([5.0]), torch.ones(1))
+    outer = torch.jit.trace(lambda x: inner(x) * 2, torch.ones(1))
+    assert outer(torch.ones(1)).tolist() == [12]
+
+
+def test_a_trace_without_results_is_refused():
+    with pytest.raises(RuntimeError, match="didn't return any values"):
+        torch.jit.trace(lambda x: None, torch.ones(1))
+
+
+def test_the_graph_of_a_trace_alone():
+    graph, out = torch.jit._get_trace_graph(torch.nn.Linear(2, 3), torch.ones(1, 2))
+    assert [node.kind() for node in graph.nodes()][-1] == "aten::linear" and out.shape == (1, 3)
+
+
+def test_settings_of_the_executor():
+    before = torch.jit.set_fusion_strategy([("STATIC", 2)])
+    assert torch.jit.set_fusion_strategy(before) == [("STATIC", 2)]
+    with pytest.raises(RuntimeError, match="STATIC"):
+        torch.jit.set_fusion_strategy([("OTHER", 2)])
+    with torch.jit.fuser("fuser1"):
+        pass
+    with pytest.raises(ValueError, match="unrecognized fuser"), torch.jit.fuser("none"):
+        pass
+    assert repr(doubled.schema).startswith("doubled(Tensor x, int n) -> ")
