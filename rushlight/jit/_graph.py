@@ -238,7 +238,7 @@ class _Lowering:
         loaded = {n.id for part in tree.body for n in ast.walk(part) if isinstance(n, ast.Name)}
         known = {a.name: plain(a.type) for a in schema.arguments} if schema is not None else {}
         for i, argument in enumerate(arguments):
-            if i == 0 and argument.arg == "self":
+            if i == 0 and (self.module is not None or argument.arg == "self"):
                 value = Value("self", f"__torch__.{self.module.original_name if self.module else 'Module'}")
             else:
                 said = known.get(argument.arg, TENSOR)

@@ -57,7 +57,8 @@ def _script_frames(trace, boundary):
             entered = True
         unit = frame.f_globals.get(UNIT)
         if unit is not None:
-            places.append(unit.source.shown(_place(frame.f_code, at, trace.tb_lineno)))
+            shown = unit.source.shown(_place(frame.f_code, at, trace.tb_lineno))
+            places.append(shown.replace("\n", f", in {unit.tree.name}\n", 1))
         raised = unit is not None and frame.f_code.co_code[at] == _RAISE
         trace = trace.tb_next
     return (tuple(places), raised) if places else None

@@ -368,7 +368,7 @@ class _Scripting:
     def _check_attributes(self, made, unit, module):
         """Every attribute that a method asks of its module must be there, and of a type that a script can
         use."""
-        if not unit.tree.args.args or unit.tree.args.args[0].arg != "self":
+        if not unit.tree.args.args or not self.is_method[unit]:
             return
         for name, line in unit.attributes_of_self.items():
             if not hasattr(made, name):

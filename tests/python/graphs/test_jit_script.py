@@ -380,3 +380,46 @@ def test_scripts_warn_and_take_generators(tmp_path):
 def test_compilation_unit_of_what_is_no_function(text):
     with pytest.raises(RuntimeError, match="expected def|cannot be read"):
         torch.jit.CompilationUnit(text)
+
+
+class NamedOtherwise(torch.nn.Module):
+    """Nothing says that a method's first argument is called self."""
+
+    def __init__(this):
+        super().__init__()
+        this.layer, this.note = torch.nn.Linear(2, 2), object()
+
+    def forward(this, x):
+        return this.layer(x)
+
+    @torch.jit.export
+    def missing(this, x):
+        return this.nothing(x)
+
+    @torch.jit.export
+    def odd(this):
+        return this.note
+
+
+def test_the_first_argument_may_have_any_name():
+    class Good(torch.nn.Module):
+        def __init__(this):
+            super().__init__()
+            this.layer = torch.nn.Linear(2, 2)
+
+        def forward(this, x):
+            return this.layer(x)
+
+    script = torch.jit.script(Good())
+    assert [node.kind() for node in script.graph.nodes()] == ["prim::GetAttr", "prim::CallMethod"]
+    with pytest.raises(RuntimeError, match="has no attribute 'no(thing|te)'"):
+        torch.jit.script(NamedOtherwise())
+
+
+def test_errors_in_scripts_name_the_function():
+    def checks(x: int):
+        assert x > 2, "too small"
+        return x
+
+    with pytest.raises(torch.jit.Error, match=r"line \d+, in checks\n[^$]*too small"):
+        torch.jit.script(checks)(1)
