@@ -69,7 +69,7 @@ class Compiled(_C._CompiledCall):
         self.entries: list[Entry] = []
         self.failures = self.passed = 0
         self.reason = None  # why the program runs as it is written, for good
-        self.on_give_up = None
+        self.watcher = None  # watcher(whether): told when the program shall run as it is written, or not any more
         self.force_eager(torch.compiler._stance() == "force_eager")
 
     def force_eager(self, on):
@@ -300,8 +300,8 @@ class Compiled(_C._CompiledCall):
     def give_up(self, reason):
         """From now on the program runs as it is written."""
         self.reason, self.fast, self.direct = reason, None, self.function
-        if self.on_give_up is not None:
-            self.on_give_up()
+        if self.watcher is not None:
+            self.watcher(True)
 
     def _what_is_compiled(self):
         return self.function
@@ -310,6 +310,8 @@ class Compiled(_C._CompiledCall):
         self.entries, self.failures, self.passed, self.reason = [], 0, 0, None
         self.one_size = set()
         self.force_eager(self.eager)
+        if self.watcher is not None:
+            self.watcher(False)
 
 
 def _is_ours(backend):

@@ -3,6 +3,7 @@
 import functools
 import inspect
 import weakref
+from types import FunctionType
 
 from rushlight import _C
 from rushlight._errors.advice import advised
@@ -38,11 +39,12 @@ class OptimizedModule(Module):
         _remember(compiled)
         self.__dict__["_compiled"] = self.__dict__["forward"] = compiled
 
-        def run_itself(holder=weakref.ref(self)):
+        def run_as_written(on, holder=weakref.ref(self), graphs=weakref.ref(compiled)):
             if holder() is not None:
-                holder().__dict__["forward"] = mod
+                holder().__dict__["forward"] = mod if on else graphs()
+                _C._stand_for(holder(), mod if on else None)
 
-        compiled.on_give_up = run_itself
+        compiled.watcher = run_as_written
 
     @property
     def training(self):
@@ -147,12 +149,26 @@ def _wrap(function, backend, fullgraph, dynamic):
     compiled = Compiled(function, backend, fullgraph, dynamic)
     _remember(compiled)
 
-    front = _C._compiled_function(function, compiled)
+    own = _copy_of(function) if type(function) is FunctionType else function
+    front = _C._compiled_function(own, compiled)
     if not hasattr(function, "__name__"):
         front.__name__ = front.__qualname__ = compiled.name
     front._torchdynamo_orig_callable = function
     front._compiled = compiled
+
+    def run_as_written(on, holder=weakref.ref(front)):
+        if holder() is not None:
+            _C._run_as_written(holder(), on)
+
+    compiled.watcher = run_as_written
     return front
+
+
+def _copy_of(f):
+    """Another function of the same code and variables."""
+    copy = FunctionType(f.__code__, f.__globals__, f.__name__, f.__defaults__, f.__closure__)
+    copy.__kwdefaults__ = f.__kwdefaults__
+    return functools.update_wrapper(copy, f)
 
 
 def optimize(

@@ -96,17 +96,16 @@ PyTypeObject CompiledCallType = {
     .tp_new = PyType_GenericNew,
 };
 
-// What torch.compile returns for a function: the function to whoever looks at it, a _CompiledCall to who
-// calls.
-struct CompiledFunction {
-  FunctionFront front;
-  PyObject* compiled;
-};
-PyObject*& compiled_of(PyObject* o) { return reinterpret_cast<CompiledFunction*>(o)->compiled; }
+// Note [Compiled functions]
+// What torch.compile returns for a function of Python's is a copy of it whose type differs in what a call does:
+// that goes to its _CompiledCall. Where the program was found best as it is written, the copy becomes a function
+// like others, which the interpreter calls without leaving its loop: it takes not a nanosecond more than what
+// was compiled. Nothing but the type and the address of what calls it change. Other callables get a front.
 
-PyObject* function_call(PyObject* self, PyObject* const* given, size_t nargsf, PyObject* names) {
-  const PyRef compiled = PyRef::borrow(compiled_of(self));
-  const Ways ways = ways_of(compiled.get());
+const Name compiled_name{"_compiled"};
+
+PyObject* call_by(PyObject* compiled, PyObject* const* given, size_t nargsf, PyObject* names) {
+  const Ways ways = ways_of(compiled);
   if (!ways.fast && ways.direct) return PyObject_Vectorcall(ways.direct.get(), given, nargsf, names);
   const Py_ssize_t n = PyVectorcall_NARGS(nargsf), keywords = names ? PyTuple_GET_SIZE(names) : 0;
   const PyRef args(PyTuple_New(n)), kwargs(PyDict_New());
@@ -114,38 +113,106 @@ PyObject* function_call(PyObject* self, PyObject* const* given, size_t nargsf, P
   for (Py_ssize_t i = 0; i < n; ++i) PyTuple_SET_ITEM(args.get(), i, Py_NewRef(given[i]));
   for (Py_ssize_t i = 0; i < keywords; ++i)
     if (PyDict_SetItem(kwargs.get(), PyTuple_GET_ITEM(names, i), given[n + i]) < 0) return nullptr;
-  return call_graph(compiled.get(), ways, args.get(), kwargs.get());
+  return call_graph(compiled, ways, args.get(), kwargs.get());
 }
 
-int function_traverse(PyObject* self, visitproc visit, void* arg) {
+// --- functions of Python's
+
+PyFunctionObject& function_of(PyObject* o) { return *reinterpret_cast<PyFunctionObject*>(o); }
+
+PyObject* call_copy(PyObject* self, PyObject* const* given, size_t nargsf, PyObject* names) {
+  const Found found = find_item(function_of(self).func_dict, compiled_name);
+  const PyRef compiled = PyRef::borrow(found.get());
+  if (!compiled || !PyObject_TypeCheck(compiled.get(), &CompiledCallType)) {
+    if (!PyErr_Occurred()) PyErr_SetString(PyExc_TypeError, "a compiled function lost its _compiled");
+    return nullptr;
+  }
+  return call_by(compiled.get(), given, nargsf, names);
+}
+
+// Names that every type has for itself: the function's.
+PyObject* get_doc(PyObject* self, void*) {
+  PyObject* doc = function_of(self).func_doc;
+  return Py_NewRef(doc ? doc : Py_None);
+}
+int set_doc(PyObject* self, PyObject* value, void*) {
+  Py_XSETREF(function_of(self).func_doc, Py_NewRef(value ? value : Py_None));
+  return 0;
+}
+PyObject* get_class(PyObject*, void*) { return Py_NewRef(reinterpret_cast<PyObject*>(&PyFunction_Type)); }
+PyGetSetDef copy_properties[] = {
+    {"__class__", get_class, nullptr, nullptr, nullptr}, {"__doc__", get_doc, set_doc, nullptr, nullptr}, {}};
+
+// As functions are: by name, copied as they are.
+PyObject* reduce(PyObject* self, PyObject*) { return PyObject_GetAttrString(self, "__qualname__"); }
+PyMethodDef copy_methods[] = {{"__reduce__", reduce, METH_NOARGS, nullptr}, {}};
+
+PyTypeObject CompiledCopyType = {
+    .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
+    .tp_name = "function",
+    .tp_basicsize = sizeof(PyFunctionObject),
+    .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR,
+    .tp_methods = copy_methods,
+    .tp_getset = copy_properties,
+    .tp_base = &PyFunction_Type,
+};
+
+vectorcallfunc call_of_functions = nullptr;  // what the interpreter gave them
+
+// --- other callables
+
+struct CompiledFront {
+  FunctionFront front;
+  PyObject* compiled;
+};
+PyObject*& compiled_of(PyObject* o) { return reinterpret_cast<CompiledFront*>(o)->compiled; }
+
+PyObject* call_front(PyObject* self, PyObject* const* given, size_t nargsf, PyObject* names) {
+  return call_by(PyRef::borrow(compiled_of(self)).get(), given, nargsf, names);
+}
+PyObject* pass_on(PyObject* self, PyObject* const* given, size_t nargsf, PyObject* names) {
+  return PyObject_Vectorcall(front_of(self).function, given, nargsf, names);
+}
+
+int front_traverse_all(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(compiled_of(self));
   return front_traverse(self, visit, arg);
 }
-int function_clear(PyObject* self) {
+int front_clear_all(PyObject* self) {
   Py_CLEAR(compiled_of(self));
   return front_clear(self);
 }
 
-PyGetSetDef function_properties[] = {front_doc, {}};
+PyGetSetDef front_properties[] = {front_doc, {}};
 
-PyTypeObject CompiledFunctionType = {
+PyTypeObject CompiledFrontType = {
     .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
     .tp_name = "function",
-    .tp_basicsize = sizeof(CompiledFunction),
+    .tp_basicsize = sizeof(CompiledFront),
     .tp_flags = kFrontFlags,
-    .tp_traverse = function_traverse,
-    .tp_clear = function_clear,
-    .tp_getset = function_properties,
+    .tp_traverse = front_traverse_all,
+    .tp_clear = front_clear_all,
+    .tp_getset = front_properties,
     .tp_base = &FunctionFrontType,
 };
 
-// _compiled_function(function, compiled)
+// --- both
+
+// _compiled_function(function, compiled): the function itself, a copy that nobody else has, or a front.
 PyObject* make_function(PyObject*, PyObject* const* args, Py_ssize_t n) {
   if (n != 2 || !PyObject_TypeCheck(args[1], &CompiledCallType)) {
     PyErr_SetString(PyExc_TypeError, "_compiled_function takes a function and a _CompiledCall");
     return nullptr;
   }
-  PyObject* f = new_front(&CompiledFunctionType, function_call, args[0]);
+  PyObject* f = args[0];
+  if (PyFunction_Check(f)) {
+    if (PyObject_SetAttr(f, compiled_name, args[1]) < 0) return nullptr;
+    call_of_functions = function_of(f).vectorcall;
+    function_of(f).vectorcall = call_copy;
+    Py_SET_TYPE(f, &CompiledCopyType);
+    return Py_NewRef(f);
+  }
+  f = new_front(&CompiledFrontType, call_front, f);
   if (!f) return nullptr;
   compiled_of(f) = Py_NewRef(args[1]);
   PyObject_GC_Track(f);
@@ -154,12 +221,46 @@ PyObject* make_function(PyObject*, PyObject* const* args, Py_ssize_t n) {
 
 }  // namespace
 
+// Whether a callable that _compiled_function made passes calls on to what it was made of.
+bool runs_as_written(PyObject* compiled) {
+  return Py_IS_TYPE(compiled, &CompiledFrontType) && front_of(compiled).vectorcall == pass_on;
+}
+
+namespace {
+
+// _run_as_written(function, whether): calls of what _compiled_function made go to the function, or to its
+// _CompiledCall again.
+PyObject* run_as_written(PyObject*, PyObject* const* args, Py_ssize_t n) {
+  if (n != 2) return PyErr_Format(PyExc_TypeError, "_run_as_written takes a function and a bool");
+  PyObject* f = args[0];
+  const bool written = args[1] == Py_True;
+  if (Py_IS_TYPE(f, &CompiledFrontType)) {
+    front_of(f).vectorcall = written ? pass_on : call_front;
+    Py_RETURN_NONE;
+  }
+#ifndef Py_GIL_DISABLED  // where others may be calling it
+  if (written && Py_IS_TYPE(f, &CompiledCopyType)) {
+    function_of(f).vectorcall = call_of_functions;
+    Py_SET_TYPE(f, &PyFunction_Type);
+  } else if (!written && PyFunction_Check(f) && PyObject_HasAttr(f, compiled_name)) {
+    function_of(f).vectorcall = call_copy;
+    Py_SET_TYPE(f, &CompiledCopyType);
+  }
+#endif
+  Py_RETURN_NONE;
+}
+
+}  // namespace
+
 void init_compiled_call(PyObject* module) {
   add_type(module, "_CompiledCall", &CompiledCallType);
-  check(PyType_Ready(&CompiledFunctionType));
+  check(PyType_Ready(&CompiledCopyType));
+  check(PyType_Ready(&CompiledFrontType));
   static PyMethodDef functions[] = {
       {"_compiled_function", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(make_function)),
        METH_FASTCALL, "A function that runs through graphs."},
+      {"_run_as_written", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(run_as_written)),
+       METH_FASTCALL, "Calls of a compiled function go to the function itself."},
       {}};
   add_functions(module, functions);
 }

@@ -11,8 +11,10 @@ struct PyModule_ {
   PyObject_HEAD PyObject* dict;
   PyObject* weakrefs;
   vectorcallfunc vectorcall;
+  PyObject* stands_for;  // Note [Modules that stand for others]; or null
 };
 extern PyTypeObject ModuleBaseType;
+bool runs_as_written(PyObject* compiled);  // compiled_call.cpp
 static PyObject* module_alloc(PyTypeObject* type, Py_ssize_t n);
 PyObject* module_setattr(PyObject* self, PyObject* const* args, Py_ssize_t n);  // module_attributes.cpp
 
@@ -142,7 +144,7 @@ static Observers observers_of(PyObject* dict) {
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(global_hooks); ++i)
     if (!is_empty(PyTuple_GET_ITEM(global_hooks, i))) return Observers::Others;
   PyObject* compiled = PyDict_GetItemWithError(dict, compiled_name);
-  if (compiled && compiled != Py_None) return Observers::Others;
+  if (compiled && compiled != Py_None && !runs_as_written(compiled)) return Observers::Others;
   if (forward_hooks == 0) return Observers::None;
   for (const Name& name : special_hook_names)
     if (PyObject* hooks = PyDict_GetItemWithError(dict, name); !hooks || !is_empty(hooks))
@@ -203,7 +205,8 @@ static PyObject* call_observed(PyObject* self, PyObject* const* args, size_t nar
   PyRef compiled(PyObject_GetAttr(self, compiled_name));
   if (!compiled) PyErr_Clear();
   const auto n = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
-  if (compiled && compiled.get() != Py_None) return PyObject_Vectorcall(compiled.get(), args, n, names_given);
+  if (compiled && compiled.get() != Py_None && !runs_as_written(compiled.get()))
+    return PyObject_Vectorcall(compiled.get(), args, n, names_given);
   PyRef implementation(PyObject_GetAttr(self, call_impl_name));
   return implementation ? PyObject_Vectorcall(implementation.get(), args, n, names_given) : nullptr;
 }
@@ -265,6 +268,45 @@ static PyObject* module_vectorcall(PyObject* self, PyObject* const* args, size_t
   return Py_TYPE(self)->tp_call(self, tuple.get(), kwargs.get());
 }
 
+// Note [Modules that stand for others]
+// A module around one that was found best as it is written is called as often as that one. All that could ask
+// for more than passing calls on is hooks, whose dictionaries lie beside the other module in a tuple.
+static PyObject* pass_on(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* names_given) {
+  PyObject* other = reinterpret_cast<PyModule_*>(self)->stands_for;
+  Py_ssize_t hooks = 0;
+  for (Py_ssize_t i = 1; i < PyTuple_GET_SIZE(other); ++i) hooks |= PyDict_GET_SIZE(PyTuple_GET_ITEM(other, i));
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(global_hooks); ++i)
+    hooks |= PyDict_GET_SIZE(PyTuple_GET_ITEM(global_hooks, i));
+  if (hooks || Py_TYPE(self)->tp_call != module_call)
+    return module_vectorcall(self, args, nargsf, names_given);
+  PyObject* result = PyObject_Vectorcall(PyTuple_GET_ITEM(other, 0), args, nargsf, names_given);
+  if (!result) [[unlikely]]
+    add_note(self);
+  return result;
+}
+
+// _stand_for(module, other or None): calls of the module go to the other one, or to its own forward again.
+static PyObject* stand_for(PyObject*, PyObject* args) {
+  PyObject *module, *other;
+  if (!PyArg_ParseTuple(args, "O!O", &ModuleBaseType, &module, &other)) return nullptr;
+#ifndef Py_GIL_DISABLED  // where others may be calling it
+  PyRef all;
+  if (other != Py_None) {
+    PyObject* parts[] = {other, nullptr, nullptr, nullptr, nullptr};
+    for (int i = 0; i < 4; ++i) {
+      parts[i + 1] = find_item(dict_of(module), hook_names[i]).get();
+      if (!parts[i + 1] || !PyDict_Check(parts[i + 1])) Py_RETURN_NONE;
+    }
+    all = PyRef(PyTuple_Pack(5, parts[0], parts[1], parts[2], parts[3], parts[4]));
+    if (!all) return nullptr;
+  }
+  auto* self = reinterpret_cast<PyModule_*>(module);
+  self->vectorcall = all ? pass_on : module_vectorcall;
+  Py_XSETREF(self->stands_for, all.release());
+#endif
+  Py_RETURN_NONE;
+}
+
 // object's __new__ makes modules, as it makes any Python object: deserializers call it by that name.
 static PyObject* module_alloc(PyTypeObject* type, Py_ssize_t n) {
   PyObject* self = PyType_GenericAlloc(type, n);
@@ -276,10 +318,13 @@ static PyObject* module_alloc(PyTypeObject* type, Py_ssize_t n) {
 
 static int traverse(PyObject* self, visitproc visit, void* arg) {
   Py_VISIT(dict_of(self));
+  Py_VISIT(reinterpret_cast<PyModule_*>(self)->stands_for);
   return 0;
 }
 static int clear(PyObject* self) {
   Py_CLEAR(reinterpret_cast<PyModule_*>(self)->dict);
+  reinterpret_cast<PyModule_*>(self)->vectorcall = module_vectorcall;
+  Py_CLEAR(reinterpret_cast<PyModule_*>(self)->stands_for);
   return 0;
 }
 static void dealloc(PyObject* self) {
@@ -333,6 +378,7 @@ static PyObject* set_read_hook(PyObject*, PyObject* hook) {
 }
 static PyMethodDef functions[] = {{"_set_module_hooks", set_module_hooks, METH_VARARGS, nullptr},
                                   {"_set_module_read_hook", set_read_hook, METH_O, nullptr},
+                                  {"_stand_for", stand_for, METH_VARARGS, nullptr},
                                   {}};
 
 void init_module_base(PyObject* module) {

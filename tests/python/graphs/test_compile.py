@@ -6,6 +6,7 @@ import gc
 import inspect
 import logging
 import pickle
+import types
 import weakref
 
 import pytest
@@ -151,6 +152,61 @@ def test_a_compiled_function_passes_for_the_function():
     assert torch.equal(called(X), X * 2) and called.__name__ == Scaled.__qualname__
     called.__doc__ = "Doubles."
     assert called.__doc__ == "Doubles." and called.__wrapped__.__doc__ is None
+
+def plain(x, by=2, *, more=1):
+    "Adds."
+    return x + by * more
+
+
+def test_a_program_that_does_not_pay_is_the_function_again():
+    f = torch.compile(plain)
+    state = f._compiled
+    assert type(f) is not types.FunctionType and isinstance(f, types.FunctionType)
+    f.mark, alive = 1, weakref.ref(f)
+    for _ in range(2):
+        assert torch.equal(f(X, more=3), X + 6)
+        state.give_up("a test")
+        assert type(f) is types.FunctionType and f.__code__ is plain.__code__  # which the interpreter runs itself
+        assert torch.equal(f(X), X + 2) and torch.equal(f(X, 3, more=2), X + 6)
+        assert f.__wrapped__ is plain and f.__doc__ == "Adds." and f.mark == 1 and alive() is f
+        assert f.__kwdefaults__ == {"more": 1} and inspect.signature(f) == inspect.signature(plain)
+        torch._dynamo.reset()
+        assert type(f) is not types.FunctionType and not state.entries
+    f(X)
+    assert state.entries
+    del f, state
+    gc.collect()
+    assert alive() is None
+
+
+def test_modules_and_callables_that_do_not_pay_pass_calls_on():
+    seen = []
+
+    class Layer(torch.nn.Module):
+        def forward(self, x):
+            return x + 1
+
+    layer = Layer()
+    module, again = torch.compile(layer), Layer()
+    again.compile()
+    for give_up in (module._compiled.give_up, again._compiled_call_impl._compiled.give_up):
+        give_up("a test")
+    assert torch.equal(module(X), X + 1) and torch.equal(again(X), X + 1)
+    handles = [m.register_forward_hook(lambda m, args, out: seen.append(m)) for m in (module, layer, again)]
+    module(X), again(X)
+    assert seen == [layer, module, again]
+    for handle in handles:
+        handle.remove()
+    module(X), again(X)
+    assert len(seen) == 3
+    torch._dynamo.reset()
+    assert torch.equal(module(X), X + 1) and module._compiled.entries
+    with pytest.raises(TypeError, match="Layer"):
+        module()
+
+    front = torch.compile(torch.relu)
+    front._compiled.give_up("a test")
+    assert torch.equal(front(X), torch.relu(X)) and torch.equal(front(input=X), torch.relu(X))
 
 
 def test_a_compiled_function_that_holds_itself_is_collected():
