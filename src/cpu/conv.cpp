@@ -102,7 +102,7 @@ Inside inside_line(const ConvShape& s, int64_t tap) {
 
 // columns[channel * taps + tap][output position] = image[channel][position the tap reads]
 template <class T>
-void image_to_columns(const ConvShape& s, int64_t channels, const T* image, T* columns) {
+void fill_columns(const ConvShape& s, int64_t channels, const T* image, T* columns) {
   const int64_t area = volume(s.input), out_area = volume(s.output);
   const bool in_pieces = s.stride[1] == 1 && s.stride[2] == 1 && s.output[2] == s.input[2];
   for_each_tap(s, channels, [&](int64_t row, int64_t c, int64_t kd, int64_t kh, int64_t kw) {
@@ -180,18 +180,34 @@ struct GroupSizes {
   int64_t columns() const { return in * taps; }
 };
 
+// Whether each result sees the pixel in its place alone: an image is its own columns.
+bool sees_points(const ConvShape& s) {
+  return volume(s.kernel) == 1 && s.input == s.output && s.padding == std::array<int64_t, 3>{};
+}
+// Volumes and lines in planes by such filters are products as they lie, which oneDNN would turn.
+bool multiplies_planes(const ConvShape& s) {
+  return s.dtype == DType::Float32 && !s.channels_last && s.spatial != 2 && sees_points(s);
+}
+
 template <class T, class F>
 void for_each_image_and_group(const ConvShape& s, F&& f) {
   const GroupSizes g(s);
-  const Scratch columns(sizeof(T) * std::max<int64_t>(1, g.columns() * g.out_area));
+  const Scratch columns(sizeof(T) * (sees_points(s) ? 1 : std::max<int64_t>(1, g.columns() * g.out_area)));
   for (int64_t n = 0; n < s.batch; ++n)
     for (int64_t group = 0; group < s.groups; ++group) f(g, n, group, columns.as<T>());
 }
 
 template <class T>
+const T* image_to_columns(const ConvShape& s, int64_t channels, const T* image, T* columns) {
+  if (sees_points(s)) return image;
+  fill_columns(s, channels, image, columns);
+  return columns;
+}
+
+template <class T>
 void forward_by_gemm(const ConvShape& s, const T* input, const T* weight, const T* bias, T* output) {
-  for_each_image_and_group<T>(s, [&](const GroupSizes& g, int64_t n, int64_t group, T* columns) {
-    image_to_columns(s, g.in, input + (n * s.groups + group) * g.in * g.area, columns);
+  for_each_image_and_group<T>(s, [&](const GroupSizes& g, int64_t n, int64_t group, T* space) {
+    const T* columns = image_to_columns(s, g.in, input + (n * s.groups + group) * g.in * g.area, space);
     T* out = output + (n * s.groups + group) * g.out * g.out_area;
     if (bias)
       for (int64_t c = 0; c < g.out; ++c)
@@ -204,19 +220,22 @@ void forward_by_gemm(const ConvShape& s, const T* input, const T* weight, const 
 
 template <class T>
 void input_gradient_by_gemm(const ConvShape& s, const T* gradient, const T* weight, T* result) {
-  for_each_image_and_group<T>(s, [&](const GroupSizes& g, int64_t n, int64_t group, T* columns) {
+  const bool points = sees_points(s);
+  for_each_image_and_group<T>(s, [&](const GroupSizes& g, int64_t n, int64_t group, T* space) {
+    T* own = result + (n * s.groups + group) * g.in * g.area;
+    T* columns = points ? own : space;
     gemm(dtype_of<T>, g.columns(), g.out_area, g.out, 1,
          {weight + group * g.out * g.columns(), 1, g.columns()},
          {gradient + (n * s.groups + group) * g.out * g.out_area, g.out_area, 1}, 0, columns, g.out_area);
-    columns_to_image(s, g.in, columns, result + (n * s.groups + group) * g.in * g.area);
+    if (!points) columns_to_image(s, g.in, columns, own);
   });
 }
 
 template <class T>
 void weight_gradient_by_gemm(const ConvShape& s, const T* gradient, const T* input, T* result) {
   if (s.batch == 0) std::fill_n(result, s.weight_numel(), T(0));
-  for_each_image_and_group<T>(s, [&](const GroupSizes& g, int64_t n, int64_t group, T* columns) {
-    image_to_columns(s, g.in, input + (n * s.groups + group) * g.in * g.area, columns);
+  for_each_image_and_group<T>(s, [&](const GroupSizes& g, int64_t n, int64_t group, T* space) {
+    const T* columns = image_to_columns(s, g.in, input + (n * s.groups + group) * g.in * g.area, space);
     gemm(dtype_of<T>, g.out, g.columns(), g.out_area, 1,
          {gradient + (n * s.groups + group) * g.out * g.out_area, g.out_area, 1}, {columns, 1, g.out_area},
          n ? 1 : 0, result + group * g.out * g.columns(), g.columns());
@@ -351,22 +370,34 @@ using ConvTypes = Concat<IntegralTypes, FloatTypes, ComplexTypes>;
 
 }  // namespace
 
-bool reads_planes(const ConvShape& s) {
+static bool multiplies_by_pixels(const ConvShape& s) {
   constexpr int64_t kPixels = 64;  // fewer make products too small
   return is_product(s) && s.input == s.output && volume(s.output) >= kPixels;
+}
+// Of wider images lines would be turned for each that sees them.
+constexpr int64_t kMostTurnedWidth = 64;
+static bool turns_lines(const ConvShape& s) {
+  return s.groups > 1 && s.spatial == 2 && std::max(s.input[2], s.output[2]) <= kMostTurnedWidth &&
+         !winograd_convolves(s);
+}
+bool reads_planes(const ConvShape& s) {
+  return multiplies_by_pixels(s) || (turns_lines(s) && line_convolves(s));
 }
 // The gradient of filters that sums over pixels takes both of its operands in planes.
 static bool is_filter_gradient(const ConvShape& s) {
   return filter_gradient_sums(s) && !depthwise_by_lines(s) && !is_product(s) && !winograd_convolves_weight(s);
 }
 bool reads_input_planes_in_gradient(const ConvShape& s) {
-  constexpr int64_t kMostWidth = 64;  // of wider images lines would be turned for each that sees them
-  return reads_planes(s) || (is_filter_gradient(s) && s.output[2] <= kMostWidth);
+  return multiplies_by_pixels(s) ||
+         (s.spatial == 2 && s.output[2] <= kMostTurnedWidth && is_filter_gradient(s));
 }
 bool reads_gradient_planes(const ConvShape& s, bool of_weight) {
-  return reads_planes(s) || (of_weight && is_filter_gradient(s));
+  return multiplies_by_pixels(s) || (of_weight ? s.spatial == 2 && is_filter_gradient(s)
+                                               : turns_lines(s) && line_convolves_gradient(s));
 }
-bool conv_by_onednn(const ConvShape& s) { return !is_tiny(s) && !has_few_channels(s) && onednn_convolves(s); }
+bool conv_by_onednn(const ConvShape& s) {
+  return !is_tiny(s) && !has_few_channels(s) && !multiplies_planes(s) && onednn_convolves(s);
+}
 bool conv_likes_channels_last(const ConvShape& s, const void* weight) {
 #if defined(__wasm_simd128__)
   ConvShape last = s;
@@ -482,10 +513,20 @@ static void* image_at(const ConvShape& s, void* images, int64_t numel, int64_t n
   return const_cast<void*>(image_at(s, static_cast<const void*>(images), numel, n));
 }
 
+// An image in planes with its channels last.
+static const void* turned(const ConvShape& s, const void* planes, int64_t channels, int64_t area,
+                          std::optional<Scratch>& space) {
+  auto* last = space.emplace(static_cast<size_t>(s.batch * channels * area) * sizeof(float)).as<float>();
+  swap_layout(static_cast<const float*>(planes), last, s.batch, channels, area);
+  return last;
+}
+
 // By what takes images whole.
-static void forward_rest(const ConvShape& s, const void* input, const void* weight, const void* bias,
-                         void* output) {
+static void forward_rest(ConvShape s, const void* input, const void* weight, const void* bias, void* output) {
   if (line_convolves(s) && line_conv_forward(s, input, weight, bias, output)) return;
+  std::optional<Scratch> space;
+  if (std::exchange(s.input_in_planes, false))
+    input = turned(s, input, s.in_channels, volume(s.input), space);
   if (conv_by_onednn(s)) return onednn_conv_forward(s, input, weight, bias, output);
   visit_dtype(ConvTypes{}, s.dtype, "slow_conv", [&](auto tag) {
     using T = decltype(tag);
@@ -512,10 +553,13 @@ void conv_forward(const ConvShape& s, const void* input, const void* weight, con
                    });
 }
 
-static void input_gradient_rest(const ConvShape& s, const void* output_gradient, const void* weight,
+static void input_gradient_rest(const ConvShape& s, OutputGradient gradient, const void* weight,
                                 void* input_gradient) {
-  if (line_convolves_gradient(s) && line_conv_input_gradient(s, output_gradient, weight, input_gradient))
-    return;
+  if (line_convolves_gradient(s) && line_conv_input_gradient(s, gradient, weight, input_gradient)) return;
+  std::optional<Scratch> space;
+  const void* output_gradient = gradient.data;
+  if (gradient.in_planes)
+    output_gradient = turned(s, output_gradient, s.out_channels, volume(s.output), space);
   if (conv_by_onednn(s)) return onednn_conv_input_gradient(s, output_gradient, weight, input_gradient);
   visit_dtype(ConvTypes{}, s.dtype, "slow_conv_input_gradient", [&](auto tag) {
     using T = decltype(tag);
@@ -546,27 +590,23 @@ void conv_input_gradient(const ConvShape& s, OutputGradient gradient, const void
   const bool transformed = winograd_convolves(s);
   if (transformed && winograd_input_gradient(s, output_gradient, weight, input_gradient)) return;
   if (!batch_invariant() || s.batch == 1)
-    return input_gradient_rest(s, output_gradient, weight, input_gradient);
+    return input_gradient_rest(s, gradient, weight, input_gradient);
   for_images_apart(s, weight, transformed ? input_gradient : nullptr, s.input_numel(),
                    [&](const ConvShape& one, int64_t n) {
-                     input_gradient_rest(one, image_at(s, output_gradient, s.output_numel(), n), weight,
+                     const void* own = image_at(s, output_gradient, s.output_numel(), n);
+                     input_gradient_rest(one, {own, gradient.in_planes}, weight,
                                          image_at(s, input_gradient, s.input_numel(), n));
                    });
 }
 
 // With all channels last after all.
 static void weight_gradient_of_planes(ConvShape s, OutputGradient gradient, const void* input, void* result) {
-  const auto turned = [&](const void* planes, bool& in_planes, int64_t channels, int64_t area,
-                          std::optional<Scratch>& space) -> const void* {
-    if (!std::exchange(in_planes, false)) return planes;
-    auto* last = space.emplace(static_cast<size_t>(s.batch * channels * area) * sizeof(float)).as<float>();
-    swap_layout(static_cast<const float*>(planes), last, s.batch, channels, area);
-    return last;
-  };
   std::optional<Scratch> images, gradients;
-  input = turned(input, s.input_in_planes, s.in_channels, volume(s.input), images);
-  const void* last = turned(gradient.data, gradient.in_planes, s.out_channels, volume(s.output), gradients);
-  conv_weight_gradient(s, last, input, result);
+  if (std::exchange(s.input_in_planes, false))
+    input = turned(s, input, s.in_channels, volume(s.input), images);
+  if (std::exchange(gradient.in_planes, false))
+    gradient.data = turned(s, gradient.data, s.out_channels, volume(s.output), gradients);
+  conv_weight_gradient(s, gradient, input, result);
 }
 
 void conv_weight_gradient(const ConvShape& s, const void* output_gradient, const void* input,

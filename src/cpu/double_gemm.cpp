@@ -5,6 +5,7 @@
 #include "core/parallel.h"
 #include "cpu/buffer.h"
 #include "cpu/isa_variant.h"
+#include "cpu/panel.h"
 
 namespace rushlight::cpu {
 
@@ -16,22 +17,6 @@ namespace {
 constexpr int64_t kDepth = 192, kBlockRows = 168, kBlockColumns = 3072;
 
 int64_t groups_of(int64_t n, int64_t size) { return (n + size - 1) / size; }
-
-// `lines` lines of `depth` elements, as to[element][line]; zeros stand for lines up to `width`.
-void pack(const double* from, int64_t line_stride, int64_t stride, int64_t lines, int64_t width,
-          int64_t depth, double* to) {
-  if (lines < width) std::fill_n(to, width * depth, 0.0);
-  if (line_stride == 1) {
-    for (int64_t p = 0; p < depth; ++p) std::copy_n(from + p * stride, lines, to + p * width);
-    return;
-  }
-  constexpr int64_t kTurn = 8;  // elements of each line that are moved before those of the next
-  for (int64_t first = 0; first < depth; first += kTurn) {
-    const int64_t last = std::min(depth, first + kTurn);
-    for (int64_t l = 0; l < lines; ++l)
-      for (int64_t p = first; p < last; ++p) to[p * width + l] = from[l * line_stride + p * stride];
-  }
-}
 
 struct Product {
   int64_t m, n, k;
@@ -53,8 +38,8 @@ struct Product {
              int64_t depth, const double* panels, double beta, double* packed) const {
     const int64_t groups = groups_of(rows, tile.rows);
     for (int64_t g = 0; g < groups; ++g)
-      pack(a_at(row + g * tile.rows, depth_from), a.row_stride, a.column_stride,
-           std::min(tile.rows, rows - g * tile.rows), tile.rows, depth, packed + g * tile.rows * depth);
+      pack_panel(sizeof(double), {a_at(row + g * tile.rows, depth_from), a.column_stride, a.row_stride},
+                 depth, std::min(tile.rows, rows - g * tile.rows), tile.rows, packed + g * tile.rows * depth);
     alignas(64) double part[DoubleTile::kMost];
     for (int64_t panel = first; panel < last; ++panel) {
       const int64_t j = column + panel * tile.columns, columns = std::min(tile.columns, n - j);
@@ -99,9 +84,11 @@ void double_gemm(int64_t m, int64_t n, int64_t k, double alpha, MatrixView a, Ma
       parallel_for(0, count, std::max<int64_t>(1, kGrainSize / (tile.columns * depth)),
                    [&](int64_t begin, int64_t end) {
                      for (int64_t p = begin; p < end; ++p)
-                       pack(product.b_at(from, column + p * tile.columns), b.column_stride, b.row_stride,
-                            std::min(tile.columns, width - p * tile.columns), tile.columns, depth,
-                            panels + p * tile.columns * depth);
+                       pack_panel(
+                           sizeof(double),
+                           {product.b_at(from, column + p * tile.columns), b.row_stride, b.column_stride},
+                           depth, std::min(tile.columns, width - p * tile.columns), tile.columns,
+                           panels + p * tile.columns * depth);
                    });
       parallel_for(0, row_blocks * parts, 1, [&](int64_t begin, int64_t end) {
         const Buffer own(bytes(block_rows * depth));

@@ -29,7 +29,7 @@ int64_t up(int64_t n, int64_t unit) { return (n + unit - 1) / unit; }
 
 // Some lines of the result, or parts of lines, of one image.
 struct Chunk {
-  int64_t image, line, lines, first, width;
+  int64_t image, plane, line, lines, first, width;
 };
 
 // How a gradient is computed: sizes of one group, and of the pieces.
@@ -40,11 +40,11 @@ class Plan {
         planes_(planes),
         in_(s.in_channels / s.groups),
         out_(s.out_channels / s.groups),
-        rows_(in_ * s.kernel[1] * s.kernel[2]),
+        rows_(in_ * s.kernel[0] * s.kernel[1] * s.kernel[2]),
         vectors_(up(out_, kernels().lanes)) {
     constexpr int64_t kPixels = 192, kBytes = 192 << 10;
     const int64_t most =
-        std::clamp<int64_t>(kBytes / (s.in_channels * s.stride[2] * s.stride[1] * kItem), 16, kPixels);
+        std::clamp<int64_t>(kBytes / (s.in_channels * s.kernel[0] * s.stride[2] * s.stride[1] * kItem), 16, kPixels);
     width_ = up(s.output[2], up(s.output[2], most));
     lines_ = width_ < s.output[2] ? 1 : std::clamp<int64_t>(most / width_, 1, s.output[1]);
     lines_ = up(s.output[1], up(s.output[1], lines_));
@@ -57,18 +57,24 @@ class Plan {
                (lines_ - 1) * s.stride[1] + (s.kernel[1] - 1) * s.dilation[1] + 1,
                copied_ ? (width_ - 1) * s.stride[2] + (s.kernel[2] - 1) * s.dilation[2] + 1 : s.input[2],
                pitch};
+    const int64_t plane_step = copied_ ? window_.elements() : s.dilation[0] * plane();
     offsets_.reserve(static_cast<size_t>(rows_));
-    for (int64_t h = 0; h < s.kernel[1]; ++h)
-      for (int64_t w = 0; w < s.kernel[2]; ++w)
-        for (int64_t i = 0; i < in_; ++i)
-          offsets_.push_back(h * s.dilation[1] * window_.line() + w * s.dilation[2] * pitch + i);
+    for (int64_t d = 0; d < s.kernel[0]; ++d)
+      for (int64_t h = 0; h < s.kernel[1]; ++h)
+        for (int64_t w = 0; w < s.kernel[2]; ++w)
+          for (int64_t i = 0; i < in_; ++i)
+            offsets_.push_back(d * plane_step + h * s.dilation[1] * window_.line() + w * s.dilation[2] * pitch +
+                               i);
   }
 
-  int64_t chunks() const { return s_.batch * up(s_.output[1], lines_) * up(s_.output[2], width_); }
+  int64_t chunks() const {
+    return s_.batch * s_.output[0] * up(s_.output[1], lines_) * up(s_.output[2], width_);
+  }
   Chunk chunk(int64_t i) const {
     const int64_t columns = up(s_.output[2], width_), rows = up(s_.output[1], lines_);
     const int64_t first = i % columns * width_, line = i / columns % rows * lines_;
-    return {i / columns / rows, line, std::min(lines_, s_.output[1] - line), first,
+    const int64_t plane = i / columns / rows;
+    return {plane / s_.output[0], plane % s_.output[0], line, std::min(lines_, s_.output[1] - line), first,
             std::min(width_, s_.output[2] - first)};
   }
   // Panels of one group: pairs of vectors, and one more.
@@ -83,19 +89,16 @@ class Plan {
   // What the chunks give to the panels, which are counted through all groups.
   void add(Span chunks, Span panels, const float* image, const float* gradient, float* sums) const {
     const int64_t lanes = kernels().lanes;
-    const Buffer copy(copied_ ? window_.elements() * kItem : 0), columns(lines_ * width_ * 2 * lanes * kItem);
+    const Buffer copy(copied_ ? s_.kernel[0] * window_.elements() * kItem : 0),
+        columns(lines_ * width_ * 2 * lanes * kItem);
     for (int64_t i = chunks.begin; i < chunks.end; ++i) {
       const Chunk c = chunk(i);
+      const float* own = image + c.image * s_.input[0] * plane();
       const float* seen =
-          image + ((c.image * s_.input[1] + c.line * s_.stride[1]) * s_.input[2] + c.first * s_.stride[2]) *
-                      s_.in_channels;
-      if (copied_) {
-        const auto copy_window = s_.input_in_planes ? &ImageWindow::copy_planes : &ImageWindow::copy;
-        (window_.*copy_window)(image + c.image * s_.input[1] * s_.input[2] * s_.in_channels,
-                               c.line * s_.stride[1] - s_.padding[1], c.first * s_.stride[2] - s_.padding[2],
-                               copy.as<float>());
-        seen = copy.as<float>();
-      }
+          own + ((c.plane * s_.stride[0] * s_.input[1] + c.line * s_.stride[1]) * s_.input[2] +
+                 c.first * s_.stride[2]) *
+                    s_.in_channels;
+      if (copied_) copy_windows(c, own, copy.as<float>()), seen = copy.as<float>();
       PixelSums p{c.lines,
                   c.width,
                   columns.as<float>(),
@@ -120,7 +123,7 @@ class Plan {
   // The filters of a panel from its sums; false when a number is not finite.
   bool collect(int64_t panel, const float* sums, float* weight) const {
     constexpr int64_t kTogether = 16;  // channels whose sums stay in the first-level cache
-    const int64_t lanes = kernels().lanes, taps = s_.kernel[1] * s_.kernel[2], vector = panel % panels() * 2,
+    const int64_t lanes = kernels().lanes, taps = rows_ / in_, vector = panel % panels() * 2,
                   step = std::min<int64_t>(2, vectors_ - vector) * lanes,
                   columns = std::min(step, out_ - vector * lanes);
     const float* from = sums + place(panel);
@@ -138,6 +141,19 @@ class Plan {
   }
 
  private:
+  int64_t plane() const { return s_.input[1] * s_.input[2] * s_.in_channels; }
+  // What a chunk sees of an image, plane by plane.
+  void copy_windows(const Chunk& c, const float* image, float* to) const {
+    const auto copy = s_.input_in_planes ? &ImageWindow::copy_planes : &ImageWindow::copy;
+    for (int64_t d = 0; d < s_.kernel[0]; ++d, to += window_.elements()) {
+      const int64_t at = c.plane * s_.stride[0] - s_.padding[0] + d * s_.dilation[0];
+      if (at < 0 || at >= s_.input[0])
+        std::fill_n(to, window_.elements(), 0.0f);
+      else
+        (window_.*copy)(image + at * plane(), c.line * s_.stride[1] - s_.padding[1],
+                        c.first * s_.stride[2] - s_.padding[2], to);
+    }
+  }
   // Channels [channel, channel + count) of the gradient in the chunk, filled up to `width` with zeros.
   void copy_columns(const Chunk& c, int64_t channel, int64_t count, int64_t width, const float* gradient,
                     float* to) const {
@@ -150,8 +166,8 @@ class Plan {
       return;
     }
     for (int64_t line = c.line; line < c.line + c.lines; ++line) {
-      const float* from =
-          gradient + ((c.image * s_.output[1] + line) * s_.output[2] + c.first) * s_.out_channels + channel;
+      const int64_t above = (c.image * s_.output[0] + c.plane) * s_.output[1] + line;
+      const float* from = gradient + (above * s_.output[2] + c.first) * s_.out_channels + channel;
       for (int64_t x = 0; x < c.width; ++x, from += s_.out_channels, to += width) {
         if (count == 16)
           std::memcpy(to, from, 16 * kItem);
@@ -175,7 +191,7 @@ class Plan {
 
 bool filter_gradient_sums(const ConvShape& s) {
   constexpr int64_t kLeastPixels = 32;  // of an image: fewer make loops too short
-  return s.dtype == DType::Float32 && s.channels_last && s.spatial == 2 && kernels().lanes > 0 &&
+  return s.dtype == DType::Float32 && s.channels_last && s.spatial >= 2 && kernels().lanes > 0 &&
          s.out_channels / s.groups >= 4 && s.output[1] * s.output[2] >= kLeastPixels;
 }
 

@@ -5,7 +5,7 @@
 #pragma once
 #include <cstdint>
 
-#include "cpu/conv.h"
+#include "cpu/conv_planes.h"
 #include "cpu/span.h"
 
 namespace rushlight::cpu {
@@ -13,10 +13,11 @@ namespace rushlight::cpu {
 // Whether these are convolutions for which that pays.
 bool line_convolves(const ConvShape& s);
 bool line_convolves_gradient(const ConvShape& s);
-// False where padding would meet infinities: their products are no numbers.
+// False where padding would meet infinities: their products are no numbers. What is read, an image or a
+// gradient of two dimensions, may lie in planes.
 bool line_conv_forward(const ConvShape& s, const void* input, const void* weight, const void* bias,
                        void* output);
-bool line_conv_input_gradient(const ConvShape& s, const void* output_gradient, const void* weight,
+bool line_conv_input_gradient(const ConvShape& s, OutputGradient output_gradient, const void* weight,
                               void* input_gradient);
 
 // What the instruction sets provide.

@@ -1,15 +1,16 @@
 #include "cpu/packed_conv.h"
 
 #include <algorithm>
-#include <cmath>
-#include <limits>
+#include <numeric>
 #include <vector>
 
 #include "core/constant_memory.h"
 #include "core/parallel.h"
 #include "cpu/buffer.h"
 #include "cpu/chain_product.h"
+#include "cpu/finite.h"
 #include "cpu/isa_variant.h"
+#include "cpu/panel.h"
 #include "cpu/winograd.h"
 
 namespace rushlight::cpu {
@@ -27,60 +28,46 @@ bool fast() { return kernels().lanes > 0; }
 
 int64_t up(int64_t n, int64_t unit) { return (n + unit - 1) / unit; }
 
-// Where a constant matrix has its elements: factor (piece, part, i) of a column, a piece being `parts` times
-// `length` factors.
-struct Factors {
-  int64_t pieces, parts, length, columns;
-  int64_t piece_step, part_step, step, column_step;
-  int64_t run() const { return parts * length; }
-  bool operator==(const Factors&) const = default;
-};
-
+// Filters [columns, channels, taps] in panels.
 struct Panels final : ConstantMemory::Made {
-  explicit Panels(const Factors& f) : factors(f), vectors(vectors_of(f)), data(bytes_of(f)) {}
-  static int64_t vectors_of(const Factors& f) { return up(f.columns, kernels().lanes); }
-  static int64_t bytes_of(const Factors& f) {
-    return vectors_of(f) * kernels().lanes * f.pieces * f.run() * static_cast<int64_t>(sizeof(float));
-  }
-  size_t nbytes() const override { return static_cast<size_t>(bytes_of(factors)); }
-  void fill(const float* from);
+  Panels(int64_t taps, int64_t channels, int64_t columns)
+      : taps(taps),
+        channels(channels),
+        columns(columns),
+        vectors(up(columns, kernels().lanes)),
+        elements(vectors * kernels().lanes * taps * channels),
+        data(elements * static_cast<int64_t>(sizeof(float))) {}
+  size_t nbytes() const override { return static_cast<size_t>(elements) * sizeof(float); }
+  void fill(const float* weight);
 
-  const Factors factors;
-  const int64_t vectors;
+  const int64_t taps, channels, columns, vectors, elements;
   bool finite = true;
   const Buffer data;
 };
 
-void Panels::fill(const float* from) {
-  const int64_t lanes = kernels().lanes, most = kernels().vectors, depth = factors.pieces * factors.run();
+void Panels::fill(const float* weight) {
+  const int64_t lanes = kernels().lanes, most = kernels().vectors, depth = taps * channels;
+  std::vector<int64_t> places(static_cast<size_t>(taps));
+  std::iota(places.begin(), places.end(), 0);
   parallel_for(0, up(vectors, most), std::max<int64_t>(1, kGrainSize / (depth * lanes * most)),
                [&](int64_t begin, int64_t end) {
                  for (int64_t v = begin * most, last = std::min(end * most, vectors); v < last;) {
-                   const int width = panel_vectors(last - v, static_cast<int>(most));
-                   const int64_t panel = width * lanes, first = v * lanes;
-                   float* to = data.as<float>() + first * depth;
-                   for (int64_t j = 0; j < panel; ++j) {
-                     const bool real = first + j < factors.columns;
-                     const float* column = from + (first + j) * factors.column_step;
-                     float* at = to + j;
-                     for (int64_t piece = 0; piece < factors.pieces; ++piece)
-                       for (int64_t part = 0; part < factors.parts; ++part) {
-                         const float* f = column + piece * factors.piece_step + part * factors.part_step;
-                         for (int64_t i = 0; i < factors.length; ++i, at += panel)
-                           *at = real ? f[i * factors.step] : 0.0f;
-                       }
-                   }
-                   v += width;
+                   const int64_t first = v * lanes, together = panel_vectors(last - v, static_cast<int>(most));
+                   pack_filters({weight + first * depth, taps, depth}, places, channels,
+                                std::min(together * lanes, columns - first), together * lanes,
+                                data.as<float>() + first * depth);
+                   v += together;
                  }
                });
-  const auto* all = data.as<float>();
-  finite = std::all_of(all, all + vectors * lanes * depth, [](float f) { return std::isfinite(f); });
+  finite = all_finite(data.as<float>(), elements);
 }
 
-std::shared_ptr<const Panels> panels_of(const void* weight, const Factors& f) {
-  const auto same = [&](const Panels& p) { return p.factors == f; };
+std::shared_ptr<const Panels> panels_of(const void* weight, int64_t taps, int64_t channels, int64_t columns) {
+  const auto same = [&](const Panels& p) {
+    return p.taps == taps && p.channels == channels && p.columns == columns;
+  };
   if (auto found = ConstantMemory::find<Panels>(weight, same)) return found;
-  auto made = std::make_shared<Panels>(f);
+  auto made = std::make_shared<Panels>(taps, channels, columns);
   made->fill(static_cast<const float*>(weight));
   ConstantMemory::keep(weight, made);
   return made;
@@ -221,9 +208,7 @@ bool packed_conv_forward(const ConvShape& s, const void* input, const void* weig
   const auto* image = static_cast<const float*>(input);
   const bool joined = joins_pixels(s);
   const int64_t lines = s.kernel[0] * s.kernel[1], across = joined ? 1 : s.kernel[2];
-  const auto panels =
-      panels_of(weight, joined ? Factors{lines, s.kernel[2], in, columns, s.kernel[2], 1, taps, in * taps}
-                               : Factors{taps, 1, in, columns, 1, 0, taps, in * taps});
+  const auto panels = panels_of(weight, taps, in, columns);
   if (!panels->finite && s.padding != std::array<int64_t, 3>{}) return false;
   PixelProduct p{joined ? lines : taps, joined ? s.kernel[2] * in : in, columns, panels->data.as<float>()};
   p.bias = static_cast<const float*>(bias), p.out = static_cast<float*>(output), p.out_step = columns;

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "cpu/isa/tile_inl.h"
-#include "cpu/transpose.h"
+#include "cpu/panel.h"
 
 namespace rushlight::cpu::RL_ISA {
 namespace {
@@ -15,22 +15,6 @@ constexpr int64_t kWidth = kVectors * Lanes<T>::count;
 constexpr int64_t kPanelBytes = 24 << 10;
 template <class T>
 constexpr int64_t kDepth = kPanelBytes / static_cast<int64_t>(sizeof(T)) / kWidth<T>;
-
-// panel[i][j] = matrix[i][j] for `depth` rows, with zeros behind the last column.
-template <class T>
-void pack(const MatrixView& b, const T* from, int64_t depth, int64_t columns, T* panel) {
-  if (columns < kWidth<T>) std::fill_n(panel, depth * kWidth<T>, T(0));
-  if (b.column_stride == 1)
-    for (int64_t i = 0; i < depth; ++i) std::copy_n(from + i * b.row_stride, columns, panel + i * kWidth<T>);
-  else if (b.row_stride == 1)
-    transpose_tile(sizeof(T))(reinterpret_cast<char*>(panel), kWidth<T> * static_cast<int64_t>(sizeof(T)),
-                              reinterpret_cast<const char*>(from),
-                              b.column_stride * static_cast<int64_t>(sizeof(T)), depth, columns);
-  else
-    for (int64_t i = 0; i < depth; ++i)
-      for (int64_t j = 0; j < columns; ++j)
-        panel[i * kWidth<T> + j] = from[i * b.row_stride + j * b.column_stride];
-}
 
 // sums += a panel, where they go on from the panel before.
 template <int R, class T>
@@ -60,7 +44,8 @@ void multiply_typed(const ChainRows& p, int64_t begin, int64_t end) {
     std::fill_n(sums, p.m * kWidth<T>, T(0));
     for (int64_t from = 0; from < p.k; from += kDepth<T>) {
       const int64_t depth = std::min(kDepth<T>, p.k - from);
-      pack(p.b, b + from * p.b.row_stride + first * p.b.column_stride, depth, columns, panel);
+      const T* place = b + from * p.b.row_stride + first * p.b.column_stride;
+      pack_panel(sizeof(T), {place, p.b.row_stride, p.b.column_stride}, depth, columns, kWidth<T>, panel);
       for_row_groups<kVectors>(0, p.m, [&]<int R>(int64_t row) {
         add_panel<R, T>(a + row * p.a.row_stride + from * p.a.column_stride, p.a.row_stride,
                         p.a.column_stride, panel, depth, from == 0, sums + row * kWidth<T>);

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "cpu/isa/tile_inl.h"
-#include "cpu/transpose.h"
+#include "cpu/panel.h"
 
 namespace rushlight::cpu::RL_ISA {
 namespace {
@@ -18,22 +18,11 @@ static_assert(kPanelColumns % kWidth<float> == 0 && kPanelColumns % kWidth<doubl
 
 template <class T>
 void pack(int64_t k, int64_t n, const MatrixView& matrix, T* panels, int64_t begin, int64_t end) {
-  constexpr int64_t kBlock = 16;  // rows whose elements of a column share a line of cache
   for (int64_t panel = begin; panel < end; ++panel) {
-    const int64_t first = panel * kWidth<T>, columns = std::min(kWidth<T>, n - first);
+    const int64_t first = panel * kWidth<T>;
     const T* from = static_cast<const T*>(matrix.data) + first * matrix.column_stride;
-    T* to = panels + panel * k * kWidth<T>;
-    if (columns < kWidth<T>) std::fill_n(to, k * kWidth<T>, T(0));
-    if (matrix.row_stride == 1) {
-      transpose_tile(sizeof(T))(reinterpret_cast<char*>(to), kWidth<T> * static_cast<int64_t>(sizeof(T)),
-                                reinterpret_cast<const char*>(from),
-                                matrix.column_stride * static_cast<int64_t>(sizeof(T)), k, columns);
-      continue;
-    }
-    for (int64_t row = 0; row < k; row += kBlock)
-      for (int64_t j = 0; j < columns; ++j)
-        for (int64_t i = row; i < std::min(k, row + kBlock); ++i)
-          to[i * kWidth<T> + j] = from[i * matrix.row_stride + j * matrix.column_stride];
+    pack_panel(sizeof(T), {from, matrix.row_stride, matrix.column_stride}, k, std::min(kWidth<T>, n - first),
+               kWidth<T>, panels + panel * k * kWidth<T>);
   }
 }
 

@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "cpu/isa/tile_inl.h"
-#include "cpu/transpose.h"
+#include "cpu/panel.h"
 
 namespace rushlight::cpu::RL_ISA {
 namespace {
@@ -18,20 +18,11 @@ void pack(const SmallProducts& p, const T* b, T* panels) {
   for (int64_t first = 0; first < p.n; first += kWidth, panels += p.k * kWidth) {
     const T* from = b + first * p.b.column_stride;
     const int64_t columns = std::min(kWidth, p.n - first);
-    if (columns < kWidth) std::fill(panels, panels + p.k * kWidth, T(0));
     if (p.b.column_stride == 1 && columns == kWidth)
       for (int64_t i = 0; i < p.k; ++i)
         std::memcpy(panels + i * kWidth, from + i * p.b.row_stride, V * kRegisterBytes);
-    else if (p.b.column_stride == 1)
-      for (int64_t i = 0; i < p.k; ++i) std::copy_n(from + i * p.b.row_stride, columns, panels + i * kWidth);
-    else if (p.b.row_stride == 1)
-      transpose_tile(sizeof(T))(reinterpret_cast<char*>(panels), kWidth * static_cast<int64_t>(sizeof(T)),
-                                reinterpret_cast<const char*>(from),
-                                p.b.column_stride * static_cast<int64_t>(sizeof(T)), p.k, columns);
     else
-      for (int64_t j = 0; j < columns; ++j)
-        for (int64_t i = 0; i < p.k; ++i)
-          panels[i * kWidth + j] = from[i * p.b.row_stride + j * p.b.column_stride];
+      pack_panel(sizeof(T), {from, p.b.row_stride, p.b.column_stride}, p.k, columns, kWidth, panels);
   }
 }
 

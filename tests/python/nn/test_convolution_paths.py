@@ -98,3 +98,29 @@ def test_columns_of_pixels(size, kernel, padding, dilation):
     wanted = convolve(*map(torch.from_numpy, (x.numpy(), w.numpy())), padding=padding, dilation=dilation)
     given = F.conv2d(x, w, padding=padding, dilation=dilation)
     assert abs(given.numpy() - wanted.numpy()).max() < 1e-12
+
+
+@pytest.mark.parametrize(
+    ("channels", "groups", "size", "kernel", "settings"),
+    [
+        ((24, 16), 2, (5, 9, 7), 3, {"padding": 1}),
+        ((24, 16), 2, (6, 9, 8), (2, 3, 3), {"stride": (2, 1, 2), "padding": (0, 1, 2)}),
+        ((16, 32), 1, (7, 6, 11), (3, 1, 2), {"dilation": (2, 3, 1)}),
+        ((3, 32), 1, (4, 8, 9), 3, {"stride": 2, "padding": 1}),
+        ((64, 40), 1, (3, 7, 7), (1, 3, 3), {"padding": (1, 0, 1)}),
+    ],
+)
+def test_volumes_by_lines(channels, groups, size, kernel, settings):
+    rl.manual_seed(0)
+    into, out = channels
+    kernel = (kernel,) * 3 if isinstance(kernel, int) else kernel
+    x, w = rl.randn(2, into, *size), rl.randn(out, into // groups, *kernel)
+    for layout in (rl.contiguous_format, rl.channels_last_3d):
+        leaves = [x.contiguous(memory_format=layout).requires_grad_(), w.clone().requires_grad_()]
+        y = F.conv3d(*leaves, groups=groups, **settings)
+        g = rl.randn(y.shape)
+        ours = [y, *rl.autograd.grad(y, leaves, g)]
+        wide = [t.detach().double().contiguous().requires_grad_() for t in leaves]
+        z = F.conv3d(*wide, groups=groups, **settings)
+        for a, e in zip(ours, [z, *rl.autograd.grad(z, wide, g.double())], strict=True):
+            assert (a.double() - e).abs().max() <= 3e-6 * e.abs().max()
