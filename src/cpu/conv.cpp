@@ -280,6 +280,13 @@ bool has_few_channels(const ConvShape& s) {
          g.columns() * g.out_area <= (1 << 24);
 }
 
+// The same of gradients in volumes of few channels, where they lie in planes.
+bool gradient_by_columns(const ConvShape& s) {
+  ConvShape few = s;
+  few.out_channels = std::min<int64_t>(s.out_channels, 4);
+  return !s.channels_last && has_few_channels(few);
+}
+
 // Filters of one pixel are a matrix and so, with channels last, are images: a product needs no other order of
 // the filters.
 bool is_product(const ConvShape& s) {
@@ -560,7 +567,8 @@ static void input_gradient_rest(const ConvShape& s, OutputGradient gradient, con
   const void* output_gradient = gradient.data;
   if (gradient.in_planes)
     output_gradient = turned(s, output_gradient, s.out_channels, volume(s.output), space);
-  if (conv_by_onednn(s)) return onednn_conv_input_gradient(s, output_gradient, weight, input_gradient);
+  if (conv_by_onednn(s) && !gradient_by_columns(s))
+    return onednn_conv_input_gradient(s, output_gradient, weight, input_gradient);
   visit_dtype(ConvTypes{}, s.dtype, "slow_conv_input_gradient", [&](auto tag) {
     using T = decltype(tag);
     as_planes(s, pointer<T>(output_gradient), s.out_channels, volume(s.output), false, [&](T* planes) {
