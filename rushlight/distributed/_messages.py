@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import io
+import ctypes
 import pickle
 from typing import TYPE_CHECKING, Any
 
@@ -151,7 +151,8 @@ def _wire(group):
 
 
 def _tensor_to_object(data: Tensor, size):
-    return pickle.Unpickler(io.BytesIO(data.cpu().numpy()[: int(size)].tobytes())).load()
+    data = data.cpu().contiguous()
+    return pickle.loads(ctypes.string_at(data.data_ptr(), int(size)))
 
 
 def _gathered_sizes(size, group):
