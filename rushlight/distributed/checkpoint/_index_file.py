@@ -85,7 +85,45 @@ def dump(index, stream):
 
 def load(stream):
     """Read an index; raises pickle.UnpicklingError for what is none."""
-    index = _Unpickler(stream).load()
+    try:
+        index = _Unpickler(stream).load()
+    except (EOFError, pickle.UnpicklingError):
+        raise
+    except Exception as error:  # a damaged pickle can call what it may name with anything
+        raise pickle.UnpicklingError(f"{type(error).__name__}: {error}") from None
     if not isinstance(index, m.Metadata):
         raise pickle.UnpicklingError(f"expected Metadata, but the file holds {type(index)}")
+    _check(index)
     return index
+
+
+def _check(index):
+    """That an index holds what its readers look at."""
+    for name, saved in _field(index, "state_dict_metadata", dict).items():
+        if not isinstance(name, str) or not isinstance(
+            saved, (m.TensorStorageMetadata, m.BytesStorageMetadata)
+        ):
+            raise pickle.UnpicklingError(f"it says of {name!r} that it is {saved!r:.80}")
+        if isinstance(saved, m.TensorStorageMetadata):
+            _field(_field(saved, "properties", m.TensorProperties), "dtype", torch.dtype)
+            rank = len(_field(saved, "size", torch.Size))
+            for chunk in _field(saved, "chunks", list):
+                if not isinstance(chunk, m.ChunkStorageMetadata):
+                    raise pickle.UnpicklingError(f"{name} has a chunk that is none")
+                if not rank == len(_field(chunk, "offsets", torch.Size)) == len(_field(chunk, "sizes", torch.Size)):
+                    raise pickle.UnpicklingError(f"{name} has a chunk of another number of dimensions")
+    for key, where in (_field(index, "storage_data", (dict, type(None))) or {}).items():
+        _field(key, "fqn", str)
+        _field(key, "offset", (torch.Size, type(None)))
+        if isinstance(where, m._StorageInfo):
+            _field(where, "relative_path", str)
+            if _field(where, "offset", int) < 0 or _field(where, "length", int) < 0:
+                raise pickle.UnpicklingError(f"{key.fqn} lies at {where.offset}, {where.length} bytes")
+
+
+def _field(record, name, kind):
+    value = getattr(record, name, pickle)  # which is of no kind
+    if not isinstance(value, kind):
+        found = "missing" if value is pickle else f"a {type(value).__name__}"
+        raise pickle.UnpicklingError(f"{name} of {type(record).__name__} is {found}")
+    return value

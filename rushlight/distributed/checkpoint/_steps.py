@@ -10,6 +10,7 @@ class Steps:
 
     def __init__(self, group, no_dist):
         self._group, self._alone = group, no_dist or not is_initialized()
+        self.failed = self._alone  # whether an error that is raised is known to all
         self.first = self._alone or get_rank(group) == 0
 
     def gather(self, function):
@@ -47,6 +48,7 @@ class Steps:
 
     def _raise(self, said, own):
         """Raise this rank's error, or CheckpointException for those of others."""
+        self.failed = own is not None or any(text is not None for text in said)
         if own is not None:
             raise own
         failed = [f"rank {rank}: {text}" for rank, text in enumerate(said) if text is not None]

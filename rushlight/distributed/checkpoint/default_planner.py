@@ -37,9 +37,13 @@ def create_default_local_save_plan(state_dict, is_coordinator=False):
     return SavePlan([item for name, value in state_dict.items() for item in _create_write_items(name, value)])
 
 
-def create_default_global_save_plan(all_plans, rewrite_index_hints=True):
+_SHARED_OUT = 1 << 16  # bytes of a chunk from which on it matters who writes it
+
+
+def create_default_global_save_plan(all_plans, rewrite_index_hints=True, to_lowest_rank=False):
     """What all ranks hold, each chunk once and the work shared out by size; and the index."""
-    writers = _shared_out([{item.index: _item_bytes(item) for item in plan.items} for plan in all_plans])
+    sizes = [{item.index: _item_bytes(item) for item in plan.items} for plan in all_plans]
+    writers = _shared_out(sizes, float("inf") if to_lowest_rank else _SHARED_OUT)
     plans = [
         replace(plan, items=[item for item in plan.items if writers[item.index] == rank])
         for rank, plan in enumerate(all_plans)
@@ -53,12 +57,17 @@ def _item_bytes(item):
     return item.tensor_data.chunk.sizes.numel() * item.tensor_data.properties.dtype.itemsize
 
 
-def _shared_out(everyone):
-    """{index: rank that writes it}: large ones first, each to the least busy rank that has it."""
+def _shared_out(everyone, least):
+    """{index: rank that writes it}: large ones first, each to the least busy rank that has it.
+
+    Chunks of fewer bytes than `least` are written by the first rank that has them: buffers, such as running
+    means, differ between the ranks of a data parallel job, and the first rank's are those that count there.
+    """
     load, writers = [0] * len(everyone), {}
     keys = {key: size for theirs in reversed(everyone) for key, size in theirs.items()}
     for key in sorted(keys, key=lambda k: (-keys[k], k.fqn, tuple(k.offset or ()))):
-        writers[key] = min((r for r, theirs in enumerate(everyone) if key in theirs), key=load.__getitem__)
+        having = [r for r, theirs in enumerate(everyone) if key in theirs]
+        writers[key] = min(having, key=load.__getitem__) if keys[key] >= least else having[0]
         load[writers[key]] += keys[key]
     return writers
 
@@ -84,7 +93,8 @@ def _described(plans):
 
 class DefaultSavePlanner(SavePlanner):
     """Writes every chunk once. A subclass may override any step, `lookup_object` (which value an index names)
-    and `transform_object` (what is written for it)."""
+    and `transform_object` (what is written for it). With `dedup_save_to_lowest_rank` the first rank writes all
+    that several ranks hold, small or large."""
 
     def __init__(
         self,
@@ -94,7 +104,7 @@ class DefaultSavePlanner(SavePlanner):
         dedup_save_to_lowest_rank=False,
         enable_plan_caching=False,
     ):
-        self.flatten_state_dict = flatten_state_dict
+        self.flatten_state_dict, self.to_lowest_rank = flatten_state_dict, dedup_save_to_lowest_rank
         self.mappings: dict = {}
 
     def set_up_planner(self, state_dict, storage_meta=None, is_coordinator=False):
@@ -107,7 +117,9 @@ class DefaultSavePlanner(SavePlanner):
         return self.plan
 
     def create_global_plan(self, all_plans):
-        plans, metadata = create_default_global_save_plan(all_plans)
+        plans, metadata = create_default_global_save_plan(
+            all_plans, to_lowest_rank=self.to_lowest_rank
+        )
         # Names of what no rank holds a part of (empty shards everywhere) stay known by their paths.
         metadata.planner_data = {k: p for plan in all_plans for k, p in (plan.planner_data or {}).items()}
         self.global_plan, self.metadata = plans, metadata

@@ -75,7 +75,7 @@ class FileSystemWriter(StorageWriter):
     ) -> None:
         self.path, self.sync_files, self.overwrite = os.fspath(path), sync_files, overwrite
         self.single_file_per_rank = single_file_per_rank
-        self.save_id = str(uuid.uuid4())
+        self.save_id, self._written = str(uuid.uuid4()), []
 
     @property
     def checkpoint_id(self):
@@ -88,7 +88,7 @@ class FileSystemWriter(StorageWriter):
     def reset(self, checkpoint_id: str | PathLike[str] | None = None):
         if checkpoint_id is not None:
             self.path = os.fspath(checkpoint_id)
-        self.save_id = str(uuid.uuid4())
+        self.save_id, self._written = str(uuid.uuid4()), []
 
     def storage_meta(self):
         return StorageMeta(checkpoint_id=str(self.path), save_id=self.save_id)
@@ -139,7 +139,14 @@ class FileSystemWriter(StorageWriter):
             if self.sync_files:
                 stream.flush()
                 os.fsync(stream.fileno())
+        self._written.append(path)
         return found
+
+    def abandon(self):
+        """Remove what this rank wrote for a checkpoint that will not be: where a disk is full, room counts."""
+        for path in self._written:
+            with contextlib.suppress(OSError):
+                os.remove(path)
 
     def finish(self, metadata, results):
         """The checkpoint counts from here on."""
@@ -154,8 +161,9 @@ class FileSystemWriter(StorageWriter):
                     os.fsync(stream.fileno())
             os.replace(target + ".tmp", target)
         used = {info.relative_path for info in metadata.storage_data.values()}
-        for name in self._data_files().keys() - used:
-            os.remove(os.path.join(self.path, name))
+        with contextlib.suppress(OSError):  # the checkpoint is complete all the same
+            for name in self._data_files().keys() - used:
+                os.remove(os.path.join(self.path, name))
 
 
 class _Appended:

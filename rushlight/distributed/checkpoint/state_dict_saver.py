@@ -74,9 +74,14 @@ def _write(state, checkpoint_id, writer, planner, group, no_dist):
         return writer.prepare_global_plan(plans)
 
     plan = steps.plan(local, whole)
-    results = steps.gather(lambda: list(writer.write_data(planner.finish_plan(plan), planner).wait()))
-    metadata = steps.on_first(lambda: _finished(writer, metadata, results))
-    return metadata
+    try:
+        results = steps.gather(lambda: list(writer.write_data(planner.finish_plan(plan), planner).wait()))
+        return steps.on_first(lambda: _finished(writer, metadata, results))
+    except Exception:
+        # Where only the others are lost, the index may be there, and count.
+        if steps.failed and hasattr(writer, "abandon"):
+            writer.abandon()
+        raise
 
 
 def _finished(writer, metadata, results):
