@@ -20,6 +20,7 @@ from ._process_group import (
 )
 from ._watch import Watch
 from .constants import default_pg_timeout
+from .elastic._launcher import end_with_launcher
 from .elastic.multiprocessing.errors import record_uncaught_exceptions
 from .rendezvous import rendezvous
 from .store import PrefixStore
@@ -95,6 +96,7 @@ def init_process_group(
         DistBackendError: the backend is not part of this build, or the others cannot be reached.
     """
     record_uncaught_exceptions()
+    end_with_launcher()
     if _world.default_pg is not None:
         raise ValueError("trying to initialize the default process group twice!")
     if store is not None and init_method is not None:

@@ -11,6 +11,7 @@ import os
 import secrets
 import socket
 import sys
+import time
 import uuid
 from datetime import timedelta
 
@@ -19,6 +20,7 @@ from ._tcp_store import TCPStore
 from .elastic.agent import Agent, Worker
 from .elastic.multiprocessing.errors import ChildFailedError, record
 
+_RETRY_SECONDS = 5  # to reach a lost store, before we look at why
 _STREAMS = {"0": (), "1": ("stdout",), "2": ("stderr",), "3": ("stdout", "stderr")}
 
 
@@ -141,6 +143,13 @@ class _Meeting:
         """(this host's place, all hosts' numbers of processes) of round `number`."""
         if self._single:
             return 0, [processes]
+        try:
+            return self._meet(number, processes)
+        except DistNetworkError:
+            self._reconnect()
+            return self._meet(number, processes)
+
+    def _meet(self, number, processes):
         here = f"round/{number}"
         place = self.store.add(f"{here}/hosts", 1) - 1 if self._node_rank is None else self._node_rank
         if self._node_rank is not None:
@@ -152,6 +161,20 @@ class _Meeting:
         if place >= count:
             raise SystemExit(f"torchrun: the job began with {count} hosts before this one came")
         return place, [int(self.store.get(f"{here}/host/{i}")) for i in range(count)]
+
+    def _reconnect(self):
+        """Reach the store again after the network was gone; whose host answers that there is none is lost."""
+        deadline = time.monotonic() + self._limit.total_seconds()
+        while True:
+            try:
+                where = (self.token, self.address, self.port)
+                self.store = TCPStore._with_token(*where, timeout=timedelta(seconds=_RETRY_SECONDS))
+                self.store.set_timeout(self._limit)
+                self._lost = False
+                return
+            except DistNetworkError as error:
+                if isinstance(error.__context__, ConnectionRefusedError) or time.monotonic() > deadline:
+                    raise
 
     def _close(self, here):
         for place in range(self._least):

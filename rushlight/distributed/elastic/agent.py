@@ -9,6 +9,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 
+from ._launcher import LAUNCHER
 from .multiprocessing.errors import ChildFailedError, ProcessFailure
 
 _GRACE_SECONDS = 30
@@ -99,6 +100,7 @@ class Agent:
             "TORCHELASTIC_RESTART_COUNT": str(number),
             "TORCHELASTIC_MAX_RESTARTS": str(self._max_restarts),
             "TORCHELASTIC_ERROR_FILE": worker.error_file,
+            LAUNCHER: str(os.getpid()),
         }
         streams = {}
         for stream in ("stdout", "stderr"):
@@ -151,6 +153,7 @@ class Agent:
 def _signal_group(process, number):
     try:
         os.killpg(process.pid, number)
+        os.killpg(process.pid, signal.SIGCONT)  # who was stopped gets signals when it goes on
     except ProcessLookupError:
         pass
 
