@@ -7,7 +7,9 @@ import rushlight
 
 __capture__ = "through"  # Note [Capture marks]
 
-_local = _local_of_thread()  # .saver: the file being written by this thread, which may move tensors within it
+# .saver: the file being written by this thread, which may move tensors within it. .unfilled: while a file is read
+# whose numbers come last, the checks of those that say where others lie.
+_local = _local_of_thread()
 
 
 def _extent(size, stride, offset=0):
@@ -136,7 +138,12 @@ def _sparse_parts(tensor):
 
 
 def _rebuild_sparse_tensor(layout, data):
-    """A sparse tensor from a file, with every index checked."""
+    """A sparse tensor from a file, with every index checked, now or when there are numbers."""
+    later = getattr(_local, "unfilled", None)
+    if later is not None:
+        tensor = _unchecked_sparse_tensor(layout, data)
+        later.append(lambda: _check_sparse_tensor(tensor, layout, data))
+        return tensor
     if layout == rushlight.sparse_coo:
         indices, values, size, *coalesced = data
         tensor = rushlight.sparse_coo_tensor(indices, values, size)
@@ -145,6 +152,22 @@ def _rebuild_sparse_tensor(layout, data):
         return tensor
     compressed, plain, values, size = data
     return rushlight.sparse_compressed_tensor(compressed, plain, values, size, layout=layout)
+
+
+def _unchecked_sparse_tensor(layout, data):
+    functions = rushlight._C._VariableFunctions
+    if layout == rushlight.sparse_coo:
+        indices, values, size, *coalesced = data
+        coalesced = bool(coalesced and coalesced[0])
+        return functions._sparse_coo_tensor_unsafe(indices, values, list(size), is_coalesced=coalesced)
+    compressed, plain, values, size = data
+    return functions._sparse_compressed_tensor_unsafe(compressed, plain, values, list(size), layout=layout)
+
+
+def _check_sparse_tensor(tensor, layout, data):
+    made = _rebuild_sparse_tensor(layout, data)
+    if layout == rushlight.sparse_coo and tensor.is_coalesced() and not made.is_coalesced():
+        raise RuntimeError("load: a sparse tensor is not coalesced, though the file says so; it is damaged")
 
 
 def _reduce_parameter(parameter, protocol=2):

@@ -7,6 +7,7 @@ import sys
 import rushlight
 from rushlight._serialization.format import MAGIC_NUMBER, PROTOCOL_VERSION, as_saved, check_saved_id
 from rushlight._serialization.load_errors import other_file
+from rushlight._utils import _local
 from rushlight.storage import UntypedStorage
 
 _TAR_MARK = 257  # where a tar archive says what it is
@@ -64,7 +65,11 @@ def load_legacy(file, name, restore, unpickle):
         raise RuntimeError(f"load: {name}: Invalid protocol version: {version}")
     system = unpickle(file, persistent_load)
     little = system.get("little_endian", True) if isinstance(system, dict) else True
-    result = unpickle(file, persistent_load)
+    _local.unfilled = checks = []
+    try:
+        result = unpickle(file, persistent_load)
+    finally:
+        del _local.unfilled
     keys = unpickle(file, persistent_load)
     for key in keys:
         key = key.decode() if isinstance(key, bytes) else key
@@ -73,6 +78,8 @@ def load_legacy(file, name, restore, unpickle):
                 f"load: {name}: storage {key!r} is not used by any tensor; the file is damaged"
             )
         _fill(*loaded[key], file, little, name)
+    for check in checks:
+        check()
     return result
 
 
