@@ -12,6 +12,10 @@ from ._export import _need_onnx
 from ._operators import OPERATORS, UnsupportedOnnxError
 
 
+# What a reader of a file raises where the file does not hold what it should.
+_DAMAGED = (KeyError, IndexError, TypeError, AttributeError, OverflowError, ZeroDivisionError, AssertionError)
+
+
 class OnnxModule(nn.Module):
     """The graph of an ONNX file. Weights are buffers; call it with tensors in the order of `inputs`."""
 
@@ -51,8 +55,7 @@ class OnnxModule(nn.Module):
         given = list(node.input)
         # Weights stay integers; what else depends on constants alone is computed now.
         if given and all(n in self._constants for n in given if n) and not self._keeps(kind, given):
-            call = OPERATORS[kind]
-            values = call(self, attributes, *(self._argument(name, {}) for name in given))
+            values = self._computed(kind, attributes, given, {})
             values = values if isinstance(values, (list, tuple)) else [values]
             for name, value in zip(node.output, values):
                 array = value.numpy() if isinstance(value, torch.Tensor) else value
@@ -93,12 +96,21 @@ class OnnxModule(nn.Module):
             raise UnsupportedOnnxError(f"onnx.load: the value '{name}' is read before it is made")
         return Constant(self._constants[name], getattr(self, self._buffers_of[name]))
 
+    def _computed(self, kind, attributes, given, values):
+        """What an operator of the file gives; that it lacks what it must have is said as the file's fault."""
+        arguments = [self._argument(name, values) for name in given]
+        try:
+            return OPERATORS[kind](self, attributes, *arguments)
+        except _DAMAGED as error:
+            what = f"{type(error).__name__}: {error}"
+            raise ValueError(f"onnx: {kind} of {', '.join(given) or 'nothing'} cannot run: {what}") from error
+
     def run(self, *inputs):
         if len(inputs) != len(self.inputs):
             raise TypeError(f"the model takes {len(self.inputs)} inputs ({', '.join(self.inputs)})")
         values = dict(zip(self.inputs, inputs))
         for kind, given, outputs, attributes in self._nodes:
-            results = OPERATORS[kind](self, attributes, *(self._argument(name, values) for name in given))
+            results = self._computed(kind, attributes, given, values)
             results = results if isinstance(results, (list, tuple)) else [results]
             values.update(zip(outputs, results))
         found = tuple(_tensor(self._argument(name, values)) for name in self.outputs)
@@ -171,4 +183,7 @@ def load(path):
     for tensor in model.graph.initializer:
         if math.prod(tensor.dims) < 0:
             raise ValueError(f"onnx.load: '{tensor.name}' has sizes below zero")
-    return OnnxModule(model.graph, opset).eval()
+    try:
+        return OnnxModule(model.graph, opset).eval()
+    except _DAMAGED as error:
+        raise ValueError(f"onnx.load: '{path}' is damaged ({type(error).__name__}: {error})") from error
