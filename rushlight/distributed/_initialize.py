@@ -135,11 +135,11 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
         raise ValueError("Invalid process group specified or has been destroyed.")
     leaving = list(_world.groups.values()) if target is _world.default_pg else [target]
     if target is _world.default_pg and _world.watch is not None:
-        _world.watch.close()
-        _world.watch = None
-    for member in reversed(leaving):
-        member.engine.close()
+        watch, _world.watch = _world.watch, None
+        watch.close()
+    for member in reversed(leaving):  # each is left for good, whatever fails meanwhile
         _world.forget(member)
+        member.engine.close()
 
 
 def get_rank(group: ProcessGroup | None = None) -> int:

@@ -104,7 +104,9 @@ static PyObject* device_compare(PyObject* a, PyObject* b, int op) {
   if (!is_device(a) || !is_device(b) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
   return PyBool_FromLong((self_of(a) == self_of(b)) == (op == Py_EQ));
 }
-static PyObject* get_type(PyObject* self, void*) { return to_python(device_type_name(self_of(self).type())); }
+static PyObject* get_type(PyObject* self, void*) {
+  return guard([&] { return to_python(device_type_name(self_of(self).type())); });
+}
 static PyObject* get_index(PyObject* self, void*) {
   const int index = self_of(self).index();
   if (index < 0) Py_RETURN_NONE;
@@ -113,6 +115,7 @@ static PyObject* get_index(PyObject* self, void*) {
 static PyObject* device_reduce(PyObject* self, PyObject*) {
   const Device d = self_of(self);
   PyRef type(get_type(self, nullptr));
+  if (!type) return nullptr;
   if (d.index() < 0) return Py_BuildValue("O(O)", &DeviceType_, type.get());
   return Py_BuildValue("O(Oi)", &DeviceType_, type.get(), static_cast<int>(d.index()));
 }

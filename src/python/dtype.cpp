@@ -45,7 +45,9 @@ static std::string name_of(PyObject* self) { return std::string(dtype_name(self_
 static PyObject* repr(PyObject* self) {
   return guard([&] { return to_python(str("torch.", name_of(self))); });
 }
-static PyObject* reduce(PyObject* self, PyObject*) { return to_python(name_of(self)); }
+static PyObject* reduce(PyObject* self, PyObject*) {
+  return guard([&] { return to_python(name_of(self)); });
+}
 static PyObject* get_floating(PyObject* self, void*) {
   return PyBool_FromLong(is_floating(self_of(self)) || self_of(self) == DType::Float4_e2m1fn_x2);
 }
@@ -230,7 +232,7 @@ static PyObject* finfo_get(PyObject* self, void* field) {
     case 5:
       return PyFloat_FromDouble(f.resolution);
     default:
-      return to_python(dtype_name(t));
+      return guard([&] { return to_python(dtype_name(t)); });
   }
 }
 static void* field(intptr_t i) { return reinterpret_cast<void*>(i); }
@@ -311,7 +313,7 @@ static PyObject* iinfo_get(PyObject* self, void* field) {
       return is_signed(t) ? PyLong_FromLongLong(static_cast<long long>(~0ull << (bits - 1)))
                           : PyLong_FromLong(0);
     default:
-      return to_python(dtype_name(t));
+      return guard([&] { return to_python(dtype_name(t)); });
   }
 }
 static PyGetSetDef iinfo_getset[] = {{"bits", iinfo_get, nullptr, "Bits of one number.", field(0)},
@@ -320,8 +322,10 @@ static PyGetSetDef iinfo_getset[] = {{"bits", iinfo_get, nullptr, "Bits of one n
                                      {"dtype", iinfo_get, nullptr, "The name of the type.", field(3)},
                                      {}};
 static PyObject* iinfo_repr(PyObject* self) {
-  auto get = [&](intptr_t i) { return PyRef(iinfo_get(self, field(i))); };
-  return PyUnicode_FromFormat("iinfo(min=%S, max=%S, dtype=%U)", get(2).get(), get(1).get(), get(3).get());
+  return guard([&] {
+    auto get = [&](intptr_t i) { return PyRef(check(iinfo_get(self, field(i)))); };
+    return PyUnicode_FromFormat("iinfo(min=%S, max=%S, dtype=%U)", get(2).get(), get(1).get(), get(3).get());
+  });
 }
 static PyObject* info_compare(PyObject* a, PyObject* b, int op) {
   if (Py_TYPE(a) != Py_TYPE(b) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;

@@ -121,7 +121,9 @@ static PyObject* set_offset(PyObject* self, PyObject* o) {
     return Py_NewRef(self);
   });
 }
-static PyObject* get_device(PyObject* self, void*) { return wrap(generator_of(self)->device()); }
+static PyObject* get_device(PyObject* self, void*) {
+  return guard([&] { return wrap(generator_of(self)->device()); });
+}
 static PyObject* reduce(PyObject* self, PyObject*) {
   PyRef state(get_state(self, nullptr));
   PyRef device(get_device(self, nullptr));

@@ -141,7 +141,9 @@ static PyObject* m_data_ptr(PyObject* self, PyObject*) {
   });
 }
 static PyObject* m_cdata(PyObject* self, void*) { return PyLong_FromVoidPtr(storage_of(self)); }
-static PyObject* get_device(PyObject* self, void*) { return wrap(storage_of(self)->device()); }
+static PyObject* get_device(PyObject* self, void*) {
+  return guard([&] { return wrap(storage_of(self)->device()); });
+}
 static PyObject* m_resizable(PyObject* self, PyObject*) {
   const StorageImpl& s = *storage_of(self);
   return PyBool_FromLong((s.resizable() && s.owns_memory()) || is_shared_memory(s.data()));

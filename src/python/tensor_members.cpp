@@ -24,7 +24,9 @@ static PyObject* get_shape(PyObject* self, void*) {
   return guard([&] { return wrap_size(tensor_of(self).sizes()); });
 }
 static PyObject* get_dtype(PyObject* self, void*) { return wrap(tensor_of(self).dtype()); }
-static PyObject* get_device(PyObject* self, void*) { return wrap(tensor_of(self).device()); }
+static PyObject* get_device(PyObject* self, void*) {
+  return guard([&] { return wrap(tensor_of(self).device()); });
+}
 static PyObject* get_layout(PyObject* self, void*) { return wrap(layout_of(tensor_of(self))); }
 static PyObject* get_is_quantized(PyObject* self, void*) {
   return PyBool_FromLong(is_quantized(tensor_of(self)));

@@ -87,7 +87,7 @@ def load(stream):
     """Read an index; raises pickle.UnpicklingError for what is none."""
     try:
         index = _Unpickler(stream).load()
-    except (EOFError, pickle.UnpicklingError):
+    except (EOFError, MemoryError, pickle.UnpicklingError):
         raise
     except Exception as error:  # a damaged pickle can call what it may name with anything
         raise pickle.UnpicklingError(f"{type(error).__name__}: {error}") from None
