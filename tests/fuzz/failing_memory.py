@@ -4,12 +4,12 @@
 
 Each case runs once to count its allocations in C and C++ (malloc, operator new, the library's own
 allocator, mmap, memfd), and then again for each of them, which answers that there is no memory; every
-fourth time all later ones do, too. Each run has a thread of its own, whose pools of memory are empty.
+fourth time later ones do, too. Each run has a thread of its own, whose pools of memory are empty.
 Afterwards it raised MemoryError, or the allocator's RuntimeError, or gave the right result; the same case
 then succeeds; and no block is left over. Cases run in child processes: what ends one is reported with the
 call and the number of the allocation, and passed over.
 
-`--python` sends Python's own objects through the same allocations (PYTHONMALLOC=malloc).
+With `--python` the allocations of Python's objects fail instead (PyMem_SetAllocator), and C and C++ have memory.
 """
 
 import argparse
@@ -19,6 +19,7 @@ import gc
 import mmap
 import os
 import re
+import signal
 import struct
 import subprocess
 import sys
@@ -31,9 +32,10 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = Path(__file__).with_suffix(".cpp")
 STATE = struct.Struct("qqqq")  # case, allocation that fails, failures so far, shard
-# What says that there is no memory: our words, and the interpreter's and OpenSSL's.
+# What says that there is no memory: our words, and the interpreter's, its ctypes', its pickle's and OpenSSL's.
 SAID = re.compile(
     r"memory|no thread left|digital envelope routines|allocate (read )?lock|returned NULL without setting"
+    r"|MemoryError|without exception set|import of module .* failed|while normalizing an exception"
 )
 SECONDS = 60  # for one run
 
@@ -179,6 +181,118 @@ def transforms(rl):
     return run
 
 
+def compiled_function(rl):
+    x = rl.randn(4, 6)
+
+    def run():
+        rl._dynamo.reset()
+        f = rl.compile(lambda v, w: (v @ w.t()).relu().sum(1) * 2 + v[:, 0].exp())
+        return [f(x, x) for _ in range(3)]
+
+    return run
+
+
+def exported_program(rl):
+    import io
+
+    net, x = rl.nn.Sequential(rl.nn.Linear(4, 3), rl.nn.ReLU()), rl.randn(2, 4)
+
+    def run():
+        stream = io.BytesIO()
+        rl.export.save(rl.export.export(net, (x,)), stream)
+        stream.seek(0)
+        return [rl.export.load(stream).module()(x).detach()]
+
+    return run
+
+
+def process_group(rl):
+    """A job of one process: its collectives, a model under DDP, a checkpoint."""
+    from rushlight import distributed as dist
+
+    folder, x = tempfile.mkdtemp(), rl.randn(4, 5)
+
+    def run():
+        if dist.is_initialized():  # the former end failed
+            dist.destroy_process_group()
+        dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        try:
+            rl.manual_seed(3)
+            net = rl.nn.parallel.DistributedDataParallel(rl.nn.Linear(5, 2))
+            net(x).sum().backward()
+            everyone = [rl.zeros(4, 5)]
+            dist.all_gather(everyone, x)
+            dist.broadcast_object_list(objects := [{"a": 1}])
+            state = {"net": net.module.state_dict()}
+            dist.checkpoint.save(state, checkpoint_id=folder)
+            dist.checkpoint.load(state, checkpoint_id=folder)
+            dist.barrier()
+            return [*everyone, *(p.grad for p in net.parameters()), *state["net"].values(), objects]
+        finally:
+            dist.destroy_process_group()
+
+    return run
+
+
+def two_ranks(rl):
+    """Two ranks in two threads; memory fails for one, and the other's calls end by their limit."""
+    from datetime import timedelta
+
+    from rushlight import distributed as dist
+    from rushlight.distributed._gloo_group import GlooGroup
+
+    def rank(store, number):
+        group = GlooGroup(store, number, 2, timedelta(seconds=1))
+        try:
+            t = rl.arange(50.0) * (number + 1)
+            group.all_reduce([t], dist.ReduceOp.SUM)
+            parts = [rl.zeros(50), rl.zeros(50)]
+            group.all_gather(parts, t + number)
+            group.barrier()
+            return [t, *parts]
+        finally:
+            group.close()
+
+    def other(store):
+        try:
+            rank(store, 1)
+        except (RuntimeError, MemoryError):
+            pass
+
+    def run():
+        store = dist.HashStore()
+        store.set_timeout(timedelta(seconds=1))
+        thread = threading.Thread(target=other, args=[store])
+        thread.start()
+        try:
+            return rank(store, 0)
+        finally:
+            thread.join()
+
+    return run
+
+
+def shared_tensors(rl):
+    """What travels to other processes: its memory, and the messages that name it."""
+    from multiprocessing.reduction import ForkingPickler
+
+    def run():
+        t = rl.arange(3000.0).share_memory_()
+        return [ForkingPickler.loads(ForkingPickler.dumps(t)), t]
+
+    return run
+
+
+def loader_with_worker(rl):
+    data = rl.utils.data.TensorDataset(rl.arange(12.0).view(6, 2), rl.arange(6))
+
+    def run():
+        loader = rl.utils.data.DataLoader(data, batch_size=2, num_workers=1, timeout=20)
+        return [rl.cat([x.flatten() for x, _ in loader])]
+
+    return run
+
+
 def loader_epoch(rl):
     data = rl.utils.data.TensorDataset(rl.arange(12.0).view(6, 2), rl.arange(6))
 
@@ -195,7 +309,13 @@ PROGRAMS = {
     "save and load": saved_and_loaded,
     "a model of one file": one_file,
     "function transforms": transforms,
+    "a compiled function": compiled_function,
+    "an exported program": exported_program,
+    "a process group": process_group,
+    "two ranks": two_ranks,
+    "shared tensors": shared_tensors,
     "a data loader": loader_epoch,
+    "a data loader with a worker": loader_with_worker,
 }
 
 
@@ -205,10 +325,12 @@ PROGRAMS = {
 class Memory:
     """The library that fails, as this process has it loaded."""
 
-    def __init__(self, library):
+    def __init__(self, library, python=False):
         functions = ctypes.PyDLL(library)  # which keeps the interpreter's lock: nothing runs in between
+        if python:
+            functions.failing_memory_of_python()
         self._begin = functions.failing_memory_begin
-        self._begin.argtypes = [ctypes.c_long, ctypes.c_int]
+        self._begin.argtypes, self._begin.restype = [ctypes.c_long, ctypes.c_int], None
         self._end, self.live = functions.failing_memory_end, functions.failing_memory_live
         self._end.restype = self.live.restype = ctypes.c_long
 
@@ -222,8 +344,8 @@ class Memory:
         def run():
             nonlocal verdict, error, made
             begin, end = self._begin, self._end
-            begin(left, again)
             try:
+                begin(left, again)
                 result = work()
             except Exception as raised:
                 made = end()
@@ -240,8 +362,9 @@ class Memory:
 
 
 class Case:
-    def __init__(self, rl, memory, name, work, report):
+    def __init__(self, rl, memory, name, work, report, laps=2):
         self.rl, self.memory, self.name, self.work, self.report = rl, memory, name, work, report
+        self.laps = laps
         self.expected = work()
         for _ in range(2):  # the first time fills what is kept for good
             self.steady, error, self.allocations = memory.run(work, self.equal)
@@ -250,10 +373,10 @@ class Case:
         return equal(self.rl, self.expected, result)
 
     def fail_everywhere(self, points, started):
-        """Two laps over all allocations, or so many of them; the second may leave nothing behind."""
+        """Laps over all allocations, or so many of them; the last one may leave nothing behind."""
         chosen = range(0, self.allocations, max(1, -(-self.allocations // points)))
         left = []
-        for _ in range(2):
+        for _ in range(self.laps):
             for n in chosen:
                 started(n)
                 self._fail_at(n)
@@ -264,7 +387,7 @@ class Case:
             gc.collect()
             self.rl._C._cpu_empty_cache()
             left.append(self.memory.live())
-        grown = left[1] - left[0]
+        grown = left[-1] - left[-2]
         if grown > 20 + len(chosen) // 8:
             self.report(f"{self.name}: {len(chosen)} failures left {grown} blocks behind")
 
@@ -301,7 +424,7 @@ def child(options):
     import rushlight as rl
 
     rl.set_num_threads(1)
-    memory = Memory(os.environ["LD_PRELOAD"])
+    memory = Memory(os.environ["LD_PRELOAD"], options.python)
     with open(options.state, "r+b") as file:
         state = mmap.mmap(file.fileno(), STATE.size)
     first, _, failures, shard = STATE.unpack_from(state)
@@ -321,7 +444,7 @@ def child(options):
         name, make = cases[index]
         STATE.pack_into(state, 0, index, -1, failures, shard)
         try:
-            case = Case(rl, memory, name, make(), report)
+            case = Case(rl, memory, name, make(), report, 3 if options.python else 2)
         except (AttributeError, IndexError, RuntimeError, TypeError, ValueError):
             continue  # a sample that the operator refuses
         if case.steady:
@@ -343,8 +466,6 @@ class Shard:
         Path(self.path).write_bytes(STATE.pack(0, -1, 0, number))
         self.environment = {**os.environ, "LD_PRELOAD": str(library)}
         self.environment |= {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-        if options.python:
-            self.environment["PYTHONMALLOC"] = "malloc"
         self.found, self.process, self.words = [], None, []
 
     def state(self):
@@ -353,6 +474,7 @@ class Shard:
     def start(self):
         passed = ["--failures", self.options.failures, "--points", self.options.points]
         passed += ["--processes", self.options.processes, "--only", self.options.only, "--state", self.path]
+        passed += ["--python"] if self.options.python else []
         command = [sys.executable, __file__, *map(str, passed)]
         self.process = subprocess.Popen(
             command, env=self.environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -378,7 +500,7 @@ class Shard:
         if code is None and time.monotonic() - self.moved < SECONDS:
             return True
         if code is None:
-            self.process.kill()
+            self.process.send_signal(signal.SIGABRT)  # which shows where it is
             self.process.wait()
         self.reader.join()
         index, n, failures, _ = self.state()
@@ -404,7 +526,7 @@ def main():
         "--points", type=int, default=200, help="allocations of a case that fail, spread over all"
     )
     parser.add_argument("--processes", type=int, default=1)
-    parser.add_argument("--python", action="store_true", help="Python's own objects, too")
+    parser.add_argument("--python", action="store_true", help="of Python's objects instead")
     parser.add_argument("--state", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.state:
