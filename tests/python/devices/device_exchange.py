@@ -82,7 +82,9 @@ def test_dlpack_shares_device_memory():
     assert copied.data_ptr() != x.data_ptr() and copied.equal(x)
     for make in (torch.as_tensor, torch.asarray):
         assert make(producer, device="cuda").data_ptr() == x.data_ptr()
-    assert torch.asarray(producer).is_cuda and torch.tensor(producer, device="cuda").data_ptr() != x.data_ptr()
+    assert (
+        torch.asarray(producer).is_cuda and torch.tensor(producer, device="cuda").data_ptr() != x.data_ptr()
+    )
     for dtype in (torch.bool, torch.bfloat16, torch.complex64, torch.uint8):
         assert torch.from_dlpack(x.to(dtype)).equal(x.to(dtype))
     assert torch.from_dlpack(torch.empty(0, 2, device="cuda")).shape == (0, 2)

@@ -37,8 +37,8 @@ def test_recurrent_layers(kind, packed, dtype):
         torch.testing.assert_close(got.cpu(), wanted, atol=1e-5, rtol=1e-4)
 
 
-# Narrow layers, which are one launch, in both widths; a launch a step, for few rows, and for some dozens in float;
-# and two, for many.
+# Narrow layers, which are one launch, in both widths; a launch a step, for few rows, and for some dozens in
+# float; and two, for many.
 @pytest.mark.parametrize(
     "batch, hidden",
     [(1, 5), (16, 64), (17, 70), (3, 128), (5, 130), (33, 132), (257, 9), (33, 136), (70, 200), (128, 256)],
