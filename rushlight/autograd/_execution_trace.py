@@ -1,4 +1,5 @@
-"""`ExecutionTraceObserver`: writes what ran as a graph of calls with their operands, for tools that replay it.
+"""`ExecutionTraceObserver`: writes what ran as a graph of calls with their operands, for tools that replay
+it.
 
 The events are those of the profiler. An observer without a profile runs the recorder itself; beside a profile
 it takes what that records, so that both name a call by the same number."""
@@ -69,7 +70,7 @@ class ExecutionTraceObserver:
     def unregister_callback(self) -> None:
         """Stop, and complete the file."""
         self.stop()
-        if self._registered:
+        if self._registered and self.output_file_path is not None:
             self._registered = False
             with open(self.output_file_path, "w", encoding="utf-8") as file:
                 json.dump(self._graph.content(), file)
@@ -115,8 +116,9 @@ class ExecutionTraceObserver:
         if self._alone:
             self._alone = False
             logs, started, offset, *_ = _C._profiler_stop()
-            options = {"profile_memory": False, "record_shapes": True, "with_stack": False, "with_flops": False}
-            hand_out(make_events(logs, Trace(started, offset, options)))
+            options = dict.fromkeys(("profile_memory", "with_stack", "with_flops"), False)
+            trace = Trace(started, offset, options | {"record_shapes": True})
+            hand_out(make_events(logs, trace))
 
 
 def make_way():
@@ -196,7 +198,6 @@ class _Graph:
 
     def node(self, name, number, caller, inputs=(), outputs=(), **facts):
         facts = _FACTS | {"scope": _THREAD_SCOPE if number == _ROOT or "thread]" in name else 0} | facts
-        kinds = {"seq_id": "int64", "op_schema": "string", "kernel_backend": "string", "kernel_file": "string"}
         return {
             "id": number,
             "name": name,
@@ -204,7 +205,8 @@ class _Graph:
             "inputs": self.operands(inputs),
             "outputs": self.operands(outputs),
             "attrs": [
-                {"name": key, "type": kinds.get(key, "uint64"), "value": value} for key, value in facts.items()
+                {"name": key, "type": _KINDS.get(key, "uint64"), "value": value}
+                for key, value in facts.items()
             ],
         }
 
@@ -255,6 +257,7 @@ _FACTS = {
     "kernel_backend": "",
     "kernel_file": "",
 }
+_KINDS = {"seq_id": "int64", **dict.fromkeys(("op_schema", "kernel_backend", "kernel_file"), "string")}
 _TYPES = {bool: "Bool", int: "Int", float: "Double", complex: "ComplexDouble", str: "String"}
 
 

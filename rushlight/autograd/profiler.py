@@ -6,7 +6,13 @@ from time import perf_counter_ns
 
 from rushlight import _C
 from rushlight.autograd import _execution_trace, profiler_util
-from rushlight.autograd._profiler_enums import ActiveProfilerType, DeviceType, ProfilerActivity, ProfilerStats, _state
+from rushlight.autograd._profiler_enums import (
+    ActiveProfilerType,
+    DeviceType,
+    ProfilerActivity,
+    ProfilerStats,
+    _state,
+)
 from rushlight.autograd._profiler_scopes import ModuleScopes, OtherThreads, known_blocks
 from rushlight.autograd._profiler_trace import Trace, make_events, trace_content
 from rushlight.autograd.profiler_util import (

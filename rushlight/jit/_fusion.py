@@ -9,8 +9,8 @@ _strategy = [("STATIC", 2), ("DYNAMIC", 10)]
 
 
 def set_fusion_strategy(strategy: list[tuple[str, int]]) -> list[tuple[str, int]]:
-    """Say how often shapes may be specialised, as pairs of ``"STATIC"`` or ``"DYNAMIC"`` and a number; returns
-    what was said before.
+    """Say how often shapes may be specialised, as pairs of ``"STATIC"`` or ``"DYNAMIC"`` and a number;
+    returns what was said before.
 
     Example:
         >>> before = torch.jit.set_fusion_strategy([("DYNAMIC", 3)])

@@ -6,8 +6,8 @@ import math
 import operator
 
 import rushlight
-from rushlight.jit import _torchscript_layers as layers
 from rushlight._serialization.dtype_numbers import NUMBERS
+from rushlight.jit import _torchscript_layers as layers
 from rushlight.jit._torchscript_values import tensor_properties, truth
 from rushlight.nn import functional
 

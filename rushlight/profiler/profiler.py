@@ -86,10 +86,10 @@ class _KinetoProfile:
         self._metadata = {}
 
     def start_trace(self):
-        self._started()
+        recorder = self._started().profiler
         if self.execution_trace_observer is not None:
             self.execution_trace_observer.start()
-        self.profiler._start_trace()
+        recorder._start_trace()
         for key, value in self.preset_metadata.items():
             self.add_metadata_json(key, value)
 

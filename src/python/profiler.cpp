@@ -30,10 +30,9 @@ PyRef numbers(const std::vector<int64_t>& list) {
 PyRef shape_object(const ProfiledOperand::Shape& shape) {
   const PyRef dtype = owned(wrap(shape.dtype)), device = owned(wrap(shape.device));
   const PyRef sizes = numbers(shape.sizes), strides = numbers(shape.strides);
-  return owned(Py_BuildValue("(OOOKKLO)", dtype.get(), sizes.get(), strides.get(),
-                             static_cast<unsigned long long>(shape.tensor),
-                             static_cast<unsigned long long>(shape.storage),
-                             static_cast<long long>(shape.offset), device.get()));
+  return owned(Py_BuildValue(
+      "(OOOKKLO)", dtype.get(), sizes.get(), strides.get(), static_cast<unsigned long long>(shape.tensor),
+      static_cast<unsigned long long>(shape.storage), static_cast<long long>(shape.offset), device.get()));
 }
 
 PyRef value_object(const Value& value) {

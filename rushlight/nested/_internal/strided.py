@@ -165,7 +165,8 @@ class StridedNestedTensor(rushlight.Tensor):
         return f"nested_tensor([\n{parts}\n]{grad})"
 
     def __reduce_ex__(self, protocol):
-        places = self._nested_tensor_size(), self._nested_tensor_strides(), self._nested_tensor_storage_offsets()
+        places = self._nested_tensor_size(), self._nested_tensor_strides()
+        places += (self._nested_tensor_storage_offsets(),)
         buffer = plain(self.detach()).requires_grad_(self.requires_grad)
         return rushlight._utils._rebuild_nested_tensor, (buffer, *places)
 
@@ -183,7 +184,8 @@ def _packed_strides(size):
 
 def strided_from_buffer(buffer, sizes, strides, offsets):
     """The nested tensor of a buffer and three tables that say where its components lie."""
-    sizes, strides, offsets = ([*map(tuple, t.tolist())] if t.dim() == 2 else t.tolist() for t in (sizes, strides, offsets))
+    sizes, strides = ([*map(tuple, table.tolist())] for table in (sizes, strides))
+    offsets = offsets.tolist()
     counts = [rushlight.Size(size).numel() for size in sizes]
     starts = [0, *itertools.accumulate(counts)]
     packed = [tuple(_packed_strides(size)) for size in sizes]
@@ -301,13 +303,17 @@ def _bmm(func, a, b):
         if t.dim() != 3:
             raise RuntimeError(f"{name} must be a 3D tensor")
     if len(a) != len(b):
-        raise RuntimeError(f"Expected size for the 1st dimension of batch2 tensor to be: {len(a)} but got: {len(b)}.")
+        raise RuntimeError(
+            f"Expected size for the 1st dimension of batch2 tensor to be: {len(a)} but got: {len(b)}."
+        )
     return strided_from_list([x @ y for x, y in zip(a.unbind(), b.unbind(), strict=True)])
 
 
 def _cat(func, tensors, dim=0):
     if dim != 0:
-        raise RuntimeError(f"cat(): only dim=0 is supported for nested tensors of layout torch.strided, got {dim}")
+        raise RuntimeError(
+            f"cat(): only dim=0 is supported for nested tensors of layout torch.strided, got {dim}"
+        )
     if not all(isinstance(t, StridedNestedTensor) for t in tensors):
         raise RuntimeError("cat(): expected each tensor in given list to be nested")
     return strided_from_list([part for t in tensors for part in t.unbind()])

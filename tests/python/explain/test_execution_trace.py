@@ -1,4 +1,4 @@
-"""Execution traces: calls with their operands, alone and beside a profile; what chrome traces say of operands."""
+"""Execution traces: calls with their operands, alone and beside a profile; what chrome traces say of them."""
 
 import json
 
@@ -70,7 +70,9 @@ def test_beside_a_profile_both_number_calls_alike(tmp_path):
     nodes = nodes_of(tmp_path / "t.json")
     assert [node["name"] for node in nodes if node["name"].startswith("loop")] == ["loop 2", "loop 3"]
     events = json.loads((tmp_path / "c.json").read_text())["traceEvents"]
-    seen = sorted(e["args"]["Record function id"] for e in events if e.get("cat") in ("cpu_op", "user_annotation"))
+    seen = sorted(
+        e["args"]["Record function id"] for e in events if e.get("cat") in ("cpu_op", "user_annotation")
+    )
     assert seen and seen == sorted(number for node in nodes if (number := facts(node)["rf_id"]))
 
 
