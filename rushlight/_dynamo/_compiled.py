@@ -69,7 +69,9 @@ class Compiled(_C._CompiledCall):
         self.entries: list[Entry] = []
         self.failures = self.passed = 0
         self.reason = None  # why the program runs as it is written, for good
-        self.watcher = None  # watcher(whether): told when the program shall run as it is written, or not any more
+        self.watcher = (
+            None  # watcher(whether): told when the program shall run as it is written, or not any more
+        )
         self.force_eager(torch.compiler._stance() == "force_eager")
 
     def force_eager(self, on):

@@ -399,8 +399,8 @@ bool reads_input_planes_in_gradient(const ConvShape& s) {
          (s.spatial == 2 && s.output[2] <= kMostTurnedWidth && is_filter_gradient(s));
 }
 bool reads_gradient_planes(const ConvShape& s, bool of_weight) {
-  return multiplies_by_pixels(s) || (of_weight ? s.spatial == 2 && is_filter_gradient(s)
-                                               : turns_lines(s) && line_convolves_gradient(s));
+  return multiplies_by_pixels(s) ||
+         (of_weight ? s.spatial == 2 && is_filter_gradient(s) : turns_lines(s) && line_convolves_gradient(s));
 }
 bool conv_by_onednn(const ConvShape& s) {
   return !is_tiny(s) && !has_few_channels(s) && !multiplies_planes(s) && onednn_convolves(s);
@@ -597,8 +597,7 @@ void conv_input_gradient(const ConvShape& s, OutputGradient gradient, const void
   if (is_product(s)) return product_input_gradient(s, gradient, weight, input_gradient);
   const bool transformed = winograd_convolves(s);
   if (transformed && winograd_input_gradient(s, output_gradient, weight, input_gradient)) return;
-  if (!batch_invariant() || s.batch == 1)
-    return input_gradient_rest(s, gradient, weight, input_gradient);
+  if (!batch_invariant() || s.batch == 1) return input_gradient_rest(s, gradient, weight, input_gradient);
   for_images_apart(s, weight, transformed ? input_gradient : nullptr, s.input_numel(),
                    [&](const ConvShape& one, int64_t n) {
                      const void* own = image_at(s, output_gradient, s.output_numel(), n);

@@ -43,8 +43,8 @@ class Plan {
         rows_(in_ * s.kernel[0] * s.kernel[1] * s.kernel[2]),
         vectors_(up(out_, kernels().lanes)) {
     constexpr int64_t kPixels = 192, kBytes = 192 << 10;
-    const int64_t most =
-        std::clamp<int64_t>(kBytes / (s.in_channels * s.kernel[0] * s.stride[2] * s.stride[1] * kItem), 16, kPixels);
+    const int64_t most = std::clamp<int64_t>(
+        kBytes / (s.in_channels * s.kernel[0] * s.stride[2] * s.stride[1] * kItem), 16, kPixels);
     width_ = up(s.output[2], up(s.output[2], most));
     lines_ = width_ < s.output[2] ? 1 : std::clamp<int64_t>(most / width_, 1, s.output[1]);
     lines_ = up(s.output[1], up(s.output[1], lines_));
@@ -63,8 +63,8 @@ class Plan {
       for (int64_t h = 0; h < s.kernel[1]; ++h)
         for (int64_t w = 0; w < s.kernel[2]; ++w)
           for (int64_t i = 0; i < in_; ++i)
-            offsets_.push_back(d * plane_step + h * s.dilation[1] * window_.line() + w * s.dilation[2] * pitch +
-                               i);
+            offsets_.push_back(d * plane_step + h * s.dilation[1] * window_.line() +
+                               w * s.dilation[2] * pitch + i);
   }
 
   int64_t chunks() const {
@@ -74,7 +74,11 @@ class Plan {
     const int64_t columns = up(s_.output[2], width_), rows = up(s_.output[1], lines_);
     const int64_t first = i % columns * width_, line = i / columns % rows * lines_;
     const int64_t plane = i / columns / rows;
-    return {plane / s_.output[0], plane % s_.output[0], line, std::min(lines_, s_.output[1] - line), first,
+    return {plane / s_.output[0],
+            plane % s_.output[0],
+            line,
+            std::min(lines_, s_.output[1] - line),
+            first,
             std::min(width_, s_.output[2] - first)};
   }
   // Panels of one group: pairs of vectors, and one more.

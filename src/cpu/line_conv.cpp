@@ -140,10 +140,11 @@ class LineConvolution {
     parallel_for(0, tasks * cuts, threads > 1 ? 1 : tasks * cuts, [&](int64_t begin, int64_t end) {
       const Buffer copy(copied_ ? deep_.most_taps() * window_.elements() * kItem : 0);
       for (int64_t task = begin, known = -1; task < end; ++task) {
-        const int64_t chunk = task / cuts, cut = task % cuts, above = chunk / chunks, n = above / deep_.result,
-                      z = above % deep_.result, line = chunk % chunks * lines_;
+        const int64_t chunk = task / cuts, cut = task % cuts, above = chunk / chunks,
+                      n = above / deep_.result, z = above % deep_.result, line = chunk % chunks * lines_;
         const float* own = image + n * deep_.size * plane();
-        const float* seen = own + z / deep_.out_step * deep_.step * plane() + line * high_.step * window_.line();
+        const float* seen =
+            own + z / deep_.out_step * deep_.step * plane() + line * high_.step * window_.line();
         if (copied_) {
           if (chunk != known) copy_windows(own, z, line, copy.as<float>());
           known = chunk, seen = copy.as<float>();
@@ -162,7 +163,7 @@ class LineConvolution {
   // Results of one remainder along each axis: the taps that they see.
   struct Part {
     const Remainder &high, &wide;
-    int64_t start;  // of the panels
+    int64_t start;                 // of the panels
     std::vector<int64_t> places;   // of taps in a filter
     std::vector<int64_t> offsets;  // of pieces of the source, from what a result sees first
     int64_t joined = 1;            // taps of a piece
@@ -177,7 +178,8 @@ class LineConvolution {
     for (size_t i = 0; i < d.taps.size(); ++i)
       for (const Tap& y : h.taps)
         for (const Tap& x : w.taps) {
-          const int64_t plane_at = copied_ ? static_cast<int64_t>(i) * window_.elements() : d.taps[i].at * plane();
+          const int64_t plane_at =
+              copied_ ? static_cast<int64_t>(i) * window_.elements() : d.taps[i].at * plane();
           part.places.push_back((d.taps[i].filter * s_.kernel[1] + y.filter) * s_.kernel[2] + x.filter);
           if (part.places.size() % static_cast<size_t>(part.joined) == 1 || part.joined == 1)
             part.offsets.push_back(plane_at + (y.at - high_.least) * window_.line() +

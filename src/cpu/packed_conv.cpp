@@ -52,7 +52,8 @@ void Panels::fill(const float* weight) {
   parallel_for(0, up(vectors, most), std::max<int64_t>(1, kGrainSize / (depth * lanes * most)),
                [&](int64_t begin, int64_t end) {
                  for (int64_t v = begin * most, last = std::min(end * most, vectors); v < last;) {
-                   const int64_t first = v * lanes, together = panel_vectors(last - v, static_cast<int>(most));
+                   const int64_t first = v * lanes,
+                                 together = panel_vectors(last - v, static_cast<int>(most));
                    pack_filters({weight + first * depth, taps, depth}, places, channels,
                                 std::min(together * lanes, columns - first), together * lanes,
                                 data.as<float>() + first * depth);

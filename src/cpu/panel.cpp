@@ -8,7 +8,8 @@
 namespace rushlight::cpu {
 namespace {
 
-constexpr int64_t kTogether = 16;  // elements of a column that are moved before those of the next: a line of cache
+constexpr int64_t kTogether =
+    16;  // elements of a column that are moved before those of the next: a line of cache
 
 template <class T>
 void pack(const T* from, int64_t row_stride, int64_t column_stride, int64_t rows, int64_t columns,

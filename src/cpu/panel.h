@@ -1,5 +1,5 @@
-// Panels: some columns of a matrix side by side, row after row, with zeros behind the last column. Products read
-// them from beginning to end.
+// Panels: some columns of a matrix side by side, row after row, with zeros behind the last column. Products
+// read them from beginning to end.
 #pragma once
 #include <cstddef>
 #include <span>
@@ -12,8 +12,8 @@ namespace rushlight::cpu {
 void pack_panel(size_t item, const MatrixView& matrix, int64_t rows, int64_t columns, int64_t width,
                 void* panel);
 
-// `columns` filters. A row is a channel of a tap, the channels of one tap after those of another: a tap stands
-// at some element behind a filter's first, channels and filters are so many elements apart.
+// `columns` filters. A row is a channel of a tap, the channels of one tap after those of another: a tap
+// stands at some element behind a filter's first, channels and filters are so many elements apart.
 struct FilterView {
   const float* data;
   int64_t channel_step, column_step;

@@ -97,10 +97,11 @@ PyTypeObject CompiledCallType = {
 };
 
 // Note [Compiled functions]
-// What torch.compile returns for a function of Python's is a copy of it whose type differs in what a call does:
-// that goes to its _CompiledCall. Where the program was found best as it is written, the copy becomes a function
-// like others, which the interpreter calls without leaving its loop: it takes not a nanosecond more than what
-// was compiled. Nothing but the type and the address of what calls it change. Other callables get a front.
+// What torch.compile returns for a function of Python's is a copy of it whose type differs in what a call
+// does: that goes to its _CompiledCall. Where the program was found best as it is written, the copy becomes a
+// function like others, which the interpreter calls without leaving its loop: it takes not a nanosecond more
+// than what was compiled. Nothing but the type and the address of what calls it change. Other callables get a
+// front.
 
 const Name compiled_name{"_compiled"};
 

@@ -274,7 +274,8 @@ static PyObject* module_vectorcall(PyObject* self, PyObject* const* args, size_t
 static PyObject* pass_on(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* names_given) {
   PyObject* other = reinterpret_cast<PyModule_*>(self)->stands_for;
   Py_ssize_t hooks = 0;
-  for (Py_ssize_t i = 1; i < PyTuple_GET_SIZE(other); ++i) hooks |= PyDict_GET_SIZE(PyTuple_GET_ITEM(other, i));
+  for (Py_ssize_t i = 1; i < PyTuple_GET_SIZE(other); ++i)
+    hooks |= PyDict_GET_SIZE(PyTuple_GET_ITEM(other, i));
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(global_hooks); ++i)
     hooks |= PyDict_GET_SIZE(PyTuple_GET_ITEM(global_hooks, i));
   if (hooks || Py_TYPE(self)->tp_call != module_call)

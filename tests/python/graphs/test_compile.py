@@ -153,6 +153,7 @@ def test_a_compiled_function_passes_for_the_function():
     called.__doc__ = "Doubles."
     assert called.__doc__ == "Doubles." and called.__wrapped__.__doc__ is None
 
+
 def plain(x, by=2, *, more=1):
     "Adds."
     return x + by * more
@@ -166,7 +167,7 @@ def test_a_program_that_does_not_pay_is_the_function_again():
     for _ in range(2):
         assert torch.equal(f(X, more=3), X + 6)
         state.give_up("a test")
-        assert type(f) is types.FunctionType and f.__code__ is plain.__code__  # which the interpreter runs itself
+        assert type(f) is types.FunctionType and f.__code__ is plain.__code__
         assert torch.equal(f(X), X + 2) and torch.equal(f(X, 3, more=2), X + 6)
         assert f.__wrapped__ is plain and f.__doc__ == "Adds." and f.mark == 1 and alive() is f
         assert f.__kwdefaults__ == {"more": 1} and inspect.signature(f) == inspect.signature(plain)
