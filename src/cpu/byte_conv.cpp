@@ -143,15 +143,13 @@ void byte_conv(const ByteConvShape& s, const PackedFilters& filters, const void*
   }
   if (filters.depthwise_) return filters.depthwise_->convolve(s, image, is_signed, all);
   const int64_t k = s.taps() * channels;
-  const bool seven_bits = !is_signed && padding < 128 &&
-                          has_seven_bits(image, s.batch * s.in[0] * s.in[1] * s.in[2] * s.channels);
   parallel_for(0, (count + kBlock - 1) / kBlock, 1, [&](int64_t begin, int64_t end) {
     Window window(s, image);
     std::vector<uint8_t> patch(static_cast<size_t>(k));
     for (int64_t block = begin; block < end; ++block) {
       const int64_t first = block * kBlock, rows_in_block = std::min(kBlock, count - first);
       for (int64_t g = 0; g < s.groups; ++g) {
-        ByteRows rows(rows_in_block, k, is_signed, seven_bits);
+        ByteRows rows(rows_in_block, k, is_signed);
         window.move_to(first);
         for (int64_t r = 0; r < rows_in_block; ++r, window.move_on()) {
           auto* start = static_cast<uint8_t*>(rows.bytes_of(r, patch.data()));

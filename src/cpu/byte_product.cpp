@@ -20,6 +20,7 @@ namespace {
 constexpr int64_t kSerialWork = 1 << 18;  // multiplications
 
 int64_t groups_of(int64_t n, int64_t size) { return (n + size - 1) / size; }
+const RowKernels& row_kernels() { return byte_kernels().rows; }
 int64_t filled_up(int64_t k) { return groups_of(k, byte_kernels().depth) * byte_kernels().depth; }
 int64_t panels_of(int64_t n) { return groups_of(n, byte_kernels().columns); }
 
@@ -37,46 +38,23 @@ PackedBytes::PackedBytes(int64_t k, int64_t n, MatrixView weight)
   });
 }
 
-namespace {
-
-const RowKernels& kernels_for(bool seven_bits) {
-  const ByteKernels& all = byte_kernels();
-  return seven_bits && all.seven_bits.multiply ? all.seven_bits : all.rows;
-}
-
-}  // namespace
-
-bool has_seven_bits(const void* bytes, int64_t n) {
-  if (!byte_kernels().seven_bits.multiply) return false;
-  const auto* from = static_cast<const uint8_t*>(bytes);
-  constexpr int64_t kPiece = 4096;  // between looks at what was found
-  for (int64_t begin = 0; begin < n; begin += kPiece) {
-    uint8_t all = 0;
-    for (int64_t i = begin; i < std::min(n, begin + kPiece); ++i) all |= from[i];
-    if (all > 127) return false;
-  }
-  return true;
-}
-
-ByteRows::ByteRows(int64_t m, int64_t k, bool is_signed, bool seven_bits)
+ByteRows::ByteRows(int64_t m, int64_t k, bool is_signed)
     : m(m),
       k(k),
       is_signed(is_signed),
-      kernels_(kernels_for(seven_bits && !is_signed)),
-      own_(filled_up(k) * m * kernels_.element),
+      own_(filled_up(k) * m * row_kernels().element),
       data_(own_.as<void>()),
-      row_bytes_(filled_up(k) * kernels_.element) {}
+      row_bytes_(filled_up(k) * row_kernels().element) {}
 
 ByteRows::ByteRows(int64_t m, int64_t k, const void* bytes, bool is_signed, int64_t row, int64_t column)
     : m(m),
       k(k),
       is_signed(is_signed),
-      kernels_(kernels_for(!is_signed && column == 1 && row == k && has_seven_bits(bytes, m * k))),
-      own_(kernels_.element == 1 && !is_signed && column == 1 && k % byte_kernels().depth == 0
+      own_(row_kernels().element == 1 && !is_signed && column == 1 && k % byte_kernels().depth == 0
                ? 0
-               : m * filled_up(k) * kernels_.element),
+               : m * filled_up(k) * row_kernels().element),
       data_(own_.as<void>()),
-      row_bytes_(filled_up(k) * kernels_.element) {
+      row_bytes_(filled_up(k) * row_kernels().element) {
   if (!data_) {
     data_ = const_cast<void*>(bytes);
     row_bytes_ = row;
@@ -98,23 +76,21 @@ ByteRows::ByteRows(int64_t m, int64_t k, const void* bytes, bool is_signed, int6
                });
 }
 
-int32_t ByteRows::shift() const { return is_signed && kernels_.element == 1 ? 128 : 0; }
+int32_t ByteRows::shift() const { return is_signed && row_kernels().element == 1 ? 128 : 0; }
 
 void ByteRows::fill(int64_t row, const void* bytes) {
-  kernels_.fill(bytes, is_signed, k, static_cast<char*>(data_) + row * row_bytes_);
+  row_kernels().fill(bytes, is_signed, k, static_cast<char*>(data_) + row * row_bytes_);
 }
 
 void* ByteRows::bytes_of(int64_t row, void* other) const {
-  return kernels_.element == 1 ? static_cast<char*>(data_) + row * row_bytes_ : other;
+  return row_kernels().element == 1 ? static_cast<char*>(data_) + row * row_bytes_ : other;
 }
 
-bool ByteRows::quantize(int64_t begin, int64_t end, const float* x, int64_t row, float scale,
+void ByteRows::quantize(int64_t begin, int64_t end, const float* x, int64_t row, float scale,
                         int32_t zero_point, int32_t low, int32_t high) {
-  bool beyond = false;
   for (int64_t i = begin; i < end; ++i)
-    beyond |= kernels_.quantize(x + (i - begin) * row, k, 1 / scale, zero_point, low, high, is_signed,
+    row_kernels().quantize(x + (i - begin) * row, k, 1 / scale, zero_point, low, high, is_signed,
                                 static_cast<char*>(data_) + i * row_bytes_);
-  return !beyond;
 }
 
 void ByteRows::sums(int32_t* out) const {
@@ -122,7 +98,7 @@ void ByteRows::sums(int32_t* out) const {
   parallel_for(
       0, m, std::max<int64_t>(1, kGrainSize / std::max<int64_t>(1, k)), [&](int64_t begin, int64_t end) {
         for (int64_t i = begin; i < end; ++i)
-          out[i] = static_cast<int32_t>(static_cast<uint32_t>(kernels_.sum(rows + i * row_bytes_, k)) -
+          out[i] = static_cast<int32_t>(static_cast<uint32_t>(row_kernels().sum(rows + i * row_bytes_, k)) -
                                         static_cast<uint32_t>(shift()) * static_cast<uint32_t>(k));
       });
 }
@@ -145,11 +121,11 @@ void byte_product(ByteProduct p) {
   const int64_t panels = panels_of(n), row = std::max<int64_t>(1, n * k);
   if (m >= kFewRows * get_num_threads() || m >= panels) {
     parallel_for(0, m, std::max<int64_t>(kFewRows, kSerialWork / row),
-                 [&](int64_t begin, int64_t end) { p.a->kernels().multiply(p, begin, end, 0, panels); });
+                 [&](int64_t begin, int64_t end) { row_kernels().multiply(p, begin, end, 0, panels); });
     return;
   }
   parallel_for(0, panels, std::max<int64_t>(1, kSerialWork / std::max<int64_t>(1, row / panels * m)),
-               [&](int64_t begin, int64_t end) { p.a->kernels().multiply(p, 0, m, begin, end); });
+               [&](int64_t begin, int64_t end) { row_kernels().multiply(p, 0, m, begin, end); });
 }
 
 }  // namespace rushlight::cpu

@@ -30,8 +30,7 @@ struct RowKernels {
   int64_t element = 0;  // bytes of an element: 1 (unsigned) or 2 (words)
   // n bytes to elements, and zeros up to a multiple of the depth.
   void (*fill)(const void* bytes, bool is_signed, int64_t n, void* out) = nullptr;
-  // Whether an element is beyond seven bits, where that matters.
-  bool (*quantize)(const float* x, int64_t n, float inverse_scale, int32_t zero_point, int32_t low,
+  void (*quantize)(const float* x, int64_t n, float inverse_scale, int32_t zero_point, int32_t low,
                    int32_t high, bool is_signed, void* out) = nullptr;
   int32_t (*sum)(const void* row, int64_t n) = nullptr;
   // Rows [row, row_end) of the columns in panels [begin, end).
@@ -39,8 +38,7 @@ struct RowKernels {
 };
 struct ByteKernels {
   int64_t columns, depth;  // of a panel: columns, and elements of one that lie together
-  RowKernels rows;         // of any bytes
-  RowKernels seven_bits;   // of bytes up to 127, if that is faster
+  RowKernels rows;
   int64_t (*panel_bytes)(int64_t k);
   // Panels [begin, end), and their column sums.
   void (*pack)(int64_t k, int64_t n, const MatrixView& weight, int8_t* panels, int32_t* sums, int64_t begin,
@@ -56,12 +54,11 @@ class ByteRows {
  public:
   // bytes[m, k] with rows `row` apart and elements `column` apart.
   ByteRows(int64_t m, int64_t k, const void* bytes, bool is_signed, int64_t row, int64_t column);
-  // Rows to be written in place, by fill() or quantize(); `seven_bits`: no byte is to be beyond 127.
-  ByteRows(int64_t m, int64_t k, bool is_signed, bool seven_bits);
+  // Rows to be written in place, by fill() or quantize().
+  ByteRows(int64_t m, int64_t k, bool is_signed);
 
   // Rows [begin, end) as clamp(round(x / scale) + zero_point, low, high) of floats that lie `row` apart.
-  // False where seven bits do not hold them: then another form is needed.
-  bool quantize(int64_t begin, int64_t end, const float* x, int64_t row, float scale, int32_t zero_point,
+  void quantize(int64_t begin, int64_t end, const float* x, int64_t row, float scale, int32_t zero_point,
                 int32_t low, int32_t high);
   // One row from k adjacent bytes, which may be the row's own memory where elements are bytes.
   void fill(int64_t row, const void* bytes);
@@ -74,19 +71,14 @@ class ByteRows {
   const bool is_signed;
   const void* data() const { return data_; }
   int64_t row_bytes() const { return row_bytes_; }
-  const RowKernels& kernels() const { return kernels_; }
   // What was added to each element.
   int32_t shift() const;
 
  private:
-  const RowKernels& kernels_;
   Buffer own_;
   void* data_;
   int64_t row_bytes_;
 };
-
-// Whether n bytes have seven bits, and products are faster by that.
-bool has_seven_bits(const void* bytes, int64_t n);
 
 enum class ByteResult { kInt32, kFloat, kUInt8, kInt8 };
 

@@ -1,9 +1,7 @@
 // Linear layers on quantized activations and weights, the weight a plain tensor of int8 with a scale, and
 // perhaps a zero point, for each row or for all.
 #include <algorithm>
-#include <atomic>
 #include <cmath>
-#include <optional>
 #include <vector>
 
 #include "core/parallel.h"
@@ -74,24 +72,16 @@ Tensor linear_dynamic_kernel(const Call&, const Tensor& input, const Tensor& wei
   const int64_t m = y.numel() / n;
   const auto* from = static_cast<const float*>(x.data_ptr());
   const cpu::ScaleAndZero q = choose_quantization_of(from, x.numel(), 0, 255, reduce_range);
-  std::optional<cpu::ByteRows> rows;
-  const auto quantize = [&](bool seven_bits) {
-    std::atomic<bool> fits = true;
-    rows.emplace(m, k, false, seven_bits);
-    parallel_for(0, m, std::max<int64_t>(1, kGrainSize / std::max<int64_t>(1, k)),
-                 [&](int64_t begin, int64_t end) {
-                   if (!rows->quantize(begin, end, from + begin * k, k, static_cast<float>(q.scale),
-                                       q.zero_point, 0, 255))
-                     fits.store(false, std::memory_order_relaxed);
-                 });
-    return fits.load();
-  };
-  // Half the range is seldom exceeded, by rounding.
-  if (!quantize(reduce_range)) quantize(false);
+  cpu::ByteRows rows(m, k, false);
+  parallel_for(0, m, std::max<int64_t>(1, kGrainSize / std::max<int64_t>(1, k)),
+               [&](int64_t begin, int64_t end) {
+                 rows.quantize(begin, end, from + begin * k, k, static_cast<float>(q.scale), q.zero_point, 0,
+                               255);
+               });
   const auto packed = packed_bytes(t(weight));
   std::vector<float> factors = settings.scales();
   for (float& factor : factors) factor *= static_cast<float>(q.scale);
-  cpu::byte_product({.a = &*rows,
+  cpu::byte_product({.a = &rows,
                      .b = packed.get(),
                      .a_zero = q.zero_point,
                      .b_zeros = settings.zero_points(),

@@ -10,6 +10,7 @@
 
 #include "core/host/processor.h"
 #include "cpu/isa/byte_finish_inl.h"
+#include "cpu/isa/byte_runs_inl.h"
 #include "cpu/isa/byte_steps_inl.h"
 #include "cpu/scratch.h"
 #include "cpu/transpose.h"
@@ -27,12 +28,14 @@ template <class P>
 int64_t steps_of(int64_t k) {
   return (k + P::depth - 1) / P::depth;
 }
-// Of a panel with k rows; behind its steps stands their plan.
+// Of a panel with k rows.
 template <class P>
 int64_t panel_bytes(int64_t k) {
-  return steps_of<P>(k) * P::depth * kColumns +
-         (kPlanned<P> ? static_cast<int64_t>(sizeof(int32_t)) * (kRunLengths + steps_of<P>(k) + 15) / 64 * 64
-                      : 0);
+  const int64_t steps = steps_of<P>(k) * P::depth * kColumns;
+#if defined(__AVX2__) && !defined(__AVX512BW__)
+  if constexpr (kPlanned<P>) return steps + Plan::bytes(steps_of<P>(k));
+#endif
+  return steps;
 }
 
 template <class P>
@@ -66,7 +69,9 @@ void pack(int64_t k, int64_t n, const MatrixView& weight, int8_t* panels, int32_
       std::memcpy(step, placed, sizeof(placed));
     }
     std::copy_n(total, columns, sums + first);
+#if defined(__AVX2__) && !defined(__AVX512BW__)
     if constexpr (kPlanned<P>) plan_runs(to, groups);
+#endif
   }
 }
 
@@ -87,14 +92,13 @@ void fill(const void* bytes, bool is_signed, int64_t n, void* out) {
 }
 
 template <class P>
-bool quantize(const float* x, int64_t n, float inverse_scale, int32_t zero_point, int32_t low, int32_t high,
+void quantize(const float* x, int64_t n, float inverse_scale, int32_t zero_point, int32_t low, int32_t high,
               bool is_signed, void* out) {
   using Element = typename P::Element;
   auto* to = static_cast<Element*>(out);
   const Floats factor = Floats{} + inverse_scale, least = Floats{} + static_cast<float>(low - zero_point),
                most = Floats{} + static_cast<float>(high - zero_point);
   const Ints add = Ints{} + (zero_point + (is_signed && sizeof(Element) == 1 ? 128 : 0));
-  Ints all = {};
   for (int64_t i = 0; i < n; i += kLanes) {
     Floats v = {};
     if (n - i >= kLanes)
@@ -102,7 +106,6 @@ bool quantize(const float* x, int64_t n, float inverse_scale, int32_t zero_point
     else
       std::memcpy(&v, x + i, static_cast<size_t>(n - i) * sizeof(float));
     const Ints steps = rounded(bounded(v * factor, least, most)) + add;
-    if constexpr (kSeven<P>) all |= steps;
     const auto q = [&] {
       if constexpr (sizeof(Element) == 1)
         return bytes_of<true>(steps);
@@ -115,9 +118,6 @@ bool quantize(const float* x, int64_t n, float inverse_scale, int32_t zero_point
       std::memcpy(to + i, &q, static_cast<size_t>(n - i) * sizeof(Element));
   }
   for (int64_t i = n; i % P::depth; ++i) to[i] = 0;
-  int32_t any = 0;
-  for (int l = 0; l < kLanes; ++l) any |= all[l];
-  return any > 127;
 }
 
 template <class P>
@@ -143,43 +143,82 @@ void range(const float* x, int64_t n, float* least, float* most) {
   for (int l = 1; l < kLanes; ++l) *least = std::min(*least, low[l]), *most = std::max(*most, high[l]);
 }
 
+// What the sums miss of each activation.
+template <class P>
+int32_t taken_off([[maybe_unused]] const ByteProduct& p) {
+#if defined(RL_NEON)
+  if constexpr (std::is_same_v<P, SignedBytes>) return 128;
+#elif defined(__AVX2__) && !defined(__AVX512BW__)
+  if constexpr (kPlanned<P>) return offset_for(p.a_zero, steps_of<P>(p.b->k));
+#endif
+  return 0;
+}
+
 template <class P, int R>
-[[gnu::noinline]] void multiply_rows(const ByteProduct& p, const char* a, const int8_t* panel, Ints* out,
-                                     const int32_t* planned = nullptr) {
-  const int32_t* order = kPlanned<P> ? planned : nullptr;
-  constexpr int64_t kStep = kColumns * P::depth, kBytes = kTwoLanes<P> ? kStep / 4 : kStep / kVectors;
+[[gnu::noinline]] void multiply_rows(const ByteProduct& p, const char* a, const int8_t* panel, Ints* out) {
+  constexpr int64_t kStep = kColumns * P::depth, kBytes = kStep / kVectors;
   const int64_t groups = steps_of<P>(p.b->k);
   const TileRows rows(a, p.a->row_bytes());
   Ints sums[R][kVectors] = {};
-  for (int64_t g = 0; g < groups; ++g, panel += kStep) {
-    const int64_t step = order ? order[g] : g;
+  for (int64_t g = 0; g < groups; ++g, panel += kStep)
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       const auto factor =
-          rows.template read<typename P::Factor>(r, static_cast<int64_t>(sizeof(typename P::Factor)) * step);
+          rows.template read<typename P::Factor>(r, static_cast<int64_t>(sizeof(typename P::Factor)) * g);
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) sums[r][v] = P::add(sums[r][v], factor, panel + v * kBytes);
     }
-  }
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) out[r * kVectors + v] = sums[r][v];
 }
 
-#if defined(__AVX2__) && !defined(__AVX512BW__)
-// Half a panel at a time.
-template <int R>
-void multiply_two_lanes(const ByteProduct& p, const char* a, const int8_t* panel, const int32_t* order,
-                        Ints* out) {
-  for (int half = 0; half < kVectors; ++half, panel += kColumns * FourWords::depth / kVectors) {
-    Ints sums[R * kVectors];
-    multiply_rows<FourWords, R>(p, a, panel, sums, order);
-    for (int r = 0; r < R; ++r)
-      out[r * kVectors + half] = Ints(_mm256_permute4x64_epi64(
-          _mm256_hadd_epi32(__m256i(sums[r * kVectors]), __m256i(sums[r * kVectors + 1])), 0xd8));
+// Some rows of a product, panel by panel.
+template <class P>
+class RowBlock {
+ public:
+  RowBlock(const ByteProduct& p, int64_t begin, int64_t end) : p_(p), begin_(begin), end_(end) {}
+  // f(row, number of rows, their sums) for each group of rows.
+  template <class F>
+  void multiply(int8_t* panel, F f) const {
+    for_row_groups<kVectors>(begin_, end_, [&]<int R>(int64_t at) {
+      Ints sums[R * kVectors];
+      multiply_rows<P, R>(p_, row(at), panel, sums);
+      f(at, R, sums);
+    });
   }
-}
+
+ private:
+  const char* row(int64_t at) const { return static_cast<const char*>(p_.a->data()) + at * p_.a->row_bytes(); }
+  const ByteProduct& p_;
+  const int64_t begin_, end_;
+};
+#if defined(__AVX2__) && !defined(__AVX512BW__)
+template <>
+class RowBlock<Runs> {
+ public:
+  RowBlock(const ByteProduct& p, int64_t begin, int64_t end)
+      : begin_(begin), end_(end), steps_(steps_of<Runs>(p.b->k)), split_(end - begin, steps_) {
+    const int64_t row = p.a->row_bytes();
+    for_row_groups<kVectors>(begin, end, [&]<int R>(int64_t at) {
+      split_.split<R>(static_cast<const char*>(p.a->data()) + at * row, row, taken_off<Runs>(p), at - begin);
+    });
+  }
+  template <class F>
+  void multiply(int8_t* panel, F f) const {
+    const Plan plan(panel, steps_);
+    for_row_groups<kVectors>(begin_, end_, [&]<int R>(int64_t at) {
+      Ints sums[R * kVectors];
+      split_.multiply<R>(panel, plan, at - begin_, sums);
+      f(at, R, sums);
+    });
+  }
+
+ private:
+  const int64_t begin_, end_, steps_;
+  SplitRows split_;
+};
 #endif
 
 template <class P>
@@ -187,33 +226,20 @@ void multiply(const ByteProduct& p, int64_t row, int64_t row_end, int64_t begin,
   constexpr int64_t kRows = 48;    // which stay in cache while panel by panel passes
   constexpr int64_t kPanels = 16;  // whose settings stay there
   const Finish finish = finish_of(p);
-  const int64_t step_bytes = steps_of<P>(p.b->k) * P::depth * kColumns;
   alignas(Rest) char memory[kPanels * sizeof(Rest)];
   auto* rests = reinterpret_cast<Rest*>(memory);
   for (; begin < end; begin += kPanels) {
     const int64_t last_panel = std::min(end, begin + kPanels);
     for (int64_t panel = begin; panel < last_panel; ++panel)
       new (rests + (panel - begin))
-          Rest(p, panel * kColumns, std::min(kColumns, p.b->n - panel * kColumns), kTakenOff<P>);
+          Rest(p, panel * kColumns, std::min(kColumns, p.b->n - panel * kColumns), taken_off<P>(p));
     for (int64_t first_row = row; first_row < row_end; first_row += kRows) {
-      const int64_t last = std::min(row_end, first_row + kRows);
-      for (int64_t panel = begin; panel < last_panel; ++panel) {
-        const int8_t* steps = p.b->panels() + panel * panel_bytes<P>(p.b->k);
-        [[maybe_unused]] const auto* plan = reinterpret_cast<const int32_t*>(steps + step_bytes);
-        for_row_groups<kVectors>(first_row, last, [&]<int R>(int64_t at) {
-          Ints sums[R * kVectors];
-          const char* a = static_cast<const char*>(p.a->data()) + at * p.a->row_bytes();
-#if defined(__AVX2__) && !defined(__AVX512BW__)
-          if constexpr (kTwoLanes<P>)
-            multiply_two_lanes<R>(p, a, steps, plan + kRunLengths, sums);
-          else if constexpr (kSeven<P>)
-            multiply_runs<R>(a, p.a->row_bytes(), steps, plan, sums);
-          else
-#endif
-            multiply_rows<P, R>(p, a, steps, sums);
-          finish(p, rests[panel - begin], sums, R, at, panel * kColumns);
-        });
-      }
+      const RowBlock<P> block(p, first_row, std::min(row_end, first_row + kRows));
+      for (int64_t panel = begin; panel < last_panel; ++panel)
+        block.multiply(const_cast<int8_t*>(p.b->panels()) + panel * panel_bytes<P>(p.b->k),
+                       [&](int64_t at, int rows, const Ints* sums) {
+                         finish(p, rests[panel - begin], sums, rows, at, panel * kColumns);
+                       });
     }
   }
 }
@@ -231,7 +257,7 @@ RowKernels row_kernels() {
 }
 template <class P>
 ByteKernels kernels() {
-  return {kColumns, P::depth, row_kernels<P>(), {}, panel_bytes<P>, pack<P>, range};
+  return {kColumns, P::depth, row_kernels<P>(), panel_bytes<P>, pack<P>, range};
 }
 
 }  // namespace
@@ -242,9 +268,7 @@ ByteKernels byte_kernels_variant() {
   return kernels<PairsOfWords>();
 #elif defined(__AVX2__)
   if (has_avx_vnni()) return kernels<FourBytes>();
-  ByteKernels all = kernels<FourWords>();
-  all.seven_bits = row_kernels<SevenBits>();
-  return all;
+  return kernels<Runs>();
 #elif defined(RL_NEON)
   return host::has_dot_products() ? kernels<SignedBytes>() : kernels<PairsOfWords>();
 #else
