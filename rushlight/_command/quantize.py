@@ -21,6 +21,12 @@ def _parser():
         help="samples of an input; int8 needs some, others compare results by them",
     )
     parser.add_argument("--group", type=int, default=32, help="columns with one scale, for int4-weights")
+    parser.add_argument(
+        "--activation-bits",
+        type=int,
+        default=8,
+        help="7: activations of int8 in half their range, which is faster without VNNI",
+    )
     parser.add_argument("-o", "--output", required=True, metavar="SMALL.rl")
     parser.add_argument("--report", metavar="PAGE.html", help="the error of each layer as a picture")
     return parser
@@ -57,7 +63,14 @@ def main(arguments):
         calibrate = _calibration(given.calibrate) if given.calibrate else None
         if isinstance(calibrate, np.ndarray):
             calibrate = torch.as_tensor(calibrate)
-        done = quantize_file(given.model, given.output, given.method, calibrate, group=given.group)
+        done = quantize_file(
+            given.model,
+            given.output,
+            given.method,
+            calibrate,
+            group=given.group,
+            activation_bits=given.activation_bits,
+        )
         print(table(done))
         if given.report:
             from rushlight.viz._quantized import page

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "cpu/byte_conv.h"
+#include "cpu/isa/fused_inl.h"
 #if defined(__SSE2__)
 #include <cpuid.h>
 #include <immintrin.h>
@@ -192,8 +193,8 @@ template <ByteResult R>
     Floats y[kSums];
 #pragma GCC unroll 8
     for (int v = 0; v < kSums; ++v) {
-      y[v] = __builtin_convertvector(sums[v], Floats) * load<Floats>(settings + v * kLanes) +
-             load<Floats>(settings + 32 + v * kLanes);
+      y[v] = fused(__builtin_convertvector(sums[v], Floats), load<Floats>(settings + v * kLanes),
+                   load<Floats>(settings + 32 + v * kLanes));
       y[v] = y[v] < p.low ? Floats{} + p.low : y[v];
       y[v] = y[v] > p.high ? Floats{} + p.high : y[v];
     }

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "cpu/isa/byte_steps_inl.h"
+#include "cpu/isa/fused_inl.h"
 
 namespace rushlight::cpu::RL_ISA {
 namespace {
@@ -177,8 +178,8 @@ template <ByteResult R, bool Rows>
   } else if constexpr (R == ByteResult::kFloat) {  // out_zero is 0
     const Floats low = Floats{} + p.low, high = Floats{} + p.high;
     for (int r = 0; r < rows; ++r, ++i) {
-      Floats a = __builtin_convertvector(sum_of(r, 0, i), Floats) * rest.scales[0] + rest.bias[0],
-             b = __builtin_convertvector(sum_of(r, 1, i), Floats) * rest.scales[1] + rest.bias[1];
+      Floats a = fused(__builtin_convertvector(sum_of(r, 0, i), Floats), rest.scales[0], rest.bias[0]),
+             b = fused(__builtin_convertvector(sum_of(r, 1, i), Floats), rest.scales[1], rest.bias[1]);
       a = clamped(a, low, high), b = clamped(b, low, high);
       in_order(a, b);
       store<float>(a, columns, p.c, i * p.ldc + first);

@@ -111,8 +111,10 @@ inline int32_t offset_for(int32_t zero_point, int64_t steps) {
   return steps < kFewSteps ? 0 : std::clamp(zero_point - 64, 0, 128);
 }
 
-// The steps in which some of a few rows have high bits, and 1 + high of each row there.
+// The steps in which some of a few rows have high bits, and what these are for each row there; plus one where
+// an offset makes some of them negative.
 struct HighBits {
+  bool plus_one;
   int64_t count;
   int32_t *steps, *factors;
 };
@@ -143,7 +145,7 @@ template <int R>
                   above = _mm256_cmpeq_epi8(_mm256_max_epu8(x, offset), x);  // else below
     const __m256i sign = _mm256_or_si256(_mm256_cmpeq_epi8(above, zero), one);
     _mm256_store_si256(reinterpret_cast<__m256i*>(high[r]),
-                       _mm256_add_epi8(one, _mm256_and_si256(beyond, sign)));
+                       _mm256_add_epi8(h.plus_one ? one : zero, _mm256_and_si256(beyond, sign)));
   }
   while (bits) {
     const int at = __builtin_ctz(bits) / 4;
@@ -161,7 +163,7 @@ template <int R>
   const __m256i offset = _mm256_set1_epi8(static_cast<char>(offset_number));
   const int64_t bytes = 4 * steps, whole = bytes / kChunk * kChunk;
   const char* rows[R];
-  h.count = 0;
+  h.plus_one = offset_number != 0, h.count = 0;
   for (int64_t c = 0; c < whole; c += kChunk) {
     for (int r = 0; r < R; ++r) rows[r] = a + r * row + c;
     split_chunk<R>(rows, offset, c / 4, low + c, low_row, h);
@@ -189,8 +191,8 @@ bool has_high_bits(const char* a, int64_t row, int64_t bytes) {
   return all != 0;
 }
 
-template <int R>
-[[gnu::noinline]] void add_high_bits(const HighBits& h, const int32_t* places, const int8_t* panel,
+template <int R, bool PlusOne>
+[[gnu::noinline]] void add_high_steps(const HighBits& h, const int32_t* places, const int8_t* panel,
                                      __m256i* sums) {
   constexpr int64_t kMost = 64;  // steps whose sums words hold
   const __m256i weight = _mm256_set1_epi16(128), ones = _mm256_set1_epi8(1);
@@ -202,7 +204,7 @@ template <int R>
 #pragma GCC unroll 2
       for (int v = 0; v < kVectors; ++v) {
         w[v] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(step + v * 32));
-        once[v] = _mm256_add_epi16(once[v], _mm256_maddubs_epi16(ones, w[v]));
+        if constexpr (PlusOne) once[v] = _mm256_add_epi16(once[v], _mm256_maddubs_epi16(ones, w[v]));
       }
 #pragma GCC unroll 3
       for (int r = 0; r < R; ++r) {
@@ -219,6 +221,11 @@ template <int R>
         sums[r * kVectors + v] = _mm256_add_epi32(
             sums[r * kVectors + v], _mm256_madd_epi16(_mm256_sub_epi16(words[r][v], once[v]), weight));
   }
+}
+template <int R>
+void add_high_bits(const HighBits& h, const int32_t* places, const int8_t* panel, __m256i* sums) {
+  h.plus_one ? add_high_steps<R, true>(h, places, panel, sums)
+             : add_high_steps<R, false>(h, places, panel, sums);
 }
 
 // sums[R][kVectors] += one run of N steps.
@@ -343,15 +350,16 @@ class SplitRows {
       return;
     }
     group.form = kSplit, group.low = low(at), group.row = row_;
-    if (steps_ >= kFewSteps) {
+    if (steps_ >= kFewSteps && few_) {
       split_some<std::min(R, kHighRows)>(a, row, offset, at, group.high[0]);
       int64_t count = group.high[0].count;
       if constexpr (R > kHighRows) {
         split_some<R - kHighRows>(a + kHighRows * row, row, offset, at + kHighRows, group.high[1]);
         count = (count + group.high[1].count) / 2;
       }
-      if (2 * count <= steps_) return;
+      if (4 * count <= steps_) return;
     }
+    few_ = false;
     group.form = kWords, group.low = lists(at), group.row = 2 * row_;
     for (int r = 0; r < R; ++r) widen(a + r * row, 4 * steps_, offset, lists(at + r));
   }
@@ -387,6 +395,7 @@ class SplitRows {
   char* low(int64_t at) const { return memory_ + rows_ * static_cast<int64_t>(sizeof(Group)) + at * row_; }
   char* lists(int64_t at) const { return low(rows_) + at * 2 * row_; }
   int64_t rows_, steps_, row_;  // bytes of a row
+  bool few_ = true;             // high bits, as far as was seen
   char* memory_;
 };
 #else

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "cpu/isa/channels_inl.h"
+#include "cpu/isa/fused_inl.h"
 
 namespace rushlight::cpu::RL_ISA {
 namespace {
@@ -52,11 +53,11 @@ void gradient_run(const FakeQuantizationGradient& g, Settings s, int64_t at, int
   for (int64_t i = 0; i < n; ++i) {
     const X scale = s.scale_at(i), zero = s.zero_at(i), value = static_cast<X>(x[i]);
     const X d = static_cast<X>(dy[i]), inverse = X(1) / scale;
-    const X q = std::nearbyint(zero + value * inverse);
+    const X q = std::nearbyint(fused(value, inverse, zero));
     const X raised = q > lowest ? q : lowest, kept = raised < highest ? raised : highest;
     const bool below = !(q >= lowest && q < X(0x1p63)), above = !below && q > highest,
                outside = below || above;
-    const X error = (kept - zero) * scale - value;
+    const X error = fused(kept - zero, scale, -value);
     const X slope = d * (below ? lowest - zero : above ? highest - zero : error);
     dx[i] = static_cast<T>(outside ? X(0) : d);
     dscale[i] = static_cast<T>((outside ? slope : slope * inverse) * factor);

@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "cpu/isa/channels_inl.h"
+#include "cpu/isa/fused_inl.h"
 
 namespace rushlight::cpu::RL_ISA {
 namespace {
@@ -26,7 +27,8 @@ void quantize_run(Settings s, bool once, const float* __restrict from, T* __rest
   if (once) {
     constexpr auto missing = static_cast<float>(std::numeric_limits<T>::max());
     for (int64_t i = 0; i < n; ++i)
-      to[i] = saturated<T>(std::nearbyint(from[i] * (1.f / s.scale_at(i)) + s.zero_at(i)), missing);
+      to[i] = saturated<T>(std::nearbyint(fused(from[i], 1.f / s.scale_at(i), static_cast<float>(s.zero_at(i)))),
+                           missing);
     return;
   }
   constexpr float missing = sizeof(T) == 4 ? static_cast<float>(std::numeric_limits<T>::min()) : 0.f;
