@@ -1,5 +1,10 @@
 """Products with integers in place of weights."""
 
+import os
+import pathlib
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -18,6 +23,41 @@ def test_products_of_small_integers(dtype):
     assert torch._int_mm(a, b, out=out) is out and torch.equal(out, expected)
     assert torch.equal(torch._int_mm(a[:, :0], b[:0]), torch.zeros(3, 8, dtype=torch.int32))
     assert torch.ops.aten._int_mm(a.to("meta"), b.to("meta")).shape == (3, 8)
+
+
+# Rows of seven bits, with few high bits and with many, longer and shorter than what is split; the weights of
+# the last are the largest there are.
+_OF_ALL_KINDS = """
+import numpy as np
+import rushlight as torch
+
+rng = np.random.default_rng(0)
+for m, k, n in ((1, 200, 17), (4, 1030, 40), (50, 193, 16), (7, 40, 33), (5, 2050, 5)):
+    weights = rng.integers(-128, 128, (k, n)), np.full((k, n), -128)
+    few = np.where(rng.random((m, k)) < 0.01, 255, rng.integers(0, 128, (m, k)))
+    some = few.copy()
+    some[m // 2 :] = rng.integers(0, 256, (m - m // 2, k))
+    rows = [rng.integers(0, 128, (m, k)), few, some, rng.integers(0, 256, (m, k)), np.full((m, k), 255)]
+    rows = [(r, torch.uint8) for r in rows]
+    near = np.where(rng.random((m, k)) < 0.01, -128, rng.integers(-60, 60, (m, k)))
+    far = np.where(rng.random((m, k)) < 0.01, 127, near)
+    rows += [(r, torch.int8) for r in (near, far, np.full((m, k), -128))]
+    for w in weights:
+        for a, dtype in rows:
+            found = torch._int_mm(torch.tensor(a).to(dtype), torch.tensor(w).to(torch.int8)).numpy()
+            assert (found == a @ w).all(), (m, k, n, dtype)
+"""
+
+
+@pytest.mark.parametrize("capability", ["baseline", "avx2", None])
+def test_sums_are_exact_whatever_the_bytes_are(capability):
+    """Processors without VNNI take high bits apart where these are few."""
+    variables = dict(os.environ)
+    if capability:
+        variables["RUSHLIGHT_CPU_CAPABILITY"] = capability
+    variables["PYTHONPATH"] = str(pathlib.Path(torch.__file__).parent.parent)
+    done = subprocess.run([sys.executable, "-c", _OF_ALL_KINDS], env=variables, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.parametrize("dtype", [torch.int8, torch.uint8])

@@ -67,6 +67,22 @@ def test_all_of_a_network_is_integers(files, tmp_path):
     assert text.count("quantize_per_tensor(") == 1  # the input; the last layer gives floats
 
 
+@pytest.mark.filterwarnings("ignore:Please use quant_min")
+def test_activations_of_seven_bits(files, tmp_path):
+    """Samples fill half the range, so that scales are twice as large; what is beyond still has a place."""
+    path, _, x = files
+    scales = []
+    for bits in (8, 7):
+        done = quantize_file(path, tmp_path / "q.rl", "int8", x, activation_bits=bits)
+        assert done.layers == 4 and done.outputs["output"][0] < (0.03 if bits == 8 else 0.05)
+        text = str(load_file(tmp_path / "q.rl"))
+        assert text.count("onednn::qconv_pointwise(") == 2 and ", 0, 255, uint8)" in text
+        scales.append(float(re.search(r"quantize_per_tensor\(%\S+, ([\d.e-]+),", text)[1]))
+    assert 1.7 < scales[1] / scales[0] < 2.3
+    code, _ = quantize(path, "--method", "int8-weights", "--activation-bits", 7, "-o", tmp_path / "r.rl")
+    assert "those of other methods are floats" in code
+
+
 def test_weights_of_several_methods_once(tmp_path):
     class Decoder(nn.Module):
         def __init__(self):
