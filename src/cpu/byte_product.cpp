@@ -90,7 +90,7 @@ void ByteRows::quantize(int64_t begin, int64_t end, const float* x, int64_t row,
                         int32_t zero_point, int32_t low, int32_t high) {
   for (int64_t i = begin; i < end; ++i)
     row_kernels().quantize(x + (i - begin) * row, k, 1 / scale, zero_point, low, high, is_signed,
-                                static_cast<char*>(data_) + i * row_bytes_);
+                           static_cast<char*>(data_) + i * row_bytes_);
 }
 
 void ByteRows::sums(int32_t* out) const {

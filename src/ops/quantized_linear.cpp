@@ -73,11 +73,10 @@ Tensor linear_dynamic_kernel(const Call&, const Tensor& input, const Tensor& wei
   const auto* from = static_cast<const float*>(x.data_ptr());
   const cpu::ScaleAndZero q = choose_quantization_of(from, x.numel(), 0, 255, reduce_range);
   cpu::ByteRows rows(m, k, false);
-  parallel_for(0, m, std::max<int64_t>(1, kGrainSize / std::max<int64_t>(1, k)),
-               [&](int64_t begin, int64_t end) {
-                 rows.quantize(begin, end, from + begin * k, k, static_cast<float>(q.scale), q.zero_point, 0,
-                               255);
-               });
+  parallel_for(
+      0, m, std::max<int64_t>(1, kGrainSize / std::max<int64_t>(1, k)), [&](int64_t begin, int64_t end) {
+        rows.quantize(begin, end, from + begin * k, k, static_cast<float>(q.scale), q.zero_point, 0, 255);
+      });
   const auto packed = packed_bytes(t(weight));
   std::vector<float> factors = settings.scales();
   for (float& factor : factors) factor *= static_cast<float>(q.scale);

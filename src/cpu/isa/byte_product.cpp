@@ -190,7 +190,9 @@ class RowBlock {
   }
 
  private:
-  const char* row(int64_t at) const { return static_cast<const char*>(p_.a->data()) + at * p_.a->row_bytes(); }
+  const char* row(int64_t at) const {
+    return static_cast<const char*>(p_.a->data()) + at * p_.a->row_bytes();
+  }
   const ByteProduct& p_;
   const int64_t begin_, end_;
 };

@@ -1,8 +1,8 @@
-// Products of bytes with AVX2 and without VNNI. The instruction that multiplies bytes adds pairs of products in
-// words, which saturate. Of seven bits words hold the products of a step, and of several steps where the weights
-// are small enough: such runs stand first in a panel, and a plan behind it says how long they are. High bits are
-// multiplied apart, in the few steps that have some: words hold many such sums. Rows that are short, or have
-// many high bits, are widened to words.
+// Products of bytes with AVX2 and without VNNI. The instruction that multiplies bytes adds pairs of products
+// in words, which saturate. Of seven bits words hold the products of a step, and of several steps where the
+// weights are small enough: such runs stand first in a panel, and a plan behind it says how long they are.
+// High bits are multiplied apart, in the few steps that have some: words hold many such sums. Rows that are
+// short, or have many high bits, are widened to words.
 #pragma once
 #include <algorithm>
 #include <cstring>
@@ -104,8 +104,8 @@ void plan_runs(int8_t* panel, int64_t steps) {
   give_scratch(memory);
 }
 
-// Activations are taken as low + 128 * high + offset, where `low` has seven bits and `high` is mostly zero: -1, 0
-// or 1. The offset puts the zero point where numbers around it need no high bits.
+// Activations are taken as low + 128 * high + offset, where `low` has seven bits and `high` is mostly zero:
+// -1, 0 or 1. The offset puts the zero point where numbers around it need no high bits.
 constexpr int64_t kFewSteps = 48;  // of rows that are not worth splitting
 inline int32_t offset_for(int32_t zero_point, int64_t steps) {
   return steps < kFewSteps ? 0 : std::clamp(zero_point - 64, 0, 128);
@@ -193,7 +193,7 @@ bool has_high_bits(const char* a, int64_t row, int64_t bytes) {
 
 template <int R, bool PlusOne>
 [[gnu::noinline]] void add_high_steps(const HighBits& h, const int32_t* places, const int8_t* panel,
-                                     __m256i* sums) {
+                                      __m256i* sums) {
   constexpr int64_t kMost = 64;  // steps whose sums words hold
   const __m256i weight = _mm256_set1_epi16(128), ones = _mm256_set1_epi8(1);
   for (int64_t i = 0; i < h.count;) {
@@ -297,8 +297,7 @@ template <int R>
     for (int r = 0; r < R; ++r) {
       const __m256i factor = _mm256_set1_epi64x(rows.read<long long>(r, at));
 #pragma GCC unroll 2
-      for (int v = 0; v < 2; ++v)
-        sums[r][v] = _mm256_add_epi32(sums[r][v], _mm256_madd_epi16(factor, w[v]));
+      for (int v = 0; v < 2; ++v) sums[r][v] = _mm256_add_epi32(sums[r][v], _mm256_madd_epi16(factor, w[v]));
     }
   }
 #pragma GCC unroll 8

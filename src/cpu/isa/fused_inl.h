@@ -18,9 +18,9 @@ template <class T>
 template <class V>
 [[gnu::always_inline]] inline V fused(V a, V b, V c) {
   typedef double Wide __attribute__((vector_size(2 * sizeof(V))));
-  return __builtin_convertvector(__builtin_convertvector(a, Wide) * __builtin_convertvector(b, Wide) +
-                                     __builtin_convertvector(c, Wide),
-                                 V);
+  return __builtin_convertvector(
+      __builtin_convertvector(a, Wide) * __builtin_convertvector(b, Wide) + __builtin_convertvector(c, Wide),
+      V);
 }
 #endif
 

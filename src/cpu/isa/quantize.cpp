@@ -27,8 +27,8 @@ void quantize_run(Settings s, bool once, const float* __restrict from, T* __rest
   if (once) {
     constexpr auto missing = static_cast<float>(std::numeric_limits<T>::max());
     for (int64_t i = 0; i < n; ++i)
-      to[i] = saturated<T>(std::nearbyint(fused(from[i], 1.f / s.scale_at(i), static_cast<float>(s.zero_at(i)))),
-                           missing);
+      to[i] = saturated<T>(
+          std::nearbyint(fused(from[i], 1.f / s.scale_at(i), static_cast<float>(s.zero_at(i)))), missing);
     return;
   }
   constexpr float missing = sizeof(T) == 4 ? static_cast<float>(std::numeric_limits<T>::min()) : 0.f;

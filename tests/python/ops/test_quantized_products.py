@@ -56,7 +56,9 @@ def test_sums_are_exact_whatever_the_bytes_are(capability):
     if capability:
         variables["RUSHLIGHT_CPU_CAPABILITY"] = capability
     variables["PYTHONPATH"] = str(pathlib.Path(torch.__file__).parent.parent)
-    done = subprocess.run([sys.executable, "-c", _OF_ALL_KINDS], env=variables, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-c", _OF_ALL_KINDS], env=variables, capture_output=True, text=True
+    )
     assert done.returncode == 0, done.stderr
 
 
