@@ -29,6 +29,7 @@ DOUBTFUL = 1.05  # ratios below get further rounds
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.sweep", description=__doc__)
     parser.add_argument("--every", type=int, default=1, metavar="N", help="only every n-th case")
+    parser.add_argument("--first", type=int, default=0, metavar="K", help="with --every: another sample of cases")
     parser.add_argument("--filter", default="", metavar="REGEX", help="operators or families that match")
     parser.add_argument("--cases", default="", metavar="REGEX", help="only cases that match")
     parser.add_argument("--threads", type=int, default=1)
@@ -130,7 +131,7 @@ class Sweep:
             self.index += 1
             known = case.name in operator.cases or case.name in operator.refused
             if (
-                self.index % self.options.every == 0
+                self.index % self.options.every == self.options.first % self.options.every
                 and not known
                 and re.search(self.options.cases, case.name)
             ):

@@ -19,7 +19,9 @@ struct Best {
 // `starts`: of this plane.
 template <class T>
 void max_of_plane(const FractionalWindows& w, const int64_t* starts, const T* in, T* out, int64_t* indices) {
-  const int64_t *deep = starts, *high = deep + w.out[0], *wide = high + w.out[1];
+  constexpr int64_t kFlat[] = {0};
+  const int64_t *deep = w.dims == 3 ? starts : kFlat, *high = w.dims == 3 ? starts + w.out[0] : starts,
+                *wide = high + w.out[1];
   for (int64_t d = 0; d < w.out[0]; ++d)
     for (int64_t h = 0; h < w.out[1]; ++h)
       for (int64_t x = 0; x < w.out[2]; ++x, ++out, ++indices) {
@@ -36,10 +38,19 @@ void max_of_plane(const FractionalWindows& w, const int64_t* starts, const T* in
 
 }  // namespace
 
+bool FractionalWindows::within() const {
+  const int64_t* start = starts;
+  bool inside = true;
+  for (int64_t plane = 0; plane < planes; ++plane)
+    for (size_t d = static_cast<size_t>(3 - dims); d < 3; ++d)
+      for (int64_t i = 0; i < out[d]; ++i, ++start) inside &= *start >= 0 && *start <= in[d] - kernel[d];
+  return inside;
+}
+
 void fractional_max_pool(const FractionalWindows& w, DType dtype, const void* in, void* out,
                          int64_t* indices) {
   const int64_t cost = w.out_plane() * w.kernel[0] * w.kernel[1] * w.kernel[2],
-                starts = w.out[0] + w.out[1] + w.out[2];
+                starts = w.starts_of_plane();
   visit_dtype(FloatTypes{}, dtype, "fractional_max_pool", [&]<class T>(T) {
     parallel_for(0, w.planes, std::max<int64_t>(1, kGrainSize / std::max<int64_t>(1, cost)),
                  [&](int64_t begin, int64_t end) {

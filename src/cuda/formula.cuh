@@ -12,6 +12,7 @@
 #include "formulas/activation_math.h"
 #include "formulas/bessel_math.h"
 #include "formulas/math.h"
+#include "formulas/incomplete_gamma.h"
 #include "formulas/polynomial_math.h"
 #include "formulas/special_float.h"
 #include "formulas/special_math.h"
@@ -46,7 +47,8 @@ using FieldsH = Floating;
 using FloatingH = Floating;
 using FloatingP = Floating;
 using SingleH = TypeList<float>;
-using FloatingS = Floating;
+using FloatingParts = Floating;
+using GuessedInside = Floating;
 using FieldsS = Floating;
 using ComplexV = TypeList<>;
 

@@ -203,7 +203,8 @@ class Printer {
         program_.steps, [](const FusedStep& s) { return s.formula >= 0 && is_special(s.formula); });
     line("#include \"cuda/fused_kernel.h\"");
     if (special)
-      for (const char* header : {"bessel_math", "polynomial_math", "special_float", "special_math"})
+      for (const char* header :
+           {"bessel_math", "incomplete_gamma", "polynomial_math", "special_float", "special_math"})
         line("#include \"formulas/", header, ".h\"");
     line("\nnamespace rushlight::cuda {\nusing namespace formulas;\n");
     line("using Element = ", type_of(program_.type), ";");

@@ -1,86 +1,150 @@
 // Orthogonal polynomials of integer degree by their three-term recurrences. Inside [-1, 1] Chebyshev's
 // polynomials of high degree have closed forms, where the recurrence would lose digits.
 #pragma once
-#include "formulas/math.h"
+#include "formulas/parts.h"
 
 namespace rushlight::formulas {
 
-// The integer below a degree given as a number; negative for NaN and what no int64 holds.
-RL_HD inline int64_t degree(double n) { return n < 0x1p63 ? static_cast<int64_t>(n) : -1; }
+// The whole number that a degree given as a number stands for; negative for NaN and what no int64 holds.
+RL_HD [[gnu::always_inline]] inline double degree(double n) { return n < 0x1p63 ? trunc(n) : -1.0; }
 
-// p(0) = 1, p(1) = first, p(k + 1) = next(k, p(k), p(k - 1)). Ends early once the values are no numbers; a
-// degree that would take minutes gives NaN.
-template <class Next>
-RL_HD double recurrence(int64_t n, double first, Next next) {
-  if (n < 0) return 0;
-  if (n == 0) return 1;
-  if (n > int64_t{1} << 26) return kNan<double>;
-  double before = 1, value = first;
-  for (int64_t k = 1; k < n && value == value; ++k) {
-    const double after = next(static_cast<double>(k), value, before);
-    before = value;
-    value = after;
+RL_HD [[gnu::always_inline]] inline double alternating(double n, double even) {
+  return n - 2 * trunc(n / 2) == 0 ? even : -even;
+}
+
+// p(0) = 1, p(1) = first, p(k + 1) = next(k, p(k), p(k - 1)) for a polynomial R of x, named by `settled`
+// where that is known at once. Ends early once the values are no numbers; a degree that would take minutes
+// gives NaN, and so does one above Most.
+template <class R, int64_t Most = int64_t{1} << 26>
+struct Recurrence {
+  static constexpr int kNumbers = 2;
+  RL_HD [[gnu::always_inline]] static void start(double x, double degrees, double* p) {
+    const double n = degree(degrees), first = degrees > double(Most) ? kNan<double> : R::first(x);
+    p[0] = n < 0 ? 0.0 : n == 0 ? 1.0 : first;
+    p[1] = 1;
   }
-  return value;
-}
-
-RL_HD inline double alternating(int64_t n, double even) { return n % 2 == 0 ? even : -even; }
-
-RL_HD inline double chebyshev_recurrence(int64_t n, double x, double first) {
-  return recurrence(n, first, [x](double, double p, double q) { return 2 * x * p - q; });
-}
+  RL_HD [[gnu::always_inline]] static bool more(double, double degrees, double k, const double* p) {
+    return (k < degree(degrees)) & (p[0] == p[0]);
+  }
+  RL_HD [[gnu::always_inline]] static void step(double x, double, double k, double* p) {
+    const double after = R::next(x, k, p[0], p[1]);
+    p[1] = p[0];
+    p[0] = after;
+  }
+  RL_HD [[gnu::always_inline]] static double end(double, double, const double* p) { return p[0]; }
+};
+template <class R, int64_t Most = int64_t{1} << 26>
+struct Recurrent {
+  using Parts = TypeList<Recurrence<R, Most>>;
+  RL_HD [[gnu::always_inline]] static int64_t part(double, double) { return 1; }
+};
+// Some numbers have closed forms.
+template <class R, class Closed>
+struct RecurrentOrClosed {
+  using Parts = TypeList<Recurrence<R>, Closed>;
+  RL_HD [[gnu::always_inline]] static int64_t part(double x, double degrees) {
+    return Closed::holds(x, degree(degrees)) ? 2 : 1;
+  }
+};
 
 // cos(n t), sin((n + 1) t) / sin t, cos((n + 1/2) t) / cos(t / 2), sin((n + 1/2) t) / sin(t / 2), x = cos t.
-RL_HD inline double chebyshev_t(double x, double degrees) {
-  const int64_t n = degree(degrees);
-  if (n < 0) return 0;
-  if (abs(x) == 1) return x > 0 ? 1 : alternating(n, 1);
-  if (n > 6 && abs(x) < 1) return cos(static_cast<double>(n) * acos(x));
-  return chebyshev_recurrence(n, x, x);
-}
-RL_HD inline double chebyshev_u(double x, double degrees) {
-  const int64_t n = degree(degrees);
-  const double d = static_cast<double>(n);
-  if (n < 0) return 0;
-  if (abs(x) == 1) return x > 0 ? d + 1 : alternating(n, d + 1);
-  if (n > 8 && abs(x) < 1) return sin((d + 1) * acos(x)) / sin(acos(x));
-  return chebyshev_recurrence(n, x, 2 * x);
-}
-RL_HD inline double chebyshev_v(double x, double degrees) {
-  const int64_t n = degree(degrees);
-  const double d = static_cast<double>(n);
-  if (n < 0) return 0;
-  if (abs(x) == 1) return x > 0 ? 1 : alternating(n, 2 * d + 1);
-  if (n > 8 && abs(x) < 1) return cos((d + 0.5) * acos(x)) / cos(acos(x) / 2);
-  return chebyshev_recurrence(n, x, 2 * x - 1);
-}
-RL_HD inline double chebyshev_w(double x, double degrees) {
-  const int64_t n = degree(degrees);
-  const double d = static_cast<double>(n);
-  if (n < 0) return 0;
-  if (abs(x) == 1) return x > 0 ? 2 * d + 1 : alternating(n, 1);
-  if (n > 8 && abs(x) < 1) return sin((d + 0.5) * acos(x)) / sin(acos(x) / 2);
-  return chebyshev_recurrence(n, x, 2 * x + 1);
-}
+enum class Chebyshev { T, U, V, W };
+template <Chebyshev Kind>
+struct ChebyshevSteps {
+  RL_HD [[gnu::always_inline]] static double first(double x) {
+    return Kind == Chebyshev::T   ? x
+           : Kind == Chebyshev::U ? 2 * x
+           : Kind == Chebyshev::V ? 2 * x - 1
+                                  : 2 * x + 1;
+  }
+  RL_HD [[gnu::always_inline]] static double next(double x, double, double p, double q) {
+    return 2 * x * p - q;
+  }
+};
+template <Chebyshev Kind>
+struct ChebyshevClosed {
+  RL_HD [[gnu::always_inline]] static bool holds(double x, double n) {
+    return (n > (Kind == Chebyshev::T ? 6 : 8)) & (abs(x) <= 1);
+  }
+  RL_HD [[gnu::always_inline]] static double value(double x, double degrees) {
+    const double n = degree(degrees), angle = acos(x);
+    if constexpr (Kind == Chebyshev::T)
+      return abs(x) < 1 ? cos(n * angle) : x > 0 ? 1.0 : alternating(n, 1);
+    else if constexpr (Kind == Chebyshev::U)
+      return abs(x) < 1 ? sin((n + 1) * angle) / sin(angle) : x > 0 ? n + 1 : alternating(n, n + 1);
+    else if constexpr (Kind == Chebyshev::V)
+      return abs(x) < 1 ? cos((n + 0.5) * angle) / cos(angle / 2) : x > 0 ? 1.0 : alternating(n, 2 * n + 1);
+    else
+      return abs(x) < 1 ? sin((n + 0.5) * angle) / sin(angle / 2) : x > 0 ? 2 * n + 1 : alternating(n, 1);
+  }
+};
+template <Chebyshev Kind>
+using ChebyshevPolynomial = RecurrentOrClosed<ChebyshevSteps<Kind>, ChebyshevClosed<Kind>>;
+// Over [0, 1].
+template <Chebyshev Kind>
+struct ShiftedSteps {
+  RL_HD [[gnu::always_inline]] static double first(double x) {
+    return ChebyshevSteps<Kind>::first(2 * x - 1);
+  }
+  RL_HD [[gnu::always_inline]] static double next(double x, double k, double p, double q) {
+    return ChebyshevSteps<Kind>::next(2 * x - 1, k, p, q);
+  }
+};
+template <Chebyshev Kind>
+struct ShiftedClosed {
+  RL_HD [[gnu::always_inline]] static bool holds(double x, double n) {
+    return ChebyshevClosed<Kind>::holds(2 * x - 1, n);
+  }
+  RL_HD [[gnu::always_inline]] static double value(double x, double n) {
+    return ChebyshevClosed<Kind>::value(2 * x - 1, n);
+  }
+};
+template <Chebyshev Kind>
+using ShiftedChebyshev = RecurrentOrClosed<ShiftedSteps<Kind>, ShiftedClosed<Kind>>;
 
-RL_HD inline double hermite_h(double x, double degrees) {
-  return recurrence(degree(degrees), 2 * x,
-                    [x](double k, double p, double q) { return 2 * x * p - 2 * k * q; });
-}
-RL_HD inline double hermite_he(double x, double degrees) {
-  return recurrence(degree(degrees), x, [x](double k, double p, double q) { return x * p - k * q; });
-}
-RL_HD inline double laguerre_l(double x, double degrees) {
-  const int64_t n = degree(degrees);
-  if (n >= 0 && x == 0) return 1;
-  return recurrence(n, 1 - x,
-                    [x](double k, double p, double q) { return ((2 * k + 1 - x) * p - k * q) / (k + 1); });
-}
-RL_HD inline double legendre_p(double x, double degrees) {
-  const int64_t n = degree(degrees);
-  if (n >= 0 && abs(x) == 1) return x > 0 ? 1 : alternating(n, 1);
-  return recurrence(n, x,
-                    [x](double k, double p, double q) { return ((2 * k + 1) * x * p - k * q) / (k + 1); });
-}
+// PyTorch's largest degree.
+template <Real T>
+inline constexpr int64_t kMostHermite = sizeof(T) == 4 ? 128 : 512;
+struct HermiteSteps {
+  RL_HD [[gnu::always_inline]] static double first(double x) { return 2 * x; }
+  RL_HD [[gnu::always_inline]] static double next(double x, double k, double p, double q) {
+    return 2 * x * p - 2 * k * q;
+  }
+};
+struct HermiteOfStatistics {
+  RL_HD [[gnu::always_inline]] static double first(double x) { return x; }
+  RL_HD [[gnu::always_inline]] static double next(double x, double k, double p, double q) {
+    return x * p - k * q;
+  }
+};
+template <Real T>
+using HermitePolynomial = Recurrent<HermiteSteps, kMostHermite<T>>;
+template <Real T>
+using HermitePolynomialE = Recurrent<HermiteOfStatistics, kMostHermite<T>>;
+
+struct LaguerreSteps {
+  RL_HD [[gnu::always_inline]] static double first(double x) { return 1 - x; }
+  RL_HD [[gnu::always_inline]] static double next(double x, double k, double p, double q) {
+    return ((2 * k + 1 - x) * p - k * q) / (k + 1);
+  }
+};
+struct LaguerreAtZero {
+  RL_HD [[gnu::always_inline]] static bool holds(double x, double n) { return (n >= 0) & (x == 0); }
+  RL_HD [[gnu::always_inline]] static double value(double, double) { return 1; }
+};
+using LaguerrePolynomial = RecurrentOrClosed<LaguerreSteps, LaguerreAtZero>;
+struct LegendreSteps {
+  RL_HD [[gnu::always_inline]] static double first(double x) { return x; }
+  RL_HD [[gnu::always_inline]] static double next(double x, double k, double p, double q) {
+    return ((2 * k + 1) * x * p - k * q) / (k + 1);
+  }
+};
+struct LegendreAtEnds {
+  RL_HD [[gnu::always_inline]] static bool holds(double x, double n) { return (n >= 0) & (abs(x) == 1); }
+  RL_HD [[gnu::always_inline]] static double value(double x, double n) {
+    return x > 0 ? 1.0 : alternating(degree(n), 1);
+  }
+};
+using LegendrePolynomial = RecurrentOrClosed<LegendreSteps, LegendreAtEnds>;
 
 }  // namespace rushlight::formulas

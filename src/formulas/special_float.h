@@ -42,7 +42,8 @@ RL_HD [[gnu::always_inline]] inline LgammaGuess lgamma_guess(float number) {
   const double l = log(z < 8 ? product : z), inverse = 1 / z;
   const double far = (z - 0.5) * l - z + kHalfLogTwoPi + inverse * horner(kSeries, inverse * inverse);
   const double value = z < 8 ? shifted + (z < 1.5 ? -l : l) : z == kInf<double> ? z : far;
-  return {value, x, size, static_cast<float>(value), x <= 0};
+  const bool reflected = x <= 0, pole = reflected & (x == nearbyint(x));
+  return {value, x, size, pole ? kInf<float> : static_cast<float>(value), reflected && !pole};
 }
 
 // The same for the derivative of log Gamma(x).
@@ -124,6 +125,8 @@ struct ErfInverseGuess {
   double scale;
   T value;
   unsigned in_doubt;
+  T edge;
+  unsigned is_inside;
   RL_HD [[gnu::always_inline]] operator T() const {
     const T far = static_cast<T>(scale * inverse.far());
     return in_doubt ? far : value;
@@ -133,7 +136,7 @@ template <Real T, class Inverse>
 RL_HD [[gnu::always_inline]] inline ErfInverseGuess<T, Inverse> guess_of(const Inverse& inverse, double scale,
                                                                          bool inside, T edge) {
   const T value = inside ? static_cast<T>(scale) * inverse.near : edge;
-  return {inverse, scale, value, inverse.is_far};
+  return {inverse, scale, value, inverse.is_far, edge, inside};
 }
 template <Real T>
 RL_HD [[gnu::always_inline]] inline auto erfinv_guess(T y) {

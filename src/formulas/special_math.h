@@ -47,16 +47,6 @@ RL_HD [[gnu::always_inline]] inline T step_after(T x, T y, T kind) {
 }
 inline constexpr double kSqrtPi = 1.77245385090551602730;
 
-// B(2j)/(2j)!, the coefficients of the Euler-Maclaurin expansion below.
-RL_TABLE double kBernoulliFactorial[] = {1.0 / 12,
-                                         -1.0 / 720,
-                                         1.0 / 30240,
-                                         -1.0 / 1209600,
-                                         1.0 / 47900160,
-                                         -691.0 / 1307674368000.0,
-                                         1.0 / 74724249600.0,
-                                         -3617.0 / 10670622842880000.0};
-
 // (I0(x) - 1) / z and (2 / x I1(x) - 1) / z over z = (x/2)^2 in [0, 16].
 RL_TABLE double kBesselI0Near[] = {
     9.3209579826573943462e-25, 1.1140578626577648911e-22,  2.6460556344031165012e-20,
@@ -198,7 +188,8 @@ RL_HD [[gnu::always_inline]] inline LgammaGuessDouble lgamma_guess(double x) {
   const double far = (z - 0.5) * (l - 1) + (kConstant + inverse * horner(kSeries, inverse * inverse));
   const double near = above_one * above_two * horner(kLgamma, above_one - 0.75) + (low ? -l : l);
   const double value = z < 8 ? near : z == kInf<double> ? z : far;
-  return {value, x, size, value, x <= 0};
+  const bool reflected = x <= 0, pole = reflected & (x == nearbyint(x));
+  return {value, x, size, pole ? kInf<double> : value, reflected && !pole};
 }
 
 // The derivative of log Gamma: eight terms of its sum as one fraction, then its asymptotic series; by
@@ -239,88 +230,6 @@ RL_HD [[gnu::always_inline]] inline double trigamma(double x) {
       (inverse + square / 2 + inverse * square * horner(kSeries, square)) + (z < 8 ? sum : 0.0);
   const double rest = x - nearbyint(x), over_sine = kPi<double> / sine_of_half_turn(rest);
   return x < 0 ? (rest == 0 ? kInf<double> : over_sine * over_sine - main) : main;
-}
-
-// Hurwitz's zeta function: sum of (q + k)^-s.
-RL_HD inline double zeta(double s, double q) {
-  if (s == 1) return kInf<double>;
-  if (!(s > 1)) return kNan<double>;
-  if (q <= 0) {
-    if (q == floor(q)) return kInf<double>;
-    if (s != floor(s)) return kNan<double>;
-  }
-  double sum = 0;
-  int k = 0;
-  for (; k < 9 || q + k <= 9; ++k) {
-    const double term = pow(q + k, -s);
-    sum += term;
-    if (q + k > 0 && abs(term) < 1e-17 * abs(sum)) return sum;
-  }
-  const double w = q + k;
-  sum += pow(w, 1 - s) / (s - 1) + 0.5 * pow(w, -s);
-  double factor = s, power = pow(w, -s - 1);
-  for (int j = 0; j < 8; ++j) {
-    sum += kBernoulliFactorial[j] * factor * power;
-    factor *= (s + 2 * j + 1) * (s + 2 * j + 2);
-    power /= w * w;
-  }
-  return sum;
-}
-
-// m - log(1 + m) without cancellation for small m.
-RL_HD inline double log1p_defect(double m) {
-  if (abs(m) > 0.4) return m - log1p(m);
-  const double s = m / (2 + m), z = s * s;
-  double tail = 0;
-  for (int k = 25; k >= 3; k -= 2) tail = tail * z + 1.0 / k;
-  return s * (m - 2 * z * tail);
-}
-// x^a e^-x / Gamma(a). The exponents of x^a and Gamma(a) cancel; by Stirling's series they need not be
-// computed.
-RL_HD inline double gamma_weight(double a, double x) {
-  if (a < 20 && x < 700) return pow(x, a) * exp(-x) / std::tgamma(a);
-  if (a < 20) return exp(a * log(x) - x - std::lgamma(a));
-  const double r = 1 / (a * a);
-  const double correction = (1.0 / 12 - r * (1.0 / 360 - r * (1.0 / 1260 - r / 1680))) / a;
-  return sqrt(a / (2 * kPi<double>)) * exp(-a * log1p_defect((x - a) / a)) * exp(-correction);
-}
-
-RL_HD inline double igamma_series(double a, double x) {
-  double term = 1 / a, sum = term;
-  for (int n = 1; n < 100000 && term > sum * 1e-17; ++n) sum += term *= x / (a + n);
-  return sum * gamma_weight(a, x);
-}
-// Lentz's evaluation of the continued fraction of the upper function.
-RL_HD inline double igammac_fraction(double a, double x) {
-  double b = x + 1 - a, c = 1e300, d = 1 / b, h = d;
-  for (int n = 1; n < 100000; ++n) {
-    const double an = -n * (n - a);
-    b += 2;
-    d = an * d + b;
-    c = b + an / c;
-    d = 1 / (d == 0 ? 1e-300 : d);
-    if (c == 0) c = 1e-300;
-    h *= d * c;
-    if (abs(d * c - 1) < 1e-16) break;
-  }
-  return h * gamma_weight(a, x);
-}
-// The regularised incomplete gamma functions: lower and upper share of the integral.
-RL_HD inline double igamma(double a, double x) {
-  if (a != a || x != x || a < 0 || x < 0) return kNan<double>;
-  if (a == 0) return x > 0 ? 1 : kNan<double>;
-  if (x == 0) return 0;
-  if (std::isinf(a)) return std::isinf(x) ? kNan<double> : 0;
-  if (std::isinf(x)) return 1;
-  return x < a + 1 ? igamma_series(a, x) : 1 - igammac_fraction(a, x);
-}
-RL_HD inline double igammac(double a, double x) {
-  if (a != a || x != x || a < 0 || x < 0) return kNan<double>;
-  if (a == 0) return x > 0 ? 0 : kNan<double>;
-  if (x == 0) return 1;
-  if (std::isinf(a)) return std::isinf(x) ? kNan<double> : 1;
-  if (std::isinf(x)) return 0;
-  return x < a + 1 ? 1 - igamma_series(a, x) : igammac_fraction(a, x);
 }
 
 // erfinv(y) / y less its first digits, over w - 0.5, w = -log(1 - y^2) in [0, 6.25]; erfinv(y) / sqrt(w)

@@ -3,13 +3,13 @@
 #include <tuple>
 
 #include "cpu/fractional_max_pool.h"
-#include "cpu/index.h"
 #include "dispatch/table.h"
 #include "ops/arithmetic.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
 #include "ops/index.h"
 #include "ops/join.h"
+#include "ops/plain.h"
 #include "ops/pointwise.h"
 #include "ops/pool.h"
 #include "ops/reduction.h"
@@ -132,6 +132,25 @@ std::vector<Tensor> all_window_starts(const Tensor& x, IntList kernel, IntList o
   return starts;
 }
 
+// All of them in a row of each plane, [batch, channels, windows]; written at once where nobody listens.
+Tensor joined_window_starts(const Tensor& x, IntList kernel, IntList output, const Tensor& samples) {
+  if (!is_plain(samples) || !is_floating(samples.dtype()))
+    return cat(all_window_starts(x, kernel, output, samples), -1);
+  const auto n = static_cast<int64_t>(kernel.size());
+  int64_t windows = 0;
+  for (int64_t count : output) windows += count;
+  const Tensor given = contiguous(samples),
+               starts = empty_tensor(Dims{x.size(0), x.size(1), windows}, DType::Int64, x.device());
+  visit_dtype(FloatTypes{}, samples.dtype(), "fractional_max_pool", [&]<class T>(T) {
+    const T* sample = given.data<T>();
+    auto* start = starts.data<int64_t>();
+    for (int64_t plane = 0; plane < x.size(0) * x.size(1); ++plane, sample += n)
+      for (int64_t d = 0; d < n; start += output[d], ++d)
+        cpu::random_starts(sample[n == 2 ? 1 - d : d], x.size(2 + d) - kernel[d], output[d], start);
+  });
+  return starts;
+}
+
 // The flat positions of all windows' elements: [batch, channels, *out, elements of a window].
 Tensor window_positions(const Tensor& x, IntList kernel, IntList output, const std::vector<Tensor>& starts) {
   const auto n = static_cast<int64_t>(kernel.size());
@@ -157,21 +176,15 @@ std::tuple<Tensor, Tensor> fractional_max_pool_kernel(const Call&, const Tensor&
                indices = empty_tensor(sizes, DType::Int64, self.device());
   if (!self.is_cpu() || values.numel() == 0) return {values, indices};
   const Tensor x = contiguous(self);
-  Tensor all_starts = contiguous(starts);
-  for (size_t d = n; d < 3; ++d)  // of dimensions that are not there
-    all_starts = cat({new_zeros(starts, IntList{x.size(0), x.size(1), 1}, {}, {}, {}, {}), all_starts}, -1);
+  const Tensor rows = contiguous(starts);
   cpu::FractionalWindows w;
   w.planes = x.size(0) * x.size(1);
-  w.starts = all_starts.data<int64_t>();
-  int64_t first = 3 - static_cast<int64_t>(n);
-  for (size_t d = 0; d < n; ++d) {
+  w.dims = static_cast<int>(n);
+  w.starts = rows.data<int64_t>();
+  for (size_t d = 0; d < n; ++d)
     w.in[3 - n + d] = x->sizes[2 + d], w.out[3 - n + d] = output[d], w.kernel[3 - n + d] = kernel[d];
-    const Tensor along = contiguous(narrow(all_starts, -1, first, output[d]));
-    RL_CHECK_INDEX(
-        cpu::all_within(along.data<int64_t>(), along.numel(), w.in[3 - n + d] - w.kernel[3 - n + d] + 1),
-        "fractional_max_pool", n, "d(): _random_samples must be from 0 to below 1");
-    first += output[d];
-  }
+  RL_ASSERT(rows.numel() == w.planes * w.starts_of_plane());
+  RL_CHECK_INDEX(w.within(), "fractional_max_pool", n, "d(): _random_samples must be from 0 to below 1");
   cpu::fractional_max_pool(w, x.dtype(), x.data_ptr(), values.data_ptr(), indices.data<int64_t>());
   return {values, indices};
 }
@@ -182,12 +195,13 @@ std::tuple<Tensor, Tensor> fractional_body(const Call&, const Tensor& self, IntL
   check_windows("fractional_max_pool" + std::to_string(N) + "d", self, kernel, output, samples, N);
   const bool batched = self.dim() == N + 2;
   const Tensor x = batched ? self : unsqueeze(self, 0);
-  const std::vector<Tensor> starts = all_window_starts(x, kernel, output, narrow(samples, 0, 0, x.size(0)));
+  const Tensor drawn = narrow(samples, 0, 0, x.size(0));
   Tensor values, indices;
   if (x.is_cpu() && is_floating(x.dtype())) {
-    std::tie(values, indices) = fractional_max_pool(x, cat(starts, -1), kernel, output);
+    const Tensor starts = joined_window_starts(x, kernel, output, drawn);
+    std::tie(values, indices) = fractional_max_pool(x, starts, kernel, output);
   } else {
-    const Tensor at = window_positions(x, kernel, output, starts);
+    const Tensor at = window_positions(x, kernel, output, all_window_starts(x, kernel, output, drawn));
     Tensor best;
     std::tie(values, best) =
         max_dim(view(gather(flatten(x, 2, -1), -1, flatten(at, 2, -1), false), at.sizes()), -1, false);

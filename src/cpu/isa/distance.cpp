@@ -1,10 +1,12 @@
 // Distances between rows, and their gradients: the loops over coordinates.
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
-#include <iterator>
 
+#include "cpu/isa/register_inl.h"
 #include "cpu/linalg_distance.h"
+#include "formulas/math.h"
 
 // Vectors passed between functions of this file alone.
 #pragma GCC diagnostic ignored "-Wpsabi"
@@ -12,33 +14,26 @@
 namespace rushlight::cpu::RL_ISA {
 namespace {
 
-// Sums that run side by side.
+// Sums that run side by side: 64 bytes, in as many registers as that takes.
 template <class T>
 struct Lanes {
-  static constexpr int kCount = 64 / sizeof(T);
-  typedef T type __attribute__((vector_size(64)));
-  typedef T half __attribute__((vector_size(32)));
-  typedef T quarter __attribute__((vector_size(16)));
+  static constexpr int kCount = 64 / sizeof(T), kParts = 64 / kRegisterBytes;
+  typedef T part __attribute__((vector_size(kRegisterBytes)));
+  part parts[kParts];
 
-  static type load(const T* x) {
-    type v;
+  static part load(const T* x) {
+    part v;
     std::memcpy(&v, x, sizeof v);
     return v;
   }
   // All lanes combined, in halves.
   template <class Combine>
-  static T total(const type& v, Combine combine) {
-    half h[2];
-    quarter q[2];
-    T rest[16 / sizeof(T)];
-    std::memcpy(h, &v, sizeof v);
-    const half both = combine(h[0], h[1]);
-    std::memcpy(q, &both, sizeof both);
-    const quarter last = combine(q[0], q[1]);
-    std::memcpy(rest, &last, sizeof last);
-    T result = rest[0];
-    for (size_t k = 1; k < std::size(rest); ++k) result = combine(result, rest[k]);
-    return result;
+  T total(Combine combine) const {
+    T all[kCount];
+    std::memcpy(all, parts, sizeof all);
+    for (int half = kCount / 2; half; half /= 2)
+      for (int k = 0; k < half; ++k) all[k] = combine(all[k], all[k + half]);
+    return all[0];
   }
 };
 
@@ -46,23 +41,39 @@ struct Lanes {
 template <class T, class Term, class Combine>
 T fold(int64_t n, const T* x, const T* y, Term term, Combine combine) {
   using Lane = Lanes<T>;
-  typename Lane::type lanes = {};
+  constexpr int kStep = Lane::kCount / Lane::kParts;
+  Lane lanes = {};
   T rest = 0;
   int64_t k = 0;
-  for (; k + Lane::kCount <= n; k += Lane::kCount) {
-    const auto d = Lane::load(x + k) - Lane::load(y + k);
-    lanes = combine(lanes, term(d < 0 ? -d : d));
-  }
+  for (; k + Lane::kCount <= n; k += Lane::kCount)
+    for (int i = 0; i < Lane::kParts; ++i) {
+      const auto d = Lane::load(x + k + i * kStep) - Lane::load(y + k + i * kStep);
+      lanes.parts[i] = combine(lanes.parts[i], term(d < 0 ? -d : d));
+    }
   for (; k < n; ++k) rest = combine(rest, term(std::abs(x[k] - y[k])));
-  return combine(rest, Lane::total(lanes, combine));
+  return combine(rest, lanes.total(combine));
 }
 
-// The same for terms of single numbers.
+// The sum of terms that are 0 where nothing differs: by blocks, in which functions have vector versions, but for
+// a few coordinates.
 template <class T, class Term>
 T sum_of(int64_t n, const T* x, const T* y, Term term) {
+  constexpr int kCount = Lanes<T>::kCount, kFew = 3;
   T sum = 0;
-  for (int64_t k = 0; k < n; ++k) sum += term(std::abs(x[k] - y[k]));
-  return sum;
+  if (n <= kFew) {
+    for (int64_t k = 0; k < n; ++k) sum += term(std::abs(x[k] - y[k]));
+    return sum;
+  }
+  T sums[kCount] = {}, sizes[kCount];
+  for (int64_t first = 0; first < n; first += kCount) {
+    const int64_t count = std::min<int64_t>(kCount, n - first);
+    for (int64_t i = 0; i < count; ++i) sizes[i] = std::abs(x[first + i] - y[first + i]);
+    for (int64_t i = count; i < kCount; ++i) sizes[i] = 0;
+    for (int i = 0; i < kCount; ++i) sums[i] += term(sizes[i]);
+  }
+  for (int half = kCount / 2; half; half /= 2)
+    for (int k = 0; k < half; ++k) sums[k] += sums[k + half];
+  return sums[0];
 }
 
 // Calls run(norm), a function of two rows, for the norm of order p.
@@ -87,23 +98,27 @@ void with_norm(double p, int64_t columns, Run run) {
     });
   else
     run([=, order = static_cast<T>(p)](const T* x, const T* y) {
-      return std::pow(sum_of(columns, x, y, [order](T d) { return std::pow(d, order); }), 1 / order);
+      return std::pow(sum_of(columns, x, y, [order](T d) { return formulas::pow(d, order); }), 1 / order);
     });
 }
 
-// Calls run(slope): what a coordinate's difference d, the distance y and its gradient g give.
+// Calls run(slope): slope(y, g) of the distance y and its gradient g gives what a coordinate's difference gives.
 template <class T, class Run>
 void with_slope(double p, Run run) {
-  auto sign = [](T d) { return T((d > 0) - (d < 0)); };
+  auto sign = [](T d) { return T(d > 0) - T(d < 0); };
   if (p == 1)
-    run([=](T d, T, T g) { return sign(d) * g; });
+    run([=](T, T g) { return [=](T d) { return sign(d) * g; }; });
   else if (p == 2)
-    run([](T d, T y, T g) { return y == 0 ? T(0) : d * g / y; });
+    run([](T y, T g) { return [share = y == 0 ? T(0) : g / y](T d) { return d * share; }; });
   else if (std::isinf(p))
-    run([=](T d, T y, T g) { return std::abs(d) == y ? sign(d) * g : T(0); });
+    run([=](T y, T g) { return [=](T d) { return std::abs(d) == y ? sign(d) * g : T(0); }; });
   else
-    run([=, power = static_cast<T>(p - 1)](T d, T y, T g) {
-      return y == 0 || d == 0 ? T(0) : sign(d) * g * std::pow(std::abs(d) / y, power);
+    run([=, power = static_cast<T>(p - 1)](T y, T g) {
+      return [=, under = y == 0 ? T(1) : y](T d) {  // no call may depend on a condition
+        const bool none = (y == 0) | (d == 0);
+        const T value = sign(d) * g * formulas::pow(none ? T(1) : std::abs(d) / under, power);
+        return none ? T(0) : value;
+      };
     });
 }
 
@@ -124,8 +139,9 @@ void gradient(const PairGradients& a, int64_t row) {
       if (j == row) continue;
       const int64_t pair = a.pair(j, row);
       const T* to = x + j * a.columns;
-      const T y = static_cast<const T*>(a.distances)[pair], g = static_cast<const T*>(a.grads)[pair];
-      for (int64_t k = 0; k < a.columns; ++k) result[k] += slope(from[k] - to[k], y, g);
+      const auto share =
+          slope(static_cast<const T*>(a.distances)[pair], static_cast<const T*>(a.grads)[pair]);
+      for (int64_t k = 0; k < a.columns; ++k) result[k] += share(from[k] - to[k]);
     }
   });
 }

@@ -123,6 +123,9 @@ bool isfinite(T x) {
 
 namespace rushlight {
 
+template <class... T>
+struct TypeList {};
+
 struct Half {
   uint16_t bits = 0;
   Half() = default;
