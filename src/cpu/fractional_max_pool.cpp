@@ -49,8 +49,7 @@ bool FractionalWindows::within() const {
 
 void fractional_max_pool(const FractionalWindows& w, DType dtype, const void* in, void* out,
                          int64_t* indices) {
-  const int64_t cost = w.out_plane() * w.kernel[0] * w.kernel[1] * w.kernel[2],
-                starts = w.starts_of_plane();
+  const int64_t cost = w.out_plane() * w.kernel[0] * w.kernel[1] * w.kernel[2], starts = w.starts_of_plane();
   visit_dtype(FloatTypes{}, dtype, "fractional_max_pool", [&]<class T>(T) {
     parallel_for(0, w.planes, std::max<int64_t>(1, kGrainSize / std::max<int64_t>(1, cost)),
                  [&](int64_t begin, int64_t end) {

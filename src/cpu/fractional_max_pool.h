@@ -25,11 +25,13 @@ struct FractionalWindows {
 void fractional_max_pool(const FractionalWindows& windows, DType dtype, const void* in, void* out,
                          int64_t* indices);
 
-// Where `count` windows begin along a dimension: steps of `alpha` from a random number, the last one at the border.
+// Where `count` windows begin along a dimension: steps of `alpha` from a random number, the last one at the
+// border.
 template <class T>
 void random_starts(T sample, int64_t border, int64_t count, int64_t* starts) {
   using C = compute_type<T>;
-  const C alpha = count > 1 ? static_cast<C>(static_cast<double>(border) / static_cast<double>(count - 1)) : C(0);
+  const C alpha =
+      count > 1 ? static_cast<C>(static_cast<double>(border) / static_cast<double>(count - 1)) : C(0);
   const T shift = T(std::floor(C(T(C(sample) * alpha))));
   for (int64_t i = 0; i + 1 < count; ++i) {
     const T step = T(C(T(static_cast<C>(i))) + C(sample)), begin = T(std::floor(C(T(C(step) * alpha))));

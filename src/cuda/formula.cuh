@@ -11,8 +11,8 @@
 #include "cuda/memory.h"
 #include "formulas/activation_math.h"
 #include "formulas/bessel_math.h"
-#include "formulas/math.h"
 #include "formulas/incomplete_gamma.h"
+#include "formulas/math.h"
 #include "formulas/polynomial_math.h"
 #include "formulas/special_float.h"
 #include "formulas/special_math.h"
@@ -49,6 +49,7 @@ using FloatingP = Floating;
 using SingleH = TypeList<float>;
 using FloatingParts = Floating;
 using GuessedInside = Floating;
+using GuessedMirrored = Floating;
 using FieldsS = Floating;
 using ComplexV = TypeList<>;
 

@@ -8,7 +8,8 @@ namespace rushlight::formulas {
 
 // A function F has `Parts`, a TypeList, and `part(x, y)`, one bit of which tells the part. A part has
 // `value(x, y)`; or, in steps, the count kNumbers of numbers that it carries, `start`, `more`, `step` and
-// `end` over them, the steps counted from 1. kAlone says that it branches, so that loops take its numbers one
+// `end` over them, the steps counted from 1. `steps` tells how many there are
+// for any x, if that is known. kAlone says that it branches, so that loops take its numbers one
 // by one.
 template <class P>
 concept Stepwise = requires { P::kNumbers; };

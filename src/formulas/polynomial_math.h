@@ -18,6 +18,10 @@ RL_HD [[gnu::always_inline]] inline double alternating(double n, double even) {
 template <class R, int64_t Most = int64_t{1} << 26>
 struct Recurrence {
   static constexpr int kNumbers = 2;
+  // Steps that no number makes fewer of: those of one degree for all.
+  RL_HD [[gnu::always_inline]] static double steps(double degrees) {
+    return degrees > double(Most) ? 0.0 : degree(degrees) - 1;
+  }
   RL_HD [[gnu::always_inline]] static void start(double x, double degrees, double* p) {
     const double n = degree(degrees), first = degrees > double(Most) ? kNan<double> : R::first(x);
     p[0] = n < 0 ? 0.0 : n == 0 ? 1.0 : first;

@@ -17,15 +17,15 @@
   _(Heaviside, 2, 0, Real, Same, x == 0 ? y : T(x > 0))                                           \
   _(Gcd, 2, 0, Wide, Same, gcd(x, y))                                                             \
   _(Lcm, 2, 0, Wide, Same, lcm(x, y))                                                             \
-  _(Lgamma, 1, 0, GuessedV, Same, guessed_lgamma(x))                                              \
+  _(Lgamma, 1, 0, GuessedMirrored, Same, guessed_lgamma(x))                                       \
   _(Digamma, 1, 0, FloatingV, Same, digamma(x))                                                   \
   _(Trigamma, 1, 0, FloatingV, Same, trigamma(x))                                                 \
   _(Zeta, 2, 0, FloatingParts, Same, in_parts<HurwitzZeta<T>>(x, y))                              \
   _(Igamma, 2, 0, FloatingParts, Same, in_parts<IncompleteGamma<false, T>>(x, y))                 \
   _(Igammac, 2, 0, FloatingParts, Same, in_parts<IncompleteGamma<true, T>>(x, y))                 \
-  _(Erfinv, 1, 0, GuessedInside, Same, guessed_erfinv(x)) \
+  _(Erfinv, 1, 0, GuessedInside, Same, guessed_erfinv(x))                                         \
   _(Erfcx, 1, 0, FloatingV, Same, erfcx(x))                                                       \
-  _(Ndtri, 1, 0, GuessedInside, Same, guessed_ndtri(x)) \
+  _(Ndtri, 1, 0, GuessedInside, Same, guessed_ndtri(x))                                           \
   _(LogNdtr, 1, 0, FloatingV, Same, T(log_ndtr(double(x))))                                       \
   _(I0, 1, 0, FloatingV, Same, bessel_i0(x))                                                      \
   _(I0e, 1, 0, FloatingV, Same, bessel_i0e(x))                                                    \

@@ -54,8 +54,8 @@ T fold(int64_t n, const T* x, const T* y, Term term, Combine combine) {
   return combine(rest, lanes.total(combine));
 }
 
-// The sum of terms that are 0 where nothing differs: by blocks, in which functions have vector versions, but for
-// a few coordinates.
+// The sum of terms that are 0 where nothing differs: by blocks, in which functions have vector versions, but
+// for a few coordinates.
 template <class T, class Term>
 T sum_of(int64_t n, const T* x, const T* y, Term term) {
   constexpr int kCount = Lanes<T>::kCount, kFew = 3;
@@ -91,6 +91,15 @@ void with_norm(double p, int64_t columns, Run run) {
     run([=](const T* x, const T* y) { return fold(columns, x, y, size, sum); });
   else if (p == 2)
     run([=](const T* x, const T* y) { return std::sqrt(fold(columns, x, y, square, sum)); });
+  else if (p == 0.5)
+    run([=](const T* x, const T* y) {
+      const T roots = sum_of(columns, x, y, [](T d) { return std::sqrt(d); });
+      return roots * roots;
+    });
+  else if (p == 3)
+    run([=](const T* x, const T* y) {
+      return std::cbrt(sum_of(columns, x, y, [](T d) { return d * d * d; }));
+    });
   else if (std::isinf(p))  // a NaN, which the maximum passes over, stays in the sum
     run([=](const T* x, const T* y) {
       const T all = fold(columns, x, y, size, sum);
@@ -102,7 +111,8 @@ void with_norm(double p, int64_t columns, Run run) {
     });
 }
 
-// Calls run(slope): slope(y, g) of the distance y and its gradient g gives what a coordinate's difference gives.
+// Calls run(slope): slope(y, g) of the distance y and its gradient g gives what a coordinate's difference
+// gives.
 template <class T, class Run>
 void with_slope(double p, Run run) {
   auto sign = [](T d) { return T(d > 0) - T(d < 0); };

@@ -1,10 +1,11 @@
-// The loop of formulas in parts, see formulas/parts.h, and of functions that few numbers lie inside of the domain of.
-// Included by files of this folder only.
+// The loop of formulas in parts, see formulas/parts.h, and of functions that few numbers lie inside of the
+// domain of. Included by files of this folder only.
 #pragma once
 #include <algorithm>
 
 #include "cpu/isa/loops_inl.h"
 #include "formulas/parts.h"
+#include "formulas/special_float.h"
 
 namespace rushlight::cpu::RL_ISA {
 namespace {
@@ -16,10 +17,11 @@ struct PartsBlock {
   alignas(64) double x[kPartsBlock], y[kPartsBlock], values[kPartsBlock];
   alignas(64) int64_t part[kPartsBlock];
   int64_t count;
+  bool one_y;
 };
 
 template <formulas::Stepwise P>
-inline void part_in_steps(PartsBlock& block, int64_t bit) {
+inline void part_in_steps(PartsBlock& block, int64_t bit, int64_t needed) {
   constexpr int kChecked = 4;  // steps from one look at what is left to the next
   constexpr int N = P::kNumbers;
   alignas(64) double numbers[N][kPartsBlock];
@@ -27,6 +29,25 @@ inline void part_in_steps(PartsBlock& block, int64_t bit) {
     double own[N];
     P::start(block.x[i], block.y[i], own);
     for (int j = 0; j < N; ++j) numbers[j][i] = own[j];
+  }
+  if constexpr (requires { P::steps(0.0); }) {
+    constexpr double kMany = 256;  // beyond it pays to see that numbers have overflowed
+    const double steps = P::steps(block.y[0]);
+    if (block.one_y && needed == bit && steps < kMany) {
+      for (double k = 1; k <= steps; ++k)
+        for (int64_t i = 0; i < block.count; ++i) {
+          double own[N];
+          for (int j = 0; j < N; ++j) own[j] = numbers[j][i];
+          P::step(block.x[i], block.y[i], k, own);
+          for (int j = 0; j < N; ++j) numbers[j][i] = own[j];
+        }
+      for (int64_t i = 0; i < block.count; ++i) {
+        double own[N];
+        for (int j = 0; j < N; ++j) own[j] = numbers[j][i];
+        block.values[i] = P::end(block.x[i], block.y[i], own);
+      }
+      return;
+    }
   }
   for (double k = 1;;) {
     int64_t left = 0;
@@ -54,9 +75,9 @@ inline void part_in_steps(PartsBlock& block, int64_t bit) {
 }
 
 template <class P>
-[[gnu::noinline]] void compute_part(PartsBlock& block, int64_t bit) {
+[[gnu::noinline]] void compute_part(PartsBlock& block, int64_t bit, int64_t needed) {
   if constexpr (formulas::Stepwise<P>) {
-    part_in_steps<P>(block, bit);
+    part_in_steps<P>(block, bit, needed);
   } else if constexpr (formulas::Alone<P>) {
     for (int64_t i = 0; i < block.count; ++i)
       if (block.part[i] == bit) block.values[i] = P::value(block.x[i], block.y[i]);
@@ -71,13 +92,14 @@ template <class P>
 template <class... P>
 inline void compute_parts(PartsBlock& block, int64_t needed, TypeList<P...>) {
   int64_t bit = 1;
-  ((needed & bit ? compute_part<P>(block, bit) : void(), bit *= 2), ...);
+  ((needed & bit ? compute_part<P>(block, bit, needed) : void(), bit *= 2), ...);
 }
 
 template <class F, int kInputs, class T>
 inline void pass_parts(T* out, const T* x, const T* y, unsigned scalars, int64_t n) {
   constexpr int64_t kWhole = 16;  // the tail goes through the vector functions too
   PartsBlock block;
+  block.one_y = kInputs == 1 || (scalars & 2);
   for (double& value : block.y) value = 0;
   if (scalars & 1)
     for (double& value : block.x) value = *x;
@@ -106,6 +128,7 @@ inline void pass_parts(T* out, const T* x, const T* y, unsigned scalars, int64_t
 
 struct FloatingParts : Exact<TypeList<float, double>> {};
 struct GuessedInside : Exact<TypeList<float, double>> {};
+struct GuessedMirrored : Exact<TypeList<float, double>> {};
 template <class F, class T>
 using ValueOf = decltype(F::template apply<T>(T{}, T{}, T{}, static_cast<const T*>(nullptr)));
 
@@ -116,8 +139,8 @@ void parts_loop(char* const* data, unsigned scalars, int64_t n, const void*) {
   pass_parts<typename ValueOf<F, T>::Function, F::kInputs>(reinterpret_cast<T*>(data[0]), x, y, scalars, n);
 }
 
-// Guesses of functions that few numbers lie inside of the domain of, whole numbers for instance: blocks without
-// such a number are done with at once.
+// Guesses of functions that few numbers lie inside of the domain of, whole numbers for instance: blocks
+// without such a number are done with at once.
 template <class F, class T>
 void inside_loop(char* const* data, unsigned, int64_t n, const void*) {
   constexpr int64_t kBlock = 256;
@@ -139,6 +162,30 @@ void inside_loop(char* const* data, unsigned, int64_t n, const void*) {
   }
 }
 
+// lgamma of floats: a longer form of blocks with negative numbers leaves few in doubt.
+struct LgammaMirrored {
+  static constexpr int kInputs = 1;
+  template <class T>
+  static auto apply(T x, T, T, const T*) {
+    return formulas::lgamma_guess<true>(x);
+  }
+};
+template <class F>
+void lgamma_loop(char* const* data, unsigned, int64_t n, const void*) {
+  constexpr int64_t kBlock = 256;
+  auto* out = reinterpret_cast<float*>(data[0]);
+  const auto* x = reinterpret_cast<const float*>(data[1]);
+  for (int64_t first = 0; first < n; first += kBlock) {
+    const int64_t count = std::min(kBlock, n - first);
+    unsigned negative = 0;
+    for (int64_t i = 0; i < count; ++i) negative |= x[first + i] < 0;
+    if (negative)
+      pass_guesses<LgammaMirrored>(out + first, x + first, x, 0, count, nullptr);
+    else
+      pass_guesses<F>(out + first, x + first, x, 0, count, nullptr);
+  }
+}
+
 template <class F>
 constexpr FormulaLoops make_special_row() {
   constexpr int kFloat = static_cast<int>(DType::Float32), kDouble = static_cast<int>(DType::Float64);
@@ -147,6 +194,8 @@ constexpr FormulaLoops make_special_row() {
     row[kFloat] = &parts_loop<F, float>, row[kDouble] = &parts_loop<F, double>;
   } else if constexpr (std::is_same_v<typename F::Types, GuessedInside>) {
     row[kFloat] = &inside_loop<F, float>, row[kDouble] = &inside_loop<F, double>;
+  } else if constexpr (std::is_same_v<typename F::Types, GuessedMirrored>) {
+    row[kFloat] = &lgamma_loop<F>, row[kDouble] = &loop<F, double>;
   } else {
     row = make_row<F>();
   }
