@@ -49,7 +49,6 @@ using FloatingP = Floating;
 using SingleH = TypeList<float>;
 using FloatingParts = Floating;
 using GuessedInside = Floating;
-using GuessedMirrored = Floating;
 using FieldsS = Floating;
 using ComplexV = TypeList<>;
 

@@ -17,7 +17,7 @@
   _(Heaviside, 2, 0, Real, Same, x == 0 ? y : T(x > 0))                                           \
   _(Gcd, 2, 0, Wide, Same, gcd(x, y))                                                             \
   _(Lcm, 2, 0, Wide, Same, lcm(x, y))                                                             \
-  _(Lgamma, 1, 0, GuessedMirrored, Same, guessed_lgamma(x))                                       \
+  _(Lgamma, 1, 0, GuessedV, Same, guessed_lgamma(x))                                              \
   _(Digamma, 1, 0, FloatingV, Same, digamma(x))                                                   \
   _(Trigamma, 1, 0, FloatingV, Same, trigamma(x))                                                 \
   _(Zeta, 2, 0, FloatingParts, Same, in_parts<HurwitzZeta<T>>(x, y))                              \

@@ -7,7 +7,7 @@ namespace rushlight::formulas {
 
 // log |Gamma(x)|: from 8 on Stirling's series; what lies below is shifted into [1.5, 2.5), where a polynomial
 // holds, and the factors go through one logarithm. The zeros at 1 and 2 are exact. Negative numbers are
-// reflected, at the price of a second logarithm; if Mirrored, those from -8 on by what enters the first one.
+// reflected, at the price of a second logarithm.
 struct LgammaGuess {
   double positive, x, size;
   float value;
@@ -20,7 +20,6 @@ struct LgammaGuess {
     return static_cast<float>((size == kInf<double>) | ((x <= 0) & (rest == 0)) ? kInf<double> : reflected);
   }
 };
-template <bool Mirrored = false>
 RL_HD [[gnu::always_inline]] inline LgammaGuess lgamma_guess(float number) {
   constexpr double kNearTwo[] = {
       1.204010090082647284e-6,  -2.556357351920304472e-6, 4.266920212502266391e-6, -9.219489989212323531e-6,
@@ -40,19 +39,11 @@ RL_HD [[gnu::always_inline]] inline LgammaGuess lgamma_guess(float number) {
   }
   product = z < 0.5 ? z * (z + 1) : z < 1.5 ? z : product;
   const double s = z < 0.5 ? z : z < 1.5 ? z - 1 : near_two - 2, shifted = s * horner_by_halves(kNearTwo, s);
-  const bool reflected = x <= 0, pole = reflected & (x == nearbyint(x)), near = reflected & (z < 8);
-  double argument = z < 8 ? product : z;
-  if constexpr (Mirrored) {
-    const double sine = std::fabs(sine_polynomial(kPi<double> * (size - nearbyint(size)), 0));
-    const double factor = kPi<double> / (z < 1.5 ? size * sine : size * sine * product);
-    argument = near & !pole ? (z < 1.5 ? product * factor : factor) : argument;
-  }
-  const double l = log(argument), inverse = 1 / z;
+  const double l = log(z < 8 ? product : z), inverse = 1 / z;
   const double far = (z - 0.5) * l - z + kHalfLogTwoPi + inverse * horner(kSeries, inverse * inverse);
   const double value = z < 8 ? shifted + (z < 1.5 ? -l : l) : z == kInf<double> ? z : far;
-  const double sure = Mirrored && near ? l - shifted : value;
-  const bool doubt = reflected & !pole & !(Mirrored & near);
-  return {value, x, size, pole ? kInf<float> : static_cast<float>(sure), doubt};
+  const bool reflected = x <= 0, pole = reflected & (x == nearbyint(x));
+  return {value, x, size, pole ? kInf<float> : static_cast<float>(value), reflected && !pole};
 }
 
 // The same for the derivative of log Gamma(x).

@@ -5,7 +5,6 @@
 
 #include "cpu/isa/loops_inl.h"
 #include "formulas/parts.h"
-#include "formulas/special_float.h"
 
 namespace rushlight::cpu::RL_ISA {
 namespace {
@@ -128,7 +127,6 @@ inline void pass_parts(T* out, const T* x, const T* y, unsigned scalars, int64_t
 
 struct FloatingParts : Exact<TypeList<float, double>> {};
 struct GuessedInside : Exact<TypeList<float, double>> {};
-struct GuessedMirrored : Exact<TypeList<float, double>> {};
 template <class F, class T>
 using ValueOf = decltype(F::template apply<T>(T{}, T{}, T{}, static_cast<const T*>(nullptr)));
 
@@ -162,30 +160,6 @@ void inside_loop(char* const* data, unsigned, int64_t n, const void*) {
   }
 }
 
-// lgamma of floats: a longer form of blocks with negative numbers leaves few in doubt.
-struct LgammaMirrored {
-  static constexpr int kInputs = 1;
-  template <class T>
-  static auto apply(T x, T, T, const T*) {
-    return formulas::lgamma_guess<true>(x);
-  }
-};
-template <class F>
-void lgamma_loop(char* const* data, unsigned, int64_t n, const void*) {
-  constexpr int64_t kBlock = 256;
-  auto* out = reinterpret_cast<float*>(data[0]);
-  const auto* x = reinterpret_cast<const float*>(data[1]);
-  for (int64_t first = 0; first < n; first += kBlock) {
-    const int64_t count = std::min(kBlock, n - first);
-    unsigned negative = 0;
-    for (int64_t i = 0; i < count; ++i) negative |= x[first + i] < 0;
-    if (negative)
-      pass_guesses<LgammaMirrored>(out + first, x + first, x, 0, count, nullptr);
-    else
-      pass_guesses<F>(out + first, x + first, x, 0, count, nullptr);
-  }
-}
-
 template <class F>
 constexpr FormulaLoops make_special_row() {
   constexpr int kFloat = static_cast<int>(DType::Float32), kDouble = static_cast<int>(DType::Float64);
@@ -194,8 +168,6 @@ constexpr FormulaLoops make_special_row() {
     row[kFloat] = &parts_loop<F, float>, row[kDouble] = &parts_loop<F, double>;
   } else if constexpr (std::is_same_v<typename F::Types, GuessedInside>) {
     row[kFloat] = &inside_loop<F, float>, row[kDouble] = &inside_loop<F, double>;
-  } else if constexpr (std::is_same_v<typename F::Types, GuessedMirrored>) {
-    row[kFloat] = &lgamma_loop<F>, row[kDouble] = &loop<F, double>;
   } else {
     row = make_row<F>();
   }
