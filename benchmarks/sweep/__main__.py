@@ -29,7 +29,9 @@ DOUBTFUL = 1.05  # ratios below get further rounds
 def main(arguments: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.sweep", description=__doc__)
     parser.add_argument("--every", type=int, default=1, metavar="N", help="only every n-th case")
-    parser.add_argument("--first", type=int, default=0, metavar="K", help="with --every: another sample of cases")
+    parser.add_argument(
+        "--first", type=int, default=0, metavar="K", help="with --every: another sample of cases"
+    )
     parser.add_argument("--filter", default="", metavar="REGEX", help="operators or families that match")
     parser.add_argument("--cases", default="", metavar="REGEX", help="only cases that match")
     parser.add_argument("--threads", type=int, default=1)
