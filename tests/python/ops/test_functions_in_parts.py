@@ -1,5 +1,5 @@
-"""Functions that are computed in parts (formulas/parts.h): values on both sides of where parts meet, edges, and
-that a number's value depends neither on its neighbours nor on how they lie.
+"""Functions that are computed in parts (formulas/parts.h): values on both sides of where parts meet, edges,
+and that a number's value depends neither on its neighbours nor on how they lie.
 """
 
 import numpy as np
