@@ -116,6 +116,16 @@ bool onednn_multiplies(const GemmShape& s) {
 }
 
 void onednn_gemm(const GemmShape& shape, float alpha, float beta, void* c, const void* bias) {
+  // One matrix for all on both sides: it has no such batch, as none of its factors would say how many there
+  // are.
+  if (shape.batch > 1 && shape.a_step == 0 && shape.b_step == 0) {
+    GemmShape one = shape;
+    one.batch = 1;
+    const auto step = shape.c_step * static_cast<int64_t>(element_size(shape.dtype));
+    for (int64_t i = 0; i < shape.batch; i++)
+      onednn_gemm(one, alpha, beta, static_cast<char*>(c) + i * step, bias);
+    return;
+  }
   const GemmShape s = by_rows(shape);
   const bool packed = packs(s);
   run_in_pool([&] {

@@ -247,3 +247,13 @@ def test_powers_summed_in_one_pass():
     for t in (x, x.double(), x.half(), x.reshape(11, 1).expand(11, 3)):
         assert torch._foreach_powsum([t], 2)[0].item() == (t.double() ** 2).sum().item()
         assert torch._foreach_powsum([t], 3)[0].item() == (t.double().abs() ** 3).sum().item()
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("beta", [0, 1])
+def test_products_of_one_matrix_each_for_a_whole_batch(dtype, beta):
+    """Both factors expanded: neither says how many there are."""
+    a, b, c = (torch.randn(size).to(dtype) for size in ((100, 700), (700, 37), (3, 100, 37)))
+    of_views = torch.baddbmm(c, a.expand(3, -1, -1), b.expand(3, -1, -1), beta=beta)
+    of_copies = torch.baddbmm(c, a.repeat(3, 1, 1), b.repeat(3, 1, 1), beta=beta)
+    assert torch.allclose(of_views.float(), of_copies.float(), atol=1e-3, rtol=2e-2)
