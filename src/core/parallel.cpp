@@ -11,6 +11,7 @@
 #include "core/host/process.h"
 #include "core/host/processor.h"
 #include "core/long_work.h"
+#include "core/thread_pool.h"
 
 #ifdef RUSHLIGHT_WITH_TBB
 #include <tbb/blocked_range.h>
@@ -34,9 +35,7 @@ constexpr int64_t kLongPiece = int64_t{1} << 28, kMostLongPieces = 1 << 18;
 std::atomic<int> num_threads{0};
 // Set in a child that was forked after the pool had started: its workers do not exist there.
 std::atomic<bool> pool_lost{false};
-#ifdef RUSHLIGHT_WITH_TBB
 std::atomic<bool> pool_started{false};
-#endif
 __attribute__((tls_model("initial-exec"))) constinit thread_local bool t_in_parallel = false;
 
 int threads_from(const char* variable) {
@@ -76,6 +75,8 @@ bool run_serially() {
   return t_in_parallel || pool_lost.load(std::memory_order_relaxed) || get_num_threads() == 1;
 }
 
+void start_pool();
+
 #ifdef RUSHLIGHT_WITH_TBB
 /// Each calling thread has its own arena, so that callers never wait for each other's slots; workers are
 /// shared.
@@ -91,24 +92,27 @@ struct CallerArena {
     }
     return *arena;
   }
-  static void start_pool();
 };
 
 thread_local CallerArena t_arena, t_alone;
+#endif
 
-void CallerArena::start_pool() {
+void lose_pool() {
+  if (!pool_started) return;
+  pool_lost = true;
+#ifdef RUSHLIGHT_WITH_TBB
+  for (CallerArena* a : {&t_arena, &t_alone}) {
+    (void)a->arena.release();  // its workers are gone, taking it down could wait for them
+    a->threads = 0;
+  }
+#endif
+}
+
+void start_pool() {
   static std::once_flag once;
-  std::call_once(once, host::around_fork, nullptr, nullptr, [] {
-    if (!pool_started) return;
-    pool_lost = true;
-    for (CallerArena* a : {&t_arena, &t_alone}) {
-      (void)a->arena.release();  // its workers are gone, taking it down could wait for them
-      a->threads = 0;
-    }
-  });
+  std::call_once(once, host::around_fork, nullptr, nullptr, lose_pool);
   pool_started = true;
 }
-#endif
 
 }  // namespace
 
@@ -132,8 +136,10 @@ bool in_parallel_region() { return t_in_parallel; }
 int get_thread_num() {
 #ifdef RUSHLIGHT_WITH_TBB
   if (t_in_parallel) return std::max(0, tbb::this_task_arena::current_thread_index());
-#endif
   return 0;
+#else
+  return detail::worker_number();
+#endif
 }
 
 namespace detail {
@@ -144,17 +150,15 @@ int64_t reduction_piece(int64_t size, int64_t grain) {
   return std::max(grain, (size + most - 1) / most);
 }
 
-#ifdef RUSHLIGHT_WITH_TBB
 static void run_task(const FunctionRef<void(int64_t)>& f, int64_t i) {
   ParallelRegion region;
   f(i);
 }
-#endif
 
 void parallel_tasks(int64_t count, FunctionRef<void(int64_t)> f) {
   TaskPoll poll;
-#ifdef RUSHLIGHT_WITH_TBB
   if (count > 1 && !run_serially()) {
+#ifdef RUSHLIGHT_WITH_TBB
     const std::thread::id caller = std::this_thread::get_id();
     t_arena.get(get_num_threads()).execute([&] {
       // Isolated: while it waits the caller must not pick up other callers' work, whose locks it may hold.
@@ -170,9 +174,12 @@ void parallel_tasks(int64_t count, FunctionRef<void(int64_t)> f) {
             tbb::simple_partitioner());
       });
     });
+#else
+    start_pool();
+    run_on_workers(count, get_num_threads(), [&](int64_t i) { run_task(f, i); }, poll);
+#endif
     return;
   }
-#endif
   for (int64_t i = 0; i < count; i++) {
     f(i);
     if (!t_in_parallel) poll();

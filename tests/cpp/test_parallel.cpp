@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <chrono>
 #include <cmath>
 #include <cstdlib>
 #include <functional>
@@ -11,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include "core/host/processor.h"
 #include "core/parallel.h"
 
 namespace rushlight {
@@ -105,6 +107,34 @@ TEST(Parallel, ThreadsMayCallAtOnce) {
       for (int i = 0; i < 50; i++) expect_each_once(0, 5000, 100);
     });
   for (auto& t : callers) t.join();
+}
+
+// Two tasks that wait for each other: one thread would never end them.
+TEST(Parallel, OthersTakePart) {
+  if (host::usable_cores() < 2) GTEST_SKIP() << "one core";
+  Threads scope(2);
+  std::atomic<int> here{0}, waited_in_vain{0};
+  detail::parallel_tasks(2, [&](int64_t) {
+    here++;
+    const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(30);
+    while (here < 2 && std::chrono::steady_clock::now() < until) std::this_thread::yield();
+    if (here < 2) waited_in_vain++;
+  });
+  EXPECT_EQ(waited_in_vain, 0);
+}
+
+TEST(Parallel, ThreadsOfACallHaveNumbersOfTheirOwn) {
+  Threads scope(3);
+  std::atomic<int> busy[3] = {}, clashes{0};
+  for (int i = 0; i < 100; i++)
+    parallel_for(0, 300, 1, [&](int64_t, int64_t) {
+      const int number = get_thread_num();
+      ASSERT_LT(number, 3);
+      if (busy[number]++) clashes++;
+      std::this_thread::yield();
+      busy[number]--;
+    });
+  EXPECT_EQ(clashes, 0);
 }
 
 TEST(Parallel, RunsLibrariesInThePool) {
