@@ -1,7 +1,8 @@
 """Checks a wheel: ``python tools/check_wheel.py WHEEL``, by the interpreter that the wheel is for.
 
 It holds what it should, with the licences of all that it bundles, in at most 30 MB; and installed without a
-network in an environment that has nothing else, it trains a network.
+network in an environment that has nothing else, it trains a network, and its programs run a model:
+rushlight-run, rushlight-serve, and `python -m rushlight` a program that imports torch.
 """
 
 import argparse
@@ -75,6 +76,51 @@ torch.randn(64, 64) @ torch.ones(64, 64)
 print(f"trained: loss {losses[0]:.3f} -> {losses[-1]:.3f}")
 """
 
+# The programs that come with it, each on the same model; without rushlight-serve where that was not built.
+RUNS = """
+import json, pathlib, struct, subprocess, sys, urllib.request
+import rushlight as torch
+from rushlight.export import save_file
+folder, programs = pathlib.Path(sys.argv[1]), pathlib.Path(sys.executable).parent
+x = [1.0, 2.0, 3.0, 4.0]
+model = torch.nn.Linear(4, 2).eval()
+expected = model(torch.tensor([x])).flatten()
+save_file(model, folder / "model.rl", (torch.ones(1, 4),))
+
+def same(values):
+    assert torch.allclose(torch.tensor(values), expected, atol=1e-5), (values, expected)
+
+header = str({"descr": "<f4", "fortran_order": False, "shape": (1, 4)}).ljust(117) + "\\n"
+magic = b"\\x93NUMPY\\1\\0" + struct.pack("<H", 118)
+(folder / "x.npy").write_bytes(magic + header.encode() + struct.pack("<4f", *x))
+files = ["--input", folder / "x.npy", "--output", folder / "y.npy"]
+subprocess.run([programs / "rushlight-run", folder / "model.rl", *files], check=True)
+same(struct.unpack("<2f", (folder / "y.npy").read_bytes()[-8:]))
+
+program = "import torch; x = torch.ones(2, requires_grad=True); x.sum().backward(); "
+program += "print(x.grad, torch.__file__)"
+(folder / "program.py").write_text(program)
+words = [sys.executable, "-m", "rushlight", folder / "program.py"]
+done = subprocess.run(words, capture_output=True, text=True)
+assert done.stdout.startswith("tensor([1., 1.]) ") and "/rushlight/" in done.stdout, done
+
+ran = "rushlight-run, python -m rushlight"
+if (pathlib.Path(torch.__file__).parent / "bin" / "rushlight-serve").exists():
+    words = [programs / "rushlight-serve", folder / "model.rl", "--port", "0", "--log", "none"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as server:
+        try:
+            url = server.stdout.readline().split()[1]
+            tensor = {"name": "input", "datatype": "FP32", "shape": [1, 4], "data": x}
+            body = json.dumps({"inputs": [tensor]}).encode()
+            with urllib.request.urlopen(url + "/v2/models/model/infer", body, timeout=60) as answer:
+                same(json.load(answer)["outputs"][0]["data"])
+        finally:
+            server.terminate()
+    assert server.returncode == 0, server.returncode
+    ran += ", rushlight-serve"
+print("ran:", ran)
+"""
+
 
 def contents(names):
     """What is wrong with a package of these files, as sentences."""
@@ -109,8 +155,8 @@ def sizes(entries):
     return found
 
 
-def train(wheel):
-    """Install the wheel where nothing else is, without a network, and train."""
+def try_out(wheel):
+    """Install the wheel where nothing else is, without a network; train, and run its programs."""
     with tempfile.TemporaryDirectory() as folder:
         subprocess.run([sys.executable, "-m", "venv", folder], check=True)
         python = Path(folder, "bin", "python")
@@ -119,6 +165,7 @@ def train(wheel):
         alone = {"PATH": os.defpath, "HOME": folder}
         saved = Path(folder, "model.pt")
         subprocess.run([python, "-I", "-c", TRAINS, saved], check=True, env=alone, cwd=folder)
+        subprocess.run([python, "-I", "-c", RUNS, folder], check=True, env=alone, cwd=folder)
 
 
 def main():
@@ -135,7 +182,7 @@ def main():
         wrong.append(f"{size:.1f} MB are more than {MEGABYTES}")
     if wrong:
         sys.exit("\n".join(f"{wheel.name}: {text}" for text in wrong))
-    train(wheel)
+    try_out(wheel)
     print(f"{wheel.name}: {size:.1f} MB, checked")
 
 
