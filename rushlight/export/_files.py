@@ -186,7 +186,9 @@ def _load(file, name, extra_files):
             MemoryError,
         ),
     ) as error:
-        raise RuntimeError(f"torch.export.load: {name} cannot be read: {error or type(error).__name__}") from error
+        raise RuntimeError(
+            f"torch.export.load: {name} cannot be read: {error or type(error).__name__}"
+        ) from error
 
 
 def _read_examples(records):

@@ -11,7 +11,6 @@ from rushlight import nn
 from ._export import _need_onnx
 from ._operators import OPERATORS, UnsupportedOnnxError
 
-
 # What a reader of a file raises where the file does not hold what it should.
 _DAMAGED = (KeyError, IndexError, TypeError, AttributeError, OverflowError, ZeroDivisionError, AssertionError)
 

@@ -11,7 +11,6 @@ import argparse
 import collections
 import http.client
 import json
-import os
 import pathlib
 import re
 import sys

@@ -179,7 +179,15 @@ def values(torch):
     net = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.BatchNorm1d(2))
     yield net.state_dict()
     x = torch.arange(6.0).reshape(2, 3)
-    yield [x, x.t(), x[:, 1], x.half(), x.to_sparse(), torch.nn.Parameter(x), {"n": (1, 2.5, None, "s", b"b")}]
+    yield [
+        x,
+        x.t(),
+        x[:, 1],
+        x.half(),
+        x.to_sparse(),
+        torch.nn.Parameter(x),
+        {"n": (1, 2.5, None, "s", b"b")},
+    ]
     optimizer = torch.optim.Adam(net.parameters())
     net(torch.ones(2, 3)).sum().backward()
     optimizer.step()

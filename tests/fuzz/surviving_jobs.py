@@ -444,7 +444,13 @@ class Search:
     def in_order(self):
         """The faults one after the other in one job."""
         options = {"kind": self.options.kinds.split(",")[0], "seed": self.options.seed, "seconds": 0.02}
-        options |= {"steps": self.options.steps, "timeout": self.options.timeout, "place": "steps", "save": "now", "full": "raise"}
+        options |= {
+            "steps": self.options.steps,
+            "timeout": self.options.timeout,
+            "place": "steps",
+            "save": "now",
+            "full": "raise",
+        }
         self.job(0, options, self.options.faults, random.Random(self.options.seed))
 
 

@@ -110,7 +110,11 @@ def _check(index):
             for chunk in _field(saved, "chunks", list):
                 if not isinstance(chunk, m.ChunkStorageMetadata):
                     raise pickle.UnpicklingError(f"{name} has a chunk that is none")
-                if not rank == len(_field(chunk, "offsets", torch.Size)) == len(_field(chunk, "sizes", torch.Size)):
+                if (
+                    not rank
+                    == len(_field(chunk, "offsets", torch.Size))
+                    == len(_field(chunk, "sizes", torch.Size))
+                ):
                     raise pickle.UnpicklingError(f"{name} has a chunk of another number of dimensions")
     for key, where in (_field(index, "storage_data", (dict, type(None))) or {}).items():
         _field(key, "fqn", str)

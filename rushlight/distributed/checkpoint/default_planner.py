@@ -117,9 +117,7 @@ class DefaultSavePlanner(SavePlanner):
         return self.plan
 
     def create_global_plan(self, all_plans):
-        plans, metadata = create_default_global_save_plan(
-            all_plans, to_lowest_rank=self.to_lowest_rank
-        )
+        plans, metadata = create_default_global_save_plan(all_plans, to_lowest_rank=self.to_lowest_rank)
         # Names of what no rank holds a part of (empty shards everywhere) stay known by their paths.
         metadata.planner_data = {k: p for plan in all_plans for k, p in (plan.planner_data or {}).items()}
         self.global_plan, self.metadata = plans, metadata

@@ -88,3 +88,75 @@ def test_a_stopped_rank_does_not_hold_up_the_end(waiting):
     assert time.monotonic() - began < 15, "half a minute is what is waited for a process that does not end"
     assert launcher.returncode == 1 and "SIGKILL" in said
     assert processes_with(program) == []
+
+
+def test_a_record_of_a_file_store_that_was_cut_is_dropped(tmp_path):
+    """What a killed process, or a full disk, left of a record."""
+    path = tmp_path / "store"
+    first = dist.FileStore(str(path))
+    first.set("a", "1")
+    whole = path.read_bytes()
+    first.set("key", "value")
+    record = path.read_bytes()[len(whole) :]
+    stores = [first]
+    for length in range(1, len(record)):
+        path.write_bytes(whole + record[:length])
+        stores += [dist.FileStore(str(path))]
+        assert stores[-1].get("a") == b"1" and not stores[-1].check(["key"])
+        stores[-1].set("b", "2")
+        stores += [dist.FileStore(str(path))]
+        assert stores[-1].get("b") == b"2" and stores[-1].get("a") == b"1"
+    for store in stores:
+        store._finalizer.detach()
+
+
+def test_small_chunks_come_from_the_first_rank_that_has_them():
+    from rushlight.distributed.checkpoint.default_planner import _shared_out
+    from rushlight.distributed.checkpoint.metadata import MetadataIndex
+
+    large, mean = MetadataIndex("large"), MetadataIndex("mean")
+    everyone = [{large: 1 << 20, mean: 100}, {large: 1 << 20, mean: 100, MetadataIndex("own"): 8}]
+    writers = _shared_out(everyone, 1 << 16)
+    assert writers[mean] == 0 and writers[MetadataIndex("own")] == 1
+    two = {MetadataIndex(name): 1 << 20 for name in "ab"}
+    assert set(_shared_out([two, two], 1 << 16).values()) == {0, 1}, "large ones are shared out"
+    assert set(_shared_out([two, two], float("inf")).values()) == {0}
+
+
+def test_a_save_that_fails_takes_back_its_files(tmp_path):
+    class Refuses:
+        def __reduce__(self):
+            raise RuntimeError("no")
+
+    import rushlight as torch
+    from rushlight.distributed import checkpoint
+
+    state = {"x": torch.ones(3), "y": Refuses()}
+    writer = checkpoint.FileSystemWriter(tmp_path, single_file_per_rank=False)
+    with pytest.raises(Exception, match="no"):
+        checkpoint.save(state, storage_writer=writer, no_dist=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda index: index.__dict__.pop("state_dict_metadata"),
+        lambda index: index.state_dict_metadata["x"].__dict__.pop("chunks"),
+        lambda index: index.state_dict_metadata["x"].chunks[0].__dict__.pop("offsets"),
+        lambda index: next(iter(index.storage_data.values())).__dict__.pop("relative_path"),
+        lambda index: index.__dict__.update(storage_data=[1]),
+    ],
+)
+def test_an_index_without_what_its_readers_look_at_is_damaged(tmp_path, change):
+    import rushlight as torch
+    from rushlight.distributed import checkpoint
+    from rushlight.distributed.checkpoint import _index_file
+
+    checkpoint.save({"x": torch.ones(3)}, checkpoint_id=tmp_path, no_dist=True)
+    index = checkpoint.FileSystemReader(tmp_path).read_metadata()
+    change(index)
+    with open(tmp_path / ".metadata", "wb") as file:
+        _index_file.dump(index, file)
+    with pytest.raises(checkpoint.CheckpointException, match="is damaged"):
+        checkpoint.load({"x": torch.zeros(3)}, checkpoint_id=tmp_path, no_dist=True)
