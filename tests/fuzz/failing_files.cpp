@@ -270,7 +270,9 @@ int socket(int domain, int type, int protocol) {
 int socketpair(int domain, int type, int protocol, int* pair) {
   return cannot_make() ? -1 : static_cast<int>(call(SYS_socketpair, domain, type, protocol, pair));
 }
-int pipe2(int* pair, int flags) { return cannot_make() ? -1 : static_cast<int>(call(SYS_pipe2, pair, flags)); }
+int pipe2(int* pair, int flags) {
+  return cannot_make() ? -1 : static_cast<int>(call(SYS_pipe2, pair, flags));
+}
 int pipe(int* pair) { return pipe2(pair, 0); }
 int memfd_create(const char* name, unsigned flags) {
   if (cannot_make()) return -1;

@@ -1,7 +1,7 @@
 // Memory that runs out at a chosen point, for tests/fuzz/failing_memory.py: loaded before the C library
 // (LD_PRELOAD), it answers one allocation of the calling thread, or all from one on, as if there were no
-// memory left. Either those of C and C++ count, or those of Python's objects (PyMem_SetAllocator). In a program
-// without Python, FAILING_MEMORY=N lets one in N fail, by chance, in any thread, while the file that
+// memory left. Either those of C and C++ count, or those of Python's objects (PyMem_SetAllocator). In a
+// program without Python, FAILING_MEMORY=N lets one in N fail, by chance, in any thread, while the file that
 // FAILING_MEMORY_WHILE names exists.
 #include <dlfcn.h>
 #include <errno.h>

@@ -9,7 +9,7 @@ Afterwards it raised MemoryError, or the allocator's RuntimeError, or gave the r
 then succeeds; and no block is left over. Cases run in child processes: what ends one is reported with the
 call and the number of the allocation, and passed over.
 
-With `--python` the allocations of Python's objects fail instead (PyMem_SetAllocator), and C and C++ have memory.
+With `--python` the allocations of Python's objects fail instead (PyMem_SetAllocator), and none of C and C++.
 """
 
 import argparse
@@ -32,7 +32,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 SOURCE = Path(__file__).with_suffix(".cpp")
 STATE = struct.Struct("qqqq")  # case, allocation that fails, failures so far, shard
-# What says that there is no memory: our words, and the interpreter's, its ctypes', its pickle's and OpenSSL's.
+# What says that there is no memory: our words, and those of the interpreter, ctypes, pickle and OpenSSL.
 SAID = re.compile(
     r"memory|no thread left|digital envelope routines|allocate (read )?lock|returned NULL without setting"
     r"|MemoryError|without exception set|import of module .* failed|while normalizing an exception"

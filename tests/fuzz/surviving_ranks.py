@@ -1,4 +1,4 @@
-"""What the ranks of surviving_jobs.py run: a job that trains, saves all that it needs, and goes on from there.
+"""What the ranks of surviving_jobs.py run: a job that trains, saves all it needs, and goes on from there.
 
     python -m rushlight.distributed.run --nproc-per-node 4 surviving_ranks.py '{"kind": "ddp", ...}'
 
