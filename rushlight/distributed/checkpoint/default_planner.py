@@ -93,8 +93,8 @@ def _described(plans):
 
 class DefaultSavePlanner(SavePlanner):
     """Writes every chunk once. A subclass may override any step, `lookup_object` (which value an index names)
-    and `transform_object` (what is written for it). With `dedup_save_to_lowest_rank` the first rank writes all
-    that several ranks hold, small or large."""
+    and `transform_object` (what is written for it). With `dedup_save_to_lowest_rank` the first rank writes
+    all that several ranks hold, small or large."""
 
     def __init__(
         self,

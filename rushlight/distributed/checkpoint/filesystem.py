@@ -143,7 +143,7 @@ class FileSystemWriter(StorageWriter):
         return found
 
     def abandon(self):
-        """Remove what this rank wrote for a checkpoint that will not be: where a disk is full, room counts."""
+        """Remove what this rank wrote for a checkpoint that will not be: on a full disk room counts."""
         for path in self._written:
             with contextlib.suppress(OSError):
                 os.remove(path)
