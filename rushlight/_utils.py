@@ -7,8 +7,8 @@ import rushlight
 
 __capture__ = "through"  # Note [Capture marks]
 
-# .saver: the file being written by this thread, which may move tensors within it. .unfilled: while a file is read
-# whose numbers come last, the checks of those that say where others lie.
+# .saver: the file being written by this thread, which may move tensors within it. .unfilled: while a file
+# is read whose numbers come last, the checks of those that say where others lie.
 _local = _local_of_thread()
 
 

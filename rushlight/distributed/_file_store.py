@@ -16,8 +16,8 @@ class FileStore(Store):
     """A store in the file `file_name`, on a file system with working locks that all processes share.
 
     The file is a log of (key, value) records, appended under a lock. Part of a record, which a killed process
-    or a full disk left at the end, is cut off by the next who comes. The file is removed when the last process
-    lets go of the store; a file that a killed job left behind must be removed by hand.
+    or a full disk left at the end, is cut off by the next who comes. The file is removed when the last
+    process lets go of the store; a file that a killed job left behind must be removed by hand.
     """
 
     def __init__(self, file_name, world_size=-1):
