@@ -69,6 +69,7 @@ _ELSEWHERE = frozenset(
     for device in ("XPU", "MPS", "HPU", "MTIA", "XLA", "IPU", "Lazy")
 )
 _namespaces_defined: set = set()
+_impls: set = set()  # "namespace/operator/key" of the kernels that libraries have given
 
 
 class Library:
@@ -89,7 +90,11 @@ class Library:
             _namespaces_defined.add(ns)
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
         self._op_defs: dict = {}
-        self._finalizer = weakref.finalize(self, _forget, ns, kind, self._op_defs)
+        self._op_impls: set = set()
+        self._replaced: list = []  # kernels of built-in operators
+        self._finalizer = weakref.finalize(
+            self, _forget, ns, kind, self._op_defs, self._op_impls, self._replaced
+        )
 
     def __repr__(self):
         return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
@@ -128,6 +133,8 @@ class Library:
         if not callable(fn):
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
         key = dispatch_key or self.dispatch_key
+        if self._is_built_in(op_name):
+            return self._impl_built_in(op_name, fn, key, allow_override)
         if self._is_to_come(op_name):
             options = {"with_keyset": with_keyset, "allow_override": allow_override}
             _to_come.setdefault(self._parts(op_name), []).append(
@@ -135,6 +142,10 @@ class Library:
             )
             return
         index = self._index(op_name)
+        space, name, overload = self._parts(op_name)
+        given = f"{space}/{name}{'.' + overload if overload else ''}/{key}"
+        _impls.add(given)
+        self._op_impls.add(given)
         if fn is fallthrough_kernel:
             if key in _AUTOGRAD_KEYS:  # it means to have no derivative
                 _C._watch_operator(index, False)
@@ -153,6 +164,47 @@ class Library:
             _C._set_operator_kernel(index, _KEYS[key], fn)
         elif key not in _ELSEWHERE:
             raise NotImplementedError(f"Library.impl: no kernels can be registered for dispatch key {key!r}")
+
+    def _is_built_in(self, op_name):
+        space, name, overload = self._parts(op_name)
+        return space == "aten" and overload not in _ops._defined.get(space, {}).get(name, {})
+
+    def _impl_built_in(self, op_name, fn, key, allow_override):
+        """Replace a kernel of a built-in operator for as long as this library lives."""
+        space, name, overload = self._parts(op_name)
+        if space != self.ns:
+            raise RuntimeError(
+                f'impl("{space}::{name}", ...): Explicitly provided namespace ({space}) in operator name does not '
+                f"match namespace of enclosing Library ({self.ns}): operator name does not match namespace"
+            )
+        try:
+            found = _overload_named(f"{space}::{name}" + (f".{overload}" if overload else ""))
+        except AttributeError:
+            raise RuntimeError(f"There are no operators named {space}::{name}") from None
+        entry, composite = found._entry, found.traits.family == "composite"
+        taken = f"aten/{name}{'.' + overload if overload else ''}/{key}"
+        if taken in _impls and not allow_override:
+            self._replace(op_name, key, False)
+        records = key in _AUTOGRAD_KEYS
+        if key == "CompositeImplicitAutograd" or key == "":
+            devices, records = ("cpu", "cuda", "meta") if composite else (), True
+        elif key == "CompositeExplicitAutograd":
+            devices = ()  # what computes on a device goes first, and there is something for each
+        elif key in ("CPU", "CUDA", "Meta", *_AUTOGRAD_KEYS):
+            plain = key.removeprefix("Autograd").lower()
+            devices = (plain,) if plain else ("cpu", "cuda", "meta")
+        elif key in _ELSEWHERE:
+            devices = ()
+        else:
+            raise NotImplementedError(f"Library.impl: no kernels can be replaced for dispatch key {key!r}")
+        _impls.add(taken)
+        self._op_impls.add(taken)
+        if fn is fallthrough_kernel:
+            return
+        for device in devices:
+            place = entry.index, int(entry.form), device
+            _C._replace_kernel(*place, fn, records)
+            self._replaced.append(place)
 
     def _replace(self, op_name, key, allowed):
         global _told_of_replacing
@@ -238,7 +290,12 @@ def _scoped_library(*args, **kwargs):
 _unused_records: dict = {}  # schema -> records of operators that are gone; those of the core stay for good
 
 
-def _forget(ns, kind, defs):
+def _forget(ns, kind, defs, impls, replaced):
+    for place in replaced:
+        _C._replace_kernel(*place, None, False)
+    replaced.clear()
+    _impls.difference_update(impls)
+    impls.clear()
     for (name, overload), (index, schema) in list(defs.items()):
         _ops._undefine(ns, name, overload)
         _C._forget_operator(index)

@@ -11,6 +11,7 @@ void init_op_overload(PyObject* module);
 void init_traits(PyObject* module);
 void init_wrapper_subclass(PyObject* module);
 void init_custom_ops(PyObject* module);
+void init_replaced_kernels(PyObject* module);
 void init_package_name(PyObject* module);
 void init_pickling(PyObject* module);
 void init_archive(PyObject* module);
@@ -73,6 +74,7 @@ static void init_all(PyObject* module) {
   init_op_overload(module);
   init_wrapper_subclass(module);
   init_custom_ops(module);
+  init_replaced_kernels(module);
   init_package_name(module);
   init_pickling(module);
   init_archive(module);

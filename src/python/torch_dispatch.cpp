@@ -10,6 +10,7 @@
 #include "core/generator.h"
 #include "dispatch/operands.h"
 #include "dispatch/profiler.h"
+#include "python/replaced_kernel.h"
 #include "python/types.h"
 
 namespace rushlight::python {
@@ -26,7 +27,7 @@ std::vector<PyObject*>& mode_stack() {
 thread_local bool modes_disabled = false;
 
 void watch() {
-  const bool any = !mode_stack().empty() && !modes_disabled;
+  const bool any = (!mode_stack().empty() || kernels_are_replaced()) && !modes_disabled;
   dispatch_state.always =
       any ? dispatch_state.always | kPythonDispatch : dispatch_state.always & ~uint32_t{kPythonDispatch};
 }
@@ -352,7 +353,10 @@ void take_results(Frame& frame, PyObject* result) {
 void dispatch_python(Frame& frame) {
   GilAcquire gil;
   const std::vector<PyRef> operands = dispatching_operands(frame);
-  if (operands.empty() && (mode_stack().empty() || modes_disabled)) return frame.proceed();
+  if (operands.empty() && (mode_stack().empty() || modes_disabled)) {
+    if (!modes_disabled && kernels_are_replaced() && run_replaced_kernel(frame)) return;
+    return frame.proceed();
+  }
   const Form form = frame.inplace ? Form::Inplace : frame.out ? Form::Out : Form::Functional;
   PyObject* func = overload_object(frame.op, form);
   const PyRef types = types_of(operands);
@@ -473,6 +477,8 @@ Scalar read_item(const Tensor& t) {
   const uint32_t watched = dispatch_state.always | (t->flags & dispatch_state.consider);
   return watched & kPythonDispatch ? ask_scalar(t) : read_scalar(t);
 }
+
+void watch_python_dispatch() { watch(); }
 
 void init_torch_dispatch(PyObject* module) {
   add_functions(module, functions);
