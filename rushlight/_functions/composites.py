@@ -59,8 +59,9 @@ def sym_sum(args):
 
 def sym_constrain_range(size, *, min=None, max=None):
     """Checks that `size` lies within the bounds."""
-    if (min is not None and size < min) or (max is not None and size > max):
-        raise RuntimeError(f"Invalid value range for {size} between [{min}, {max}].")
+    for bound, holds in ((min, lambda: size >= min), (max, lambda: size <= max)):
+        if bound is not None:
+            torch._check(holds(), lambda: f"Invalid value range for {size} between [{min}, {max}].")
 
 
 def sym_constrain_range_for_size(size, *, min=None, max=None):

@@ -262,6 +262,8 @@ def _assert(condition, message):
 def _check_with(error_type, cond, message=None):
     if not isinstance(cond, (bool, SymBool)):
         raise TypeError(f"cond must be a bool, but got {type(cond)}")
+    if isinstance(cond, SymBool):  # a comparison of numbers that an export reads from data
+        return cond.expect(message)
     if not cond:
         text = (
             "Expected cond to be True, but got False."
@@ -295,7 +297,9 @@ def _check_not_implemented(cond, message=None):
 
 
 def _check_is_size(i, message=None, *, max=None):
-    _check(i >= 0 and (max is None or i <= max), message)
+    _check(i >= 0, message)
+    if max is not None:
+        _check(i <= max, message)
 
 
 def _check_tensor_all(cond, message=None):
@@ -339,18 +343,24 @@ def _extreme_number(choose, a, b):
 @overridable
 def sym_max(a, b):
     """The larger of two numbers; a float if one of them is."""
+    for x, y in ((a, b), (b, a)):
+        if isinstance(x, SymInt) and hasattr(x, "__sym_max__") and isinstance(y, int):
+            return x.__sym_max__(y)
     return _extreme_number(max, a, b)
 
 
 @overridable
 def sym_min(a, b):
     """The smaller of two numbers; a float if one of them is."""
+    for x, y in ((a, b), (b, a)):
+        if isinstance(x, SymInt) and hasattr(x, "__sym_min__") and isinstance(y, int):
+            return x.__sym_min__(y)
     return _extreme_number(min, a, b)
 
 
 @overridable
 def sym_int(a):
-    return int(a)
+    return a if isinstance(a, SymInt) else int(a)
 
 
 @overridable
@@ -360,7 +370,7 @@ def sym_float(a):
 
 @overridable
 def sym_not(a):
-    return not a
+    return a.opposite() if isinstance(a, SymBool) else not a
 
 
 @overridable

@@ -90,6 +90,13 @@ _METHODS = {
     ),
     "is_pinned(Tensor self, Device? device=None) -> bool": lambda self, device=None: self.is_pinned(),
     "is_same_size(Tensor self, Tensor other) -> bool": lambda self, other: self.shape == other.shape,
+    "_assert_scalar(Scalar self, str assert_msg) -> ()": lambda self, message: torch._check(
+        bool(self), lambda: message
+    ),
+    "sym_constrain_range(Scalar size, *, int? min=None, int? max=None) -> ()": torch.sym_constrain_range,
+    "sym_constrain_range_for_size(Scalar size, *, int? min=None, int? max=None) -> ()": (
+        torch.sym_constrain_range_for_size
+    ),
     "sym_numel(Tensor self) -> SymInt": lambda self: self.numel(),
     "sym_size(Tensor self) -> SymInt[]": lambda self: self.shape,
     "sym_size.int(Tensor self, int dim) -> SymInt": lambda self, dim: self.shape[dim],

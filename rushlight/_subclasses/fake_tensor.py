@@ -85,6 +85,10 @@ class FakeTensor(torch.Tensor):
             memo[id(self)] = copied.requires_grad_(self.requires_grad)
         return memo[id(self)]
 
+    def item(self):
+        numbers = self.fake_mode.data_numbers
+        return super().item() if numbers is None else numbers.item(self, super().item)
+
     def tolist(self):
         if self.dim() == 0:
             return self.item()
@@ -198,6 +202,7 @@ class FakeTensorMode(TorchDispatchMode):
             shape_env is None if static_shapes is None else static_shapes,
         )
         self.allow_meta = True
+        self.data_numbers = None  # what gives samples of numbers that depend on data, in an export
         self.fake_tensor_converter = FakeTensorConverter()
         self.enter_stack: list = []
 
@@ -247,10 +252,13 @@ class FakeTensorMode(TorchDispatchMode):
             return self.fake_tensor_converter.from_real_tensor(self, args[0], make_constant=True)
         if name in _DATA_DEPENDENT:
             return self._value(func, args, kwargs)
-        if name == "index" and any(t.dtype in (torch.bool, torch.uint8) for t in _tensors([args[1]])):
-            raise DynamicOutputShapeException(func)
-        if func.traits.data_dependent_shape and not _has_output_size(name, kwargs):
-            raise DynamicOutputShapeException(func)
+        masked = name == "index" and any(t.dtype in (torch.bool, torch.uint8) for t in _tensors([args[1]]))
+        if masked or (func.traits.data_dependent_shape and not _has_output_size(name, kwargs)):
+            if self.data_numbers is None:
+                raise DynamicOutputShapeException(func)
+            from ._data_shapes import result
+
+            return result(self, func, *self._accept(func, args, kwargs))
         args, kwargs = self._accept(func, args, kwargs)
         return self._run(func, args, kwargs)
 
@@ -260,6 +268,8 @@ class FakeTensorMode(TorchDispatchMode):
             real = _map(lambda t: t.constant if isinstance(t, FakeTensor) else t, args)
             with _C._DisableTorchDispatch():
                 return func(*real, **kwargs)
+        if self.data_numbers is not None and func._opname == "_local_scalar_dense":
+            return self.data_numbers.read(args[0])
         raise DataDependentOutputException(func)
 
     def _accept(self, func, args, kwargs):

@@ -8,6 +8,7 @@ from rushlight import fx
 from rushlight.utils import _pytree as pytree
 
 from . import dynamic_shapes as _shapes
+from ._data import DataTraces, describe_checks, ranges_of
 from ._dynamics import Dynamics
 from ._files import load, save
 from ._language import TextModel, load_language_model, save_language_model
@@ -111,16 +112,18 @@ def export(
     leaf_names = input_names(names, args, kwargs)
     symbols, places = _shapes.find_symbols(names, args, kwargs, dynamic_shapes)
 
-    def trace(sizes, **how):
+    def trace_once(sizes, **how):
         return trace_module(
             mod, leaves, in_spec, leaf_names, places, sizes, preserved=preserve_module_call_signature, **how
         )
 
-    base = trace({name: symbol.value for name, symbol in symbols.items()})
+    trace = DataTraces(trace_once, symbols)
+    base = trace.first({name: symbol.value for name, symbol in symbols.items()})
+    symbols |= trace.symbols()
     if symbols:
         dynamics = Dynamics(trace, symbols, places, Computation(mod, leaves, in_spec, places))
         base, planned, symbols, places = dynamics.settle()
-        apply(planned, base.graph, dynamics.source_of)
+        describe_checks(base, apply(planned, base.graph, dynamics.source_of))
     program = _program(mod, base, names, leaf_names, leaves, in_spec, symbols, places, (args, kwargs))
     if examples is not None:
         examples.verify(program)
@@ -153,6 +156,9 @@ def _program(mod, base, names, leaf_names, leaves, in_spec, symbols, places, exa
     calls += [
         ModuleCallEntry(path, _call_signature(*kept)) for path, kept in base.calls.items() if "@" in path
     ]
+    ranges = {name: ValueRanges(s.lower, s.upper) for name, s in symbols.items() if not s.data}
+    if base.numbers is not None:
+        ranges |= {name: ValueRanges(*ends) for name, ends in ranges_of(base.numbers).items()}
     first = {module: path for path, module in paths.items()}
     order = dict(mod.named_modules(remove_duplicate=False))
     return ExportedProgram(
@@ -164,7 +170,7 @@ def _program(mod, base, names, leaf_names, leaves, in_spec, symbols, places, exa
         argument_names=names,
         guards=_guards(leaf_names, leaves, places),
         symbols=symbols,
-        range_constraints={name: ValueRanges(s.lower, s.upper) for name, s in symbols.items()},
+        range_constraints=ranges,
         example_inputs=examples,
         module_call_graph=calls,
         module_aliases={path: first[module] for path, module in order.items() if path not in paths},

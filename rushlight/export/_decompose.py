@@ -15,6 +15,7 @@ from rushlight.fx.experimental.proxy_tensor import ProxyTorchDispatchMode
 from rushlight.utils import _pytree as pytree
 
 from . import _trace
+from ._data import DataTraces, describe_checks, ranges_of, sources_of
 from ._dynamics import Dynamics
 from ._layers import restore_layers
 from ._numeric import Computation
@@ -63,21 +64,27 @@ class _Decomposition:
     def run(self):
         program = self.program
         leaves = [self.values[i] for i in self.users]
-        symbols = {name: copy.copy(symbol) for name, symbol in program.symbols.items()}
+        symbols = {name: copy.copy(s) for name, s in program.symbols.items() if not s.data}
         places = [size for guard in program.guards for size in guard.sizes or () if _is_place(size)]
         guards, ranges = program.guards, program.range_constraints
-        if symbols and places:
+        if not places:
+            symbols = {}
+        trace = DataTraces(self.trace, symbols)
+        base = trace.first({})
+        symbols |= trace.symbols()
+        if symbols:
             for symbol in symbols.values():
                 symbol.required = True
             examples = self._examples(leaves)
             computation = Computation(program.module(False), examples, program.call_spec.in_spec, places)
-            dynamics = Dynamics(self.trace, symbols, list(places), computation)
+            dynamics = Dynamics(trace, symbols, list(places), computation)
             base, planned, symbols, places = dynamics.settle()
-            apply(planned, base.graph, dynamics.source_of)
+            describe_checks(base, apply(planned, base.graph, dynamics.source_of))
+            if self.functional:
+                base.graph.eliminate_dead_code()
             guards = _guards_for(program.guards, places)
-            ranges = {name: ValueRanges(s.lower, s.upper) for name, s in symbols.items()}
-        else:
-            base = self.trace({})
+            ranges = {name: ValueRanges(s.lower, s.upper) for name, s in symbols.items() if not s.data}
+            ranges |= {name: ValueRanges(*ends) for name, ends in ranges_of(base.numbers).items()}
         made = copy.copy(program)
         made.graph_module = fx.GraphModule(torch.nn.Module(), base.graph)
         made.graph_signature, made.constants = base.signature, base.constants
@@ -91,7 +98,7 @@ class _Decomposition:
 
     # --- one trace ---
 
-    def trace(self, sizes, **_):
+    def trace(self, sizes, numbers=None, **_):
         tracer, fakes = _trace._ExportTracer(self.module), FakeTensorMode(allow_non_fake_inputs=True)
         tracer.record_stack_traces = False
         trace = _trace.Trace(tracer.graph, self._held(), dict(self.program.constants))
@@ -100,14 +107,17 @@ class _Decomposition:
             _trace._placeholder(tracer, name, value, fakes)
         mode = ProxyTorchDispatchMode(tracer, "fake", decomposition_table=self.table)
         mode.fakes = fakes
+        trace.numbers = _trace._read_with(fakes, tracer, numbers)
         with torch.no_grad(), fakes, mode, fx_traceback.preserve_node_meta():
             written, results = self._run(inputs)
+        fakes.data_numbers = None
         outputs = [*(value for _, value in written), *results]
         tracer.create_node("output", "output", (tuple(tracer.create_arg(v) for v in outputs),), {})
         _trace._lift_constants(trace, tracer, {}, self.names)
         trace.signature = self._signature(trace, [i for i, _ in written])
         if self.functional:
-            trace.graph.eliminate_dead_code()
+            kept = sources_of(trace)
+            trace.graph.eliminate_dead_code(lambda node: node in kept or node.is_impure())
         return trace
 
     def _held(self):
@@ -224,6 +234,10 @@ class _Interpreter(fx.Interpreter):
         self.extra_traceback = False
 
     def call_function(self, target, args, kwargs):
+        if getattr(target, "_opname", None) == "_assert_scalar":
+            return torch._check(*args)
+        if getattr(target, "_opname", None) == "_local_scalar_dense":
+            return args[0].item()
         if not isinstance(target, OpOverload) or target.traits.family != "composite":
             return target(*args, **kwargs)
         trains = target._opname == "batch_norm" and args[5]  # writes, though its schema does not say so

@@ -12,6 +12,7 @@ import rushlight as torch
 from rushlight.fx.node import Node
 
 from ._align import Specialized, align, leaves_of, name_of, same, steps_of, work_of
+from ._data import source_of
 from ._explain import Samples, Unexplained, explain, few
 from ._lower import own_frame, place_of
 from ._numeric import computes_alike
@@ -57,6 +58,16 @@ class Dynamics:
         if isinstance(found, tuple):
             raise Specialized(found[0]) from found[1]
         return found
+
+    def usable(self, sizes):
+        """Whether numbers that depend on data can be such: at others the program fails, also when it runs."""
+        if not any(symbol.data for symbol in self.symbols.values()):
+            return True
+        try:
+            self.at(sizes)
+            return True
+        except Specialized:
+            return False
 
     def rows(self, sizes):
         """The leaves of all arguments at some sizes, for each node of the template."""
@@ -193,25 +204,29 @@ class Dynamics:
         self.choices = {}  # (node, index) of truths that change -> the smallest sizes with another one
         ranges = {n: self._range(n, symbol, point) for n, symbol in symbols.items()}
         apart = _apart(point, ranges)
-        self.rows({**point, **apart})
+        if self.usable({**point, **apart}):
+            self.rows({**point, **apart})
         planned = self._explained(list(symbols), point, ranges)
         for sizes in (apart, *_random_points(point, ranges), *_bends(planned, point, ranges)):
-            self._verify(planned, {**point, **sizes})
+            if self.usable({**point, **sizes}):
+                self._verify(planned, {**point, **sizes})
         for (node, i), sizes in self.choices.items():
-            if not computes_alike(self.template, planned, sizes, self.computation):
+            if any(s.data for s in symbols.values()) or not computes_alike(self.template, planned, sizes, self.computation):
                 raise Specialized(
                     f"calls `{name_of(node)}` with {leaves_of(node)[i]!r}, and with {_told(sizes)} otherwise",
                     node,
                 )
-        for name, symbol in symbols.items():
+        asked = {name: symbol for name, symbol in symbols.items() if not symbol.data}
+        for name, symbol in asked.items():
             symbol.lower, symbol.upper = ranges[name][0], _upper(symbol, ranges[name][1])
-        self._check_small(planned, symbols, point)
+        self._check_small(planned, asked, point)
         return planned
 
     def _explained(self, names, point, ranges):
         """What to replace in the template: (node, index of the argument's leaf, polynomial)."""
         base = self.rows(point)
-        axes = {n: [self.rows({**point, n: size}) for size in few(ranges[n], point[n])] for n in names}
+        tried = {n: [s for s in few(ranges[n], point[n]) if self.usable({**point, n: s})] for n in names}
+        axes = {n: [self.rows({**point, n: size}) for size in tried[n]] for n in names}
         planned = []
         for k, (node, leaves) in enumerate(zip(self.template.graph.nodes, base)):
             for i, value in enumerate(leaves):
@@ -220,8 +235,7 @@ class Dynamics:
                 on = [n for n in names if any(not same(row[k][i], value) for row in axes[n])]
                 if on and type(value) is bool:
                     n = on[0]
-                    sizes = few(ranges[n], point[n])
-                    other = next(size for size, row in zip(sizes, axes[n]) if not same(row[k][i], value))
+                    other = next(size for size, row in zip(tried[n], axes[n]) if not same(row[k][i], value))
                     self.choices[node, i] = {**point, n: other}
                 elif on:
                     planned.append((node, i, self._explain(node, k, i, on, point, ranges)))
@@ -235,7 +249,7 @@ class Dynamics:
             return value
 
         try:
-            return explain(Samples(value_at, point, ranges), names)
+            return explain(Samples(value_at, point, ranges, self.usable), names)
         except Unexplained:
             raise Specialized(
                 f"computes {value_at(point)} in `{name_of(node)}` from {_listed(names)} otherwise than by "
@@ -264,6 +278,8 @@ class Dynamics:
     def _range(self, name, symbol, point):
         """The sizes for which the program takes its path; narrowed if nothing else was asked."""
         value = point[name]
+        if symbol.data:
+            return self._range_of_data(name, symbol, point)
         if symbol.upper <= symbol.lower:
             raise UserError(
                 f"export: the range [{symbol.lower}, {symbol.upper}] of {name} has too few sizes to be "
@@ -284,11 +300,35 @@ class Dynamics:
             raise Specialized(f"takes this path only for {name} = {high}")
         return low, high
 
+    def _range_of_data(self, name, symbol, point):
+        """The samples that are tried of a number that depends on data."""
+        value = point[name]
+        if symbol.lower == symbol.upper:
+            return value, value
+        low = next(n for n in range(min(2, value), value + 1) if self.usable({**point, name: n}))
+        low, high, step = max(low, symbol.lower), value, 1
+        while high < min(symbol.upper, _LARGE):
+            further = int(min(high + step, symbol.upper, _LARGE))
+            if self.usable({**point, name: further}):
+                high, step = further, 2 * step
+            elif step > 1:
+                step = 1
+            else:
+                break
+        if low == high and symbol.upper - symbol.lower > 1:
+            raise Specialized(f"works with no number {name} of its data but {value}, and does not say so")
+        return low, high
+
     def _differs(self, name, size, point):
+        sizes = {**point, name: size}
         try:
-            self.rows({**point, name: size})
+            self.rows(sizes)
             return None
         except Specialized as error:
+            data = [n for n, symbol in self.symbols.items() if symbol.data]
+            if data and not self.usable(sizes):
+                if any(self.usable({**sizes, **dict.fromkeys(data, n)}) for n in (1, 0)):
+                    return None
             return error
 
     def _last(self, name, good, bad, point):
@@ -362,6 +402,8 @@ class Dynamics:
 
     def source_of(self, name):
         """A node for the size, read from the input where it stands most plainly."""
+        if self.symbols[name].data:
+            return source_of(self.template, name)
         candidates = [p for p in self.places if p.symbol == name]
         place = min(candidates, key=lambda p: (p.factor != 1 or p.offset != 0, p.leaf))
         graph, symbol = self.template.graph, self.symbols[name]
@@ -380,6 +422,8 @@ class Dynamics:
 
 def _typical(symbol):
     """The example's size, or a larger one if that is special."""
+    if symbol.data:
+        return symbol.value
     if symbol.value >= 2:
         return symbol.value
     return int(min(symbol.upper, max(symbol.lower, 7)))
@@ -470,6 +514,8 @@ def _listed(names):
 
 def _advice(symbol, most):
     """What would make the range one that holds."""
+    if symbol.data:
+        return ""
     if not symbol.given:
         return f"; it does not up to {most}"
     return f"; it does not with Dim({symbol.name!r}, max={most})"

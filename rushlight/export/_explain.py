@@ -13,15 +13,17 @@ class Unexplained(Exception):
 
 
 class Samples:
-    """A number at many sizes. ``value_at(sizes)`` traces; ``ranges`` are the sizes that may be tried."""
+    """A number at many sizes. ``value_at(sizes)`` traces; ``ranges`` are the sizes that may be tried, of which
+    those are that are ``usable``."""
 
-    def __init__(self, value_at, base, ranges):
-        self.value_at, self.base, self.ranges = value_at, base, ranges
+    def __init__(self, value_at, base, ranges, usable):
+        self.value_at, self.base, self.ranges, self.usable = value_at, base, ranges, usable
 
     def at(self, **sizes):
         return self.value_at({**self.base, **sizes})
 
     def along(self, name, sizes):
+        sizes = [size for size in sizes if self.usable({**self.base, name: size})]
         return {size: self.at(**{name: size}) for size in sizes}
 
 
@@ -45,7 +47,8 @@ def _together(samples, names):
         for i, name in enumerate(names):
             low, high = samples.ranges[name]
             at[name] = low + (at[name] - low + step * (i + 1)) % (min(high, at[name] + 40) - low + 1)
-        yield at
+        if samples.usable(at):
+            yield at
 
 
 # --- one size ---------------------------------------------------------------------------------------
@@ -177,8 +180,9 @@ def _separated(samples, functions):
     for name, function in functions.items():
         part = _part(function, name)
         low, high = samples.ranges[name]
-        sizes = few((low, high), samples.base[name]) + list(range(low, min(high, low + 130)))
         first = samples.base[name]
+        sizes = few((low, high), first) + list(range(low, min(high, low + 130)))
+        sizes = [n for n in sizes if samples.usable({**samples.base, name: n})]
         other = next((n for n in sizes if _at(part, name, n) != _at(part, name, first)), None)
         if other is None:
             return None
@@ -228,6 +232,8 @@ def _between(samples, names):
     if highest - lowest < 7:
         return None
     pairs = [(lowest + i, lowest + j) for i, j in ((1, 4), (2, 7), (5, 1), (6, 3), (3, 3), (0, 2))]
+    if not all(samples.usable({**samples.base, a: x, b: y}) for x, y in pairs):
+        return None
     known = [({a: x, b: y}, samples.at(**{a: x, b: y})) for x, y in pairs]
     line = {n: Polynomial({frozenset({n}): Fraction(1)}) for n in names}
     for choose in (max, min):

@@ -188,12 +188,13 @@ class Part:
 
 
 def apply(planned, graph, source_of):
-    """Replace numbers by what they are; ``source_of(symbol)`` makes a node for a symbol's size."""
+    """Replace numbers by what they are; ``source_of(symbol)`` makes a node for a symbol's size. Returns these."""
     builder = _Builder(graph, source_of)
     for node, i, polynomial in planned:
         leaves, spec = pytree.tree_flatten((node.args, node.kwargs))
         leaves[i] = builder.build(polynomial, node)
         node.args, node.kwargs = pytree.tree_unflatten(leaves, spec)
+    return builder.sources
 
 
 class _Builder:

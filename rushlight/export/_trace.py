@@ -83,6 +83,7 @@ class Trace:
     out_spec: object = None
     signature: ExportGraphSignature | None = None
     calls: dict = field(default_factory=dict)  # name of a call -> (inputs, in_spec, outputs, out_spec)
+    numbers: object = None  # that the program read from its data
 
 
 class _ExportTracer(PythonKeyTracer):
@@ -232,7 +233,9 @@ def _fake(fakes, leaf, changed):
     return made.requires_grad_(leaf.requires_grad)
 
 
-def trace_module(module, leaves, in_spec, names, places=(), sizes=None, whole_recurrence=False, preserved=()):
+def trace_module(
+    module, leaves, in_spec, names, places=(), sizes=None, whole_recurrence=False, preserved=(), numbers=None
+):
     """The graph of ``module(*args, **kwargs)`` at the given sizes.
 
     With ``whole_recurrence`` recurrent layers over padded sequences are one step, not a step for each time.
@@ -253,6 +256,7 @@ def trace_module(module, leaves, in_spec, names, places=(), sizes=None, whole_re
     args, kwargs = pytree.tree_unflatten(inputs, in_spec)
     mode = ProxyTorchDispatchMode(tracer, "fake")
     mode.fakes = fakes
+    trace.numbers = _read_with(fakes, tracer, numbers)
     tied = _reparametrize_module(module, swapped, tie_weights=True)
     with _Patcher() as patcher, compiler._exporting_program(), tied, fakes, mode, _FunctionsSeen(tracer):
         _patch_calls(patcher, tracer)
@@ -261,11 +265,20 @@ def trace_module(module, leaves, in_spec, names, places=(), sizes=None, whole_re
                 overload = getattr(torch.ops.aten, name).input
                 patcher.patch_method(torch, name, _recurrence(mode, overload, getattr(torch, name)))
         result = module(*args, **kwargs)
+    fakes.data_numbers = None
     outputs, trace.out_spec = pytree.tree_flatten(result)
     tracer.create_node("output", "output", (tuple(tracer.create_arg(v) for v in outputs),), {})
     _lift_constants(trace, tracer, plain, names)
     trace.signature = _signature(trace, names, leaves)
     return trace
+
+
+def _read_with(fakes, tracer, numbers):
+    """Let fakes give samples of the numbers that a program reads from its data."""
+    if numbers is not None:
+        numbers.tracer = tracer
+        fakes.data_numbers = numbers
+    return numbers
 
 
 def _placeholder(tracer, name, value, fakes):

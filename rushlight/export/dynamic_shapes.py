@@ -134,6 +134,7 @@ class Symbol:
     min_given: bool = False
     max_given: bool = False
     asked_lower: int = 0  # the smallest size that may be kept
+    data: bool = False  # a number that the program reads from its data
 
 
 def argument_names(module, args, kwargs):

@@ -340,7 +340,7 @@ class Node:
         if getattr(target, "__module__", None) == "torch._ops.profiler":
             return True
         schema = getattr(target, "_schema", None)
-        if schema is not None and schema.is_mutable:
+        if schema is not None and (schema.is_mutable or not schema.returns):
             return True
         tags = getattr(target, "tags", ())
         if impure_random and any(tag.name == "nondeterministic_seeded" for tag in tags):

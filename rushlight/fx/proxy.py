@@ -208,7 +208,10 @@ def _refuse_mutation(target, kwargs):
 
 
 _PACKAGE = os.path.dirname(os.path.dirname(__file__))
-_TRACERS = tuple(os.path.join(_PACKAGE, name, "") for name in ("fx", "export"))
+_TRACERS = (
+    *(os.path.join(_PACKAGE, name, "") for name in ("fx", "export", "_subclasses")),
+    os.path.join(_PACKAGE, "_functions", "helpers.py"),
+)
 
 
 def _user_stack():

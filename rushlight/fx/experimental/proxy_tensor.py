@@ -81,6 +81,10 @@ class PythonKeyTracer(Tracer):
                 return proxy.node
             is_parameter = isinstance(a, torch.nn.Parameter)
             return self._constant(a, "_param_constant" if is_parameter else "_tensor_constant")
+        if isinstance(a, (torch.SymInt, torch.SymFloat)):  # a number that the program read from its data
+            from rushlight._subclasses.data_numbers import _proxy_of
+
+            return super().create_arg(_proxy_of(a))
         return super().create_arg(a)
 
 
@@ -131,23 +135,29 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         return self._record(func, args, kwargs)
 
     def _asks_for_value(self, func, args):
-        if func._opname not in _VALUE_OPERATORS:
+        if func._opname not in _VALUE_OPERATORS or self.fakes.data_numbers is not None:
             return False
         return any(isinstance(a, torch.Tensor) and self.tracer.proxy_of(a) is not None for a in args)
 
     def _record(self, func, args, kwargs):
         if func._opname == "lift_fresh":
             func = torch.ops.aten.clone.default  # the program may write to what the graph holds as a constant
-        as_proxies = functools.partial(pytree.tree_map_only, torch.Tensor, self._proxy_or_constant)
+        numbers = self.fakes.data_numbers
+        traced = (torch.Tensor, float) if numbers is not None and numbers.floats else torch.Tensor
+        as_proxies = functools.partial(pytree.tree_map_only, traced, self._proxy_or_constant)
         name = self.tracer.graph._target_to_str(func._opname)
         proxy_args, proxy_kwargs = as_proxies(args), as_proxies(kwargs)
         proxy = self.tracer.create_proxy("call_function", func, proxy_args, proxy_kwargs, name=name)
         result = func(*args, **kwargs)
+        if numbers is not None and func._opname == "_local_scalar_dense":
+            numbers.attach(proxy)
         track_tensor_tree(result, proxy, constant=None, tracer=self.tracer)
         _describe(proxy.node, result, self.fakes)
         return result
 
     def _proxy_or_constant(self, tensor):
+        if isinstance(tensor, float):
+            return self.fakes.data_numbers.floats.get(float(tensor), tensor)
         proxy = self.tracer.proxy_of(tensor)
         return tensor if proxy is None else proxy
 

@@ -61,7 +61,7 @@ CURRENT_NODE_KEY = "current_node"
 
 
 class GuardOnDataDependentSymNode(RuntimeError):
-    """A program branches on a size that depends on data; such sizes are read from the data here."""
+    """A program that is exported branches on a number that depends on its data."""
 
     def __init__(self, cond="", *args):
         super().__init__(*args)
@@ -76,12 +76,17 @@ def guard_bool(a):
     return bool(a)
 
 
+def _known(a):
+    """The truth of a condition; None where it depends on data."""
+    return a.numbers.answer(a) if isinstance(a, torch.SymBool) else bool(a)
+
+
 def guard_or_false(a):
-    return bool(a)
+    return bool(_known(a))
 
 
 def guard_or_true(a):
-    return bool(a)
+    return _known(a) is not False
 
 
 def guard_size_oblivious(expr):
@@ -89,15 +94,15 @@ def guard_size_oblivious(expr):
 
 
 def expect_true(a, skip=0):
-    return bool(a)
+    return a.expect() if isinstance(a, torch.SymBool) else bool(a)
 
 
 def statically_known_true(x):
-    return bool(x)
+    return _known(x) is True
 
 
 def statically_known_false(x):
-    return not x
+    return _known(x) is False
 
 
 definitely_true, definitely_false = statically_known_true, statically_known_false

@@ -1,0 +1,518 @@
+"""Numbers that a program reads from its data while it is traced: `item()`, and sizes such as that of `nonzero`.
+
+A trace has no data, so each such number is a sample, and the program is traced with several of them
+(`rushlight.export._dynamics`). What may be asked of one is what `torch._check` said of it, as for PyTorch's
+unbacked symbols: any other comparison would make the trace depend on the sample, and is an error.
+"""
+
+import math
+import operator
+from typing import Any
+
+import rushlight as torch
+from rushlight.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+
+_FIRST = (3, 5, 7, 11, 13, 17, 19, 23)  # samples are unlike each other, and unlike sizes that take shortcuts
+_SIGNS = {
+    operator.lt: "<", operator.le: "<=", operator.eq: "==", operator.ne: "!=", operator.gt: ">",
+    operator.ge: ">=", operator.add: "+", operator.sub: "-", operator.mul: "*", operator.floordiv: "//",
+    operator.mod: "%",
+}  # fmt: skip
+_OPPOSITE = {
+    operator.lt: operator.ge, operator.le: operator.gt, operator.eq: operator.ne, operator.ne: operator.eq,
+    operator.gt: operator.le, operator.ge: operator.lt,
+}  # fmt: skip
+
+
+def _fraction(sample):
+    """The number that a sample stands for where it is no integer: one that no program writes down."""
+    return 0.6180339887498949 + 0.3711111111171 * sample
+
+
+class Infeasible(Exception):
+    """A sample is not what the program demands of the number; says what would be."""
+
+    def __init__(self, text, name=None, value=None, derived=None):
+        super().__init__(text)
+        self.name, self.value, self.derived = name, value, derived
+
+
+class Expression:
+    """A name, a number, or an operation on two expressions."""
+
+    __slots__ = "first", "operation", "second"
+
+    def __init__(self, operation, first, second=None):
+        self.operation, self.first, self.second = operation, first, second
+
+    def __str__(self):
+        if self.operation is None:
+            return str(self.first)
+        sign = _SIGNS.get(self.operation)
+        if sign is None:
+            operands = self.first if self.second is None else f"{self.first}, {self.second}"
+            return f"{self.operation.__name__}({operands})"
+        return f"{_wrapped(self.first)} {sign} {_wrapped(self.second)}"
+
+    def names(self):
+        if self.operation is None:
+            return {self.first} if isinstance(self.first, str) else set()
+        return self.first.names() | (self.second.names() if self.second is not None else set())
+
+    def linear(self):
+        """{name: coefficient}, with the constant under None; None where it is no such sum."""
+        if self.operation is None:
+            return {self.first: 1} if isinstance(self.first, str) else {None: self.first}
+        a, b = self.first.linear(), self.second.linear() if self.second is not None else None
+        if a is None or b is None:
+            return None
+        if self.operation in (operator.add, operator.sub):
+            sign = 1 if self.operation is operator.add else -1
+            return {name: a.get(name, 0) + sign * b.get(name, 0) for name in {*a, *b}}
+        if self.operation is operator.mul:
+            for some, factor in ((a, b), (b, a)):
+                if set(factor) <= {None}:
+                    return {name: c * factor.get(None, 0) for name, c in some.items()}
+        return None
+
+
+def _wrapped(expression):
+    return f"({expression})" if expression.operation is not None else str(expression)
+
+
+def _expression(value):
+    return value.expression if isinstance(value, DataInt) else Expression(None, int(value))
+
+
+class DataNumbers:
+    """The numbers of one trace: their samples, and what is known of them."""
+
+    def __init__(self, samples=None, derived=None):
+        self.samples = dict(samples or {})
+        self.derived = derived or {}  # name -> the linear expression that it equals
+        self.bounds: dict = {}  # name -> (lowest, highest)
+        self.is_size: set = set()
+        self.origins: dict = {}  # name -> (tensor that it was read from or that has the size, dimension)
+        self.facts: set = set()  # relations that hold: keys of _key
+        self.tracer: Any = None  # where conditions become nodes
+        self.nodes: dict = {}  # name -> the proxy that reads it
+        self.last: Any = None  # the number read last: its name, and the dtype
+        self.fractions: set = set()  # names of numbers that are no integers
+        self.floats: dict = {}  # sample of such a number, or what was computed of it -> its proxy
+
+    # --- new numbers ---
+
+    def new(self, is_size):
+        """(name, sample) of a number that is read now."""
+        name = f"u{len(self.bounds)}"
+        self.bounds[name] = (0 if is_size else -math.inf, math.inf)
+        if is_size:
+            self.is_size.add(name)
+        if name in self.derived:
+            value = sum(c * (1 if n is None else self.samples[n]) for n, c in self.derived[name].items())
+        else:
+            value = self.samples.setdefault(name, _FIRST[(len(self.bounds) - 1) % len(_FIRST)])
+        return name, value
+
+    def read(self, tensor):
+        """The sample of what a tensor of one element holds."""
+        if tensor.dtype.is_complex:
+            raise GuardOnDataDependentSymNode("", "a complex number of the data has no symbol")
+        name, value = self.new(is_size=False)
+        self.last = name, tensor.dtype
+        if tensor.dtype is torch.bool:
+            self.bounds[name] = 0, 1
+            return value % 2 == 1
+        if not tensor.dtype.is_floating_point:
+            return value
+        self.fractions.add(name)
+        return _fraction(value)
+
+    def item(self, tensor, read):
+        """What `tensor.item()` gives to the program."""
+        known = tensor.item_memo
+        if known is None or known[0] != tensor._version:
+            self.last = None
+            value = read()
+            if self.last is None:  # known already
+                return value
+            tensor.item_memo = known = tensor._version, *self.last
+        _, name, dtype = known
+        if name in self.fractions:
+            return DataFloat(_fraction(self.samples_of(name)), self.nodes.get(name), self)
+        number = self.number(name)
+        return number == 1 if dtype is torch.bool else number
+
+    def attach(self, proxy):
+        """The node that reads the last number."""
+        if self.last is not None and self.last[0] not in self.nodes:
+            name = self.last[0]
+            self.nodes[name] = proxy
+            if name in self.fractions:
+                self.floats[_fraction(self.samples_of(name))] = proxy
+
+    def number(self, name):
+        return DataInt(self.samples_of(name), Expression(None, name), self)
+
+    def samples_of(self, name):
+        if name in self.derived:
+            return sum(c * (1 if n is None else self.samples_of(n)) for n, c in self.derived[name].items())
+        return self.samples[name]
+
+    # --- what is known ---
+
+    def answer(self, truth):
+        """Whether a condition holds for all numbers that are possible; None where that is not known."""
+        difference = truth.difference()
+        if difference is None:
+            return None
+        key = _key(truth.relation, difference)
+        if key in self.facts:
+            return True
+        if _key(_OPPOSITE[truth.relation], difference) in self.facts:
+            return False
+        low, high = self._reach(difference)
+        return _decided(truth.relation, low, high)
+
+    def _reach(self, difference):
+        low = high = 0
+        for name, c in difference.items():
+            least, most = (1, 1) if name is None else self.bounds.get(name, (-math.inf, math.inf))
+            if c:
+                ends = sorted((c * least, c * most))
+                low, high = low + ends[0], high + ends[1]
+        return low, high
+
+    def require(self, truth, message=None):
+        """From now on the condition holds; the graph checks it."""
+        known = self.answer(truth)
+        if known is False:
+            raise RuntimeError(f"Runtime assertion failed for expression {truth}")
+        difference = truth.difference()
+        if difference is not None:
+            self.facts |= _implied(truth.relation, difference)
+            self._narrow(truth.relation, difference)
+        if not truth.value:
+            self._refuse_sample(truth, difference)
+        if known is None and self.tracer is not None:
+            self.record(truth)
+
+    def _narrow(self, relation, difference):
+        names = [name for name, c in difference.items() if name is not None and c]
+        if len(names) != 1 or relation is operator.ne:
+            return
+        (name,), c = names, difference[names[0]]
+        edge = -difference.get(None, 0) / c
+        low, high = self.bounds[name]
+        if c < 0:
+            relation = _MIRRORED[relation]
+        if relation in (operator.ge, operator.gt, operator.eq):
+            low = max(low, math.floor(edge) + 1 if relation is operator.gt else math.ceil(edge))
+        if relation in (operator.le, operator.lt, operator.eq):
+            high = min(high, math.ceil(edge) - 1 if relation is operator.lt else math.floor(edge))
+        self.bounds[name] = low, high
+
+    def _refuse_sample(self, truth, difference):
+        """Say which sample would do."""
+        text = f"the sample does not satisfy {truth}"
+        names = [n for n, c in (difference or {}).items() if n is not None and c]
+        free = [n for n in names if n not in self.derived]
+        if difference is None or not free:
+            raise Infeasible(text)
+        if len(names) == 1:
+            low, high = self.bounds[free[0]]
+            sample = self.samples[free[0]]
+            if truth.relation is operator.ne:
+                raise Infeasible(text, free[0], sample + 1)
+            raise Infeasible(text, free[0], int(min(max(sample, low), high)))
+        free.sort(key=lambda n: -int(n[1:]))
+        unit = next((n for n in free if abs(difference[n]) == 1), None)
+        if truth.relation is operator.eq and unit is not None:  # the one read last follows from the others
+            c = difference[unit]
+            rest = {n: -c * d for n, d in difference.items() if n != unit}
+            raise Infeasible(text, unit, derived=rest)
+        raise Infeasible(text, free[0])
+
+    # --- nodes ---
+
+    def proxy(self, expression):
+        """The proxy or number that an expression is in the graph."""
+        if expression.operation is None:
+            return self._source(expression.first) if isinstance(expression.first, str) else expression.first
+        operands = [self.proxy(e) for e in (expression.first, expression.second) if e is not None]
+        made = self.tracer.create_proxy("call_function", expression.operation, tuple(operands), {})
+        made.node.meta["val"] = expression.operation(*(_sample(o) for o in operands))
+        return made
+
+    def _source(self, name):
+        if name not in self.nodes:
+            tensor, dim = self.origins[name]
+            proxy = self.tracer.proxy_of(tensor)
+            made = self.tracer.create_proxy("call_method", "size", (proxy, dim), {}, name="sym_size_int")
+            made.node.meta["val"] = self.samples_of(name)
+            self.nodes[name] = made
+        return self.nodes[name]
+
+    def record(self, truth):
+        """A node that checks a condition when the graph runs."""
+        condition = self.proxy(Expression(truth.relation, truth.first, truth.second))
+        text = f"Runtime assertion failed for expression {truth} on node '{condition.node.name}'"
+        check = torch.ops.aten._assert_scalar.default
+        made = self.tracer.create_proxy("call_function", check, (condition, text), {}, name="_assert_scalar_default")
+        made.node.meta["val"] = None
+
+
+def _sample(operand):
+    return operand.node.meta["val"] if hasattr(operand, "node") else operand
+
+
+_MIRRORED = {
+    operator.lt: operator.gt, operator.gt: operator.lt, operator.le: operator.ge, operator.ge: operator.le,
+    operator.eq: operator.eq,
+}  # fmt: skip
+
+
+def _key(relation, difference):
+    """The condition that a linear expression stands in a relation to zero, in one form."""
+    terms = {n: c for n, c in difference.items() if c}
+    constant = terms.pop(None, 0)
+    if relation in (operator.gt, operator.ge):
+        relation, terms, constant = _MIRRORED[relation], {n: -c for n, c in terms.items()}, -constant
+    if relation is operator.lt:
+        relation, constant = operator.le, constant + 1
+    elif relation in (operator.eq, operator.ne) and terms and terms[min(terms)] < 0:
+        terms, constant = {n: -c for n, c in terms.items()}, -constant
+    return relation.__name__, frozenset(terms.items()), constant
+
+
+def _implied(relation, difference):
+    """The condition, and those that follow from it at once."""
+    found = {_key(relation, difference)}
+    if relation is operator.eq:
+        found |= {_key(operator.le, difference), _key(operator.ge, difference)}
+    elif relation in (operator.lt, operator.gt):
+        weaker = operator.le if relation is operator.lt else operator.ge
+        found |= {_key(weaker, difference), _key(operator.ne, difference)}
+    return found
+
+
+def _decided(relation, low, high):
+    """Whether the relation to zero holds for all numbers of an interval, or for none; otherwise None."""
+    if relation is operator.ne:
+        known = _decided(operator.eq, low, high)
+        return None if known is None else not known
+    if relation is operator.eq:
+        return True if low == high == 0 else False if low > 0 or high < 0 else None
+    all_hold, none_holds = {
+        operator.lt: (high < 0, low >= 0),
+        operator.le: (high <= 0, low > 0),
+        operator.gt: (low > 0, high <= 0),
+        operator.ge: (low >= 0, high < 0),
+    }[relation]
+    return True if all_hold else False if none_holds else None
+
+
+class DataTruth(torch.SymBool):
+    """A comparison of such numbers: `torch._check` takes it, a branch may not."""
+
+    def __init__(self, relation, first, second, value, numbers):
+        self.relation, self.first, self.second = relation, first, second
+        self.value, self.numbers = value, numbers
+
+    def __str__(self):
+        return f"{self.first} {_SIGNS[self.relation]} {self.second}"
+
+    __repr__ = __str__
+
+    def difference(self):
+        return Expression(operator.sub, self.first, self.second).linear()
+
+    def expect(self, message=None):
+        self.numbers.require(self, message)
+        return True
+
+    def opposite(self):
+        return DataTruth(_OPPOSITE[self.relation], self.first, self.second, not self.value, self.numbers)
+
+    def __bool__(self):
+        known = self.numbers.answer(self)
+        if known is None:
+            raise _undecided(self)
+        return known
+
+    def __and__(self, other):
+        return other if self.numbers.answer(self) is True else bool(self) and other
+
+    def __or__(self, other):
+        return True if self.numbers.answer(self) is True else bool(self) or other
+
+    def __hash__(self):
+        return hash(str(self))
+
+
+def _undecided(truth):
+    sizes = ", ".join(sorted(truth.numbers.is_size)) or "none"
+    return GuardOnDataDependentSymNode(
+        str(truth),
+        f"Could not guard on data-dependent expression {truth} (unhinted: {truth}).  (Size-like symbols: {sizes})\n\n"
+        "The program would take a path that depends on its data, and a graph has one path. To fix the error, "
+        "insert one of the following checks before this call:\n"
+        f"  1. torch._check({truth})\n  2. torch._check({truth.opposite()})\n"
+        "or write the branch as torch.cond or torch.where.",
+    )
+
+
+class DataInt(int, torch.SymInt):
+    """An integer that the program read from its data: a sample for operators, a symbol for the program."""
+
+    def __new__(cls, value, expression, numbers):
+        made = int.__new__(cls, value)
+        made.expression, made.numbers = expression, numbers
+        return made
+
+    def __reduce__(self):
+        return int, (int(self),)
+
+    def __bool__(self):
+        return bool(self != 0)
+
+    def __hash__(self):
+        return int.__hash__(self)
+
+    def __index__(self):
+        return int.__int__(self)
+
+    def __str__(self):
+        return str(self.expression)
+
+    __repr__ = __str__
+
+    def __sym_max__(self, other):
+        return _combined(torch.sym_max, max, self, other)
+
+    def __sym_min__(self, other):
+        return _combined(torch.sym_min, min, self, other)
+
+
+def _combined(operation, compute, a, b):
+    numbers = a.numbers if isinstance(a, DataInt) else b.numbers
+    value = compute(int(a), int(b))
+    return DataInt(value, Expression(operation, _expression(a), _expression(b)), numbers)
+
+
+class DataFloat(float, torch.SymFloat):
+    """A number with a fraction that the program read from its data. Operators take the sample, by which
+    the tracer knows it again."""
+
+    def __new__(cls, value, proxy, numbers):
+        made = float.__new__(cls, value)
+        made.proxy, made.numbers = proxy, numbers
+        if proxy is not None:
+            numbers.floats[value] = proxy
+        return made
+
+    def __reduce__(self):
+        return float, (float(self),)
+
+    def __hash__(self):
+        return float.__hash__(self)
+
+    def _refuse(self, *_):
+        name = "the number" if self.proxy is None else self.proxy.node.name
+        raise GuardOnDataDependentSymNode(
+            name,
+            f"Could not guard on data-dependent expression of {name}: the program would take a path that depends "
+            "on its data. Write the branch as torch.cond or torch.where.",
+        )
+
+    __bool__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _refuse  # type: ignore[assignment]
+    __int__ = __trunc__ = __floor__ = __ceil__ = __round__ = _refuse  # type: ignore[assignment]
+
+
+def _float_arithmetic(name, operation):
+    plain, reflected = (getattr(float, f"__{prefix}{name}__") for prefix in ("", "r"))
+
+    def made(numbers, value, *operands):
+        if numbers.tracer is None:
+            return DataFloat(value, None, numbers)
+        proxies = [_proxy_of(operand) for operand in operands]
+        proxy = numbers.tracer.create_proxy("call_function", operation, tuple(proxies), {})
+        proxy.node.meta["val"] = value
+        return DataFloat(value, proxy, numbers)
+
+    def run(self, other):
+        value = plain(self, other)
+        return value if value is NotImplemented else made(self.numbers, value, self, other)
+
+    def run_reflected(self, other):
+        value = reflected(self, other)
+        return value if value is NotImplemented else made(self.numbers, value, other, self)
+
+    def of_integers(self, other):
+        value = getattr(float, f"__{name}__")(float(int(self)), float(other))
+        return made(self.numbers, value, self, other)
+
+    def of_integers_reflected(self, other):
+        value = getattr(float, f"__{name}__")(float(other), float(int(self)))
+        return made(self.numbers, value, other, self)
+
+    setattr(DataFloat, f"__{name}__", run)
+    setattr(DataFloat, f"__r{name}__", run_reflected)
+    if name == "truediv":
+        DataInt.__truediv__, DataInt.__rtruediv__ = of_integers, of_integers_reflected
+    return of_integers, of_integers_reflected
+
+
+def _proxy_of(operand):
+    if isinstance(operand, DataInt):
+        return operand.numbers.proxy(operand.expression)
+    return operand.proxy if isinstance(operand, DataFloat) else operand
+
+
+def _arithmetic(name, operation):
+    plain, reflected = getattr(int, f"__{name}__"), getattr(int, f"__r{name}__")
+    with_float = _FLOAT.get(name)
+
+    def run(self, other):
+        if type(other) in (float, DataFloat) and with_float:
+            return with_float[0](self, other)
+        value = plain(self, other)
+        if value is NotImplemented or isinstance(other, bool) or type(value) is not int:
+            return value
+        return DataInt(value, Expression(operation, self.expression, _expression(other)), self.numbers)
+
+    def run_reflected(self, other):
+        if type(other) in (float, DataFloat) and with_float:
+            return with_float[1](self, other)
+        value = reflected(self, other)
+        if value is NotImplemented or isinstance(other, bool) or type(value) is not int:
+            return value
+        return DataInt(value, Expression(operation, _expression(other), self.expression), self.numbers)
+
+    setattr(DataInt, f"__{name}__", run)
+    setattr(DataInt, f"__r{name}__", run_reflected)
+
+
+def _comparison(name, relation):
+    plain = getattr(int, f"__{name}__")
+
+    def compare(self, other):
+        value = plain(self, other)
+        if value is NotImplemented or isinstance(other, bool) or not isinstance(other, int):
+            return value
+        truth = DataTruth(relation, self.expression, _expression(other), value, self.numbers)
+        known = self.numbers.answer(truth)
+        return truth if known is None else known
+
+    setattr(DataInt, f"__{name}__", compare)
+
+
+_FLOAT = {
+    name: _float_arithmetic(name, getattr(operator, name)) for name in ("add", "sub", "mul", "truediv", "pow")
+}
+for _name in ("add", "sub", "mul", "floordiv", "mod"):
+    _arithmetic(_name, getattr(operator, _name))
+for _name in ("lt", "le", "eq", "ne", "gt", "ge"):
+    _comparison(_name, getattr(operator, _name))
+DataInt.__neg__ = lambda self: 0 - self  # type: ignore[method-assign]
+DataInt.__pos__ = lambda self: self  # type: ignore[method-assign]

@@ -1,0 +1,127 @@
+"""Numbers of exported programs that depend on data: samples that a program accepts, and checks in its graph."""
+
+import operator
+
+from rushlight._subclasses.data_numbers import _SIGNS, DataNumbers, Infeasible
+from rushlight.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+from rushlight.fx.node import Node
+
+from .dynamic_shapes import Symbol
+
+_MOST_TRIES = 40
+_OTHERS = ((2,) * 8, (1,) * 8, (0,) * 8, (4,) * 8)  # samples, where the first ones do not suit a program
+
+
+class DataTraces:
+    """Traces of a program with samples of its numbers; ``trace(sizes, numbers, **how)`` makes one."""
+
+    def __init__(self, trace, sizes):
+        self.trace, self.inputs = trace, frozenset(sizes)
+        self.derived, self.numbers = {}, None
+
+    def __call__(self, sizes, **how):
+        samples = {name: size for name, size in sizes.items() if name not in self.inputs}
+        self.numbers = DataNumbers(samples, self.derived)
+        return self.trace(sizes, numbers=self.numbers, **how)
+
+    def first(self, sizes):
+        """A trace with samples that the program accepts."""
+        samples, others, failure = {}, list(_OTHERS), None
+        for _ in range(_MOST_TRIES):
+            try:
+                return self({**sizes, **samples})
+            except Infeasible as wish:
+                failure = failure or wish
+                if wish.name is None or not self._follow(wish, samples):
+                    break
+            except GuardOnDataDependentSymNode:
+                raise
+            except Exception as error:
+                if not self.numbers.bounds:
+                    raise
+                failure = failure or error
+                if not others:
+                    break
+                samples = self._other(others.pop(0))
+        raise failure
+
+    def _follow(self, wish, samples):
+        if wish.derived is not None:
+            self.derived[wish.name] = wish.derived
+            samples.pop(wish.name, None)
+            return True
+        found = self.numbers.samples[wish.name] + 1 if wish.value is None else wish.value
+        samples.update(self.numbers.samples)
+        samples[wish.name] = found
+        return True
+
+    def _other(self, values):
+        """The samples changed to others, as far as what is known of the numbers allows."""
+        made = {}
+        for i, (name, (low, high)) in enumerate(self.numbers.bounds.items()):
+            made[name] = int(min(max(values[i % len(values)], low), high))
+        return made
+
+    def symbols(self):
+        """The numbers of the last trace, as sizes that may change."""
+        numbers, found = self.numbers, {}
+        for name, (low, high) in numbers.bounds.items():
+            if name not in numbers.derived:
+                least = max(0, low)
+                found[name] = Symbol(name, numbers.samples[name], least, high, True, asked_lower=least, data=True)
+        return found
+
+
+def ranges_of(numbers):
+    """{name: (lowest, highest)} of all numbers that are integers."""
+    return {name: ends for name, ends in numbers.bounds.items() if name not in numbers.fractions}
+
+
+def sources_of(trace):
+    """The nodes whose results have sizes that are numbers of the data."""
+    numbers = trace.numbers
+    if numbers is None:
+        return set()
+    found = [numbers.tracer.proxy_of(tensor) for tensor, _ in numbers.origins.values()]
+    return {proxy.node for proxy in (*found, *numbers.nodes.values()) if proxy is not None}
+
+
+def source_of(trace, name):
+    """The node that reads a number."""
+    numbers, graph = trace.numbers, trace.graph
+    if name in numbers.nodes:
+        return numbers.nodes[name].node
+    tensor, dim = numbers.origins[name]
+    made = numbers.tracer.proxy_of(tensor).node
+    with graph.inserting_after(made):
+        node = graph.create_node("call_method", "size", (made, dim), {}, "sym_size_int")
+    node.meta["val"] = numbers.samples_of(name)
+    return node
+
+
+def describe_checks(trace, sources):
+    """Let each check of the graph tell its condition; ``sources`` are the nodes of symbols."""
+    names = {proxy.node: name for name, proxy in (trace.numbers.nodes if trace.numbers else {}).items()}
+    names |= {node: name for name, node in sources.items()}
+    for node in trace.graph.nodes:
+        if is_check(node):
+            condition = node.args[0]
+            shown = _shown(condition, names)
+            node.args = condition, f"Runtime assertion failed for expression {shown} on node '{condition.name}'"
+
+
+def is_check(node):
+    return getattr(node.target, "_opname", None) == "_assert_scalar"
+
+
+def _shown(value, names):
+    if not isinstance(value, Node) or value in names:
+        return names.get(value, str(value)) if isinstance(value, Node) else str(value)
+    sign = _SIGNS.get(value.target)
+    if value.op != "call_function" or sign is None:
+        return value.name
+    first, second = (_shown(operand, names) for operand in value.args)
+    inner = [a for a in value.args if isinstance(a, Node) and a not in names and a.target in _SIGNS]
+    if inner and value.target in (operator.mul, operator.floordiv, operator.mod):
+        return f"({first}) {sign} ({second})"
+    return f"{first} {sign} {second}"

@@ -1,0 +1,156 @@
+"""Exports of programs whose sizes and numbers depend on their data."""
+
+import pytest
+import rushlight as torch
+from rushlight.export import Dim, export
+from rushlight.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, guard_or_false
+
+
+class _Module(torch.nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args):
+        return self.function(*args)
+
+
+def _exported(function, *args, shapes=None):
+    return export(_Module(function), args, dynamic_shapes=None if shapes is None else (shapes,))
+
+
+def _alike(function, program, *inputs):
+    for args in inputs:
+        expected, found = function(*args), program.module()(*args)
+        torch.testing.assert_close(found, expected)
+
+
+def _masks(*rows):
+    return [(torch.tensor(row, dtype=torch.float32),) for row in rows]
+
+
+_SHAPED = {
+    "nonzero": lambda x: x.nonzero().sum(1) * 2,
+    "mask": lambda x: x[x > 0] * 2 + 1,
+    "masked_select": lambda x: torch.masked_select(x, x > 0).cumsum(0),
+    "argwhere": lambda x: torch.argwhere(x).flatten(),
+    "unique": lambda x: torch.unique(x).exp(),
+    "columns": lambda x: torch.stack(torch.nonzero(x, as_tuple=True)),
+    "joined": lambda x: torch.cat([x[x > 0], x]).view(-1, 1).expand(-1, 2).contiguous(),
+    "zeros": lambda x: torch.zeros(x.nonzero().shape[0] + 2) + 1,
+    "repeated": lambda x: torch.repeat_interleave(x, (x > 0).long() * 2),
+}
+
+
+@pytest.mark.parametrize("name", _SHAPED)
+def test_sizes_that_depend_on_data(name):
+    function = _SHAPED[name]
+    program = _exported(function, torch.tensor([1.0, 0.0, 3.0, -1.0, 2.0]))
+    inputs = _masks([0, 0, 0, 0, 1], [1, 2, 3, 4, 5], [0, 0, 0, 2, 7], [3, 3, -3, 3, 3])
+    _alike(function, program, *inputs)
+    _alike(function, program.run_decompositions(), *inputs)
+
+
+def test_data_beside_dynamic_shapes():
+    def function(x):
+        kept = x[x[:, 0] > 0]
+        return torch.cat([kept, x]).sum(1)
+
+    program = _exported(function, torch.randn(7, 3), shapes=({0: Dim("batch")},))
+    _alike(function, program, *((torch.randn(n, 3),) for n in (2, 5, 9)))
+
+
+def test_numbers_that_the_program_reads():
+    def function(x, n):
+        size = n.item()
+        torch._check_is_size(size)
+        torch._check(size <= x.shape[0])
+        return x[:size] * size
+
+    x = torch.arange(6.0)
+    program = _exported(function, x, torch.tensor(4))
+    _alike(function, program, *((x, torch.tensor(n)) for n in (0, 1, 3, 6)))
+    (ends,) = program.range_constraints.values()
+    assert (ends.lower, ends.upper) == (0, 6)
+    with pytest.raises(RuntimeError, match=r"Runtime assertion failed for expression u0 <= 6"):
+        program.module()(x, torch.tensor(7))
+    with pytest.raises(RuntimeError, match=r"Runtime assertion failed for expression u0 >= 0"):
+        program.run_decompositions().module()(x, torch.tensor(-1))
+
+
+def test_fractions_that_the_program_reads():
+    def function(x, scale):
+        number = scale.item()
+        return x * number + (number * 2 - 1)
+
+    x = torch.arange(4.0)
+    program = _exported(function, x, torch.tensor(0.5))
+    _alike(function, program, *((x, torch.tensor(s)) for s in (0.25, 3.0, -1.0)))
+
+
+def test_a_number_that_is_returned():
+    program = _exported(lambda x: x.sum().item() + 1, torch.tensor([1, 2]))
+    assert program.module()(torch.tensor([4, 5])) == 10
+
+
+def test_a_check_decides_a_branch():
+    def function(x, n):
+        size = n.item()
+        torch._check(size >= 4)
+        torch._check(size < 9)
+        return x.new_ones(size) if size > 3 else x
+
+    program = _exported(function, torch.zeros(2), torch.tensor(5))
+    assert program.module()(torch.zeros(2), torch.tensor(8)).shape == (8,)
+    (ends,) = program.range_constraints.values()
+    assert (ends.lower, ends.upper) == (4, 8)
+
+
+def test_equal_numbers():
+    def function(x, y):
+        a, b = x.item(), y.item()
+        torch._check(a == b + 1)
+        return x * 2 if a == b + 1 else y
+
+    program = _exported(function, torch.tensor(4), torch.tensor(3))
+    assert program.module()(torch.tensor(8), torch.tensor(7)).item() == 16
+    with pytest.raises(RuntimeError, match="Runtime assertion failed"):
+        program.module()(torch.tensor(8), torch.tensor(8))
+
+
+def test_a_branch_is_refused():
+    def function(x):
+        return x * 2 if x.item() > 3 else x
+
+    with pytest.raises(GuardOnDataDependentSymNode, match=r"u0 > 3.*(.|\n)*torch\._check\(u0 > 3\)"):
+        _exported(function, torch.tensor(4))
+    with pytest.raises(GuardOnDataDependentSymNode):
+        _exported(lambda x: x * 2 if x.item() > 0.5 else x, torch.tensor(0.7))
+
+
+def test_a_friendly_question_has_an_answer():
+    def function(x):
+        return x * 2 if guard_or_false(x.item() > 3) else x + 1
+
+    program = _exported(function, torch.tensor(4))
+    assert program.module()(torch.tensor(9)).item() == 10
+
+
+def test_a_path_that_depends_on_a_size_is_refused():
+    def function(x):
+        found = x.nonzero()
+        return found * 2 if found.shape[0] > 6 else found
+
+    with pytest.raises((GuardOnDataDependentSymNode, RuntimeError, ValueError)):
+        _exported(function, torch.ones(16))
+
+
+def test_the_smaller_of_two():
+    def function(x, n):
+        size = torch.sym_min(n.item(), x.shape[0])
+        torch._check(n.item() >= 0)
+        return x[:size].sum()
+
+    x = torch.arange(5.0)
+    program = _exported(function, x, torch.tensor(3))
+    _alike(function, program, *((x, torch.tensor(n)) for n in (0, 2, 5, 8)))
