@@ -77,7 +77,7 @@ class Library:
 
     def __init__(self, ns, kind, dispatch_key=""):
         if kind not in ("IMPL", "DEF", "FRAGMENT"):
-            raise ValueError("Unsupported library kind: ", kind)
+            raise ValueError(f"Unsupported kind of library: {kind!r}; there are IMPL, DEF and FRAGMENT")
         if ns == "prim" and kind in ("DEF", "FRAGMENT"):
             raise ValueError(ns, " is a reserved namespace. Please try creating a library with another name.")
         if kind == "DEF" and ns in {"aten", *_namespaces_defined}:
@@ -346,21 +346,21 @@ def _check_qualname(name):
     return space, rest
 
 
-def _defining(library, schema):
+def _defining(library, schema, alias_analysis):
     def register(func):
-        library.impl(library.define(schema), func)
+        library.impl(library.define(schema, alias_analysis), func)
         return func
 
     return register
 
 
-def define(qualname, schema, *, lib=None, tags=()):
+def define(qualname, schema, *, alias_analysis="", lib=None, tags=()):
     """Define an operator: ``define("mylib::sin", "(Tensor x) -> Tensor")``.
 
     ``@define(library, "sin(Tensor x) -> Tensor")`` defines it with the function that follows.
     """
     if isinstance(qualname, Library):
-        return _defining(qualname, schema)
+        return _defining(qualname, schema, alias_analysis)
     if not isinstance(qualname, str):
         raise ValueError(
             f"define(qualname, schema): expected qualname to be instance of str, got {type(qualname)}"

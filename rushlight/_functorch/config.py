@@ -11,7 +11,8 @@ if TYPE_CHECKING:  # what `install_config_module` gives
     patch: Any
 
 functionalize_rng_ops = False
-fake_tensor_allow_meta = True
+fake_tensor_allow_meta = True  # whether fake tensors may be on the device "meta"
+fake_tensor_propagate_real_tensors = False  # whether operators run on real tensors beside the fake ones
 debug_assert = False
 donated_buffer = False
 enable_autograd_cache = True

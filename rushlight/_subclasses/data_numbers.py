@@ -233,6 +233,12 @@ class DataNumbers:
             raise Infeasible(text, unit, derived=rest)
         raise Infeasible(text, free[0])
 
+    def refuse(self, number):
+        """A program wants a plain number of one that depends on its data."""
+        low, high = self.bounds.get(str(number), (-math.inf, math.inf))
+        if low != high:
+            raise _undecided(DataTruth(operator.eq, number.expression, _expression(int(number)), True, self))
+
     # --- nodes ---
 
     def proxy(self, expression):
@@ -412,7 +418,7 @@ class DataFloat(float, torch.SymFloat):
         return made
 
     def __reduce__(self):
-        return float, (float(self),)
+        return float, (float.__add__(self, 0.0),)
 
     def __hash__(self):
         return float.__hash__(self)
@@ -426,7 +432,7 @@ class DataFloat(float, torch.SymFloat):
         )
 
     __bool__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _refuse  # type: ignore[assignment]
-    __int__ = __trunc__ = __floor__ = __ceil__ = __round__ = _refuse  # type: ignore[assignment]
+    __float__ = __int__ = __trunc__ = __floor__ = __ceil__ = __round__ = _refuse  # type: ignore[assignment]
 
 
 def _float_arithmetic(name, operation):

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 
 import rushlight as torch
 from rushlight import _C
+from rushlight._functorch import config
+from rushlight.overrides import TorchFunctionMode
 from rushlight.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
 __all__ = ["FakeTensor", "FakeTensorConverter", "FakeTensorMode", "unset_fake_temporarily"]
@@ -38,7 +40,9 @@ class DataDependentOutputException(RuntimeError):
 
 
 @dataclass
-class UnsupportedOperatorException(RuntimeError):
+class UnsupportedOperatorException(NotImplementedError):
+    """An operator that the program defined has no function for tensors without data."""
+
     func: object
 
 
@@ -48,6 +52,7 @@ class FakeTensor(torch.Tensor):
     fake_mode: "FakeTensorMode"
     constant = None
     item_memo = None
+    real_tensor = None  # where the mode propagates real tensors
 
     __torch_function__ = _C._disabled_torch_function_impl
 
@@ -61,7 +66,7 @@ class FakeTensor(torch.Tensor):
         if device.type == "cuda" and device.index is None:
             device = torch.device("cuda:0")
         fake = _C._wrap_meta(cls, elem, device)
-        fake.fake_mode, fake.constant = fake_mode, constant
+        fake.fake_mode, fake.constant, fake.real_tensor = fake_mode, constant, real_tensor
         return fake
 
     @property
@@ -88,6 +93,27 @@ class FakeTensor(torch.Tensor):
     def item(self):
         numbers = self.fake_mode.data_numbers
         return super().item() if numbers is None else numbers.item(self, super().item)
+
+    def _read(self, as_plain):
+        """A Python number for a program that does more than compute with it."""
+        if self.fake_mode.data_numbers is None:
+            return getattr(super(), as_plain)()
+        value = self.item()
+        if isinstance(value, torch.SymInt):  # no symbol may get lost
+            value.numbers.refuse(value)
+        return getattr(value, as_plain)()
+
+    def __bool__(self):
+        return self._read("__bool__")
+
+    def __int__(self):
+        return self._read("__int__")
+
+    def __index__(self):
+        return self._read("__index__")
+
+    def __float__(self):
+        return self._read("__float__")
 
     def tolist(self):
         if self.dim() == 0:
@@ -156,6 +182,8 @@ class FakeTensorConverter:
         if known is not None:
             return known[1]
         fake = mode.from_meta(self._meta(t), t.device)
+        if mode.propagate_real_tensors and not t.is_meta:
+            fake.real_tensor = t.detach().clone()
         if make_constant:
             self.keep_constant(fake, t)
         if t.requires_grad:
@@ -184,6 +212,25 @@ class FakeTensorConverter:
     from_meta_and_device = None
 
 
+class FakeCopyMode(TorchFunctionMode):
+    """Within it, `copy.deepcopy` gives fake copies of real tensors."""
+
+    def __init__(self, fake_mode):
+        self.fake_mode = fake_mode
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if func is torch.Tensor.clone:
+            return func(self.fake_mode.from_tensor(args[0], static_shapes=True), **kwargs)
+        if func is torch.Tensor.__deepcopy__:
+            tensor, memo = args
+            if id(tensor) not in memo:
+                memo[id(tensor)] = self.fake_mode.from_tensor(tensor, static_shapes=True)
+            return memo[id(tensor)]
+        with torch._C.DisableTorchFunctionSubclass():
+            return func(*args, **kwargs)
+
+
 _DATA_DEPENDENT = ("_local_scalar_dense", "equal")
 
 
@@ -201,8 +248,13 @@ class FakeTensorMode(TorchDispatchMode):
             shape_env,
             shape_env is None if static_shapes is None else static_shapes,
         )
-        self.allow_meta = True
-        self.data_numbers = None  # what gives samples of numbers that depend on data, in an export
+        self.allow_meta = config.fake_tensor_allow_meta
+        self.propagate_real_tensors = config.fake_tensor_propagate_real_tensors
+        self.data_numbers = None  # what gives samples of numbers that depend on data
+        if shape_env is not None:
+            from .data_numbers import DataNumbers
+
+            self.data_numbers = DataNumbers()
         self.fake_tensor_converter = FakeTensorConverter()
         self.enter_stack: list = []
 
@@ -254,13 +306,32 @@ class FakeTensorMode(TorchDispatchMode):
             return self._value(func, args, kwargs)
         masked = name == "index" and any(t.dtype in (torch.bool, torch.uint8) for t in _tensors([args[1]]))
         if masked or (func.traits.data_dependent_shape and not _has_output_size(name, kwargs)):
+            real = self._real_result(func, *self._accept(func, args, kwargs))
+            if real is not None:
+                return _map(lambda t: self.fake_tensor_converter.from_real_tensor(self, t), real)
             if self.data_numbers is None:
                 raise DynamicOutputShapeException(func)
             from ._data_shapes import result
 
             return result(self, func, *self._accept(func, args, kwargs))
         args, kwargs = self._accept(func, args, kwargs)
-        return self._run(func, args, kwargs)
+        real = self._real_result(func, args, kwargs)
+        result = self._run(func, args, kwargs)
+        if real is not None:
+            for fake, known in zip(_tensors([result]), _tensors([real]), strict=True):
+                fake.real_tensor = known
+        return result
+
+    def _real_result(self, func, args, kwargs):
+        """What the operator gives of the real tensors beside the fake ones; None where one is not known."""
+        fakes = _tensors([args, kwargs])
+        if not self.propagate_real_tensors or any(t.real_tensor is None for t in fakes):
+            return None
+        if any(isinstance(a, torch.device) and a.type == "meta" for a in (*args, *kwargs.values())):
+            return None
+        real_args, real_kwargs = (_map(lambda t: t.real_tensor, value) for value in (args, kwargs))
+        with torch.no_grad(), _C._DisableTorchDispatch():
+            return func(*real_args, **real_kwargs)
 
     def _value(self, func, args, kwargs):
         """Constants are known; all others are not."""
@@ -268,6 +339,9 @@ class FakeTensorMode(TorchDispatchMode):
             real = _map(lambda t: t.constant if isinstance(t, FakeTensor) else t, args)
             with _C._DisableTorchDispatch():
                 return func(*real, **kwargs)
+        if self.propagate_real_tensors and args[0].real_tensor is not None:
+            with _C._DisableTorchDispatch():
+                return func(args[0].real_tensor)
         if self.data_numbers is not None and func._opname == "_local_scalar_dense":
             return self.data_numbers.read(args[0])
         raise DataDependentOutputException(func)
@@ -326,7 +400,12 @@ class FakeTensorMode(TorchDispatchMode):
         if not fakes and "device" not in kwargs and not asked and _takes_device(func):
             meta_kwargs["device"] = torch.device("meta")
         with _C._DisableTorchDispatch():
-            result = func(*meta_args, **meta_kwargs)
+            try:
+                result = func(*meta_args, **meta_kwargs)
+            except NotImplementedError as error:
+                if func.namespace == "aten":
+                    raise
+                raise UnsupportedOperatorException(func) from error
         device = asked[0] if asked else device
         written = func._schema.is_mutable
         if written:

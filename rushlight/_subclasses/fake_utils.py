@@ -47,6 +47,30 @@ def output_alias_each_other(outputs):
     return len(found) != len(set(found))
 
 
+def try_convert_fake_to_real(tensors):
+    """Real tensors with the values of fake ones whose storages stand for real memory; others stay fake."""
+    from rushlight._subclasses.fake_tensor import FakeTensor, unset_fake_temporarily
+
+    mode = next((t.fake_mode for t in tensors if isinstance(t, FakeTensor)), None)
+    if mode is None:
+        return tensors
+    known = {}
+    for reference, fake in mode.fake_tensor_converter.tensor_memo.values():
+        real = reference()
+        if real is not None:
+            known[fake.untyped_storage()._cdata] = real.untyped_storage()
+    made = []
+    with unset_fake_temporarily():
+        for t in tensors:
+            storage = known.get(t.untyped_storage()._cdata) if isinstance(t, FakeTensor) else None
+            if storage is None:
+                made.append(t)
+            else:
+                empty = torch.empty(0, dtype=t.dtype, device=storage.device)
+                made.append(empty.set_(storage, t.storage_offset(), t.shape, t.stride()))
+    return made
+
+
 def _traits(t):
     return {
         "shape": tuple(t.shape),

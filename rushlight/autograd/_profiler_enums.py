@@ -1,6 +1,7 @@
 """The small vocabularies of the profiler."""
 
 import json
+import traceback
 from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 
@@ -135,3 +136,16 @@ class _ExperimentalConfig:
     custom_profiler_config: str = ""
     adjust_timestamps: bool = False
     trace_only: bool = False
+
+
+def gather_traceback(python, script, cpp):
+    """The caller's stack, to be read later by `symbolize_tracebacks`."""
+    return traceback.extract_stack()[:-1] if python else []
+
+
+def symbolize_tracebacks(tracebacks):
+    """Each frame of some stacks as a dict with its name, file and line, the innermost first."""
+    return [
+        [{"name": f.name, "filename": f.filename, "line": f.lineno} for f in reversed(stack)]
+        for stack in tracebacks
+    ]

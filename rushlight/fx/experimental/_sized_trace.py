@@ -22,8 +22,11 @@ class _Called(torch.nn.Module):
         return self.function(*args)
 
 
-def trace(function, args, traced_at):
-    """The module of a function at all sizes; ``traced_at(make inputs)`` traces it once, on fakes."""
+def trace(function, args, traced_at, symbolic=True):
+    """The module of a function at all sizes; ``traced_at(make inputs, numbers)`` traces it once, on fakes.
+
+    Numbers that depend on its data are symbols also where the sizes of arguments are not (``symbolic``)."""
+    from rushlight.export._data import DataTraces, describe_checks
     from rushlight.export._dynamics import Dynamics
     from rushlight.export._numeric import Computation
     from rushlight.export._sizes import apply
@@ -34,28 +37,30 @@ def trace(function, args, traced_at):
     symbols: dict = {}
     places = []
     for i, leaf in enumerate(leaves):
-        for d, size in enumerate(leaf.shape if isinstance(leaf, torch.Tensor) else ()):
+        for d, size in enumerate(leaf.shape if symbolic and isinstance(leaf, torch.Tensor) else ()):
             if size > 1:
                 name = f"s{size}"
                 symbols.setdefault(name, Symbol(name, size, 2, math.inf, False, asked_lower=2))
                 places.append(Place(i, d, name))
     modules = {}
 
-    def one(sizes, **_):
-        module = traced_at(lambda fakes: fake_inputs(fakes, leaves, places, sizes))
+    def one(sizes, numbers, **_):
+        module = traced_at(lambda fakes: fake_inputs(fakes, leaves, places, sizes), numbers)
         constants = {n.target: getattr(module, n.target) for n in module.graph.nodes if n.op == "get_attr"}
-        made = Trace(module.graph, [], constants)
+        made = Trace(module.graph, [], constants, numbers=numbers)
         modules[id(made)] = module, made
         return made
 
-    first = one({name: symbol.value for name, symbol in symbols.items()})  # whose errors are the function's
+    traces = DataTraces(one, symbols)
+    first = traces.first({name: symbol.value for name, symbol in symbols.items()})  # errors are the function's
+    symbols |= traces.symbols()
     if not symbols:
         return modules[id(first)][0]
     run = _Called(lambda *given: function(*pytree.tree_unflatten(list(given), spec)))
     flat = pytree.tree_structure((tuple(leaves), {}))
-    dynamics = Dynamics(one, symbols, places, Computation(run, leaves, flat, places))
+    dynamics = Dynamics(traces, symbols, places, Computation(run, leaves, flat, places))
     found, planned, *_ = dynamics.settle()
-    apply(planned, found.graph, dynamics.source_of)
+    describe_checks(found, apply(planned, found.graph, dynamics.source_of))
     _sizes_as_operators(found.graph)
     module = modules[id(found)][0]
     module.recompile()

@@ -157,7 +157,7 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
 
     def _proxy_or_constant(self, tensor):
         if isinstance(tensor, float):
-            return self.fakes.data_numbers.floats.get(float(tensor), tensor)
+            return self.fakes.data_numbers.floats.get(float.__add__(tensor, 0.0), tensor)
         proxy = self.tracer.proxy_of(tensor)
         return tensor if proxy is None else proxy
 
@@ -216,9 +216,10 @@ class _MakefxTracer:
         """The trace with sizes that are computed."""
         from ._sized_trace import trace
 
-        return trace(self.f, args, lambda make: self.trace(*args, make=make))
+        symbolic = self.tracing_mode == "symbolic"
+        return trace(self.f, args, lambda make, numbers: self.trace(*args, make=make, numbers=numbers), symbolic)
 
-    def trace(self, *args, make=None):
+    def trace(self, *args, make=None, numbers=None):
         tracer = PythonKeyTracer()
         mode = ProxyTorchDispatchMode(tracer, self.tracing_mode, decomposition_table=self.decomposition_table)
         if make is None:
@@ -235,8 +236,11 @@ class _MakefxTracer:
                 if isinstance(value, torch.Tensor):
                     tracer.track(value, proxy)
                 _describe(proxy.node, value, mode.fakes)
+            if numbers is not None:
+                numbers.tracer, mode.fakes.data_numbers = tracer, numbers
             with self._fake_mode(mode), mode:
                 result = f(*pytree.tree_unflatten(inputs, spec))
+            mode.fakes.data_numbers = None
             return result
 
         return dispatch_trace(wrapped, tracer, concrete_args=tuple(placeholders))
@@ -280,7 +284,7 @@ def make_fx(
 
     @functools.wraps(f)
     def wrapped(*args):
-        return maker.trace(*args) if tracing_mode != "symbolic" else maker.trace_sizes(*args)
+        return maker.trace(*args) if tracing_mode == "real" else maker.trace_sizes(*args)
 
     return wrapped
 

@@ -154,3 +154,16 @@ def test_the_smaller_of_two():
     x = torch.arange(5.0)
     program = _exported(function, x, torch.tensor(3))
     _alike(function, program, *((x, torch.tensor(n)) for n in (0, 2, 5, 8)))
+
+
+@pytest.mark.parametrize("mode", ["fake", "symbolic"])
+def test_make_fx_follows_data(mode):
+    from rushlight.fx.experimental.proxy_tensor import make_fx
+
+    def function(x, n):
+        return x[x > 0] * n.item()
+
+    graph = make_fx(function, tracing_mode=mode)(torch.tensor([1.0, -2.0, 3.0]), torch.tensor(4))
+    for row, n in (([1.0, 2.0, 3.0], 5), ([-1.0, -2.0, -3.0], 1)):
+        args = torch.tensor(row), torch.tensor(n)
+        torch.testing.assert_close(graph(*args), function(*args))

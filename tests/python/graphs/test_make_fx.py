@@ -4,6 +4,7 @@ import pytest
 
 import rushlight as torch
 from rushlight import fx, nn
+from rushlight.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from rushlight.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
 
 OPERATORS = torch.ops.aten
@@ -108,8 +109,10 @@ def test_a_graph_that_depends_on_values_is_refused():
     ):
         with pytest.raises(RuntimeError, match="trying to get value out of a tracing tensor"):
             make_fx(program)(torch.ones(3))
-        with pytest.raises(RuntimeError, match="trying to get value out of a tracing tensor"):
-            make_fx(program, tracing_mode="symbolic")(torch.ones(3))
+    for program in (lambda x: 1 if x.sum() > 0 else x, lambda x: float(x.sum())):
+        for mode in ("fake", "symbolic"):
+            with pytest.raises(GuardOnDataDependentSymNode, match="Could not guard on data-dependent"):
+                make_fx(program, tracing_mode=mode)(torch.ones(3))
     assert get_proxy_mode() is None
 
 

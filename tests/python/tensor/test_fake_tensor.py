@@ -133,3 +133,45 @@ def test_known_numbers_follow_what_is_computed_and_written(mode):
         grown = torch.tensor([1])
         grown.resize_(2)
         assert grown.shape == (2,) and grown.constant is None
+
+
+def test_real_tensors_beside_fake_ones():
+    from rushlight._functorch import config
+
+    with config.patch(fake_tensor_propagate_real_tensors=True), FakeTensorMode() as mode:
+        x = mode.from_tensor(torch.tensor([1.0, 0.0, 3.0]))
+        found = (x * 2).nonzero()
+        assert found.shape == (2, 1) and found.real_tensor.tolist() == [[0], [2]]
+        assert (x * 2).sum().item() == 8.0
+        x.add_(1)
+        assert x.real_tensor.tolist() == [2.0, 1.0, 4.0]
+
+
+def test_copies_that_are_fake_and_back():
+    from rushlight._subclasses.fake_tensor import FakeCopyMode
+    from rushlight._subclasses.fake_utils import try_convert_fake_to_real
+
+    mode = FakeTensorMode()
+    layer = torch.nn.BatchNorm2d(3)
+    with FakeCopyMode(mode):
+        copied = copy.deepcopy(layer)
+    assert isinstance(copied.weight, torch.nn.Parameter) and isinstance(copied.running_mean, FakeTensor)
+    x = torch.arange(6.0)
+    (real,) = try_convert_fake_to_real([mode.from_tensor(x)[1:3]])
+    assert type(real) is torch.Tensor and real.tolist() == [1.0, 2.0]
+
+
+def test_a_mode_with_shapes_gives_samples_of_what_depends_on_data():
+    from rushlight.fx.experimental.symbolic_shapes import ShapeEnv
+
+    with FakeTensorMode(shape_env=ShapeEnv()):
+        x = torch.rand(5)
+        assert len(x.tolist()) == 5 and x.nonzero().shape[1] == 1
+
+
+def test_meta_is_refused_when_asked():
+    from rushlight._functorch import config
+
+    with config.patch(fake_tensor_allow_meta=False), FakeTensorMode():
+        with pytest.raises(AssertionError, match="must not be meta"):
+            torch.rand(4, device="meta")
