@@ -14,6 +14,8 @@ def result(mode, func, args, kwargs):
     given, place = make(mode, func, size, *args, **kwargs)
     first = given[0] if isinstance(given, tuple) else given
     mode.data_numbers.origins[name] = first, place
+    if mode.data_numbers.tracer is not None:
+        first.data_sizes = {place: name}
     return given
 
 

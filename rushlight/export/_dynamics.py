@@ -9,6 +9,7 @@ import random
 import traceback
 
 import rushlight as torch
+from rushlight.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from rushlight.fx.node import Node
 
 from ._align import Specialized, align, leaves_of, name_of, same, steps_of, work_of
@@ -530,6 +531,12 @@ def _downwards(lower, asked):
 def _violated(symbols, error):
     place = place_of(error.node) if error.node is not None else None
     where = f"{place[0]}, line {place[1]}: the" if place else "The"
+    if symbols and all(symbol.data for symbol in symbols.values()):
+        return GuardOnDataDependentSymNode(
+            ", ".join(symbols),
+            f"Could not guard on data-dependent expression of {', '.join(symbols)}: {where} program "
+            f"{str(error).rstrip('.')}. torch._check says what may be relied on.",
+        )
     return UserError(
         f"Constraints violated ({', '.join(symbols)})! {where} program {str(error).rstrip('.')}. Leave the "
         "size static, or write the program so that it does not depend on the example's."

@@ -139,6 +139,9 @@ class _FunctionsSeen(TorchFunctionMode):
         tracer = self.tracer
         tracer.uses[func] = tracer.uses.get(func, 0) + 1
         outer, tracer.function = tracer.function, func
+        if func is torch.tensor and isinstance(args[0], torch.SymInt):  # a constant would hold the sample
+            func, args = torch.full, ((), int(args[0]))
+            kwargs = {"dtype": torch.int64, **(kwargs or {})}
         try:
             return func(*args, **(kwargs or {}))
         finally:

@@ -141,7 +141,7 @@ def test_a_path_that_depends_on_a_size_is_refused():
         found = x.nonzero()
         return found * 2 if found.shape[0] > 6 else found
 
-    with pytest.raises((GuardOnDataDependentSymNode, RuntimeError, ValueError)):
+    with pytest.raises(GuardOnDataDependentSymNode, match="Could not guard on data-dependent"):
         _exported(function, torch.ones(16))
 
 
@@ -167,3 +167,26 @@ def test_make_fx_follows_data(mode):
     for row, n in (([1.0, 2.0, 3.0], 5), ([-1.0, -2.0, -3.0], 1)):
         args = torch.tensor(row), torch.tensor(n)
         torch.testing.assert_close(graph(*args), function(*args))
+
+
+def test_a_size_becomes_a_tensor():
+    def function(x):
+        return torch.minimum(x.long().sum(), torch.tensor(x.nonzero().shape[0]))
+
+    program = _exported(function, torch.tensor([2.0, 0.0, 1.0]))
+    _alike(function, program, *_masks([1, 1, 1], [0, 0, 9], [5, 0, 1]))
+
+
+def test_a_size_may_be_checked():
+    def function(x):
+        found = x.nonzero()
+        torch._check(found.shape[0] >= 2)
+        torch._check(found.size(0) < 5)
+        return found[1] if found.shape[0] > 1 else found[0]
+
+    program = _exported(function, torch.ones(4))
+    (ends,) = program.range_constraints.values()
+    assert (ends.lower, ends.upper) == (2, 4)
+    assert program.module()(torch.tensor([0.0, 1.0, 0.0, 1.0])).tolist() == [3]
+    with pytest.raises(RuntimeError, match="Runtime assertion failed for expression u0 >= 2"):
+        program.module()(torch.tensor([0.0, 1.0, 0.0, 0.0]))
