@@ -394,6 +394,9 @@ _DEFINED_LATE = (
     "sym_numel",
     "sym_size",
     "to",
+    "_assert_scalar",
+    "sym_constrain_range",
+    "sym_constrain_range_for_size",
 )  # operators of `aten` that are written in Python
 
 

@@ -59,6 +59,13 @@ class Expression:
             return {self.first} if isinstance(self.first, str) else set()
         return self.first.names() | (self.second.names() if self.second is not None else set())
 
+    def value(self, samples_of):
+        """The number that it is for some samples."""
+        if self.operation is None:
+            return samples_of(self.first) if isinstance(self.first, str) else self.first
+        operands = [e.value(samples_of) for e in (self.first, self.second) if e is not None]
+        return self.operation(*operands)
+
     def linear(self):
         """{name: coefficient}, with the constant under None; None where it is no such sum."""
         if self.operation is None:
@@ -336,6 +343,11 @@ class DataTruth(torch.SymBool):
     def expect(self, message=None):
         self.numbers.require(self, message)
         return True
+
+    def as_tensor(self):
+        """The truth as a tensor that the graph computes."""
+        a, b = (e.value(self.numbers.samples_of) for e in (self.first, self.second))
+        return self.relation(torch.full((), a, dtype=torch.int64), torch.full((), b, dtype=torch.int64))
 
     def opposite(self):
         return DataTruth(_OPPOSITE[self.relation], self.first, self.second, not self.value, self.numbers)

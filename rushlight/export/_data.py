@@ -39,7 +39,7 @@ class DataTraces:
             except Exception as error:
                 if not self.numbers.bounds:
                     raise
-                failure = failure or error
+                failure = error
                 if not others:
                     break
                 samples = self._other(others.pop(0))

@@ -190,3 +190,18 @@ def test_a_size_may_be_checked():
     assert program.module()(torch.tensor([0.0, 1.0, 0.0, 1.0])).tolist() == [3]
     with pytest.raises(RuntimeError, match="Runtime assertion failed for expression u0 >= 2"):
         program.module()(torch.tensor([0.0, 1.0, 0.0, 0.0]))
+
+
+def test_cond_chooses_when_the_graph_runs():
+    def of_values(x):
+        return torch.cond(x.sum() > 0, lambda x: x.sin() * 2, lambda x: x.cos(), (x,))
+
+    def of_sizes(x):
+        found = x.nonzero()
+        return torch.cond(found.size(0) > 3, lambda t: (t + 1).sum(), lambda t: (t + 3).sum(), (found,))
+
+    for function in (of_values, of_sizes):
+        program = _exported(function, torch.tensor([1.0, 2.0, 0.0, 4.0, 5.0]))
+        _alike(function, program, *_masks([0, 0, 1, 0, 0], [1, 2, 3, 4, 5], [-3, -1, 0, 0, 0]))
+    with pytest.raises(RuntimeError, match="equal shapes"):
+        _exported(lambda x: torch.cond(x.sum() > 0, lambda x: x, lambda x: x[:1], (x,)), torch.ones(3))
