@@ -1,6 +1,6 @@
 """What graph capture and export raise. Its home for programs is `torch._dynamo.exc`."""
 
-__all__ = ["TorchDynamoException", "Unsupported", "UserError"]
+__all__ = ["GuardOnDataDependentSymNode", "TorchDynamoException", "Unsupported", "UserError"]
 
 _HOME = "rushlight._dynamo.exc"
 
@@ -26,3 +26,13 @@ class UserError(Unsupported):
     def msg(self):
         """The text."""
         return str(self.args[0]) if self.args else ""
+
+
+class GuardOnDataDependentSymNode(RuntimeError):
+    """A program that is exported branches on a number that depends on its data."""
+
+    __module__ = "rushlight.fx.experimental.symbolic_shapes"
+
+    def __init__(self, cond="", *args):
+        super().__init__(*args)
+        self.cond = cond

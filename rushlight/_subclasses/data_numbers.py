@@ -10,7 +10,7 @@ import operator
 from typing import Any
 
 import rushlight as torch
-from rushlight.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+from rushlight._errors.capture import GuardOnDataDependentSymNode
 
 _FIRST = (3, 5, 7, 11, 13, 17, 19, 23)  # samples are unlike each other, and unlike sizes that take shortcuts
 _SIGNS = {
@@ -369,12 +369,14 @@ class DataTruth(torch.SymBool):
 
 
 def _undecided(truth):
+    from rushlight.fx.experimental.proxy_tensor import _user_line
+
     sizes = ", ".join(sorted(truth.numbers.is_size)) or "none"
     return GuardOnDataDependentSymNode(
         str(truth),
         f"Could not guard on data-dependent expression {truth} (unhinted: {truth}).  (Size-like symbols: {sizes})\n\n"
-        "The program would take a path that depends on its data, and a graph has one path. To fix the error, "
-        "insert one of the following checks before this call:\n"
+        f"The program would take a path that depends on its data in {_user_line()}, and a graph has one path. "
+        "To fix the error, insert one of the following checks before this call:\n"
         f"  1. torch._check({truth})\n  2. torch._check({truth.opposite()})\n"
         "or write the branch as torch.cond or torch.where.",
     )
@@ -436,11 +438,13 @@ class DataFloat(float, torch.SymFloat):
         return float.__hash__(self)
 
     def _refuse(self, *_):
+        from rushlight.fx.experimental.proxy_tensor import _user_line
+
         name = "the number" if self.proxy is None else self.proxy.node.name
         raise GuardOnDataDependentSymNode(
             name,
             f"Could not guard on data-dependent expression of {name}: the program would take a path that depends "
-            "on its data. Write the branch as torch.cond or torch.where.",
+            f"on its data in {_user_line()}. Write the branch as torch.cond or torch.where.",
         )
 
     __bool__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _refuse  # type: ignore[assignment]

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 import rushlight as torch
 from rushlight import _C
-from rushlight._functorch import config
 from rushlight.overrides import TorchFunctionMode
 from rushlight.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
@@ -256,6 +255,8 @@ class FakeTensorMode(TorchDispatchMode):
         self, *, allow_fallback_kernels=True, allow_non_fake_inputs=False, shape_env=None, static_shapes=None,
         export=False,
     ):  # fmt: skip
+        from rushlight._functorch import config
+
         super().__init__()
         self.allow_fallback_kernels = allow_fallback_kernels
         self.allow_non_fake_inputs = allow_non_fake_inputs

@@ -2,8 +2,8 @@
 
 import operator
 
+from rushlight._errors.capture import GuardOnDataDependentSymNode
 from rushlight._subclasses.data_numbers import _SIGNS, DataNumbers, Infeasible
-from rushlight.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from rushlight.fx.node import Node
 
 from .dynamic_shapes import Symbol

@@ -9,7 +9,7 @@ import random
 import traceback
 
 import rushlight as torch
-from rushlight.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+from rushlight._errors.capture import GuardOnDataDependentSymNode
 from rushlight.fx.node import Node
 
 from ._align import Specialized, align, leaves_of, name_of, same, steps_of, work_of

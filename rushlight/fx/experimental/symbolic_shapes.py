@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import rushlight as torch
+from rushlight._errors.capture import GuardOnDataDependentSymNode
 
 __all__ = [
     "CURRENT_NODE_KEY",
@@ -58,14 +59,6 @@ __all__ = [
 
 SHAPEENV_EVENT_KEY = "shapeenv_event"
 CURRENT_NODE_KEY = "current_node"
-
-
-class GuardOnDataDependentSymNode(RuntimeError):
-    """A program that is exported branches on a number that depends on its data."""
-
-    def __init__(self, cond="", *args):
-        super().__init__(*args)
-        self.cond = cond
 
 
 # --- truths -----------------------------------------------------------------------------------------
