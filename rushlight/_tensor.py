@@ -142,8 +142,9 @@ class Tensor(_C.TensorBase):
                 if type(new) is not type(self):
                     raise RuntimeError(
                         "The default implementation of __deepcopy__() for wrapper subclasses only works for "
-                        "subclass types that properly implement clone() and for which cloning returns another "
-                        f"instance of the same subclass: got {type(new).__name__} for {type(self).__name__}"
+                        "subclass types that properly implement clone() and for which cloning returns "
+                        "another instance of the same subclass: got "
+                        f"{type(new).__name__} for {type(self).__name__}"
                     )
             elif self.layout != rushlight.strided:
                 new = self.detach().clone()

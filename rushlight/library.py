@@ -174,8 +174,8 @@ class Library:
         space, name, overload = self._parts(op_name)
         if space != self.ns:
             raise RuntimeError(
-                f'impl("{space}::{name}", ...): Explicitly provided namespace ({space}) in operator name does not '
-                f"match namespace of enclosing Library ({self.ns}): operator name does not match namespace"
+                f"impl({space}::{name}): the namespace ({space}) does not match that of the library ({self.ns}): "
+                "operator name does not match namespace"
             )
         try:
             found = _overload_named(f"{space}::{name}" + (f".{overload}" if overload else ""))

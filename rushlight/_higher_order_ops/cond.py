@@ -47,8 +47,8 @@ def _both(pred, one, other):
     for a, b in zip(ones, others):
         if isinstance(a, rushlight.Tensor) and (a.shape != b.shape or a.dtype != b.dtype):
             raise RuntimeError(
-                f"cond: both branches must return equal shapes and dtypes, but got {list(a.shape)} of {a.dtype} "
-                f"and {list(b.shape)} of {b.dtype}"
+                "cond: both branches must return equal shapes and dtypes, but got "
+                f"{list(a.shape)} of {a.dtype} and {list(b.shape)} of {b.dtype}"
             )
     return _pytree.tree_unflatten(
         [rushlight.where(pred, a, b) for a, b in zip(ones, others, strict=True)], spec

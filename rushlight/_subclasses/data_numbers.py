@@ -1,4 +1,4 @@
-"""Numbers that a program reads from its data while it is traced: `item()`, and sizes such as that of `nonzero`.
+"""Numbers that a program reads from its data while it is traced: `item()`, sizes such as `nonzero`'s.
 
 A trace has no data, so each such number is a sample, and the program is traced with several of them
 (`rushlight.export._dynamics`). What may be asked of one is what `torch._check` said of it, as for PyTorch's
@@ -271,7 +271,9 @@ class DataNumbers:
         condition = self.proxy(Expression(truth.relation, truth.first, truth.second))
         text = f"Runtime assertion failed for expression {truth} on node '{condition.node.name}'"
         check = torch.ops.aten._assert_scalar.default
-        made = self.tracer.create_proxy("call_function", check, (condition, text), {}, name="_assert_scalar_default")
+        made = self.tracer.create_proxy(
+            "call_function", check, (condition, text), {}, name="_assert_scalar_default"
+        )
         made.node.meta["val"] = None
 
 
@@ -374,9 +376,10 @@ def _undecided(truth):
     sizes = ", ".join(sorted(truth.numbers.is_size)) or "none"
     return GuardOnDataDependentSymNode(
         str(truth),
-        f"Could not guard on data-dependent expression {truth} (unhinted: {truth}).  (Size-like symbols: {sizes})\n\n"
-        f"The program would take a path that depends on its data in {_user_line()}, and a graph has one path. "
-        "To fix the error, insert one of the following checks before this call:\n"
+        f"Could not guard on data-dependent expression {truth} (unhinted: {truth}).  "
+        f"(Size-like symbols: {sizes})\n\n"
+        f"The program would take a path that depends on its data in {_user_line()}, and a graph has one "
+        "path. To fix the error, insert one of the following checks before this call:\n"
         f"  1. torch._check({truth})\n  2. torch._check({truth.opposite()})\n"
         "or write the branch as torch.cond or torch.where.",
     )
@@ -443,8 +446,8 @@ class DataFloat(float, torch.SymFloat):
         name = "the number" if self.proxy is None else self.proxy.node.name
         raise GuardOnDataDependentSymNode(
             name,
-            f"Could not guard on data-dependent expression of {name}: the program would take a path that depends "
-            f"on its data in {_user_line()}. Write the branch as torch.cond or torch.where.",
+            f"Could not guard on data-dependent expression of {name}: the program would take a path that "
+            f"depends on its data in {_user_line()}. Write the branch as torch.cond or torch.where.",
         )
 
     __bool__ = __lt__ = __le__ = __gt__ = __ge__ = __eq__ = __ne__ = _refuse  # type: ignore[assignment]

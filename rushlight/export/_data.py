@@ -1,4 +1,4 @@
-"""Numbers of exported programs that depend on data: samples that a program accepts, and checks in its graph."""
+"""Numbers of exported programs that depend on data: samples that suit a program, checks in its graph."""
 
 import operator
 
@@ -68,7 +68,9 @@ class DataTraces:
         for name, (low, high) in numbers.bounds.items():
             if name not in numbers.derived:
                 least = max(0, low)
-                found[name] = Symbol(name, numbers.samples[name], least, high, True, asked_lower=least, data=True)
+                found[name] = Symbol(
+                    name, numbers.samples[name], least, high, True, asked_lower=least, data=True
+                )
         return found
 
 
@@ -107,7 +109,10 @@ def describe_checks(trace, sources):
         if is_check(node):
             condition = node.args[0]
             shown = _shown(condition, names)
-            node.args = condition, f"Runtime assertion failed for expression {shown} on node '{condition.name}'"
+            node.args = (
+                condition,
+                f"Runtime assertion failed for expression {shown} on node '{condition.name}'",
+            )
 
 
 def is_check(node):

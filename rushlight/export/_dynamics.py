@@ -212,7 +212,9 @@ class Dynamics:
             if self.usable({**point, **sizes}):
                 self._verify(planned, {**point, **sizes})
         for (node, i), sizes in self.choices.items():
-            if any(s.data for s in symbols.values()) or not computes_alike(self.template, planned, sizes, self.computation):
+            if any(s.data for s in symbols.values()) or not computes_alike(
+                self.template, planned, sizes, self.computation
+            ):
                 raise Specialized(
                     f"calls `{name_of(node)}` with {leaves_of(node)[i]!r}, and with {_told(sizes)} otherwise",
                     node,

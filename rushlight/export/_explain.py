@@ -13,8 +13,8 @@ class Unexplained(Exception):
 
 
 class Samples:
-    """A number at many sizes. ``value_at(sizes)`` traces; ``ranges`` are the sizes that may be tried, of which
-    those are that are ``usable``."""
+    """A number at many sizes. ``value_at(sizes)`` traces; ``ranges`` are the sizes that may be tried, where
+    they are ``usable``."""
 
     def __init__(self, value_at, base, ranges, usable):
         self.value_at, self.base, self.ranges, self.usable = value_at, base, ranges, usable

@@ -140,7 +140,7 @@ class _Shapes:
 class _GraphWriter:
     def __init__(self, program):
         self.program, self.shapes = program, _Shapes(program)
-        self.tensors, self.numbers, self.nodes = {}, {}, []
+        self.tensors, self.numbers, self.truths, self.nodes = {}, {}, {}, []
         self.same = {}  # a node that names a result again -> the name that stands in the file
 
     def name(self, node):
@@ -161,7 +161,7 @@ class _GraphWriter:
             "nodes": self.nodes,
             "tensor_values": self.tensors,
             "sym_int_values": self.numbers,
-            "sym_bool_values": {},
+            "sym_bool_values": self.truths,
             "is_single_tensor_return": False,
             "custom_obj_values": {},
             "sym_float_values": {},
@@ -223,6 +223,9 @@ class _GraphWriter:
         if type(value) is int and not self._is_constant(node):
             self.numbers[node.name] = self.shapes.numbers(node.name, 0, [value])[0]
             return {"as_sym_int": {"as_name": node.name}}
+        if type(value) is bool and node.op == "call_function":
+            self.truths[node.name] = {"as_bool": value}
+            return {"as_sym_bool": {"as_name": node.name}}
         return self.argument(value)
 
     def _is_constant(self, node):
@@ -267,7 +270,8 @@ class _GraphWriter:
             return {"as_tensor": {"name": self.name(node)}}
         if self._is_constant(node):
             return self.argument(node.meta["val"])
-        return {"as_sym_int": {"as_name": self.name(node)}}
+        kind = "as_sym_bool" if type(node.meta.get("val")) is bool else "as_sym_int"
+        return {kind: {"as_name": self.name(node)}}
 
     def _list(self, items):
         nodes = [v for v in items if isinstance(v, fx.Node)]

@@ -188,7 +188,7 @@ class Part:
 
 
 def apply(planned, graph, source_of):
-    """Replace numbers by what they are; ``source_of(symbol)`` makes a node for a symbol's size. Returns these."""
+    """Replace numbers by what they are; ``source_of(symbol)`` makes a node for a size. Returns these."""
     builder = _Builder(graph, source_of)
     for node, i, polynomial in planned:
         leaves, spec = pytree.tree_flatten((node.args, node.kwargs))

@@ -88,7 +88,7 @@ def _get_current_dispatch_mode_stack():
 
 
 def is_in_torch_dispatch_mode(include_infra_modes=True):
-    """Whether a mode is active; without ``include_infra_modes``, one that is not the library's or a tool's."""
+    """Whether a mode is active; without ``include_infra_modes``, one that is no tool's."""
     modes = _get_current_dispatch_mode_stack()
     return any(include_infra_modes or not mode.is_infra_mode() for mode in modes)
 

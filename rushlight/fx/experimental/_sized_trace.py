@@ -52,7 +52,9 @@ def trace(function, args, traced_at, symbolic=True):
         return made
 
     traces = DataTraces(one, symbols)
-    first = traces.first({name: symbol.value for name, symbol in symbols.items()})  # errors are the function's
+    first = traces.first(
+        {name: symbol.value for name, symbol in symbols.items()}
+    )  # errors are the function's
     symbols |= traces.symbols()
     if not symbols:
         return modules[id(first)][0]

@@ -217,7 +217,9 @@ class _MakefxTracer:
         from ._sized_trace import trace
 
         symbolic = self.tracing_mode == "symbolic"
-        return trace(self.f, args, lambda make, numbers: self.trace(*args, make=make, numbers=numbers), symbolic)
+        return trace(
+            self.f, args, lambda make, numbers: self.trace(*args, make=make, numbers=numbers), symbolic
+        )
 
     def trace(self, *args, make=None, numbers=None):
         tracer = PythonKeyTracer()

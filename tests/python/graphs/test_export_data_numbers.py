@@ -1,6 +1,7 @@
 """Exports of programs whose sizes and numbers depend on their data."""
 
 import pytest
+
 import rushlight as torch
 from rushlight.export import Dim, export
 from rushlight.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, guard_or_false

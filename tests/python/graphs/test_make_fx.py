@@ -4,8 +4,8 @@ import pytest
 
 import rushlight as torch
 from rushlight import fx, nn
-from rushlight.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from rushlight.fx.experimental.proxy_tensor import get_proxy_mode, make_fx
+from rushlight.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 
 OPERATORS = torch.ops.aten
 

@@ -1,6 +1,7 @@
 """Kernels of built-in operators that a program replaces, for as long as its library lives."""
 
 import pytest
+
 import rushlight as torch
 from rushlight.library import _scoped_library
 
