@@ -174,7 +174,7 @@ class Library:
         space, name, overload = self._parts(op_name)
         if space != self.ns:
             raise RuntimeError(
-                f"impl({space}::{name}): the namespace ({space}) does not match that of the library ({self.ns}): "
+                f"impl({space}::{name}): the namespace does not match that of the library ({self.ns}): "
                 "operator name does not match namespace"
             )
         try:
