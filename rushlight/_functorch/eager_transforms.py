@@ -89,14 +89,18 @@ def _check_unique(argnums, names):
 
 def _validate_argnums(argnums, count):
     numbers = argnums if isinstance(argnums, tuple) else (argnums,)
+    if isinstance(argnums, tuple) and not all(isinstance(n, int) for n in argnums):
+        raise RuntimeError(f"argnum must be int, got {[type(n) for n in argnums]}")
     if not all(isinstance(n, int) for n in numbers):
-        raise RuntimeError(f"argnums must be int or Tuple[int, ...], got: {type(argnums)}")
+        raise RuntimeError(f"argnum must be int or Tuple[int], got: {type(argnums)}")
     _check_unique(argnums, count)
     wrapped = []
     for n in numbers:
         if not -count <= n < count:
             raise RuntimeError(f"Got argnum={n}, but only {count} positional inputs")
         wrapped.append(n % count)
+    if len(set(wrapped)) != len(wrapped):
+        raise RuntimeError(f"argnums elements must be unique, got {argnums}")
     return tuple(wrapped) if isinstance(argnums, tuple) else wrapped[0]
 
 
@@ -127,8 +131,10 @@ def _split_aux(output, has_aux, who):
 
 
 def _check_tensors(flat, who, what):
-    if not flat:
-        raise RuntimeError(f"{who}: Expected {what} to be non-empty (and have at least one Tensor)")
+    if not flat or (len(flat) == 1 and flat[0] is None):
+        raise RuntimeError(
+            f"{who}: Expected f to be a function that has non-empty output (got output = {flat})"
+        )
     for x in flat:
         if not isinstance(x, _Tensor):
             raise RuntimeError(

@@ -309,3 +309,16 @@ def test_lengths_are_not_mapped():
         torch.vmap(lambda n: torch.ctc_loss(scores, labels, n, torch.tensor([3, 2]), 0, 2))(
             torch.tensor([[6, 5]] * 3)
         )
+
+
+def test_arguments_named_twice_and_functions_that_give_nothing():
+    x = torch.tensor(1.0)
+    with pytest.raises(RuntimeError, match="must be unique"):
+        torch.func.grad(torch.mul, argnums=(0, -2))(x, x)
+    with pytest.raises(RuntimeError, match="must be int"):
+        torch.func.grad(torch.mul, argnums=("0",))(x, x)
+    for f in (lambda x: [], lambda x: None):
+        with pytest.raises(RuntimeError, match="has non-empty output"):
+            torch.func.vjp(f, x)
+        with pytest.raises(RuntimeError, match="has non-empty output"):
+            torch.func.jvp(f, (x,), (x,))
