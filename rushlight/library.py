@@ -185,6 +185,7 @@ class Library:
         taken = f"aten/{name}{'.' + overload if overload else ''}/{key}"
         if taken in _impls and not allow_override:
             self._replace(op_name, key, False)
+        devices: tuple[str, ...]
         records = key in _AUTOGRAD_KEYS
         if key == "CompositeImplicitAutograd" or key == "":
             devices, records = ("cpu", "cuda", "meta") if composite else (), True

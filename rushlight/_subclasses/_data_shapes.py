@@ -1,5 +1,8 @@
 """Results whose sizes depend on data: fake tensors at sizes that are samples."""
 
+from collections.abc import Callable
+from typing import Any
+
 import rushlight as torch
 
 from .fake_tensor import DynamicOutputShapeException
@@ -78,7 +81,7 @@ def _index(mode, func, size, x, indices):
     return mode._run(func, (x, spread), {}), (given[0] if together else 0) + rank - 1
 
 
-_MAKERS = {
+_MAKERS: dict[str, Callable[..., Any]] = {
     "nonzero": _nonzero,
     "masked_select": _masked_select,
     "_unique2": _unique,

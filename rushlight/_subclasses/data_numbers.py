@@ -388,6 +388,9 @@ def _undecided(truth):
 class DataInt(int, torch.SymInt):
     """An integer that the program read from its data: a sample for operators, a symbol for the program."""
 
+    expression: Expression
+    numbers: DataNumbers
+
     def __new__(cls, value, expression, numbers):
         made = int.__new__(cls, value)
         made.expression, made.numbers = expression, numbers
@@ -426,6 +429,9 @@ def _combined(operation, compute, a, b):
 class DataFloat(float, torch.SymFloat):
     """A number with a fraction that the program read from its data. Operators take the sample, by which
     the tracer knows it again."""
+
+    proxy: Any
+    numbers: DataNumbers
 
     def __new__(cls, value, proxy, numbers):
         made = float.__new__(cls, value)

@@ -1,6 +1,7 @@
 """Numbers of exported programs that depend on data: samples that suit a program, checks in its graph."""
 
 import operator
+from typing import Any
 
 from rushlight._errors.capture import GuardOnDataDependentSymNode
 from rushlight._subclasses.data_numbers import _SIGNS, DataNumbers, Infeasible
@@ -17,7 +18,8 @@ class DataTraces:
 
     def __init__(self, trace, sizes):
         self.trace, self.inputs = trace, frozenset(sizes)
-        self.derived, self.numbers = {}, None
+        self.derived: dict = {}
+        self.numbers: Any = None  # of the last trace
 
     def __call__(self, sizes, **how):
         samples = {name: size for name, size in sizes.items() if name not in self.inputs}
@@ -26,12 +28,13 @@ class DataTraces:
 
     def first(self, sizes):
         """A trace with samples that the program accepts."""
-        samples, others, failure = {}, list(_OTHERS), None
+        samples: dict = {}
+        others, failure = list(_OTHERS), Exception()
         for _ in range(_MOST_TRIES):
             try:
                 return self({**sizes, **samples})
             except Infeasible as wish:
-                failure = failure or wish
+                failure = wish
                 if wish.name is None or not self._follow(wish, samples):
                     break
             except GuardOnDataDependentSymNode:
@@ -122,7 +125,7 @@ def is_check(node):
 def _shown(value, names):
     if not isinstance(value, Node) or value in names:
         return names.get(value, str(value)) if isinstance(value, Node) else str(value)
-    sign = _SIGNS.get(value.target)
+    sign = _SIGNS.get(value.target)  # type: ignore[arg-type]
     if value.op != "call_function" or sign is None:
         return value.name
     first, second = (_shown(operand, names) for operand in value.args)
