@@ -2,6 +2,7 @@
 
 import functools
 import numbers
+from typing import Any
 
 import rushlight
 from rushlight import _C
@@ -321,15 +322,21 @@ def _is_all_true(tensor):
 
 
 class SymInt:
-    """A size of a program that is traced for many sizes at once."""
+    """A size of a program that is traced for many sizes at once, or a number that depends on data."""
+
+    numbers: Any
 
 
 class SymFloat:
-    """Never instantiated; see SymInt."""
+    """A number that depends on data; see SymInt."""
 
 
 class SymBool:
-    """Never instantiated; see SymInt."""
+    """Exports make subclasses of it for truths that depend on data; see SymInt."""
+
+    numbers: Any
+    as_tensor: Any
+    expect: Any
 
 
 def _extreme_number(choose, a, b):

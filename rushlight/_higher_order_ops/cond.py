@@ -27,8 +27,9 @@ def cond(pred, true_fn, false_fn, operands=()):
     if isinstance(pred, rushlight.Tensor) and rushlight._C._functorch.is_batchedtensor(pred):
         return _both(pred.reshape(()), true_fn(*operands), false_fn(*operands))
     if _is_unknown(pred):
-        pred = pred.as_tensor() if isinstance(pred, rushlight.SymBool) else pred.reshape(())
-        return _both(pred, true_fn(*operands), false_fn(*operands))
+        given = pred.as_tensor() if isinstance(pred, rushlight.SymBool) else rushlight.as_tensor(pred)
+        chosen = given.reshape(())
+        return _both(chosen, true_fn(*operands), false_fn(*operands))
     return true_fn(*operands) if pred else false_fn(*operands)
 
 

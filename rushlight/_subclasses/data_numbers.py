@@ -490,7 +490,8 @@ def _float_arithmetic(name, operation):
     setattr(DataFloat, f"__{name}__", run)
     setattr(DataFloat, f"__r{name}__", run_reflected)
     if name == "truediv":
-        DataInt.__truediv__, DataInt.__rtruediv__ = of_integers, of_integers_reflected
+        setattr(DataInt, "__truediv__", of_integers)  # noqa: B010
+        setattr(DataInt, "__rtruediv__", of_integers_reflected)  # noqa: B010
     return of_integers, of_integers_reflected
 
 
