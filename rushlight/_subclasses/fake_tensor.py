@@ -38,11 +38,12 @@ class DataDependentOutputException(RuntimeError):
     func: object
 
 
-@dataclass
 class UnsupportedOperatorException(NotImplementedError):
-    """An operator that the program defined has no function for tensors without data."""
+    """An operator that the program defined, `func`, has no function for tensors without data."""
 
-    func: object
+    def __init__(self, func, reason=None):
+        super().__init__(reason or func)
+        self.func = func
 
 
 class FakeTensor(torch.Tensor):
@@ -421,7 +422,7 @@ class FakeTensorMode(TorchDispatchMode):
             except NotImplementedError as error:
                 if func.namespace == "aten":
                     raise
-                raise UnsupportedOperatorException(func) from error
+                raise UnsupportedOperatorException(func, str(error)) from error
         device = asked[0] if asked else device
         written = func._schema.is_mutable
         if written:

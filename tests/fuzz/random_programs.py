@@ -39,7 +39,7 @@ STRICTER = re.compile("has been modified by an inplace operation|Found dtype")
 REFUSED = re.compile(
     "DynamicOutputShape|DataDependent|value out of a tracing tensor|depends on the values"
     "|does not require grad|writes to out=|single memory location|out of bounds for dimension . with size 0"
-    "|invalid for input of size"
+    "|invalid for input of size|but files return tensors"
     "|not implemented for .{1,2}(BFloat16|Half)|both operands to have the same dtype"
 )
 # Here PyTorch saves an alias without a version counter: its gradient is that of what was written since.

@@ -1,6 +1,7 @@
 """A short part of tests/fuzz/leaks.py, what longer runs found, and that the search finds what is there."""
 
 import sys
+from collections import deque
 from pathlib import Path
 
 import pytest
@@ -21,15 +22,22 @@ SLOW = {"loaders with workers", "onnx", "process groups"}  # a second each time
 def meter():
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
-    yield leaks.Meter(torch)
+    with pytest.MonkeyPatch.context() as patch:  # the flight recorder grows to its size
+        patch.setattr("rushlight.distributed._recorder.entries", deque(maxlen=0))
+        patch.setattr("rushlight.distributed._recorder._MANY", 0)
+        yield leaks.Meter(torch)
     torch.set_num_threads(threads)
 
 
 @pytest.mark.parametrize("name", sorted(set(PROGRAMS) - SLOW))
 def test_programs_leave_nothing(meter, name):
-    _, left = leaks.measure(meter, PROGRAMS[name](torch), repeats=60, seconds=0.5)
-    # In so few runs tables still grow to their size.
-    assert left.pop("bytes of malloc", 0) < 1000 and not left
+    for _ in range(3):  # what a thread holds just then is there once, what is left each time
+        left = leaks.measure(meter, PROGRAMS[name](torch), repeats=60, seconds=0.5)[1]
+        # In so few runs tables still grow to their size.
+        if left.pop("bytes of malloc", 0) < 1000 and not left:
+            break
+    else:
+        raise AssertionError(left)
 
 
 ROWS = (

@@ -381,7 +381,6 @@ BAD = {
     "grammar": lambda: library.Library("x", "FRAGMENT").define("f(Tensr x) -> Tensor"),
     "parenthesis": lambda: library.Library("x", "FRAGMENT").define("f(Tensor x"),
     "callable": lambda: library.Library("x", "IMPL").impl("f", 3, "CPU"),
-    "aten": lambda: library.Library("aten", "IMPL").impl("add.Tensor", lambda: 0, "CPU"),
     "name": lambda: library.custom_op("no_namespace", lambda x: x, mutates_args=()),
     "triton": lambda: library.wrap_triton(None),
     "result": lambda: _wrong_result(),
