@@ -1,13 +1,10 @@
 // Files that fail at a chosen point, for tests/fuzz/failing_files.py: loaded before the C library
 // (LD_PRELOAD), it answers one call on files below a folder, or all from one on, with an error, moves less
-// than was asked, or ends the process there, as a kill or a loss of power would. Instead of files it may be
-// what processes share: sockets, pipes and memory without a name. Forked processes are left alone.
+// than was asked, or ends the process there, as a kill or a loss of power would.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <sys/mman.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
@@ -30,7 +27,6 @@ struct Plan {
   long left = 0, made = 0;
   int error = 0;
   bool on = false, again = false, failed = false;
-  bool shared = false;  // what processes share, not files
 };
 // What the disk knows of a file: its name now, and how much of it was synchronised.
 struct Kept {
@@ -47,7 +43,7 @@ std::map<ino_t, Kept> kept;
 long call(long number, auto... arguments) { return syscall(number, arguments...); }
 
 bool below(const char* path) {
-  if (!plan.on || plan.shared || !path) return false;
+  if (!plan.on || !path) return false;
   const std::string text = path;
   return text.compare(0, plan.folder.size(), plan.folder) == 0;
 }
@@ -103,38 +99,15 @@ mode_t mode_of(int flags, va_list& rest) {
   return flags & (O_CREAT | O_TMPFILE) ? static_cast<mode_t>(va_arg(rest, int)) : 0;
 }
 
-bool is_ours(int file) {
-  if (!plan.on || !plan.shared) return plan.on && files.count(file);
-  struct stat s;
-  if (files.count(file)) return true;
-  return call(SYS_fstat, file, &s) == 0 && (S_ISSOCK(s.st_mode) || S_ISFIFO(s.st_mode));
-}
-
-// Something that processes share is made: that may fail for want of descriptors.
-bool cannot_make() {
-  const std::lock_guard guard(lock);
-  if (!plan.on || !plan.shared || !fails(kName)) return false;
-  errno = EMFILE;
-  return true;
-}
-
-ssize_t message(int socket, long number, bool writes, const msghdr* m, int flags) {
-  {
-    const std::lock_guard guard(lock);
-    if (is_ours(socket) && fails(kInterruptible | (writes ? kTakesRoom : 0))) return -1;
-  }
-  return static_cast<ssize_t>(call(number, socket, m, flags));
-}
+bool is_ours(int file) { return plan.on && files.count(file); }
 
 ssize_t transfer(int file, size_t n, bool writes, auto move) {
+  const std::lock_guard guard(lock);
   bool half = false;
-  {
-    const std::lock_guard guard(lock);  // not while it waits: another thread may be at the other end
-    if (is_ours(file)) {
-      if (fails(kInterruptible | (writes ? kTakesRoom : 0), &half)) return -1;
-      if (half && n > 1) n /= 2;
-      if (writes && !plan.shared) kept[files[file]].dirty = true;
-    }
+  if (is_ours(file)) {
+    if (fails(kInterruptible | (writes ? kTakesRoom : 0), &half)) return -1;
+    if (half && n > 1) n /= 2;
+    if (writes) kept[files[file]].dirty = true;
   }
   return static_cast<ssize_t>(move(n));
 }
@@ -172,20 +145,15 @@ int removed(const char* path) {
   return static_cast<int>(call(SYS_unlink, path));
 }
 
-__attribute__((constructor)) void begin() {
-  pthread_atfork([] { lock.lock(); }, [] { lock.unlock(); }, [] { plan.on = false, lock.unlock(); });
-}
-
 }  // namespace
 
 extern "C" {
 
-// The call on files below the folder after the next `left` fails in this way; of no folder, those on sockets,
-// pipes and shared memory.
+// The call on files below the folder after the next `left` fails in this way.
 void failing_files_begin(const char* folder, int kind, long left, int error, int again) {
   const std::lock_guard guard(lock);
   files.clear(), kept.clear();
-  plan = {folder, static_cast<Kind>(kind), left, 0, error, true, again != 0, false, !*folder};
+  plan = {folder, static_cast<Kind>(kind), left, 0, error, true, again != 0, false};
 }
 // The number of calls since then.
 long failing_files_end() {
@@ -242,45 +210,6 @@ int ftruncate(int file, off_t n) { return cut(file, n); }
 int ftruncate64(int file, off_t n) { return cut(file, n); }
 int rename(const char* from, const char* to) { return move_file(from, to); }
 int unlink(const char* path) { return removed(path); }
-ssize_t send(int socket, const void* from, size_t n, int flags) {
-  return transfer(socket, n, true,
-                  [&](size_t m) { return call(SYS_sendto, socket, from, m, flags, nullptr, 0); });
-}
-ssize_t recv(int socket, void* to, size_t n, int flags) {
-  return transfer(socket, n, false,
-                  [&](size_t m) { return call(SYS_recvfrom, socket, to, m, flags, nullptr, nullptr); });
-}
-ssize_t sendmsg(int socket, const msghdr* m, int flags) {
-  return message(socket, SYS_sendmsg, true, m, flags);
-}
-ssize_t recvmsg(int socket, msghdr* m, int flags) { return message(socket, SYS_recvmsg, false, m, flags); }
-int connect(int socket, const sockaddr* address, socklen_t n) {
-  {
-    const std::lock_guard guard(lock);
-    if (is_ours(socket) && fails(kName)) return -1;
-  }
-  return static_cast<int>(call(SYS_connect, socket, address, n));
-}
-int accept4(int socket, sockaddr* address, socklen_t* n, int flags) {
-  return cannot_make() ? -1 : static_cast<int>(call(SYS_accept4, socket, address, n, flags));
-}
-int socket(int domain, int type, int protocol) {
-  return cannot_make() ? -1 : static_cast<int>(call(SYS_socket, domain, type, protocol));
-}
-int socketpair(int domain, int type, int protocol, int* pair) {
-  return cannot_make() ? -1 : static_cast<int>(call(SYS_socketpair, domain, type, protocol, pair));
-}
-int pipe2(int* pair, int flags) {
-  return cannot_make() ? -1 : static_cast<int>(call(SYS_pipe2, pair, flags));
-}
-int pipe(int* pair) { return pipe2(pair, 0); }
-int memfd_create(const char* name, unsigned flags) {
-  if (cannot_make()) return -1;
-  const int file = static_cast<int>(call(SYS_memfd_create, name, flags));
-  const std::lock_guard guard(lock);
-  if (plan.on && plan.shared && file >= 0) files[file] = 0;
-  return file;
-}
 int close(int file) {
   const std::lock_guard guard(lock);
   if (is_ours(file)) {
