@@ -16,6 +16,8 @@ from rushlight.utils._python_dispatch import TorchDispatchMode, _get_current_dis
 
 __all__ = ["FakeTensor", "FakeTensorConverter", "FakeTensorMode", "unset_fake_temporarily"]
 
+__capture__ = "skip"  # Note [Capture marks]
+
 aten = torch.ops.aten  # type: ignore[attr-defined]
 
 

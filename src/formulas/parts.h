@@ -28,7 +28,7 @@ RL_HD inline double value_of_part(double x, double y) {
   }
 }
 
-#ifdef __CUDACC__
+#if defined(__CUDACC__) || defined(RL_WHOLE_FORMULAS)
 template <class... P>
 RL_HD inline double value_of_parts(TypeList<P...>, unsigned part, double x, double y) {
   double value = 0;

@@ -227,7 +227,8 @@ int main(int, char** arguments) {
 def test_products_of_matrices_take_few_instructions(compiled):
     """For each that multiplies and adds at most half another one. OpenBLAS's kernels for Neoverse N1 take
     1.46 and 1.43 in all; docs/arm64.md tells how that was counted."""
-    units = (("cpu/isa/double_gemm.cpp", "neon"), ("cpu/isa/packed_product.cpp", "neon"))
+    isa = (("cpu/isa/double_gemm.cpp", "neon"), ("cpu/isa/packed_product.cpp", "neon"))
+    units = (*isa, ("cpu/panel.cpp", "neon"))
     program = compiled(PRODUCT, *units, level="-O3")
 
     def instructions(kind, times):
@@ -301,7 +302,8 @@ int main() {
 
 def test_products_with_bfloat16_panels_are_exact_for_panels_of_any_width(compiled):
     """Small integers, whose sums are exact. Panels are of four vectors here; x86 has them of two."""
-    units = (("cpu/isa/packed_product.cpp", "baseline"), ("cpu/isa/packed_product.cpp", "neon"))
+    isa = (("cpu/isa/packed_product.cpp", "baseline"), ("cpu/isa/packed_product.cpp", "neon"))
+    units = (*isa, ("cpu/panel.cpp", "baseline"))
     assert emulate(compiled(NARROW, *units)).stdout.split() == ["16", "16"]
 
 
