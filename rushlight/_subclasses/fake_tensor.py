@@ -11,12 +11,11 @@ from dataclasses import dataclass
 
 import rushlight as torch
 from rushlight import _C
+from rushlight._subclasses._fake_sizes import FakeSizes
 from rushlight.overrides import TorchFunctionMode
 from rushlight.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
 __all__ = ["FakeTensor", "FakeTensorConverter", "FakeTensorMode", "unset_fake_temporarily"]
-
-__capture__ = "skip"  # Note [Capture marks]
 
 aten = torch.ops.aten  # type: ignore[attr-defined]
 
@@ -48,13 +47,12 @@ class UnsupportedOperatorException(NotImplementedError):
         self.func = func
 
 
-class FakeTensor(torch.Tensor):
+class FakeTensor(FakeSizes, torch.Tensor):
     """Made by ``FakeTensorMode.from_tensor``, or by any operator under the mode."""
 
     fake_mode: "FakeTensorMode"
     constant = None
     item_memo = None
-    data_sizes: dict | None = None  # of a result: the dimensions whose sizes depend on data, and their names
     real_tensor = None  # where the mode propagates real tensors
 
     __torch_function__ = _C._disabled_torch_function_impl
@@ -96,20 +94,6 @@ class FakeTensor(torch.Tensor):
     def item(self):
         numbers = self.fake_mode.data_numbers
         return super().item() if numbers is None else numbers.item(self, super().item)
-
-    @property
-    def shape(self):
-        sizes = super().shape
-        numbers = self.fake_mode.data_numbers
-        if self.data_sizes is None or numbers is None:
-            return sizes
-        known = {dim: numbers.number(name) for dim, name in self.data_sizes.items()}
-        return torch.Size([known.get(dim, size) for dim, size in enumerate(sizes)])
-
-    def size(self, dim=None):
-        if self.data_sizes is None:
-            return super().size() if dim is None else super().size(dim)
-        return self.shape if dim is None else self.shape[dim]
 
     def _read(self, as_plain):
         """A Python number for a program that does more than compute with it."""

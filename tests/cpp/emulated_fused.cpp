@@ -35,8 +35,9 @@ Function compile(const std::string& source) {
   RL_ASSERT(mkdtemp(folder.data()), "no folder to compile in");
   const fs::path text = fs::path(folder) / "fused.cpp", library = fs::path(folder) / "fused.so";
   std::ofstream(text) << source;
-  const std::string command = str(RL_COMPILER, " -std=c++20 -O1 -w -fPIC -shared -ffp-contract=off -DRL_WHOLE_FORMULAS -I ",
-                                  RL_SOURCES, " -o ", library.string(), " ", text.string());
+  const std::string command =
+      str(RL_COMPILER, " -std=c++20 -O1 -w -fPIC -shared -ffp-contract=off -DRL_WHOLE_FORMULAS -I ",
+          RL_SOURCES, " -o ", library.string(), " ", text.string());
   const int status = std::system(command.c_str());
   RL_ASSERT(status == 0, "this fused kernel does not compile:\n", source);
   void* const handle = dlopen(library.c_str(), RTLD_NOW);

@@ -1,0 +1,29 @@
+"""The sizes of fake tensors, some of which may depend on data."""
+
+from typing import Any
+
+import rushlight as torch
+
+__capture__ = "skip"  # Note [Capture marks]
+
+
+class FakeSizes:
+    """What a tensor without data says of its sizes; comes before the tensor's class."""
+
+    fake_mode: Any
+    data_sizes: dict | None = None  # of a result: the dimensions whose sizes depend on data, and their names
+
+    @property
+    def shape(self):
+        sizes = super().shape  # type: ignore[misc]
+        numbers = self.fake_mode.data_numbers
+        if self.data_sizes is None or numbers is None:
+            return sizes
+        known = {dim: numbers.number(name) for dim, name in self.data_sizes.items()}
+        return torch.Size([known.get(dim, size) for dim, size in enumerate(sizes)])
+
+    def size(self, dim=None):
+        if self.data_sizes is None:
+            size = super().size  # type: ignore[misc]
+            return size() if dim is None else size(dim)
+        return self.shape if dim is None else self.shape[dim]
