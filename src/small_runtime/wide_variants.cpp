@@ -114,8 +114,14 @@ const std::array<std::array<CastLoop, kDTypeCount>, kDTypeCount> cast_table = {}
 const std::array<WhereLoop, 5> where_table = avx2::where_table;
 }  // namespace avx512
 
-// Special functions are rare in models and long: one set of them will do.
+// Special functions and distances are rare in models and long: one set of them will do.
+namespace baseline {
+const DistanceLoops& distance_loops(bool double_precision);
+}
 namespace avx2 {
+const DistanceLoops& distance_loops(bool double_precision) {
+  return baseline::distance_loops(double_precision);
+}
 const FormulaLoops special_loops[0 RL_SPECIAL_FORMULAS(COUNT)] = {};
 }
 #undef COUNT
