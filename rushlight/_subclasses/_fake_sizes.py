@@ -1,4 +1,4 @@
-"""The sizes of fake tensors, some of which may depend on data."""
+"""The sizes and numbers of fake tensors, some of which may depend on data."""
 
 from typing import Any
 
@@ -27,3 +27,34 @@ class FakeSizes:
             size = super().size  # type: ignore[misc]
             return size() if dim is None else size(dim)
         return self.shape if dim is None else self.shape[dim]
+
+    def item(self):
+        numbers = self.fake_mode.data_numbers
+        plain = super().item  # type: ignore[misc]
+        return plain() if numbers is None else numbers.item(self, plain)
+
+    def _read(self, as_plain):
+        """A Python number for a program that does more than compute with it."""
+        if self.fake_mode.data_numbers is None:
+            return getattr(super(), as_plain)()
+        value = self.item()
+        if isinstance(value, torch.SymInt):  # no symbol may get lost
+            value.numbers.refuse(value)
+        return getattr(value, as_plain)()
+
+    def __bool__(self):
+        return self._read("__bool__")
+
+    def __int__(self):
+        return self._read("__int__")
+
+    def __index__(self):
+        return self._read("__index__")
+
+    def __float__(self):
+        return self._read("__float__")
+
+    def tolist(self):
+        if not self.shape:
+            return self.item()
+        return [row.tolist() for row in self]  # type: ignore[attr-defined]

@@ -91,36 +91,6 @@ class FakeTensor(FakeSizes, torch.Tensor):
             memo[id(self)] = copied.requires_grad_(self.requires_grad)
         return memo[id(self)]
 
-    def item(self):
-        numbers = self.fake_mode.data_numbers
-        return super().item() if numbers is None else numbers.item(self, super().item)
-
-    def _read(self, as_plain):
-        """A Python number for a program that does more than compute with it."""
-        if self.fake_mode.data_numbers is None:
-            return getattr(super(), as_plain)()
-        value = self.item()
-        if isinstance(value, torch.SymInt):  # no symbol may get lost
-            value.numbers.refuse(value)
-        return getattr(value, as_plain)()
-
-    def __bool__(self):
-        return self._read("__bool__")
-
-    def __int__(self):
-        return self._read("__int__")
-
-    def __index__(self):
-        return self._read("__index__")
-
-    def __float__(self):
-        return self._read("__float__")
-
-    def tolist(self):
-        if self.dim() == 0:
-            return self.item()
-        return [row.tolist() for row in self]
-
     @classmethod
     def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
         if any(not issubclass(t, (FakeTensor, torch.Tensor)) or _foreign(t) for t in types):
