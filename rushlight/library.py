@@ -10,6 +10,7 @@ import weakref
 import rushlight as torch
 from rushlight import _C, _ops
 from rushlight._extension.dispatch_keys import DispatchKey
+from rushlight._library import replaced_kernels
 from rushlight._library.autograd import autograd_kernel
 from rushlight._library.custom_ops import CustomOpDef, _definitions, custom_op
 from rushlight._library.infer_schema import infer_schema
@@ -61,13 +62,6 @@ _KEYS = {
     "": "composite",
 }
 _AUTOCAST_KEYS = {"AutocastCPU": "cpu", "AutocastCUDA": "cuda"}
-_AUTOGRAD_KEYS = ("Autograd", "AutogradCPU", "AutogradCUDA", "AutogradMeta")
-# Devices that no build has: their kernels are accepted, and no tensor ever asks for them.
-_ELSEWHERE = frozenset(
-    prefix + device
-    for prefix in ("", "Autograd", "Autocast")
-    for device in ("XPU", "MPS", "HPU", "MTIA", "XLA", "IPU", "Lazy")
-)
 _namespaces_defined: set = set()
 _impls: set = set()  # "namespace/operator/key" of the kernels that libraries have given
 
@@ -142,12 +136,9 @@ class Library:
             )
             return
         index = self._index(op_name)
-        space, name, overload = self._parts(op_name)
-        given = f"{space}/{name}{'.' + overload if overload else ''}/{key}"
-        _impls.add(given)
-        self._op_impls.add(given)
+        self._note(op_name, key)
         if fn is fallthrough_kernel:
-            if key in _AUTOGRAD_KEYS:  # it means to have no derivative
+            if key in replaced_kernels.AUTOGRAD_KEYS:  # it means to have no derivative
                 _C._watch_operator(index, False)
             return
         if with_keyset:
@@ -156,13 +147,13 @@ class Library:
             )
         if key in _AUTOCAST_KEYS:
             _C._set_operator_autocast(index, _AUTOCAST_KEYS[key], fn)
-        elif key in _AUTOGRAD_KEYS:
+        elif key in replaced_kernels.AUTOGRAD_KEYS:
             _C._set_operator_autograd(index, fn)
         elif key in _KEYS:
             if _C._get_operator_kernel(index, _KEYS[key]) is not None:
                 self._replace(op_name, key, allow_override)
             _C._set_operator_kernel(index, _KEYS[key], fn)
-        elif key not in _ELSEWHERE:
+        elif key not in replaced_kernels.ELSEWHERE:
             raise NotImplementedError(f"Library.impl: no kernels can be registered for dispatch key {key!r}")
 
     def _is_built_in(self, op_name):
@@ -181,31 +172,21 @@ class Library:
             found = _overload_named(f"{space}::{name}" + (f".{overload}" if overload else ""))
         except AttributeError:
             raise RuntimeError(f"There are no operators named {space}::{name}") from None
-        entry, composite = found._entry, found.traits.family == "composite"
-        taken = f"aten/{name}{'.' + overload if overload else ''}/{key}"
-        if taken in _impls and not allow_override:
+        if self._known(op_name, key) in _impls and not allow_override:
             self._replace(op_name, key, False)
-        devices: tuple[str, ...]
-        records = key in _AUTOGRAD_KEYS
-        if key == "CompositeImplicitAutograd" or key == "":
-            devices, records = ("cpu", "cuda", "meta") if composite else (), True
-        elif key == "CompositeExplicitAutograd":
-            devices = ()  # what computes on a device goes first, and there is something for each
-        elif key in ("CPU", "CUDA", "Meta", *_AUTOGRAD_KEYS):
-            plain = key.removeprefix("Autograd").lower()
-            devices = (plain,) if plain else ("cpu", "cuda", "meta")
-        elif key in _ELSEWHERE:
-            devices = ()
-        else:
-            raise NotImplementedError(f"Library.impl: no kernels can be replaced for dispatch key {key!r}")
-        _impls.add(taken)
-        self._op_impls.add(taken)
-        if fn is fallthrough_kernel:
-            return
-        for device in devices:
-            place = entry.index, int(entry.form), device
-            _C._replace_kernel(*place, fn, records)
-            self._replaced.append(place)
+        if fn is not fallthrough_kernel:
+            self._replaced += replaced_kernels.replace(found, key, fn)
+        self._note(op_name, key)
+
+    def _known(self, op_name, key):
+        """What `_impls` knows a kernel by."""
+        space, name, overload = self._parts(op_name)
+        return f"{space}/{name}{'.' + overload if overload else ''}/{key}"
+
+    def _note(self, op_name, key):
+        known = self._known(op_name, key)
+        _impls.add(known)
+        self._op_impls.add(known)
 
     def _replace(self, op_name, key, allowed):
         global _told_of_replacing
@@ -292,8 +273,7 @@ _unused_records: dict = {}  # schema -> records of operators that are gone; thos
 
 
 def _forget(ns, kind, defs, impls, replaced):
-    for place in replaced:
-        _C._replace_kernel(*place, None, False)
+    replaced_kernels.restore(replaced)
     replaced.clear()
     _impls.difference_update(impls)
     impls.clear()

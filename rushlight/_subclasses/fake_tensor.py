@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import rushlight as torch
 from rushlight import _C
-from rushlight._subclasses._fake_sizes import FakeSizes
+from rushlight._subclasses._fake_numbers import FakeNumbers
 from rushlight.overrides import TorchFunctionMode
 from rushlight.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
@@ -47,7 +47,7 @@ class UnsupportedOperatorException(NotImplementedError):
         self.func = func
 
 
-class FakeTensor(FakeSizes, torch.Tensor):
+class FakeTensor(FakeNumbers, torch.Tensor):
     """Made by ``FakeTensorMode.from_tensor``, or by any operator under the mode."""
 
     fake_mode: "FakeTensorMode"

@@ -24,6 +24,7 @@ void register_power_pool_operators(Table& t);
 void register_window_operators(Table& t);
 void register_calculus_operators(Table& t);
 void register_hash_operators(Table& t);
+void register_matmul_dtype_operators(Table& t);
 
 void register_pointwise_families(Table& t) {
   cpu::choose_loops();
@@ -46,6 +47,7 @@ void register_other_families(Table& t) {
   register_rearranging_operators(t);
   register_view_copy_operators(t);
   register_matmul_operators(t);
+  register_matmul_dtype_operators(t);
   register_conv_operators(t);
   register_reduction_operators(t);
   register_index_operators(t);

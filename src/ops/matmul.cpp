@@ -212,10 +212,10 @@ Tensor scaled(const Tensor& t, const Scalar& by) {
   return is_integral(t.dtype()) && by.is_floating() ? t * Scalar(by.to_int()) : t * by;
 }
 
-// Gradients keep the layout of their operand: a transposed weight gets a transposed gradient, which t() turns
-// back for free.
-// Of a dense factor that is not needed nothing is saved but its order.
 bool is_special(const Tensor& t) { return t.defined() && t->flags & kSpecialElements; }
+
+// Gradients keep the layout of their operand: a transposed weight gets a transposed gradient, which t() turns
+// back for free. Of a dense factor that the other's gradient does not need, its order alone was saved.
 Tensor left_gradient(const Tensor& g, const Tensor& mat1, const Tensor& mat2, bool by_columns) {
   if (is_special(mat1)) return sparse_left_gradient(g, mat1, mat2);
   const Tensor b = conj_of(mat2);
@@ -402,60 +402,6 @@ Tensor linear_body(const Call&, const Tensor& input, const Tensor& weight, const
   return matmul(input, ops::t(weight)) + bias;
 }
 
-// Products of half matrices whose sums stay in float32.
-Tensor widened(const char* op, const Tensor& t, DType wanted) {
-  RL_CHECK(wanted == t.dtype() || (wanted == DType::Float32 && is_reduced_float(t.dtype())), op,
-           "(): out_dtype must be the same as input dtype or fp32 for fp16/bf16 inputs, got ",
-           dtype_name(wanted), " for ", dtype_name(t.dtype()));
-  return to_dtype(t, wanted);
-}
-Tensor mm_dtype_body(const Call&, const Tensor& a, const Tensor& b, DType wanted) {
-  return mm(widened("mm", a, wanted), widened("mm", b, wanted));
-}
-Tensor bmm_dtype_body(const Call&, const Tensor& a, const Tensor& b, DType wanted) {
-  return bmm(widened("bmm", a, wanted), widened("bmm", b, wanted));
-}
-Tensor addmm_dtype_body(const Call&, const Tensor& self, const Tensor& a, const Tensor& b, DType wanted,
-                        const Scalar& beta, const Scalar& alpha) {
-  return addmm(to_dtype(self, wanted), widened("addmm", a, wanted), widened("addmm", b, wanted), beta, alpha);
-}
-Tensor baddbmm_dtype_body(const Call&, const Tensor& self, const Tensor& a, const Tensor& b, DType wanted,
-                          const Scalar& beta, const Scalar& alpha) {
-  return baddbmm(to_dtype(self, wanted), widened("baddbmm", a, wanted), widened("baddbmm", b, wanted), beta,
-                 alpha);
-}
-
-void register_products_in_other_dtypes(Table& t) {
-  t.composite("mm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor", mm_dtype_body)
-      .out(OutRule::SameType)
-      .function_only()
-      .doc("mm of half matrices, summed and returned in float32.")
-      .autocast(Cast::Half);
-  t.composite("bmm.dtype(Tensor self, Tensor mat2, ScalarType out_dtype) -> Tensor", bmm_dtype_body)
-      .out(OutRule::SameType)
-      .function_only()
-      .doc("bmm of half matrices, summed and returned in float32.")
-      .autocast(Cast::Half);
-  t.composite(
-       "addmm.dtype(Tensor self, Tensor mat1, Tensor mat2, ScalarType out_dtype, *, Scalar beta=1, Scalar "
-       "alpha=1) -> Tensor",
-       addmm_dtype_body)
-      .out(OutRule::SameType)
-      .function_only()
-      .doc("addmm of half matrices, summed and returned in float32.")
-      .autocast(Cast::Half)
-      .out_apart(kFirst);
-  t.composite(
-       "baddbmm.dtype(Tensor self, Tensor batch1, Tensor batch2, ScalarType out_dtype, *, Scalar beta=1, "
-       "Scalar alpha=1) -> Tensor",
-       baddbmm_dtype_body)
-      .out(OutRule::SameType)
-      .function_only()
-      .doc("baddbmm of half matrices, summed and returned in float32.")
-      .autocast(Cast::Half)
-      .out_apart(kFirst);
-}
-
 }  // namespace
 
 void register_matmul_operators(Table& t) {
@@ -598,7 +544,6 @@ void register_matmul_operators(Table& t) {
       .out(OutRule::SameType)
       .doc("input @ weight.T + bias. Shapes: [..., in], [out, in] and [out] give [..., out].")
       .autocast(Cast::Half);
-  register_products_in_other_dtypes(t);
 }
 
 }  // namespace rushlight

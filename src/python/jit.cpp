@@ -201,11 +201,10 @@ PyTypeObject GraphType = {
 
 template <class F>
 void each_item(PyObject* dict, const char* what, F&& f) {
-  if (!PyDict_Check(dict)) throw_python(PyExc_TypeError, std::string(what) + " must be a dict");
+  if (!PyDict_Check(dict)) throw_python(PyExc_TypeError, str(what, " must be a dict"));
   PyObject *name = nullptr, *value = nullptr;
   for (Py_ssize_t i = 0; PyDict_Next(dict, &i, &name, &value);) {
-    if (!PyUnicode_Check(name))
-      throw_python(PyExc_TypeError, std::string(what) + " must have names that are strings");
+    if (!PyUnicode_Check(name)) throw_python(PyExc_TypeError, str(what, " must have names that are strings"));
     f(std::string(string_view(name)), value);
   }
 }

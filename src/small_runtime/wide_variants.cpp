@@ -123,7 +123,7 @@ const DistanceLoops& distance_loops(bool double_precision) {
   return baseline::distance_loops(double_precision);
 }
 const FormulaLoops special_loops[0 RL_SPECIAL_FORMULAS(COUNT)] = {};
-}
+}  // namespace avx2
 #undef COUNT
 
 }  // namespace rushlight::cpu

@@ -62,6 +62,7 @@ class Meter:
         self.allocations = ctypes.CDLL(None).mallinfo2
         self.allocations.restype = Allocations
         self.shared = dict(self._shared())
+        self.fewest = len(os.listdir("/proc/self/task"))
         gc.collect()
         gc.freeze()  # what is there for good need not be looked at each time
 
@@ -77,7 +78,17 @@ class Meter:
                 if isinstance(value, kinds):
                     yield f"rushlight.{name}", value
 
+    def _settle(self):
+        """Let threads end that were joined or told to stop: they take a moment."""
+        for _ in range(20):
+            count = len(os.listdir("/proc/self/task"))
+            if count <= self.fewest:
+                break
+            time.sleep(0.01)
+        self.fewest = count
+
     def read(self):
+        self._settle()
         gc.collect()
         sys._clear_type_cache()  # which keeps names
         spare = [self.rl.empty(1) for _ in range(SPARE)]
@@ -89,7 +100,7 @@ class Meter:
             "blocks of Python": sys.getallocatedblocks(),
             "objects": len(gc.get_objects()),
         }
-        # Listing a folder opens it, and threads that were joined take a moment to end.
+        # Listing a folder opens it.
         counts["open files"] = len(os.listdir("/proc/self/fd"))
         counts["threads"] = len(os.listdir("/proc/self/task"))
         with open("/proc/self/statm") as file:

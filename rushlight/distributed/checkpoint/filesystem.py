@@ -229,8 +229,6 @@ class FileSystemReader(StorageReader):
         return plans
 
     def read_data(self, plan, planner: Any):
-        from ... import no_grad
-
         for index, items in _by_chunk(plan.items).items():
             stream = io.BytesIO(self._bytes(self._where(index)))
             if items[0].type == LoadItemType.BYTE_IO:
@@ -238,12 +236,7 @@ class FileSystemReader(StorageReader):
                 continue
             value = self._tensor(index, stream)
             for item in items:
-                part, target = value, planner.resolve_tensor(item)
-                for dim, (begin, length) in enumerate(zip(item.storage_offsets, item.lengths)):
-                    part = part.narrow(dim, begin, length)
-                with no_grad():
-                    target.detach().copy_(part)
-                planner.commit_tensor(item, target)
+                _give(planner, item, value)
         return _done(None)
 
     def _where(self, index):
@@ -282,6 +275,18 @@ class FileSystemReader(StorageReader):
         if len(data) != where.length:
             raise CheckpointException(f"{self.path}/{name} is shorter than its index says")
         return data
+
+
+def _give(planner, item, chunk):
+    """Copy what an item asks of a chunk to where the planner wants it."""
+    from ... import no_grad
+
+    target = planner.resolve_tensor(item)
+    for dim, (begin, length) in enumerate(zip(item.storage_offsets, item.lengths)):
+        chunk = chunk.narrow(dim, begin, length)
+    with no_grad():
+        target.detach().copy_(chunk)
+    planner.commit_tensor(item, target)
 
 
 def _by_chunk(items):

@@ -7,9 +7,9 @@ import os
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ... import Size, no_grad
+from ... import Size
 from . import _hf_files
-from .filesystem import CheckpointException, FileSystemReader, FileSystemWriter, _done
+from .filesystem import CheckpointException, FileSystemReader, FileSystemWriter, _done, _give
 from .metadata import (
     BytesStorageMetadata,
     ChunkStorageMetadata,
@@ -168,13 +168,7 @@ class HuggingFaceStorageReader(FileSystemReader):
         for path, items in files.items():
             with _hf_files.open_file(path) as opened:
                 for item in items:
-                    part = opened.get_tensor(item.storage_index.fqn)
-                    for dim, (begin, length) in enumerate(zip(item.storage_offsets, item.lengths)):
-                        part = part.narrow(dim, begin, length)
-                    target = planner.resolve_tensor(item)
-                    with no_grad():
-                        target.detach().copy_(part)
-                    planner.commit_tensor(item, target)
+                    _give(planner, item, opened.get_tensor(item.storage_index.fqn))
         return _done(None)
 
 

@@ -73,6 +73,7 @@ LISTS = {
     "_inductor._rows": {"_REDUCTIONS": is_operator, "_SOFTMAXES": is_operator},
     "_inductor._simplify": {"_SHAPED": has_a_form},
     "_ops": {"_DEFINED_LATE": is_operator},
+    "_subclasses._data_shapes": {"_MAKERS": is_operator},
     "_subclasses.fake_tensor": {"_DATA_DEPENDENT": is_operator},
     "autograd._profiler_flops": {"_RULES": is_operator},
     "distributed.tensor._ops": {
@@ -110,6 +111,7 @@ LISTS = {
         "_WHOLE": is_called,
         "_COMPONENTWISE": is_called,
         "_SHIFTED": is_called,
+        "_PIECES": is_called,
         "_OTHERS": is_called,
     },
     "nn.parameter": {"UninitializedTensorMixin._allowed_methods": is_called},

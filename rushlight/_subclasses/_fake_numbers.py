@@ -7,8 +7,8 @@ import rushlight as torch
 __capture__ = "skip"  # Note [Capture marks]
 
 
-class FakeSizes:
-    """What a tensor without data says of its sizes; comes before the tensor's class."""
+class FakeNumbers:
+    """What a tensor without data says of its sizes and elements; comes before the tensor's class."""
 
     fake_mode: Any
     data_sizes: dict | None = None  # of a result: the dimensions whose sizes depend on data, and their names
