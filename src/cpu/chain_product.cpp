@@ -8,6 +8,7 @@
 #include "core/device_math.h"
 #include "core/parallel.h"
 #include "cpu/buffer.h"
+#include "cpu/gemm_batch.h"
 #include "cpu/isa_variant.h"
 #include "cpu/packed_product.h"
 #include "cpu/small_products.h"
@@ -126,39 +127,19 @@ bool multiplies_in_chains(DType dtype) {
   return (dtype == DType::Float32 || dtype == DType::Float64) && batch_invariant();
 }
 
-void chain_products(DType dtype, int64_t batch, int64_t m, int64_t n, int64_t k, const Scalar& alpha,
-                    MatrixView a, int64_t a_step, MatrixView b, int64_t b_step, const Scalar& beta,
-                    const void* bias, void* c, int64_t ldc, int64_t c_step) {
-  if (batch == 0 || m == 0 || n == 0) return;
-  SmallProducts small{.dtype = dtype,
-                      .m = m,
-                      .n = n,
-                      .k = k,
-                      .a = a,
-                      .b = b,
-                      .a_step = a_step,
-                      .b_step = b_step,
-                      .ldc = ldc,
-                      .c_step = c_step,
-                      .c = c};
-  const int64_t work = std::max<int64_t>(m * n * k, 1);
+void chain_products(const GemmShape& s, const Scalar& alpha, const Scalar& beta, const void* bias, void* c) {
+  if (s.batch == 0 || s.m == 0 || s.n == 0) return;
+  const SmallProducts small{s, 1, 0, c};
   if (small.are_small() && !bias && alpha == Scalar(1) && beta == Scalar(0))  // they are chains as well
-    return parallel_for(0, batch, std::max<int64_t>(1, kSerialWork / work),
+    return for_products(s, kSerialWork,
                         [&](int64_t begin, int64_t end) { small_products(small, begin, end); });
   const auto each = [&](auto tag, int64_t i) {
     using T = decltype(tag);
-    product<T>(m, n, k, alpha.to<T>(),
-               {static_cast<const T*>(a.data) + i * a_step, a.row_stride, a.column_stride},
-               {static_cast<const T*>(b.data) + i * b_step, b.row_stride, b.column_stride}, beta.to<T>(),
-               static_cast<const T*>(bias), static_cast<T*>(c) + i * c_step, ldc);
+    product<T>(s.m, s.n, s.k, alpha.to<T>(), step_to<T>(s.a, i * s.a_step), step_to<T>(s.b, i * s.b_step),
+               beta.to<T>(), static_cast<const T*>(bias), static_cast<T*>(c) + i * s.c_step, s.ldc);
   };
-  const auto one = [&](int64_t i) { dtype == DType::Float32 ? each(float{}, i) : each(double{}, i); };
-  if (batch >= get_num_threads() || work <= kSerialWork)
-    parallel_for(0, batch, std::max<int64_t>(1, kSerialWork / work), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) one(i);
-    });
-  else
-    for (int64_t i = 0; i < batch; ++i) one(i);
+  each_product(s, kSerialWork,
+               [&](int64_t i) { s.dtype == DType::Float32 ? each(float{}, i) : each(double{}, i); });
 }
 
 }  // namespace rushlight::cpu

@@ -15,9 +15,7 @@ bool batch_invariant();
 bool same_on_any_threads();
 
 // As gemm_batch, of float32 or float64; `bias` of n elements is added to each row, or null.
-void chain_products(DType dtype, int64_t batch, int64_t m, int64_t n, int64_t k, const Scalar& alpha,
-                    MatrixView a, int64_t a_step, MatrixView b, int64_t b_step, const Scalar& beta,
-                    const void* bias, void* c, int64_t ldc, int64_t c_step);
+void chain_products(const GemmShape& s, const Scalar& alpha, const Scalar& beta, const void* bias, void* c);
 
 // A few rows by a matrix that is read as it lies, without bias: panels of its columns are brought in order
 // piece by piece, in the first-level cache.

@@ -9,6 +9,7 @@
 #include "cpu/buffer.h"
 #include "cpu/chain_product.h"
 #include "cpu/double_gemm.h"
+#include "cpu/gemm_batch.h"
 #include "cpu/gemm_onednn.h"
 #include "cpu/has_vectors.h"
 #include "cpu/integer_gemm.h"
@@ -25,6 +26,10 @@ constexpr int64_t kSerialWork = 64 * 64 * 64;  // multiplications below which no
 template <class T>
 const T* at(const MatrixView& m, int64_t row, int64_t column) {
   return static_cast<const T*>(m.data) + row * m.row_stride + column * m.column_stride;
+}
+
+GemmShape one_product(DType dtype, int64_t m, int64_t n, int64_t k, MatrixView a, MatrixView b, int64_t ldc) {
+  return {.dtype = dtype, .m = m, .n = n, .k = k, .a = a, .b = b, .ldc = ldc};
 }
 
 // Own loops, row by row: the inner loop runs along B's rows where it can, so that it vectorises.
@@ -247,7 +252,7 @@ void gemm_typed(int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixView
     if (packs(m, n, k)) return double_gemm(m, n, k, alpha.to<double>(), a, b, beta.to<double>(), c, ldc);
   if constexpr (std::is_same_v<T, float>)
     if (same_on_any_threads())
-      return chain_products(DType::Float32, 1, m, n, k, alpha, a, 0, b, 0, beta, nullptr, c, ldc, 0);
+      return chain_products(one_product(DType::Float32, m, n, k, a, b, ldc), alpha, beta, nullptr, c);
 #ifdef RL_WITH_BLAS
   if constexpr (has_blas<T>) {
     const bool fits = std::max({m, n, k, ldc, a.row_stride, a.column_stride, b.row_stride,
@@ -275,48 +280,24 @@ void gemm_typed(int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixView
 using GemmTypes = NumberTypes;
 
 // gemm_batch, in the name of `caller`.
-void products(const char* caller, DType dtype, int64_t batch, int64_t m, int64_t n, int64_t k,
-              const Scalar& alpha, MatrixView a, int64_t a_step, MatrixView b, int64_t b_step,
-              const Scalar& beta, void* c, int64_t ldc, int64_t c_step) {
-  if (batch == 0 || m == 0 || n == 0) return;
-  if (multiplies_in_chains(dtype))
-    return chain_products(dtype, batch, m, n, k, alpha, a, a_step, b, b_step, beta, nullptr, c, ldc, c_step);
-  if (const GemmShape shape{dtype, batch, m, n, k, a, b, a_step, b_step, ldc, c_step};
-      !same_on_any_threads() && onednn_multiplies(shape))
-    return onednn_gemm(shape, alpha.to<float>(), beta.to<float>(), c);
-  SmallProducts small{.dtype = dtype,
-                      .m = m,
-                      .n = n,
-                      .k = k,
-                      .a = a,
-                      .b = b,
-                      .a_step = a_step,
-                      .b_step = b_step,
-                      .ldc = ldc,
-                      .c_step = c_step,
-                      .c = c};
-  const bool is_vector_product = batch == 1 && std::min(m, n) == 1;
+void products(const char* caller, const GemmShape& s, const Scalar& alpha, const Scalar& beta, void* c) {
+  if (s.batch == 0 || s.m == 0 || s.n == 0) return;
+  if (multiplies_in_chains(s.dtype)) return chain_products(s, alpha, beta, nullptr, c);
+  if (!same_on_any_threads() && onednn_multiplies(s))
+    return onednn_gemm(s, alpha.to<float>(), beta.to<float>(), c);
+  SmallProducts small{s, 1, 0, c};
+  const bool is_vector_product = s.batch == 1 && std::min(s.m, s.n) == 1;
   if (small.are_small() && !is_vector_product) {
     small.alpha = alpha.to<double>(), small.beta = beta.to<double>();
-    return parallel_for(0, batch, std::max<int64_t>(1, kSerialWork / (m * n * k)),
+    return for_products(s, kSerialWork,
                         [&](int64_t begin, int64_t end) { small_products(small, begin, end); });
   }
-  visit_dtype(GemmTypes{}, dtype, caller, [&](auto tag) {
+  visit_dtype(GemmTypes{}, s.dtype, caller, [&](auto tag) {
     using T = decltype(tag);
-    auto one = [&](int64_t i) {
-      gemm_typed<T>(m, n, k, alpha,
-                    {static_cast<const T*>(a.data) + i * a_step, a.row_stride, a.column_stride},
-                    {static_cast<const T*>(b.data) + i * b_step, b.row_stride, b.column_stride}, beta,
-                    static_cast<T*>(c) + i * c_step, ldc);
-    };
-    const int64_t work = std::max<int64_t>(m * n * k, 1);
-    if (batch >= get_num_threads() || work <= kSerialWork) {  // one thread a product
-      parallel_for(0, batch, std::max<int64_t>(1, kSerialWork / work), [&](int64_t begin, int64_t end) {
-        for (int64_t i = begin; i < end; ++i) one(i);
-      });
-    } else {
-      for (int64_t i = 0; i < batch; ++i) one(i);
-    }
+    each_product(s, kSerialWork, [&](int64_t i) {
+      gemm_typed<T>(s.m, s.n, s.k, alpha, step_to<T>(s.a, i * s.a_step), step_to<T>(s.b, i * s.b_step), beta,
+                    static_cast<T*>(c) + i * s.c_step, s.ldc);
+    });
   });
 }
 
@@ -334,24 +315,22 @@ void gemm(DType dtype, int64_t m, int64_t n, int64_t k, const Scalar& alpha, Mat
           const Scalar& beta, void* c, int64_t ldc) {
   if (beta == Scalar(0) && alpha == Scalar(1) && multiply_by_constant(dtype, m, n, k, a, b, nullptr, c, ldc))
     return;
-  products("addmm_impl_cpu_", dtype, 1, m, n, k, alpha, a, 0, b, 0, beta, c, ldc, 0);
+  products("addmm_impl_cpu_", one_product(dtype, m, n, k, a, b, ldc), alpha, beta, c);
 }
 
 void gemm_batch(DType dtype, int64_t batch, int64_t m, int64_t n, int64_t k, const Scalar& alpha,
                 MatrixView a, int64_t a_step, MatrixView b, int64_t b_step, const Scalar& beta, void* c,
                 int64_t ldc, int64_t c_step) {
-  products("baddbmm_cpu", dtype, batch, m, n, k, alpha, a, a_step, b, b_step, beta, c, ldc, c_step);
+  products("baddbmm_cpu", {dtype, batch, m, n, k, a, b, a_step, b_step, ldc, c_step}, alpha, beta, c);
 }
 
 void gemm_bias(DType dtype, int64_t m, int64_t n, int64_t k, MatrixView a, MatrixView b, const void* bias,
                void* c, int64_t ldc) {
   if (!bias) return gemm(dtype, m, n, k, 1, a, b, 0, c, ldc);
   if (m == 0 || n == 0 || multiply_by_constant(dtype, m, n, k, a, b, bias, c, ldc)) return;
-  if (multiplies_in_chains(dtype))
-    return chain_products(dtype, 1, m, n, k, 1, a, 0, b, 0, 0, bias, c, ldc, 0);
-  if (const GemmShape shape{dtype, 1, m, n, k, a, b, 0, 0, ldc, 0};
-      n > 1 && !same_on_any_threads() && onednn_multiplies(shape))
-    return onednn_gemm(shape, 1, 0, c, bias);
+  const GemmShape shape = one_product(dtype, m, n, k, a, b, ldc);
+  if (multiplies_in_chains(dtype)) return chain_products(shape, 1, 0, bias, c);
+  if (n > 1 && !same_on_any_threads() && onednn_multiplies(shape)) return onednn_gemm(shape, 1, 0, c, bias);
   const auto item = static_cast<int64_t>(element_size(dtype));
   parallel_for(0, m, std::max<int64_t>(1, kGrainSize / n), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i)

@@ -14,6 +14,17 @@ struct MatrixView {
   int64_t row_stride, column_stride;
 };
 
+// `batch` products C = alpha * A B + beta * C of [m, k] and [k, n] matrices, C being row-major with leading
+// dimension ldc; each matrix lies `step` elements behind the one before.
+struct GemmShape {
+  DType dtype = DType::Float32;
+  int64_t batch = 1, m = 0, n = 0, k = 0;
+  MatrixView a, b;
+  int64_t a_step = 0, b_step = 0, ldc = 0, c_step = 0;
+
+  int64_t work() const { return m * n * k; }  // multiplications of one product
+};
+
 // Whether gemm can read this matrix in place: one stride is 1 and the other spans a row (or column).
 bool gemm_readable(int64_t rows, int64_t columns, int64_t row_stride, int64_t column_stride);
 

@@ -4,12 +4,8 @@
 
 namespace rushlight::cpu {
 
-struct SmallProducts {
+struct SmallProducts : GemmShape {
   static constexpr int64_t kMost = 64;  // rows, columns and inner size
-  DType dtype = DType::Float32;
-  int64_t m = 0, n = 0, k = 0;
-  MatrixView a, b;
-  int64_t a_step = 0, b_step = 0, ldc = 0, c_step = 0;
   double alpha = 1, beta = 0;
   void* c = nullptr;
 

@@ -5,8 +5,7 @@
 
 #include "core/error.h"
 #include "core/real_number.h"
-#include "io/json_escape.h"
-#include "io/utf8.h"
+#include "io/json_string.h"
 
 namespace rushlight::io {
 namespace {
@@ -163,24 +162,7 @@ class JsonReader {
   std::string string() {
     if (at_ == text_.size() || text_[at_] != '"') fail("is not JSON: expected a string");
     ++at_;
-    std::string out;
-    for (;;) {
-      if (at_ == text_.size()) fail("ends inside of a string");
-      const char c = text_[at_];
-      if (c == '"') return ++at_, out;
-      if (c == '\\') {
-        ++at_;
-        escape(out);
-        continue;
-      }
-      const size_t length = static_cast<uint8_t>(c) < 0x20 ? 0 : sequence_length(text_.substr(at_));
-      if (!length) fail("has a string that is not text");
-      out += text_.substr(at_, length);
-      at_ += length;
-    }
-  }
-  void escape(std::string& out) {
-    read_json_escape(text_, at_, out, [&](const char* what) { fail(what); });
+    return read_json_string(text_, at_, [&](const char* what) { fail(what); });
   }
 
   std::string_view text_, what_;

@@ -6,8 +6,7 @@
 #include <unordered_set>
 
 #include "core/error.h"
-#include "io/json_escape.h"
-#include "io/utf8.h"
+#include "io/json_string.h"
 
 namespace rushlight::io {
 namespace {
@@ -43,21 +42,7 @@ class HeaderText {
   }
   std::string string() {
     expect('"');
-    std::string out;
-    for (;;) {
-      if (at_ == text_.size()) fail("ends inside of a string");
-      const char c = text_[at_];
-      if (c == '"') return ++at_, out;
-      if (c == '\\') {
-        ++at_;
-        escape(out);
-        continue;
-      }
-      const size_t length = static_cast<uint8_t>(c) < 0x20 ? 0 : sequence_length(text_.substr(at_));
-      if (!length) fail("has a string that is not text");
-      out += text_.substr(at_, length);
-      at_ += length;
-    }
+    return read_json_string(text_, at_, [&](const char* what) { fail(what); });
   }
   int64_t size() {
     skip_space();
@@ -81,9 +66,6 @@ class HeaderText {
  private:
   void skip_space() {
     while (at_ < text_.size() && std::strchr(" \t\r\n", text_[at_]) && text_[at_]) ++at_;
-  }
-  void escape(std::string& out) {
-    read_json_escape(text_, at_, out, [&](const char* what) { fail(what); });
   }
 
   std::string_view text_;

@@ -1,6 +1,7 @@
 // Tokenizers, language models of one file and services of them: what rushlight.export.load_language_model and
 // TextService give.
 #include "python/op_function.h"
+#include "python/owner.h"
 #include "rushlight/text_service.h"
 
 namespace rushlight::python {
@@ -10,26 +11,6 @@ using generation::Finish;
 using generation::Settings;
 using generation::TextModel;
 using generation::Tokenizer;
-
-template <class T>
-struct PyOwner {
-  PyObject_HEAD T* object;
-};
-template <class T>
-T& object_of(PyObject* self) {
-  return *reinterpret_cast<PyOwner<T>*>(self)->object;
-}
-template <class T>
-void dealloc(PyObject* self) {
-  delete reinterpret_cast<PyOwner<T>*>(self)->object;
-  Py_TYPE(self)->tp_free(self);
-}
-template <class T>
-PyObject* own(PyTypeObject* type, T object) {
-  PyObject* self = check(type->tp_alloc(type, 0));
-  reinterpret_cast<PyOwner<T>*>(self)->object = new T(std::move(object));
-  return self;
-}
 
 std::vector<int64_t> ids_from(PyObject* list) {
   const PyRef items(check(PySequence_Fast(list, "expected a list of token numbers")));
@@ -79,7 +60,7 @@ constexpr const char* kFinishes[] = {"length", "end", "stop", "cancelled"};
 PyObject* tokenizer_new(PyTypeObject* type, PyObject* args, PyObject*) {
   PyObject* text = nullptr;
   if (!PyArg_ParseTuple(args, "U", &text)) return nullptr;
-  return guard([&] { return own(type, Tokenizer::parse(string_view(text))); });
+  return guard([&] { return own(type, std::make_unique<Tokenizer>(Tokenizer::parse(string_view(text)))); });
 }
 PyObject* tokenizer_encode(PyObject* self, PyObject* args) {
   return encode(object_of<Tokenizer>(self), args);
@@ -105,7 +86,7 @@ PyTypeObject TokenizerType = {
     .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
     .tp_name = "rushlight._C._Tokenizer",
     .tp_basicsize = sizeof(PyOwner<Tokenizer>),
-    .tp_dealloc = dealloc<Tokenizer>,
+    .tp_dealloc = dealloc_owner<Tokenizer>,
     .tp_as_sequence = &tokenizer_sequence,
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_doc = "_Tokenizer(json): byte-pair encoding as a tokenizer.json describes it.",
@@ -118,7 +99,9 @@ PyTypeObject TokenizerType = {
 PyObject* model_new(PyTypeObject* type, PyObject* args, PyObject*) {
   PyObject* path = nullptr;
   if (!PyArg_ParseTuple(args, "U", &path)) return nullptr;
-  return guard([&] { return own(type, TextModel::load(std::string(string_view(path)))); });
+  return guard([&] {
+    return own(type, std::make_unique<TextModel>(TextModel::load(std::string(string_view(path)))));
+  });
 }
 
 // Calls a Python function from a run that holds no lock; whether to go on. An error is kept for the end.
@@ -222,7 +205,7 @@ PyTypeObject TextModelType = {
     .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
     .tp_name = "rushlight._C._TextModel",
     .tp_basicsize = sizeof(PyOwner<TextModel>),
-    .tp_dealloc = dealloc<TextModel>,
+    .tp_dealloc = dealloc_owner<TextModel>,
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_doc = "_TextModel(path): a language model of one file; threads may share it.",
     .tp_methods = model_methods,
@@ -306,10 +289,10 @@ PyObject* service_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
     l.max_queued = static_cast<size_t>(queued), l.cache_bytes = static_cast<size_t>(cache);
     l.max_running = running, l.max_prompt = prompt, l.max_tokens = tokens, l.chunk = chunk;
     const std::string file(string_view(path));
-    Service service;
+    auto service = std::make_unique<Service>();
     {
       const GilRelease released;
-      service.running = TextService::load(file, l);
+      service->running = TextService::load(file, l);
     }
     return own(type, std::move(service));
   });

@@ -6,6 +6,7 @@
 #include "jit/passes.h"
 #include "jit/text.h"
 #include "python/op_function.h"
+#include "python/owner.h"
 
 namespace rushlight::python {
 namespace {
@@ -13,26 +14,6 @@ namespace {
 using jit::Constants;
 using jit::Executor;
 using jit::Graph;
-
-template <class T>
-struct PyOwner {
-  PyObject_HEAD T* object;
-};
-template <class T>
-T& object_of(PyObject* self) {
-  return *reinterpret_cast<PyOwner<T>*>(self)->object;
-}
-template <class T>
-void dealloc(PyObject* self) {
-  delete reinterpret_cast<PyOwner<T>*>(self)->object;
-  Py_TYPE(self)->tp_free(self);
-}
-template <class T>
-PyObject* own(PyTypeObject* type, std::unique_ptr<T> object) {
-  PyObject* self = check(type->tp_alloc(type, 0));
-  reinterpret_cast<PyOwner<T>*>(self)->object = object.release();
-  return self;
-}
 
 extern PyTypeObject GraphType, ExecutorType;
 
@@ -188,7 +169,7 @@ PyTypeObject GraphType = {
     .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
     .tp_name = "rushlight._C._JitGraph",
     .tp_basicsize = sizeof(PyOwner<Graph>),
-    .tp_dealloc = dealloc<Graph>,
+    .tp_dealloc = dealloc_owner<Graph>,
     .tp_str = graph_str,
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_doc = "_JitGraph(text): a program as a list of operator calls, checked against their schemas.",
@@ -339,7 +320,7 @@ PyTypeObject ExecutorType = {
     .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
     .tp_name = "rushlight._C._JitExecutor",
     .tp_basicsize = sizeof(PyOwner<Executor>),
-    .tp_dealloc = dealloc<Executor>,
+    .tp_dealloc = dealloc_owner<Executor>,
     .tp_flags = Py_TPFLAGS_DEFAULT,
     .tp_doc =
         "_JitExecutor(graph, constants={}, plan_memory=True, mapped_constants=False): runs a graph; threads "

@@ -1,4 +1,4 @@
-// What stands behind a backslash in a JSON string (RFC 8259, section 7).
+// JSON's strings (RFC 8259, section 7).
 #pragma once
 #include <charconv>
 #include <string>
@@ -40,6 +40,25 @@ void read_json_escape(std::string_view text, size_t& at, std::string& out, Fail&
     fail("has half of a surrogate pair");
   }
   append_code_point(out, code);
+}
+
+// The string whose opening quote stands before `at`, which moves behind the closing one.
+template <class Fail>
+std::string read_json_string(std::string_view text, size_t& at, Fail&& fail) {
+  std::string out;
+  for (;;) {
+    if (at == text.size()) fail("ends inside of a string");
+    const char c = text[at];
+    if (c == '"') return ++at, out;
+    if (c == '\\') {
+      read_json_escape(text, ++at, out, fail);
+      continue;
+    }
+    const size_t length = static_cast<uint8_t>(c) < 0x20 ? 0 : sequence_length(text.substr(at));
+    if (!length) fail("has a string that is not text");
+    out += text.substr(at, length);
+    at += length;
+  }
 }
 
 }  // namespace rushlight::io
