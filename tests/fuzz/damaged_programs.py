@@ -26,6 +26,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 import damaged_samples as samples  # noqa: E402
+from damage import EXPECTED, Damage  # noqa: E402
 
 HEAD = """
 import math
@@ -421,13 +422,13 @@ class ProgramRunner(samples.Runner):
             return way, lambda *args: None, [], {}, rng
         args = [eval(PARAMETERS[name][1], {"torch": self.rl}) for name in names]
         if rng.random() < 0.35:
-            args, _ = samples.Damage(self.rl, rng).call(args, {})
+            args, _ = Damage(self.rl, rng).call(args, {})
         return way, lambda *args: self.tried_way(way, f, args, rng), args, {}, rng
 
     def tried_way(self, way, f, args, rng):
         try:
             return WAYS[way](self.rl, f, self.text, args, rng)
-        except (*samples.EXPECTED, AssertionError) as error:
+        except (*EXPECTED, AssertionError) as error:
             self.look_at(error)
             raise
         except Exception as error:

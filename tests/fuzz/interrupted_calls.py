@@ -2,7 +2,7 @@
 
     PYTHONPATH=. python tests/fuzz/interrupted_calls.py --only '^linalg'
 
-The samples are those of damaged_samples.py. One integer of a call, or one size of a tensor that repeats an
+The samples are those of operator_samples.py. One integer of a call, or one size of a tensor that repeats an
 element, becomes a large count. A call may end, fail, or be interrupted: half a second later a signal's
 handler raises KeyboardInterrupt, which has to arrive within two seconds of the processor.
 """
@@ -21,8 +21,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-import damaged_samples as damaged  # noqa: E402
+from damage import EXPECTED  # noqa: E402
 from hostile import describe, limit_memory  # noqa: E402
+from operator_samples import Translator, database, functions, samples_of  # noqa: E402
 
 BEFORE, WITHIN = 0.5, 2.0  # seconds of the processor
 COUNTS = (10**6, 10**9, 10**12, 2**62)
@@ -74,8 +75,8 @@ class Search:
         rl.set_num_threads(1)
         torch.set_num_threads(1)
         self.rl, self.options = rl, options
-        self.translator = damaged.Translator(rl, torch)
-        self.names = [n for n in sorted(damaged.database()) if re.search(options.only, n) and n[0] != "_"]
+        self.translator = Translator(rl, torch)
+        self.names = [n for n in sorted(database()) if re.search(options.only, n) and n[0] != "_"]
         self.progress = mmap.mmap(-1, 16384)  # shared: calls, interrupted, the text of the call
         self.findings = []
 
@@ -104,8 +105,8 @@ class Search:
 
     def cases(self, name):
         rl = self.rl
-        text, function = damaged.functions(rl, name)[0]
-        samples = damaged.samples_of(name, "float32", 64) or damaged.samples_of(name, "int64", 64)
+        text, function = functions(rl, name)[0]
+        samples = samples_of(name, "float32", 64) or samples_of(name, "int64", 64)
         samples = [s for s in samples if self.translates(s)]
         for sample in samples[:: max(1, len(samples) // SAMPLES)][:SAMPLES]:
 
@@ -127,11 +128,11 @@ class Search:
         try:
             self.translator.value(((sample.input, *sample.args), sample.kwargs))
             return True
-        except damaged.EXPECTED:
+        except EXPECTED:
             return False
 
     def work(self, name, known):
-        if not damaged.functions(self.rl, name):
+        if not functions(self.rl, name):
             return
         signal.signal(signal.SIGPROF, signal.default_int_handler)
         signal.signal(signal.SIGVTALRM, signal.SIG_DFL)
@@ -144,7 +145,7 @@ class Search:
                 continue
             try:
                 args, kwargs = make()
-            except damaged.EXPECTED:
+            except EXPECTED:
                 continue
             calls += 1
             words = f"{where}\n{self.words(text, args, kwargs)}"[:12000].encode()
@@ -154,7 +155,7 @@ class Search:
             try:
                 try:
                     function(*args, **kwargs)
-                except damaged.EXPECTED:
+                except EXPECTED:
                     pass
                 signal.setitimer(signal.ITIMER_PROF, 0)
             except KeyboardInterrupt:
