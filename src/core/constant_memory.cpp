@@ -41,6 +41,9 @@ std::shared_ptr<const ConstantMemory::Made> ConstantMemory::find_any(const void*
 void ConstantMemory::keep(const void* data, std::shared_ptr<const Made> made) {
   holder_of(data).keep(data, std::move(made));
 }
+void ConstantMemory::have_read(const void* data, size_t begin, size_t nbytes) {
+  if (holder_of(data).in_file(data)) leave_memory(static_cast<const std::byte*>(data) + begin, nbytes);
+}
 
 void ConstantSet::add(const void* data, size_t nbytes, bool in_file) {
   if (nbytes == 0) return;
@@ -65,6 +68,12 @@ bool ConstantSet::contains(const void* data) {
   if (count_.load(std::memory_order_relaxed) == 0) return false;
   std::lock_guard lock(mutex_);
   return constants_.contains(data);
+}
+
+bool ConstantSet::in_file(const void* data) {
+  std::lock_guard lock(mutex_);
+  const auto found = constants_.find(data);
+  return found != constants_.end() && found->second.in_file;
 }
 
 std::shared_ptr<const ConstantMemory::Made> ConstantSet::find(const void* data, ConstantMemory::Visitor visit,

@@ -37,6 +37,9 @@ class ConstantMemory {
   // Keeps it until the memory's registration ends, unless that has many already. What lies in a file leaves
   // memory: kernels read what was made of it from now on.
   static void keep(const void* data, std::shared_ptr<const Made> made);
+  // Of what is being made of memory that starts at `data`: these bytes of it have been read. Where it lies in
+  // a file they leave memory at once, so that a large constant is there once and not twice.
+  static void have_read(const void* data, size_t begin, size_t nbytes);
   // Whether data is the start of registered memory; cheap when nothing is registered.
   static bool contains(const void* data);
 
@@ -54,6 +57,7 @@ class ConstantSet {
   void add(const void* data, size_t nbytes, bool in_file);
   void remove(const void* data);
   bool contains(const void* data);
+  bool in_file(const void* data);
   size_t made_bytes() const { return made_bytes_.load(std::memory_order_relaxed); }
 
  private:

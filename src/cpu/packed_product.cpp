@@ -36,11 +36,33 @@ int64_t panels_of(const PackedKernels& kernels, DType dtype, int64_t n) {
   return (n + width - 1) / width;
 }
 
+void pack_part(const PackedKernels& kernels, DType dtype, int64_t k, int64_t n, const MatrixView& matrix,
+               void* panels, int64_t first, int64_t last) {
+  const int64_t each = std::max<int64_t>(1, k * kernels.width(dtype));
+  parallel_for(first, last, std::max<int64_t>(1, kSerialWork / each),
+               [&](int64_t begin, int64_t end) { kernels.pack(dtype, k, n, matrix, panels, begin, end); });
+}
 void pack_by(const PackedKernels& kernels, DType dtype, int64_t k, int64_t n, const MatrixView& matrix,
              void* panels) {
-  const int64_t each = std::max<int64_t>(1, k * kernels.width(dtype));
-  parallel_for(0, panels_of(kernels, dtype, n), std::max<int64_t>(1, kSerialWork / each),
-               [&](int64_t begin, int64_t end) { kernels.pack(dtype, k, n, matrix, panels, begin, end); });
+  pack_part(kernels, dtype, k, n, matrix, panels, 0, panels_of(kernels, dtype, n));
+}
+
+// The same of a constant. Columns of which each lies in one piece leave memory when they are packed.
+void pack_constant(const PackedKernels& kernels, DType dtype, int64_t k, int64_t n, const MatrixView& matrix,
+                   void* panels) {
+  constexpr int64_t kPartBytes = 16 << 20;
+  const int64_t width = kernels.width(dtype), column = k * static_cast<int64_t>(element_size(dtype));
+  const bool apart = matrix.row_stride == 1 && matrix.column_stride == k;
+  const int64_t count = panels_of(kernels, dtype, n),
+                step = apart ? std::max<int64_t>(1, kPartBytes / (width * column)) : count;
+  for (int64_t first = 0; first < count; first += step) {
+    const int64_t last = std::min(first + step, count), begin = first * width,
+                  end = std::min(last * width, n);
+    pack_part(kernels, dtype, k, n, matrix, panels, first, last);
+    if (apart && step < count)
+      ConstantMemory::have_read(matrix.data, static_cast<size_t>(begin * column),
+                                static_cast<size_t>((end - begin) * column));
+  }
 }
 
 // Threads share rows where there are enough, and panels otherwise. Of a matrix beyond the second-level cache
@@ -68,7 +90,7 @@ struct PackedMatrix final : ConstantMemory::Made {
         row_stride(matrix.row_stride),
         bytes(panel_elements(k + k % 2, n) * static_cast<int64_t>(element_size(dtype))),
         data(bytes) {
-    pack_by(kernels, dtype, k, n, matrix, data.as<void>());
+    pack_constant(kernels, dtype, k, n, matrix, data.as<void>());
   }
   size_t nbytes() const override { return static_cast<size_t>(bytes); }
   bool is(DType type, int64_t rows, int64_t columns, const MatrixView& matrix) const {

@@ -78,6 +78,7 @@ void Executor::compile() {
   for (ValueId id = 0; id < last.size(); ++id)
     if (last[id] != 0 && last[id] != UINT32_MAX) steps_[last[id] - 1].dying.push_back(id);
   for (Step& step : steps_) step.find_reuse(graph_);
+  slices_ = find_slices(graph_);
   fixed_ = std::ranges::all_of(graph_.inputs, [&](ValueId id) {
     const Type& type = graph_.values[id].type;
     return type.has_sizes && std::ranges::all_of(type.sizes, &Size::is_number);
@@ -215,7 +216,13 @@ Tensor Executor::output_of(const Frame& frame, ValueId id, std::span<const Tenso
 void Executor::execute(Frame& frame, std::vector<Tensor>& inputs, std::span<const Tensor> state) {
   for (size_t i = 0; i < inputs.size(); ++i) frame.tensors[graph_.inputs[i]] = std::move(inputs[i]);
   for (const StateUse& use : state_uses_) frame.tensors[use.value] = state[use.index];
-  for (const Step& step : steps_) step.run(frame);
+  size_t next = 0;
+  for (const Slices& slices : slices_) {
+    for (; next < slices.begin; ++next) steps_[next].run(frame);
+    slices.run(steps_, frame);
+    next = slices.end;
+  }
+  for (; next < steps_.size(); ++next) steps_[next].run(frame);
 }
 
 // --- frames and plans

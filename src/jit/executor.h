@@ -7,6 +7,7 @@
 
 #include "jit/graph.h"
 #include "jit/memory_plan.h"
+#include "jit/slices.h"
 
 namespace rushlight::jit {
 
@@ -73,6 +74,7 @@ class Executor {
   const Constants constants_;
   const ExecutorOptions options_;
   std::vector<Step> steps_;
+  std::vector<Slices> slices_;
   std::vector<Tensor> pinned_;  // constants of which kernels keep what they make
   std::vector<ValueId> held_;   // what a frame still holds after a run
   struct StateUse {

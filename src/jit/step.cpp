@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "core/cpu_allocator.h"
+
 namespace rushlight::jit {
 namespace {
 
@@ -265,7 +267,9 @@ void Step::keep_results(Frame& frame, Results& results) const {
 
 StorageSource* Frame::planned(const MemoryPlan& plan) {
   if (!arena || arena->nbytes() < plan.arena_bytes) {
-    arena.reset();  // before the new one is made
+    constexpr size_t kLarge = size_t{16} << 20;
+    arena.reset();                                      // before the new one is made
+    if (plan.arena_bytes >= kLarge) cpu_empty_cache();  // of what the run used that was recorded
     arena = make_ref<Arena>(plan.arena_bytes);
   }
   source = std::make_unique<PlannedMemory>(plan, *arena);
