@@ -6,7 +6,7 @@ if(RUSHLIGHT_SMALL_RUNTIME)
   set(in_all)
   # Of sorts, scans, rare reductions, scatters, random numbers and pools of integers inference asks seldom, and then
   # of short lines; a file is read once.
-  foreach(source cpu/byte_depthwise cpu/index cpu/linalg cpu/pool cpu/random cpu/search_sorted cpu/sort cpu/scan cpu/reduce_rest cpu/lapack_library io/model io/model_file jit/fold jit/parse jit/quantized)
+  foreach(source cpu/byte_depthwise cpu/index cpu/linalg cpu/pool cpu/random cpu/search_sorted cpu/sort cpu/scan cpu/reduce_rest cpu/lapack_library io/model io/model_file jit/executor jit/fold jit/memory_plan jit/parse jit/quantized jit/slices)
     set_source_files_properties("${CMAKE_CURRENT_SOURCE_DIR}/src/${source}.cpp"
       PROPERTIES COMPILE_OPTIONS -Os SKIP_PRECOMPILE_HEADERS ON)
   endforeach()

@@ -18,7 +18,7 @@ constexpr int64_t kSliceBytes = int64_t{2} << 20;
 // Bytes that a core moves from memory while it calls an operator.
 constexpr int64_t kCallBytes = int64_t{64} << 10;
 constexpr int64_t kWeightCopies = 4;  // Winograd's filters are larger than those that they are made of
-constexpr int64_t kSomeBatch = 8;  // where callers choose how many examples there are
+constexpr int64_t kSomeBatch = 8;     // where callers choose how many examples there are
 
 class Finder {
  public:
@@ -61,7 +61,9 @@ class Finder {
     return count_ > 1;
   }
   const Type& type_of(ValueId id) const { return graph_.values[id].type; }
-  bool is_constant(ValueId id) const { return made_[id] != SIZE_MAX && graph_.nodes[made_[id]].is_constant(); }
+  bool is_constant(ValueId id) const {
+    return made_[id] != SIZE_MAX && graph_.nodes[made_[id]].is_constant();
+  }
   bool counts_examples(ValueId id) const {
     const Type& type = type_of(id);
     return type.is_tensor() && type.has_sizes && !type.sizes.empty() && type.sizes[0] == batch_ &&
@@ -126,7 +128,8 @@ class Finder {
     size_t first = 0, begin = 0, end = 0;
     for (size_t i = 0; i < row.size(); ++i) {
       const int64_t moved = count_ * row[i].example;
-      const int64_t gain = (moved > kCacheBytes ? moved : 0) - more * (kWeightCopies * row[i].shared + kCallBytes);
+      const int64_t gain =
+          (moved > kCacheBytes ? moved : 0) - more * (kWeightCopies * row[i].shared + kCallBytes);
       if (sum <= 0) sum = 0, first = i;
       sum += gain;
       if (sum > best) best = sum, begin = first, end = i + 1;
