@@ -120,21 +120,23 @@ using attention::Operands, attention::empty_as, attention::gradients_reference, 
 
 // --- the reference implementation: all scores at once, in public operators
 
-// A query that may look at nothing gets zeros, not NaN.
+// A query that may look at nothing gets zeros, not NaN, and so do the gradients of its scores.
 Tensor softmax_or_zero(const Tensor& scores, bool masked) {
-  const Tensor p = softmax(scores, -1, std::nullopt);
-  if (!masked) return p;
+  if (!masked) return softmax(scores, -1, std::nullopt);
   const Tensor nothing = all_dim(isneginf(scores), -1, true);
+  const Tensor p = softmax(rushlight::masked_fill(scores, nothing, Scalar(0)), -1, std::nullopt);
   return rushlight::masked_fill(p, nothing, Scalar(0));
 }
 
 // Before dropout: the probabilities of every query and key. Heads are not grouped.
 Tensor probabilities(const Operands& a) {
-  Tensor scores = matmul(a.query * Scalar(a.scale), transpose(a.key, -2, -1)), mask = a.mask;
-  if (a.causal) mask = tril(new_ones(a.query, IntList{a.query.size(-2), a.key.size(-2)}, DType::Bool), 0);
-  if (mask.defined() && is_bool(mask.dtype()))
-    mask = attention::minus_infinity_where_not(mask, a.query.dtype());
-  if (mask.defined()) scores = scores + mask;
+  Tensor scores = matmul(a.query * Scalar(a.scale), transpose(a.key, -2, -1));
+  const auto apply = [&](const Tensor& mask) {
+    scores =
+        scores + (is_bool(mask.dtype()) ? attention::minus_infinity_where_not(mask, a.query.dtype()) : mask);
+  };
+  if (a.causal) apply(tril(new_ones(a.query, IntList{a.query.size(-2), a.key.size(-2)}, DType::Bool), 0));
+  if (a.mask.defined()) apply(a.mask);
   return softmax_or_zero(scores, a.mask.defined());
 }
 
@@ -271,13 +273,20 @@ std::tuple<Tensor, Tensor, Tensor> flash_attention_backward_kernel(const Call&, 
   return {dq, dk, dv};
 }
 
+// The mask that also hides what comes after each query.
+Tensor causal_too(const Operands& a) {
+  const Tensor past = tril(new_ones(a.query, IntList{a.query.size(-2), a.key.size(-2)}, DType::Bool), 0);
+  if (is_bool(a.mask.dtype())) return logical_and(a.mask, past);
+  return a.mask + attention::minus_infinity_where_not(past, a.mask.dtype());
+}
+
 Tensor attention_body(const Call&, const Tensor& query, const Tensor& key, const Tensor& value,
                       const Tensor& mask, double dropout_p, bool causal, std::optional<double> scale,
                       bool grouped) {
   const Operands a{query, key, value, mask, causal, scale_of(query, scale)};
   check(a);
-  RL_CHECK(!causal || !mask.defined(),
-           "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
+  if (causal && mask.defined())
+    return scaled_dot_product_attention(query, key, value, causal_too(a), dropout_p, false, scale, grouped);
   const bool records = GradMode::enabled(),
              trains_mask = records && mask.defined() && mask.requires_grad_flag();
   if (tiled(a, grouped)) {

@@ -405,3 +405,23 @@ def test_functional_calls_of_names_that_a_module_lacks():
 def test_lazy_modules_are_not_scripted():
     with pytest.raises(RuntimeError, match="Did you forget to run a forward pass"):
         rushlight.jit.script(rushlight.nn.LazyLinear(2))
+
+
+@pytest.mark.parametrize("boolean", [True, False])
+def test_attention_that_is_causal_under_a_mask(boolean):
+    def program(t, folded=False, **options):
+        t.manual_seed(0)
+        q, k, v = (t.randn(2, 2, 5, 4, requires_grad=True) for _ in range(3))
+        mask, past = t.randn(5, 5), t.ones(5, 5).tril() > 0
+        mask = mask > -0.5 if boolean else mask
+        if folded:
+            mask = mask & past if boolean else mask.masked_fill(~past, -float("inf"))
+        attend = t.nn.functional.scaled_dot_product_attention
+        out = attend(q, k, v, mask, is_causal=not folded, **options)
+        return [x.tolist() for x in (out, *t.autograd.grad(out.sin().sum(), [q, k, v]))]
+
+    expected = program(rushlight, folded=True)
+    assert_close(program(rushlight), expected)
+    assert_close(program(torch), expected)
+    # by way of all scores at once, which PyTorch refuses
+    assert_close(program(rushlight, dropout_p=1e-30), expected)
