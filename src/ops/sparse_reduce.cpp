@@ -1,5 +1,7 @@
 // The product of a CSR matrix and a dense one that reduces each row by sum, mean, maximum or minimum; changes
 // of a COO tensor's size in place.
+#include <bit>
+
 #include "cpu/sparse.h"
 #include "dispatch/table.h"
 #include "ops/copy.h"
@@ -7,6 +9,7 @@
 #include "ops/index.h"
 #include "ops/matmul.h"
 #include "ops/operators.h"
+#include "ops/reduction.h"
 #include "ops/register.h"
 #include "ops/sparse.h"
 #include "ops/view.h"
@@ -176,6 +179,21 @@ Tensor refuse_resize(const Call& call, const Tensor&, IntList, int64_t, int64_t)
   RL_FAIL(call.op.name(), " expected sparse coordinate tensor layout but got Strided");
 }
 
+// Of all elements, of which those that are not listed are zeros.
+Tensor norm_kernel(const Call& call, const Tensor& self, const Scalar& ord, const OptIntList& dim,
+                   bool keepdim, OptDType dtype) {
+  const auto rank = static_cast<size_t>(self.dim());
+  const auto all = static_cast<size_t>(std::popcount(dim_mask(dim, self.dim())));
+  if (all != rank || ord.to_double() < 0)
+    RL_NOT_IMPLEMENTED(call.op.name(),
+                       ": sparse tensors have norms of all their elements, of orders of 0 or "
+                       "more; got dim=",
+                       dim ? *dim : IntList(), " and ord=", ord.to_double());
+  const Tensor listed = layout_of(self) == Layout::SparseCoo ? ops::coalesce(self) : self;
+  const Tensor total = ops::vector_norm(sparse_parts(listed).values, ord, std::nullopt, false, dtype);
+  return keepdim ? ops::reshape(total, Dims(rank, 1)) : total;
+}
+
 }  // namespace
 
 void register_sparse_reduce_operators(Table& t) {
@@ -193,6 +211,7 @@ void register_sparse_reduce_operators(Table& t) {
     t.sparse(handle, kernel);
     return record.not_differentiable("changes the number of elements");
   };
+  t.sparse(ops::vector_norm, norm_kernel);
   t.sparse(ops::resize_, plain_resize_kernel);
   resize(sparse_resize_,
          "sparse_resize_(Tensor(a!) self, int[] size, int sparse_dim, int dense_dim) -> Tensor(a!)",

@@ -250,7 +250,14 @@ static PyObject* call_unary(const char* name, PyObject* a) {
 static PyObject* nb_negative(PyObject* a) { return call_unary("neg", a); }
 static PyObject* nb_positive(PyObject* a) { return call_unary("positive", a); }
 static PyObject* nb_absolute(PyObject* a) { return call_unary("abs", a); }
-static PyObject* nb_invert(PyObject* a) { return call_unary("bitwise_not", a); }
+static PyObject* nb_invert(PyObject* a) {
+  if (!is_plain_tensor(a) || is_integral_or_bool(tensor_of(a).dtype())) return call_unary("bitwise_not", a);
+  return guard([&]() -> PyObject* {
+    throw_python(PyExc_TypeError,
+                 "~ (operator.invert) is only implemented on integer and Boolean-type tensors, got " +
+                     std::string(dtype_name(tensor_of(a).dtype())));
+  });
+}
 
 // --- one element as a Python number
 

@@ -1,6 +1,7 @@
 """Sparse tensors where programs forget that they are: memory, numbers, writes in place, factories."""
 
 import copy
+import math
 
 import numpy as np
 import pytest
@@ -269,3 +270,14 @@ def test_composites_of_sparse_tensors_have_gradients(make, name):
 def test_sizes_of_factors_are_shown_as_of_dense_ones():
     with pytest.raises(RuntimeError, match=r"shapes cannot be multiplied \(3x3 and 2x4\)"):
         rushlight.mm(rushlight.eye(3).to_sparse_csr(), rushlight.ones(2, 4))
+
+
+def test_norms_are_of_all_elements():
+    for t in BOTH:
+        twice = t.sparse_coo_tensor(t.tensor([[0, 0, 1], [1, 1, 0]]), t.tensor([1.0, 2.0, -4.0]), (2, 2))
+        norms = twice.norm(), t.norm(twice, 1), t.norm(twice, math.inf)
+        assert [norm.item() for norm in norms] == [5.0, 7.0, 4.0]
+    assert rushlight.linalg.vector_norm(csr(rushlight), 0, keepdim=True).tolist() == [[3.0]]
+    for options in ({"dim": 0}, {"ord": -1}):
+        with pytest.raises(NotImplementedError, match="norms of all their elements"):
+            rushlight.linalg.vector_norm(coo(rushlight), **options)

@@ -299,3 +299,11 @@ def test_order_of_dimensions_may_be_ambiguous():
     assert rl.empty(1, 2, 3, 4).dim_order(ambiguity_check=formats) == (0, 1, 2, 3)
     with pytest.raises(TypeError, match="must be a bool or a list"):
         rl.empty(1).dim_order(ambiguity_check="x")
+
+
+@pytest.mark.parametrize("dtype", [rl.float32, rl.bfloat16, rl.complex64])
+def test_inverting_what_has_no_bits(dtype):
+    with pytest.raises(TypeError, match="only implemented on integer and Boolean-type tensors"):
+        ~rl.ones(2, dtype=dtype)
+    with pytest.raises(NotImplementedError):
+        rl.bitwise_not(rl.ones(2, dtype=dtype))
