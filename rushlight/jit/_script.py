@@ -6,6 +6,7 @@ a file."""
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import inspect
 import pickle
@@ -282,7 +283,13 @@ class _Scripting:
         for name, child in module._modules.items():
             made._modules[name] = None if child is None else self.module(child)
         take_attributes(made.__dict__, type(made)._declared)
-        for name, unit in type(made)._script_methods.items():
+        self._finish(made, type(made)._script_methods, module)
+        return made
+
+    def _finish(self, made, units, module):
+        """Check methods of a made module, once what they call on modules below it is compiled, too."""
+        for name, unit in list(units.items()):
+            self._methods_below(made, unit)
             self._check_attributes(made, unit, module)
             if self.is_method[unit] and not unit.overloaded:
                 check_function(unit, unit.outside, True, made)
@@ -291,7 +298,32 @@ class _Scripting:
                 told = vars(method)
                 told.update(code=unit.code, schema=unit.schema)
                 told["graph"] = told["inlined_graph"] = LateGraph(unit, made)
-        return made
+
+    def _methods_below(self, made, unit):
+        """Compile what a method calls on the modules below its own, which export only what is called so."""
+        for path, name in unit.methods_of_others:
+            if path is None:  # on items of a list, say: on any module that has it
+                for below in made.modules():
+                    with contextlib.suppress(FrontendError, RuntimeError, OSError):
+                        self._add_method(below, name)
+                continue
+            below = made
+            for step in path:
+                below = below._modules.get(step) if isinstance(below, Module) else None
+            if below is not None:
+                self._add_method(below, name)
+
+    def _add_method(self, made, name):
+        cls = type(made)
+        python = getattr(cls, "_python_class", None)
+        if python is None or hasattr(cls, name) or not hasattr(python, name):
+            return
+        units, methods = {}, {}
+        self._methods(python, cls._library_base, units, methods, [name], cls)
+        cls._script_methods.update(units)
+        for added, method in methods.items():
+            setattr(cls, added, method)
+        self._finish(made, units, made)
 
     def _class(self, cls, module):
         if cls not in self.classes:
@@ -302,19 +334,21 @@ class _Scripting:
                 warn_of_annotations(c)
             made = self.classes[cls] = script_class(base, cls.__name__, {}, units)
             made._declared, made._qualified_name = declared_types(reversed(own)), plain_name(cls)
+            made._python_class = cls
             self._methods(cls, base, units, methods)
             for name, method in methods.items():
                 setattr(self.classes[cls], name, method)
         return self.classes[cls]
 
-    def _methods(self, cls, base, units, methods):
-        """Compile `forward`, exported methods and what they use of their class."""
+    def _methods(self, cls, base, units, methods, wanted=None, made=None):
+        """Compile `forward` and exported methods, or those that are wanted, and what they use of their class
+        that the class of scripts does not have yet."""
         own = cls.__mro__[: cls.__mro__.index(base)]
         defined = {name: member for c in reversed(own) for name, member in vars(c).items()}
         for name, member in defined.items():  # what stays Python may be called from Python, too
             if getattr(member, "_torchscript_modifier", None) == "ignore":
                 methods[name] = member
-        wanted = [
+        wanted = wanted or [
             n
             for n, m in defined.items()
             if n in ("forward", "__len__", "__contains__")
@@ -322,7 +356,7 @@ class _Scripting:
         ]
         while wanted:
             name = wanted.pop()
-            if name in methods or name not in defined:
+            if name in methods or name not in defined or (made and hasattr(made, name)):
                 continue
             member = defined[name]
             function = (

@@ -79,6 +79,23 @@ class Unit:
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == first
         }
 
+    @property
+    def methods_of_others(self):
+        """Methods that are called on something else than the first argument: pairs of the attributes that
+        lead to it from there, or None where it is found in another way, and a name."""
+        first = self.tree.args.args[0].arg if self.tree.args.args else None
+        found = {}
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+                path, base = [], node.func.value
+                while isinstance(base, ast.Attribute):
+                    path.insert(0, base.attr)
+                    base = base.value
+                from_first = isinstance(base, ast.Name) and base.id == first
+                if path or not from_first:
+                    found[tuple(path) if from_first else None, node.func.attr] = None
+        return list(found)
+
     def function(self):
         """The function, compiled so that its tracebacks show the program's own lines."""
         if self._function is None:
@@ -315,6 +332,8 @@ class _Resolver(ast.NodeTransformer):
     def visit_Name(self, node):
         if node.id in self.locals or not isinstance(node.ctx, ast.Load):
             return node
+        if node.id == "Ellipsis" and node.id not in self.outside:  # as graphs of fx write it
+            return ast.copy_location(ast.Constant(...), node)
         value = self._value(node)
         constant = _is_constant(value) or isinstance(value, _SETTINGS)
         if constant and self.body and node.id in self.outside and node.id not in ("inf", "nan"):

@@ -474,3 +474,62 @@ def test_layers_of_the_library_show_code_and_graph():
     assert "aten::linear" in str(getattr(scripted, "0").graph)
     with pytest.raises(AttributeError, match="has no method 'nothing' in TorchScript"):
         scripted._unit("nothing")
+
+
+class Coder(nn.Module):
+    """Exports nothing: what others call of it is compiled for them."""
+
+    def __init__(self, shift):
+        super().__init__()
+        self.weight, self.shift = nn.Parameter(torch.full((2,), 3.0)), shift
+
+    def encode(self, x):
+        return self.shifted(x) * self.weight
+
+    def shifted(self, x):
+        return x + self.shift
+
+
+class Coders(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.others = Coder(1), nn.ModuleList([Coder(2), Coder(3)])
+
+    def forward(self, x):
+        x = self.first.encode(x)
+        for other in self.others:
+            x = other.shifted(x)
+        return x
+
+
+class Outer(nn.Module):
+    def __init__(self, coders):
+        super().__init__()
+        self.coders = coders
+
+    def forward(self, x):
+        return self.coders.first.encode(x)
+
+
+def test_methods_that_are_called_on_submodules_are_compiled(tmp_path):
+    x = torch.ones(2)
+    assert torch.jit.script(Coders())(x).tolist() == [11.0, 11.0]
+    apart = Coders()
+    apart.first = torch.jit.script(apart.first)  # when nobody had asked for its methods yet
+    assert torch.jit.script(apart)(x).tolist() == [11.0, 11.0]
+    script = torch.jit.script(Outer(Coders()))
+    torch.jit.save(script, tmp_path / "outer.pt")
+    assert torch.jit.load(tmp_path / "outer.pt")(x).tolist() == script(x).tolist() == [6.0, 6.0]
+
+
+def test_a_submodule_without_the_method_is_refused():
+    class Wrong(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.coder = Coder(1)
+
+        def forward(self, x):
+            return self.coder.decode(x)
+
+    with pytest.raises((RuntimeError, AttributeError), match="decode"):
+        torch.jit.script(Wrong())(torch.ones(2))

@@ -423,3 +423,13 @@ def test_errors_in_scripts_name_the_function():
 
     with pytest.raises(torch.jit.Error, match=r"line \d+, in checks\n[^$]*too small"):
         torch.jit.script(checks)(1)
+
+
+def test_indices_as_graphs_write_them():
+    class Slices(nn.Module):
+        def forward(self, x):
+            return x[(Ellipsis, None, slice(None, 1, None))] + x[..., :1, None]
+
+    x = torch.arange(6.0).view(2, 3)
+    for module in (Slices(), torch.fx.symbolic_trace(Slices())):
+        assert torch.jit.script(module)(x).tolist() == Slices()(x).tolist()
