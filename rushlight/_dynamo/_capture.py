@@ -29,7 +29,7 @@ from ._backward import Backward
 from ._observer import Interruption, Observer
 from ._reachable import Reachable, is_constant
 from ._results import collect, is_record, map_record
-from .exc import Unsupported
+from .exc import FillsTables, Unsupported
 
 __all__ = ["Capture", "Leaf", "capture", "capturing", "distinct_leaves"]
 
@@ -385,7 +385,8 @@ class _Run:
             result = self._observed(function, fake_args, fake_kwargs)
             change = self.reachable.first_change()
             if change is not None:
-                raise Unsupported(f"the program changes {change}")
+                kind = FillsTables if self.reachable.only_fills_tables() else Unsupported
+                raise kind(f"the program changes {change}")
             if _surroundings() != surroundings:
                 raise Unsupported("the program changes settings of torch")
             return self._finish(result)

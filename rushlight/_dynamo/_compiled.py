@@ -13,7 +13,7 @@ from ._guards import Guards
 from ._results import filler, form_of, runner
 from ._sizes import Specialized
 from ._trials import SizedTrials, Trials
-from .exc import BackendCompilerFailed, TorchDynamoException, Unsupported
+from .exc import BackendCompilerFailed, FillsTables, TorchDynamoException, Unsupported
 
 __all__ = ["Compiled", "all_compiled"]
 
@@ -68,6 +68,7 @@ class Compiled(_C._CompiledCall):
         self.measured = measure
         self.entries: list[Entry] = []
         self.failures = self.passed = 0
+        self.filled_tables = False
         self.reason = None  # why the program runs as it is written, for good
         self.watcher = (
             None  # watcher(whether): told when the program shall run as it is written, or not any more
@@ -138,6 +139,9 @@ class Compiled(_C._CompiledCall):
             refusal = Unsupported(f"the compiler failed: {_line(error)}")
         else:
             refusal = None
+        if isinstance(refusal, FillsTables) and not self.filled_tables:
+            self.filled_tables = True  # by running as written, once; the next call is captured
+            return self.function(*args, **kwargs)
         if refusal is not None:  # outside of the handlers: the program's own errors have no context of ours
             return self._fall_back(refusal, args, kwargs)
         inputs = entry.match(args, kwargs)
@@ -310,6 +314,7 @@ class Compiled(_C._CompiledCall):
 
     def reset(self):
         self.entries, self.failures, self.passed, self.reason = [], 0, 0, None
+        self.filled_tables = False
         self.one_size = set()
         self.force_eager(self.eager)
         if self.watcher is not None:

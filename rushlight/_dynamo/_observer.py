@@ -228,7 +228,8 @@ def _is_pure(function):
     if isinstance(owner, types.ModuleType):
         return is_own(owner.__name__, "_C") and (name in _PURE_LIBRARY or name.startswith("is_"))
     if isinstance(owner, type):
-        return owner is object or issubclass(owner, _PLAIN_TYPES) or owner is torch.nn.Module
+        plain = owner is object or issubclass(owner, _PLAIN_TYPES) or owner is torch.nn.Module
+        return plain or name in ("__subclasses__", "mro")
     if isinstance(
         owner, (torch.nn.Module, _C._NoGrad, _C._EnableGrad, torch.set_grad_enabled, torch.inference_mode)
     ):

@@ -7,6 +7,7 @@ walk before each further code object runs. What it cannot look into it refuses.
 
 import enum
 import functools
+import sys
 import types
 from dataclasses import dataclass
 
@@ -93,6 +94,7 @@ class Reachable:
         self.cells: list = []  # (cell, content or ABSENT, label)
         self.classes: dict = {}  # class -> copy of its dict
         self.functions: list = []
+        self.caches: list = []  # (cached function, misses so far)
         self.globals: dict = {}  # (id of a dict of globals, name) -> (dict, name, value or ABSENT, label)
         self.tensors: dict = {}  # id -> (tensor, label)
         self.labels: dict = {}
@@ -167,6 +169,10 @@ class Reachable:
         elif cls is functools.partial:
             for part in (value.func, value.args, value.keywords):
                 self.visit(part, label)
+        elif cls is functools._lru_cache_wrapper:  # who caches a function says that its arguments decide
+            self.caches.append((value, value.cache_info().misses))
+            self._own(vars(value), label, value)
+            self.visit(value.__wrapped__, label)
         elif cls in (property, staticmethod, classmethod):
             for function in (value.fget, value.fset) if cls is property else (value.__func__,):
                 self.visit(function, label)
@@ -181,12 +187,14 @@ class Reachable:
             )
 
     def _visit_container(self, value, label):
+        if value is sys.modules:  # grows with every import, the compiler's own among them
+            return
         if isinstance(value, set) and len(value) > 1:
             raise Unsupported(f"{label} is a set, whose order cannot be checked")
         self.containers.append((value, value.copy(), label))
         if isinstance(value, dict):
             for key, item in list(value.items()):
-                if not is_constant(key):
+                if not is_constant(key) and not isinstance(key, type):
                     raise Unsupported(f"{label} has keys of type {type(key).__name__}")
                 self.visit(item, f"{label}[{key!r}]")
         else:
@@ -267,6 +275,8 @@ class Reachable:
         for owner, name in self._written_in_modules():
             return f"{owner.label}.{name}"
         for container, saved, label in self.containers:
+            if isinstance(container, dict) and torch.Tensor in container:  # and so need not know of stand-ins
+                container = {k: v for k, v in container.items() if k is not FakeTensor}
             if not _same_container(container, saved):
                 return label
         for cell, content, label in self.cells:
@@ -282,6 +292,23 @@ class Reachable:
             (c.__qualname__ for c, saved in self.classes.items() if not _same_entries(vars(c), saved)), None
         )
 
+    def only_fills_tables(self):
+        """Whether all that changed are dicts that gained entries: a program may keep there what it found out
+        in its first call."""
+        filled = [
+            (table, saved)
+            for table, saved, _ in self.containers
+            if isinstance(table, dict) and all(table.get(k, ABSENT) is v for k, v in saved.items())
+        ]
+        gains = [{k: v for k, v in table.items() if k not in saved} for table, saved in filled]
+        for (table, saved), _ in zip(filled, gains):
+            table.clear()
+            table.update(saved)
+        rest = self.first_change()
+        for (table, _), gained in zip(filled, gains):
+            table.update(gained)
+        return rest is None
+
     def _written_in_modules(self):
         """Names in modules of Python that the program set. What a module gains may be a lazy import."""
         for owner in self.modules:
@@ -291,6 +318,9 @@ class Reachable:
 
     def restore(self):
         """Put everything back as it was."""
+        for function, misses in self.caches:
+            if function.cache_info().misses != misses:  # it may hold what stood for tensors
+                function.cache_clear()
         for owner, name in list(self._written_in_modules()):
             owner.table[name] = owner.saved[name]
         for owner in self.owners:

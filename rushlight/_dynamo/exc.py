@@ -1,11 +1,13 @@
 """What graph capture raises."""
 
+from rushlight._errors.capture import FillsTables as FillsTables
 from rushlight._errors.capture import TorchDynamoException as TorchDynamoException
 from rushlight._errors.capture import Unsupported as Unsupported
 from rushlight._errors.capture import UserError as UserError
 
 __all__ = [
     "BackendCompilerFailed",
+    "FillsTables",
     "InternalTorchDynamoError",
     "InvalidBackend",
     "TorchDynamoException",

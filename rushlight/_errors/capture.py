@@ -17,6 +17,12 @@ class Unsupported(TorchDynamoException):
     __module__ = _HOME
 
 
+class FillsTables(Unsupported):
+    """The program adds to dicts: it may find there in its next call what it keeps."""
+
+    __module__ = _HOME
+
+
 class UserError(Unsupported):
     """The program asks of capture or export what it cannot do; the text says what to change."""
 

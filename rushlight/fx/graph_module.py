@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import copy
 import os
-import traceback
 from pathlib import Path
 
 import rushlight as torch
@@ -26,8 +25,8 @@ from ._module_source import (  # noqa: F401
     _has_attr,
     _loader,
     _method_from_src,
-    _show_failing_line,
 )
+from ._wrapped_call import _WrappedCall, call_wrapped
 from .graph import Graph
 
 TYPE_CHECKING = False
@@ -123,24 +122,6 @@ def _print_readable(
     if print_output:
         print(text)
     return text
-
-
-class _WrappedCall:
-    """What calling a GraphModule does: an error in generated code shows the line."""
-
-    def __init__(self, cls, cls_call):
-        self.cls, self.cls_call = cls, cls_call
-
-    def __call__(self, obj, *args, **kwargs):
-        try:
-            if self.cls_call is not None:
-                return self.cls_call(obj, *args, **kwargs)
-            return super(self.cls, obj).__call__(*args, **kwargs)
-        except Exception as error:
-            trace = traceback.extract_tb(error.__traceback__)
-            if trace and "eval_with_key" in trace[-1].filename:
-                _show_failing_line(trace)
-            raise
 
 
 class GraphModule(torch.nn.Module):
@@ -248,10 +229,6 @@ class GraphModule(torch.nn.Module):
         if "_wrapped_call" in cls.__dict__:
             return
         cls._wrapped_call = _WrappedCall(cls, own_call)
-
-        def call_wrapped(self, *args, **kwargs):
-            return self._wrapped_call(self, *args, **kwargs)
-
         cls.__call__ = call_wrapped
 
     def _recompile_submodules(self):

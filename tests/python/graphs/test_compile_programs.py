@@ -2,6 +2,7 @@
 reaches them. The longer search is tests/fuzz/compiled_programs.py.
 """
 
+import functools
 import importlib
 import logging
 import os
@@ -258,3 +259,66 @@ def test_a_compiled_function_is_collected():
     gone = make()
     gc.collect()
     assert gone() is None
+
+
+def test_graph_modules_inside_of_a_program():
+    class Around(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = torch.fx.symbolic_trace(nn.Sequential(nn.Linear(4, 4), nn.ReLU()))
+
+        def forward(self, x):
+            return self.inner(x) + 1
+
+    x, around = torch.ones(3, 4), Around()
+    assert torch.compile(around, fullgraph=True)(x).tolist() == around(x).tolist()
+
+
+_WAYS: dict = {}
+
+
+@functools.lru_cache
+def table_of(n):
+    return torch.arange(n).float() + 1
+
+
+@functools.lru_cache
+def factor_of(n):
+    return 2 * n
+
+
+def way_of(x):
+    """How to compute for a class of tensors: found out once for each."""
+    if type(x) not in _WAYS:
+        _WAYS[type(x)] = torch.sin
+    return _WAYS[type(x)]
+
+
+def test_what_is_kept_of_earlier_calls():
+    """Caches of functions and tables that a first call fills belong to no graph."""
+
+    def f(x):
+        return way_of(x)(x) * factor_of(3) + table_of(x.shape[-1])
+
+    fast = torch.compile(f, fullgraph=True)
+    table_of.cache_clear(), _WAYS.clear()
+    for x in (X, X, X[:1], 2 * X):
+        assert fast(x).tolist() == (torch.sin(x) * 6 + torch.arange(x.shape[-1]).float() + 1).tolist()
+    assert type(table_of(X.shape[-1])) is torch.Tensor
+    assert list(_WAYS) == [torch.Tensor]
+    assert compiled_of(fast).entries
+
+
+def test_tables_that_grow_with_every_call_end_a_graph():
+    calls: dict = {}
+
+    def f(x):
+        calls[len(calls)] = None
+        return x + 1
+
+    fast = torch.compile(f, fullgraph=True)
+    assert fast(X).tolist() == (X + 1).tolist()
+    assert list(calls) == [0]
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="changes calls"):
+        fast(X)
+    assert list(calls) == [0]
