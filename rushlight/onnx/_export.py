@@ -57,11 +57,16 @@ class ONNXProgram:
         """Writes the file.
 
         Args:
-            destination: a path.
+            destination: a path, or a file opened for writing bytes.
             external_data: keep the weights in a file of their own beside it, named ``destination + ".data"``;
                 by default from 2 GB on, which one ONNX file cannot hold.
         """
         onnx = _need_onnx()
+        if hasattr(destination, "write"):
+            if external_data:
+                raise ValueError("external_data needs a path, beside which the weights are written")
+            destination.write(self.model_proto.SerializeToString())
+            return
         if external_data is None:
             external_data = self.model_proto.ByteSize() >= 2**31 - 1
         path = os.fspath(destination)

@@ -35,7 +35,7 @@ uint8_t float8_from_float(float value, Float8Format format) {
   const uint8_t nan_code = format.unsigned_zero ? 0x80 : static_cast<uint8_t>(sign | 0x7f);
   const uint8_t infinity_code = static_cast<uint8_t>(((1 << exponent_bits) - 1) << m);
   if (std::isnan(value)) return nan_code;
-  // The largest finite code; above its rounding range lie infinity or NaN.
+  // The largest finite code; above its rounding range lie infinity, NaN or itself.
   const uint8_t largest = format.unsigned_zero ? 0x7f
                           : format.finite_only ? 0x7e
                                                : static_cast<uint8_t>(infinity_code - 1);
@@ -45,7 +45,10 @@ uint8_t float8_from_float(float value, Float8Format format) {
   const int lowest = 1 - format.bias;
   const float quantum = std::ldexp(1.0f, std::max(exponent - 1, lowest) - m);
   const float rounded = std::isinf(magnitude) ? magnitude : std::nearbyint(magnitude / quantum) * quantum;
-  if (rounded > top) return format.finite_only ? nan_code : static_cast<uint8_t>(sign | infinity_code);
+  if (rounded > top) {
+    if (format.unsigned_zero) return nan_code;
+    return static_cast<uint8_t>(sign | (format.finite_only ? largest : infinity_code));  // e4m3fn saturates
+  }
   if (rounded == 0) return format.unsigned_zero ? uint8_t{0} : sign;
   std::frexp(rounded, &exponent);
   const int biased = exponent - 1 + format.bias;

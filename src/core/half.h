@@ -65,7 +65,7 @@ struct BFloat16 {
 
 namespace detail {
 // Rounds a float to a format with `exponent_bits` and `mantissa_bits`; `finite_only` formats (e4m3fn, *fnuz)
-// have no infinity and turn overflow into NaN.
+// have no infinity: e4m3fn saturates, the others turn overflow into NaN.
 struct Float8Format {
   int mantissa_bits, bias;
   bool finite_only;    // no infinity

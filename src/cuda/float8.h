@@ -70,7 +70,10 @@ RL_BOTH inline uint8_t narrowed(Float8Kind kind, float value) {
     const float quantum = std::ldexp(1.0f, (exponent - 1 > lowest ? exponent - 1 : lowest) - m);
     rounded = std::nearbyint(magnitude / quantum) * quantum;
   }
-  if (rounded > widened(kind, largest)) return f.finite_only ? none : static_cast<uint8_t>(sign | infinity);
+  if (rounded > widened(kind, largest)) {
+    if (f.unsigned_zero) return none;
+    return static_cast<uint8_t>(sign | (f.finite_only ? largest : infinity));
+  }
   if (rounded == 0) return f.unsigned_zero ? uint8_t{0} : sign;
   std::frexp(rounded, &exponent);
   const int biased = exponent - 1 + f.bias;

@@ -13,7 +13,8 @@ std::vector<Tensor> broadcast_tensors_body(const Call&, TensorList tensors) {
   for (const Tensor& t : tensors) shape = broadcast_shapes(shape, t.sizes());
   std::vector<Tensor> views;
   views.reserve(tensors.size());
-  for (const Tensor& t : tensors) views.push_back(expand(t, shape, false));
+  // One of the whole shape is given back itself, as programs that look for its gradient expect.
+  for (const Tensor& t : tensors) views.push_back(t.sizes() == IntList(shape) ? t : expand(t, shape, false));
   return views;
 }
 

@@ -1,5 +1,7 @@
 """Models and functions as ONNX files, run by onnxruntime beside us."""
 
+import io
+
 import pytest
 
 import rushlight as torch
@@ -392,3 +394,11 @@ def test_models_see_that_they_are_exported():
 
     export(look, X)
     assert True in seen and not torch.onnx.is_in_onnx_export()
+
+
+def test_a_program_is_written_to_an_open_file():
+    written = io.BytesIO()
+    program = torch.onnx.export(torch.nn.ReLU(), (X,), written)
+    assert written.getvalue() == program.model_proto.SerializeToString()
+    with pytest.raises(ValueError, match="needs a path"):
+        program.save(io.BytesIO(), external_data=True)

@@ -339,3 +339,13 @@ def test_unknown_divergence_and_own_registration():
     finally:
         del D.kl._KL_REGISTRY[Mine, Mine]
         D.kl._KL_MEMOIZE.clear()
+
+
+def test_parameters_that_need_no_broadcast_are_the_given_ones():
+    for lib in (rushlight, pytest.importorskip("torch")):
+        whole, row = lib.ones(2, 3, requires_grad=True), lib.ones(3, requires_grad=True)
+        found = lib.broadcast_tensors(whole, row)
+        assert found[0] is whole and found[1] is not row
+        normal = lib.distributions.Normal(lib.tensor(1.0, requires_grad=True), lib.tensor(2.0))
+        normal.rsample((3,)).sum().backward()
+        assert normal.loc.grad.item() == 3.0

@@ -1,5 +1,7 @@
 """uint16, uint32 and uint64 do what int16 does, wherever int16 does something and no result is negative."""
 
+import math
+
 import numpy as np
 import pytest
 from engine import flatten, maker, resolve
@@ -85,3 +87,19 @@ def test_bounds_of_clamp():
         assert x.clamp(-1, 2).tolist() == [1, 2] and x.clamp(max=-1).tolist() == [0, 0]
     with pytest.raises(RuntimeError, match="value cannot be converted to type uint8_t without overflow"):
         rushlight.tensor([1, 3], dtype=rushlight.uint8).clamp(0, 300)
+
+
+@pytest.mark.parametrize("name", ["e4m3fn", "e5m2", "e4m3fnuz", "e5m2fnuz", "e8m0fnu"])
+def test_numbers_beyond_the_range_of_eight_bits(name):
+    """e4m3fn gives its largest number, the formats with one infinity, those without zero's sign NaN."""
+    torch = pytest.importorskip("torch")
+    values = [x * s for x in (448.0, 464.0, 464.5, 500.0, 57344.0, 61440.0, 1e9, math.inf) for s in (1, -1)]
+    codes = []
+    for lib in (rushlight, torch):
+        dtype = getattr(lib, f"float8_{name}")
+        for wide in (lib.float32, lib.float64):
+            codes.append(lib.tensor(values, dtype=wide).to(dtype).view(lib.uint8).tolist())
+    assert codes[:2] == codes[2:]
+    if name == "e4m3fn":
+        x = rushlight.tensor(values).to(rushlight.float8_e4m3fn).float()
+        assert x.tolist() == [448.0, -448.0] * (len(values) // 2)
