@@ -74,7 +74,9 @@ __device__ __forceinline__ float power_of_two(float x) {
 __device__ __forceinline__ void wait_for_group(int group) {
   asm volatile("bar.sync %0, %1;" ::"r"(group + 1), "n"(kGroupThreads) : "memory");
 }
+// After all lanes have read what the barrier guards: one arrives for all of them.
 __device__ __forceinline__ void arrive_by_warp(uint32_t barrier) {
+  __syncwarp();
   if (threadIdx.x % 32 == 0) arrive(barrier);
 }
 
