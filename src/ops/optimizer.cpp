@@ -47,7 +47,9 @@ class Group {
     }
   }
 
-  void add(TensorList list, std::string_view name, void* cpu::StepArrays::* field, bool written) {
+  // `fresh`: what they hold is not read.
+  void add(TensorList list, std::string_view name, void* cpu::StepArrays::* field, bool written,
+           bool fresh = false) {
     check_lengths(call_, params_, list, name);
     for (size_t i = 0; i < list.size(); ++i) {
       const Tensor& t = list[i];
@@ -55,7 +57,8 @@ class Group {
                call_.op.name(), ": ", name, "[", i, "] is ", describe(t), ", its parameter is ",
                describe(params_[i]));
       if (written) t.check_writable(call_.op.name());
-      arrays_[i].*field = same_layout(t, layouts_[i]) ? t.data_ptr() : replace(t, layouts_[i], written);
+      arrays_[i].*field =
+          same_layout(t, layouts_[i]) ? t.data_ptr() : replace(t, layouts_[i], written, fresh);
     }
   }
 
@@ -67,9 +70,9 @@ class Group {
   }
 
  private:
-  void* replace(const Tensor& t, const Tensor& layout, bool written) {
+  void* replace(const Tensor& t, const Tensor& layout, bool written, bool fresh = false) {
     Tensor copy = empty_strided_tensor(layout.sizes(), layout.strides(), t.dtype(), t.device());
-    copy_result(copy, t, false);
+    if (!fresh) copy_result(copy, t, false);
     void* data = copy.data_ptr();
     (written ? copies_ : kept_).emplace_back(t, std::move(copy));
     return data;
@@ -120,7 +123,7 @@ void fused_sgd(const Call& call, TensorList self, TensorList grads, TensorList b
   if (self.empty()) return;
   Group group(call, self);
   group.add(grads, "grads", &cpu::StepArrays::grad, grad_scale.defined());
-  if (momentum != 0) group.add(buffers, "momentum_buffer_list", &cpu::StepArrays::first, true);
+  if (momentum != 0) group.add(buffers, "momentum_buffer_list", &cpu::StepArrays::first, true, is_first_step);
   const cpu::SgdOptions options{lr, momentum, dampening, weight_decay, nesterov, maximize, is_first_step};
   if (step_on_device(group, {.kind = DeviceOptimizer::Kind::Sgd, .sgd = options}, grad_scale, found_inf))
     return;

@@ -56,6 +56,18 @@ def test_optimizers_in_other_dtypes():
             torch.testing.assert_close(there, here, atol=tolerance, rtol=tolerance)
 
 
+def test_a_first_momentum_is_written_only():
+    """Also where it lies otherwise than its parameter."""
+    for device in ("cpu", "cuda"):
+        p, g = (torch.randn(4, 6, device=device).t() for _ in range(2))
+        buffer, wanted = torch.full((6, 4), float("nan"), device=device), p - 0.5 * g
+        options = {"weight_decay": 0, "momentum": 0.9, "lr": 0.5, "dampening": 0}
+        flags = {"nesterov": False, "maximize": False, "is_first_step": True}
+        torch._fused_sgd_([p], [g], [buffer], **options, **flags)
+        torch.testing.assert_close(buffer, g)
+        torch.testing.assert_close(p, wanted)
+
+
 def test_many_parameters_are_few_launches(tmp_path):
     params = [torch.nn.Parameter(torch.randn(11, device="cuda")) for _ in range(90)]
     optimizer = torch.optim.Adam(params)
