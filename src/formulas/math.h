@@ -446,11 +446,15 @@ template <class T>
 RL_HD inline T power(T x, T y) {
   if constexpr (is_complex_v<T>)
     return y == T(0) ? T(1) : RL_COMPLEX_STD::pow(x, y);
-  else {  // by the magnitude, as the vector versions take a call for each negative base
+  else {
+#ifdef __CUDA_ARCH__
+    return pow(x, y);
+#else  // by the magnitude, as the vector versions take a call for each negative base
     const T value = pow(std::abs(x), y), half = y * T(0.5);
     const bool whole = std::floor(y) == y, odd = whole && std::floor(half) != half;
     const T signed_value = odd ? std::copysign(value, x) : value;
     return x < 0 && std::abs(x) != kInf<T> && !whole ? kNan<T> : signed_value;
+#endif
   }
 }
 // Integer power by squaring; a negative exponent leaves only the powers of 1 and -1.
