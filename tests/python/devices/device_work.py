@@ -104,6 +104,10 @@ def test_scans_of_long_lines():
     x = torch.randint(-2, 3, (200_003,))
     for t in (x, x[:200_000].view(2, -1), x[1:], x.float(), x[3:].float(), x.int()):
         same(lambda t: t.cumsum(-1), t, atol=0, rtol=0)
+    # Chunks in several groups, and lines that begin within one.
+    x = torch.randint(-2, 3, (2_200_006,))
+    for t in (x[:1_100_003], x.view(2, -1), x.int()[1:]):
+        same(lambda t: t.cumsum(-1), t, atol=0, rtol=0)
     y = torch.rand(40_000).double() * 0.001 + 1
     same(lambda t: t.cumprod(0), y)
     same(lambda t: t.cumprod(0), y.float(), atol=0, rtol=1e-4)
