@@ -53,9 +53,9 @@ void clear(const Tensor& t) {
   if (t.numel()) loops::copy(t, scalar_tensor_of(0, t.dtype()));
 }
 
-bool observed(std::initializer_list<const Tensor*> tensors) {
+bool observed(std::initializer_list<const Tensor*> tensors, uint32_t besides) {
   uint32_t flags = 0;
-  for (const Tensor* t : tensors) flags |= detail::flags_of(*t);
+  for (const Tensor* t : tensors) flags |= detail::flags_of(*t) & ~besides;
   return (dispatch_state.always | (flags & dispatch_state.consider)) != 0;
 }
 

@@ -23,8 +23,8 @@ struct NamedParameter {
 };
 void check_parameter_types(std::string_view who, const Tensor& input,
                            std::initializer_list<NamedParameter> all);
-// Whether a call on these tensors is recorded, traced or otherwise observed.
-bool observed(std::initializer_list<const Tensor*> tensors);
+// Whether a call on these tensors is recorded, traced or otherwise observed; flags in `besides` do not count.
+bool observed(std::initializer_list<const Tensor*> tensors, uint32_t besides = 0);
 
 // Note [Reference normalisations]
 // The fused backward kernels are used when gradients are not themselves recorded; otherwise the same gradient

@@ -77,9 +77,15 @@ ThreeTensors native_layer_norm_kernel(const Call&, const Tensor& input, IntList 
   return {y, to_dtype(mean, kept), to_dtype(rstd, kept)};
 }
 
+bool on_one_device(const Tensor& input, const Tensor& parameter) {
+  return !parameter.defined() || parameter.device() == input.device();
+}
+
 Tensor layer_norm_body(const Call&, const Tensor& input, IntList shape, const Tensor& weight,
                        const Tensor& bias, double eps) {
-  if (observed({&input, &weight, &bias}))
+  const bool elsewhere =
+      !input.is_cpu() && device_layers(input) && on_one_device(input, weight) && on_one_device(input, bias);
+  if (observed({&input, &weight, &bias}, elsewhere ? uint32_t{kNotCpu} : 0))
     return std::get<0>(native_layer_norm(input, shape, weight, bias, eps));
   const int64_t n = check_rows(input, shape, weight, bias);
   check_parameter_types("layer_norm", input, {{"weight", weight}, {"bias", bias}});

@@ -269,5 +269,23 @@ def test_sorting(shape):
     compare(lambda t: torch.msort(t) if t.dim() else t, real)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_layer_norm_keeps_statistics_for_gradients_only(dtype):
+    def allocations(x):
+        before = torch.cuda.memory_stats()["allocation.all.allocated"]
+        y = torch.nn.functional.layer_norm(x, (64,), weight, weight)
+        return y, torch.cuda.memory_stats()["allocation.all.allocated"] - before
+
+    x, weight = torch.randn(5, 64).to("cuda", dtype), torch.randn(64).to("cuda", dtype)
+    plain, few = allocations(x)
+    recorded, more = allocations(x.clone().requires_grad_())
+    assert torch.equal(plain, recorded)
+    assert few < more
+    if dtype == torch.float32:
+        assert few == 1
+    with pytest.raises(RuntimeError, match="device"):
+        torch.nn.functional.layer_norm(x, (64,), weight.cpu())
+
+
 if __name__ == "__main__":
     sys.exit(pytest.main([__file__, "-q"]))
