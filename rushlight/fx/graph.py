@@ -302,7 +302,10 @@ class Graph:
         to_erase._remove_from_list()
         to_erase._erased = True
         self._len -= 1
-        to_erase._update_args_kwargs((), {})
+        # Other arguments stay: who kept the node may still ask for them.
+        to_erase._update_args_kwargs(
+            map_arg(to_erase.args, lambda n: None), map_arg(to_erase.kwargs, lambda n: None)
+        )
 
     def inserting_before(self, n: Node | None = None) -> AbstractContextManager[Any]:
         """Let new nodes go before node n; without one, at the beginning."""

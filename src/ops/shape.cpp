@@ -21,7 +21,8 @@ Tensor dense_clone(const Tensor& t) { return clone(t, MemoryFormat::Contiguous);
 Tensor reshape_body(const Call&, const Tensor& self, IntList shape) {
   RL_CHECK(!is_sparse(self), "reshape is not implemented for sparse tensors; use .to_dense()");
   const Dims sizes = infer_shape(shape, self.numel());
-  if (view_strides(self, sizes)) return view(self, sizes);
+  // As written: a graph that was captured keeps -1 and so fits tensors of other sizes.
+  if (view_strides(self, sizes)) return view(self, shape);
   return unsafe_view(dense_clone(self), sizes);
 }
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import inspect
+import operator
 import traceback
 
 import rushlight as torch
@@ -100,6 +101,10 @@ def _describe(node, value, fakes):
         node.meta["val"] = map_aggregate(value, kind)
         if isinstance(value, torch.Tensor):
             node.meta["tensor_meta"] = _extract_tensor_metadata(value)
+    if isinstance(value, (tuple, list)):
+        for user in node.users:
+            if user.target is operator.getitem:
+                _describe(user, value[user.args[1]], fakes)
 
 
 class ProxyTorchDispatchMode(TorchDispatchMode):

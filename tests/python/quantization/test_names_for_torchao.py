@@ -138,3 +138,48 @@ def test_ordered_sets_keep_their_order():
     assert list(one.intersection([2, 3])) == [3, 2]
     assert one.pop() == 2
     assert list(OrderedSet[int]([1, 1])) == [1]
+
+
+class _ScaledByChannel(nn.Module):
+    """A pattern as ``prepare_qat_pt2e`` puts in place of a convolution and its normalisation."""
+
+    def forward(self, x, weight, gain, mean, var):
+        y = rushlight.conv2d(x, weight * gain.reshape([-1, 1, 1, 1])) / gain.reshape([1, -1, 1, 1])
+        return nn.functional.batch_norm(y, mean, var, training=True)
+
+
+def test_exported_patterns_fit_other_widths():
+    def samples(width):
+        shapes = ((2, 3, 5, 5), (width, 3, 1, 1), (width,), (width,), (width,))
+        return tuple(rushlight.rand(shape) + 0.5 for shape in shapes)
+
+    pattern = rushlight.export.export(_ScaledByChannel(), samples(1), strict=True).module()
+    sizes = [node.args[1] for node in pattern.graph.nodes if node.target is aten.view.default]
+    assert sizes == [[-1, 1, 1, 1], [1, -1, 1, 1]]
+    copy = rushlight.fx.GraphModule(pattern, pattern.graph)
+    for node in list(copy.graph.nodes):
+        if node.op == "call_module":  # a check of the sizes that it was exported with
+            copy.graph.erase_node(node)
+    copy.recompile()
+    inputs = samples(6)
+    expected = _ScaledByChannel()(*(x.clone() for x in inputs))
+    rushlight.testing.assert_close(copy(*inputs), expected)
+
+
+def test_what_nodes_of_normalisation_hold():
+    """Observers are put behind nodes whose value is known to be a tensor."""
+    model = nn.Sequential(nn.Conv2d(3, 4, 3), nn.BatchNorm2d(4))
+    for train in (True, False):
+        exported = rushlight.export.export(model.train(train), (rushlight.randn(2, 3, 5, 5),))
+        for graph in (exported.graph, exported.module().graph):
+            parts = [n for n in graph.nodes if n.target in (operator.getitem, aten.batch_norm.default)]
+            assert parts and all(isinstance(n.meta["val"], rushlight.Tensor) for n in parts)
+
+
+def test_erased_nodes_keep_their_literals():
+    graph = rushlight.fx.Graph()
+    x = graph.placeholder("x")
+    node = graph.call_function(aten.clamp.default, (x, -1, 1), {"other": x, "axis": 3})
+    graph.erase_node(node)
+    assert node.args == (None, -1, 1) and node.kwargs == {"other": None, "axis": 3}
+    assert not x.users
