@@ -1,5 +1,6 @@
 """Traced models: fused, with observers, and on the grids of integers."""
 
+import contextlib
 from importlib import import_module
 
 import numpy as np
@@ -10,7 +11,14 @@ from rushlight import nn
 from rushlight.ao import quantization as ours
 from rushlight.ao.nn import intrinsic
 from rushlight.ao.quantization import quantize_fx
-from rushlight.ao.quantization.backend_config import BackendConfig, get_native_backend_config
+from rushlight.ao.quantization.backend_config import (
+    BackendConfig,
+    BackendPatternConfig,
+    DTypeConfig,
+    DTypeWithConstraints,
+    ObservationType,
+    get_native_backend_config,
+)
 from rushlight.ao.quantization.fx.custom_config import ConvertCustomConfig, PrepareCustomConfig
 
 
@@ -220,3 +228,77 @@ def test_what_a_mapping_for_converting_leaves_out_computes_with_numbers():
     made, _, _ = _converted(None, None, mapping, nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3)))
     assert type(made.get_submodule("0")) is nn.quantized.Linear
     assert type(made.get_submodule("1")) is nn.Linear
+
+
+def _observers(graph):
+    return [n for n in graph.graph.nodes if n.op == "call_module" and "post_process" in str(n.target)]
+
+
+def test_engines_refuse_ranges_and_scales():
+    """A configuration outside of an engine's bounds leaves numbers, and a warning says why."""
+    bounds = DTypeWithConstraints(rushlight.quint8, 0, 31, scale_min_lower_bound=2**-12)
+    config = DTypeConfig(bounds, bounds, rushlight.qint8, rushlight.float)
+    own = ObservationType.OUTPUT_USE_DIFFERENT_OBSERVER_AS_INPUT
+    pattern = BackendPatternConfig(nn.Linear).set_observation_type(own).add_dtype_config(config)
+    backend = BackendConfig("small").set_backend_pattern_config(pattern)
+    model, x = nn.Sequential(nn.Linear(3, 2)).eval(), rushlight.randn(1, 3)
+    for more, count, words in (
+        ({"quant_min": 0, "quant_max": 31, "eps": 2**-12}, 2, None),
+        ({"quant_min": 0, "quant_max": 63, "eps": 2**-12}, 0, "range must fall within"),
+        ({"quant_min": 0, "quant_max": 31, "eps": 2**-14}, 0, "min scale"),
+    ):
+        qconfig = ours.QConfig(ours.MinMaxObserver.with_args(**more), ours.default_weight_observer)
+        mapping = ours.QConfigMapping().set_global(qconfig)
+        with pytest.warns(UserWarning, match=words) if words else contextlib.nullcontext():
+            prepared = quantize_fx.prepare_fx(model, mapping, (x,), backend_config=backend)
+        assert len(_observers(prepared)) == count
+
+
+def test_functions_of_known_range_want_their_scale():
+    mapping = ours.QConfigMapping().set_global(ours.default_qconfig)
+    with pytest.warns(UserWarning, match="FixedQParams"):
+        prepared = quantize_fx.prepare_fx(nn.Sequential(nn.Sigmoid()).eval(), mapping, (rushlight.rand(2),))
+    assert not _observers(prepared)
+
+
+class _Masked(nn.Module):
+    def forward(self, x, mask):
+        return x.masked_fill(mask.unsqueeze(0).unsqueeze(1), 1)
+
+
+class _Twice(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv1d(2, 2, 1)
+
+    def forward(self, x):
+        return self.conv(rushlight.adaptive_avg_pool1d(self.conv(x), 3))
+
+
+def test_masks_are_not_watched():
+    mapping = ours.QConfigMapping().set_global(ours.default_qconfig)
+    inputs = rushlight.rand(1, 2, 3, 4), rushlight.rand(3, 4) > 0.5
+    prepared = quantize_fx.prepare_fx(_Masked().eval(), mapping, inputs)
+    assert not _observers(prepared)
+    rushlight.testing.assert_close(quantize_fx.convert_fx(prepared)(*inputs), _Masked()(*inputs))
+
+
+def test_a_layer_called_twice():
+    x = rushlight.randn(2, 2, 9)
+    mapping = ours.QConfigMapping().set_global(ours.default_qconfig)
+    model = _Twice().eval()
+    prepared = quantize_fx.prepare_fx(model, mapping, (x,))
+    prepared(x)
+    made = quantize_fx.convert_fx(prepared)
+    kinds = [n.target for n in made.graph.nodes if n.op == "call_function"]
+    assert kinds.count(rushlight.quantize_per_tensor) == 1
+    assert made(x).shape == model(x).shape
+
+
+def test_inputs_of_integers_need_no_observer():
+    mapping = ours.QConfigMapping().set_global(ours.default_qconfig)
+    custom = {"input_quantized_idxs": [0]}
+    pool = nn.Sequential(nn.AvgPool2d(3)).eval()
+    with pytest.warns(FutureWarning):
+        prepared = quantize_fx.prepare_fx(pool, mapping, (rushlight.rand(1, 1, 3, 3),), custom)
+    assert [n.args[0].op for n in _observers(prepared)] == ["call_module"]

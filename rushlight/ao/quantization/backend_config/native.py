@@ -17,7 +17,13 @@ from ..fuser_method_mappings import (
     fuse_convtranspose_bn,
     fuse_linear_bn,
 )
-from .backend_config import BackendConfig, BackendPatternConfig, DTypeConfig, ObservationType
+from .backend_config import (
+    BackendConfig,
+    BackendPatternConfig,
+    DTypeConfig,
+    DTypeWithConstraints,
+    ObservationType,
+)
 
 __all__ = [
     "get_fbgemm_backend_config",
@@ -39,6 +45,11 @@ _DYNAMIC = DTypeConfig(_t.quint8, _t.float, _t.qint8, _t.float, True)
 _HALVES = DTypeConfig(_t.float16, _t.float, _t.float16, _t.float, True)
 _LAYER_NORM = DTypeConfig(_t.quint8, _t.quint8, _t.float, _t.float)
 _IN_HALVES = DTypeConfig(_t.float16, _t.float16, _t.float16, _t.float16)
+# Signed integers whose weights are symmetric, as XNNPACK's kernels want them.
+_EIGHT_SIGNED = DTypeWithConstraints(_t.qint8, scale_min_lower_bound=2**-12)
+_SIGNED_WEIGHT = DTypeWithConstraints(_t.qint8, -127, 127, scale_min_lower_bound=2**-12)
+_SIGNED_WEIGHTED = DTypeConfig(_EIGHT_SIGNED, _EIGHT_SIGNED, _SIGNED_WEIGHT, _t.float)
+_SIGNED = DTypeConfig(_EIGHT_SIGNED, _EIGHT_SIGNED)
 _TABLES = (DTypeConfig(_t.float, _t.float, _t.quint8), DTypeConfig(_t.float, _t.float, _t.quint4x2))
 
 
@@ -65,8 +76,8 @@ def _weighted(plain, trained, reference, function, relu, fused_relu, trained_rel
     yield _entry(trained_relu, dtypes, **root)
 
 
-def _convolutions():
-    dtypes = [_WEIGHTED]
+def _convolutions(signed):
+    dtypes = [*([_SIGNED_WEIGHTED] if signed else ()), _WEIGHTED]
     for dims in (1, 2, 3):
         conv, bn = getattr(nn, f"Conv{dims}d"), getattr(nn, f"BatchNorm{dims}d")
         reference = getattr(nnqr, f"Conv{dims}d")
@@ -100,8 +111,8 @@ def _convolutions():
         yield _entry(function, dtypes, _input_type_to_index={"weight": 1, "bias": 2})
 
 
-def _linear(more=()):
-    dtypes = [_WEIGHTED, _DYNAMIC, _HALVES, *more]
+def _linear(signed, more=()):
+    dtypes = [*([_SIGNED_WEIGHTED] if signed else ()), _WEIGHTED, _DYNAMIC, _HALVES, *more]
     root = {"root_module": nn.Linear, "reference_quantized_module": nnqr.Linear}
     yield from _weighted(
         nn.Linear,
@@ -120,8 +131,8 @@ def _linear(more=()):
     yield _entry(nniqat.LinearBn1d, dtypes, **root)
 
 
-def _two_operands(more=()):
-    dtypes = [_PLAIN, *more]
+def _two_operands(signed, more=()):
+    dtypes = [*([_SIGNED] if signed else ()), _PLAIN, *more]
     kinds = {0: _NONE, 1: _SHARED, 2: _OWN}
     for function in (operator.add, rushlight.add, operator.mul, rushlight.mul):
         for pattern in ((function, nn.ReLU), (function, F.relu), (function, rushlight.relu), function):
@@ -134,10 +145,14 @@ _OWN_SCALE = (
     *(nn.ELU, nn.LeakyReLU, nn.Hardswish, nn.InstanceNorm1d, nn.InstanceNorm2d, nn.InstanceNorm3d),
     *(nn.Dropout, nn.PReLU, F.elu, F.hardswish, F.leaky_relu, F.dropout),
 )
-_KNOWN_RANGE = (
-    *(nn.Hardsigmoid, F.hardsigmoid, "hardsigmoid", "hardsigmoid_", nn.Sigmoid, rushlight.sigmoid, "sigmoid"),
-    *("sigmoid_", nn.Softmax, nn.Tanh, rushlight.tanh, "tanh", "tanh_"),
-)
+# Functions whose range is known, by the scale and zero point that results have.
+_KNOWN_RANGE = {
+    (1 / 256, 0): (
+        *(nn.Hardsigmoid, F.hardsigmoid, "hardsigmoid", "hardsigmoid_"),
+        *(nn.Sigmoid, rushlight.sigmoid, "sigmoid", "sigmoid_", nn.Softmax),
+    ),
+    (2 / 256, 128): (nn.Tanh, rushlight.tanh, "tanh", "tanh_"),
+}
 _SHARED_SCALE = (
     *(nn.AdaptiveAvgPool1d, nn.AdaptiveAvgPool2d, nn.AdaptiveAvgPool3d, nn.AvgPool1d, nn.AvgPool2d),
     *(nn.AvgPool3d, nn.Hardtanh, nn.Identity, nn.MaxPool1d, nn.MaxPool2d, nn.MaxPool3d, nn.PixelShuffle),
@@ -160,14 +175,19 @@ _SHARED_SCALE = (
 )
 
 
-def _activations(more=()):
+def _activations(signed, more=()):
+    plain = [*([_SIGNED] if signed else ()), _PLAIN]
     for pattern in _OWN_SCALE:
-        yield _entry(pattern, [_PLAIN])
-    for pattern in _KNOWN_RANGE:
-        yield _entry(pattern, [_PLAIN, *more])
+        yield _entry(pattern, plain)
+    for (scale, zero), patterns in _KNOWN_RANGE.items():
+        known = DTypeWithConstraints(
+            _t.quint8, 0, 255, scale_exact_match=scale, zero_point_exact_match=zero
+        )
+        for pattern in patterns:
+            yield _entry(pattern, [*plain[:-1], DTypeConfig(known, known), *more])
     yield _entry(F.group_norm, [_PLAIN], _input_type_to_index={"weight": 2, "bias": 3})
     yield _entry(F.instance_norm, [_PLAIN], _input_type_to_index={"weight": 3, "bias": 4})
-    yield _entry(rushlight.cat, [_PLAIN], _SHARED)
+    yield _entry(rushlight.cat, plain, _SHARED)
     for bn, fused in ((nn.BatchNorm2d, nni.BNReLU2d), (nn.BatchNorm3d, nni.BNReLU3d)):
         for activation in (nn.ReLU, F.relu):
             fuse = {"fused_module": fused, "fuser_method": _sequential_wrapper2(fused)}
@@ -179,7 +199,7 @@ def _activations(more=()):
     yield _entry(nn.LayerNorm, [_LAYER_NORM])
     yield _entry(F.layer_norm, [_LAYER_NORM], _input_type_to_index={"weight": 2, "bias": 3})
     for pattern in _SHARED_SCALE:
-        yield _entry(pattern, [_PLAIN, *more], _SHARED)
+        yield _entry(pattern, [*plain, *more], _SHARED)
 
 
 def _tables_and_recurrent():
@@ -192,12 +212,12 @@ def _tables_and_recurrent():
         yield _entry(plain, [_DYNAMIC, _HALVES], **root)
 
 
-def _engine(name, more=()):
+def _engine(name, more=(), signed=False):
     made = BackendConfig(name)
     for part in (_linear, _two_operands, _activations):
-        made.set_backend_pattern_configs(part(more))
-    for part in (_convolutions, _tables_and_recurrent):
-        made.set_backend_pattern_configs(part())
+        made.set_backend_pattern_configs(part(signed, more))
+    made.set_backend_pattern_configs(_convolutions(signed))
+    made.set_backend_pattern_configs(_tables_and_recurrent())
     return made
 
 
@@ -228,7 +248,7 @@ def get_fbgemm_backend_config():
 
 
 def get_qnnpack_backend_config():
-    return _engine("qnnpack")
+    return _engine("qnnpack", signed=True)
 
 
 def get_onednn_backend_config():

@@ -1,11 +1,17 @@
 """Where an engine's patterns stand in a graph."""
 
+import rushlight
 from rushlight.fx import Node
+from rushlight.nn import functional as F
 from rushlight.nn.utils.parametrize import type_before_parametrizations
 
 from ..utils import MatchAllNode
 
 __all__ = ["Match", "find_matches", "matches_pattern"]
+
+
+# Two names of one function, of which patterns have the first.
+_ALIASES = {rushlight.adaptive_avg_pool1d: F.adaptive_avg_pool1d, rushlight.avg_pool1d: F.avg_pool1d}
 
 
 class Match:
@@ -34,7 +40,9 @@ def _is(node, wanted, modules):
         module = modules.get(str(node.target))
         return module is not None and type_before_parametrizations(module) is wanted
     if node.op == "call_function":
-        return callable(wanted) and not isinstance(wanted, type) and node.target is wanted
+        return callable(wanted) and not isinstance(wanted, type) and (
+            node.target is wanted or _ALIASES.get(node.target) is wanted
+        )
     return node.op == "call_method" and node.target == wanted
 
 

@@ -67,7 +67,7 @@ _OF_TRAINING = ("inplace", "momentum", "running_mean", "running_var", "use_input
 # What takes integers as it takes numbers: results keep the operand's scale, or have one that is known.
 _SAME_FUNCTIONS = {
     *(F.hardsigmoid, F.sigmoid, rushlight.sigmoid, rushlight.tanh),
-    *(rushlight.adaptive_avg_pool1d, F.adaptive_avg_pool2d, F.adaptive_avg_pool3d, F.hardtanh, F.hardtanh_),
+    *(rushlight.adaptive_avg_pool1d, F.adaptive_avg_pool1d, F.avg_pool1d, F.adaptive_avg_pool2d, F.adaptive_avg_pool3d, F.hardtanh, F.hardtanh_),
     *(F.interpolate, F.max_pool1d, F.max_pool2d, F.max_pool3d, F.relu, F.relu6, rushlight.avg_pool1d),
     *(F.avg_pool1d, F.avg_pool2d, F.avg_pool3d, rushlight.clamp, rushlight.flatten, rushlight.mean),
     *(operator.floordiv, rushlight.channel_shuffle, rushlight.narrow, rushlight.transpose, rushlight.cat),
@@ -152,8 +152,8 @@ class _Lowering:
 
     def replace_module(self, node, made):
         parent, name = _parent_name(str(node.target))
+        # The table keeps the reference layer: another call of it is lowered too, and its scale is the last's.
         setattr(self.modules[parent], name, made)
-        self.modules[str(node.target)] = made
 
     def is_relu(self, node):
         return (node.op == "call_function" and node.target in (F.relu, rushlight.relu)) or type(

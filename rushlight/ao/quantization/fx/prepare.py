@@ -101,8 +101,26 @@ class _Preparing:
         self.observed_names = set()
         self.custom = set()  # classes of a program's own modules
         self.no_tensors = {}
+        self.unobserved = self.masks()
         inputs = [node for node in self.graph.nodes if node.op == "placeholder"]
         self.integer_inputs = {inputs[i] for i in integer_inputs if i < len(inputs)}
+
+    def masks(self):
+        """Nodes that only give a mask or a number, and what moves the elements of such: nobody watches them."""
+        found, todo = set(), []
+        for node in self.graph.nodes:
+            if node.target in ("masked_fill", "masked_fill_", rushlight.masked_fill):
+                todo += [arg for arg in node.args[1:] if isinstance(arg, Node)]
+        while todo:
+            node = todo.pop()
+            if node in found:
+                continue
+            found.add(node)
+            match = self.matches.get(node)
+            shared = ObservationType.OUTPUT_SHARE_OBSERVER_WITH_INPUT
+            if match is not None and match.observation_type == shared and isinstance(node.args[0], Node):
+                todo.append(node.args[0])
+        return found
 
     def observer_of(self, node):
         """The observer that a node calls."""
@@ -140,10 +158,15 @@ class _Preparing:
     def watch_operands(self, node, match, qconfig):
         """Observers before the operands of a pattern; what the pattern itself computes stays as it is."""
 
+        halves = qconfig.activation().dtype == rushlight.float16
+        halves = halves and not activation_is_dynamically_quantized(qconfig)
+
         def watched(arg):
             if isinstance(arg, (list, tuple)):
                 return type(arg)(watched(part) for part in arg)
-            if not isinstance(arg, Node) or arg in match.nodes or node_arg_is_bias(node, arg):
+            if not isinstance(arg, Node) or arg in match.nodes:
+                return arg
+            if node_arg_is_bias(node, arg) and not halves:
                 return arg
             if node_arg_is_weight(node, arg):
                 return self.observed(arg, qconfig.weight)
@@ -162,7 +185,9 @@ class _Preparing:
         kind = match.observation_type
         if kind == ObservationType.INPUT_OUTPUT_NOT_OBSERVED or activation_is_dynamically_quantized(qconfig):
             return
-        if qconfig.activation().dtype in (rushlight.float32, rushlight.float16):
+        dtype = qconfig.activation().dtype
+        outputs = [config.output_dtype for config in match.config.dtype_configs]
+        if dtype == rushlight.float32 or (dtype == rushlight.float16 and dtype not in outputs):
             return
         if all(config.output_dtype == rushlight.float for config in match.config.dtype_configs):
             return
@@ -170,11 +195,12 @@ class _Preparing:
         operands = None
         if kind == ObservationType.OUTPUT_SHARE_OBSERVER_WITH_INPUT or self.reuses(qconfig):
             operands = self.watchers_before(match.first)
-            if not operands:
-                return
-            # The result has its operands' scale, so they all have one observer.
-            shared = self.observer_of(operands[0])
-            maker = lambda: shared  # noqa: E731
+            if operands:
+                # The result has its operands' scale, so they all have one observer.
+                shared = self.observer_of(operands[0])
+                maker = lambda: shared  # noqa: E731
+            elif not self.integer_inputs.intersection(match.first.args[:1]):
+                return  # an input of integers has a scale that no observer knows
         users = list(node.users)
         made = self.insert(node, maker)
         for user in users:
@@ -225,7 +251,7 @@ class _Preparing:
                 supported = True
             else:
                 supported = _is_qconfig_supported_by_dtype_configs(qconfig, match.config.dtype_configs)
-            if not supported or all_node_args_have_no_tensors(node, self.modules, self.no_tensors):
+            if node in self.unobserved or not supported or all_node_args_have_no_tensors(node, self.modules, self.no_tensors):
                 continue
             for one in match.nodes:
                 self.observed_names.add(one.name)

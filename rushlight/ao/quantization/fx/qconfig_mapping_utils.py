@@ -1,6 +1,7 @@
 """The configuration of each node of a graph, from a mapping."""
 
 import re
+import warnings
 from collections import defaultdict
 
 from rushlight.ao.nn.intrinsic import _FusedModule
@@ -129,9 +130,51 @@ def _is_qconfig_supported_by_dtype_configs(qconfig, dtype_configs):
             weight_fits = without_weight or weight == wanted[1]
             matches = not is_dynamic and activation == wanted[0] == activation and weight_fits
             matches = matches and (activation == wanted[2] or wanted[0] == rushlight.float)
-        if matches:
+        if matches and _fits_bounds(qconfig, config):
             return True
     return False
+
+
+def _fits_bounds(qconfig, dtype_config):
+    """Whether ranges and scales of a configuration are those that an engine takes."""
+    return all(
+        _observer_fits(make, bounds, what)
+        for make, bounds, what in (
+            (qconfig.activation, dtype_config.input_dtype_with_constraints, "activation"),
+            (qconfig.weight, dtype_config.weight_dtype_with_constraints, "weight"),
+            (qconfig.activation, dtype_config.output_dtype_with_constraints, "activation"),
+        )
+        if make is not None and bounds.dtype is not None
+    )
+
+
+def _observer_fits(make, bounds, what):
+    made = make()
+    if made.dtype != bounds.dtype:
+        return True
+    observer = getattr(made, "activation_post_process", made)
+    low, high = bounds.quant_min_lower_bound, bounds.quant_max_upper_bound
+    smallest = bounds.scale_min_lower_bound
+    scale, zero = bounds.scale_exact_match, bounds.zero_point_exact_match
+    eps = getattr(observer, "eps", None)
+    own = [getattr(observer, name, None) for name in ("quant_min", "quant_max")]
+    problem = None
+    if low is not None and high is not None and None in own:
+        problem = "must specify 'quant_min' and 'quant_max'"
+    elif low is not None and high is not None and (own[0] < low or own[1] > high):
+        problem = f"quantization range must fall within the backend's: ({own[0]}, {own[1]}) not in ({low}, {high})"
+    elif smallest is not None and eps is None:
+        problem = "must specify 'eps'"
+    elif smallest is not None and float(eps) < smallest:
+        problem = f"eps ({float(eps)}) must be greater than or equal to the backend's min scale ({smallest})"
+    elif scale is not None and zero is not None:
+        if not type(observer).__name__.startswith("FixedQParams"):
+            problem = "must be a FixedQParamsObserver or a FixedQParamsFakeQuantize for fixed qparams ops"
+        elif float(observer.scale) != scale or int(observer.zero_point) != zero:
+            problem = f"scale and zero point must be the backend's: {scale} and {zero}"
+    if problem is not None:
+        warnings.warn(f"QConfig {what} {problem}, ignoring {make}", stacklevel=2)
+    return problem is None
 
 
 def _compare_prepare_convert_qconfig_mappings(prepare_qconfig_mapping, convert_qconfig_mapping):
