@@ -1,11 +1,14 @@
 """`torch.ops.quantized`: quantized tensors and packed weights, by way of operators on plain ones."""
 
+import functools
+
 import rushlight as torch
 from rushlight._command.names import own_name
 from rushlight._quantized.embedding import *  # noqa: F403
 from rushlight._quantized.packed import ConvPackedParams, LinearPackedParams, ScriptObject
 from rushlight._quantized.packed import held as _held
 from rushlight._quantized.recurrent import *  # noqa: F403
+from rushlight.fx.proxy import Proxy
 
 _HOMES = tuple(f"rushlight._quantized.{name}" for name in ("operators", "embedding", "recurrent"))
 __capture__ = "through"  # Note [Capture marks]
@@ -326,7 +329,22 @@ def conv2d_unpack_sizes(packed_weights):
     return list(conv2d_unpack(packed_weights)[0].shape)
 
 
+def _traceable(function):
+    """A trace records an operator of this table as one call, not the steps that it takes here."""
+
+    @functools.wraps(function)
+    def operator(*args, **kwargs):
+        for value in args or kwargs.values():
+            for part in value if type(value) in (list, tuple) else (value,):
+                if isinstance(part, Proxy):
+                    return Proxy.__torch_function__(operator, (Proxy,), args, kwargs)
+        return function(*args, **kwargs)
+
+    return operator
+
+
 # Graphs show and find these functions under their public names; some were made by others.
+_made: dict = {}
 for _name, _value in list(globals().items()):
     if (
         own_name(getattr(_value, "__module__", None) or "") in _HOMES
@@ -336,3 +354,7 @@ for _name, _value in list(globals().items()):
         if globals().get(_value.__name__) is not _value:
             _value.__name__ = _value.__qualname__ = _name
         _value.__module__ = "rushlight.ops.quantized"
+        _made[id(_value)] = _traceable(_value)
+for _name, _value in list(globals().items()):
+    if _name[0] != "_" and id(_value) in _made:
+        globals()[_name] = _made[id(_value)]

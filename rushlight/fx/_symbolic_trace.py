@@ -161,6 +161,12 @@ class Tracer(TracerBase):
             return self._constant(a, "_tensor_constant")
         if type(a) in _proxyable_classes:
             return self._constant(a, f"_{type(a).__name__}_constant_")
+        if type(a).__name__ == "ScriptObject" and isinstance(a, torch.ScriptObject):
+            for path, module in self.root.named_modules():
+                for name, value in vars(module).items():
+                    if value is a:
+                        return self.create_node("get_attr", f"{path}.{name}" if path else name, (), {})
+            return self._constant(a, "_torchbind_obj")
         return super().create_arg(a)
 
     def _constant(self, value, prefix):

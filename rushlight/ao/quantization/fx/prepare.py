@@ -173,8 +173,11 @@ class _Preparing:
             return self.observed(arg, qconfig.activation)
 
         node.meta["input_type_to_index"] = match.config._input_type_to_index
-        if match.config.observation_type == ObservationType.OUTPUT_SHARE_OBSERVER_WITH_INPUT:
-            # It moves the elements of its first operand; the others say how.
+        recurrent = node.op == "call_module" and isinstance(
+            self.modules.get(str(node.target)), rushlight.nn.RNNBase
+        )
+        if recurrent or match.config.observation_type == ObservationType.OUTPUT_SHARE_OBSERVER_WITH_INPUT:
+            # Others say how elements are moved, or are the states of a recurrent layer.
             node.args = tuple(watched(arg) if i == 0 else arg for i, arg in enumerate(node.args))
             return
         node.args = tuple(watched(arg) for arg in node.args)
