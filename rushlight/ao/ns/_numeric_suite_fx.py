@@ -120,9 +120,7 @@ def _extract_weights_impl(
     op_to_type_to_weight_extraction_fn=None,
 ):
     """The weights of matching operations of two graphs."""
-    pairs = get_matching_subgraph_pairs(
-        gm_a, gm_b, base_name_to_sets_of_related_ops, unmatchable_types_map
-    )
+    pairs = get_matching_subgraph_pairs(gm_a, gm_b, base_name_to_sets_of_related_ops, unmatchable_types_map)
     results: dict = {}
     for name, pair in pairs.items():
         for model_name, gm, one in zip((model_name_a, model_name_b), (gm_a, gm_b), pair):
@@ -183,9 +181,7 @@ def _add_loggers_impl(
     unmatchable_types_map=None,
 ):
     """Both graphs with loggers behind matching operations, and before them if that is asked for."""
-    pairs = get_matching_subgraph_pairs(
-        gm_a, gm_b, base_name_to_sets_of_related_ops, unmatchable_types_map
-    )
+    pairs = get_matching_subgraph_pairs(gm_a, gm_b, base_name_to_sets_of_related_ops, unmatchable_types_map)
     made = []
     for side, (name, gm) in enumerate(((name_a, gm_a), (name_b, gm_b))):
         inputs, outputs = {}, {}
@@ -292,9 +288,7 @@ def _add_shadow_loggers_impl(
     node_type_to_io_type_map=None,
     unmatchable_types_map=None,
 ):
-    pairs = get_matching_subgraph_pairs(
-        gm_a, gm_b, base_name_to_sets_of_related_ops, unmatchable_types_map
-    )
+    pairs = get_matching_subgraph_pairs(gm_a, gm_b, base_name_to_sets_of_related_ops, unmatchable_types_map)
     io_types = node_type_to_io_type_map
     io_types = get_node_type_to_io_type_map() if io_types is None else io_types
     return create_a_shadows_b(name_a, gm_a, name_b, gm_b, pairs, logger_cls, should_log_inputs, io_types)

@@ -74,6 +74,17 @@ def fuse_linear_bn(is_qat, linear, bn):
     return nni.LinearBn1d(linear, bn)
 
 
+def _fuse_linear_bn_leaky_relu(is_qat, linear, bn, leaky_relu):
+    """A linear layer with normalisation folded in, and leaky ReLU; there is no such layer of training."""
+    if not linear.training == bn.training == leaky_relu.training:
+        raise AssertionError("Linear, BN and LeakyReLU all must be in the same mode (train or eval).")
+    if is_qat:
+        raise NotImplementedError(
+            f"Cannot fuse train modules: {(linear, bn, leaky_relu)}; fuse them in eval mode"
+        )
+    return nni.LinearLeakyReLU(nn.utils.fusion.fuse_linear_bn_eval(linear, bn), leaky_relu)
+
+
 def fuse_convtranspose_bn(is_qat, convt, bn):
     """A transposed convolution with normalisation folded in."""
     if convt.training != bn.training:

@@ -302,3 +302,18 @@ def test_inputs_of_integers_need_no_observer():
     with pytest.warns(FutureWarning):
         prepared = quantize_fx.prepare_fx(pool, mapping, (rushlight.rand(1, 1, 3, 3),), custom)
     assert [n.args[0].op for n in _observers(prepared)] == ["call_module"]
+
+
+@pytest.mark.parametrize("parts", [[nn.LeakyReLU(0.1)], [nn.Tanh()], [nn.BatchNorm1d(4), nn.LeakyReLU(0.1)]])
+def test_linear_layers_of_onednn(parts):
+    from rushlight.ao.quantization.backend_config import get_onednn_backend_config
+
+    backend, x = get_onednn_backend_config(), rushlight.randn(8, 3)
+    model = nn.Sequential(nn.Linear(3, 4), *parts).eval()
+    mapping = ours.QConfigMapping().set_global(ours.get_default_qconfig("onednn"))
+    prepared = quantize_fx.prepare_fx(model, mapping, (x,), backend_config=backend)
+    prepared(x)
+    made = quantize_fx.convert_fx(prepared, backend_config=backend)
+    layers = [type(m).__name__ for m in made.modules()]
+    assert {"LinearLeakyReLU", "LinearTanh"} & set(layers) and "Tanh" not in layers
+    rushlight.testing.assert_close(made(x), model(x), rtol=0, atol=0.1)

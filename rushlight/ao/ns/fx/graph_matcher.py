@@ -110,5 +110,3 @@ def get_matching_subgraph_pairs(
             f"{[s.base_op_node for s in sides[0]]} and {[s.base_op_node for s in sides[1]]}"
         )
     return dict(reversed(found.items()))
-
-

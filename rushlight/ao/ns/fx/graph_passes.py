@@ -202,7 +202,7 @@ def _shadow(made, a, gm_a, first, states):
     for node in _chain(a):
         operand = first_operand(node)
 
-        def given(arg):
+        def given(arg, value=value, operand=operand):
             if isinstance(arg, Node) and arg in states:
                 return states[arg]
             return value if arg is operand else _copied(made, arg, gm_a)
@@ -225,7 +225,10 @@ def _shadowed(a, b, gm_a, gm_b, logger_cls, io_types):
         if NodeInputOrOutputType.UNKNOWN in (taken, given):
             return None
         kinds.append(taken)
-    if a.base_op_node.target in _TWO | {rushlight.cat, rushlight.stack} or first_operand(b.start_node) is None:
+    if (
+        a.base_op_node.target in _TWO | {rushlight.cat, rushlight.stack}
+        or first_operand(b.start_node) is None
+    ):
         return None
     states = _states(a, b, gm_a)
     for node in _chain(a):

@@ -5,7 +5,13 @@ from typing import Any, NamedTuple
 
 from rushlight.fx import Node
 
-__all__ = ["NSNodeTargetType", "NSResultsType", "NSSingleResultType", "NSSingleResultValuesType", "NSSubgraph"]
+__all__ = [
+    "NSNodeTargetType",
+    "NSResultsType",
+    "NSSingleResultType",
+    "NSSingleResultValuesType",
+    "NSSubgraph",
+]
 
 
 class NSSingleResultValuesType(str, enum.Enum):

@@ -11,6 +11,7 @@ from rushlight.ao.nn.quantized import reference as nnqr
 from rushlight.nn import functional as F
 
 from ..fuser_method_mappings import (
+    _fuse_linear_bn_leaky_relu,
     _sequential_wrapper2,
     fuse_conv_bn,
     fuse_conv_bn_relu,
@@ -131,6 +132,17 @@ def _linear(signed, more=()):
     yield _entry(nniqat.LinearBn1d, dtypes, **root)
 
 
+def _linear_of_onednn():
+    """Activations that only oneDNN computes behind a linear layer."""
+    root = {"root_module": nn.Linear, "reference_quantized_module": nnqr.Linear}
+    for activation, fused in ((nn.LeakyReLU, nni.LinearLeakyReLU), (nn.Tanh, nni.LinearTanh)):
+        fuse = {"fused_module": fused, "fuser_method": _sequential_wrapper2(fused)}
+        yield _entry((nn.Linear, activation), [_WEIGHTED], **fuse)
+        yield _entry(fused, [_WEIGHTED], **root)
+    fuse = {"fused_module": nni.LinearLeakyReLU, "fuser_method": _fuse_linear_bn_leaky_relu}
+    yield _entry((nn.Linear, nn.BatchNorm1d, nn.LeakyReLU), [_WEIGHTED], **fuse)
+
+
 def _two_operands(signed, more=()):
     dtypes = [*([_SIGNED] if signed else ()), _PLAIN, *more]
     kinds = {0: _NONE, 1: _SHARED, 2: _OWN}
@@ -180,9 +192,7 @@ def _activations(signed, more=()):
     for pattern in _OWN_SCALE:
         yield _entry(pattern, plain)
     for (scale, zero), patterns in _KNOWN_RANGE.items():
-        known = DTypeWithConstraints(
-            _t.quint8, 0, 255, scale_exact_match=scale, zero_point_exact_match=zero
-        )
+        known = DTypeWithConstraints(_t.quint8, 0, 255, scale_exact_match=scale, zero_point_exact_match=zero)
         for pattern in patterns:
             yield _entry(pattern, [*plain[:-1], DTypeConfig(known, known), *more])
     yield _entry(F.group_norm, [_PLAIN], _input_type_to_index={"weight": 2, "bias": 3})
@@ -252,4 +262,4 @@ def get_qnnpack_backend_config():
 
 
 def get_onednn_backend_config():
-    return _engine("onednn")
+    return _engine("onednn").set_backend_pattern_configs(_linear_of_onednn())

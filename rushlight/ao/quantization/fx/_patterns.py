@@ -40,8 +40,10 @@ def _is(node, wanted, modules):
         module = modules.get(str(node.target))
         return module is not None and type_before_parametrizations(module) is wanted
     if node.op == "call_function":
-        return callable(wanted) and not isinstance(wanted, type) and (
-            node.target is wanted or _ALIASES.get(node.target) is wanted
+        return (
+            callable(wanted)
+            and not isinstance(wanted, type)
+            and (node.target is wanted or _ALIASES.get(node.target) is wanted)
         )
     return node.op == "call_method" and node.target == wanted
 

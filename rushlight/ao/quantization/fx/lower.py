@@ -67,7 +67,15 @@ _OF_TRAINING = ("inplace", "momentum", "running_mean", "running_var", "use_input
 # What takes integers as it takes numbers: results keep the operand's scale, or have one that is known.
 _SAME_FUNCTIONS = {
     *(F.hardsigmoid, F.sigmoid, rushlight.sigmoid, rushlight.tanh),
-    *(rushlight.adaptive_avg_pool1d, F.adaptive_avg_pool1d, F.avg_pool1d, F.adaptive_avg_pool2d, F.adaptive_avg_pool3d, F.hardtanh, F.hardtanh_),
+    *(
+        rushlight.adaptive_avg_pool1d,
+        F.adaptive_avg_pool1d,
+        F.avg_pool1d,
+        F.adaptive_avg_pool2d,
+        F.adaptive_avg_pool3d,
+        F.hardtanh,
+        F.hardtanh_,
+    ),
     *(F.interpolate, F.max_pool1d, F.max_pool2d, F.max_pool3d, F.relu, F.relu6, rushlight.avg_pool1d),
     *(F.avg_pool1d, F.avg_pool2d, F.avg_pool3d, rushlight.clamp, rushlight.flatten, rushlight.mean),
     *(operator.floordiv, rushlight.channel_shuffle, rushlight.narrow, rushlight.transpose, rushlight.cat),

@@ -106,7 +106,7 @@ class _Preparing:
         self.integer_inputs = {inputs[i] for i in integer_inputs if i < len(inputs)}
 
     def masks(self):
-        """Nodes that only give a mask or a number, and what moves the elements of such: nobody watches them."""
+        """Nodes that only give a mask or a number, and what moves the elements of such."""
         found, todo = set(), []
         for node in self.graph.nodes:
             if node.target in ("masked_fill", "masked_fill_", rushlight.masked_fill):
@@ -254,7 +254,11 @@ class _Preparing:
                 supported = True
             else:
                 supported = _is_qconfig_supported_by_dtype_configs(qconfig, match.config.dtype_configs)
-            if node in self.unobserved or not supported or all_node_args_have_no_tensors(node, self.modules, self.no_tensors):
+            if (
+                node in self.unobserved
+                or not supported
+                or all_node_args_have_no_tensors(node, self.modules, self.no_tensors)
+            ):
                 continue
             for one in match.nodes:
                 self.observed_names.add(one.name)

@@ -162,7 +162,9 @@ def _observer_fits(make, bounds, what):
     if low is not None and high is not None and None in own:
         problem = "must specify 'quant_min' and 'quant_max'"
     elif low is not None and high is not None and (own[0] < low or own[1] > high):
-        problem = f"quantization range must fall within the backend's: ({own[0]}, {own[1]}) not in ({low}, {high})"
+        problem = (
+            f"quantization range must fall within the backend's: ({own[0]}, {own[1]}) not in ({low}, {high})"
+        )
     elif smallest is not None and eps is None:
         problem = "must specify 'eps'"
     elif smallest is not None and float(eps) < smallest:
