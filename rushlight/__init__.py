@@ -37,7 +37,8 @@ _SUBMODULES = frozenset(
         mps mtia multiprocessing nested nn onnx optim overrides package profiler quantization quasirandom
         random return_types serialization serve safetensors signal sparse special storage testing
         torch_version types utils version viz xpu _tensor_str _utils _jit_internal _dynamo _inductor
-        _subclasses _custom_ops _ops _library __future__ _higher_order_ops _logging _guards ops classes
+        _subclasses _custom_op _custom_ops _ops _library __future__ _higher_order_ops _logging _guards ops
+        classes
         _functorch _lobpcg _lowrank _weights_only_unpickler _linalg_utils _vmap_internals _VF
     """.split()
 )

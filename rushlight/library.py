@@ -320,10 +320,6 @@ def _check_qualname(name):
             "must not "
             "be empty"
         )
-    if "." in rest:
-        raise ValueError(
-            f"The torch.library.custom_op APIs do not handle overloads, got operator name {name}"
-        )
     return space, rest
 
 
@@ -436,8 +432,9 @@ def register_autograd(op, backward, /, *, setup_context=None, lib=None):
             f"{overload._schema}. "
             "Please create a functional operator and register an autograd formula for that."
         )
-    index = _library_for(lib, _qualified(op))._index(overload)
-    _C._set_operator_autograd(index, autograd_kernel(overload, backward, setup_context))
+    library = _library_for(lib, _qualified(op))
+    library._note(overload, "Autograd")
+    _C._set_operator_autograd(library._index(overload), autograd_kernel(overload, backward, setup_context))
 
 
 def register_torch_dispatch(op, torch_dispatch_class, func=None, /, *, lib=None):
@@ -552,7 +549,13 @@ class FakeImplCtx:
     def new_dynamic_size(self, *, min=0, max=None):
         from rushlight._subclasses.fake_tensor import DynamicOutputShapeException
 
-        raise DynamicOutputShapeException("sizes that depend on data have no symbols here")
+        if min < 0:
+            raise ValueError(
+                f"ctx.new_dynamic_size(min={min}): the least size must be greater than or equal to 0"
+            )
+        raise DynamicOutputShapeException(
+            "the operator has a data-dependent shape: sizes that depend on values have no symbols here"
+        )
 
     create_unbacked_symint = new_dynamic_size
 

@@ -102,6 +102,17 @@ class _ExcludeDispatchKeyGuard:
         return self._stack.__exit__(*exc)
 
 
+class ExcludeDispatchKeyGuard(_ExcludeDispatchKeyGuard):
+    """The same from the moment it is made for as long as it lives."""
+
+    def __init__(self, keys):
+        super().__init__(keys)
+        self.__enter__()
+
+    def __del__(self):
+        self._stack.close()
+
+
 def _dispatch_key_name(key):
     return DispatchKey(key).name
 

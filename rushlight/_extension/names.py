@@ -89,6 +89,29 @@ def _freeze_module(cpp_module, preservedAttrs=(), freezeInterfaces=True, preserv
     return freeze_handle(cpp_module, preservedAttrs, freezeInterfaces, preserveParameters)
 
 
+def _dispatch_has_kernel_for_dispatch_key(name, key):
+    """Whether an operator has a kernel for a dispatch key."""
+    from rushlight._library.utils import has_kernel, lookup_op
+
+    return has_kernel(lookup_op(name), str(getattr(key, "name", key)))
+
+
+def parse_schema(schema):
+    """The parts of a schema given as text."""
+    from rushlight._operators.schema import parse_schema
+
+    return parse_schema(schema)
+
+
+def _jit_get_schemas_for_operator(name):
+    """The schemas of all overloads of an operator, ``"ns::name"``."""
+    from rushlight import ops
+
+    space, _, plain = name.partition("::")
+    packet = getattr(getattr(ops, space), plain)
+    return [getattr(packet, overload)._schema for overload in packet.overloads()]
+
+
 def _jit_pass_lint(graph):
     """Raise if a graph is not well-formed."""
     graph.lint()
@@ -162,7 +185,8 @@ _HOMES = {
         "_set_cached_tensors_enabled"
     ),
     "_extension.dispatch_keys": (
-        "DispatchKey DispatchKeySet _ExcludeDispatchKeyGuard _dispatch_key_name _dispatch_key_parse"
+        "DispatchKey DispatchKeySet ExcludeDispatchKeyGuard _ExcludeDispatchKeyGuard _dispatch_key_name "
+        "_dispatch_key_parse"
     ),
 }
 

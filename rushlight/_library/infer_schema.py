@@ -54,6 +54,11 @@ def infer_schema(prototype_function, /, *, mutates_args, op_name=None):
 
     ``mutates_args`` names the arguments that the function writes to, or is "unknown": all tensors.
     """
+    if isinstance(mutates_args, str) and mutates_args != "unknown":
+        raise ValueError(
+            "mutates_args must either be a sequence of the names of the arguments that are mutated or the "
+            f"string 'unknown', got {mutates_args!r}."
+        )
     signature = inspect.signature(prototype_function)
     hints = typing.get_type_hints(prototype_function)
 
@@ -109,6 +114,8 @@ def _default(value, name, fail):
     if value is None or isinstance(value, (bool, int, float)):
         return str(value)
     if isinstance(value, str):
+        return f'"{value}"'
+    if isinstance(value, torch.device):
         return f'"{value}"'
     if isinstance(value, torch.dtype):
         return str(value).removeprefix("torch.")

@@ -35,61 +35,125 @@ def test_schema(op, args, kwargs, **tolerance):
         result = op(*args, **kwargs)
     for argument in op._schema.arguments:
         for was, now in zip(before.get(argument.name, ()), _tensors(given.get(argument.name))):
-            if not argument.is_write and not torch.equal(was.nan_to_num(), now.nan_to_num()):
+            if not argument.is_write and not _same(was, now):
                 raise OpCheckError(
-                    f"{op}: argument {argument.name} was written to, but the schema does not say so"
+                    f"{op}: Argument {argument.name} is not defined as mutable but was mutated: it was "
+                    "written to"
                 )
-    aliased = any(r.alias_info is not None for r in op._schema.returns)
-    memory = {t.untyped_storage()._cdata for t in _tensors([args, kwargs]) if t.numel()}
-    if not aliased and any(t.untyped_storage()._cdata in memory for t in _tensors(result) if t.numel()):
-        raise OpCheckError(f"{op}: a result shares memory with an argument, but the schema does not say so")
+    returned = [(_memory(t), f"Output {i}") for i, t in enumerate(_tensors(result)) if t.numel()]
+    if any(r.alias_info is not None for r in op._schema.returns):
+        return
+    for name, value in given.items():
+        if {_memory(t) for t in _tensors(value) if t.numel()} & {memory for memory, _ in returned}:
+            raise OpCheckError(
+                f"{op}: Argument {name} is not defined to alias output but was aliasing: a result shares its "
+                "memory"
+            )
+    if len({memory for memory, _ in returned}) < len(returned):
+        raise OpCheckError(f"{op}: Outputs alias unexpectedly: two of them share memory")
+
+
+def _same(was, now):
+    return was.shape == now.shape and torch.equal(was.nan_to_num(), now.detach().nan_to_num())
+
+
+def _memory(t):
+    return t.untyped_storage()._cdata
+
+
+_AUTOGRAD_KEYS = ("Autograd", "AutogradCPU", "AutogradCUDA", "CompositeImplicitAutograd")
 
 
 def test_autograd_registration(op, args, kwargs, **tolerance):
-    """Where results require gradients, there is a derivative registered."""
+    """Where results require gradients, there is a derivative registered where autograd looks for it."""
     args, kwargs = _copy(args), _copy(kwargs)
-    if not any(t.requires_grad for t in _tensors([args, kwargs])):
+    wanted = [t for t in _tensors([args, kwargs]) if t.requires_grad]
+    if not wanted:
         return
-    results = [t for t in _tensors(op(*args, **kwargs)) if t.requires_grad]
+    given = {id(t) for t in _tensors([args, kwargs])}
+    results = [t for t in _tensors(op(*args, **kwargs)) if t.requires_grad and id(t) not in given]
     if not results:
         return
-    try:
-        torch.autograd.grad(
-            [r.sum() for r in results],
-            [t for t in _tensors([args, kwargs]) if t.requires_grad],
-            allow_unused=True,
+    if not any(torch._C._dispatch_has_kernel_for_dispatch_key(op.name(), key) for key in _AUTOGRAD_KEYS):
+        raise OpCheckError(
+            f"{op}: its results require gradients, but the operator does not have an autograd kernel: one "
+            "was registered for a device. Register it with torch.library.register_autograd, or for the key "
+            "Autograd."
         )
+    try:
+        torch.autograd.grad([r.sum() for r in results], wanted, allow_unused=True)
     except RuntimeError as error:
         raise OpCheckError(f"{op}: the derivative does not work: {error}") from error
 
 
 def test_faketensor(op, args, kwargs, **tolerance):
     """The fake function gives the real results' shapes, dtypes and strides."""
-    from rushlight._subclasses.fake_tensor import FakeTensorMode
+    from rushlight._subclasses.fake_tensor import DynamicOutputShapeException, FakeTensorMode
 
     with torch.no_grad():
         real = _tensors(op(*_copy(args), **_copy(kwargs)))
     mode = FakeTensorMode()
     fake_args, fake_kwargs = mode._from_real(_copy(args)), mode._from_real(_copy(kwargs))
-    with mode:
-        fake = _tensors(op(*fake_args, **fake_kwargs))
-    described = [[(tuple(t.shape), t.dtype, t.stride(), t.device) for t in ts] for ts in (real, fake)]
-    if described[0] != described[1]:
-        raise OpCheckError(f"{op}: the fake function gives {described[1]}, the operator {described[0]}")
+    try:
+        with mode:
+            fake = _tensors(op(*fake_args, **fake_kwargs))
+    except DynamicOutputShapeException:
+        return  # sizes that depend on values: there is nothing to compare
+    except NotImplementedError as error:
+        raise OpCheckError(f"{op}: {error}") from error
+    if len(fake) != len(real):
+        raise OpCheckError(f"{op}: the fake function gives {len(fake)} tensors, the operator {len(real)}")
+    for f, r in zip(fake, real, strict=True):
+        for what, of in _DESCRIBED.items():
+            if of(f) != of(r):
+                raise OpCheckError(
+                    f"{op}: {what} {of(f)} of the fake function and {of(r)} of the operator are not equal"
+                )
+
+
+_DESCRIBED = {
+    "Shapes": lambda t: tuple(t.shape),
+    "Dtypes": lambda t: t.dtype,
+    "Strides": lambda t: tuple(n for n, size in zip(t.stride(), t.shape, strict=True) if size > 1),
+    "Devices": lambda t: t.device,
+}
 
 
 def test_aot_dispatch_dynamic(op, args, kwargs, *, atol=None, rtol=None):
-    """Two runs with gradients agree."""
-    found = []
-    for _ in range(2):
-        a, k = _copy(args), _copy(kwargs)
-        results = _tensors(op(*a, **k))
-        wanted = [t for t in _tensors([a, k]) if t.requires_grad]
-        sums = [r.sum() for r in results if r.requires_grad]
-        grads = torch.autograd.grad(sums, wanted, allow_unused=True) if sums else ()
-        found.append([*results, *(g for g in grads if g is not None)])
+    """Results and gradients are those of the operator inside of a compiled function with dynamic sizes."""
+    if (
+        op._schema.is_mutable
+        and any(r.alias_info is not None for r in op._schema.returns)
+        and not _built_in(op)
+    ):
+        raise OpCheckError(
+            f"{op}: We only support functionalizing operators whose outputs do not have alias annotations (a "
+            f"Tensor(a) is a Tensor with one), but got {op._schema}"
+        )
+    compiled = torch.compile(lambda a, k: op(*a, **k), dynamic=True)
+    found = [_with_gradients(run, args, kwargs) for run in (lambda a, k: op(*a, **k), compiled)]
+    words = f"{op}: Outputs of the operator are different in eager-mode PyTorch vs AOTAutograd"
+    if len(found[0]) != len(found[1]):
+        raise OpCheckError(f"{words}: {len(found[0])} and {len(found[1])} tensors")
     for x, y in zip(*found, strict=True):
-        torch.testing.assert_close(x, y, atol=atol, rtol=rtol, equal_nan=True)
+        torch.testing.assert_close(
+            y, x, atol=atol, rtol=rtol, equal_nan=True, msg=lambda text: f"{words}: {text}"
+        )
+
+
+def _built_in(op):
+    return op.namespace == "aten"
+
+
+def _with_gradients(run, args, kwargs):
+    """The tensors of a call, what it wrote to its arguments, and the gradients of what requires them."""
+    args, kwargs = _copy(args), _copy(kwargs)
+    given = _tensors([args, kwargs])
+    results = _tensors(run(args, kwargs))
+    wanted = [t for t in given if t.requires_grad and t.is_leaf]
+    sums = [r.sum() for r in results if r.requires_grad]
+    grads = torch.autograd.grad(sums, wanted, allow_unused=True) if sums and wanted else ()
+    return [*results, *given, *(g for g in grads if g is not None)]
 
 
 _TESTS = {
@@ -104,6 +168,11 @@ def run(op, args, kwargs, test_utils, raise_exception, atol, rtol):
     op = getattr(op, "_opoverload", op)
     if isinstance(op, torch._ops.OpOverloadPacket):
         op = op.default
+    if not isinstance(op, torch._ops.OpOverload):
+        raise ValueError(
+            f"opcheck(op, ...): op must be instance of torch._ops.OpOverload (torch.ops.ns.name.default) or "
+            f"a custom operator, got {type(op)}"
+        )
     chosen = (
         list(_TESTS)
         if test_utils is None

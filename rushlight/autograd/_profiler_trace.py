@@ -322,6 +322,20 @@ def _trace_events(events, trace):
         }
     yield from _flows(events, place)
     yield from _memory_events(trace, pid)
+    yield from _window(events, trace, offset)
+
+
+def _window(events, trace, offset):
+    """When recording began and ended, which readers of PyTorch's traces look for at the end."""
+    begin = min([offset, *(trace.place(m[0]) for m in trace.memory)])
+    ends = [offset + event.time_range.end for event in events] + [trace.place(m[0]) for m in trace.memory]
+    end = max([begin, *ends])
+    span = {"pid": "Spans", "tid": "PyTorch Profiler"}
+    yield {"ph": "X", "cat": "Trace", "name": "PyTorch Profiler (0)", **span, "ts": begin, "dur": end - begin}
+    yield {"ph": "M", "name": "process_sort_index", "pid": "Spans", "tid": 0, "args": {"sort_index": 1 << 29}}
+    start = {"pid": "Traces", "tid": "Trace PyTorch Profiler", "ts": begin}
+    yield {"ph": "i", "s": "g", "name": "Iteration Start: PyTorch Profiler", **start}
+    yield {"ph": "i", "s": "g", "name": "Record Window End", "pid": "", "tid": "", "ts": end}
 
 
 def _device_trace(events, place, offset):

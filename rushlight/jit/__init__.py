@@ -118,7 +118,7 @@ def __getattr__(name):
         from rushlight._awaits import _Await
 
         return _Await
-    if name in ("frontend", "annotations", "_script", "_trace", "_logging"):
+    if name in ("frontend", "annotations", "_recursive", "_script", "_trace", "_logging"):
         from importlib import import_module
 
         return import_module(f"rushlight.jit.{name}")

@@ -283,7 +283,8 @@ class Calls(Checking):
         own = vars(module).get("forward")
         if unit is None or own is not None or unit.schema is None:
             return t.UNKNOWN
-        return self.call_unit(unit.schema, node, given, by_name)
+        found = self.call_unit(unit.schema, node, given, by_name)
+        return t.UNKNOWN if module._forward_hooks else found  # a hook may give something else
 
     # --- what the compiler knows itself
 

@@ -23,6 +23,7 @@ from rushlight.jit._checker import check_function
 from rushlight.jit._class_checks import check_bases
 from rushlight.jit._decorations import _overloaded, _tracing
 from rushlight.jit._graph_types import LateGraph
+from rushlight.jit._hooks import check_hooks
 from rushlight.jit._interfaces import misfit
 from rushlight.jit._library import library_name, own_module
 from rushlight.jit._scripted_class import known_record, record_of
@@ -284,6 +285,8 @@ class _Scripting:
             made._modules[name] = None if child is None else self.module(child)
         take_attributes(made.__dict__, type(made)._declared)
         self._finish(made, type(made)._script_methods, module)
+        if made._forward_hooks or made._forward_pre_hooks:
+            check_hooks(made, type(module).__name__, self.functions)
         return made
 
     def _finish(self, made, units, module):

@@ -94,7 +94,10 @@ class SchemaParser {
                                                                  {"Generator", Tag::Generator}};
     for (auto [name, tag] : names)
       if (name == type) return tag;
-    RL_FAIL("unknown type '", type, "' in schema: ", text);
+    const std::string_view hint = type == "int64_t"  ? ". Use `SymInt` or `int`"
+                                  : type == "double" ? ". Use `float`"
+                                                     : "";
+    RL_FAIL("unknown type specifier '", type, "'", hint, " in schema: ", text);
     return Tag::None;
   }
   static Tag list_of(Tag element, std::string_view text) {
@@ -219,6 +222,8 @@ class SchemaParser {
         return dtype_default();
       case Tag::MemoryFormat:
         return memory_format_default();
+      case Tag::Device:
+        return Value(Device::parse(quoted()));
       default:
         RL_FAIL("no default of this type, in schema: ", schema_.text);
         return Value();
