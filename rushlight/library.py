@@ -344,7 +344,7 @@ def define(qualname, schema, *, alias_analysis="", lib=None, tags=()):
         )
     space, name = qualname.split("::", 1) if "::" in qualname else ("", "")
     if not space or not name:
-        raise ValueError(f"define: expected a qualified name like 'mylib::myop', got {qualname!r}")
+        raise ValueError(f"define: expected a name with its namespace, like 'mylib::myop', got {qualname!r}")
     if not schema.startswith("("):
         raise ValueError(
             'define(qualname, schema, ...): expected schema to look like e.g. "(Tensor x) -> Tensor" but '

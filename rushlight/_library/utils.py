@@ -61,6 +61,10 @@ def has_kwarg_only_tensors(schema):
 
 def is_functional_schema(schema):
     """Whether an operator writes to none of its arguments and returns new tensors, at least one value."""
+    if isinstance(schema, str):
+        from rushlight._operators.schema import parse_schema
+
+        schema = parse_schema(schema)
     aliased = any(r.alias_info is not None for r in schema.returns)
     return not schema.is_mutable and not aliased and len(schema.returns) > 0
 

@@ -335,7 +335,7 @@ def _window(events, trace, offset):
     yield {"ph": "M", "name": "process_sort_index", "pid": "Spans", "tid": 0, "args": {"sort_index": 1 << 29}}
     start = {"pid": "Traces", "tid": "Trace PyTorch Profiler", "ts": begin}
     yield {"ph": "i", "s": "g", "name": "Iteration Start: PyTorch Profiler", **start}
-    yield {"ph": "i", "s": "g", "name": "Record Window End", "pid": "", "tid": "", "ts": end}
+    yield {"ph": "i", "s": "g", "name": "Record Window End", "pid": "", "tid": "", "ts": end + 1}
 
 
 def _device_trace(events, place, offset):

@@ -4,7 +4,7 @@
 // Events are kept in columns: a trace has hundreds of thousands.
 function readTrace(trace) {
   const raw = (trace.traceEvents || trace || []).filter((e) => e && e.ph);
-  const complete = raw.filter((e) => e.ph === "X" && Number.isFinite(e.ts));
+  const complete = raw.filter((e) => e.ph === "X" && e.cat !== "Trace" && Number.isFinite(e.ts));
   complete.sort((a, b) => a.ts - b.ts || (b.dur || 0) - (a.dur || 0));
   const origin = complete.reduce((least, e) => Math.min(least, e.ts), Infinity);
   const zero = Number.isFinite(origin) ? origin : trace.memory ? trace.memory.start : 0;

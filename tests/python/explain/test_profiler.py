@@ -235,7 +235,7 @@ def test_chrome_traces(tmp_path):
         trace = json.load(file)
     assert trace["run"] == "first" and trace["schemaVersion"] == 1
     complete = [e for e in trace["traceEvents"] if e["ph"] == "X"]
-    assert {e["cat"] for e in complete} == {"cpu_op", "user_annotation"}
+    assert {e["cat"] for e in complete} == {"cpu_op", "user_annotation", "Trace"}
     product = next(e for e in complete if e["name"] == "aten::mm")
     assert product["args"]["Input Dims"] == [[4, 4], [4, 4]] and product["args"]["Input type"][0] == "float"
     step = next(e for e in complete if e["name"] == "step")
@@ -398,3 +398,15 @@ def test_classes_of_the_program_do_not_stop_a_profile():
     names = {event.key for event in prof.key_averages()}
     assert "nn.Module: Compared" in names and "aten::linear" in names
     assert keeps.state["steps"] == 1 and not vars(unfinished) and lazy.has_uninitialized_params()
+
+
+def test_traces_end_with_the_window_of_the_recording(tmp_path):
+    with profile(with_stack=True, profile_memory=True) as prof:
+        torch.ones(4, 4) + 1
+    prof.export_chrome_trace(tmp_path / "trace.json")
+    *events, span, _, begin, end = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert span["name"] == "PyTorch Profiler (0)" and begin["name"] == "Iteration Start: PyTorch Profiler"
+    assert end["name"] == "Record Window End" and span["ts"] + span["dur"] <= end["ts"]
+    timed = [event for event in events if "ts" in event]
+    assert all(span["ts"] <= event["ts"] <= event["ts"] + event.get("dur", 0) <= end["ts"] for event in timed)
+    assert any(event["name"] == "aten::add" for event in timed)
