@@ -3,6 +3,8 @@
 What saves for the backward pass and what computes gradients are two functions; the latter returns a dict with
 a gradient for each argument that is a tensor."""
 
+from __future__ import annotations
+
 import collections
 import inspect
 
@@ -19,7 +21,12 @@ from rushlight._library.utils import (
     lookup_op,
     parse_namespace,
 )
+from rushlight._operators.schema import parse_schema
 from rushlight.library import get_ctx
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 __all__ = ["CustomOp", "custom_op", "get_ctx", "get_op", "global_registry", "infer_schema"]
 
@@ -48,9 +55,10 @@ class CustomOp:
             raise RuntimeError("The CustomOp constructor is private: declare an operator with @custom_op")
         self._lib, self._qualname, self._overload = lib, qualname, overload
         self._names = [a.name for a in overload._schema.arguments]
-        self._inputs = collections.namedtuple(f"{overload._opname}_args", self._names)
+        self._inputs: Any = collections.namedtuple(f"{overload._opname}_args", self._names)
         self._kernels: dict = {}
-        self._save = self._backward = None
+        self._save: Any = None
+        self._backward: Any = None
         self._differentiable = None
         global_registry[qualname] = self
         if known is None:
@@ -280,7 +288,7 @@ def declare(qualname, schema):
             f"The torch.library.custom_op APIs do not handle overloads, got operator name {name}"
         )
     try:
-        parsed = _C.parse_schema(f"{name}{schema}")
+        parsed = parse_schema(f"{name}{schema}")
     except (RuntimeError, ValueError, IndexError, AttributeError) as error:
         raise AssertionError(f"Invalid function schema: {name}{schema}") from error
     if not is_functional_schema(parsed):
@@ -316,7 +324,7 @@ def custom_op(qualname, manual_schema=None):
                 f"{parse_namespace(qualname)[1]!r} but got {function.__name__!r}"
             )
         if manual_schema is not None:
-            _check_signature(function, _C.parse_schema(f"{function.__name__}{manual_schema}"))
+            _check_signature(function, parse_schema(f"{function.__name__}{manual_schema}"))
         return declare(qualname, manual_schema or infer_schema(function, mutates_args=()))
 
     return register
