@@ -55,7 +55,8 @@ class CustomOp:
             raise RuntimeError("The CustomOp constructor is private: declare an operator with @custom_op")
         self._lib, self._qualname, self._overload = lib, qualname, overload
         self._names = [a.name for a in overload._schema.arguments]
-        self._inputs: Any = collections.namedtuple(f"{overload._opname}_args", self._names)
+        make: Any = collections.namedtuple
+        self._inputs = make(f"{overload._opname}_args", self._names)
         self._kernels: dict = {}
         self._save: Any = None
         self._backward: Any = None
