@@ -15,7 +15,8 @@ WhereLoop where_loops[5];
 namespace {
 
 struct Tables {
-  const FormulaLoops *arithmetic, *comparison, *transcendental, *special, *activation;
+  const FormulaLoops *arithmetic, *comparison, *transcendental, *division, *gamma, *bessel, *polynomial,
+      *activation;
   const std::array<std::array<CastLoop, kDTypeCount>, kDTypeCount>& casts;
   const std::array<WhereLoop, 5>& wheres;
 };
@@ -32,7 +33,10 @@ void adopt(const Tables& tables) {
   adopt_rows(tables.arithmetic, 0 RL_ARITHMETIC_FORMULAS(RL_ONE));
   adopt_rows(tables.comparison, 0 RL_COMPARISON_FORMULAS(RL_ONE));
   adopt_rows(tables.transcendental, 0 RL_TRANSCENDENTAL_FORMULAS(RL_ONE));
-  adopt_rows(tables.special, 0 RL_SPECIAL_FORMULAS(RL_ONE));
+  adopt_rows(tables.division, 0 RL_DIVISION_FORMULAS(RL_ONE));
+  adopt_rows(tables.gamma, 0 RL_GAMMA_FORMULAS(RL_ONE));
+  adopt_rows(tables.bessel, 0 RL_BESSEL_FORMULAS(RL_ONE));
+  adopt_rows(tables.polynomial, 0 RL_POLYNOMIAL_FORMULAS(RL_ONE));
   adopt_rows(tables.activation, 0 RL_ACTIVATION_FORMULAS(RL_ONE));
 #undef RL_ONE
   for (int to = 0; to < kDTypeCount; ++to)
@@ -41,10 +45,11 @@ void adopt(const Tables& tables) {
   for (int i = 0; i < 5; ++i) where_loops[i] = tables.wheres[i];
 }
 
-#define RL_TABLES(isa)                                                                           \
-  Tables {                                                                                       \
-    isa::arithmetic_loops, isa::comparison_loops, isa::transcendental_loops, isa::special_loops, \
-        isa::activation_loops, isa::cast_table, isa::where_table                                 \
+#define RL_TABLES(isa)                                                                                      \
+  Tables {                                                                                                  \
+    isa::arithmetic_loops, isa::comparison_loops, isa::transcendental_loops, isa::division_loops,           \
+        isa::gamma_loops, isa::bessel_loops, isa::polynomial_loops, isa::activation_loops, isa::cast_table, \
+        isa::where_table                                                                                    \
   }
 
 // The types to try, in order, for elements of a dtype that has no loop of its own. Wrapping 64-bit arithmetic

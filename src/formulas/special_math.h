@@ -299,44 +299,43 @@ RL_HD [[gnu::always_inline]] inline double log_ndtr(double x) {
   return x != x ? x : log1p(part) - (x < -1 ? square : 0.0);
 }
 
-// The modified Bessel functions of order 0 or 1 for x >= 0, times exp(-x) if Scaled: by a series in x^2 up to
-// 8. Of a float both its square and shorter sums are exact enough.
+// The modified Bessel functions of order 0 or 1, times exp(-|x|) if Scaled: by a series in x^2 up to 8. Of a
+// float both its square and shorter sums are exact enough.
 template <int Order, bool Scaled, Real T>
-RL_HD [[gnu::always_inline]] inline double bessel_i(T number) {
-  constexpr bool kShort = sizeof(T) == 4;
-  const double x = number, low = x < 8 ? x : 8.0, high = x > 8 ? x : 8.0, u = 8 / high;
-  const double power = exp(Scaled ? -low : x), over = Scaled ? 1.0 : power, under = Scaled ? power : 1.0;
-  double sum, far;
-  if constexpr (kShort) {
-    const double z = 0.25 * low * low;
-    sum = z * (Order ? horner(kBesselI1NearFloat, z) : horner(kBesselI0NearFloat, z));
-    far = Order ? chebyshev_sum<23, 8>(kBesselI1Large, u) : chebyshev_sum<23, 8>(kBesselI0Large, u);
-  } else {
-    // z = x^2 / 4, and what its rounding loses: the logarithm of the series grows by up to 4 / (4 + z).
-    const double rounded = static_cast<float>(low), exact = 0.25 * rounded * rounded;
-    const double rest = 0.25 * (low - rounded) * (low + rounded), z = exact + rest, lost = (exact - z) + rest;
-    const double series = z * (Order ? horner(kBesselI1Near, z) : horner(kBesselI0Near, z));
-    sum = series + (1 + series) * (lost * 4 / (4 + z));
-    far = Order ? chebyshev_sum(kBesselI1Large, u) : chebyshev_sum(kBesselI0Large, u);
-  }
-  const double near = Order ? 0.5 * low + 0.5 * low * sum : 1 + sum, root = std::sqrt(high);
-  return x <= 8 ? near * under : x != x ? x : Scaled || x < kInf<double> ? far / root * over : x;
-}
-template <Real T>
-RL_HD [[gnu::always_inline]] inline T bessel_i0e(T x) {
-  return static_cast<T>(bessel_i<0, true>(abs(x)));
-}
-template <Real T>
-RL_HD [[gnu::always_inline]] inline T bessel_i1e(T x) {
-  return copysign(static_cast<T>(bessel_i<1, true>(abs(x))), x);
-}
-template <Real T>
-RL_HD [[gnu::always_inline]] inline T bessel_i0(T x) {
-  return static_cast<T>(bessel_i<0, false>(abs(x)));
-}
-template <Real T>
-RL_HD [[gnu::always_inline]] inline T bessel_i1(T x) {
-  return copysign(static_cast<T>(bessel_i<1, false>(abs(x))), x);
-}
+struct BesselI {
+  static constexpr bool kShort = sizeof(T) == 4;
+  struct Near {
+    RL_HD static double value(double number, double) {
+      const double x = min(abs(number), 8.0);
+      double sum;
+      if constexpr (kShort) {
+        const double z = 0.25 * x * x;
+        sum = z * (Order ? horner(kBesselI1NearFloat, z) : horner(kBesselI0NearFloat, z));
+      } else {
+        // z = x^2 / 4, and what its rounding loses: the logarithm of the series grows by up to 4 / (4 + z).
+        const double rounded = static_cast<float>(x), exact = 0.25 * rounded * rounded;
+        const double rest = 0.25 * (x - rounded) * (x + rounded), z = exact + rest, lost = (exact - z) + rest;
+        const double series = z * (Order ? horner(kBesselI1Near, z) : horner(kBesselI0Near, z));
+        sum = series + (1 + series) * (lost * 4 / (4 + z));
+      }
+      const double near = Order ? 0.5 * x + 0.5 * x * sum : 1 + sum;
+      const double size = Scaled ? near * exp(-x) : near;
+      return Order ? copysign(size, number) : size;
+    }
+  };
+  struct Far {
+    RL_HD static double value(double number, double) {
+      const double x = abs(number), high = max(x, 8.0), u = 8 / high, root = std::sqrt(high);
+      const double over = Scaled ? 1.0 : exp(x);
+      const double sum =
+          kShort ? (Order ? chebyshev_sum<23, 8>(kBesselI1Large, u) : chebyshev_sum<23, 8>(kBesselI0Large, u))
+                 : (Order ? chebyshev_sum(kBesselI1Large, u) : chebyshev_sum(kBesselI0Large, u));
+      const double size = x != x ? x : Scaled || x < kInf<double> ? sum / root * over : x;
+      return Order ? copysign(size, number) : size;
+    }
+  };
+  using Parts = TypeList<Near, Far>;
+  RL_HD static unsigned part(double x, double) { return abs(x) <= 8 ? 1 : 2; }
+};
 
 }  // namespace rushlight::formulas

@@ -109,7 +109,10 @@ namespace avx512 {
 #define COUNT(...) +1
 const FormulaLoops arithmetic_loops[0 RL_ARITHMETIC_FORMULAS(COUNT)] = {};
 const FormulaLoops comparison_loops[0 RL_COMPARISON_FORMULAS(COUNT)] = {};
-const FormulaLoops special_loops[0 RL_SPECIAL_FORMULAS(COUNT)] = {};
+const FormulaLoops division_loops[0 RL_DIVISION_FORMULAS(COUNT)] = {};
+const FormulaLoops gamma_loops[0 RL_GAMMA_FORMULAS(COUNT)] = {};
+const FormulaLoops bessel_loops[0 RL_BESSEL_FORMULAS(COUNT)] = {};
+const FormulaLoops polynomial_loops[0 RL_POLYNOMIAL_FORMULAS(COUNT)] = {};
 const std::array<std::array<CastLoop, kDTypeCount>, kDTypeCount> cast_table = {};
 const std::array<WhereLoop, 5> where_table = avx2::where_table;
 }  // namespace avx512
@@ -122,7 +125,10 @@ namespace avx2 {
 const DistanceLoops& distance_loops(bool double_precision) {
   return baseline::distance_loops(double_precision);
 }
-const FormulaLoops special_loops[0 RL_SPECIAL_FORMULAS(COUNT)] = {};
+const FormulaLoops division_loops[0 RL_DIVISION_FORMULAS(COUNT)] = {};
+const FormulaLoops gamma_loops[0 RL_GAMMA_FORMULAS(COUNT)] = {};
+const FormulaLoops bessel_loops[0 RL_BESSEL_FORMULAS(COUNT)] = {};
+const FormulaLoops polynomial_loops[0 RL_POLYNOMIAL_FORMULAS(COUNT)] = {};
 }  // namespace avx2
 #undef COUNT
 

@@ -175,4 +175,9 @@ constexpr FormulaLoops make_special_row() {
 }
 
 }  // namespace
+
+#define RL_SPECIAL_ROW(name, ...) make_special_row<name>(),
+#define RL_DEFINE_SPECIAL_LOOPS(table, list) \
+  list(RL_FORMULA) const FormulaLoops table[] = {list(RL_SPECIAL_ROW)};
+
 }  // namespace rushlight::cpu::RL_ISA

@@ -8,12 +8,12 @@ namespace rushlight::cpu {
 
 using FormulaLoops = std::array<Loop, kDTypeCount>;
 
-#define RL_DECLARE_TABLES(isa)                                                                               \
-  namespace isa {                                                                                            \
-  extern const FormulaLoops arithmetic_loops[], comparison_loops[], transcendental_loops[], special_loops[], \
-      activation_loops[];                                                                                    \
-  extern const std::array<std::array<CastLoop, kDTypeCount>, kDTypeCount> cast_table;                        \
-  extern const std::array<WhereLoop, 5> where_table;                                                         \
+#define RL_DECLARE_TABLES(isa)                                                                 \
+  namespace isa {                                                                              \
+  extern const FormulaLoops arithmetic_loops[], comparison_loops[], transcendental_loops[],    \
+      division_loops[], gamma_loops[], bessel_loops[], polynomial_loops[], activation_loops[]; \
+  extern const std::array<std::array<CastLoop, kDTypeCount>, kDTypeCount> cast_table;          \
+  extern const std::array<WhereLoop, 5> where_table;                                           \
   }
 RL_DECLARE_TABLES(baseline)
 RL_DECLARE_TABLES(avx2)
