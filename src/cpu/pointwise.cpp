@@ -296,10 +296,31 @@ Tensor laid_out_as(const Tensor& out, const Tensor& t) {
   return plain;
 }
 
+// Where the elements of an operand repeat, each is computed once, and the results are copied.
+bool run_repeated(Formula f, DType wanted, const Tensor& out, const Tensor& in,
+                  std::span<const Scalar> parameters) {
+  constexpr int64_t kSmall = 1 << 10, kTimes = 4;
+  if (out.numel() < kSmall || in.sizes() != out.sizes()) return false;
+  Dims sizes = in->sizes;
+  int64_t distinct = 1;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (in->strides[d] == 0) sizes[d] = 1;
+    distinct *= sizes[d];
+  }
+  if (distinct * kTimes > out.numel()) return false;
+  const Tensor once = make_view(in, sizes, in.strides(), in.storage_offset(), false);
+  const Tensor results = empty_strided_tensor(sizes, contiguous_strides(sizes), out.dtype(), out.device());
+  const Tensor* const operand = &once;
+  run_formula(f, wanted, results, {&operand, 1}, parameters);
+  copy(out, results);
+  return true;
+}
+
 }  // namespace
 
 void run_formula(Formula f, DType wanted, const Tensor& out, std::span<const Tensor* const> inputs,
                  std::span<const Scalar> parameters) {
+  if (inputs.size() == 1 && run_repeated(f, wanted, out, *inputs[0], parameters)) return;
   for (size_t i = 0; i < inputs.size(); ++i)
     if (lies_across(*inputs[i], out)) [[unlikely]] {
       const Tensor plain = laid_out_as(out, *inputs[i]);
