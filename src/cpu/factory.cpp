@@ -96,9 +96,12 @@ void clear_triangle(const Tensor& out, int64_t diagonal, bool upper) {
   char* data = out.data<char>();
   parallel_for(
       0, out.numel() / columns, std::max<int64_t>(1, kGrainSize / columns), [&](int64_t b, int64_t e) {
+        int64_t line = b % rows;
         for (int64_t r = b; r < e; ++r) {
-          const int64_t edge = std::clamp<int64_t>(r % rows + diagonal + (upper ? 0 : 1), 0, columns);
+          const int64_t edge = std::clamp<int64_t>(line + diagonal + (upper ? 0 : 1), 0, columns);
           const int64_t from = upper ? 0 : edge, to = upper ? edge : columns;
+          if (++line == rows) line = 0;
+          if (from == to) continue;
           std::memset(data + (r * columns + from) * item, 0, static_cast<size_t>((to - from) * item));
         }
       });

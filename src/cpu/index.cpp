@@ -168,9 +168,11 @@ using detail::FunctionRef;
 
 int64_t last_size(const Tensor& t) { return t.dim() ? t->sizes.back() : 1; }
 
-// Elements [begin, end) in row-major order, row by row: f(elements, stride, count, index of the first one).
+// Elements [begin, end) in row-major order, at once or row by row: f(elements, stride, count, index of the
+// first one).
 template <class T, class F>
 void for_each_span(const Tensor& t, int64_t begin, int64_t end, F&& f) {
+  if (t.is_contiguous()) return f(static_cast<const T*>(t.data_ptr()) + begin, 1, end - begin, begin);
   const int64_t length = last_size(t), stride = t.dim() ? t->strides.back() : 1;
   int64_t index = begin;
   for_each_row<1>(t.sizes(), {t.strides()}, begin / length, (end + length - 1) / length, [&](const auto& at) {
@@ -219,21 +221,25 @@ std::vector<int64_t> count_before(const Tensor& t) {
 template <class T>
 int64_t* write_coordinates(const Tensor& t, const T* x, int64_t stride, int64_t n, int64_t index,
                            int64_t* out, const int64_t* end) {
-  const int64_t dims = t.dim(), first = index % t->sizes[dims - 1];
-  if (dims == 1) {
-    for (int64_t j = 0; j < n && out != end; ++j) {
-      *out = first + j;
-      out += is_set(x[j * stride]);
+  const int64_t dims = t.dim(), last = dims - 1, length = t->sizes[last];
+  Dims at(dims);
+  for (int64_t d = last; d >= 0; index /= t->sizes[d--]) at[d] = index % t->sizes[d];
+  while (n > 0 && out != end) {
+    const int64_t first = at[last], count = std::min(n, length - first);
+    if (dims == 1) {
+      for (int64_t j = 0; j < count && out != end; ++j) {
+        *out = first + j;
+        out += is_set(x[j * stride]);
+      }
+    } else {
+      for (int64_t j = 0; j < count && out != end; ++j) {
+        for (int64_t d = 0; d < last; ++d) out[d] = at[d];
+        out[last] = first + j;
+        out += is_set(x[j * stride]) ? dims : 0;
+      }
     }
-    return out;
-  }
-  Dims outer(dims - 1);
-  index /= t->sizes[dims - 1];
-  for (int64_t d = dims - 2; d >= 0; index /= t->sizes[d--]) outer[d] = index % t->sizes[d];
-  for (int64_t j = 0; j < n && out != end; ++j) {
-    for (int64_t d = 0; d < dims - 1; ++d) out[d] = outer[d];
-    out[dims - 1] = first + j;
-    out += is_set(x[j * stride]) ? dims : 0;
+    n -= count, x += count * stride, at[last] = 0;
+    for (int64_t d = last - 1; d >= 0 && ++at[d] == t->sizes[d]; --d) at[d] = 0;
   }
   return out;
 }

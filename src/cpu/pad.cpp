@@ -62,6 +62,20 @@ class SourceRows {
   int outside_ = 0;  // dimensions
 };
 
+// One after the other: for rows so short that a call for each part would cost more.
+template <class T>
+void fill_short_rows(const FramedBlock& f, int64_t begin, int64_t end, const T* source, T value, T* out) {
+  const int64_t length = f.sizes.back(), before = f.start.back(), inside = f.block.back(),
+                step = f.strides.back();
+  out += begin * length;
+  SourceRows rows(f, begin);
+  for (int64_t row = begin; row < end; ++row, rows.next(), out += length) {
+    for (int64_t i = 0; i < length; ++i) out[i] = value;
+    if (const std::optional<int64_t> offset = rows.offset())
+      for (int64_t i = 0; i < inside; ++i) out[before + i] = source[*offset + i * step];
+  }
+}
+
 template <class T>
 void fill_rows(const FramedBlock& f, int64_t begin, int64_t end, const T* source, T value, T* out) {
   const int64_t length = f.sizes.back(), before = f.start.back(), inside = f.block.back(),
@@ -92,8 +106,10 @@ void fill_around(FramedBlock f, const void* source, const void* value, size_t it
   visit_width(itemsize, [&]<class T>(T) {
     T constant;
     std::memcpy(&constant, value, sizeof(T));
+    constexpr int64_t kShort = 16;
+    const auto fill = f.sizes.back() <= kShort ? &fill_short_rows<T> : &fill_rows<T>;
     parallel_for(0, rows, std::max<int64_t>(1, kGrainSize / f.sizes.back()), [&](int64_t begin, int64_t end) {
-      fill_rows(f, begin, end, static_cast<const T*>(source), constant, static_cast<T*>(out));
+      fill(f, begin, end, static_cast<const T*>(source), constant, static_cast<T*>(out));
     });
   });
 }

@@ -7,7 +7,9 @@
 
 #include "core/parallel.h"
 #include "cpu/chain_product.h"
+#include "cpu/copy.h"
 #include "cpu/isa_variant.h"
+#include "cpu/pointwise.h"
 
 namespace rushlight::cpu {
 
@@ -114,6 +116,53 @@ void reduce_in_pieces(const ReduceKernel& kernel, const ReduceNest& nest, int64_
   kernel.finish(nest, partial.data(), pieces, params);
 }
 
+// Few adjacent columns of many rows: as many rows side by side as fill registers, whose sums are then
+// combined as those of pieces are. What is added to what depends on the sizes only.
+bool reduce_narrow(ReduceOp op, const ReduceKernel& kernel, const ReduceNest& nest, size_t itemsize,
+                   const ReduceParams& params) {
+  constexpr int64_t kNarrow = 16, kGroup = 16, kRowsAtLeast = 1024;
+  if (op == ReduceOp::Deviation || batch_invariant() || nest.kept.size() != 1 || nest.reduced.size() != 1)
+    return false;
+  const int64_t width = nest.kept[0], rows = nest.reduced[0];
+  if (width > kNarrow || rows < kRowsAtLeast || nest.kept_in[0] != 1 || nest.reduced_in[0] != width)
+    return false;
+  const int64_t piece = (detail::reduction_piece(rows, kGrainSize / width) + kGroup - 1) / kGroup * kGroup;
+  const int64_t pieces = rows / piece + (rows % piece >= kGroup), rest = rows % kGroup;
+  const size_t row = static_cast<size_t>(width) * kernel.accumulator_size;
+  std::vector<std::byte> partial((static_cast<size_t>(pieces * kGroup) + (rest > 0)) * row);
+  const auto run = [&](int64_t first, int64_t count, int64_t side_by_side, std::byte* to) {
+    ReduceNest part = nest;
+    part.kept[0] = part.outputs = part.reduced_in[0] = width * side_by_side;
+    part.reduced[0] = part.inputs_per_output = count / side_by_side;
+    part.in = static_cast<const std::byte*>(nest.in) + first * width * static_cast<int64_t>(itemsize);
+    kernel.run(part, 0, part.outputs, params, to);
+  };
+  detail::parallel_tasks(pieces, [&](int64_t i) {
+    run(i * piece, std::min(piece, rows - rest - i * piece), kGroup,
+        partial.data() + static_cast<size_t>(i * kGroup) * row);
+  });
+  if (rest) run(rows - rest, rest, 1, partial.data() + static_cast<size_t>(pieces * kGroup) * row);
+  kernel.finish(nest, partial.data(), pieces * kGroup + (rest > 0), params);
+  return true;
+}
+
+// Reductions of single elements that are other operators.
+bool reduce_single(ReduceOp op, const Tensor& in, const Tensor& out) {
+  if (in.numel() != out.numel() || in.numel() == 0) return false;
+  const Dims strides = contiguous_strides(in.sizes());
+  const Tensor whole = make_view(out, in.sizes(), strides, out.storage_offset(), false);
+  if (op == ReduceOp::All || op == ReduceOp::Any) {
+    copy(whole, in);
+    return true;
+  }
+  const bool norm =
+      op == ReduceOp::Norm1 || op == ReduceOp::Norm2 || op == ReduceOp::MaxAbs || op == ReduceOp::MinAbs;
+  if (!norm || !is_floating(in.dtype()) || in.dtype() != out.dtype()) return false;
+  const Tensor* const operand = &in;
+  run_formula(Formula::Abs, in.dtype(), whole, {&operand, 1});
+  return true;
+}
+
 }  // namespace
 
 DType reduced_dtype(ReduceOp op, DType in) {
@@ -141,7 +190,9 @@ void reduce(ReduceOp op, const Tensor& in, uint64_t dims, const Tensor& out, con
   const ReduceKernel& kernel = reduce_kernel(op, in.dtype(), who);
   if (out.device().is_meta()) return;
   const ReduceNest nest = make_nest(in, dims, out);
-  if (nest.outputs == 0) return;
+  if (nest.outputs == 0 || reduce_single(op, in, out) ||
+      reduce_narrow(op, kernel, nest, in.itemsize(), params))
+    return;
   int64_t grain = std::max<int64_t>(1, kGrainSize / std::max<int64_t>(1, nest.inputs_per_output));
   // Side by side columns are read a row at a time: long pieces of rows, as memory likes them.
   if (!nest.kept_in.empty() && nest.kept_in.back() == 1)

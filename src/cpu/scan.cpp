@@ -7,6 +7,7 @@
 #include "cpu/copy.h"
 #include "cpu/lines.h"
 #include "cpu/reduce.h"
+#include "cpu/width.h"
 
 namespace rushlight::cpu {
 namespace {
@@ -364,10 +365,46 @@ bool arg_extreme_by_columns(const Tensor& in, int64_t dim, bool largest, const T
   return true;
 }
 
+// Short lines one after the other: turned by blocks, so that they lie side by side.
+bool arg_extreme_of_short_lines(const Tensor& in, int64_t dim, bool largest, const Tensor& values,
+                                const Tensor& indices) {
+  constexpr int64_t kShort = 16, kBlock = 128;
+  const int64_t n = line_length(in, dim), lines = in.numel() / n;
+  const ArgExtremeColumns columns = arg_extreme_columns(in.dtype(), largest);
+  if (!columns || n > kShort || lines < kBlock / 4 || in.dim() == 0 || in->strides[dim] != 1 ||
+      !in.is_contiguous() || !values.is_contiguous() || !indices.is_contiguous() || in.device().is_meta())
+    return false;
+  visit_width(in.itemsize(), [&]<class T>(T) {
+    const auto* from = static_cast<const T*>(in.data_ptr());
+    auto* to = static_cast<T*>(values.data_ptr());
+    parallel_for(0, lines, std::max<int64_t>(1, kGrainSize / n), [&](int64_t begin, int64_t end) {
+      T turned[kShort * kBlock];
+      for (int64_t first = begin; first < end; first += kBlock) {
+        const int64_t count = std::min(kBlock, end - first);
+        for (int64_t i = 0; i < n; ++i)
+          for (int64_t j = 0; j < count; ++j) turned[i * kBlock + j] = from[(first + j) * n + i];
+        columns(turned, n, kBlock, count, to + first, indices.data<int64_t>() + first);
+      }
+    });
+  });
+  return true;
+}
+
 }  // namespace
 
+bool take_lines_of_one(const Tensor& in, int64_t dim, const Tensor& values, const Tensor& indices) {
+  if (in.dim() == 0 || in->sizes[dim] != 1 || values.sizes() != in.sizes() ||
+      !is_non_overlapping_and_dense(indices) || in.device().is_meta())
+    return false;
+  copy(values, in);
+  clear(indices.data_ptr(), static_cast<size_t>(indices.numel()) * sizeof(int64_t));
+  return true;
+}
+
 void arg_extreme(const Tensor& in, int64_t dim, bool largest, const Tensor& values, const Tensor& indices) {
+  if (take_lines_of_one(in, dim, values, indices)) return;
   if (arg_extreme_by_columns(in, dim, largest, values, indices)) return;
+  if (arg_extreme_of_short_lines(in, dim, largest, values, indices)) return;
   const int64_t n = line_length(in, dim);
   const char* name = largest ? "max" : "min";
   visit_dtype(Concat<TypeList<bool>, RealTypes>{}, in.dtype(), name, [&]<class T>(T) {

@@ -8,6 +8,7 @@
 
 #include "cpu/buffer.h"
 #include "cpu/lines.h"
+#include "cpu/order_key.h"
 #include "cpu/scan.h"
 #include "cpu/topk.h"
 #include "cpu/truth.h"
@@ -16,51 +17,6 @@ namespace rushlight::cpu {
 namespace {
 
 using OrderedTypes = Concat<TypeList<bool>, RealTypes>;
-
-template <class T>
-bool is_nan(T x) {
-  if constexpr (is_floating_v<T>)
-    return std::isnan(static_cast<compute_type<T>>(x));
-  else
-    return false;
-}
-
-template <class T>
-using KeyOf = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
-
-// An unsigned number whose order is the element's; NaN is the greatest.
-template <class T>
-KeyOf<T> order_key(T x) {
-  using K = KeyOf<T>;
-  constexpr K sign = K{1} << (sizeof(K) * 8 - 1);
-  if constexpr (is_floating_v<T>) {
-    using F = std::conditional_t<sizeof(T) == 8, double, float>;
-    const F value = static_cast<F>(static_cast<compute_type<T>>(x)) + F(0);  // turns -0 into 0
-    const K bits = std::bit_cast<K>(value), flipped = (K{0} - (bits >> (sizeof(K) * 8 - 1))) | sign;
-    return value != value ? ~K{0} : bits ^ flipped;  // a branch on the sign would go wrong half of the time
-  } else if constexpr (std::is_signed_v<T>) {
-    return static_cast<K>(static_cast<std::make_signed_t<K>>(x)) ^ sign;
-  } else {
-    return static_cast<K>(x);
-  }
-}
-
-// Whether all elements with this key are the same to the last bit: NaN is of many kinds, and zeros of two.
-template <class T>
-bool tells_value(KeyOf<T> key) {
-  return !is_floating_v<T> || (key != ~KeyOf<T>{0} && key != order_key(T(0)));
-}
-template <class T>
-T value_of_key(KeyOf<T> key) {
-  using K = KeyOf<T>;
-  constexpr K sign = K{1} << (sizeof(K) * 8 - 1);
-  if constexpr (is_floating_v<T>) {
-    using F = std::conditional_t<sizeof(T) == 8, double, float>;
-    return static_cast<T>(static_cast<compute_type<T>>(std::bit_cast<F>(key & sign ? key ^ sign : ~key)));
-  } else {
-    return static_cast<T>(std::is_signed_v<T> ? key ^ sign : key);
-  }
-}
 
 // A key with its position: one machine word for keys of 32 bits.
 struct WideItem {
@@ -374,6 +330,7 @@ void check_length(int64_t n) {
 
 void sort(const Tensor& in, int64_t dim, bool descending, bool stable, const Tensor& values,
           const Tensor& indices) {
+  if (sort_short_lines(in, dim, descending, values, indices)) return;
   const int64_t n = line_length(in, dim);
   check_length(n);
   // PyTorch sorts long integer vectors digit by digit, which is stable.
@@ -456,6 +413,7 @@ void topk(const Tensor& in, int64_t dim, int64_t k, bool largest, bool sorted, c
           const Tensor& indices) {
   const int64_t n = line_length(in, dim);
   check_length(n);
+  if (k == 1 && take_lines_of_one(in, dim, values, indices)) return;
   if (k == 1 && largest) return arg_extreme(in, dim, true, values, indices);  // of equal elements, the first
   visit_dtype(OrderedTypes{}, in.dtype(), "topk", [&]<class T>(T) {
     for_each_line<3>({&in, &values, &indices}, dim, [&](const auto& at) {
@@ -574,6 +532,7 @@ int64_t position_of_mode(LineSorter<T>& sorter, int64_t n) {
 
 void select(Select what, const Tensor& in, int64_t dim, int64_t k, const Tensor& values,
             const Tensor& indices) {
+  if (take_lines_of_one(in, dim, values, indices)) return;
   const int64_t n = line_length(in, dim);
   check_length(n);
   visit_dtype(OrderedTypes{}, in.dtype(),

@@ -16,6 +16,13 @@ namespace {
 using namespace ops;
 
 Tensor roll_once(const Tensor& self, int64_t shift, int64_t dim) {
+  if (is_channels_last(self)) {  // as it lies in memory
+    const Tensor rolled = roll_once(movedim_int(self, 1, -1), shift,
+                                    dim == 0   ? 0
+                                    : dim == 1 ? self.dim() - 1
+                                               : dim - 1);
+    return movedim_int(rolled, -1, 1);
+  }
   const Tensor out = empty_tensor(self.sizes(), self.dtype(), self.device());
   const int64_t n = self.size(dim);
   if (self.numel() == 0 || self.device().is_meta()) return out;
