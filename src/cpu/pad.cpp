@@ -62,17 +62,29 @@ class SourceRows {
   int outside_ = 0;  // dimensions
 };
 
-// One after the other: for rows so short that a call for each part would cost more.
+// Rows so short that a call for each part would cost more: all are filled, and those of the block written in
+// runs along the dimension around them.
 template <class T>
 void fill_short_rows(const FramedBlock& f, int64_t begin, int64_t end, const T* source, T value, T* out) {
   const int64_t length = f.sizes.back(), before = f.start.back(), inside = f.block.back(),
                 step = f.strides.back();
-  out += begin * length;
-  SourceRows rows(f, begin);
-  for (int64_t row = begin; row < end; ++row, rows.next(), out += length) {
-    for (int64_t i = 0; i < length; ++i) out[i] = value;
-    if (const std::optional<int64_t> offset = rows.offset())
-      for (int64_t i = 0; i < inside; ++i) out[before + i] = source[*offset + i * step];
+  std::fill_n(out + begin * length, (end - begin) * length, value);
+  const size_t around = f.sizes.size() - 2;  // wraps where there is none
+  const int64_t rows = f.sizes.size() > 1 ? f.sizes[around] : 1;
+  for (int64_t row = begin; row < end;) {
+    const SourceRows at(f, row);
+    const int64_t place = row % rows, first = rows > 1 ? f.start[around] : 0;
+    const bool in_block = at.offset().has_value();
+    // As far as rows are alike: to the block's begin or end, or to the dimension's.
+    const int64_t last = in_block && rows > 1 ? first + f.block[around] : place < first ? first : rows;
+    const int64_t count = std::min(last - place, end - row), stride = rows > 1 ? f.strides[around] : 0;
+    if (in_block) {
+      const T* from = source + *at.offset();
+      T* to = out + row * length + before;
+      for (int64_t r = 0; r < count; ++r, from += stride, to += length)
+        for (int64_t i = 0; i < inside; ++i) to[i] = from[i * step];
+    }
+    row += count;
   }
 }
 

@@ -1,6 +1,9 @@
 // The inner loops of fused optimizer steps.
 #include "cpu/optimizer.h"
 
+#include <algorithm>
+
+#include "cpu/isa/half_inl.h"
 #include "cpu/optimizer_steps.h"
 
 namespace rushlight::cpu::RL_ISA {
@@ -18,6 +21,35 @@ void sgd(const StepArrays& a, const SgdOptions& o, int64_t begin, int64_t end) {
 template <class T>
 void adam(const StepArrays& a, const AdamOptions& o, int64_t begin, int64_t end) {
   steps::adam<T>(a, o, Adjacent{begin, end});
+}
+// Halves go through blocks of floats, in which a step was computed anyway: loops that convert each number do
+// not become vectors.
+template <class T>
+void adam_of_halves(const StepArrays& a, const AdamOptions& o, int64_t begin, int64_t end) {
+  constexpr int64_t kBlock = 256;
+  constexpr int kArrays = 5, kGradient = 1;
+  float blocks[kArrays][kBlock];
+  void* const whole[kArrays] = {a.param, a.grad, a.first, a.second, a.third};
+  StepArrays part = a;
+  void** const parts[kArrays] = {&part.param, &part.grad, &part.first, &part.second, &part.third};
+  for (int k = 0; k < kArrays; ++k)
+    if (whole[k]) *parts[k] = blocks[k];
+  for (int64_t at = begin; at < end; at += kBlock) {
+    const int64_t count = std::min(kBlock, end - at);
+    for (int k = 0; k < kArrays; ++k)
+      if (whole[k]) widen(static_cast<const T*>(whole[k]) + at, blocks[k], count);
+    steps::adam<float>(part, o, Adjacent{0, count});
+    for (int k = 0; k < kArrays; ++k)
+      if (whole[k] && k != kGradient) narrow(blocks[k], static_cast<T*>(whole[k]) + at, count);
+  }
+}
+template <>
+void adam<Half>(const StepArrays& a, const AdamOptions& o, int64_t begin, int64_t end) {
+  adam_of_halves<Half>(a, o, begin, end);
+}
+template <>
+void adam<BFloat16>(const StepArrays& a, const AdamOptions& o, int64_t begin, int64_t end) {
+  adam_of_halves<BFloat16>(a, o, begin, end);
 }
 template <class T>
 void unscale(const StepArrays& a, double scale, int64_t begin, int64_t end) {

@@ -1,4 +1,4 @@
-"""Lines of one and of few elements, narrow columns, repeated elements, and functions outside of their domain."""
+"""Lines of one or few elements, narrow columns, repeated elements, functions outside of their domain."""
 
 import math
 
@@ -94,6 +94,12 @@ def test_moves_of_short_rows(shape):
     t = rl.from_numpy(x)
     assert t.nonzero().tolist() == np.argwhere(x).tolist()
     assert t.mT.nonzero().tolist() == np.argwhere(np.swapaxes(x, -1, -2)).tolist()
+    around = rl.nn.functional.pad(t, (1, 2, 1, 3), value=7.0).numpy()
+    frame = [(0, 0)] * (x.ndim - 2) + [(1, 3), (1, 2)]
+    assert around.tolist() == np.pad(x, frame, constant_values=7).tolist()
+    cut = rl.nn.functional.pad(t, (0, 1, -1, 2)).numpy()
+    frame = [(0, 0)] * (x.ndim - 2) + [(0, 2), (0, 1)]
+    assert cut.tolist() == np.pad(x[..., 1:, :], frame).tolist()
     padded = rl.nn.functional.pad(t, (2, 1), value=7.0).numpy()
     wanted = np.pad(x, [(0, 0)] * (x.ndim - 1) + [(2, 1)], constant_values=7)
     assert padded.tolist() == wanted.tolist()
@@ -144,3 +150,29 @@ def test_elu_of_positive_numbers_and_zeros():
     got = rl.nn.functional.elu(x).tolist()
     assert got[:2] == [-1, -1] and got[2] == pytest.approx(math.expm1(-1)) and got[3:8] == x.tolist()[3:8]
     assert math.isnan(got[8])
+
+
+@pytest.mark.parametrize("dtype", [rl.float16, rl.bfloat16])
+@pytest.mark.parametrize("amsgrad", [False, True])
+@pytest.mark.parametrize("n", [1, 255, 1000])
+def test_adam_of_halves_is_that_of_floats_rounded(n, amsgrad, dtype):
+    halves = [rl.from_numpy(np.abs(numbers(n, seed=seed)) + 0.1).to(dtype) for seed in range(5)]
+    floats = [t.float() for t in halves]
+    for parameter, gradient, *state in (halves, floats):
+        rl._fused_adam_(
+            [parameter],
+            [gradient],
+            [state[0]],
+            [state[1]],
+            [state[2]] if amsgrad else [],
+            [rl.tensor(3.0)],
+            lr=0.1,
+            beta1=0.9,
+            beta2=0.99,
+            weight_decay=0.01,
+            eps=1e-8,
+            amsgrad=amsgrad,
+            maximize=False,
+        )
+    for half, wide in zip(halves, floats, strict=True):
+        assert half.tolist() == wide.to(dtype).tolist()
