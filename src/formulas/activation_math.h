@@ -1,6 +1,5 @@
 // The longer expressions of activation.h and transcendental.h.
 #pragma once
-#include "formulas/domain.h"
 #include "formulas/math.h"
 
 namespace rushlight::formulas {
@@ -13,7 +12,7 @@ inline constexpr T kSqrtTwoOverPi = T(0.79788456080286535588);
 // exp of what can't overflow, taken for every element: a call inside a branch would not become a vector call.
 template <class T>
 RL_HD [[gnu::always_inline]] inline T elu(T x, T negative, T positive, T scale) {
-  const T e = expm1_anywhere(min(x, T(0)) * scale) * negative;
+  const T e = expm1(min(x, T(0)) * scale) * negative;
   return x < T(0) ? e : x * positive;
 }
 template <class T>
@@ -66,7 +65,7 @@ RL_HD [[gnu::always_inline]] inline T log_sigmoid_slope(T x) {
 
 template <class T>
 RL_HD [[gnu::always_inline]] inline T sinc(T x) {
-  const T a = T(kPi<double>) * (x == T(0) ? T(1) : x), s = sin(a);
+  const T a = T(kPi<double>) * x, s = sin(a);
   return x == T(0) ? T(1) : div(s, a);
 }
 template <class T>
@@ -96,7 +95,7 @@ RL_HD [[gnu::always_inline]] inline T logit_clamped(T x, T eps) {
 }
 template <class T>
 RL_HD [[gnu::always_inline]] inline T entr(T x) {
-  const T edge = x == T(0) ? T(0) : x < T(0) ? -kInf<T> : x, l = -x * log(x > T(0) ? x : T(2));
+  const T edge = x == T(0) ? T(0) : x < T(0) ? -kInf<T> : x, l = -x * log(x > T(0) ? x : T(1));
   return x > T(0) ? l : edge;
 }
 template <class T>

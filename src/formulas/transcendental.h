@@ -3,24 +3,24 @@
 
 #define RL_TRANSCENDENTAL_FORMULAS(_)                            \
   _(Exp, 1, 0, FieldsH, Same, exp(x))                            \
-  _(Exp2, 1, 0, FieldsV, Same, exp2_anywhere(x))                 \
-  _(Expm1, 1, 0, FieldsV, Same, expm1_anywhere(x))               \
+  _(Exp2, 1, 0, FieldsV, Same, exp2(x))                          \
+  _(Expm1, 1, 0, FieldsV, Same, expm1(x))                        \
   _(Log, 1, 0, FieldsH, Same, log(x))                            \
   _(Log2, 1, 0, FieldsV, Same, log2(x))                          \
   _(Log10, 1, 0, FieldsV, Same, log10(x))                        \
-  _(Log1p, 1, 0, FieldsV, Same, log1p_anywhere(x))               \
+  _(Log1p, 1, 0, FieldsV, Same, log1p(x))                        \
   _(Sin, 1, 0, FieldsV, Same, guessed_sin(x))                    \
   _(Cos, 1, 0, FieldsV, Same, guessed_cos(x))                    \
   _(Tan, 1, 0, FieldsV, Same, guessed_tan(x))                    \
   _(Asin, 1, 0, FieldsV, Same, asin(x))                          \
   _(Acos, 1, 0, FieldsV, Same, acos(x))                          \
   _(Atan, 1, 0, FieldsV, Same, atan(x))                          \
-  _(Sinh, 1, 0, FieldsV, Same, sinh_anywhere(x))                 \
+  _(Sinh, 1, 0, FieldsV, Same, sinh(x))                          \
   _(Cosh, 1, 0, FieldsV, Same, guessed_cosh(x))                  \
   _(Tanh, 1, 0, FieldsV, Same, tanh(x))                          \
   _(Asinh, 1, 0, FieldsV, Same, asinh(x))                        \
-  _(Acosh, 1, 0, FieldsV, Same, acosh_anywhere(x))               \
-  _(Atanh, 1, 0, FieldsV, Same, atanh_anywhere(x))               \
+  _(Acosh, 1, 0, FieldsV, Same, acosh(x))                        \
+  _(Atanh, 1, 0, FieldsV, Same, atanh(x))                        \
   _(Erf, 1, 0, FloatingV, Same, erf(x))                          \
   _(ErfHalf, 1, 0, SingleH, Same, fast_erf(x))                   \
   _(Erfc, 1, 0, FloatingV, Same, erfc(x))                        \
