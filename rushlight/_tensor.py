@@ -146,7 +146,7 @@ class Tensor(_C.TensorBase):
                         "another instance of the same subclass: got "
                         f"{type(new).__name__} for {type(self).__name__}"
                     )
-            elif self.layout != rushlight.strided:
+            elif self.layout != rushlight.strided or self.is_conj() or self.is_neg():
                 new = self.detach().clone()
             elif self.is_meta:
                 new = rushlight.empty_strided(

@@ -83,6 +83,9 @@ def _reduce_plain(tensor):
         )
     if tensor.is_meta:
         return _rebuild_meta_tensor_no_storage, (tensor.dtype, size, stride, requires_grad)
+    if tensor.is_conj() or tensor.is_neg():  # readers without such views, C++ too, find the numbers
+        tensor = tensor.detach().clone()
+        stride = tensor.stride()
     storage, offset = _storage_for_pickle(tensor)
     if tensor.is_quantized:
         parts = (_quantizer_parts(tensor), requires_grad, _no_hooks())
@@ -302,12 +305,17 @@ def _rebuild_tensor_v3(
     return _finish(tensor, requires_grad, backward_hooks, metadata)
 
 
+def _turned(tensor, conj, neg):
+    """A leaf on the same memory whose conjugation or negation is pending."""
+    with rushlight.no_grad():
+        tensor = tensor.conj() if conj else tensor
+        return (tensor._neg_view() if neg else tensor).detach()
+
+
 def _finish(tensor, requires_grad, backward_hooks, metadata):
+    if metadata:
+        tensor = _turned(tensor, metadata.get("conj"), metadata.get("neg"))
     tensor.requires_grad = bool(requires_grad)
-    if metadata and metadata.get("conj"):
-        tensor = tensor.conj()
-    if metadata and metadata.get("neg"):
-        tensor = -tensor
     _restore_hooks(tensor, backward_hooks)
     return tensor
 

@@ -14,6 +14,7 @@ struct GradientOps {
   Tensor (*real)(const Tensor& t) = nullptr;
   Tensor (*view_as_real)(const Tensor& t) = nullptr;
   Tensor (*view_as_complex)(const Tensor& t) = nullptr;
+  Tensor (*turned)(const Tensor& t, uint32_t pending) = nullptr;  // conjugated, negated: core/pending.h
   Tensor (*clone)(const Tensor& t) = nullptr;
   Tensor (*detach)(const Tensor& t) = nullptr;  // seen by __torch_dispatch__
   Tensor (*as_strided)(const Tensor& t, IntList sizes, IntList strides, int64_t offset) = nullptr;

@@ -4,6 +4,7 @@
 #include "autograd/gradient_ops.h"
 #include "autograd/view.h"
 #include "core/history_flags.h"
+#include "core/pending.h"
 #include "core/quantizer.h"
 
 namespace rushlight {
@@ -249,6 +250,10 @@ void set_data(const Tensor& t, const Tensor& source) {
   t->device = source->device;
   if (source->quantizer) *t->quantizer = *source->quantizer;
   t->flags = source->device.is_cpu() ? t->flags & ~kNotCpu : t->flags | kNotCpu;
+  if (is_pending(t) || is_pending(source)) {
+    constexpr uint32_t kElements = kPending | kSpecialElements;
+    t->flags = (t->flags & ~kElements) | (source->flags & kElements);
+  }
   t->set_layout(source.sizes(), source.strides());
 }
 

@@ -5,6 +5,7 @@
 #include "autograd/node_names.h"
 #include "autograd/saved.h"
 #include "core/history_flags.h"
+#include "core/pending.h"
 
 namespace rushlight {
 
@@ -34,12 +35,17 @@ Tensor in_dtype_of_view(const Tensor& base, DType dtype) {
   return gradient_ops.view_as_real(base);
 }
 
+uint32_t turned_between(const Tensor& base, const Tensor& view) {
+  return (base->flags ^ view->flags) & kPending;
+}
+
 }  // namespace
 
 CopySlices::CopySlices(const Tensor& base, const Tensor& view, Ref<Node> write)
     : base_{base->sizes, base->strides, base.storage_offset(), base.storage_offset()},
       view_{view->sizes, view->strides, view.storage_offset(), view.storage_offset()},
       dtype_(view.dtype()),
+      turned_(turned_between(base, view)),
       write_(std::move(write)) {
   if (base.dtype() != dtype_) base_.real_offset = in_dtype_of_view(detach(base), dtype_).storage_offset();
   add_output(base);
@@ -60,11 +66,11 @@ Gradients CopySlices::apply(Gradients grads) {
       gradient_ops.as_strided(parts, view_.sizes, view_.strides, view_.offset - base_.real_offset);
   // 2. The part goes through the operator that wrote it.
   Gradients written(1);
-  written[0] = gradient_ops.clone(part);
+  written[0] = turned_ ? gradient_ops.turned(part, turned_) : gradient_ops.clone(part);
   Gradients inner = write_->apply(std::move(written));
   // 3. What was there before receives what the operator leaves over for it.
   if (inner.size() && inner[0].defined())
-    gradient_ops.copy_into(part, inner[0]);
+    gradient_ops.copy_into(part, gradient_ops.turned(inner[0], turned_));
   else
     gradient_ops.copy_into(part, gradient_ops.zeros(IntList{}, part.dtype(), part.device()));
   if (edges()[0]) results[0] = std::move(whole);
@@ -164,8 +170,9 @@ Ref<Node> view_grad_fn(const Tensor& view) {
   if (view->flags & (kMultiView | kCustomView)) refuse_write(view, true);
   GradMode on(true);
   NoSavedHooks unseen;  // what the program saves does not depend on when a history is made anew
-  const Tensor again = gradient_ops.as_strided(in_dtype_of_view(base, view.dtype()), view.sizes(),
-                                               view.strides(), view.storage_offset());
+  Tensor again = gradient_ops.as_strided(in_dtype_of_view(base, view.dtype()), view.sizes(), view.strides(),
+                                         view.storage_offset());
+  again = gradient_ops.turned(again, turned_between(base, view));
   RL_CHECK(again->autograd,
            "a view whose base was modified inplace has no history any more: the function transform that "
            "recorded it has ended");

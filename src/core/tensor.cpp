@@ -7,6 +7,7 @@
 #include "core/device_backend.h"
 #include "core/history_flags.h"
 #include "core/lazy_clone.h"
+#include "core/pending.h"
 #include "core/quantizer.h"
 #include "core/sparse.h"
 #include "core/write_watch.h"
@@ -222,7 +223,8 @@ Tensor make_view(const Tensor& base, IntList sizes, IntList strides, int64_t off
   auto impl = Ref<TensorImpl>::adopt(new TensorImpl(source->storage, offset, source->dtype, source->device));
   impl->set_layout(sizes, strides);
   impl->version = source->version;
-  impl->flags = (impl->flags & ~kInference) | (source->flags & kInference);
+  constexpr uint32_t kPassedOn = kInference | kSpecialElements | kPending;
+  impl->flags = (impl->flags & ~kPassedOn) | (source->flags & kPassedOn);
   if (source->quantizer) [[unlikely]]
     impl->quantizer = new Quantizer(quantizer_of_view(*source, sizes, strides, offset));
   if (differentiable && !(source->flags & kInference)) {
@@ -281,6 +283,10 @@ Scalar read_scalar(const Tensor& t, int64_t element_offset) {
     else
       result = Scalar(static_cast<int64_t>(value));
   });
+  if (t->flags & kPending) [[unlikely]] {
+    if (t->flags & kPendingConj) result = Scalar(std::conj(result.to<complex128>()));
+    if (t->flags & kPendingNeg) result = -result;
+  }
   return result;
 }
 

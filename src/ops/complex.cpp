@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/parallel.h"
+#include "core/pending.h"
 #include "cpu/iterator.h"
 #include "cpu/pointwise.h"
 #include "ops/copy.h"
@@ -34,6 +35,10 @@ Dims doubled(IntList strides) {
 
 Tensor view_as_real_kernel(const Call&, const Tensor& self) {
   RL_CHECK(is_complex(self.dtype()), "view_as_real is only supported for complex tensors");
+  RL_CHECK(!(self->flags & kPendingConj),
+           "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so you "
+           "can view it as real, use self.resolve_conj(); however, be warned that the resulting tensor will NOT "
+           "alias the original.");
   Dims sizes = self->sizes, strides = doubled(self.strides());
   sizes.push_back(2);
   strides.push_back(1);
@@ -63,12 +68,18 @@ Tensor view_as_complex_kernel(const Call&, const Tensor& self) {
   return view;
 }
 
+// A conjugate that is pending has the parts of what it is a view of, the imaginary one negated.
+Tensor part_of(const Tensor& self, int64_t index) {
+  if (!(self->flags & kPendingConj)) return ops::select(ops::view_as_real(self), -1, index);
+  const Tensor part = part_of(turned_view(self, kPendingConj), index);
+  return index ? turned_view(part, kPendingNeg) : part;
+}
 Tensor real_body(const Call&, const Tensor& self) {
-  return is_complex(self.dtype()) ? ops::select(ops::view_as_real(self), -1, 0) : self;
+  return is_complex(self.dtype()) ? part_of(self, 0) : self;
 }
 Tensor imag_body(const Call&, const Tensor& self) {
   RL_CHECK(is_complex(self.dtype()), "imag is not implemented for tensors with non-complex dtypes.");
-  return ops::select(ops::view_as_real(self), -1, 1);
+  return part_of(self, 1);
 }
 
 Tensor conj_physical_kernel(const Call& call, const Tensor& self) {
@@ -76,10 +87,13 @@ Tensor conj_physical_kernel(const Call& call, const Tensor& self) {
   pointwise::check_same_out(call, self);
   return self;
 }
-Tensor neg_body(const Call&, const Tensor& self) { return ops::neg(self); }
-
-Tensor itself_body(const Call&, const Tensor& self) { return self; }
-Tensor conj_body(const Call&, const Tensor& self) { return conj_of(self); }
+template <uint32_t flag>
+Tensor resolve_body(const Call&, const Tensor& self) {
+  return self->flags & flag ? ops::clone(self) : self;
+}
+Tensor conj_body(const Call&, const Tensor& self) {
+  return turned_view && is_complex(self.dtype()) ? turned_view(self, kPendingConj) : conj_of(self);
+}
 
 Tensor angle_kernel(const Call& call, const Tensor& self) {
   return pointwise::compute(call, Formula::Angle, pointwise::float_type(self.dtype()), {&self});
@@ -190,11 +204,10 @@ void register_complex_operators(Table& t) {
       .doc("The complex conjugate.")
       .one_node()
       .elementwise();
-  t.composite("resolve_conj(Tensor(a) self) -> Tensor(a)", itself_body)
-      .doc("Conjugation is never pending here.");
-  t.composite("resolve_neg(Tensor(a) self) -> Tensor(a)", itself_body).doc("Negation is never pending here.");
-  t.composite("_neg_view(Tensor(a) self) -> Tensor(a)", neg_body)
-      .doc("The negative of each element; not pending here, so a tensor of its own.");
+  t.composite("resolve_conj(Tensor(a) self) -> Tensor(a)", resolve_body<kPendingConj>)
+      .doc("A copy in which no conjugation is pending; the tensor itself if none is.");
+  t.composite("resolve_neg(Tensor(a) self) -> Tensor(a)", resolve_body<kPendingNeg>)
+      .doc("A copy in which no negation is pending; the tensor itself if none is.");
   t.op(ops::angle, "angle(Tensor self) -> Tensor", angle_kernel)
       .family(Family::Pointwise)
       .out()

@@ -5,6 +5,7 @@
 #include "core/deferred_layout.h"
 #include "core/lazy_clone.h"
 #include "core/parallel.h"
+#include "core/pending.h"
 #include "core/sparse.h"
 #include "cpu/copy.h"
 #include "cpu/pointwise.h"
@@ -63,7 +64,7 @@ Tensor copy_kernel(const Call&, const Tensor& self, const Tensor& source, bool n
 }
 
 void copy_result_body(const Tensor& target, const Tensor& source, bool recorded) {
-  if (recorded || is_sparse(target)) {
+  if (recorded || is_sparse(target) || is_pending(target) || is_pending(source)) {
     ops::copy_(target, source, false);
   } else {
     check_copy(target, source);
@@ -191,7 +192,7 @@ Fn<Tensor(const Tensor& self)> lazy_clone;
 Tensor contiguous_body(const Call&, const Tensor& self, MemoryFormat format) {
   RL_CHECK(format != MemoryFormat::Preserve,
            "preserve memory format is unsupported by the contiguous operator");
-  return self.is_contiguous(format) ? self : ops::clone(self, format);
+  return self.is_contiguous(format) && !is_pending(self) ? self : ops::clone(self, format);
 }
 
 Tensor to_body(const Call&, const Tensor& self, OptDType dtype, OptDevice device, bool non_blocking,

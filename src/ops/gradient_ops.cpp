@@ -1,6 +1,7 @@
 // What the autograd engine needs of the public operators (autograd/gradient_ops.h).
 #include "autograd/gradient_ops.h"
 
+#include "core/pending.h"
 #include "ops/comparison.h"
 #include "ops/complex.h"
 #include "ops/copy.h"
@@ -21,6 +22,10 @@ void install_gradient_ops() {
   gradient_ops.real = [](const Tensor& t) { return ops::real(t); };
   gradient_ops.view_as_real = [](const Tensor& t) { return ops::view_as_real(t); };
   gradient_ops.view_as_complex = [](const Tensor& t) { return ops::view_as_complex(t); };
+  gradient_ops.turned = [](const Tensor& t, uint32_t pending) {
+    const Tensor conjugated = pending & kPendingConj ? conj_of(t) : t;
+    return pending & kPendingNeg ? ops::neg(conjugated) : conjugated;
+  };
   gradient_ops.clone = [](const Tensor& t) { return ops::clone(t); };
   gradient_ops.detach = [](const Tensor& t) { return ops::detach(t); };
   gradient_ops.as_strided = [](const Tensor& t, IntList sizes, IntList strides, int64_t offset) {

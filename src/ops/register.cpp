@@ -8,6 +8,7 @@ void register_older_forms(Table& t);
 void register_device_attention_operators(Table& t);
 void register_private_operators(Table& t);
 void register_private_layers(Table& t);
+void register_private_pending_operators(Table& t);
 void register_quantized_choice_operators(Table& t);
 void register_paged_operators(Table& t);
 void register_quantized_conv_operators(Table& t);
@@ -41,6 +42,7 @@ void register_all_operators(Table& t) {
   register_grid_sample_backward_operators(t);
   register_private_operators(t);
   register_private_layers(t);
+  register_private_pending_operators(t);
   register_paged_operators(t);
   register_quantized_product_operators(t);
   register_fake_quantize_operators(t);

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/long_work.h"
+#include "core/pending.h"
 #include "dispatch/table.h"
 #include "ops/register.h"
 
@@ -94,6 +95,9 @@ Tensor view_dtype_kernel(const Call&, const Tensor& self, DType dtype) {
   RL_CHECK(!is_quantized(dtype) && !is_quantized(self.dtype()),
            "view: integers of a quantized tensor are read by .int_repr(), and get a scale by "
            "torch._make_per_tensor_quantized_tensor");
+  RL_CHECK(!is_pending(self) || dtype == self.dtype(), "torch.Tensor.view is not supported for ",
+           self->flags & kPendingConj ? "conjugate" : "negative",
+           " view tensors when converting to a different dtype.");
   const auto from = static_cast<int64_t>(self.itemsize()), to = static_cast<int64_t>(element_size(dtype));
   Dims sizes = self->sizes, strides = self->strides;
   int64_t offset = self.storage_offset();

@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "core/lazy_clone.h"
+#include "core/pending.h"
 #include "core/sparse.h"
 #include "ops/copy.h"
 #include "python/cuda.h"
@@ -171,6 +172,10 @@ static PyObject* m_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
       throw_python(PyExc_BufferError, str("Can't export tensors of ", t.dtype(), " through DLPack"));
     if (t->flags & kAutograd)
       throw_python(PyExc_BufferError, "Can't export tensors that require gradient, use tensor.detach()");
+    if (is_pending(t))
+      throw_python(PyExc_BufferError, t->flags & kPendingConj
+                                          ? "Can't export tensors with the conjugate bit set"
+                                          : "Can't export tensors with the negative bit set");
     if (t.device().is_meta()) throw_python(PyExc_BufferError, "Can't export a tensor on meta through DLPack");
     if (t.device().is_cuda() && t.device().index() != cuda().current_device())
       throw_python(PyExc_BufferError, str("Can't export tensors on a different CUDA device index. Expected: ",

@@ -7,6 +7,7 @@
 
 #include "autograd/meta.h"
 #include "core/lazy_clone.h"
+#include "core/pending.h"
 #include "dispatch/warning.h"
 #include "ops/copy.h"
 #include "ops/sparse.h"
@@ -102,6 +103,9 @@ static void check_exportable(const Tensor& t) {
                 " device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.");
   RL_CHECK_TYPE(!is_sparse(t), "can't convert ", layout_text(layout_of(t)),
                 " layout tensor to numpy. Use Tensor.to_dense() first.");
+  const bool conjugate = t->flags & kPendingConj;
+  RL_CHECK(!is_pending(t), "Can't call numpy() on Tensor that has ", conjugate ? "conjugate" : "negative",
+           " bit set. Use tensor.resolve_", conjugate ? "conj" : "neg", "().numpy() instead.");
   RL_CHECK_TYPE(code_of(t.dtype()), "Got unsupported ScalarType ", legacy_name(t.dtype()));
 }
 
@@ -138,8 +142,8 @@ static PyObject* m_numpy(PyObject* self, PyObject* const* args, Py_ssize_t n, Py
     if (n > 0 || keywords > 1 || PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, 0), "force") != 0)
       throw_python(PyExc_TypeError, "numpy() takes one optional keyword argument, force");
     if (!to_bool(args[0])) return to_array(self, tensor_of(self));
-    PyRef plain(
-        wrap(ops::to(ops::detach(tensor_of(self)), std::nullopt, Device{}, false, false, std::nullopt)));
+    Tensor here = ops::to(ops::detach(tensor_of(self)), std::nullopt, Device{}, false, false, std::nullopt);
+    PyRef plain(wrap(is_pending(here) ? ops::clone(here) : std::move(here)));
     return to_array(plain.get(), tensor_of(plain.get()));
   });
 }
@@ -211,6 +215,7 @@ static int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     problem = "the tensor's memory is read-only";
   else if (!(flags & PyBUF_STRIDES) && !t.is_contiguous())
     problem = "the tensor is not contiguous";
+  if (is_pending(t)) problem = "its conjugation or negation is pending; use .resolve_conj() or .resolve_neg()";
   if (t->wrapping && !t->storage) problem = "the tensor has no memory: it is mapped over by vmap";
   if (problem) {
     PyErr_SetString(PyExc_BufferError, problem);

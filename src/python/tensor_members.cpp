@@ -5,6 +5,7 @@
 #include "core/device_backend.h"
 #include "core/lazy_clone.h"
 #include "core/long_work.h"
+#include "core/pending.h"
 #include "core/quantizer.h"
 #include "core/sparse.h"
 #include "core/write_watch.h"
@@ -146,8 +147,19 @@ static PyObject* m_is_signed(PyObject* self, PyObject*) {
 static PyObject* m_is_inference(PyObject* self, PyObject*) {
   return PyBool_FromLong((tensor_of(self)->flags & kInference) != 0);
 }
-static PyObject* m_false(PyObject*, PyObject*) { Py_RETURN_FALSE; }
-static PyObject* m_self(PyObject* self, PyObject*) { return Py_NewRef(self); }
+static PyObject* m_is_conj(PyObject* self, PyObject*) {
+  return PyBool_FromLong((tensor_of(self)->flags & kPendingConj) != 0);
+}
+static PyObject* m_is_neg(PyObject* self, PyObject*) {
+  return PyBool_FromLong((tensor_of(self)->flags & kPendingNeg) != 0);
+}
+template <uint32_t flag>
+static PyObject* m_resolve(PyObject* self, PyObject*) {
+  return guard([&] {
+    const Tensor& t = tensor_of(self);
+    return t->flags & flag ? wrap(ops::clone(t)) : Py_NewRef(self);
+  });
+}
 static PyObject* m_get_device(PyObject* self, PyObject*) {
   return PyLong_FromLong(tensor_of(self).is_cpu() ? -1 : std::max<int>(tensor_of(self).device().index(), 0));
 }
@@ -245,7 +257,9 @@ static PyObject* m_tolist(PyObject* self, PyObject*) {
     check_memory(given);
     check_memory_for(given.numel(),
                      sizeof(PyObject*));  // an expanded tensor may have more elements than memory
-    const Tensor t = given.is_cpu() ? given : ops::to(ops::detach(given), std::nullopt, Device{});
+    const Tensor t = is_pending(given)  ? ops::clone(ops::detach(given))
+                     : given.is_cpu() ? given
+                                      : ops::to(ops::detach(given), std::nullopt, Device{});
     PyObject* out = nullptr;
     visit_dtype(StorageTypes{}, t.dtype(), "tolist", [&](auto tag) {
       using T = decltype(tag);
@@ -355,11 +369,11 @@ static PyMethodDef methods[] = {
     {"is_signed", m_is_signed, METH_NOARGS, nullptr},
     {"is_inference", m_is_inference, METH_NOARGS, nullptr},
     {"is_same_size", m_is_same_size, METH_O, nullptr},
-    {"is_conj", m_false, METH_NOARGS, nullptr},
-    {"is_neg", m_false, METH_NOARGS, nullptr},
+    {"is_conj", m_is_conj, METH_NOARGS, nullptr},
+    {"is_neg", m_is_neg, METH_NOARGS, nullptr},
     {"is_pinned", method(m_is_pinned), METH_VARARGS | METH_KEYWORDS, "Whether the memory is page-locked."},
-    {"resolve_conj", m_self, METH_NOARGS, nullptr},
-    {"resolve_neg", m_self, METH_NOARGS, nullptr},
+    {"resolve_conj", m_resolve<kPendingConj>, METH_NOARGS, nullptr},
+    {"resolve_neg", m_resolve<kPendingNeg>, METH_NOARGS, nullptr},
     {"get_device", m_get_device, METH_NOARGS, "The index of the device, -1 on the CPU."},
     {"qscheme", m_qscheme, METH_NOARGS, "The scheme of a quantised tensor: torch.per_tensor_affine, ..."},
     {"item", m_item, METH_NOARGS,

@@ -1,9 +1,11 @@
 #include "transform/level.h"
 
+#include "core/pending.h"
 #include "core/sparse.h"
 #include "ops/view.h"
 #include "transform/autograd.h"
 #include "transform/forward.h"
+#include "transform/pending.h"
 
 namespace rushlight {
 namespace {
@@ -102,10 +104,12 @@ Tensor without_dead(const Tensor& t) {
 }
 
 Tensor wrap_tensor(const Tensor& inner, Level& level) {
+  if (is_pending(inner)) return wrap_tensor(resolved(inner), level);  // code at the level reads the memory
   return new_wrapper(*inner.impl(), inner, Ref<Level>::share(&level), -1);
 }
 
 Tensor wrap_batched(const Tensor& inner, int64_t dim, Level& level) {
+  if (is_pending(inner)) return wrap_batched(resolved(inner), dim, level);
   RL_CHECK(!is_sparse(inner), "vmap: sparse tensors have no dimension of examples; use .to_dense() first");
   Tensor t = new_wrapper(TensorImpl(nullptr, inner.storage_offset(), inner.dtype(), inner.device()), inner,
                          Ref<Level>::share(&level), dim);

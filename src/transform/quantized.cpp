@@ -1,65 +1,19 @@
 #include "transform/quantized.h"
 
-#include <deque>
-
 #include "dispatch/operands.h"
 #include "ops/copy.h"
 #include "ops/quantized.h"
 #include "ops/view.h"
+#include "transform/replaced.h"
 
 namespace rushlight {
 namespace {
 
-// The arguments of a call with others in place of operands of special types.
-class Replaced {
- public:
-  template <class F>
-  Replaced(const Frame& frame, F replace) : args_(frame.args, frame.args + frame.arg_count()) {
-    for (Value& v : args_) {
-      if (v.tag() == Tag::Tensor && v.tensor().defined() && is_special(v.tensor().dtype())) {
-        v = Value(take(v.tensor(), replace));
-      } else if (v.tag() == Tag::TensorList) {
-        std::vector<Tensor>& list = lists_.emplace_back(v.tensors().vec());
-        for (Tensor& t : list)
-          if (t.defined() && is_special(t.dtype())) t = take(t, replace);
-        v = Value(TensorList(list));
-      }
-    }
-    if (!frame.out) return;
-    for (int i = 0; i < target_count(frame); ++i) {
-      const Tensor& t = frame.out[i];
-      outs_.push_back(is_special(t.dtype()) ? take(t, replace) : t);
-    }
-  }
-  const Value* args() const { return args_.data(); }
-  const Tensor* outs() const { return outs_.empty() ? nullptr : outs_.data(); }
-  // (operand, what stood in for it)
-  const std::deque<std::pair<Tensor, Tensor>>& pairs() const { return pairs_; }
-
- private:
-  template <class F>
-  const Tensor& take(const Tensor& t, F& replace) {
-    for (const auto& [before, after] : pairs_)
-      if (before.is_same(t)) return after;
-    return pairs_.emplace_back(t, replace(t)).second;
-  }
-  std::vector<Value> args_;
-  std::deque<std::vector<Tensor>> lists_;
-  std::deque<std::pair<Tensor, Tensor>> pairs_;
-  std::vector<Tensor> outs_;
-};
+bool of_special_dtype(const Tensor& t) { return is_special(t.dtype()); }
 
 void run(const Frame& frame, const Replaced& with, const Tensor* outs, bool inplace, Results& results) {
   Frame inner{frame.op, with.args(), outs, inplace, 0, results};
   inner.proceed();
-}
-
-template <class F>
-void each_result(Results& results, F f) {
-  for (int i = 0; i < results.count; ++i)
-    if (results.tensors[i].defined()) f(results.tensors[i]);
-  for (Tensor& t : results.list)
-    if (t.defined()) f(t);
 }
 
 Quantizer quantizer_for(const Op& op, const Tensor& operand, const Tensor& integers, const Tensor& result) {
@@ -93,7 +47,7 @@ void on_integers(Frame& frame, const Tensor& first) {
     if (packed) return alias_as(t, DType::UInt8);  // of which no element is read
     return is_quantized(t) ? integers_of(t) : alias_as(t, t.itemsize() == 2 ? DType::UInt16 : DType::UInt8);
   };
-  const Replaced with(frame, plain);
+  const Replaced with(frame, of_special_dtype, plain);
   const Tensor integers = with.pairs().front().second;
   for (const auto& [t, alias] : with.pairs())
     RL_CHECK(t.dtype() == first.dtype(), frame.op.name(), "(): expected operands of one dtype, but got ",
@@ -118,7 +72,7 @@ void on_integers(Frame& frame, const Tensor& first) {
 }
 
 void on_numbers(Frame& frame, const Tensor& first, bool requantize) {
-  const Replaced with(frame, [](const Tensor& t) { return dequantize_from(t); });
+  const Replaced with(frame, of_special_dtype, [](const Tensor& t) { return dequantize_from(t); });
   if (!requantize) return run(frame, with, frame.out, frame.inplace, frame.results);
   RL_CHECK(!quantizer_of(first).per_channel(),
            "Expected quantizer->qscheme() == kPerTensorAffine to be true, but got false. (", frame.op.name(),

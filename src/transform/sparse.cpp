@@ -4,6 +4,7 @@
 #include "dispatch/op.h"
 #include "ops/copy.h"
 #include "ops/sparse.h"
+#include "transform/pending.h"
 #include "transform/quantized.h"
 
 namespace rushlight {
@@ -39,7 +40,8 @@ void store(const Frame& frame, const Tensor& target, const Tensor& result) {
   target.bump_version(&frame.op.schema.name);
 }
 
-void sparse_call(Frame& frame) {
+void special_call(Frame& frame) {
+  if (has_pending(frame)) return pending_call(frame, special_call);
   if (has_special_dtype(frame)) return special_dtype_call(frame);
   const Op& op = frame.op;
   if (!op.sparse_kernel)
@@ -58,6 +60,6 @@ void sparse_call(Frame& frame) {
 
 }  // namespace
 
-void install_sparse() { set_interceptor(kSpecialElements, sparse_call); }
+void install_sparse() { set_interceptor(kSpecialElements, special_call); }
 
 }  // namespace rushlight

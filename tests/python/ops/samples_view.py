@@ -64,6 +64,7 @@ MORE = {
     "ravel": [((M.T,), {})],
     "reshape": [((M.T, (2, 6)), {}), ((M, (-1,)), {})],
     "resolve_conj": [((C,), {})],
+    "_conj": [((C,), {})],
     "resolve_neg": [((M,), {})],
     "_neg_view": [((M,), {})],
     "slice_copy": [((M, 1, 1, 3), {}), ((M,), {"end": 2, "step": 2})],

@@ -1,0 +1,55 @@
+// Views whose conjugation or negation is pending. Note [Pending conjugation] in core/pending.h
+#include "core/pending.h"
+#include "ops/complex.h"
+#include "ops/pointwise.h"
+#include "ops/register.h"
+
+namespace rushlight {
+namespace {
+
+Fn<Tensor(const Tensor& self)> conj_view, neg_view;
+
+Tensor turn(const Tensor& self, uint32_t flag) {
+  const Tensor view = make_view(self, self.sizes(), self.strides(), self.storage_offset());
+  const uint32_t flags = view->flags ^ flag;
+  view->flags = flags & kPending ? flags | kSpecialElements : flags & ~kSpecialElements;
+  return view;
+}
+
+// Which tensors may wait; what else there is computes at once.
+bool may_wait(const Tensor& self) {
+  constexpr uint32_t kElsewhere = kPythonDispatch | kWrapped | kForwardGrad | kNotCpu;
+  if ((self->flags & kElsewhere) || (dispatch_state.always & (kElsewhere | kLowered))) return false;
+  return is_pending(self) || !(self->flags & kSpecialElements);
+}
+
+Tensor conj_view_kernel(const Call&, const Tensor& self) {
+  if (!is_complex(self.dtype())) return turn(self, 0);
+  return may_wait(self) ? turn(self, kPendingConj) : ops::conj_physical(self);
+}
+Tensor neg_view_kernel(const Call&, const Tensor& self) {
+  return may_wait(self) ? turn(self, kPendingNeg) : ops::neg(self);
+}
+
+Tensor turned_view_of(const Tensor& t, uint32_t flag) {
+  if (!may_wait(t)) return flag == kPendingConj ? ops::conj_physical(t) : ops::neg(t);
+  return flag == kPendingConj ? conj_view(t) : neg_view(t);
+}
+
+}  // namespace
+
+void register_private_pending_operators(Table& t) {
+  turned_view = turned_view_of;
+  t.op(conj_view, "_conj(Tensor(a) self) -> Tensor(a)", conj_view_kernel)
+      .family(Family::View)
+      .function_only()
+      .doc("The complex conjugate as a view: computed where the elements are read.")
+      .node("ConjBackward0")
+      .derivative([](Grad g) { return conj_of(g); });
+  t.op(neg_view, "_neg_view(Tensor(a) self) -> Tensor(a)", neg_view_kernel)
+      .family(Family::View)
+      .doc("The negative of each element as a view: computed where the elements are read.")
+      .derivative([](Grad g) { return ops::neg(g); });
+}
+
+}  // namespace rushlight
