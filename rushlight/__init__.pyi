@@ -758,7 +758,6 @@ from rushlight._C._VariableFunctions import imag as imag
 from rushlight._C._VariableFunctions import conj_physical as conj_physical
 from rushlight._C._VariableFunctions import conj_physical_ as conj_physical_
 from rushlight._C._VariableFunctions import conj as conj
-from rushlight._C._VariableFunctions import _neg_view as _neg_view
 from rushlight._C._VariableFunctions import angle as angle
 from rushlight._C._VariableFunctions import complex as complex
 from rushlight._C._VariableFunctions import polar as polar
@@ -1076,6 +1075,8 @@ from rushlight._C._VariableFunctions import _masked_softmax as _masked_softmax
 from rushlight._C._VariableFunctions import _transform_bias_rescale_qkv as _transform_bias_rescale_qkv
 from rushlight._C._VariableFunctions import _native_multi_head_attention as _native_multi_head_attention
 from rushlight._C._VariableFunctions import _transformer_encoder_layer_fwd as _transformer_encoder_layer_fwd
+from rushlight._C._VariableFunctions import _conj as _conj
+from rushlight._C._VariableFunctions import _neg_view as _neg_view
 from rushlight._C._VariableFunctions import _int_mm as _int_mm
 from rushlight._C._VariableFunctions import _weight_int8pack_mm as _weight_int8pack_mm
 from rushlight._C._VariableFunctions import _convert_weight_to_int4pack_for_cpu as _convert_weight_to_int4pack_for_cpu

@@ -122,3 +122,28 @@ def _dispatch_key_parse(name):
         return DispatchKey[name]
     except KeyError:
         raise RuntimeError(f"could not parse dispatch key: {name}") from None
+
+
+def _dispatch_keys(tensor):
+    """The keys that a call with this tensor meets: of its device and layout, autograd and autocast."""
+    device = {"cpu": "CPU", "cuda": "CUDA", "meta": "Meta"}.get(tensor.device.type, "PrivateUse1")
+    kind = (
+        "Sparse"
+        if tensor.layout is torch.sparse_coo
+        else "SparseCsr"
+        if tensor.layout is not torch.strided
+        else ""
+    )
+    names = [("Quantized" if tensor.is_quantized else kind) + device]
+    if device in _AUTOCAST_DEVICES:
+        names.append("Autocast" + device)
+    if not tensor.is_inference():
+        names += ["ADInplaceOrView", "Autograd" + device]
+    if type(tensor).__torch_dispatch__ is not torch._C._disabled_torch_dispatch_impl:
+        names += ["Python", "PythonTLSSnapshot"]
+    names += ["Conjugate"] * tensor.is_conj() + ["Negative"] * tensor.is_neg()
+    return DispatchKeySet(*(DispatchKey[name] for name in names))
+
+
+def _dispatch_key_set(tensor):
+    return repr(_dispatch_keys(tensor))

@@ -53,6 +53,11 @@ def _get_default_device():
     return get_default_device().type
 
 
+def _storage_id(tensor):
+    """A number that tensors on the same storage have, and no other living one."""
+    return tensor.untyped_storage()._cdata
+
+
 def _is_alias_of(input, other):
     """Whether two tensors share memory."""
     return input.untyped_storage()._cdata == other.untyped_storage()._cdata
@@ -186,7 +191,7 @@ _HOMES = {
     ),
     "_extension.dispatch_keys": (
         "DispatchKey DispatchKeySet ExcludeDispatchKeyGuard _ExcludeDispatchKeyGuard _dispatch_key_name "
-        "_dispatch_key_parse"
+        "_dispatch_key_parse _dispatch_key_set _dispatch_keys"
     ),
 }
 

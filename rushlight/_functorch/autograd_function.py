@@ -140,8 +140,11 @@ def _wrap_outputs(outputs, out_dims, level):
     flat, spec = tree_flatten(outputs)
     dims = _broadcast_to_and_flatten(out_dims, spec, is_leaf=lambda d: d is None)
     if dims is None:
-        raise ValueError(
-            "the out_dims returned by the vmap staticmethod do not match the structure of its output"
+        raise RuntimeError(
+            "The autograd.Function's vmap staticmethod returned an incompatible (output, out_dims) tuple. "
+            f"Expected out_dims={out_dims} to be compatible with the structure of `output`. out_dims has "
+            f"structure {tree_flatten(out_dims)[1]} but output has structure {spec}. For more details, "
+            "please see https://pytorch.org/docs/main/notes/extending.func.html"
         )
     return wrap_batched(tuple(flat), tuple(dims), level)[0] if spec.is_leaf() else spec.unflatten(
         wrap_batched(tuple(flat), tuple(dims), level)

@@ -286,7 +286,7 @@ def _jvp_with_argnums(func, primals, tangents, argnums, *, strict=False, has_aux
         output, aux = _split_aux(func(*duals), has_aux, who)
         aux = _unwrap_all(tree_map_only(_Tensor, lambda t: _C._unpack_dual(t)[0], aux), level)
         flat, out_spec = tree_flatten(output)
-        _check_tensors(flat, who, "f(*args)")
+        _check_tensors(flat, who, "f(*primals)")
         pairs = [_safe_unpack(x, strict) for x in flat]
         values = tree_unflatten([_unwrap_all(p, level) for p, _ in pairs], out_spec)
         products = tree_unflatten([_unwrap_all(t, level) for _, t in pairs], out_spec)
@@ -391,12 +391,12 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
 
     @functools.wraps(func)
     def wrapper(*args, **kwargs):
+        inputs, in_spec = tree_flatten(_slice_argnums(args, argnums, False))
+        _refuse_complex(inputs, "jacrev", "inputs")
         found = _vjp_with_argnums(functools.partial(func, **kwargs), *args, argnums=argnums, has_aux=has_aux)
         output, vjp_fn, aux = found if has_aux else (*found, None)
         flat, out_spec = tree_flatten(output)
         _refuse_complex(flat, "jacrev", "outputs")
-        inputs, in_spec = tree_flatten(_slice_argnums(args, argnums, False))
-        _refuse_complex(inputs, "jacrev", "inputs")
         total = sum(o.numel() for o in flat)
         step = total if chunk_size is None else chunk_size
 

@@ -91,8 +91,15 @@ def make_functional_with_buffers(model, disable_autograd_tracking=False):
 
 def combine_state_for_ensemble(models):
     """One function for several models of one kind, and their stacked parameters and buffers, for vmap."""
+    models = list(models)
     if not models:
         raise RuntimeError("combine_state_for_ensemble: Expected at least one model, got 0.")
+    if len({model.training for model in models}) > 1:
+        raise RuntimeError(
+            "combine_state_for_ensemble: Expected all models to have the same training/eval mode."
+        )
+    if not all(type(model) is type(models[0]) for model in models):
+        raise RuntimeError("combine_state_for_ensemble: Expected all models to be of the same class.")
     made = [make_functional_with_buffers(model) for model in models]
     function = made[0][0]
     stacks = [

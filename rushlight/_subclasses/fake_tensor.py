@@ -25,6 +25,10 @@ class UnsupportedFakeTensorException(RuntimeError):
     reason: str
 
 
+class MetadataMismatchError(RuntimeError):
+    """Two tensors that should look alike differ in shape, dtype, device or strides."""
+
+
 @dataclass
 class DynamicOutputShapeException(RuntimeError):
     """The shape of the result depends on data."""
@@ -43,7 +47,7 @@ class UnsupportedOperatorException(NotImplementedError):
     """An operator that the program defined, `func`, has no function for tensors without data."""
 
     def __init__(self, func, reason=None):
-        super().__init__(reason or func)
+        super().__init__(f"{func}: {reason}" if reason else func)
         self.func = func
 
 
@@ -149,9 +153,9 @@ class FakeTensorConverter:
         fake.constant = None
 
     def from_real_tensor(self, mode, t, make_constant=False):
-        known = self.tensor_memo.get(id(t))
-        if known is not None:
-            return known[1]
+        fake = self._known(t)
+        if fake is not None:
+            return fake
         fake = mode.from_meta(self._meta(t), t.device)
         if mode.propagate_real_tensors and not t.is_meta:
             fake.real_tensor = t.detach().clone()
@@ -163,24 +167,40 @@ class FakeTensorConverter:
             fake._is_param = True
         if t.is_leaf and t.grad is not None:
             fake.grad = self.from_real_tensor(mode, t.grad)
-        key = id(t)
-        self.tensor_memo[key] = weakref.ref(t, lambda _: self.tensor_memo.pop(key, None)), fake
+        self._remember(t, fake)
         return fake
+
+    def _known(self, t):
+        known = self.tensor_memo.get(id(t))
+        return None if known is None else known[1]
+
+    def _remember(self, t, fake):
+        key, memo = id(t), self.tensor_memo
+        memo[key] = weakref.ref(t, lambda _: memo.pop(key, None)), fake
 
     def _meta(self, t):
         """The meta tensor; tensors that share memory have ones that share a storage."""
         meta = _C._as_meta(t)
         if t.is_meta:
             return meta
-        storage = t.untyped_storage()
-        known = self.storage_memo.get(storage._cdata)
-        if known is not None and known[0]() is not None:
-            _C._share_storage(meta, known[1])
-        else:
-            self.storage_memo[storage._cdata] = weakref.ref(storage), meta
+        key = t.untyped_storage()._cdata
+        # A storage lives while one of its tensors does; later another one may have its address.
+        users, first = self.storage_memo.get(key, ((), None))
+        users = [ref for ref in users if (user := ref()) is not None and user.untyped_storage()._cdata == key]
+        if users:
+            _C._share_storage(meta, first)
+        self.storage_memo[key] = [*users, weakref.ref(t)], first if users else meta
         return meta
 
-    from_meta_and_device = None
+    def from_meta_and_device(self, mode, t, device):
+        """What a meta tensor stands for on a device; the same one each time."""
+        if not t.is_meta:
+            raise AssertionError(f"expected a meta tensor, got one on {t.device}")
+        fake = self._known(t)
+        if fake is None:
+            fake = mode.from_meta(_C._as_meta(t), device)
+            self._remember(t, fake)
+        return fake
 
 
 class FakeCopyMode(TorchFunctionMode):
@@ -298,7 +318,8 @@ class FakeTensorMode(TorchDispatchMode):
     def _real_result(self, func, args, kwargs):
         """What the operator gives of the real tensors beside the fake ones; None where one is not known."""
         fakes = _tensors([args, kwargs])
-        if not self.propagate_real_tensors or any(t.real_tensor is None for t in fakes):
+        shapes_unknown = func.traits.data_dependent_shape and not self.allow_fallback_kernels
+        if not self.propagate_real_tensors or shapes_unknown or any(t.real_tensor is None for t in fakes):
             return None
         if any(isinstance(a, torch.device) and a.type == "meta" for a in (*args, *kwargs.values())):
             return None

@@ -322,3 +322,20 @@ def test_arguments_named_twice_and_functions_that_give_nothing():
             torch.func.vjp(f, x)
         with pytest.raises(RuntimeError, match="has non-empty output"):
             torch.func.jvp(f, (x,), (x,))
+
+
+def test_what_is_refused_inside_of_transforms():
+    x = torch.rand(3)
+
+    def retains(x):
+        y = x.sin()
+        y.retain_grad()
+        return y.sum()
+
+    with pytest.raises(RuntimeError, match=r"Tensor\.retain_grad\(\) inside of a function"):
+        grad(retains)(x)
+    z = torch.rand(1, dtype=torch.complex64)
+    with pytest.raises(RuntimeError, match="jacrev: Expected all inputs to be real"):
+        jacrev(lambda t: t.conj())(z)
+    with pytest.raises(RuntimeError, match=r"expected f\(\*primals\) to return only tensors"):
+        jvp(lambda t: 1, (x,), (x,))

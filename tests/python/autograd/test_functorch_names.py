@@ -45,7 +45,7 @@ def test_the_package(tmp_path):
     )
     assert ran.stdout.startswith("[0.0, 0.0]") and "torch_path" in ran.stdout, ran.stderr
     assert "FutureWarning: We've integrated functorch into PyTorch." in ran.stderr
-    assert "Please use `torch.func.vmap` instead" in ran.stderr
+    assert "Please use `torch.vmap` instead" in ran.stderr
 
 
 def test_the_packages_inside(tmp_path):
@@ -92,3 +92,13 @@ def test_ellipses_in_patterns():
     for pattern in ("(...) -> ...", "a (b ...) -> a b ..."):
         with pytest.raises(ValueError, match="in parentheses cannot be taken apart"):
             rearrange(x, pattern)
+
+
+def test_models_of_an_ensemble_are_alike():
+    models = [torch.nn.Linear(2, 2) for _ in range(3)]
+    models[1].eval()
+    with pytest.raises(RuntimeError, match="same training/eval mode"):
+        combine_state_for_ensemble(models)
+    models[1] = torch.nn.Conv2d(3, 3, 3)
+    with pytest.raises(RuntimeError, match="of the same class"):
+        combine_state_for_ensemble(models)

@@ -32,25 +32,58 @@ def operators_read(torch):
     x = _numbers(torch).conj()
     n = x.imag
     return [
-        x + 1, x @ x.T, x.sum(), x.abs(), x.clone(), x.contiguous(), x[1:].t(), x.reshape(-1), torch.stack([x, x]),
-        x.to(torch.complex128), x.view(2, 6), x.real, n, n * 2, n.sum(), n.clone(), torch.where(n < 0, n, 0),
-        x == x.resolve_conj(), torch.cat([n, n.resolve_neg()]), x.conj(), torch.view_as_real(x.conj()), x.angle(),
-        torch.linalg.inv(x[:, :3] + torch.eye(3)), torch.fft.fft(x), x.movedim(0, 1), x.expand(2, 3, 4), -n, x.mH @ x,
-        x.index_select(0, torch.tensor([2, 0])), x.masked_fill(n < -0.5, 0), torch.einsum("ij,kj->ik", x, x.conj()),
+        x + 1, x @ x.T, x.sum(), x.abs(), x.clone(), x.contiguous(), x[1:].t(), x.reshape(-1),
+        torch.stack([x, x]), x.to(torch.complex128), x.view(2, 6), x.real, n, n * 2, n.sum(), n.clone(),
+        torch.where(n < 0, n, 0), x == x.resolve_conj(), torch.cat([n, n.resolve_neg()]), x.conj(),
+        torch.view_as_real(x.conj()), x.angle(), torch.linalg.inv(x[:, :3] + torch.eye(3)),
+        torch.fft.fft(x), x.movedim(0, 1), x.expand(2, 3, 4), -n, x.mH @ x,
+        x.index_select(0, torch.tensor([2, 0])), x.masked_fill(n < -0.5, 0),
+        torch.einsum("ij,kj->ik", x, x.conj()),
     ]  # fmt: skip
 
 
 def values_out(torch):
     x = _numbers(torch, 1, (2,)).conj()
     z = x[0]
-    return x.tolist(), z.item(), complex(z), x.imag.tolist(), x.imag[1].item(), x.numpy(force=True).tolist(), repr(x)
+    return (
+        x.tolist(),
+        z.item(),
+        complex(z),
+        x.imag.tolist(),
+        x.imag[1].item(),
+        x.numpy(force=True).tolist(),
+        repr(x),
+    )
 
 
 def facts(torch):
     x = _numbers(torch)
     c, n = x.conj(), x.conj().imag
-    made = [x, c, c.conj(), c[0], c.T, c.clone(), c + 1, c.real, n, n[0], n.clone(), c.resolve_conj(), n.resolve_neg()]
-    made += [x.mH, x.H, x.adjoint(), c.detach(), torch.conj(x), torch._neg_view(x), torch._neg_view(n), c.real.conj()]
+    made = [
+        x,
+        c,
+        c.conj(),
+        c[0],
+        c.T,
+        c.clone(),
+        c + 1,
+        c.real,
+        n,
+        n[0],
+        n.clone(),
+        c.resolve_conj(),
+        n.resolve_neg(),
+    ]
+    made += [
+        x.mH,
+        x.H,
+        x.adjoint(),
+        c.detach(),
+        torch.conj(x),
+        torch._neg_view(x),
+        torch._neg_view(n),
+        c.real.conj(),
+    ]
     return [(t.is_conj(), t.is_neg(), t.data_ptr() == x.data_ptr()) for t in made[:2]] + [
         (t.is_conj(), t.is_neg()) for t in made
     ]
@@ -104,7 +137,9 @@ def copies(torch):
 
 
 @pytest.mark.parametrize(
-    "program", [write_through_views, operators_read, values_out, facts, gradients, copies], ids=lambda p: p.__name__
+    "program",
+    [write_through_views, operators_read, values_out, facts, gradients, copies],
+    ids=lambda p: p.__name__,
 )
 def test_like_pytorch(program):
     if is_aliased():

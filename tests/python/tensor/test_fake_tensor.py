@@ -175,3 +175,60 @@ def test_meta_is_refused_when_asked():
     with config.patch(fake_tensor_allow_meta=False), FakeTensorMode():
         with pytest.raises(AssertionError, match="must not be meta"):
             torch.rand(4, device="meta")
+
+
+def test_meta_tensors_on_a_device_are_remembered():
+    mode = FakeTensorMode()
+    x = torch.rand(2, 2, device="meta")
+    fake = mode.fake_tensor_converter.from_meta_and_device(mode, x, "cpu")
+    assert fake.device.type == "cpu" and fake.shape == x.shape
+    assert mode.fake_tensor_converter.from_meta_and_device(mode, x, "cpu") is fake
+    with pytest.raises(AssertionError, match="expected a meta tensor"):
+        mode.fake_tensor_converter.from_meta_and_device(mode, torch.rand(2), "cpu")
+
+
+def test_fakes_of_tensors_on_one_storage_share_one(mode):
+    x = torch.rand(2, 2, 2)
+    first, part, other = mode.from_tensor(x), mode.from_tensor(x[0]), mode.from_tensor(x.clone())
+    assert torch._C._storage_id(first) == torch._C._storage_id(part) != torch._C._storage_id(other)
+
+
+def test_what_tells_tensors_apart():
+    from rushlight._prims_common import compare_tensor_meta
+    from rushlight._subclasses.fake_tensor import MetadataMismatchError
+
+    x = torch.rand(2, 3)
+    fake = FakeTensorMode().from_tensor(x)
+    compare_tensor_meta(x, fake, check_strides=True)
+    for other, what in (
+        (torch.rand(3, 2), "Shapes"),
+        (x.double(), "Dtypes"),
+        (x.to("meta"), "Devices"),
+        (torch.rand(3, 2).T, "Stride mismatch"),
+        (torch.rand(7)[1:].view(2, 3), "Storage offset mismatch"),
+        (torch._neg_view(x), "Neg mismatch"),
+    ):
+        with pytest.raises(MetadataMismatchError, match=what):
+            compare_tensor_meta(fake, other, check_strides=True)
+
+
+def test_captures_that_programs_announce():
+    from rushlight._guards import TracingContext, detect_fake_mode, tracing
+
+    mode = FakeTensorMode()
+    with tracing(TracingContext(mode)) as context:
+        assert TracingContext.get() is context and detect_fake_mode(None) is mode
+    assert TracingContext.try_get() is None
+    with pytest.raises(RuntimeError, match="ongoing trace"):
+        TracingContext.get()
+
+
+def test_keys_of_tensors():
+    names = {key.name for key in torch._C._dispatch_keys(torch.rand(2))}
+    assert names == {"CPU", "AutocastCPU", "ADInplaceOrView", "AutogradCPU"}
+    conjugate = torch._C._dispatch_keys(torch.rand(2, dtype=torch.complex64).conj())
+    assert conjugate.has(torch._C.DispatchKey.Conjugate)
+    with torch.inference_mode():
+        assert "Autograd" not in torch._C._dispatch_key_set(torch.rand(2))
+    x = torch.rand(4)
+    assert torch._C._storage_id(x) == torch._C._storage_id(x[1:]) != torch._C._storage_id(x.clone())

@@ -17,10 +17,11 @@ __version__ = rushlight.__version__
 
 def _deprecated(function, successor=None):
     name = function.__name__
+    successor = "torch.vmap" if name == "vmap" else f"torch.func.{successor or name}"
     text = (
         "We've integrated functorch into PyTorch. As the final step of the integration, "
         f"`functorch.{name}` is deprecated as of PyTorch 2.0 and will be deleted in a future version of "
-        f"PyTorch >= 2.3. Please use `torch.func.{successor or name}` instead; see the PyTorch 2.0 release "
+        f"PyTorch >= 2.3. Please use `{successor}` instead; see the PyTorch 2.0 release "
         "notes and/or the `torch.func` migration guide for more details "
         "https://pytorch.org/docs/main/func.migrating.html"
     )
