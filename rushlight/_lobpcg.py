@@ -1,6 +1,7 @@
 """A few eigenpairs of large Hermitian matrices (Knyazev, "Toward the optimal preconditioned eigensolver")."""
 
 import rushlight as torch
+from rushlight._operators.overridable import overridable
 
 __all__ = ["lobpcg"]
 
@@ -73,6 +74,7 @@ def _differentiable(A, B, E, X):
     return E, X
 
 
+@overridable
 def lobpcg(
     A, k=None, B=None, X=None, n=None, iK=None, niter=None, tol=None, largest=None, method=None,
     tracker=None, ortho_iparams=None, ortho_fparams=None, ortho_bparams=None,

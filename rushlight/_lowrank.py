@@ -2,6 +2,7 @@
 randomness", 2009, algorithms 4.4 and 5.1)."""
 
 import rushlight as torch
+from rushlight._operators.overridable import overridable
 
 __all__ = ["pca_lowrank", "svd_lowrank"]
 
@@ -23,6 +24,7 @@ def _basis(A, q, niter, M):
     return Q
 
 
+@overridable
 def svd_lowrank(A, q=6, niter=2, M=None):
     """``(U, S, V)`` with A - M nearly equal to ``U diag(S) V.mH``, of rank `q`."""
     q, niter = 6 if q is None else q, 2 if niter is None else niter
@@ -37,6 +39,7 @@ def svd_lowrank(A, q=6, niter=2, M=None):
     return (V, S, U) if wide else (U, S, V)
 
 
+@overridable
 def pca_lowrank(A, q=None, center=True, niter=2):
     """Principal components of the rows of A as `svd_lowrank` gives them, centred unless told otherwise."""
     m, n = A.shape[-2:]

@@ -198,6 +198,7 @@ class Tensor(_C.TensorBase):
     def _typed_storage(self):
         return self.storage()
 
+    @_overridable
     def storage_type(self) -> "Any":
         """The class that storages of this type had of old, where there was one."""
         from rushlight.storage import TypedStorage, _name_of_dtype, _storage_class
@@ -213,6 +214,7 @@ class Tensor(_C.TensorBase):
         with rushlight.no_grad():
             return self.copy_(made)
 
+    @_overridable
     def is_shared(self) -> bool:
         """Whether other processes see the memory."""
         return self.untyped_storage().is_shared()

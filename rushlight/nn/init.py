@@ -4,6 +4,7 @@ import math
 import warnings
 
 import rushlight as torch
+from rushlight._operators.overridable import overridable
 
 __all__ = [
     "calculate_gain", "uniform_", "normal_", "trunc_normal_", "constant_", "ones_", "zeros_", "eye_",
@@ -57,11 +58,13 @@ def _no_grad_zero_(tensor):
         return tensor.zero_()
 
 
+@overridable
 def uniform_(tensor, a=0.0, b=1.0, generator=None):
     """Fill with numbers from U(a, b)."""
     return _no_grad_uniform_(tensor, a, b, generator)
 
 
+@overridable
 def normal_(tensor, mean=0.0, std=1.0, generator=None):
     """Fill with numbers from N(mean, std²).
 
@@ -117,6 +120,7 @@ def _rejection_sample_(tensor, mean, std, a, b, generator):
     return tensor
 
 
+@overridable
 def constant_(tensor, val):
     """Fill with val.
 

@@ -40,7 +40,7 @@ class CopySlices final : public PlainNode {
     int64_t real_offset;  // in elements of the view's dtype
   };
   Geometry base_, view_;
-  DType dtype_;  // of the view
+  DType dtype_;      // of the view
   uint32_t turned_;  // what is pending of the view and not of the base, or the other way round
   Ref<Node> write_;
 };

@@ -1,16 +1,18 @@
-// Conjugates and negatives that are views: the memory holds the numbers, a flag says what to do as they are read.
+// Conjugates and negatives that are views: the memory holds the numbers, a flag says what to do as they are
+// read.
 #pragma once
 #include "core/tensor.h"
 
 namespace rushlight {
 
 // Note [Pending conjugation]
-// conj() of a complex tensor is a view on the same memory with kPendingConj, _neg_view() and the imaginary part of
-// such a view have kPendingNeg. Their elements are no plain numbers, so they carry kSpecialElements as well: calls
-// of other tensors pay nothing, and the gate's last interceptor (transform/pending.cpp) hands kernels copies that
-// hold the numbers, and writes back what they wrote. make_view passes both flags on, so operators that only look
-// elsewhere in the same memory need not know. Only plain tensors on the CPU are left pending: under function
-// transforms, tangents and Python dispatch, and without the whole library, conj() computes at once.
+// conj() of a complex tensor is a view on the same memory with kPendingConj, _neg_view() and the imaginary
+// part of such a view have kPendingNeg. Their elements are no plain numbers, so they carry kSpecialElements
+// as well: calls of other tensors pay nothing, and the gate's last interceptor (transform/pending.cpp) hands
+// kernels copies that hold the numbers, and writes back what they wrote. make_view passes both flags on, so
+// operators that only look elsewhere in the same memory need not know. Only plain tensors on the CPU are left
+// pending: under function transforms, tangents and Python dispatch, and without the whole library, conj()
+// computes at once.
 constexpr uint32_t kPendingConj = 1u << 24, kPendingNeg = 1u << 25;
 constexpr uint32_t kPending = kPendingConj | kPendingNeg;
 

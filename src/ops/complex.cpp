@@ -35,10 +35,11 @@ Dims doubled(IntList strides) {
 
 Tensor view_as_real_kernel(const Call&, const Tensor& self) {
   RL_CHECK(is_complex(self.dtype()), "view_as_real is only supported for complex tensors");
-  RL_CHECK(!(self->flags & kPendingConj),
-           "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so you "
-           "can view it as real, use self.resolve_conj(); however, be warned that the resulting tensor will NOT "
-           "alias the original.");
+  RL_CHECK(
+      !(self->flags & kPendingConj),
+      "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so you "
+      "can view it as real, use self.resolve_conj(); however, be warned that the resulting tensor will NOT "
+      "alias the original.");
   Dims sizes = self->sizes, strides = doubled(self.strides());
   sizes.push_back(2);
   strides.push_back(1);

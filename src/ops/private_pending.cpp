@@ -42,7 +42,6 @@ void register_private_pending_operators(Table& t) {
   turned_view = turned_view_of;
   t.op(conj_view, "_conj(Tensor(a) self) -> Tensor(a)", conj_view_kernel)
       .family(Family::View)
-      .function_only()
       .doc("The complex conjugate as a view: computed where the elements are read.")
       .node("ConjBackward0")
       .derivative([](Grad g) { return conj_of(g); });

@@ -142,11 +142,12 @@ int set_data_property(PyObject* self, PyObject* value, void*) {
 
 PyObject* retain_grad_method(PyObject* self, PyObject*) {
   return guard([&]() -> PyObject* {
-    RL_CHECK(!dispatch_state.level,
-             "You are attempting to call Tensor.retain_grad() inside of a function being transformed by a "
-             "functorch transform. This is unsupported, please attempt to use the functorch transforms (e.g. "
-             "grad, vjp, jacrev, jacfwd, hessian) or call retain_grad() outside of a function being transformed "
-             "instead.");
+    RL_CHECK(
+        !dispatch_state.level,
+        "You are attempting to call Tensor.retain_grad() inside of a function being transformed by a "
+        "functorch transform. This is unsupported, please attempt to use the functorch transforms (e.g. "
+        "grad, vjp, jacrev, jacfwd, hessian) or call retain_grad() outside of a function being transformed "
+        "instead.");
     retain_grad(tensor_of(self));
     Py_RETURN_NONE;
   });

@@ -215,7 +215,8 @@ static int get_buffer(PyObject* self, Py_buffer* view, int flags) {
     problem = "the tensor's memory is read-only";
   else if (!(flags & PyBUF_STRIDES) && !t.is_contiguous())
     problem = "the tensor is not contiguous";
-  if (is_pending(t)) problem = "its conjugation or negation is pending; use .resolve_conj() or .resolve_neg()";
+  if (is_pending(t))
+    problem = "its conjugation or negation is pending; use .resolve_conj() or .resolve_neg()";
   if (t->wrapping && !t->storage) problem = "the tensor has no memory: it is mapped over by vmap";
   if (problem) {
     PyErr_SetString(PyExc_BufferError, problem);

@@ -257,9 +257,9 @@ static PyObject* m_tolist(PyObject* self, PyObject*) {
     check_memory(given);
     check_memory_for(given.numel(),
                      sizeof(PyObject*));  // an expanded tensor may have more elements than memory
-    const Tensor t = is_pending(given)  ? ops::clone(ops::detach(given))
-                     : given.is_cpu() ? given
-                                      : ops::to(ops::detach(given), std::nullopt, Device{});
+    const Tensor t = is_pending(given) ? ops::clone(ops::detach(given))
+                     : given.is_cpu()  ? given
+                                       : ops::to(ops::detach(given), std::nullopt, Device{});
     PyObject* out = nullptr;
     visit_dtype(StorageTypes{}, t.dtype(), "tolist", [&](auto tag) {
       using T = decltype(tag);

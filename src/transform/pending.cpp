@@ -25,7 +25,8 @@ Tensor computed(const Op& op, const Tensor& t) {
   return results.tensors[0];
 }
 
-// A new tensor of the numbers that `stored` stands for, or that stand for `stored`: both steps undo themselves.
+// A new tensor of the numbers that `stored` stands for, or that stand for `stored`: both steps undo
+// themselves.
 Tensor turned(Tensor stored, uint32_t pending) {
   if (pending & kPendingConj) stored = computed(ops::conj_physical.op(), stored);
   if (pending & kPendingNeg) stored = computed(ops::neg.op(), stored);

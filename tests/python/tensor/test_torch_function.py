@@ -217,3 +217,23 @@ def test_redispatch_shows_what_a_function_calls():
     with Outer():
         scaled(x, x)
     assert seen == ["scaled", "mul", "add"]
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda x: torch.lobpcg(x, 1),
+        lambda x: torch.pca_lowrank(x),
+        lambda x: torch.svd_lowrank(x),
+        lambda x: torch.nn.init.uniform_(x, 1, 2),
+        lambda x: torch.nn.init.normal_(x),
+        lambda x: torch.nn.init.constant_(x, 3),
+    ],
+)
+def test_functions_in_python_ask_their_arguments(call):
+    class Counts:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func.__name__
+
+    assert call(Counts()) in "lobpcg pca_lowrank svd_lowrank uniform_ normal_ constant_".split()
