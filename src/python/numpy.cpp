@@ -96,16 +96,21 @@ static OptDType dtype_of_format(const char* format, Py_ssize_t itemsize) {
 
 // --- tensor -> array
 
-static void check_exportable(const Tensor& t) {
-  RL_CHECK(!GradMode::enabled() || !t.requires_grad_flag() || !(t->flags & kAutograd),
-           "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
-  RL_CHECK_TYPE(t.is_cpu(), "can't convert ", to_string(t.device()),
-                " device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.");
+[[gnu::cold, gnu::noinline]] static void check_plain(const Tensor& t) {
   RL_CHECK_TYPE(!is_sparse(t), "can't convert ", layout_text(layout_of(t)),
                 " layout tensor to numpy. Use Tensor.to_dense() first.");
   const bool conjugate = t->flags & kPendingConj;
   RL_CHECK(!is_pending(t), "Can't call numpy() on Tensor that has ", conjugate ? "conjugate" : "negative",
            " bit set. Use tensor.resolve_", conjugate ? "conj" : "neg", "().numpy() instead.");
+}
+
+static void check_exportable(const Tensor& t) {
+  RL_CHECK(!GradMode::enabled() || !t.requires_grad_flag() || !(t->flags & kAutograd),
+           "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
+  RL_CHECK_TYPE(t.is_cpu(), "can't convert ", to_string(t.device()),
+                " device type tensor to numpy. Use Tensor.cpu() to copy the tensor to host memory first.");
+  if (t->flags & kSpecialElements) [[unlikely]]
+    check_plain(t);
   RL_CHECK_TYPE(code_of(t.dtype()), "Got unsupported ScalarType ", legacy_name(t.dtype()));
 }
 
@@ -134,6 +139,12 @@ static PyObject* to_array(PyObject* self, const Tensor& t) {
   return array.release();
 }
 
+// What numpy(force=True) shows: outside any graph, on the CPU, nothing pending.
+[[gnu::cold, gnu::noinline]] static Tensor plain_copy(const Tensor& t) {
+  const Tensor here = ops::to(ops::detach(t), std::nullopt, Device{}, false, false, std::nullopt);
+  return is_pending(here) ? ops::clone(here) : here;
+}
+
 // numpy(*, force=False)
 static PyObject* m_numpy(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   return guard([&] {
@@ -142,8 +153,7 @@ static PyObject* m_numpy(PyObject* self, PyObject* const* args, Py_ssize_t n, Py
     if (n > 0 || keywords > 1 || PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(kwnames, 0), "force") != 0)
       throw_python(PyExc_TypeError, "numpy() takes one optional keyword argument, force");
     if (!to_bool(args[0])) return to_array(self, tensor_of(self));
-    Tensor here = ops::to(ops::detach(tensor_of(self)), std::nullopt, Device{}, false, false, std::nullopt);
-    PyRef plain(wrap(is_pending(here) ? ops::clone(here) : std::move(here)));
+    PyRef plain(wrap(plain_copy(tensor_of(self))));
     return to_array(plain.get(), tensor_of(plain.get()));
   });
 }
