@@ -349,7 +349,9 @@ bool arg_extreme_by_columns(const Tensor& in, int64_t dim, bool largest, const T
   if (!columns || in.dim() < 2 || !in.is_contiguous() || !values.is_contiguous() ||
       !indices.is_contiguous() || in.device().is_meta() || n >= (int64_t{1} << 31))
     return false;
-  const int64_t width = in->strides[dim], item = static_cast<int64_t>(in.itemsize());
+  int64_t width = 1;  // not the stride, which means nothing where the dimension has one element
+  for (int64_t d = dim + 1; d < in.dim(); ++d) width *= in->sizes[d];
+  const int64_t item = static_cast<int64_t>(in.itemsize());
   if (width < 4 || in.numel() == 0) return false;
   constexpr int64_t kBlock = 128;
   const int64_t blocks = (width + kBlock - 1) / kBlock, outer = in.numel() / (n * width);

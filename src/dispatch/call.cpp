@@ -73,7 +73,12 @@ void check_one_device(const Op& op, const Value* args) {
 void check_out_gradients(const Op& op, const Value* args, const Tensor* out, size_t count) {
   if (!GradMode::enabled()) return;
   uint32_t flags = collect(op, args).flags;
-  for (size_t i = 0; i < count; ++i) flags |= detail::flags_of(out[i]);
+  bool numbers = false;  // integers and truth values have no gradient that could be missed
+  for (size_t i = 0; i < count; ++i) {
+    flags |= detail::flags_of(out[i]);
+    numbers |= is_differentiable(out[i].dtype());
+  }
+  if (!numbers) return;
   RL_CHECK(!(flags & kAutograd), op.name(),
            "(): functions with out=... arguments don't support automatic differentiation, but one of the "
            "arguments "

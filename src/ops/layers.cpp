@@ -1,6 +1,7 @@
 // Layers made of products and convolutions of others.
 #include "dispatch/table.h"
 #include "ops/conv.h"
+#include "ops/copy.h"
 #include "ops/matmul.h"
 #include "ops/operators.h"
 #include "ops/reduction.h"
@@ -57,7 +58,7 @@ Tensor conv_tbc_body(const Call&, const Tensor& self, const Tensor& weight, cons
            " and ", weight.sizes());
   const Tensor out = convolution(permute(self, IntList{1, 2, 0}), permute(weight, IntList{2, 1, 0}), bias,
                                  IntList{1}, IntList{pad}, IntList{1}, false, IntList{0}, 1);
-  return permute(out, IntList{2, 0, 1});
+  return as_contiguous(permute(out, IntList{2, 0, 1}));
 }
 
 }  // namespace

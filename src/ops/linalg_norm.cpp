@@ -159,7 +159,7 @@ Tensor renorm_body(const Call&, const Tensor& self, const Scalar& p, int64_t dim
   const Tensor wide = is_reduced_float(self.dtype()) ? to_dtype(self, DType::Float32) : self;
   const Tensor norm = vector_norm(wide, p, others, true, std::nullopt);
   const Tensor factor = rushlight::where(norm > most, most / (norm + Scalar(1e-7)), Scalar(int64_t{1}));
-  return to_dtype(wide * factor, self.dtype());
+  return as_contiguous(to_dtype(wide * factor, self.dtype()));
 }
 
 }  // namespace

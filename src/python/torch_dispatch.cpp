@@ -350,6 +350,33 @@ void take_results(Frame& frame, PyObject* result) {
   }
 }
 
+bool is_hollow(const Tensor& t) { return t->storage && !t.has_data() && !t->wrapping; }
+
+// What a class or a mode answers for a view is a tensor of its own. Writes to it must reach the history of what
+// it is a view of, as those to views that kernels make: Note [Views].
+void link_view(const Op& op, const Tensor& base, const Tensor& result, uint32_t made_under) {
+  if (!result.defined() || result->view_base || result->autograd || result.is_same(base)) return;
+  if (result.dtype() != base.dtype() && !is_complex(result.dtype()) && !is_complex(base.dtype())) return;
+  if (result->storage != base->storage) {
+    if (!is_hollow(result) || !is_hollow(base)) return;  // a copy
+    result->storage = base->storage;
+    result->version = base->version;
+  }
+  result->view_base = base->view_base ? base->view_base : Ref<TensorImpl>::share(base.impl());
+  result->flags |= made_under | (base->flags & (kNoGradView | kMultiView));
+  if (op.schema.returns[0].type == Tag::TensorList) result->flags |= kMultiView;
+}
+
+void link_views(const Frame& frame, uint32_t made_under) {
+  const Op& op = frame.op;
+  if (op.family != Family::View || !op.derivative || op.mutated || frame.out || frame.inplace) return;
+  if (frame.args[0].tag() != Tag::Tensor) return;
+  const Tensor& base = frame.args[0].tensor();
+  if (base->flags & kInference) return;
+  for (int i = 0; i < frame.results.count; ++i) link_view(op, base, frame.results.tensors[i], made_under);
+  for (const Tensor& t : frame.results.list) link_view(op, base, t, made_under);
+}
+
 void dispatch_python(Frame& frame) {
   GilAcquire gil;
   const std::vector<PyRef> operands = dispatching_operands(frame);
@@ -362,10 +389,12 @@ void dispatch_python(Frame& frame) {
   const PyRef types = types_of(operands);
   const BoxedCall boxed = box_call(frame);
   const Written written(frame);
+  const uint32_t made_under = view_flags;  // the caller's: handlers run without gradients
   BelowTransforms scope;
   const PyRef result =
       run_handlers(frame, Handled{func, types.get(), boxed.args.get(), boxed.kwargs.get()}, operands);
   take_results(frame, result.get());
+  link_views(frame, made_under);
   written.count(frame.op);
 }
 

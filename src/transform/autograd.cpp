@@ -42,6 +42,13 @@ bool any_requires_grad(const Frame& frame) {
   return any;
 }
 
+// Whether what is written to are integers and truth values, of which no gradient is asked.
+bool only_indices_out(const Frame& frame) {
+  for (size_t i = 0; i < frame.op.schema.returns.size(); ++i)
+    if (is_differentiable(frame.out[i].dtype())) return false;
+  return true;
+}
+
 void refuse_out(const Frame& frame, bool inputs_require_grad) {
   bool any = inputs_require_grad;
   for (size_t i = 0; i < frame.op.schema.returns.size(); ++i) any |= requires_grad(frame.out[i]);
@@ -131,7 +138,13 @@ void record_call(Frame& frame) {
   const Op& op = frame.op;
   if (op.family == Family::Composite && !op.derivative && !op.made_in_python) return name_last_steps(frame);
   const bool needed = any_requires_grad(frame);
-  if (frame.out && !frame.inplace) refuse_out(frame, needed);
+  if (frame.out && !frame.inplace) {
+    if (needed && only_indices_out(frame)) {
+      KernelScope scope;
+      return frame.proceed();
+    }
+    refuse_out(frame, needed);
+  }
   const uint64_t written = written_parameters(frame);
   each_operand(written, frame.args, [&](const Tensor& t) { check_inplace(t, needed); });
   if (!needed) return frame.proceed();

@@ -9,6 +9,8 @@ import random
 import re
 import warnings
 
+import program_kinds as kinds
+
 POINTWISE = """
 torch.sin({x})
 torch.cos({x} * 2)
@@ -359,10 +361,28 @@ def templates(text):
     return [line.replace("\\n", "\n") for line in text.strip().splitlines()]
 
 
-PURE = [templates(text) for text in (POINTWISE, VIEWS, REDUCTIONS, LAYERS, GATHERS, KINDS)]
-WEIGHTS = 5, 5, 3, 3, 3, 1
-STATEMENTS = templates(WRITES), templates(WRAPPED)
-HEAD = "import torch\nimport torch.nn.functional as F\nimport torch.utils.checkpoint\n"
+# What computes a value, and how often it is drawn; the first TAKE_FLOATS need no tensor of another kind.
+PURE = [
+    templates(text)
+    for text in (POINTWISE, VIEWS, REDUCTIONS, LAYERS, GATHERS, kinds.STEPS, kinds.WEIGHTED)
+    + (KINDS, kinds.COMPLEX, kinds.INTEGERS, kinds.TRUTH)
+]
+TAKE_FLOATS = 7
+WEIGHTS = 5, 5, 3, 3, 3, 4, 3, 1, 3, 3, 2
+WRITING = [
+    templates(text)
+    for text in (WRITES, kinds.OUT_WRITES, kinds.COMPLEX_WRITES, kinds.INTEGER_WRITES, kinds.TRUTH_WRITES)
+]
+WRITING_WEIGHTS = 4, 4, 1, 1, 1
+AROUND = templates(WRAPPED)
+# A layer's weights, of any shape.
+HELPER = """def W(dtype, shape):
+    count = 1
+    for size in shape:
+        count *= size
+    return torch.linspace(-0.7, 0.9, count, dtype=torch.float64).to(dtype).reshape(shape)
+"""
+HEAD = "import torch\nimport torch.nn.functional as F\nimport torch.utils.checkpoint\n" + HELPER
 SHAPES = [
     (),
     (1,),
@@ -379,7 +399,11 @@ SHAPES = [
     (3, 1, 2),
     (2, 2, 4, 4),
 ]
-DTYPES = ["float64"], ["float64"], ["float32"], ["float32", "float64"], ["float32", "bfloat16"]
+DTYPES = [
+    *(["float64"], ["float64"], ["float32"], ["float32", "float64"], ["float32", "bfloat16"]),
+    *(["float64", "complex128"], ["float32", "complex64"], ["float64", "int64"], ["float32", "int32", "bool"]),
+    *(["float16", "float32"], ["float64", "uint8", "bool"]),
+]
 
 
 # How PyTorch refuses a statement.
@@ -392,7 +416,12 @@ REFUSALS = (
     AttributeError,
     AssertionError,
     SyntaxError,
+    LookupError,
+    NameError,
+    Warning,
 )
+# Where PyTorch writes to several elements that lie at one place, what it gives depends on the order.
+AMBIGUOUS = "Use of .* on expanded tensors is deprecated|.*which does not own its memory|.*have overlapping"
 
 
 class Writer:
@@ -404,7 +433,9 @@ class Writer:
         self.inputs, self.lines, self.count = [], [], 0
         for name in "abc"[: self.rng.randint(1, 3)]:
             shape = self.rng.choice(SHAPES)
-            self.inputs.append((name, shape, self.rng.choice(self.kinds), self.rng.random() < 0.7))
+            kind = self.rng.choice(self.kinds) if self.inputs else self.kinds[0]
+            grad = re.match("float|bfloat|complex", kind) is not None and self.rng.random() < 0.7
+            self.inputs.append((name, shape, kind, grad))
         self.restart()
         tries = 0
         while len(self.lines) < length and tries < 12 * length:
@@ -414,25 +445,38 @@ class Writer:
     def restart(self):
         self.space = run(self.module, self.inputs, self.lines)[1]
 
-    def tensors(self, floating=True):
-        known = self.space.items()
-        held = [k for k, v in known if isinstance(v, self.module.Tensor) and not k.endswith("_in")]
-        return [k for k in held if self.space[k].is_floating_point() == floating]
+    def tensors(self):
+        """The names of the tensors of each kind, in order."""
+        held = {"x": [], "c": [], "w": [], "q": []}
+        for name, value in self.space.items():
+            if isinstance(value, self.module.Tensor) and not name.endswith("_in"):
+                held[kind_of(self.module, value)].append(name)
+        return held
 
     def fill(self, template):
         """The template with names and numbers; the last tensors are preferred, so that chains grow."""
-        rng, floats = self.rng, self.tensors()
-        recent = floats[-3:] if rng.random() < 0.6 else floats
-        x = rng.choice(recent)
-        shape = self.space[x].shape
-        alike = [k for k in floats if self.space[k].shape == shape]
-        others = alike if rng.random() < 0.6 else floats
+        rng, held = self.rng, self.tensors()
+        first = found[1] if (found := re.search(r"\{([xcwq])2?\}", template)) else "x"
+        recent = held[first][-3:] if rng.random() < 0.6 else held[first]
+        if not recent:
+            raise LookupError(first)
+        main = rng.choice(recent)
+        shape = self.space[main].shape
+
+        def another(kind):
+            alike = [k for k in held[kind] if self.space[k].shape == shape]
+            others = alike if rng.random() < 0.7 and alike else held[kind]
+            return rng.choice(others) if others else "missing"
+
+        names = {kind: main if kind == first else another(kind) for kind in "xcwq"}
+        x = names["x"]
         dims = range(-len(shape), len(shape)) if len(shape) else [0, -1]
         size = shape[0] if len(shape) else 1
         values = {
-            "x": x,
-            "y": rng.choice(others),
-            "z": rng.choice(others),
+            **names,
+            **{kind + "2": another(kind) for kind in "cwq"},
+            "y": another("x"),
+            "z": another("x"),
             "d": rng.choice(dims),
             "e": rng.choice(dims),
             "k": rng.choice([0, 1, -1]),
@@ -446,7 +490,7 @@ class Writer:
             "j": f"torch.tensor({[rng.choice([0, -1]) for _ in range(2)]})",
         }
         if "{inner}" in template:
-            inner = rng.choice(rng.choices(PURE[:4], WEIGHTS[:4])[0])
+            inner = rng.choice(rng.choices(PURE[:TAKE_FLOATS], WEIGHTS[:TAKE_FLOATS])[0])
             values["inner"] = inner.format(**{**values, "x": "a"})
         if "{statement}" in template:
             values["statement"] = self.statement(wrapped=False)
@@ -458,18 +502,22 @@ class Writer:
     def statement(self, wrapped=True):
         kind = self.rng.random()
         if kind < 0.22:
-            return self.fill(self.rng.choice(STATEMENTS[0]))
+            return self.fill(self.rng.choice(self.rng.choices(WRITING, WRITING_WEIGHTS)[0]))
         if kind < 0.3 and wrapped:
-            return self.fill(self.rng.choice(STATEMENTS[1]))
+            return self.fill(self.rng.choice(AROUND))
         text = self.fill(self.rng.choice(self.rng.choices(PURE, WEIGHTS)[0]))
         self.count += 1
         return f"v{self.count} = {text}"
 
     def attempt(self):
-        line = self.statement()
+        try:
+            line = self.statement()
+        except LookupError:
+            return
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
+                warnings.filterwarnings("error", message=AMBIGUOUS)
                 exec(line, self.space)
             new = [v for v in self.space.values() if isinstance(v, self.module.Tensor)]
             kept = all(self.tame(v) for v in new)
@@ -481,17 +529,26 @@ class Writer:
             self.restart()
 
     def tame(self, value):
-        if value.numel() > 600 or value.dim() > 5 or value.is_complex():
+        if value.numel() > 600 or value.dim() > 5:
             return False
-        plain = value.detach().double()
+        plain = value.detach().resolve_conj()
+        plain = (self.module.view_as_real(plain) if plain.is_complex() else plain).double()
         return bool(self.module.isfinite(plain).all()) and (
             not plain.numel() or float(plain.abs().max()) < 300
         )
 
 
+def kind_of(module, value):
+    """The letter of its kind in a template."""
+    if value.is_floating_point():
+        return "x"
+    return "c" if value.is_complex() else "q" if value.dtype == module.bool else "w"
+
+
 def run(module, inputs, lines):
     """(the leaves, the names) after the statements."""
     space, leaves = {"torch": module, "F": module.nn.functional}, []
+    exec(HELPER, space)
     for name, tensor in leaf_tensors(module, inputs):
         leaves.append(tensor)
         space[name + "_in"] = tensor
@@ -506,8 +563,19 @@ def run(module, inputs, lines):
 def leaf_tensors(module, inputs, batch=()):
     module.manual_seed(len(inputs))
     for name, shape, kind, grad in inputs:
-        tensor = module.randn([*batch, *shape], dtype=module.float64).to(getattr(module, kind))
-        yield name, tensor.requires_grad_(grad)
+        yield name, eval(leaf_text([*batch, *shape], kind, grad), {"torch": module})
+
+
+def leaf_text(shape, kind, grad):
+    """How a tensor of inputs is made."""
+    drawn = f"torch.randn({tuple(shape)}, dtype=torch.float64)"
+    if kind.startswith("complex"):
+        drawn = f"torch.randn({tuple(shape)}, dtype=torch.complex128)"
+    elif kind == "bool":
+        return f"({drawn} > 0)"
+    elif "int" in kind:
+        return f"({drawn} * 3){'.abs()' if kind[0] == 'u' else ''}.to(torch.{kind})"
+    return f"{drawn}.to(torch.{kind}).requires_grad_({grad})"
 
 
 def source(inputs, lines):

@@ -13,6 +13,7 @@ What differs is made small and printed as a script. ``--list FILE`` keeps the di
 import argparse
 import collections
 import contextlib
+import functools
 import importlib
 import io
 import json
@@ -32,18 +33,23 @@ sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 
 import program_parts as parts  # noqa: E402
 
-MODES = ("eager", "vmap", "compile", "export", "file", "threads")
+MODES = ("eager", "vmap", "compile", "export", "file", "threads", "ranks")
 # Refused by PyTorch's backward pass and not here: we save less, and losses of two dtypes have gradients.
 STRICTER = re.compile("has been modified by an inplace operation|Found dtype")
 # Refused here: sizes that depend on values in a graph; what PyTorch lets pass where there are no elements.
 REFUSED = re.compile(
     "DynamicOutputShape|DataDependent|value out of a tracing tensor|depends on the values"
-    "|does not require grad|writes to out=|single memory location|out of bounds for dimension . with size 0"
+    "|does not require grad|writes to out=|functions with out=|output dynamic shape|utput size is too small"
+    "|Kernel size can't be greater|CheckpointError|Padding_idx must be|Batch norm got a batched|single memory location|out of bounds for dimension . with size 0"
     "|invalid for input of size|but files return tensors"
     "|not implemented for .{1,2}(BFloat16|Half)|both operands to have the same dtype"
 )
 # Here PyTorch saves an alias without a version counter: its gradient is that of what was written since.
 UNSEEN_WRITE = re.compile(r"kron|linear|@|index_add_|einsum|tensordot|scaled_dot_product")
+# What PyTorch says of its own mistakes.
+BROKEN = re.compile("returned an invalid gradient|INTERNAL ASSERT|report a bug|file an issue|not implemented")
+# Operators without a rule for DTensors, and what has none: errors, which tell what is missing.
+REFUSED_BY_RANKS = re.compile("NotImplementedError|DTensor|no rule|sharding|needed communication|cannot be resized")
 TRANSFORM = re.compile(r"torch.func|torch.vmap")
 OTHER_LAYOUT = re.compile(
     r"fft|nonzero|linalg|torch.func|quantile|_scatter|\[torch.tensor"
@@ -60,23 +66,28 @@ class Program:
         text = self.source + str(inputs)
         levels = {
             "bfloat16": "bfloat16",
-            "float16": r"\.half\(",
-            "float32": r"float32|\.float\(|\.item\(|torch\.tensor\(",
+            "float16": r"\bfloat16|\.half\(",
+            "float32": r"float32|complex64|int\d|\.float\(|\.item\(|torch\.tensor\(|> ",
         }
         self.precision = next((name for name, sign in levels.items() if re.search(sign, text)), "float64")
+
+    def without_checkpoints(self):
+        call = re.compile(r"torch\.utils\.checkpoint\.checkpoint\((lambda a: .*), (\w+), use_reentrant=False\)")
+        return Program(self.inputs, [call.sub(r"(\1)(\2)", line) for line in self.lines])
 
     def function(self, module):
         file = f"<program {id(self)} {module.__name__}>"
         linecache.cache[file] = len(self.source), None, self.source.splitlines(True), file
         space = {"torch": module, "F": module.nn.functional}
         importlib.import_module(module.__name__ + ".utils.checkpoint")
+        exec(parts.HELPER, space)
         exec(compile(self.source, file, "exec"), space)
         return space["f"]
 
     def script(self, words):
         """The program as a text that can be run."""
         made = [
-            f"{name}_in = torch.randn({shape}, dtype=torch.float64).to(torch.{kind}).requires_grad_({grad})"
+            f"{name}_in = {parts.leaf_text(shape, kind, grad)}"
             for name, shape, kind, grad in self.inputs
         ]
         call = f"print(f({', '.join(name + '_in' for name, *_ in self.inputs)}))"
@@ -89,6 +100,8 @@ def leaves(module, program, batch=(), moved=False):
     if moved:
         size = {"float64": 1e-13, "float32": 1e-6}.get(program.precision, 1e-2)
         for i, (name, t) in enumerate(made):
+            if not (t.is_floating_point() or t.is_complex()):
+                continue
             shifted = (t.detach() * (1 + size * module.randn(t.shape))).to(t.dtype)
             made[i] = name, shifted.requires_grad_(t.requires_grad)
     return [t for _, t in made]
@@ -100,7 +113,9 @@ def plain(value):
         return type(value).__name__, (), (), False, [value] if isinstance(value, (int, float)) else []
     numbers = value.detach()
     dtype = str(value.dtype).removeprefix("torch.")
-    numbers = numbers.double() if value.is_floating_point() else numbers.long()
+    if value.is_complex():
+        numbers = sys.modules[type(value).__module__.split(".")[0]].view_as_real(numbers.resolve_conj())
+    numbers = numbers.double() if numbers.is_floating_point() else numbers.long()
     try:
         listed = numbers.flatten().tolist()
     except RuntimeError:  # what a transform left without memory
@@ -118,15 +133,23 @@ def finished(module, f, args, weighted=True):
     wanted = {
         i: v
         for i, v in enumerate(results)
-        if hasattr(v, "detach") and v.is_floating_point() and v.requires_grad
+        if hasattr(v, "detach") and v.requires_grad
     }
     if wanted and weighted:
         try:
-            sum((v.double() * (0.5 + i % 3)).sum() for i, v in wanted.items()).backward()
+            sum((real(module, v) * (0.5 + i % 3)).sum() for i, v in wanted.items()).backward()
         except Exception as error:
             return *found, ("backward raises", type(error).__name__, str(error))
         found += [plain(a.grad) for a in args]
     return tuple(found)
+
+
+def real(module, value):
+    """What a loss adds up: doubles, of which imaginary parts count half."""
+    if not value.is_complex():
+        return value.double()
+    halves = module.tensor([1.0, 0.5], dtype=module.float64)
+    return module.view_as_real(value.resolve_conj()).double() * halves
 
 
 def outcome(module, program, mode="eager", moved=False):
@@ -236,25 +259,53 @@ def difference(program, mode):
     import rushlight
 
     note("torch")
-    reference = outcome(torch, program, "vmap" if mode == "vmap" else "eager")
+    how = "vmap" if mode == "vmap" else "eager"
+    # PyTorch's checkpoints cannot compute anew what ran within vmap.
+    known = program.without_checkpoints() if mode == "vmap" else program
+    reference = outcome(torch, known, how)
     if mode == "vmap" and (reference[:1] == ("raises",) or "select_scatter" in program.source):
         return None  # PyTorch's rule for select_scatter counts negative dimensions from the wrong end
-    moved = [outcome(torch, program, "vmap" if mode == "vmap" else "eager", moved=True) for _ in range(2)]
+    if BROKEN.search(str(reference[-1])):
+        return None
+    program.precision = coarsest(program, reference)
+    moved = [outcome(torch, known, how, moved=True) for _ in range(2)]
     if any(m[:1] == ("raises",) for m in moved):
         return None
     moved = furthest(reference, *moved)
     note("rushlight")
     if mode in ("eager", "vmap"):
-        return unlike(outcome(rushlight, program, mode), reference, moved, program, mode)
+        ours = outcome(rushlight, program, mode)
+        if mode == "vmap" and STRICTER.search(str(ours[-1])) and STRICTER.search(str(outcome(torch, known)[-1])):
+            return None  # PyTorch's vmap lets pass what its backward pass refuses without
+        return unlike(ours, reference, moved, program, mode)
     own = outcome(rushlight, program)
     if own[:1] == ("raises",) or len(own) != len(reference):
         return None
+    if mode == "ranks":
+        ours = ranks().outcome(program)
+        last = ours if ours[0] == "raises" else ours[-1]
+        return None if REFUSED_BY_RANKS.search(str(last)) else unlike(ours, own, moved, program, mode)
     if mode in ("export", "file"):  # without gradients
         count = program.source.rsplit("return ", 1)[1].count(",")
         own, reference = own[:count], reference[:count]
     if len(moved) >= len(own):  # how far a rounding error moves it, around our own values
         moved = tuple(around(*leaves) for leaves in zip(own, reference, moved))
     return unlike(outcome(rushlight, program, mode), own, moved, program, mode)
+
+
+def coarsest(program, leaves):
+    """The precision of the program, which may have results coarser than its text says."""
+    order = list(BASE)
+    known = {"complex64": "float32", "complex128": "float64"}
+    found = [known.get(leaf[0], leaf[0]) for leaf in leaves]
+    return max([program.precision, *(kind for kind in found if kind in BASE)], key=order.index)
+
+
+@functools.cache
+def ranks():
+    import program_ranks
+
+    return program_ranks.Ranks()
 
 
 def furthest(reference, first, second):
@@ -339,8 +390,9 @@ def work(options):
                 counts[mode] += 1
                 words = difference(program, mode)
                 if words:
-                    small = shrunk(program, mode)
-                    words = difference(small, mode) or words
+                    small = program if words.startswith("Parted") else shrunk(program, mode)
+                    if small is not program:
+                        words = difference(small, mode) or words
                     entry = {"seed": f"{options.seed}/{index}", "mode": mode, "words": words}
                     print(
                         json.dumps(entry | {"script": small.script(words), "last": small.lines}), flush=True

@@ -336,13 +336,18 @@ def _run(call, plan):
     return _aliased(call, wrapped, moved)
 
 
-def _aliased(call, wrapped, moved):
+def _mark_views(call, wrapped, moved):
+    """Note what a write to views would reach."""
     if call.family == "view" and call.name != "detach":
         copied = moved and _C._current_graph_task_id() == -1
         for view in wrapped if isinstance(wrapped, (list, tuple)) else [wrapped]:
             view._view_kind = "copy" if copied else "view"
-        if moved:
-            return wrapped
+
+
+def _aliased(call, wrapped, moved):
+    _mark_views(call, wrapped, moved)
+    if moved and call.family == "view" and call.name != "detach":
+        return wrapped
     return return_and_correct_aliasing(call.func, call.args, call.kwargs, wrapped)
 
 
@@ -397,7 +402,9 @@ def run_whole(call):
         result = own_part(lambda: call.func(*args, **kwargs), call.mesh, whole)
     else:
         result = call.func(*args, **kwargs)
-    return _map(lambda local: _whole(local, call.mesh), result)
+    results = _map(lambda local: _whole(local, call.mesh), result)
+    _mark_views(call, results, any(tuple(s.placements) != whole for s in call.specs))
+    return results
 
 
 def _whole(local, mesh):
@@ -411,6 +418,8 @@ def _write_whole(call, whole):
     tensors = locals_of(call, [DTensorSpec(s.mesh, whole, s.tensor_meta) for s in call.specs])
     written = {a.name for a in call.func._schema.arguments if a.is_write}
     targets = [k for k, name in enumerate(call.where) if name in written]
+    if not all(hasattr(call.leaves[k], "_local_tensor") for k in targets):
+        _refuse_mixed(call)
     for k in targets:
         if any(p.is_partial() for p in call.specs[k].placements):
             raise RuntimeError(

@@ -230,3 +230,76 @@ def test_attention_of_three_dimensions_goes_into_files(tmp_path):
     x = torch.randn(1, 6, 2)
     save_file(Attention(), str(tmp_path / "model.rl"), (x,))
     torch.testing.assert_close(load_file(str(tmp_path / "model.rl"))(x), Attention()(x))
+
+
+SCATTERS = {
+    "select().copy_": lambda b, a: b.select(0, 1).copy_(a[0] * 0.76),
+    "item": lambda b, a: b.__setitem__(1, a[0] * 0.76),
+    "mul_": lambda b, a: b[1].mul_(a[0] * 0.76),
+    "diagonal": lambda b, a: b.diagonal().fill_(1.5),
+    "view of a view": lambda b, a: b.t()[0].add_(a[0, 0]),
+}
+
+
+@pytest.mark.parametrize("name", SCATTERS)
+@pytest.mark.parametrize("outside", ["export", "fake", "mode"])
+def test_writes_to_views_have_gradients_where_python_answers_for_the_views(name, outside):
+    """A tracer's, a fake tensor's or a mode's answer for a view is a view as well."""
+    from rushlight._subclasses.fake_tensor import FakeTensorMode
+    from rushlight.fx.experimental.proxy_tensor import make_fx
+    from rushlight.utils._python_dispatch import TorchDispatchMode
+
+    def gradient(a):
+        def loss(a):
+            b = a.clone()
+            SCATTERS[name](b, a)
+            return b.sum()
+
+        return torch.func.grad(loss)(a)
+
+    class Same(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    class Model(torch.nn.Module):
+        def forward(self, a):
+            return gradient(a)
+
+    x = torch.arange(9.0).view(3, 3) + 1
+    expected = gradient(x)
+    if outside == "export":
+        assert torch.equal(torch.export.export(Model(), (x,)).module()(x), expected)
+    elif outside == "mode":
+        with Same():
+            assert torch.equal(gradient(x), expected)
+    else:
+        assert torch.equal(make_fx(gradient, tracing_mode="fake")(x)(x), expected)
+        with FakeTensorMode() as mode:
+            base = mode.from_tensor(x).requires_grad_().clone()
+            SCATTERS[name](base, mode.from_tensor(x))
+            assert base.grad_fn.name().endswith("CopySlices")
+
+
+def test_comparisons_write_to_out_whatever_requires_grad():
+    x = torch.tensor([1.0, -1.0], requires_grad=True)
+    assert torch.gt(x, 0, out=torch.empty(2, dtype=torch.bool)).tolist() == [True, False]
+    assert torch.argmax(x, 0, out=torch.empty((), dtype=torch.int64)).item() == 0
+    assert torch.logical_not(x, out=torch.empty(2, dtype=torch.bool)).tolist() == [False, False]
+    with pytest.raises(RuntimeError, match="don't support automatic differentiation"):
+        torch.sin(x, out=torch.empty(2))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.int64])
+def test_the_stride_of_a_dimension_of_one_element_means_nothing_to_extremes(dtype):
+    for shape, dim in [((1, 5), 0), ((1, 2, 5), 1), ((3, 1, 9), 1), ((1, 8), 0)]:
+        for width in (1, 2):
+            x = torch.ones(shape, dtype=dtype)[..., :width]
+            for found in (x.argmax(dim), x.argmin(dim), x.max(dim).indices, x.min(dim)[1]):
+                assert torch.equal(found, x.contiguous().argmax(dim))
+            assert torch.equal(x.max(dim).values, x.amax(dim))
+
+
+def test_results_that_pytorch_lays_out_in_order():
+    x = torch.randn(2, 3).t()
+    assert torch.renorm(x, 2, 0, 0.4).is_contiguous()
+    assert torch.conv_tbc(torch.randn(5, 2, 3), torch.randn(2, 3, 4), torch.randn(4)).is_contiguous()

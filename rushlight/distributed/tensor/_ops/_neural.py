@@ -112,7 +112,9 @@ def _spatial_dims(call):
         return digits[0]
     if "n" in call.names:
         return call["n"]
-    return len(call["kernel_size"]) if "kernel_size" in call.names else len(call["padding"]) // 2
+    if "kernel_size" in call.names:
+        return len(call["kernel_size"])
+    return len(call["padding" if "padding" in call.names else "pad"]) // 2
 
 
 def on_images(call):

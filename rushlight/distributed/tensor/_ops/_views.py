@@ -75,7 +75,7 @@ def _permute(call):
 def _transpose(call):
     rank = len(call.specs[0].shape)
     mapping = {d: d for d in range(rank)}
-    if call.name == "t":
+    if call.name in ("t", "t_"):
         a, b = (0, 1) if rank == 2 else (0, 0)
     else:
         a, b = (call["dim0"] % rank, call["dim1"] % rank) if rank else (0, 0)
@@ -147,7 +147,7 @@ def _slice_backward(call):
 
 def _unfold(call):
     rank = len(call.specs[0].shape)
-    place = call["dimension"] % rank
+    place = call["dimension"] % rank if rank else None
     return _kept(call, {d: d for d in range(rank) if d != place})
 
 
