@@ -17,6 +17,8 @@ void (*show_warning)(const std::string&) = [](const std::string& message) {
   std::fprintf(stderr, "Warning: %s\n", message.c_str());
 };
 
+static void check_output_type(const Op& op, const Tensor& out, DType from, bool inplace);
+
 namespace {
 
 // Outermost first: what a user wraps around a program comes before what a program does to tensors. Python
@@ -85,9 +87,19 @@ void check_out_gradients(const Op& op, const Value* args, const Tensor* out, siz
            "requires grad.");
 }
 
+// Whether a Python class, a mode or a function transform has to see what is written.
+bool is_watched(const Tensor& result, const Tensor& target) {
+  const uint32_t flags = detail::flags_of(*result.impl()) | detail::flags_of(*target.impl());
+  return (dispatch_state.always | (flags & dispatch_state.consider)) & (kPythonDispatch | kWrapped);
+}
+
+// `recorded`: by operators, which a tensor that is not memory needs.
 void store(const Frame& frame, const Tensor& result, const Tensor& target, bool recorded) {
   if (result.is_same(target)) return;
-  prepare_output(frame.op, target, result.sizes(), result.dtype(), frame.inplace);
+  if (recorded && !frame.inplace)
+    check_output_type(frame.op, target, result.dtype(), false);
+  else
+    prepare_output(frame.op, target, result.sizes(), result.dtype(), frame.inplace);
   copy_result(target, result, recorded);
 }
 
@@ -202,7 +214,8 @@ void run_kernel(Frame& frame) {
   if (frame.out) {
     const size_t n = frame.inplace ? 1 : outputs;
     for (size_t i = 0; i < n; ++i) {
-      const bool recorded = composite && frame.inplace;
+      const bool recorded =
+          composite && (frame.inplace || is_watched(frame.results.tensors[i], frame.out[i]));
       store(frame, frame.results.tensors[i], frame.out[i], recorded);
       if (!recorded) frame.out[i].bump_version(&op.schema.name);  // a recorded copy_ counts itself
       frame.results.tensors[i] = frame.out[i];
@@ -245,7 +258,7 @@ void bump_mutated(const Op& op, const Value* args) {
   each_operand(op.mutated, args, [&](const Tensor& t) { t.bump_version(&op.schema.name); });
 }
 
-void prepare_output(const Op& op, const Tensor& out, IntList sizes, DType from, bool inplace) {
+static void check_output_type(const Op& op, const Tensor& out, DType from, bool inplace) {
   const OutRule demand = op.traits.out;
   const bool exact = demand == OutRule::SameType || demand == OutRule::Disjoint;
   RL_CHECK(!exact || inplace || from == out.dtype(), "Expected out tensor to have dtype ", cpp_name(from),
@@ -259,6 +272,10 @@ void prepare_output(const Op& op, const Tensor& out, IntList sizes, DType from, 
            " dtype, but got result with dtype ", legacy_name(out.dtype()));
   RL_CHECK(can_cast(from, out.dtype()), "result type ", legacy_name(from),
            " can't be cast to the desired output type ", legacy_name(out.dtype()), " (", op.name(), ")");
+}
+
+void prepare_output(const Op& op, const Tensor& out, IntList sizes, DType from, bool inplace) {
+  check_output_type(op, out, from, inplace);
   if (out.sizes() == sizes) return;
   RL_CHECK(!inplace, "output with shape ", out.sizes(), " doesn't match the broadcast shape ", sizes);
   if (out.numel() != 0)

@@ -17,7 +17,9 @@ bool same_dtype_without(const Graph& graph, const Node& node) {
   for (size_t i = 1; i < node.arguments.size(); ++i)
     each_use(node.arguments[i], [&](const Use& use) {
       const Type& type = graph.values[use.id].type;
-      if (type.is_tensor()) same &= type.has_sizes && (type.dtype == own.dtype || type.sizes.empty());
+      // A dtype of no dimensions counts for less only beside one that has some.
+      const bool yields = type.sizes.empty() && !own.sizes.empty();
+      if (type.is_tensor()) same &= type.has_sizes && (type.dtype == own.dtype || yields);
     });
   // Comparisons give bool where their in-place forms write numbers.
   for (const std::string_view name : {"eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or",

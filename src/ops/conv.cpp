@@ -16,6 +16,7 @@
 #include "ops/conv_device.h"
 #include "ops/copy.h"
 #include "ops/operators.h"
+#include "ops/pad.h"
 #include "ops/pointwise.h"
 #include "ops/reduction.h"
 #include "ops/register.h"
@@ -439,13 +440,11 @@ Tensor conv_padding_body(const Call&, const Tensor& input, const Tensor& weight,
       uneven |= extra[i] != 0;
     }
     if (!uneven) return convolution(x, weight, bias, stride, before, dilation, false, IntList{0}, groups);
-    // The odd pixel goes at the end: pad one more on both sides and drop the first output.
-    Dims padding_more = before;
-    for (int i = 0; i < N; ++i) padding_more[i] += extra[i];
-    Tensor y = convolution(x, weight, bias, stride, padding_more, dilation, false, IntList{0}, groups);
-    for (int i = 0; i < N; ++i)
-      if (extra[i]) y = slice(y, 2 + i, 1, std::nullopt, 1);
-    return y;
+    // The odd pixel goes at the end, of the image: what is cut from a larger result would not lie in order.
+    Dims at_end;
+    for (int i = N; i-- > 0;) at_end.push_back(0), at_end.push_back(extra[i]);
+    return convolution(constant_pad_nd(x, at_end, Scalar(int64_t{0})), weight, bias, stride, before, dilation,
+                       false, IntList{0}, groups);
   });
 }
 

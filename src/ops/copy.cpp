@@ -65,6 +65,7 @@ Tensor copy_kernel(const Call&, const Tensor& self, const Tensor& source, bool n
 
 void copy_result_body(const Tensor& target, const Tensor& source, bool recorded) {
   if (recorded || is_sparse(target) || is_pending(target) || is_pending(source)) {
+    if (target.sizes() != source.sizes()) ops::resize_(target, source.sizes(), std::nullopt);
     ops::copy_(target, source, false);
   } else {
     check_copy(target, source);

@@ -276,6 +276,8 @@ Tensor norm_backward(const Tensor& given_g, const Tensor& self, const Tensor& gi
                        : to_dtype(self, is_complex(self.dtype()) ? complex_dtype(y.dtype()) : y.dtype());
   if (p == 0) return zeros_like(x);
   if (p == 1) return sgn(x) * g;
+  // In halves g / y may pass the largest number where x / y does not.
+  if (p == 2 && is_reduced_float(y.dtype())) return safe_division(x, y) * g;
   if (p == 2) return x * safe_division(g, y);
   const Tensor magnitude = abs(x);
   if (std::isinf(p)) {

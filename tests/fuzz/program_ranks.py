@@ -1,11 +1,14 @@
-"""Programs of random_programs.py over two processes: inputs are spread by chance, results gathered whole.
+"""Programs of random_programs.py in two processes: inputs are spread by chance, results gathered whole.
 
-The first process has a partner, which runs this file; both run each program, on DTensors. What one of them
-refuses is told to the other before anything is gathered.
+Both processes run this file and get each program from the fuzzer; the first one answers. What one of them
+refuses is told to the other before anything is gathered. After a program in whose midst they part, they are
+ended, and the next program gets new ones.
 """
 
 import os
+import pickle
 import random
+import select
 import subprocess
 import sys
 import tempfile
@@ -14,53 +17,61 @@ import warnings
 from datetime import timedelta
 from pathlib import Path
 
-import rushlight as torch
-from rushlight import distributed as dist
-from rushlight.distributed.tensor import DTensor, Replicate, Shard, distribute_tensor, init_device_mesh
-from rushlight.distributed.tensor.experimental import implicit_replication
-
-SECONDS = 60
+ROOT = Path(__file__).resolve().parents[2]
+SECONDS = 60  # for one program
 
 
 class Ranks:
-    """Two processes; a failure in the midst of a program ends both, and the next program gets new ones."""
+    """The fuzzer's end."""
 
     def __init__(self):
-        self.partner = self.folder = None
+        self.processes = []
 
     def start(self):
         self.folder = tempfile.TemporaryDirectory()
-        path = str(Path(self.folder.name) / "store")
-        environment = os.environ | {"RANDOM_PROGRAMS_STORE": path}
-        self.partner = subprocess.Popen([sys.executable, __file__], env=environment)
-        join(path, 0)
+        shared = os.environ | {"RANDOM_PROGRAMS_STORE": str(Path(self.folder.name) / "store")}
+        self.processes = [
+            subprocess.Popen(
+                [sys.executable, __file__],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                env=shared | {"RANK": str(rank)},
+            )
+            for rank in range(2)
+        ]
+        for process in self.processes:
+            self.answer(process, 5 * SECONDS)  # it has started
 
     def outcome(self, program):
         try:
-            if self.partner is None:
+            if not self.processes:
                 self.start()
-            dist.broadcast_object_list([program.inputs, program.lines])
-            return run(program)
-        except (RuntimeError, TimeoutError, OSError) as error:  # of the group: the partner is elsewhere
+            for process in self.processes:
+                pickle.dump((program.inputs, program.lines), process.stdin)
+                process.stdin.flush()
+            return [self.answer(process, SECONDS) for process in self.processes][0]
+        except (EOFError, OSError) as error:
             self.end()
-            return "raises", "Parted", f"the ranks parted: {error}"
+            return "raises", "Parted", f"the processes parted, or one died: {error}"
+
+    def answer(self, process, seconds):
+        if not select.select([process.stdout], [], [], seconds)[0]:
+            raise TimeoutError("no answer")
+        return pickle.load(process.stdout)
 
     def end(self):
-        self.partner.kill()
-        self.partner.wait()
-        self.partner = None
-        if dist.is_initialized():
-            dist.destroy_process_group()
+        for process in self.processes:
+            process.kill()
+            process.communicate()
+        self.processes = []
         self.folder.cleanup()
 
 
-def join(path, rank):
-    limit = timedelta(seconds=SECONDS)
-    dist.init_process_group("gloo", init_method=f"file://{path}", rank=rank, world_size=2, timeout=limit)
-
-
-def spread(program, tensors):
+def spread(torch, program, tensors):
     """The inputs on both processes: whole, or each with a part of a dimension."""
+    from rushlight.distributed.tensor import Replicate, Shard, distribute_tensor, init_device_mesh
+
     mesh, rng, made = init_device_mesh("cpu", (2,)), random.Random(program.source), []
     for tensor in tensors:
         ways = [Replicate(), *(Shard(d) for d in range(tensor.dim()))]
@@ -69,12 +80,14 @@ def spread(program, tensors):
     return made
 
 
-def run(program):
+def run(torch, program):
     """What both processes got, whole: as `random_programs.finished`."""
     import random_programs as programs
 
+    from rushlight.distributed.tensor.experimental import implicit_replication
+
     torch.manual_seed(0)
-    args = spread(program, programs.leaves(torch, program))
+    args = spread(torch, program, programs.leaves(torch, program))
     with warnings.catch_warnings(), implicit_replication():
         warnings.simplefilter("ignore")
         results, refused = attempt(lambda: program.function(torch)(*args))
@@ -95,34 +108,49 @@ def run(program):
 
 def attempt(work):
     """What work() gives, None; or None and the error of the first process that had one."""
+    from rushlight import distributed as dist
+
     try:
         result, error = work(), None
+    except dist.DistBackendError:  # the other is elsewhere
+        raise
     except Exception as raised:
         trace = traceback.extract_tb(raised.__traceback__)
         place = f"{Path(trace[-1].filename).name}:{trace[-1].lineno}" if trace else ""
         result, error = None, ("raises", type(raised).__name__, f"{raised} ({place})")
     told = [None, None]
     dist.all_gather_object(told, error)
-    if told[0] != told[1] and None in told:
+    if None in told and told != [None, None]:
         return None, ("raises", "Parted", f"only one process raised: {told}")
     return result, told[0]
 
 
 def gathered(value):
-    return value.full_tensor() if isinstance(value, DTensor) else value
+    return value.full_tensor() if hasattr(value, "full_tensor") else value
 
 
 def main():
-    sys.path[:0] = [str(Path(__file__).parent)]
+    """One of the two processes."""
+    sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
     import random_programs as programs
 
-    join(os.environ["RANDOM_PROGRAMS_STORE"], 1)
+    import rushlight as torch
+    from rushlight import distributed as dist
+
+    answers = os.fdopen(os.dup(1), "wb")
+    os.dup2(2, 1)  # what a program prints is no answer
+    torch.set_num_threads(1)
+    place = f"file://{os.environ['RANDOM_PROGRAMS_STORE']}"
+    limit = timedelta(seconds=SECONDS - 10)
+    rank = int(os.environ["RANK"])
+    dist.init_process_group("gloo", init_method=place, rank=rank, world_size=2, timeout=limit)
+    answer = "started"
     while True:
-        told = [None, None]
+        pickle.dump(answer, answers)
+        answers.flush()
         try:
-            dist.broadcast_object_list(told)
-            run(programs.Program(*told))
-        except RuntimeError:  # the first process is gone, or elsewhere
+            answer = run(torch, programs.Program(*pickle.load(sys.stdin.buffer)))
+        except EOFError:
             return
 
 

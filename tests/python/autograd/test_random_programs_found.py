@@ -299,7 +299,70 @@ def test_the_stride_of_a_dimension_of_one_element_means_nothing_to_extremes(dtyp
             assert torch.equal(x.max(dim).values, x.amax(dim))
 
 
+OUTPUTS = {
+    "softmax": lambda a, out: torch.softmax(a, -1, out=out),
+    "matmul": lambda a, out: torch.matmul(a, a.mT, out=out),
+    "norm": lambda a, out: torch.linalg.norm(a, out=out),
+    "hstack": lambda a, out: torch.hstack([a, a], out=out),
+}
+
+
+@pytest.mark.parametrize("name", OUTPUTS)
+@pytest.mark.parametrize("resized", [False, True])
+def test_what_is_written_in_other_operators_takes_out_without_data(name, resized):
+    """A fake tensor, and a graph that is recorded, are written to by operators."""
+    from rushlight._subclasses.fake_tensor import FakeTensorMode
+
+    class Model(torch.nn.Module):
+        def forward(self, a):
+            out = torch.empty(0) if resized else torch.empty(shape)
+            OUTPUTS[name](a, out)
+            return out * 2
+
+    x = torch.randn(3, 4)
+    expected = OUTPUTS[name](x, torch.empty(0))
+    shape = expected.shape
+    with FakeTensorMode() as mode:
+        assert OUTPUTS[name](mode.from_tensor(x), torch.empty(0)).shape == shape
+    torch.testing.assert_close(torch.export.export(Model(), (x,)).module()(x), expected * 2)
+    if name != "norm":
+        out = torch.empty(2, *shape)
+        with pytest.raises(RuntimeError):  # of another tensor's dtype
+            OUTPUTS[name](x, out.to(torch.int32))
+
+
+def test_norms_of_small_halves_have_gradients():
+    for dtype in (torch.float16, torch.bfloat16):
+        x = torch.full((3,), 1e-6, dtype=dtype, requires_grad=True)
+        torch.linalg.vector_norm(x).backward()
+        torch.testing.assert_close(x.grad.float(), torch.full((3,), 3**-0.5), atol=0.02, rtol=0)
+        x = torch.randn(2, 3).to(dtype).requires_grad_()
+        F.pairwise_distance(x, x).sum().backward()
+        assert x.grad.eq(0).all()
+
+
+def test_a_sum_in_place_keeps_its_dtype_in_a_file(tmp_path):
+    from rushlight.export import load_file, save_file
+
+    class Model(torch.nn.Module):
+        def forward(self, a, b):
+            a = a.clone()
+            a += b
+            return a * 1
+
+    for shape in ((), (2,)):
+        args = torch.ones(shape), torch.ones(shape, dtype=torch.float64)
+        save_file(Model(), str(tmp_path / "model.rl"), args)
+        assert load_file(str(tmp_path / "model.rl"))(*args).dtype == torch.float32
+
+
 def test_results_that_pytorch_lays_out_in_order():
+    for n, conv in ((1, F.conv1d), (2, F.conv2d), (3, F.conv3d)):
+        image, filters = torch.randn(2, 2, *[5] * n), torch.randn(4, 1, *[2] * n)
+        y = conv(image, filters, groups=2, padding="same")
+        padded = F.pad(image, (0, 1) * n)
+        assert y.is_contiguous() and y.shape[2:] == image.shape[2:]
+        torch.testing.assert_close(y, conv(padded, filters, groups=2))
     x = torch.randn(2, 3).t()
     assert torch.renorm(x, 2, 0, 0.4).is_contiguous()
     assert torch.conv_tbc(torch.randn(5, 2, 3), torch.randn(2, 3, 4), torch.randn(4)).is_contiguous()
