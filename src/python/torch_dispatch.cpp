@@ -67,7 +67,8 @@ bool type_has_torch_dispatch(PyTypeObject* type) {
 BelowTransforms::BelowTransforms()
     : always_(dispatch_state.always),
       consider_(dispatch_state.consider),
-      grad_enabled_(dispatch_state.grad_enabled) {
+      grad_enabled_(dispatch_state.grad_enabled),
+      view_flags_(view_flags) {
   dispatch_state.always &= kPythonDispatch | kProfiled;
   dispatch_state.consider &= kPythonDispatch | kNotCpu | kSpecialElements;
   dispatch_state.grad_enabled = false;
@@ -77,6 +78,7 @@ BelowTransforms::~BelowTransforms() {
   dispatch_state.always = always_;
   dispatch_state.consider = consider_;
   dispatch_state.grad_enabled = grad_enabled_;
+  view_flags = view_flags_;  // a GradMode scope inside ended with its own idea of it
 }
 
 // --- arguments
@@ -355,15 +357,21 @@ bool is_hollow(const Tensor& t) { return t->storage && !t.has_data() && !t->wrap
 // What a class or a mode answers for a view is a tensor of its own. Writes to it must reach the history of what
 // it is a view of, as those to views that kernels make: Note [Views].
 void link_view(const Op& op, const Tensor& base, const Tensor& result, uint32_t made_under) {
-  if (!result.defined() || result->view_base || result->autograd || result.is_same(base)) return;
+  if (!result.defined() || result->autograd || result.is_same(base)) return;
+  if (result->view_base) {  // a handler's own view, which was made without gradients, as all within a handler
+    const bool whole = result->view_base.get() == (base->view_base ? base->view_base.get() : base.impl());
+    if (whole && !made_under) result->flags &= ~uint32_t{kNoGradView};
+    return;
+  }
   if (result.dtype() != base.dtype() && !is_complex(result.dtype()) && !is_complex(base.dtype())) return;
   if (result->storage != base->storage) {
     if (!is_hollow(result) || !is_hollow(base)) return;  // a copy
     result->storage = base->storage;
     result->version = base->version;
   }
+  const uint32_t inherited = base->view_base ? base->flags & (kNoGradView | kMultiView) : 0;
   result->view_base = base->view_base ? base->view_base : Ref<TensorImpl>::share(base.impl());
-  result->flags |= made_under | (base->flags & (kNoGradView | kMultiView));
+  result->flags |= made_under | inherited;
   if (op.schema.returns[0].type == Tag::TensorList) result->flags |= kMultiView;
 }
 

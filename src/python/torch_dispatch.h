@@ -38,6 +38,7 @@ class BelowTransforms {
  private:
   uint32_t always_, consider_;
   bool grad_enabled_;
+  uint32_t view_flags_;
 };
 
 // Operators that the program itself defines (custom_op.cpp).

@@ -47,12 +47,12 @@ REFUSED = re.compile(
 # Here PyTorch saves an alias without a version counter: its gradient is that of what was written since.
 UNSEEN_WRITE = re.compile(r"kron|linear|@|index_add_|einsum|tensordot|scaled_dot_product")
 # What PyTorch says of its own mistakes.
-BROKEN = re.compile("returned an invalid gradient|INTERNAL ASSERT|report a bug|file an issue|not implemented")
+BROKEN = re.compile("returned an invalid gradient|INTERNAL ASSERT|report a bug|please report|file an issue|not implemented")
 # Operators without a rule for DTensors, and what has none: errors, which tell what is missing.
-REFUSED_BY_RANKS = re.compile("NotImplementedError|DTensor|no rule|sharding|needed communication|cannot be resized")
+REFUSED_BY_RANKS = re.compile("NotImplementedError|DTensor|no rule|sharding|needed communication|cannot be resized|that is a sum|keeps its shape")
 TRANSFORM = re.compile(r"torch.func|torch.vmap")
 OTHER_LAYOUT = re.compile(
-    r"fft|nonzero|linalg|torch.func|quantile|_scatter|\[torch.tensor"
+    r"fft|nonzero|linalg|torch.func|quantile|_scatter|\[torch.tensor|torch.vmap|cholesky|pow\(|logsigmoid"
 )  # column by column in PyTorch (docs/differences.md)
 BASE = {"float64": 1e-9, "float32": 2e-5, "float16": 3e-2, "bfloat16": 6e-2}
 
@@ -275,6 +275,8 @@ def difference(program, mode):
     note("rushlight")
     if mode in ("eager", "vmap"):
         ours = outcome(rushlight, program, mode)
+        if mode == "vmap" and known.lines != program.lines and "backward raises" in str(ours[-1][0]):
+            return None  # nor can ours, where what was saved differs by the examples
         if mode == "vmap" and STRICTER.search(str(ours[-1])) and STRICTER.search(str(outcome(torch, known)[-1])):
             return None  # PyTorch's vmap lets pass what its backward pass refuses without
         return unlike(ours, reference, moved, program, mode)

@@ -352,7 +352,12 @@ def _aliased(call, wrapped, moved):
 
 
 def _check_write(call):
-    """Refuse to write where neither memory nor gradients would follow: to some views."""
+    """Refuse to write where neither memory nor gradients would follow: to some views; and to give a tensor
+    another shape in place, which the layout would not follow."""
+    if call.family == "view" and call.name not in ("detach", "detach_"):
+        raise RuntimeError(
+            f"{call.func}: a DTensor keeps its shape. Use the form that gives a new tensor, without the underscore"
+        )
     kind = call.leaves[0]._view_kind if hasattr(call.leaves[0], "_view_kind") else None
     if kind == "copy":
         raise RuntimeError(

@@ -194,6 +194,45 @@ def behaviour(rank, size, file):
     dist.destroy_process_group()
 
 
+def found(rank, size, file):
+    """What random programs found."""
+    import pytest
+
+    from rushlight.distributed.tensor.experimental import implicit_replication
+
+    _join(rank, size, file)
+    mesh = dist.init_device_mesh("cpu", (size,))
+    x = torch.arange(8.0).view(2, 4, 1)
+    for dim in (0, 1):  # each part has one element along the first
+        part = distribute_tensor(x, mesh, [Shard(dim)]).squeeze()
+        assert torch.equal(part.full_tensor(), x.squeeze())
+    spread = distribute_tensor(x, mesh, [Shard(1)])
+    for write in (lambda t: t.squeeze_(), lambda t: t.transpose_(0, 1), lambda t: t[0].t_()):
+        with pytest.raises(RuntimeError, match="a DTensor keeps its shape"):
+            write(spread)
+    point = distribute_tensor(torch.tensor(2.0), mesh, [Replicate()])
+    assert point.unfold(0, 1, 1).full_tensor().tolist() == [2]
+    padded = F.pad(spread.transpose(1, 2), (1, 1), mode="circular")
+    assert torch.equal(padded.full_tensor(), F.pad(x.transpose(1, 2), (1, 1), mode="circular"))
+    with implicit_replication(), pytest.raises(RuntimeError, match="mixed torch.Tensor and DTensor"):
+        torch.div(spread, 2, out=torch.empty(2, 4, 1))
+    # A view that is made whole shares no memory with a base that is spread, and has no gradient for a whole one.
+    square = distribute_tensor(torch.zeros(4, 4), mesh, [Shard(0)])
+    with pytest.raises(RuntimeError, match="needed communication"):
+        square.diagonal().fill_(1)
+    whole = distribute_tensor(torch.zeros(4, 4), mesh, [Replicate()])
+    whole.diagonal().fill_(1)
+    assert whole.full_tensor().sum() == 4
+    with pytest.raises(RuntimeError, match="records no gradients for its base"):
+        whole.requires_grad_().clone().diagonal().fill_(1)
+    # Handlers leave no trace on views made later.
+    assert (spread > 0).any().full_tensor()
+    leaf = torch.ones(3, requires_grad=True)
+    leaf.clone()[1:].mul_(2).sum().backward()
+    assert leaf.grad.tolist() == [0, 2, 2]
+    dist.destroy_process_group()
+
+
 def _gathered(tensor):
     everyone = [None] * dist.get_world_size()
     dist.all_gather_object(everyone, tensor)

@@ -27,7 +27,7 @@ def test_operators_equal_those_of_one_process(shape, tmp_path):
     _run(programs.operators, shape[0] * shape[-1] if len(shape) > 1 else shape[0], tmp_path, shape)
 
 
-@pytest.mark.parametrize("program, size", [("redistribution", 4), ("behaviour", 2)])
+@pytest.mark.parametrize("program, size", [("redistribution", 4), ("behaviour", 2), ("found", 2)])
 def test_programs(program, size, tmp_path):
     _run(getattr(programs, program), size, tmp_path)
 

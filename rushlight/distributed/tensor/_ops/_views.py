@@ -1,5 +1,6 @@
 """Views and other changes of shape: where each dimension of the input is found in the output."""
 
+import rushlight as torch
 from rushlight.distributed.tensor.placement_types import Replicate, Shard, _StridedShard
 
 _PLAIN = (Replicate, Shard, _StridedShard)
@@ -75,7 +76,7 @@ def _permute(call):
 def _transpose(call):
     rank = len(call.specs[0].shape)
     mapping = {d: d for d in range(rank)}
-    if call.name in ("t", "t_"):
+    if call.name == "t":
         a, b = (0, 1) if rank == 2 else (0, 0)
     else:
         a, b = (call["dim0"] % rank, call["dim1"] % rank) if rank else (0, 0)
@@ -84,15 +85,19 @@ def _transpose(call):
     return _kept(call, mapping)
 
 
-def _squeeze(call):
+def _squeezed_dims(call):
+    """The dimensions that the whole tensor loses: a part may have one element along others too."""
     shape = call.specs[0].shape
     rank = len(shape)
     if call.overload == "default":
-        gone = {d for d in range(rank) if shape[d] == 1}
-    else:
-        dims = call["dim"]
-        dims = dims if isinstance(dims, (list, tuple)) else [dims]
-        gone = {d % rank for d in dims if rank and shape[d % rank] == 1}
+        return {d for d in range(rank) if shape[d] == 1}
+    dims = call["dim"]
+    dims = dims if isinstance(dims, (list, tuple)) else [dims]
+    return {d % rank for d in dims if rank and shape[d % rank] == 1}
+
+
+def _squeeze(call):
+    rank, gone = len(call.specs[0].shape), _squeezed_dims(call)
     return _kept(call, {d: d - sum(g < d for g in gone) for d in range(rank) if d not in gone})
 
 
@@ -201,6 +206,10 @@ def _view_locally(call, plan, args, kwargs):
     return args, kwargs, run
 
 
+def _squeeze_locally(call, plan, args, kwargs):
+    return [args[0], sorted(_squeezed_dims(call))], {}, torch.ops.aten.squeeze.dims
+
+
 def _slice_whole(call, plan, args, kwargs):
     """Where all of a dimension is kept its local bounds are the part's."""
     dim = call["dim"] % len(call.specs[0].shape)
@@ -246,6 +255,7 @@ RULES = {
     "new_empty_strided": _new_like,
 }
 ADJUSTMENTS = {
+    "squeeze": _squeeze_locally,
     "view": _view_locally,
     "_unsafe_view": _view_locally,
     "expand": _own_size("size"),
