@@ -354,8 +354,8 @@ void take_results(Frame& frame, PyObject* result) {
 
 bool is_hollow(const Tensor& t) { return t->storage && !t.has_data() && !t->wrapping; }
 
-// What a class or a mode answers for a view is a tensor of its own. Writes to it must reach the history of what
-// it is a view of, as those to views that kernels make: Note [Views].
+// What a class or a mode answers for a view is a tensor of its own. Writes to it must reach the history of
+// what it is a view of, as those to views that kernels make: Note [Views].
 void link_view(const Op& op, const Tensor& base, const Tensor& result, uint32_t made_under) {
   if (!result.defined() || result->autograd || result.is_same(base)) return;
   if (result->view_base) {  // a handler's own view, which was made without gradients, as all within a handler

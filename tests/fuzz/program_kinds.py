@@ -1,6 +1,8 @@
 """More statements for program_parts.py: complex numbers, integers, truth values, layers with weights, `out=`,
-lists of tensors, indexing by several tensors. `{c}` names a complex tensor, `{w}` one of integers, `{q}` one of
-truth values; `{c2}`, `{w2}` and `{q2}` another, of the same shape where there is one.
+lists of tensors, indexing by several tensors.
+
+`{c}` names a complex tensor, `{w}` one of integers, `{q}` one of truth values; `{c2}`, `{w2}` and `{q2}`
+another, of the same shape where there is one. `V(...)` are a layer's weights of the dtype of `{x}`.
 """
 
 COMPLEX = """
@@ -523,24 +525,24 @@ torch._foreach_lerp([{x}], [{y}], {p})[0]
 """
 
 WEIGHTED = """
-F.conv1d({x}.reshape(1, 2, -1), W({x}.dtype, (4, 1, 2)), W({x}.dtype, (4,)), groups=2, padding='same')
-F.conv2d({x}.reshape(1, 2, -1, {x}.shape[-1]), W({x}.dtype, (4, 2, 1, 1)), W({x}.dtype, (4,)))
-F.conv2d({x}.reshape(1, 2, -1, {x}.shape[-1]), W({x}.dtype, (2, 1, 3, 3)), padding=1, groups=2)
-F.conv2d({x}.reshape(1, 1, -1, {x}.shape[-1]), W({x}.dtype, (2, 1, 2, 2)), padding=2, dilation=2, stride=2)
-F.conv2d({x}.reshape(1, 2, -1, {x}.shape[-1]).contiguous(memory_format=torch.channels_last), W({x}.dtype, (3, 2, 3, 3)), padding=1)
-F.conv2d({x}.reshape(2, 1, 1, -1).expand(2, 3, 2, -1), W({x}.dtype, (2, 3, 2, 2)), padding=(0, 1))
-F.conv3d({x}.reshape(1, 1, 1, -1, {x}.shape[-1]), W({x}.dtype, (2, 1, 1, 2, 2)), padding=1)
-F.conv_transpose2d({x}.reshape(1, 2, -1, {x}.shape[-1]), W({x}.dtype, (2, 2, 2, 2)), stride=2, output_padding=1)
-F.conv_transpose2d({x}.reshape(1, 2, -1, {x}.shape[-1]), W({x}.dtype, (2, 1, 2, 2)), groups=2, padding=1)
-F.linear({x}, W({x}.dtype, (3, {x}.shape[-1])), W({x}.dtype, (3,)))
-F.linear({x}.unsqueeze(0), W({x}.dtype, (2, {x}.shape[-1])))
-F.bilinear({x}, {x} * 2, W({x}.dtype, (2, {x}.shape[-1], {x}.shape[-1])))
-F.layer_norm({x}, {x}.shape[-1:], W({x}.dtype, ({x}.shape[-1],)), W({x}.dtype, ({x}.shape[-1],)))
+F.conv1d({x}.reshape(1, 2, -1), V((4, 1, 2)), V((4,)), groups=2, padding='same')
+F.conv2d({x}.reshape(1, 2, -1, {x}.shape[-1]), V((4, 2, 1, 1)), V((4,)))
+F.conv2d({x}.reshape(1, 2, -1, {x}.shape[-1]), V((2, 1, 3, 3)), padding=1, groups=2)
+F.conv2d({x}.reshape(1, 1, -1, {x}.shape[-1]), V((2, 1, 2, 2)), padding=2, dilation=2, stride=2)
+F.conv2d({x}.reshape(1, 2, -1, {x}.shape[-1]).to(memory_format=torch.channels_last), V((3, 2, 1, 3)))
+F.conv2d({x}.reshape(2, 1, 1, -1).expand(2, 3, 2, -1), V((2, 3, 2, 2)), padding=(0, 1))
+F.conv3d({x}.reshape(1, 1, 1, -1, {x}.shape[-1]), V((2, 1, 1, 2, 2)), padding=1)
+F.conv_transpose2d({x}.reshape(1, 2, -1, {x}.shape[-1]), V((2, 2, 2, 2)), stride=2, output_padding=1)
+F.conv_transpose2d({x}.reshape(1, 2, -1, {x}.shape[-1]), V((2, 1, 2, 2)), groups=2, padding=1)
+F.linear({x}, V((3, {x}.shape[-1])), V((3,)))
+F.linear({x}.unsqueeze(0), V((2, {x}.shape[-1])))
+F.bilinear({x}, {x} * 2, V((2, {x}.shape[-1], {x}.shape[-1])))
+F.layer_norm({x}, {x}.shape[-1:], V(({x}.shape[-1],)), V(({x}.shape[-1],)))
 F.layer_norm({x}, {x}.shape[-2:], eps=1e-3)
-F.rms_norm({x}, {x}.shape[-1:], W({x}.dtype, ({x}.shape[-1],)))
-F.group_norm({x}.reshape(1, 4, -1), 2, W({x}.dtype, (4,)), W({x}.dtype, (4,)))
-F.batch_norm({x}.reshape(-1, {x}.shape[-1]), W({x}.dtype, ({x}.shape[-1],)), W({x}.dtype, ({x}.shape[-1],)).abs() + 1)
-F.batch_norm({x}.reshape(2, 2, -1), W({x}.dtype, (2,)), W({x}.dtype, (2,)).abs(), W({x}.dtype, (2,)), W({x}.dtype, (2,)), training=True)
+F.rms_norm({x}, {x}.shape[-1:], V(({x}.shape[-1],)))
+F.group_norm({x}.reshape(1, 4, -1), 2, V((4,)), V((4,)))
+F.batch_norm({x}.reshape(-1, {x}.shape[-1]), V(({x}.shape[-1],)), V(({x}.shape[-1],)).abs() + 1)
+F.batch_norm({x}.reshape(2, 2, -1), V((2,)), V((2,)).abs(), V((2,)), V((2,)), training=True)
 F.instance_norm({x}.reshape(1, 2, -1))
 F.local_response_norm({x}.reshape(1, 2, -1), 2)
 F.max_pool1d({x}.reshape(1, 1, -1), 3, stride=2, padding=1, return_indices=True)[1]
@@ -555,18 +557,18 @@ F.interpolate({x}.reshape(1, 1, -1, {x}.shape[-1]), scale_factor=1.5, mode='bicu
 F.interpolate({x}.reshape(1, 1, -1, {x}.shape[-1]), size=2, mode='area')
 F.interpolate({x}.reshape(1, 1, -1, {x}.shape[-1]), size=(2, 3), mode='bilinear', antialias=True)
 F.interpolate({x}.reshape(1, 1, -1), size=5, mode='nearest-exact')
-F.grid_sample({x}.reshape(1, 1, -1, {x}.shape[-1]), W({x}.dtype, (1, 2, 3, 2)).tanh(), align_corners=False)
-F.affine_grid(W({x}.dtype, (1, 2, 3)), (1, 1, 2, {n}), align_corners=True)
-F.scaled_dot_product_attention({x}[None].flatten(2), {x}[None].flatten(2), {x}[None].flatten(2), is_causal=True)
-F.scaled_dot_product_attention({x}, {x}, {x} * 2, attn_mask=W({x}.dtype, ({x}.shape[-2], {x}.shape[-2])))
-F.scaled_dot_product_attention({x}, {x}, {x}, attn_mask=W({x}.dtype, ({x}.shape[-2], {x}.shape[-2])) > -9, scale={p})
+F.grid_sample({x}.reshape(1, 1, -1, {x}.shape[-1]), V((1, 2, 3, 2)).tanh(), align_corners=False)
+F.affine_grid(V((1, 2, 3)), (1, 1, 2, {n}), align_corners=True)
+F.scaled_dot_product_attention({x}[None], {x}[None], {x}[None] * 2, is_causal=True)
+F.scaled_dot_product_attention({x}, {x}, {x} * 2, attn_mask=V(({x}.shape[-2], {x}.shape[-2])))
+F.scaled_dot_product_attention({x}, {x}, {x}, attn_mask=V(({x}.shape[-2], {x}.shape[-2])) > -9, scale={p})
 F.embedding_bag({i}[None], {x}, mode='sum')
 F.embedding({i}, {x}, padding_idx=0)
 F.multi_margin_loss({x}, {i}) if {x}.dim() == 2 and {x}.shape[0] == 3 else {x} * 1
 F.cross_entropy({x}, {x}.detach().argmax(1), label_smoothing=0.1)
 F.cross_entropy({x}, {x}.softmax(1).detach(), reduction='sum')
 F.cross_entropy({x}, {x}.detach().argmax(1), ignore_index=0, reduction='none')
-F.nll_loss(F.log_softmax({x}, 1), {x}.detach().argmax(1), weight=W({x}.dtype, ({x}.shape[1],)).abs())
+F.nll_loss(F.log_softmax({x}, 1), {x}.detach().argmax(1), weight=V(({x}.shape[1],)).abs())
 F.l1_loss({x}, {y}, reduction='none')
 F.mse_loss({x}, {y}, reduction='sum')
 F.binary_cross_entropy(torch.sigmoid({x}), torch.sigmoid({y}).detach())
@@ -577,7 +579,7 @@ F.triplet_margin_loss({x}, {y} + 1, {z} - 1)
 F.cosine_embedding_loss({x}, {y} + 1, torch.ones({x}.shape[0], dtype={x}.dtype))
 F.margin_ranking_loss({x}, {y}, {z}.detach().sign())
 F.hinge_embedding_loss({x}, {y}.detach().sign())
-F.prelu({x}, W({x}.dtype, (1,)).abs())
+F.prelu({x}, V((1,)).abs())
 F.celu({x}, {p})
 F.selu({x})
 F.mish({x})
@@ -592,15 +594,15 @@ F.pixel_unshuffle({x}.reshape(1, 1, 2, -1), 2)
 F.channel_shuffle({x}.reshape(1, 4, -1, 1), 2)
 F.pad({x}.reshape(1, 1, -1, {x}.shape[-1]), (1, 0, 1, 1), mode='replicate')
 F.pad({x}, (0, 0, 1, {n}), value={f}) if {x}.dim() > 1 else F.pad({x}, (2, 1))
-F.pdist({x}.reshape(-1, {x}.shape[-1]) + W({x}.dtype, ({x}.shape[-1],)))
-torch.gru_cell({x}, {x}[:, :2], W({x}.dtype, (6, {x}.shape[1])), W({x}.dtype, (6, 2)), W({x}.dtype, (6,)), W({x}.dtype, (6,)))
-torch.lstm_cell({x}, ({x}[:, :2], {x}[:, :2]), W({x}.dtype, (8, {x}.shape[1])), W({x}.dtype, (8, 2)), W({x}.dtype, (8,)), W({x}.dtype, (8,)))[1]
-torch.rnn_tanh_cell({x}, {x}[:, :2], W({x}.dtype, (2, {x}.shape[1])), W({x}.dtype, (2, 2)))
+F.pdist({x}.reshape(-1, {x}.shape[-1]) + V(({x}.shape[-1],)))
+torch.gru_cell({x}, {x}[:, :2], V((6, {x}.shape[1])), V((6, 2)), V((6,)), V((6,)))
+torch.lstm_cell({x}, ({x}[:, :2], {x}[:, :2]), V((8, {x}.shape[1])), V((8, 2)), V((8,)), V((8,)))[1]
+torch.rnn_tanh_cell({x}, {x}[:, :2], V((2, {x}.shape[1])), V((2, 2)))
 torch.nn.functional.glu({x}.repeat(2, *[1] * ({x}.dim() - 1)), 0)
-torch.addmm(W({x}.dtype, (2,)), {x}, W({x}.dtype, ({x}.shape[-1], 2)))
-torch.func.functional_call(torch.nn.Linear(2, 2), dict(weight=W({x}.dtype, (2, 2)), bias=W({x}.dtype, (2,))), ({x}.reshape(-1, 2),))
-torch.cosine_similarity({x}, W({x}.dtype, ({x}.shape[-1],)), dim=-1)
-torch.conv_tbc({x}.reshape(-1, 1, 2), W({x}.dtype, (2, 2, 3)), W({x}.dtype, (3,)))
+torch.addmm(V((2,)), {x}, V(({x}.shape[-1], 2)))
+torch.func.functional_call(torch.nn.Linear(2, 2), dict(weight=V((2, 2)), bias=V((2,))), ({x}.reshape(-1, 2),))
+torch.cosine_similarity({x}, V(({x}.shape[-1],)), dim=-1)
+torch.conv_tbc({x}.reshape(-1, 1, 2), V((2, 2, 3)), V((3,)))
 """
 
 OUT_WRITES = """

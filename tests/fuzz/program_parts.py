@@ -358,7 +358,7 @@ with torch.autocast('cpu', torch.bfloat16):\n    {statement}
 
 
 def templates(text):
-    return [line.replace("\\n", "\n") for line in text.strip().splitlines()]
+    return [line.replace("\\n", "\n").replace("V(", "W({x}.dtype, ") for line in text.strip().splitlines()]
 
 
 # What computes a value, and how often it is drawn; the first TAKE_FLOATS need no tensor of another kind.
@@ -401,7 +401,12 @@ SHAPES = [
 ]
 DTYPES = [
     *(["float64"], ["float64"], ["float32"], ["float32", "float64"], ["float32", "bfloat16"]),
-    *(["float64", "complex128"], ["float32", "complex64"], ["float64", "int64"], ["float32", "int32", "bool"]),
+    *(
+        ["float64", "complex128"],
+        ["float32", "complex64"],
+        ["float64", "int64"],
+        ["float32", "int32", "bool"],
+    ),
     *(["float16", "float32"], ["float64", "uint8", "bool"]),
 ]
 

@@ -40,16 +40,22 @@ STRICTER = re.compile("has been modified by an inplace operation|Found dtype")
 REFUSED = re.compile(
     "DynamicOutputShape|DataDependent|value out of a tracing tensor|depends on the values"
     "|does not require grad|writes to out=|functions with out=|output dynamic shape|utput size is too small"
-    "|Kernel size can't be greater|CheckpointError|Padding_idx must be|Batch norm got a batched|single memory location|out of bounds for dimension . with size 0"
+    "|Kernel size can't be greater|CheckpointError"
+    "|Padding_idx must be|Batch norm got a batched"
+    "|single memory location|out of bounds for dimension . with size 0"
     "|invalid for input of size|but files return tensors"
     "|not implemented for .{1,2}(BFloat16|Half)|both operands to have the same dtype"
 )
 # Here PyTorch saves an alias without a version counter: its gradient is that of what was written since.
 UNSEEN_WRITE = re.compile(r"kron|linear|@|index_add_|einsum|tensordot|scaled_dot_product")
 # What PyTorch says of its own mistakes.
-BROKEN = re.compile("returned an invalid gradient|INTERNAL ASSERT|report a bug|please report|file an issue|not implemented")
+BROKEN = re.compile(
+    "returned an invalid gradient|INTERNAL ASSERT|report a bug|please report|file an issue|not implemented"
+)
 # Operators without a rule for DTensors, and what has none: errors, which tell what is missing.
-REFUSED_BY_RANKS = re.compile("NotImplementedError|DTensor|no rule|sharding|needed communication|cannot be resized|that is a sum|keeps its shape")
+REFUSED_BY_RANKS = re.compile(
+    "NotImplementedError|DTensor|no rule|sharding|needed communication|cannot be resized|that is a sum"
+)
 TRANSFORM = re.compile(r"torch.func|torch.vmap")
 OTHER_LAYOUT = re.compile(
     r"fft|nonzero|linalg|torch.func|quantile|_scatter|\[torch.tensor|torch.vmap|cholesky|pow\(|logsigmoid"
@@ -72,7 +78,9 @@ class Program:
         self.precision = next((name for name, sign in levels.items() if re.search(sign, text)), "float64")
 
     def without_checkpoints(self):
-        call = re.compile(r"torch\.utils\.checkpoint\.checkpoint\((lambda a: .*), (\w+), use_reentrant=False\)")
+        call = re.compile(
+            r"torch\.utils\.checkpoint\.checkpoint\((lambda a: .*), (\w+), use_reentrant=False\)"
+        )
         return Program(self.inputs, [call.sub(r"(\1)(\2)", line) for line in self.lines])
 
     def function(self, module):
@@ -87,8 +95,7 @@ class Program:
     def script(self, words):
         """The program as a text that can be run."""
         made = [
-            f"{name}_in = {parts.leaf_text(shape, kind, grad)}"
-            for name, shape, kind, grad in self.inputs
+            f"{name}_in = {parts.leaf_text(shape, kind, grad)}" for name, shape, kind, grad in self.inputs
         ]
         call = f"print(f({', '.join(name + '_in' for name, *_ in self.inputs)}))"
         seeded = f"torch.manual_seed({len(self.inputs)})"
@@ -130,11 +137,7 @@ def finished(module, f, args, weighted=True):
     except Exception as error:
         return "raises", type(error).__name__, str(error)
     found = [plain(v) for v in results]
-    wanted = {
-        i: v
-        for i, v in enumerate(results)
-        if hasattr(v, "detach") and v.requires_grad
-    }
+    wanted = {i: v for i, v in enumerate(results) if hasattr(v, "detach") and v.requires_grad}
     if wanted and weighted:
         try:
             sum((real(module, v) * (0.5 + i % 3)).sum() for i, v in wanted.items()).backward()
@@ -277,7 +280,11 @@ def difference(program, mode):
         ours = outcome(rushlight, program, mode)
         if mode == "vmap" and known.lines != program.lines and "backward raises" in str(ours[-1][0]):
             return None  # nor can ours, where what was saved differs by the examples
-        if mode == "vmap" and STRICTER.search(str(ours[-1])) and STRICTER.search(str(outcome(torch, known)[-1])):
+        if (
+            mode == "vmap"
+            and STRICTER.search(str(ours[-1]))
+            and STRICTER.search(str(outcome(torch, known)[-1]))
+        ):
             return None  # PyTorch's vmap lets pass what its backward pass refuses without
         return unlike(ours, reference, moved, program, mode)
     own = outcome(rushlight, program)

@@ -216,7 +216,7 @@ def found(rank, size, file):
     assert torch.equal(padded.full_tensor(), F.pad(x.transpose(1, 2), (1, 1), mode="circular"))
     with implicit_replication(), pytest.raises(RuntimeError, match="mixed torch.Tensor and DTensor"):
         torch.div(spread, 2, out=torch.empty(2, 4, 1))
-    # A view that is made whole shares no memory with a base that is spread, and has no gradient for a whole one.
+    # A view that is made whole shares no memory with a base that is spread, and has no gradient for another.
     square = distribute_tensor(torch.zeros(4, 4), mesh, [Shard(0)])
     with pytest.raises(RuntimeError, match="needed communication"):
         square.diagonal().fill_(1)
