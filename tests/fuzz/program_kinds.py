@@ -26,7 +26,6 @@ torch.polar({x}.abs(), {y})
 {c}.adjoint()
 {c}.real
 {c}.imag
-{c}.conj().imag
 {c}.abs()
 {c}.angle()
 {c}.sgn()

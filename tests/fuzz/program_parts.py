@@ -203,7 +203,7 @@ torch.diff({x}, dim={d})
 torch.trapezoid({x}, dim={d})
 torch.var_mean({x}, {d})[1]
 torch.aminmax({x}, dim={d}).max
-torch.histc({x}.detach(), 4, -2, 2)
+torch.histc({x}.detach(), 4, -2.03, 1.97)
 torch.bincount({i}, minlength={n})
 torch.renorm({x}, 2, {d}, {p})
 F.normalize({x}, dim={d})
@@ -308,7 +308,7 @@ torch.block_diag({x}[:2], {y}[:2])
 torch.meshgrid({x}.flatten()[:3], {y}.flatten()[:2], indexing='ij')[0]
 torch.cartesian_prod({x}.flatten()[:2], {y}.flatten()[:3])
 torch.unique({x}.detach().round())
-torch.searchsorted({x}.detach().flatten().sort().values, {y}.detach().contiguous())
+torch.searchsorted(({x}.detach() * 8).round().flatten().sort().values, ({y}.detach() * 8 + 0.5).contiguous())
 torch.bucketize({x}.detach(), torch.tensor([-1.0, 0.0, 1.0], dtype={x}.dtype))
 torch.nonzero({m})
 torch.full_like({x}, {f})

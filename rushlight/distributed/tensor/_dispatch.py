@@ -356,7 +356,7 @@ def _check_write(call):
     another shape in place, which the layout would not follow."""
     if call.family == "view" and call.name not in ("detach", "detach_"):
         raise RuntimeError(
-            f"{call.func}: a DTensor keeps its shape. Use the form without the underscore, which gives a new one"
+            f"{call.func}: a DTensor keeps its shape. Use the form without the underscore, it gives another"
         )
     kind = call.leaves[0]._view_kind if hasattr(call.leaves[0], "_view_kind") else None
     if kind == "copy":
