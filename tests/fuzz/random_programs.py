@@ -6,8 +6,8 @@ far as the program is stable: PyTorch runs it again with inputs moved by a round
 far tells nothing.
 
 ``--modes`` says how it runs here: ``eager`` and ``vmap`` (over three examples) are compared with PyTorch;
-``compile``, ``export``, ``file`` (one file, run without Python), ``threads`` (two) and ``ranks`` (spread over two
-processes) with our own eager run.
+``compile``, ``export``, ``file`` (one file, run without Python), ``threads`` (two) and ``ranks`` (spread over
+two processes) with our own eager run.
 What differs is made small and printed as a script. ``--list FILE`` keeps the differences as JSON lines.
 """
 
