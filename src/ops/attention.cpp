@@ -301,11 +301,11 @@ Tensor attention_body(const Call&, const Tensor& query, const Tensor& key, const
 }  // namespace
 
 void register_attention_operators(Table& t) {
-  t.composite(scaled_dot_product_attention,
-              "nn::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? "
-              "attn_mask=None, float dropout_p=0.0, "
-              "bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
-              attention_body)
+  t.composite(
+       scaled_dot_product_attention,
+       "nn::scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, "
+       "float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor",
+       attention_body)
       .doc(
           "softmax(query @ key.T * scale + mask) @ value. Shapes: [..., L, E], [..., S, E], [..., S, Ev] "
           "give [..., L, Ev].")
@@ -313,8 +313,7 @@ void register_attention_operators(Table& t) {
   t.op(flash_attention,
        "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float "
        "dropout_p=0.0, bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor "
-       "output, "
-       "Tensor logsumexp)",
+       "output, Tensor logsumexp)",
        flash_attention_kernel)
       .function_only()
       .doc("Attention computed in tiles: the scores of all queries and keys never exist at once.")
@@ -330,10 +329,8 @@ void register_attention_operators(Table& t) {
       });
   t.op(flash_attention_backward,
        "_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor key, "
-       "Tensor "
-       "value, Tensor out, Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? attn_mask=None, "
-       "float? "
-       "scale=None) -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)",
+       "Tensor value, Tensor out, Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? "
+       "attn_mask=None, float? scale=None) -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)",
        flash_attention_backward_kernel)
       .function_only()
       .doc("Gradients of attention in tiles, whose scores are computed again.")

@@ -478,8 +478,7 @@ void register_conv(Table& t, const char* conv, const char* conv_padding, const c
 void register_conv_operators(Table& t) {
   t.op(convolution,
        "convolution(Tensor input, Tensor weight, Tensor? bias, int[] stride, int[] padding, int[] dilation, "
-       "bool transposed, int[] output_padding, "
-       "int groups) -> Tensor",
+       "bool transposed, int[] output_padding, int groups) -> Tensor",
        convolution_kernel)
       .doc(
           "Convolution in any number of dimensions, plain or transposed; what conv1d to conv_transpose3d "

@@ -230,11 +230,10 @@ void register_ctc_operators(Table& t) {
               ctc_parts_body)
       .function_only()
       .doc("The same with lengths in tensors.");
-  t.composite(
-       ctc_loss_tensor,
-       "ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor target_lengths, "
-       "int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor",
-       ctc_loss_tensor_body)
+  t.composite(ctc_loss_tensor,
+              "ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor "
+              "target_lengths, int blank=0, int reduction=1, bool zero_infinity=False) -> Tensor",
+              ctc_loss_tensor_body)
       .doc("ctc_loss with lengths in tensors.")
       .function_only()
       .autocast(Cast::Float, Cast::None);

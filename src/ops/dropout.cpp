@@ -168,12 +168,12 @@ void register_dropout_operators(Table& t) {
       .one_node()
       .node("RreluWithNoiseBackward0")
       .elementwise();
-  function_in_place(t.composite(rrelu_,
-                                "rrelu_(Tensor(a!) self, Scalar lower=0.125, Scalar "
-                                "upper=0.3333333333333333, bool training=False, "
-                                "Generator? generator=None) -> Tensor(a!)",
-                                rrelu_body<true>)
-                        .doc("As rrelu, written into self."));
+  function_in_place(
+      t.composite(rrelu_,
+                  "rrelu_(Tensor(a!) self, Scalar lower=0.125, Scalar upper=0.3333333333333333, bool "
+                  "training=False, Generator? generator=None) -> Tensor(a!)",
+                  rrelu_body<true>)
+          .doc("As rrelu, written into self."));
   t.op(dropout_noise, "_dropout_noise(Tensor self, int[] size, float keep, bool scaled) -> Tensor",
        dropout_noise_kernel)
       .doc("Ones with probability keep and zeros otherwise, divided by keep if scaled.")

@@ -161,8 +161,7 @@ void register_embedding_operators(Table& t) {
       .is_function = true;  // as in PyTorch, although the name ends in an underscore
   t.composite(nn_embedding,
               "nn::embedding(Tensor input, Tensor weight, int? padding_idx=None, float? max_norm=None, float "
-              "norm_type=2.0, "
-              "bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
+              "norm_type=2.0, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor",
               nn_embedding_body)
       .doc(
           "The rows of weight that input names; padding_idx gets no gradient, rows longer than max_norm are "

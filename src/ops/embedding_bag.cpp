@@ -353,9 +353,8 @@ void register_embedding_bag_operators(Table& t) {
       .doc("_embedding_bag, without recording for gradients.");
   t.op(bag_gradients,
        "_embedding_bag_gradients(Tensor grad, Tensor weight, Tensor indices, Tensor offsets, Tensor "
-       "bag_size, "
-       "Tensor maximum_indices, bool scale_grad_by_freq, int mode, Tensor? per_sample_weights, bool "
-       "include_last_offset, int padding_idx, int wanted) -> (Tensor, Tensor)",
+       "bag_size, Tensor maximum_indices, bool scale_grad_by_freq, int mode, Tensor? per_sample_weights, "
+       "bool include_last_offset, int padding_idx, int wanted) -> (Tensor, Tensor)",
        bag_gradients_kernel)
       .doc("Gradients of the table and of per_sample_weights, as far as wanted.")
       .internal()

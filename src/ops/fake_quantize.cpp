@@ -437,13 +437,12 @@ static void register_observing_operators(Table& t) {
       .random()
       .not_differentiable("it sees extremes alone, as numbers")
       .doc("Follows the extremes of self and chooses scale and zero point by them; whether to round.");
-  t.composite(
-       fused_moving_avg_obs_fq_helper,
-       "_fused_moving_avg_obs_fq_helper(Tensor self, Tensor observer_on, Tensor fake_quant_on, Tensor(a!) "
-       "running_min, Tensor(b!) running_max, Tensor(c!) scale, Tensor(d!) zero_point, float averaging_const, "
-       "int quant_min, int quant_max, int ch_axis, bool per_row_fake_quant=False, bool "
-       "symmetric_quant=False) -> (Tensor output, Tensor mask)",
-       moving_average_helper_body)
+  t.composite(fused_moving_avg_obs_fq_helper,
+              "_fused_moving_avg_obs_fq_helper(Tensor self, Tensor observer_on, Tensor fake_quant_on, "
+              "Tensor(a!) running_min, Tensor(b!) running_max, Tensor(c!) scale, Tensor(d!) zero_point, "
+              "float averaging_const, int quant_min, int quant_max, int ch_axis, bool "
+              "per_row_fake_quant=False, bool symmetric_quant=False) -> (Tensor output, Tensor mask)",
+              moving_average_helper_body)
       .function_only()
       .random()
       .one_node()

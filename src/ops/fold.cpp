@@ -161,8 +161,7 @@ void register_fold_operators(Table& t) {
       });
   t.op(col2im,
        "nn::col2im(Tensor self, int[2] output_size, int[2] kernel_size, int[2] dilation, int[2] padding, "
-       "int[2] "
-       "stride) -> Tensor",
+       "int[2] stride) -> Tensor",
        col2im_kernel)
       .out()
       .doc("The sum of the blocks that columns stand for, as an image.")
@@ -171,13 +170,13 @@ void register_fold_operators(Table& t) {
       .derivative([](Grad g, Attr<2, IntList> kernel, Attr<3, IntList> dilation, Attr<4, IntList> padding,
                      Attr<5, IntList> stride) { return im2col(g, kernel, dilation, padding, stride); });
   t.composite(
-       "nn::unfold(Tensor input, int[2] kernel_size, int[2] dilation=1, int[2] padding=0, int[2] "
-       "stride=1) -> Tensor",
+       "nn::unfold(Tensor input, int[2] kernel_size, int[2] dilation=1, int[2] padding=0, int[2] stride=1) "
+       "-> Tensor",
        unfold_body)
       .doc("Every block of an image as a column.");
   t.composite(
-       "nn::fold(Tensor input, int[2] output_size, int[2] kernel_size, int[2] dilation=1, int[2] "
-       "padding=0, int[2] stride=1) -> Tensor",
+       "nn::fold(Tensor input, int[2] output_size, int[2] kernel_size, int[2] dilation=1, int[2] padding=0, "
+       "int[2] stride=1) -> Tensor",
        fold_body)
       .doc("The sum of the blocks that columns stand for, as an image.");
 }

@@ -428,15 +428,15 @@ void register_histograms_of_points(Table& t) {
       .example_by_example()
       .doc(doc);
   t.composite(
-       "_histogramdd_bin_edges(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, "
-       "bool density=False) -> Tensor[]",
+       "_histogramdd_bin_edges(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, bool "
+       "density=False) -> Tensor[]",
        histogramdd_edges_body)
       .function_only()
       .example_by_example()
       .doc("The edges of histogramdd's bins.");
   t.composite(
-       "_histogramdd_from_bin_cts(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, "
-       "bool density=False) -> Tensor",
+       "_histogramdd_from_bin_cts(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, bool "
+       "density=False) -> Tensor",
        histogramdd_counts_body)
       .function_only()
       .example_by_example()

@@ -308,9 +308,9 @@ void add_aligned(Table& t, F& handle, const char* name) {
       .autocast(Cast::None, cast_on_cuda(filter))
       .derivative(aligned_rule<filter, N>());
   t.composite(
-       kept_schema(str("nn::", name,
-                       ".vec(Tensor input, int[]? output_size, bool align_corners, float[]? scale_factors) "
-                       "-> Tensor")),
+       kept_schema(str(
+           "nn::", name,
+           ".vec(Tensor input, int[]? output_size, bool align_corners, float[]? scale_factors) -> Tensor")),
        aligned_list<filter, N>)
       .doc(kListDoc)
       .autocast(Cast::None, cast_on_cuda(filter));

@@ -170,10 +170,10 @@ void register_linalg_distance_operators(Table& t) {
       .doc("The norm of the difference.")
       .autocast(Cast::None, Cast::Float)
       .one_node();
-  t.composite(pairwise_distance,
-              "pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False) -> "
-              "Tensor",
-              pairwise_distance_body)
+  t.composite(
+       pairwise_distance,
+       "pairwise_distance(Tensor x1, Tensor x2, float p=2, float eps=1e-06, bool keepdim=False) -> Tensor",
+       pairwise_distance_body)
       .function_only()
       .doc("The p-norm of x1 - x2 + eps along the last dimension.");
   t.composite("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor",

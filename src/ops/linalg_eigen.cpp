@@ -266,8 +266,7 @@ void register_linalg_eigen_operators(Table& t) {
       .autocast(Cast::Float, Cast::None);
   t.op(linalg_svd_parts,
        "_linalg_svd(Tensor A, bool full_matrices=False, bool compute_uv=True, *, str? driver=None) -> "
-       "(Tensor U, Tensor "
-       "S, Tensor Vh)",
+       "(Tensor U, Tensor S, Tensor Vh)",
        svd_kernel)
       .internal()
       .doc("Singular values, and singular vectors if they are wanted.")

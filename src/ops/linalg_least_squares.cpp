@@ -232,8 +232,7 @@ Tensor rank_tol_number_body(const Call&, const Tensor& a, double tol, bool hermi
 void register_linalg_least_squares_operators(Table& t) {
   t.op(linalg_lstsq,
        "linalg::lstsq(Tensor A, Tensor B, float? rcond=None, *, str? driver=None) -> (Tensor solution, "
-       "Tensor "
-       "residuals, Tensor rank, Tensor singular_values)",
+       "Tensor residuals, Tensor rank, Tensor singular_values)",
        lstsq_kernel)
       .out()
       .doc("X that makes |A X - B| least.")
@@ -247,8 +246,7 @@ void register_linalg_least_squares_operators(Table& t) {
       "The pseudo-inverse; smaller singular values than max(atol, rtol * the largest) count as 0.";
   t.op(linalg_pinv,
        "linalg::pinv.atol_rtol_tensor(Tensor A, *, Tensor? atol=None, Tensor? rtol=None, bool "
-       "hermitian=False) -> "
-       "Tensor",
+       "hermitian=False) -> Tensor",
        pinv_kernel)
       .out()
       .doc(doc)
@@ -258,8 +256,7 @@ void register_linalg_least_squares_operators(Table& t) {
           [](Grad g, In<0> a, Out<0> p) { return Grads{pinv_gradient(g, p, a), Tensor(), Tensor()}; });
   t.composite(
        "linalg::pinv.atol_rtol_float(Tensor A, *, float? atol=None, float? rtol=None, bool hermitian=False) "
-       "-> "
-       "Tensor",
+       "-> Tensor",
        pinv_number_body)
       .out()
       .doc(doc);

@@ -376,8 +376,7 @@ Tensor logdet_body(const Call&, const Tensor& a) {
 void register_linalg_lu_operators(Table& t) {
   t.op(linalg_lu_factor_ex,
        "linalg::lu_factor_ex(Tensor A, *, bool pivot=True, bool check_errors=False) -> (Tensor LU, Tensor "
-       "pivots, "
-       "Tensor info)",
+       "pivots, Tensor info)",
        lu_factor_ex_kernel)
       .out(OutRule::SameType)
       .doc("A = P L U in one matrix, the row exchanges, and which diagonal element of U was the first 0.")
@@ -403,8 +402,7 @@ void register_linalg_lu_operators(Table& t) {
       .not_differentiable("integer output");
   t.composite(lu_unpack,
               "lu_unpack(Tensor LU_data, Tensor LU_pivots, bool unpack_data=True, bool unpack_pivots=True) "
-              "-> (Tensor "
-              "P, Tensor L, Tensor U)",
+              "-> (Tensor P, Tensor L, Tensor U)",
               lu_unpack_body)
       .out(OutRule::SameType)
       .function_only()
@@ -434,8 +432,7 @@ void register_linalg_lu_operators(Table& t) {
       .autocast(Cast::Float, Cast::None);
   t.op(linalg_solve_parts,
        "_linalg_solve_ex(Tensor A, Tensor B, bool left, bool by_rows) -> (Tensor result, Tensor LU, Tensor "
-       "pivots, "
-       "Tensor info)",
+       "pivots, Tensor info)",
        solve_kernel)
       .internal()
       .doc("Solves A X = B, or X A = B; gives the factors too.")
@@ -445,11 +442,10 @@ void register_linalg_lu_operators(Table& t) {
       .derivative([](GradOf<0> g, In<0> a, Out<0> x, Out<1> lu, Out<2> pivots, Attr<2, bool> left,
                      Attr<3, bool> by_rows,
                      Needs need) { return solve_gradient(g, a, x, lu, pivots, left, by_rows, need[0]); });
-  t.composite(
-       linalg_solve_ex,
-       "linalg::solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor result, "
-       "Tensor info)",
-       solve_ex_body)
+  t.composite(linalg_solve_ex,
+              "linalg::solve_ex(Tensor A, Tensor B, *, bool left=True, bool check_errors=False) -> (Tensor "
+              "result, Tensor info)",
+              solve_ex_body)
       .out(OutRule::SameType)
       .doc("Solves A X = B, or X A = B; info says where A is singular.")
       .one_node();

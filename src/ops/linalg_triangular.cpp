@@ -189,8 +189,7 @@ Tensor ldl_solve_kernel(const Call& call, const Tensor& ld, const Tensor& pivots
 void register_linalg_triangular_operators(Table& t) {
   t.op(linalg_solve_triangular,
        "linalg::solve_triangular(Tensor A, Tensor B, *, bool upper, bool left=True, bool "
-       "unitriangular=False) -> "
-       "Tensor",
+       "unitriangular=False) -> Tensor",
        solve_triangular_kernel)
       .out(OutRule::SameType)
       .doc("Solves A X = B, or X A = B, for a triangular A.")
@@ -205,8 +204,7 @@ void register_linalg_triangular_operators(Table& t) {
       });
   t.op(triangular_solve,
        "triangular_solve(Tensor self, Tensor A, bool upper=True, bool transpose=False, bool "
-       "unitriangular=False) -> "
-       "(Tensor solution, Tensor cloned_coefficient)",
+       "unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)",
        old_triangular_solve_kernel)
       .out(OutRule::SameType)
       .doc("The former name of linalg.solve_triangular.")
@@ -278,8 +276,7 @@ void register_linalg_triangular_operators(Table& t) {
       });
   t.op(linalg_ldl_factor_ex,
        "linalg::ldl_factor_ex(Tensor A, *, bool hermitian=False, bool check_errors=False) -> (Tensor LD, "
-       "Tensor pivots, "
-       "Tensor info)",
+       "Tensor pivots, Tensor info)",
        ldl_factor_ex_kernel)
       .out(OutRule::SameType)
       .doc("A = L D L^T, or L D L^H, for symmetric or Hermitian A; info says where D is singular.")

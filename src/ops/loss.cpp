@@ -349,22 +349,19 @@ void register_loss_operators(Table& t) {
   register_embedding_loss_operators(t);
   t.composite(mse_loss,
               "nn::mse_loss(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, str "
-              "reduction='mean', "
-              "Tensor? weight=None) -> Tensor",
+              "reduction='mean', Tensor? weight=None) -> Tensor",
               mse_loss_body)
       .doc("The squared difference.")
       .autocast(Cast::Float);
   t.composite(l1_loss,
               "nn::l1_loss(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, str "
-              "reduction='mean', "
-              "Tensor? weight=None) -> Tensor",
+              "reduction='mean', Tensor? weight=None) -> Tensor",
               l1_loss_body)
       .doc("The absolute difference.")
       .autocast(Cast::Float);
   t.composite(smooth_l1_loss,
               "nn::smooth_l1_loss(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, "
-              "str reduction='mean', "
-              "float beta=1.0) -> Tensor",
+              "str reduction='mean', float beta=1.0) -> Tensor",
               smooth_l1_loss_body)
       .doc("Quadratic below beta, linear above.")
       .autocast(Cast::Float);
@@ -376,16 +373,15 @@ void register_loss_operators(Table& t) {
       .autocast(Cast::Float);
   t.composite(binary_cross_entropy,
               "nn::binary_cross_entropy(Tensor input, Tensor target, Tensor? weight=None, bool? "
-              "size_average=None, bool? reduce=None, "
-              "str reduction='mean') -> Tensor",
+              "size_average=None, bool? reduce=None, str reduction='mean') -> Tensor",
               bce_body)
       .doc("Cross entropy of probabilities with 0/1 targets.")
       .autocast(Cast::Float, Cast::Refused);
-  t.composite(binary_cross_entropy_with_logits,
-              "nn::binary_cross_entropy_with_logits(Tensor input, Tensor target, Tensor? weight=None, bool? "
-              "size_average=None, "
-              "bool? reduce=None, str reduction='mean', Tensor? pos_weight=None) -> Tensor",
-              bce_logits_body)
+  t.composite(
+       binary_cross_entropy_with_logits,
+       "nn::binary_cross_entropy_with_logits(Tensor input, Tensor target, Tensor? weight=None, bool? "
+       "size_average=None, bool? reduce=None, str reduction='mean', Tensor? pos_weight=None) -> Tensor",
+       bce_logits_body)
       .doc("Cross entropy of sigmoid(input) with 0/1 targets, without overflow.")
       .autocast(Cast::Float);
 }

@@ -114,16 +114,14 @@ void register_embedding_loss_operators(Table& t) {
       nn_cosine_embedding_body);
   add("max(0, -target (input1 - input2) + margin).", margin_ranking_loss,
       "margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0.0, int reduction=1) "
-      "-> "
-      "Tensor",
+      "-> Tensor",
       margin_ranking_body,
       "nn::margin_ranking_loss(Tensor input1, Tensor input2, Tensor target, float margin=0, " RL_BY_NAME,
       nn_margin_ranking_body);
   add("max(0, d(anchor, positive) - d(anchor, negative) + margin), d being the p-norm distance.",
       triplet_margin_loss,
       "triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2, "
-      "float "
-      "eps=1e-06, bool swap=False, int reduction=1) -> Tensor",
+      "float eps=1e-06, bool swap=False, int reduction=1) -> Tensor",
       triplet_margin_body,
       "nn::triplet_margin_loss(Tensor anchor, Tensor positive, Tensor negative, float margin=1.0, float p=2, "
       "float eps=1e-06, bool swap=False, " RL_BY_NAME,

@@ -111,8 +111,8 @@ void register_likelihood_loss_operators(Table& t) {
       .doc("Negative log likelihood of Poisson counts; input is the rate or its logarithm.")
       .autocast(Cast::Float);
   t.composite(
-       "nn::soft_margin_loss(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, "
-       "str reduction='mean') -> Tensor",
+       "nn::soft_margin_loss(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, str "
+       "reduction='mean') -> Tensor",
        nn_soft_margin_body)
       .doc("log(1 + exp(-target input)).")
       .autocast(Cast::Float);

@@ -141,11 +141,10 @@ Tensor nn_multilabel_margin_body(const Call&, const Tensor& input, const Tensor&
 }  // namespace
 
 void register_margin_loss_operators(Table& t) {
-  t.composite(
-       multi_margin_loss,
-       "multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? weight=None, "
-       "int reduction=1) -> Tensor",
-       multi_margin_body)
+  t.composite(multi_margin_loss,
+              "multi_margin_loss(Tensor self, Tensor target, Scalar p=1, Scalar margin=1, Tensor? "
+              "weight=None, int reduction=1) -> Tensor",
+              multi_margin_body)
       .internal()
       .doc("Hinge loss between the target class and each other, to the power p, averaged over classes.")
       .autocast(Cast::Float);
@@ -162,8 +161,8 @@ void register_margin_loss_operators(Table& t) {
       .doc("Hinge loss between the target class and each other, to the power p, averaged over classes.")
       .autocast(Cast::Float);
   t.composite(
-       "nn::multilabel_margin_loss(Tensor input, Tensor target, bool? size_average=None, bool? "
-       "reduce=None, str reduction='mean') -> Tensor",
+       "nn::multilabel_margin_loss(Tensor input, Tensor target, bool? size_average=None, bool? reduce=None, "
+       "str reduction='mean') -> Tensor",
        nn_multilabel_margin_body)
       .doc("Hinge loss between each target class (listed up to the first -1) and each other class.")
       .autocast(Cast::Float);

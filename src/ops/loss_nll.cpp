@@ -259,8 +259,7 @@ void register_nll_operators(Table& t) {
       .derivative(nll_derivative<true>());
   t.op(nll_loss_backward,
        "nll_loss_backward(Tensor grad_output, Tensor target, Tensor? weight, int reduction, int "
-       "ignore_index, Tensor total_weight, "
-       "int[] input_sizes) -> Tensor",
+       "ignore_index, Tensor total_weight, int[] input_sizes) -> Tensor",
        nll_loss_backward_kernel)
       .doc("Gradient of nll_loss with respect to its scores.")
       .internal()
@@ -286,16 +285,15 @@ void register_nll_operators(Table& t) {
       .autocast(Cast::Float);
   t.composite(nll_loss,
               "nn::nll_loss(Tensor input, Tensor target, Tensor? weight=None, bool? size_average=None, int "
-              "ignore_index=-100, "
-              "bool? reduce=None, str reduction='mean') -> Tensor",
+              "ignore_index=-100, bool? reduce=None, str reduction='mean') -> Tensor",
               nll_loss_body)
       .doc("Minus the log probability of each target class. Shapes: [batch, classes, ...] and [batch, ...].")
       .autocast(Cast::Float);
-  t.composite(cross_entropy,
-              "nn::cross_entropy(Tensor input, Tensor target, Tensor? weight=None, bool? size_average=None, "
-              "int ignore_index=-100, "
-              "bool? reduce=None, str reduction='mean', float label_smoothing=0.0) -> Tensor",
-              cross_entropy_body)
+  t.composite(
+       cross_entropy,
+       "nn::cross_entropy(Tensor input, Tensor target, Tensor? weight=None, bool? size_average=None, int "
+       "ignore_index=-100, bool? reduce=None, str reduction='mean', float label_smoothing=0.0) -> Tensor",
+       cross_entropy_body)
       .doc("Cross entropy of softmax(input) and target classes or class probabilities.")
       .autocast(Cast::Float);
 }

@@ -533,11 +533,10 @@ void register_matmul_operators(Table& t) {
       .doc("Sums of products over dims_self of one and dims_other of the other.")
       .function_only()
       .autocast(Cast::None, Cast::Widest);
-  t.composite(
-       addmm_activation,
-       "_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, bool "
-       "use_gelu=False) -> Tensor",
-       addmm_activation_body)
+  t.composite(addmm_activation,
+              "_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, "
+              "bool use_gelu=False) -> Tensor",
+              addmm_activation_body)
       .doc("relu or gelu of addmm; on CUDA in one pass where no gradient is recorded.")
       .out(OutRule::SameType);
   t.composite(linear, "nn::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", linear_body)

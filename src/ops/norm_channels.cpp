@@ -264,8 +264,7 @@ void register_norm_operators(Table& t) {
   register_row_norm_operators(t);
   t.op(native_batch_norm,
        "native_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
-       "running_var, bool training, "
-       "float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+       "running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
        native_batch_norm_kernel)
       .function_only()
       .out(OutRule::SameType)
@@ -285,8 +284,7 @@ void register_norm_operators(Table& t) {
   const char* reference = "the rule uses Note [Reference normalisations] when gradients are recorded";
   t.op(batch_norm_gradients,
        "_batch_norm_gradients(Tensor grad, Tensor input, Tensor? weight, Tensor mean, Tensor rstd, bool "
-       "training, int wanted) -> (Tensor, "
-       "Tensor, Tensor)",
+       "training, int wanted) -> (Tensor, Tensor, Tensor)",
        batch_norm_gradients_kernel)
       .doc(
           "Gradients of batch_norm with respect to input, weight and bias; `wanted` is a mask of those asked "
@@ -297,18 +295,15 @@ void register_norm_operators(Table& t) {
       .not_differentiable(reference);
   t.composite(batch_norm,
               "nn::batch_norm(Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight=None, "
-              "Tensor? bias=None, "
-              "bool training=False, float momentum=0.1, float eps=1e-05) -> Tensor",
+              "Tensor? bias=None, bool training=False, float momentum=0.1, float eps=1e-05) -> Tensor",
               batch_norm_body)
       .doc(
           "Each channel shifted and scaled to mean 0 and variance 1 over the batch, or by the running "
           "statistics.");
-  t.composite(
-       torch_batch_norm,
-       "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, "
-       "bool training, "
-       "float momentum, float eps, bool cudnn_enabled) -> Tensor",
-       torch_batch_norm_body)
+  t.composite(torch_batch_norm,
+              "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
+              "running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
+              torch_batch_norm_body)
       .doc("As nn.functional.batch_norm, with weight and bias before the running statistics.")
       .function_only();
   register_group_norm_operators(t);

@@ -156,28 +156,28 @@ void register_composite_norm_operators(Table& t) {
       .doc("Batch normalisation with every example's channel as a channel of its own.");
   t.composite(
        "nn::instance_norm(Tensor input, Tensor? running_mean=None, Tensor? running_var=None, Tensor? "
-       "weight=None, Tensor? bias=None, bool use_input_stats=True, float momentum=0.1, float "
-       "eps=1e-05) -> Tensor",
+       "weight=None, Tensor? bias=None, bool use_input_stats=True, float momentum=0.1, float eps=1e-05) -> "
+       "Tensor",
        nn_instance_norm_body)
       .doc("Batch normalisation with every example's channel as a channel of its own.");
   t.composite(
-       "nn::local_response_norm(Tensor input, int size, float alpha=0.0001, float beta=0.75, float "
-       "k=1.0) -> Tensor",
+       "nn::local_response_norm(Tensor input, int size, float alpha=0.0001, float beta=0.75, float k=1.0) -> "
+       "Tensor",
        local_response_norm_body)
       .doc("Each element divided by a power of the mean square of its neighbours in the channel dimension.");
   t.composite("batch_norm_stats(Tensor input, float eps) -> (Tensor, Tensor)", batch_norm_stats_body)
       .function_only()
       .doc("Mean and 1 / sqrt(variance + eps) of every channel.");
   t.composite(
-       "batch_norm_elemt(Tensor input, Tensor? weight, Tensor? bias, Tensor mean, Tensor invstd, float "
-       "eps) -> Tensor",
+       "batch_norm_elemt(Tensor input, Tensor? weight, Tensor? bias, Tensor mean, Tensor invstd, float eps) "
+       "-> Tensor",
        batch_norm_elemt_body)
       .function_only()
       .out()
       .doc("Normalises with statistics that are given.");
   t.composite(
-       "batch_norm_update_stats(Tensor input, Tensor? running_mean, Tensor? running_var, float "
-       "momentum) -> (Tensor, Tensor)",
+       "batch_norm_update_stats(Tensor input, Tensor? running_mean, Tensor? running_var, float momentum) -> "
+       "(Tensor, Tensor)",
        batch_norm_update_stats_body)
       .function_only()
       .doc("Mean and variance of every channel; the running ones move towards them by `momentum`.");

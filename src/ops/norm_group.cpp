@@ -183,8 +183,7 @@ void register_group_norm_operators(Table& t) {
       });
   t.op(group_norm_gradients,
        "_group_norm_gradients(Tensor grad, Tensor input, Tensor? weight, Tensor mean, Tensor rstd, int "
-       "groups, int wanted) -> (Tensor, Tensor, "
-       "Tensor)",
+       "groups, int wanted) -> (Tensor, Tensor, Tensor)",
        group_norm_gradients_kernel)
       .doc(
           "Gradients of group_norm with respect to input, weight and bias; `wanted` is a mask of those asked "
@@ -203,8 +202,7 @@ void register_group_norm_operators(Table& t) {
       .autocast(Cast::None, Cast::Float);
   t.composite(
        "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, "
-       "bool cudnn_enabled=True) -> "
-       "Tensor",
+       "bool cudnn_enabled=True) -> Tensor",
        torch_group_norm_body)
       .doc(
           "As nn.functional.group_norm: mean 0 and variance 1 over groups of channels, then weight and bias.")

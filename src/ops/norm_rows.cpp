@@ -219,8 +219,7 @@ void register_row_norm_operators(Table& t) {
   const char* reference = "the rule uses Note [Reference normalisations] when gradients are recorded";
   t.op(row_norm_gradients,
        "_row_norm_gradients(Tensor grad, Tensor input, Tensor? weight, Tensor? mean, Tensor rstd, int size, "
-       "int wanted) -> (Tensor, Tensor, "
-       "Tensor)",
+       "int wanted) -> (Tensor, Tensor, Tensor)",
        row_norm_gradients_kernel)
       .doc("Gradients of layer_norm or rms_norm over rows of `size`; `wanted` is a mask of those asked for.")
       .internal()
@@ -237,8 +236,7 @@ void register_row_norm_operators(Table& t) {
       .autocast(Cast::None, Cast::Float);
   t.composite(
        "layer_norm(Tensor input, int[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float "
-       "eps=1e-05, "
-       "bool cudnn_enable=True) -> Tensor",
+       "eps=1e-05, bool cudnn_enable=True) -> Tensor",
        torch_layer_norm_body)
       .doc(
           "As nn.functional.layer_norm: mean 0 and variance 1 over the last dimensions, then weight and "

@@ -288,10 +288,8 @@ constexpr const char* kReason =
 void register_optimizer_operators(Table& t) {
   t.op(_fused_sgd_,
        "_fused_sgd_(Tensor(a!)[] self, Tensor(b!)[] grads, Tensor(c!)[] momentum_buffer_list, *, float "
-       "weight_decay, float "
-       "momentum, float lr, float dampening, bool nesterov, bool maximize, bool is_first_step, Tensor? "
-       "grad_scale=None, "
-       "Tensor? found_inf=None) -> ()",
+       "weight_decay, float momentum, float lr, float dampening, bool nesterov, bool maximize, bool "
+       "is_first_step, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
        fused_sgd)
       .doc("One step of SGD for all parameters.")
       .on_devices()

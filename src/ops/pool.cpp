@@ -414,8 +414,7 @@ void register_max(Table& t) {
       .derivative(max_derivative<3>());
   t.composite(
        "max_pool1d_with_indices(Tensor self, int[1] kernel_size, int[1]? stride=None, int[1] padding=0, "
-       "int[1] dilation=1, "
-       "bool ceil_mode=False) -> (Tensor, Tensor)",
+       "int[1] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)",
        max_pool1d_indices_body)
       .doc("The largest element of each window and its position. Shape: [batch?, channels, length].")
       .function_only()
@@ -461,8 +460,7 @@ OpBuilder add_avg_pool(Table& t, F& handle) {
 void register_mean(Table& t) {
   t.op(avg_pool1d,
        "nn::avg_pool1d(Tensor input, int[1] kernel_size, int[1]? stride=None, int[1] padding=0, bool "
-       "ceil_mode=False, "
-       "bool count_include_pad=True) -> Tensor",
+       "ceil_mode=False, bool count_include_pad=True) -> Tensor",
        avg_pool1d_kernel)
       .doc("The mean of each window. Shape: [batch?, channels, length].")
       .family(Family::Window)
@@ -504,8 +502,7 @@ void register_mean(Table& t) {
       .derivative(adaptive_avg_derivative<3>());
   t.composite(
        "avg_pool1d(Tensor self, int[1] kernel_size, int[1]? stride=None, int[1] padding=0, bool "
-       "ceil_mode=False, "
-       "bool count_include_pad=True) -> Tensor",
+       "ceil_mode=False, bool count_include_pad=True) -> Tensor",
        avg_pool1d_body)
       .doc("Means of windows. Shape: [batch?, channels, length].")
       .function_only()
@@ -516,8 +513,7 @@ void register_mean(Table& t) {
       .node("SqueezeBackward1");
   t.op(avg_pool_backward,
        "_avg_pool_backward(Tensor grad_output, int[] input_sizes, int[] kernel_size, int[]? stride, int[] "
-       "padding, bool ceil_mode, "
-       "bool count_include_pad, int? divisor_override) -> Tensor",
+       "padding, bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor",
        avg_pool_backward_kernel)
       .doc("Gradient of average pooling with respect to its input.")
       .internal()

@@ -151,8 +151,7 @@ void register_private_layers(Table& t) {
       .doc("Queries, scaled, keys and values by head, of one projection.");
   t.composite(
        "_native_multi_head_attention(Tensor query, Tensor key, Tensor value, int embed_dim, int num_head, "
-       "Tensor "
-       "qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, Tensor? mask=None, bool "
+       "Tensor qkv_weight, Tensor qkv_bias, Tensor proj_weight, Tensor proj_bias, Tensor? mask=None, bool "
        "need_weights=True, bool average_attn_weights=True, int? mask_type=None) -> (Tensor, Tensor)",
        native_attention_body)
       .function_only()
@@ -161,9 +160,8 @@ void register_private_layers(Table& t) {
        "_transformer_encoder_layer_fwd(Tensor src, int embed_dim, int num_heads, Tensor qkv_weight, Tensor "
        "qkv_bias, Tensor proj_weight, Tensor proj_bias, bool use_gelu, bool norm_first, float eps, Tensor "
        "norm_weight_1, Tensor norm_bias_1, Tensor norm_weight_2, Tensor norm_bias_2, Tensor ffn_weight_1, "
-       "Tensor "
-       "ffn_bias_1, Tensor ffn_weight_2, Tensor ffn_bias_2, Tensor? mask=None, int? mask_type=None) -> "
-       "Tensor",
+       "Tensor ffn_bias_1, Tensor ffn_weight_2, Tensor ffn_bias_2, Tensor? mask=None, int? mask_type=None) "
+       "-> Tensor",
        encoder_layer_body)
       .function_only()
       .doc("A layer of a transformer's encoder, without dropout.");

@@ -175,8 +175,7 @@ void register_private_operators(Table& t) {
       .doc("native_batch_norm without running statistics.");
   t.composite(
        "_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor "
-       "running_mean, "
-       "Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
+       "running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
        batch_norm_no_training_body)
       .function_only()
       .out(OutRule::SameType)
@@ -214,8 +213,7 @@ void register_private_operators(Table& t) {
       .doc("The gradient of native_dropout.");
   t.composite(
        "_efficientzerotensor(int[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? "
-       "device=None, "
-       "bool? pin_memory=None) -> Tensor",
+       "device=None, bool? pin_memory=None) -> Tensor",
        efficient_zero_body)
       .function_only()
       .doc("zeros.");

@@ -309,18 +309,16 @@ static void register_making_operators(Table& t) {
       .doc(
           "self as integers: round(self / scale + zero_point), as many bits as dtype (torch.quint8, "
           "torch.qint8, torch.qint32) has.");
-  both(
-      t, quantize_per_tensor_tensor_qparams,
-      "quantize_per_tensor.tensor_qparams(Tensor self, Tensor scale, Tensor zero_point, ScalarType dtype) -> "
-      "Tensor",
-      tensor_qparams_kernel)
+  both(t, quantize_per_tensor_tensor_qparams,
+       "quantize_per_tensor.tensor_qparams(Tensor self, Tensor scale, Tensor zero_point, ScalarType dtype) "
+       "-> Tensor",
+       tensor_qparams_kernel)
       .function_only()
       .doc("Likewise, with scale and zero point in tensors of one element.");
-  both(
-      t, quantize_per_tensor_tensors,
-      "quantize_per_tensor.tensors(Tensor[] tensors, Tensor scales, Tensor zero_points, ScalarType dtype) -> "
-      "Tensor[]",
-      tensors_kernel)
+  both(t, quantize_per_tensor_tensors,
+       "quantize_per_tensor.tensors(Tensor[] tensors, Tensor scales, Tensor zero_points, ScalarType dtype) "
+       "-> Tensor[]",
+       tensors_kernel)
       .function_only()
       .doc("Several tensors, each with a scale and a zero point.");
   both(t, quantize_per_tensor_dynamic,

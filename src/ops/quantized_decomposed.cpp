@@ -437,8 +437,8 @@ void register_quantized_choice_operators(Table& t) {
                      "quant_max, float eps, ScalarType dtype) -> (Tensor, Tensor)",
                      choose_body),
          kChoose);
-  settle(t.composite("quantized_decomposed::choose_qparams_symmetric.tensor(Tensor input, int quant_min, "
-                     "int quant_max, float eps, ScalarType dtype) -> (Tensor, Tensor)",
+  settle(t.composite("quantized_decomposed::choose_qparams_symmetric.tensor(Tensor input, int quant_min, int "
+                     "quant_max, float eps, ScalarType dtype) -> (Tensor, Tensor)",
                      choose_symmetric_body),
          kChoose);
   settle(t.composite("quantized_decomposed::choose_qparams_per_token(Tensor input, ScalarType dtype) -> "
@@ -463,9 +463,9 @@ void register_quantized_choice_operators(Table& t) {
         return Grads{g * logical_and(steps >= number(*low), steps <= number(*high)), Tensor(), Tensor()};
       })
       .doc("Floats rounded to those that integers with a scale for each channel can hold.");
-  settle(t.composite("quantized_decomposed::convert_element_type.no_fuse(Tensor input, ScalarType dtype) -> "
-                     "Tensor",
-                     convert_body),
+  settle(t.composite(
+             "quantized_decomposed::convert_element_type.no_fuse(Tensor input, ScalarType dtype) -> Tensor",
+             convert_body),
          "The input in another dtype, kept apart from what surrounds it.");
 }
 

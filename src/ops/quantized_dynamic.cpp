@@ -96,11 +96,10 @@ constexpr const char* kFixedWeights = "it serves inference with weights that are
 }  // namespace
 
 void register_quantized_dynamic_operators(Table& t) {
-  t.composite(
-       dyn_quant_pack,
-       "_dyn_quant_pack_4bit_weight(Tensor weights, Tensor scales_zeros, Tensor? bias, int block_size, "
-       "int in_features, int out_features) -> Tensor",
-       pack_body)
+  t.composite(dyn_quant_pack,
+              "_dyn_quant_pack_4bit_weight(Tensor weights, Tensor scales_zeros, Tensor? bias, int "
+              "block_size, int in_features, int out_features) -> Tensor",
+              pack_body)
       .function_only()
       .not_differentiable(kFixedWeights)
       .doc("A weight of four bits, its scales and its bias for _dyn_quant_matmul_4bit.");

@@ -188,11 +188,10 @@ void register_quantized_product_operators(Table& t) {
       .family(Family::Matmul)
       .not_differentiable(kFixedWeights)
       .doc("self @ weight.T for a packed weight whose groups of columns have a scale and a zero point each.");
-  t.composite(
-       ops::scaled_mm,
-       "_scaled_mm(Tensor self, Tensor mat2, Tensor scale_a, Tensor scale_b, Tensor? bias=None, Tensor? "
-       "scale_result=None, ScalarType? out_dtype=None, bool use_fast_accum=False) -> Tensor",
-       scaled_mm_body)
+  t.composite(ops::scaled_mm,
+              "_scaled_mm(Tensor self, Tensor mat2, Tensor scale_a, Tensor scale_b, Tensor? bias=None, "
+              "Tensor? scale_result=None, ScalarType? out_dtype=None, bool use_fast_accum=False) -> Tensor",
+              scaled_mm_body)
       .out()
       .function_only()
       .not_differentiable(kFixedWeights)

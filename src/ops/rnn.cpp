@@ -425,13 +425,12 @@ std::tuple<Tensor, Tensor> plain_packed_body(const Call&, const Tensor& data, co
 
 template <Cell kind, class Padded, class Packed, class One>
 void register_plain(Table& t, Padded& padded, Packed& packed, One& cell, const char* name) {
-  t.composite(
-       padded,
-       kept_schema(str(name,
-                       ".input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, "
-                       "float dropout, bool train, "
-                       "bool bidirectional, bool batch_first) -> (Tensor, Tensor)")),
-       plain_body<kind>)
+  t.composite(padded,
+              kept_schema(str(
+                  name,
+                  ".input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float "
+                  "dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)")),
+              plain_body<kind>)
       .doc(
           "Recurrent layers over padded sequences: outputs and last hidden states. Shape: [time, batch, "
           "features].")
@@ -440,18 +439,16 @@ void register_plain(Table& t, Padded& padded, Packed& packed, One& cell, const c
        packed,
        kept_schema(str(name,
                        ".data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, "
-                       "int num_layers, "
-                       "float dropout, bool train, bool bidirectional) -> (Tensor, Tensor)")),
+                       "int num_layers, float dropout, bool train, bool bidirectional) -> (Tensor, Tensor)")),
        plain_packed_body<kind>)
       .doc("Recurrent layers over packed sequences: outputs and last hidden states.")
       .function_only()
       .any_device(kAllOperands);
-  t.composite(
-       cell,
-       kept_schema(str(name,
-                       "_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? "
-                       "b_hh=None) -> Tensor")),
-       plain_cell_body<kind>)
+  t.composite(cell,
+              kept_schema(str(name,
+                              "_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, "
+                              "Tensor? b_hh=None) -> Tensor")),
+              plain_cell_body<kind>)
       .doc("One step of a recurrent layer: the hidden state. Shapes: [batch?, features], [batch?, hidden].")
       .function_only()
       .autocast(Cast::None, Cast::Half);
@@ -520,8 +517,7 @@ void register_rnn_operators(Table& t) {
           "the rule of _thnn_fused_gru_cell uses its reference implementation when gradients are recorded");
   t.composite(lstm,
               "lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float "
-              "dropout, bool train, "
-              "bool bidirectional, bool batch_first) -> (Tensor, Tensor, Tensor)",
+              "dropout, bool train, bool bidirectional, bool batch_first) -> (Tensor, Tensor, Tensor)",
               lstm_body)
       .doc(
           "LSTM layers over padded sequences: outputs, last hidden and last cell states. Shape: [time, "
@@ -530,8 +526,7 @@ void register_rnn_operators(Table& t) {
       .autocast(Cast::Half);
   t.composite(lstm_packed,
               "lstm.data(Tensor data, Tensor batch_sizes, Tensor[] hx, Tensor[] params, bool has_biases, int "
-              "num_layers, float dropout, "
-              "bool train, bool bidirectional) -> (Tensor, Tensor, Tensor)",
+              "num_layers, float dropout, bool train, bool bidirectional) -> (Tensor, Tensor, Tensor)",
               lstm_packed_body)
       .doc("LSTM layers over packed sequences: outputs, last hidden and last cell states.")
       .function_only()

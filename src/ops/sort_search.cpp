@@ -179,8 +179,7 @@ void register_search_operators(Table& t) {
   const char* integer = "integer output";
   t.op(searchsorted,
        "searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, "
-       "str? side=None, "
-       "Tensor? sorter=None) -> Tensor",
+       "str? side=None, Tensor? sorter=None) -> Tensor",
        searchsorted_kernel)
       .doc("Where values would have to be inserted in sorted sequences.")
       .out(OutRule::Disjoint)
@@ -213,8 +212,7 @@ void register_search_operators(Table& t) {
       .not_differentiable("boolean output");
   t.composite(
        "searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, "
-       "str? side=None, "
-       "Tensor? sorter=None) -> Tensor",
+       "str? side=None, Tensor? sorter=None) -> Tensor",
        searchsorted_scalar_body)
       .doc("Where a number would have to be inserted in a sorted sequence.")
       .out(OutRule::Disjoint)

@@ -415,8 +415,8 @@ void register_sparse_operators(Table& t) {
       .out()
       .doc("Row starts of sorted row numbers: how many are below 0, 1, ..., size.");
   t.composite(
-       "_convert_indices_from_csr_to_coo(Tensor crow_indices, Tensor col_indices, *, bool "
-       "out_int32=False, bool transpose=False) -> Tensor",
+       "_convert_indices_from_csr_to_coo(Tensor crow_indices, Tensor col_indices, *, bool out_int32=False, "
+       "bool transpose=False) -> Tensor",
        coordinates_body)
       .function_only()
       .out()
@@ -431,8 +431,7 @@ void register_sparse_operators(Table& t) {
       .derivative([](Grad g, Out<0> y) { return Grads{Tensor(), sparse_values_at(g, y)}; });
   t.op(sparse_compressed,
        "_sparse_compressed_tensor_unsafe(Tensor compressed_indices, Tensor plain_indices, Tensor values, "
-       "int[] "
-       "size, *, Layout? layout=None) -> Tensor",
+       "int[] size, *, Layout? layout=None) -> Tensor",
        compressed_kernel)
       .function_only()
       .doc("A compressed (CSR, CSC, BSR, BSC) tensor of unchecked parts.")
@@ -483,11 +482,10 @@ void register_sparse_operators(Table& t) {
       .may_return_input()
       .derivative([](Grad g) { return densely(g); });
   t.sparse(to_sparse_dim, to_coo_kernel);
-  t.composite(
-       to_sparse,
-       "to_sparse(Tensor self, *, Layout? layout=None, int[2]? blocksize=None, int? dense_dim=None) -> "
-       "Tensor",
-       to_sparse_body)
+  t.composite(to_sparse,
+              "to_sparse(Tensor self, *, Layout? layout=None, int[2]? blocksize=None, int? dense_dim=None) "
+              "-> Tensor",
+              to_sparse_body)
       .method_only()
       .doc("The non-zero elements as a sparse tensor of the layout (sparse_coo).");
   t.composite(to_sparse_coo, "to_sparse_coo(Tensor self) -> Tensor", to_coo_body)

@@ -236,16 +236,16 @@ Tensor istft_body(const Call&, const Tensor& self, int64_t n_fft, OptInt hop_len
 
 void register_stft_operators(Table& t) {
   t.composite(
-       "stft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, "
-       "bool center=True, str pad_mode='reflect', bool normalized=False, bool? onesided=None, "
-       "bool? return_complex=None, bool? align_to_window=None) -> Tensor",
+       "stft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool "
+       "center=True, str pad_mode='reflect', bool normalized=False, bool? onesided=None, bool? "
+       "return_complex=None, bool? align_to_window=None) -> Tensor",
        stft_body)
       .doc("Fourier transforms of short windowed pieces, hop_length apart: [batch, frequency, frame].")
       .autocast(Cast::Float, Cast::None);
   t.composite(
-       "istft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, "
-       "bool center=True, bool normalized=False, bool? onesided=None, int? length=None, "
-       "bool return_complex=False) -> Tensor",
+       "istft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool "
+       "center=True, bool normalized=False, bool? onesided=None, int? length=None, bool "
+       "return_complex=False) -> Tensor",
        istft_body)
       .doc("The signal whose stft is nearest to the input: pieces transformed back, overlapped and added.");
 }
