@@ -43,9 +43,14 @@ def make_group(store, rank, size, timeout):
         ) from None
 
 
+def _in_order(tensor):
+    """The tensor if its memory holds its elements in order, as they are; else a copy."""
+    return tensor.detach().contiguous().resolve_conj().resolve_neg()
+
+
 def _flat(tensor):
     """Contiguous memory of real numbers with the tensor's elements: its own where it is contiguous."""
-    tensor = tensor.detach().contiguous()
+    tensor = _in_order(tensor)
     return view_as_real(tensor) if tensor.is_complex() else tensor
 
 
@@ -143,7 +148,7 @@ class GlooGroup(Engine):
         """`output`: contiguous room for the input of every rank, one after the other."""
 
         def body(group, tag, milliseconds):
-            source, target = tensor.detach().contiguous(), output.detach().contiguous()
+            source, target = _in_order(tensor), _in_order(output)
             if source.numel():
                 group.allgather(
                     source.data_ptr(), target.data_ptr(), _size_in_bytes(source), tag << 8, milliseconds
@@ -154,7 +159,7 @@ class GlooGroup(Engine):
         return self._start("all_gather_into_tensor", [tensor], body, [output], async_op)
 
     def _gathered(self, collective, tensor, *rest):
-        source = tensor.detach().contiguous()
+        source = _in_order(tensor)
         stacked = source.new_empty((self.size, *source.shape))
         if source.numel():
             collective(source.data_ptr(), stacked.data_ptr(), _size_in_bytes(source), *rest)
@@ -171,7 +176,7 @@ class GlooGroup(Engine):
 
     def scatter(self, output, inputs, root, async_op=False):
         def body(group, tag, milliseconds):
-            target = output.detach().contiguous()
+            target = _in_order(output)
             parts = stack([part.detach() for part in inputs]) if self.rank == root else target
             if target.numel():
                 group.scatter(
@@ -186,7 +191,7 @@ class GlooGroup(Engine):
         """Rows of `tensor` to every rank, in order, and theirs into `output`; how many of each is given."""
 
         def body(group, tag, milliseconds):
-            source, target = tensor.detach().contiguous(), output.detach().contiguous()
+            source, target = _in_order(tensor), _in_order(output)
             sent, received = _row_bytes(source, input_rows), _row_bytes(target, output_rows)
             group.alltoall(source.data_ptr(), sent, target.data_ptr(), received, tag << 8, milliseconds)
             if target.data_ptr() != output.data_ptr():
@@ -222,7 +227,7 @@ class GlooGroup(Engine):
     # --- messages
 
     def send(self, tensor, destination, tag):
-        flat = tensor.detach().contiguous()
+        flat = _in_order(tensor)
         message = self._group.send(flat.data_ptr(), _size_in_bytes(flat), destination, tag)
 
         def move(milliseconds):
@@ -234,7 +239,7 @@ class GlooGroup(Engine):
     def receive(self, tensor, source, tag):
         """`source` -1: from whoever sends first."""
         _C._check_writable(tensor, "recv")
-        flat = tensor.detach().contiguous()
+        flat = _in_order(tensor)
         message = self._group.receive(flat.data_ptr(), _size_in_bytes(flat), source, tag)
 
         def move(milliseconds):

@@ -86,7 +86,8 @@ def reduce_tensor(tensor):
     if tensor.is_meta:
         return rebuild_meta_tensor, (type(tensor), tensor.dtype, *layout[1:], tensor.requires_grad)
     storage = tensor.untyped_storage()
-    return rebuild_tensor, (type(tensor), storage, (tensor.dtype, *layout, tensor.requires_grad))
+    pending = (tensor.is_conj(), tensor.is_neg())
+    return rebuild_tensor, (type(tensor), storage, (tensor.dtype, *layout, tensor.requires_grad), pending)
 
 
 def _as_class(tensor, cls, requires_grad):
@@ -95,9 +96,12 @@ def _as_class(tensor, cls, requires_grad):
     return cls(tensor, requires_grad=requires_grad)
 
 
-def rebuild_tensor(cls, storage, metadata):
+def rebuild_tensor(cls, storage, metadata, pending=(False, False)):
     dtype, offset, size, stride, requires_grad = metadata
-    return _as_class(_rebuild(storage, dtype, offset, size, stride), cls, requires_grad)
+    tensor = _rebuild(storage, dtype, offset, size, stride)
+    is_conj, is_neg = pending
+    tensor = tensor.conj() if is_conj else tensor
+    return _as_class(tensor._neg_view() if is_neg else tensor, cls, requires_grad)
 
 
 def rebuild_meta_tensor(cls, dtype, size, stride, requires_grad):
