@@ -9,6 +9,7 @@ from math import pi as pi
 from rushlight import _VF as _VF
 from rushlight import __config__ as __config__
 from rushlight import __future__ as __future__
+from rushlight import _custom_op as _custom_op
 from rushlight import _custom_ops as _custom_ops
 from rushlight import _dynamo as _dynamo
 from rushlight import _functorch as _functorch
