@@ -95,7 +95,7 @@ class _Lowering:
             return
         held = self.program.state_dict.get(target)
         held = self.program.constants.get(target) if held is None else held
-        tensor = held.detach()
+        tensor = held.detach().resolve_conj().resolve_neg()
         self.constants[target] = tensor
         sizes = ", ".join(map(str, tensor.shape))
         self.lines.append(

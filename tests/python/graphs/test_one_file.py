@@ -301,3 +301,17 @@ def test_reading_keeps_no_page_of_the_weights(tmp_path):
     command = [sys.executable, "-c", program, str(tmp_path / "wide.rl")]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     assert int(done.stdout) < 12
+
+
+def test_constants_whose_conjugation_is_pending(tmp_path):
+    class Turned(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("w", torch.tensor([1 + 2j]).conj())
+
+        def forward(self, x):
+            return x * self.w
+
+    path = tmp_path / "turned.rl"
+    save_file(Turned(), path, (torch.tensor([1 + 2j]),))
+    assert load_file(path)(torch.tensor([1 + 2j])).tolist() == [5]

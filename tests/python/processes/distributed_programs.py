@@ -29,6 +29,9 @@ def collectives(rank, size, file):
         t = torch.full((2, 3), rank, dtype=dtype).t()  # not contiguous
         dist.all_reduce(t)
         _same(t, [[total] * 2] * 3)
+    z = torch.tensor([rank + 1j])
+    dist.all_reduce(z.conj())  # a view whose memory holds other numbers
+    _same(z, [complex(total, size)])
     for op, expected in [("MAX", size - 1), ("MIN", 0), ("PRODUCT", 0), ("AVG", total / size)]:
         t = torch.tensor([float(rank)])
         dist.all_reduce(t, getattr(dist.ReduceOp, op))

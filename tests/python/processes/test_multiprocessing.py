@@ -86,6 +86,10 @@ def test_values_and_kinds(echo):
     assert echo(rushlight.tensor(5)).item() == 5
     assert echo(rushlight.empty(2, 3, device="meta")).is_meta
 
+    z = rushlight.tensor([1 + 2j])
+    for view in (z.conj(), z.conj().imag):
+        assert rushlight.equal(echo(view), view)
+
     leaf = echo(rushlight.ones(2, requires_grad=True))
     assert leaf.requires_grad and leaf.is_leaf
     parameter = rushlight.nn.Parameter(big.clone(), requires_grad=False)
