@@ -4,9 +4,14 @@
 set(in_all EXCLUDE_FROM_ALL)
 if(RUSHLIGHT_SMALL_RUNTIME)
   set(in_all)
-  # Of sorts, scans, rare reductions, scatters, random numbers and pools of integers inference asks seldom, and then
-  # of short lines; a file is read once.
-  foreach(source cpu/byte_depthwise cpu/index cpu/linalg cpu/pool cpu/random cpu/search_sorted cpu/sort cpu/scan cpu/reduce_rest cpu/lapack_library io/model io/model_file jit/executor jit/fold jit/memory_plan jit/parse jit/quantized jit/slices)
+  # Inference seldom asks for sorts, scans, rare reductions, scatters, transforms, random numbers and pools of integers,
+  # and then of short lines; files and texts are read once.
+  foreach(source
+      cpu/byte_depthwise cpu/fft cpu/index cpu/index_lines cpu/lapack_library cpu/linalg cpu/moves cpu/pool cpu/random
+      cpu/reduce_rest cpu/scan cpu/search_sorted cpu/sort cpu/sort_short
+      generation/normalize generation/pattern generation/text_engine generation/tokenizer
+      io/archive io/json io/model io/model_file io/safetensors
+      jit/executor jit/fold jit/memory_plan jit/parse jit/quantized jit/slices)
     set_source_files_properties("${CMAKE_CURRENT_SOURCE_DIR}/src/${source}.cpp"
       PROPERTIES COMPILE_OPTIONS -Os SKIP_PRECOMPILE_HEADERS ON)
   endforeach()
