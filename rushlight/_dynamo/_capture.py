@@ -391,7 +391,7 @@ class _Run:
                 raise Unsupported("the program changes settings of torch")
             return self._finish(result)
         finally:
-            self.recorder.fakes.fake_tensor_converter.tensor_memo.clear()  # users would notice
+            self.recorder.fakes.fake_tensor_converter.forget()  # users would notice
             _restore_surroundings(surroundings)
             self.reachable.restore()
             for tensor, version in self.recorder.versions:

@@ -170,6 +170,11 @@ class FakeTensorConverter:
         self._remember(t, fake)
         return fake
 
+    def forget(self):
+        """Let go of all tensors that have fakes: weak references keep them from being swapped."""
+        self.tensor_memo.clear()
+        self.storage_memo.clear()
+
     def _known(self, t):
         known = self.tensor_memo.get(id(t))
         return None if known is None else known[1]

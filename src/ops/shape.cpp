@@ -23,7 +23,7 @@ Tensor reshape_body(const Call&, const Tensor& self, IntList shape) {
   const Dims sizes = infer_shape(shape, self.numel());
   // As written: a graph that was captured keeps -1 and so fits tensors of other sizes.
   if (view_strides(self, sizes)) return view(self, shape);
-  return unsafe_view(dense_clone(self), sizes);
+  return unsafe_view(dense_clone(self), shape);
 }
 
 Tensor view_as_body(const Call&, const Tensor& self, const Tensor& other) {
