@@ -6,7 +6,7 @@ from rushlight.array_api._dtypes import promoted
 _UNARY = {
     name: name
     for name in (
-        "abs acos acosh asin asinh atan atanh conj cos cosh exp expm1 isfinite isinf isnan log log1p log2 "
+        "abs acos acosh asin asinh atan atanh cos cosh exp expm1 isfinite isinf isnan log log1p log2 "
         "log10 logical_not negative positive reciprocal sin sinh square sqrt tan tanh signbit"
     ).split()
 } | {"bitwise_invert": "bitwise_not"}
@@ -19,9 +19,9 @@ _BINARY = {
     ).split()
 } | {"equal": "eq", "divide": "true_divide"}
 
-__all__ = sorted(
-    [*_UNARY, *_BINARY, "ceil", "clip", "floor", "imag", "real", "remainder", "round", "sign", "trunc"],
-)
+_WRITTEN = "ceil clip conj floor imag real remainder round sign trunc".split()
+
+__all__ = sorted([*_UNARY, *_BINARY, *_WRITTEN])
 
 
 def _named(function, name, source):
@@ -87,6 +87,11 @@ def remainder(x1, x2, /):
 def real(x, /):
     """The real part, a view of x."""
     return torch.real(x)
+
+
+def conj(x, /):
+    """The conjugate, computed at once: other libraries look at the memory of arrays."""
+    return torch.conj_physical(x)
 
 
 def imag(x, /):

@@ -103,7 +103,8 @@ def test_a_second_build_starts_no_slow_program(project):
     project.builds()
     log = project.root / "started"
     site = next((project.root / ".venv").glob("lib/python*/site-packages"))
-    (site / "sitecustomize.py").write_text(f"import sys; print(sys.argv, file=open({str(log)!r}, 'a'))\n")
+    # Not sitecustomize, which Debian's Python has of its own.
+    (site / "started.pth").write_text(f"import sys; print(sys.argv, file=open({str(log)!r}, 'a'))\n")
     subprocess.run([project.root / ".venv/bin/python", "-c", ""], check=True)
     log.unlink()
     assert project.builds() == ""

@@ -33,9 +33,7 @@ def test_a_compiler_that_is_gone_after_configuring(project):
 
 def test_no_headers(project):
     site = next((project.root / ".venv").glob("lib/python*/site-packages"))
-    (site / "sitecustomize.py").write_text(
-        "import sysconfig\nreal = sysconfig.get_path\nsysconfig.get_path = lambda name: '/no where'\n"
-    )
+    (site / "no_headers.pth").write_text("import sysconfig; sysconfig.get_path = lambda name: '/no where'\n")
     line = project.fails("build")
     assert "no Python headers in /no where: install them (Debian and Ubuntu: apt install python3-dev)" in line
 
