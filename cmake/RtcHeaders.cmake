@@ -1,7 +1,8 @@
 # Writes the headers that kernels made at run time include as one C++ file. Called as a script:
 #   cmake -DOUTPUT=... -DSOURCE=.../src -P RtcHeaders.cmake
 set(headers cuda/fused_kernel.h formulas/activation_math.h formulas/bessel_math.h formulas/elementary.h
-  formulas/incomplete_gamma.h formulas/math.h formulas/parts.h formulas/polynomial_math.h formulas/special_float.h formulas/special_math.h)
+  formulas/incomplete_gamma.h formulas/library_math.h formulas/math.h formulas/parts.h formulas/polynomial_math.h
+  formulas/special_float.h formulas/special_math.h)
 # What those include besides; see cuda/rtc/standard.h.
 set(standard bit cmath complex concepts cstdint initializer_list limits math.h type_traits core/dtype.h)
 

@@ -128,6 +128,10 @@ class OpBuilder {
     op_.traits.elementwise = true;
     return *this;
   }
+  OpBuilder& examples(uint64_t parameters) {
+    op_.traits.examples = parameters;
+    return *this;
+  }
   OpBuilder& data_dependent_shape() {
     op_.traits.data_dependent_shape = true;
     return *this;

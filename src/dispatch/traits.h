@@ -142,6 +142,9 @@ struct Traits {
   bool uninitialized = false;  // gives memory as it was found
   // Each element of the results comes from the elements at its place in the operands, broadcast together.
   bool elementwise = false;
+  // Parameters whose first dimension counts examples, each of which alone gives its part of the results; the
+  // other tensors are shared by all.
+  uint64_t examples = 0;
   // The results' shapes depend on the operands' values.
   bool data_dependent_shape = false;
   // A composite that PyTorch differentiates as one operator: its last step bears its name.

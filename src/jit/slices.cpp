@@ -6,7 +6,6 @@
 #include "core/deferred_layout.h"
 #include "jit/alias.h"
 #include "jit/step.h"
-#include "ops/conv.h"
 #include "ops/join.h"
 #include "ops/view.h"
 
@@ -99,12 +98,7 @@ class Finder {
   // Parameters whose first dimension counts examples, each of which gives its own part of the results.
   uint64_t parameters_of_examples(const Node& node) const {
     const Op* op = node.op;
-    if (op == &ops::convolution.op()) return 1;
-    if (op == &ops::convolution_epilogue.op()) return 1 | uint64_t{1} << 9;  // and the residual
-    if (op == &ops::cat.op()) {
-      const auto* dim = node.arguments[1].get<int64_t>();
-      return dim && *dim > 0 ? 1 : 0;
-    }
+    if (op->traits.examples) return op->traits.examples;
     if (op->traits.batching == Batching::Window || op->traits.batching == Batching::Batch) {
       const Use* first = node.arguments[0].get<Use>();  // a single image has three dimensions at most
       return first && type_of(first->id).sizes.size() >= 4 ? op->tensor_parameters : 0;

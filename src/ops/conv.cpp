@@ -485,6 +485,7 @@ void register_conv_operators(Table& t) {
           "call.")
       .function_only()
       .family(Family::Window)
+      .examples(kFirst)
       .on_devices()
       .autocast(Cast::None, Cast::Half)
       .derivative([](Grad g, In<0> x, In<1> w, Attr<3, IntList> stride, Attr<4, IntList> padding,
@@ -512,6 +513,7 @@ void register_conv_operators(Table& t) {
       .internal()
       .no_meta("it stands in graphs that were captured already")
       .family(Family::Window)
+      .examples(kFirst | uint64_t{1} << 9)  // and the residual
       .not_differentiable("it stands in graphs that record no gradients");
   t.op(conv_input_gradient,
        "_conv_input_gradient(Tensor grad_output, Tensor weight, int[] input_sizes, int[] stride, int[] "

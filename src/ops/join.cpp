@@ -354,6 +354,7 @@ void register_join_operators(Table& t) {
       .out()
       .function_only()
       .family(Family::Join)
+      .examples(kFirst)  // where others than the first dimension are joined
       .on_devices()
       .linear()
       .autocast(Cast::Widest)

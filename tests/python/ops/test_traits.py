@@ -23,6 +23,18 @@ def test_an_overload_shows_its_traits():
     assert traits.node == "AddBackward0"
 
 
+def test_examples_are_computed_alone():
+    x, weight = rushlight.randn(4, 3, 6, 6), rushlight.randn(5, 3, 3, 3)
+    settings = (None, [1, 1], [1, 1], [1, 1], False, [0, 0], 1)
+    whole = aten.convolution(x, weight, *settings)
+    alone = [aten.convolution(one, weight, *settings) for one in x.split(1)]
+    assert aten.convolution.default.traits.examples == 1
+    assert rushlight.allclose(whole, rushlight.cat(alone), atol=1e-5)
+    joined = [aten.cat([one, one], 1) for one in x.split(1)]
+    assert aten.cat.default.traits.examples == 1
+    assert rushlight.equal(aten.cat([x, x], 1), rushlight.cat(joined))
+
+
 def test_traits_cannot_be_changed():
     with pytest.raises(AttributeError):
         aten.add.Tensor.traits.family = "view"
