@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
 
 import pytest
@@ -132,6 +133,31 @@ def test_units_from_ccache_have_no_time(project):
     project.source("a", "int a() { return 7; }\n")
     project.builds(**variables)
     assert list(json.loads(kept.read_text())) == ["src/a.cpp small"]
+
+
+def test_the_compilers_cache_tells_headers_apart_by_their_comments(tmp_path):
+    """A precompiled header that holds another comment than the header of today fails on `#pragma once`."""
+    tools = [shutil.which(name) for name in ("ccache", "cmake", "ninja", "g++")]
+    if not all(tools):
+        pytest.skip("needs ccache, cmake, ninja and g++")
+    (tmp_path / "cmake/precompiled").mkdir(parents=True)
+    (tmp_path / "cmake/precompiled/all.h").write_text('#pragma once\n#include "one.h"\n')
+    (tmp_path / "a.cpp").write_text('#include "one.h"\nint a() { return One().x; }\n')
+    (tmp_path / "CMakeLists.txt").write_text(
+        "cmake_minimum_required(VERSION 3.25)\nproject(small CXX)\n"
+        f"include({ROOT}/cmake/Toolchain.cmake)\ninclude({ROOT}/cmake/PrecompiledHeaders.cmake)\n"
+        "add_library(small OBJECT a.cpp)\nprecompile(small all)\n"
+    )
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("CCACHE_")}
+    environment["CCACHE_DIR"] = str(tmp_path / "cache")
+    for comment in ("short", "another, longer"):
+        (tmp_path / "one.h").write_text(f"#pragma once\n// {comment}\nstruct One {{ int x = 1; }};\n")
+        for command in (["cmake", "-G", "Ninja", "-S", tmp_path, "-B", tmp_path / "build"], ["ninja", "-C", "build"]):
+            made = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+            assert made.returncode == 0, made.stdout + made.stderr
+        shutil.rmtree(tmp_path / "build")
+    counted = subprocess.run(["ccache", "-s"], env=environment, capture_output=True, text=True, check=True).stdout
+    assert re.search(r"Misses: +4 /", counted), counted  # it was asked each time
 
 
 def test_an_edit_is_measured_and_taken_back(project, monkeypatch):
