@@ -112,6 +112,10 @@ class OpBuilder {
     op_.traits.on_quantized = rule;
     return *this;
   }
+  OpBuilder& writes_unmarked(uint64_t parameters, int where = -1) {
+    op_.traits.unmarked_writes = {parameters, where};
+    return *this;
+  }
   OpBuilder& special_dtypes() {
     op_.traits.special_dtypes = true;
     return *this;

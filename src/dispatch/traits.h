@@ -129,6 +129,12 @@ struct NumberNode {
   const char* name;
 };
 
+// Operands that a call writes to although the schema, which is PyTorch's, does not mark them: running statistics.
+struct UnmarkedWrites {
+  uint64_t parameters = 0;
+  int where = -1;  // a bool parameter: only where that is true
+};
+
 struct Traits {
   Tangent tangent = Tangent::ByFamily;
   Batching batching = Batching::ByFamily;
@@ -138,6 +144,7 @@ struct Traits {
   OnQuantized on_quantized = OnQuantized::ByFamily;
   OutRule out = OutRule::Castable;
   OutOverlap out_overlap;
+  UnmarkedWrites unmarked_writes;
   bool random = false;         // equal calls may differ: it draws numbers or updates statistics, or may
   bool uninitialized = false;  // gives memory as it was found
   // Each element of the results comes from the elements at its place in the operands, broadcast together.

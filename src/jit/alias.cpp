@@ -8,10 +8,24 @@ bool may_alias(const Node& node) {
   return node.op && (node.inplace || node.op->traits.aliasing != Aliasing::Fresh);
 }
 
-bool writes_to(const Node& node, size_t parameter) {
-  return node.op && ((node.inplace && parameter == 0) || (node.op->mutated >> parameter & 1));
+namespace {
+
+// Parameters whose operands the node writes to.
+uint64_t written_parameters(const Node& node) {
+  if (!node.op) return 0;
+  uint64_t written = node.op->mutated | (node.inplace ? 1 : 0);
+  const UnmarkedWrites& unmarked = node.op->traits.unmarked_writes;
+  const bool* where = unmarked.where < 0 ? nullptr : node.arguments[unmarked.where].get<bool>();
+  if (!where || *where) written |= unmarked.parameters;
+  return written;
 }
-bool writes(const Node& node) { return node.op && (node.inplace || node.op->mutated); }
+
+}  // namespace
+
+bool writes_to(const Node& node, size_t parameter) {
+  return parameter < 64 && (written_parameters(node) >> parameter & 1);
+}
+bool writes(const Node& node) { return written_parameters(node) != 0; }
 
 bool may_differ(const Node& node) {
   return node.op && (node.op->traits.random || node.op->traits.uninitialized);

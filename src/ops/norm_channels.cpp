@@ -267,6 +267,7 @@ void register_norm_operators(Table& t) {
        "running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)",
        native_batch_norm_kernel)
       .function_only()
+      .writes_unmarked(1 << 3 | 1 << 4, 5)
       .out(OutRule::SameType)
       .doc("Batch normalisation; updates the running statistics in training and returns the statistics used.")
       .family(Family::Normalization)
@@ -297,6 +298,7 @@ void register_norm_operators(Table& t) {
               "nn::batch_norm(Tensor input, Tensor? running_mean, Tensor? running_var, Tensor? weight=None, "
               "Tensor? bias=None, bool training=False, float momentum=0.1, float eps=1e-05) -> Tensor",
               batch_norm_body)
+      .writes_unmarked(1 << 1 | 1 << 2, 5)
       .doc(
           "Each channel shifted and scaled to mean 0 and variance 1 over the batch, or by the running "
           "statistics.");
@@ -304,6 +306,7 @@ void register_norm_operators(Table& t) {
               "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
               "running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor",
               torch_batch_norm_body)
+      .writes_unmarked(1 << 3 | 1 << 4, 5)
       .doc("As nn.functional.batch_norm, with weight and bias before the running statistics.")
       .function_only();
   register_group_norm_operators(t);

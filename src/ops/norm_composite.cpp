@@ -152,6 +152,7 @@ void register_composite_norm_operators(Table& t) {
               "instance_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? "
               "running_var, bool use_input_stats, float momentum, float eps, bool cudnn_enabled) -> Tensor",
               instance_norm_body)
+      .writes_unmarked(1 << 3 | 1 << 4, 5)
       .function_only()
       .doc("Batch normalisation with every example's channel as a channel of its own.");
   t.composite(
@@ -159,6 +160,7 @@ void register_composite_norm_operators(Table& t) {
        "weight=None, Tensor? bias=None, bool use_input_stats=True, float momentum=0.1, float eps=1e-05) -> "
        "Tensor",
        nn_instance_norm_body)
+      .writes_unmarked(1 << 1 | 1 << 2, 5)
       .doc("Batch normalisation with every example's channel as a channel of its own.");
   t.composite(
        "nn::local_response_norm(Tensor input, int size, float alpha=0.0001, float beta=0.75, float k=1.0) -> "
@@ -179,6 +181,7 @@ void register_composite_norm_operators(Table& t) {
        "batch_norm_update_stats(Tensor input, Tensor? running_mean, Tensor? running_var, float momentum) -> "
        "(Tensor, Tensor)",
        batch_norm_update_stats_body)
+      .writes_unmarked(1 << 1 | 1 << 2)
       .function_only()
       .doc("Mean and variance of every channel; the running ones move towards them by `momentum`.");
   t.composite(norm_except_dim, "norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor",

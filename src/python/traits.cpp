@@ -47,6 +47,7 @@ PyStructSequence_Field fields[] = {
     {"out_apart", "operands that out= must not partly overlap, as bits"},
     {"out_strict", "whether it must not be one of them either"},
     {"out_accumulates", "whether the kernel starts from what out= holds"},
+    {"writes_unmarked", "parameters that it writes to although the schema does not mark them, as bits"},
     {"random", "whether equal calls may differ: it draws numbers or updates statistics"},
     {"uninitialized", "whether it gives memory as it was found"},
     {"elementwise", "whether each element of the results comes from those at its place"},
@@ -108,6 +109,7 @@ PyObject* wrap_traits(const Op& op) {
   put(PyLong_FromUnsignedLongLong(t.out_overlap.apart & op.tensor_parameters));
   put(PyBool_FromLong(t.out_overlap.strict));
   put(PyBool_FromLong(t.out_overlap.accumulates));
+  put(PyLong_FromUnsignedLongLong(t.unmarked_writes.parameters));
   put(PyBool_FromLong(t.random));
   put(PyBool_FromLong(t.uninitialized));
   put(PyBool_FromLong(t.elementwise));
