@@ -103,8 +103,8 @@ Tensor diff_body(const Call&, const Tensor& self, int64_t n, int64_t given_dim, 
 Tensor reversed(const Tensor& t, int64_t dim) { return t.dim() == 0 ? t : flip(t, IntList(&dim, 1)); }
 Tensor sum_from_the_end(const Tensor& t, int64_t dim) { return reversed(cumsum(reversed(t, dim), dim), dim); }
 
-// Each element's factor is left out of the products that contain it; needed where a zero forbids dividing.
-Tensor cumprod_backward_with_zeros(const Tensor& grad, const Tensor& x, int64_t dim) {
+// Each element's factor is left out of the products that contain it: right to every order of derivatives.
+Tensor cumprod_backward_by_products(const Tensor& grad, const Tensor& x, int64_t dim) {
   const int64_t n = x.size(dim);
   std::vector<Tensor> parts;
   Tensor before = ones_like(narrow(x, dim, 0, 1));
@@ -119,14 +119,27 @@ Tensor cumprod_backward_with_zeros(const Tensor& grad, const Tensor& x, int64_t 
   return cat(parts, dim);
 }
 
+// Only before the first zero can be divided; later products contain it, and of its own it is left out.
+Tensor cumprod_backward_with_zeros(const Tensor& grad, const Tensor& x, const Tensor& y, int64_t dim) {
+  const Scalar zero(int64_t{0}), one(int64_t{1});
+  const Tensor is_zero = rushlight::eq(detach(x), zero), met = cumsum(to_dtype(is_zero, DType::Int64), dim);
+  const Tensor first = is_zero & rushlight::eq(met, one), before = rushlight::eq(met, zero);
+  const Tensor without = cumprod(rushlight::masked_fill(x, first, one), dim);
+  const Tensor at_first = sum_from_the_end(grad * conj_of(without), dim);
+  const Tensor quotient =
+      sum_from_the_end(grad * conj_of(y), dim) / conj_of(rushlight::masked_fill(x, is_zero, one));
+  return rushlight::where(before, quotient, rushlight::where(first, at_first, zero));
+}
+
 Tensor cumprod_backward(const Tensor& grad, const Tensor& x, const Tensor& y, int64_t given_dim) {
   if (x.dim() == 0) return grad;
   if (x.numel() == 0) return grad;
   const int64_t dim = wrap_dim(given_dim, x.dim());
-  const bool has_zero =
-      x.has_data() && read_scalar(any(rushlight::eq(detach(x), Scalar(int64_t{0})))).to<bool>();
-  return has_zero ? cumprod_backward_with_zeros(grad, x, dim)
-                  : sum_from_the_end(grad * conj_of(y), dim) / conj_of(x);
+  const bool may_have_zeros =  // examples under vmap have values too, of which none can be read
+      !x.has_data() || read_scalar(any(rushlight::eq(detach(x), Scalar(int64_t{0})))).to<bool>();
+  if (!may_have_zeros) return sum_from_the_end(grad * conj_of(y), dim) / conj_of(x);
+  const bool again = GradMode::enabled() && x->flags & (kAutograd | kWrapped);  // derivatives of this one
+  return again ? cumprod_backward_by_products(grad, x, dim) : cumprod_backward_with_zeros(grad, x, y, dim);
 }
 
 // Sums of exp run in the logarithm, for positive and negative gradients apart. The logarithm of no gradient

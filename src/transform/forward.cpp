@@ -439,16 +439,25 @@ Tensor primal_of(const Tensor& t) {
 
 // A tangent in memory like the primal's: what looks at that (as_strided) must find the same in both.
 static Tensor laid_out_as(const Tensor& primal, const Tensor& tangent) {
-  if ((primal->flags | tangent->flags) & (kWrapped | kPythonDispatch | kSpecialElements | kNotCpu))
-    return tangent;
-  const auto elements = [](const Tensor& t) { return t->storage->nbytes() / t.itemsize(); };
+  if ((primal->flags | tangent->flags) & (kPythonDispatch | kSpecialElements | kNotCpu)) return tangent;
+  const bool wrapped = (primal->flags | tangent->flags) & kWrapped;
+  const auto elements = [](const Tensor& t) {  // those of its memory, where a wrapper shows it
+    if (t->storage) return static_cast<int64_t>(t->storage->nbytes() / t.itemsize());
+    int64_t last = t.storage_offset();
+    for (int64_t d = 0; d < t.dim(); ++d) last += (t.size(d) - 1) * t.stride(d);
+    return last + 1;
+  };
   if (primal.strides() == tangent.strides() && primal.storage_offset() == tangent.storage_offset() &&
-      elements(primal) == elements(tangent))
+      (wrapped || elements(primal) == elements(tangent)))
     return tangent;
   for (int64_t d = 0; d < primal.dim(); ++d)
-    if (primal.size(d) > 1 && primal.stride(d) <= 0) return tangent;
-  const Tensor whole =
-      gradient_ops.zeros(Dims{static_cast<int64_t>(elements(primal))}, primal.dtype(), primal.device());
+    if (primal.size(d) == 0 || (primal.size(d) > 1 && primal.stride(d) <= 0)) return tangent;
+  if (wrapped) {  // examples of the tangent need memory of their own
+    const Tensor placed = ops::as_strided_backward(tangent, Dims{elements(primal)}, Dims{1}, primal.sizes(),
+                                                   primal.strides(), primal.storage_offset());
+    return ops::as_strided(placed, primal.sizes(), primal.strides(), primal.storage_offset());
+  }
+  const Tensor whole = gradient_ops.zeros(Dims{elements(primal)}, primal.dtype(), primal.device());
   Tensor like = ops::as_strided(whole, primal.sizes(), primal.strides(), primal.storage_offset());
   ops::copy_(like, tangent, false);
   return like;

@@ -110,6 +110,7 @@ Tensor wrap_tensor(const Tensor& inner, Level& level) {
 
 Tensor wrap_batched(const Tensor& inner, int64_t dim, Level& level) {
   if (is_pending(inner)) return wrap_batched(resolved(inner), dim, level);
+  RL_ASSERT(dim < inner.dim(), "vmap: a result without a dimension of examples");
   RL_CHECK(!is_sparse(inner), "vmap: sparse tensors have no dimension of examples; use .to_dense() first");
   Tensor t = new_wrapper(TensorImpl(nullptr, inner.storage_offset(), inner.dtype(), inner.device()), inner,
                          Ref<Level>::share(&level), dim);
@@ -272,6 +273,7 @@ void install_levels() {
   wrapping_hooks.view = view_of_wrapper;
   set_interceptor(kWrapped, run_through_levels);
   set_interceptor(kLowered, compute_one_level_out);
+  install_reference_gradients();
 }
 
 }  // namespace rushlight

@@ -126,5 +126,6 @@ class Operands {
 // Vmap's part of the interceptor; false when the call does not concern `level`.
 bool run_batched(Frame& frame, Level& level);
 void install_levels();
+void install_reference_gradients();
 
 }  // namespace rushlight

@@ -99,6 +99,46 @@ def test_vmap_is_a_loop(row):
         pytest.skip(f"refused: {refusals[0].splitlines()[0]}")
 
 
+def spread(batch):
+    """Another dimension of examples before the first."""
+    return rl.stack([batch, batch.flip(0)])
+
+
+@each("vmap")
+def test_vmap_in_vmap_is_a_loop(row):
+    """All operands have examples of the outer loop, or all but one, whose examples are of the inner loop alone."""
+    function, compared = resolve(rl, row.name), 0
+    for sample in samples(row)[:4]:
+        args, kwargs = arguments(rl, sample, main_dtype(row))
+        where = tensors_of(args)
+
+        def call(*examples, args=args, kwargs=kwargs, where=where):
+            given = list(args)
+            for i, e in zip(where, examples):
+                given[i] = e
+            return tuple(tensor_results(function(*given, **kwargs)))
+
+        inner_batches = [alike(args[i]) for i in where]
+        if not where or not call(*(args[i] for i in where)):
+            continue
+        for alone in (None, *range(len(where))) if len(where) > 1 else (None,):
+            batches = [b if i == alone else spread(b) for i, b in enumerate(inner_batches)]
+            in_dims = tuple(None if i == alone else 0 for i in range(len(where)))
+            try:
+                rows = [vmap(call)(*(b if d is None else b[k] for b, d in zip(batches, in_dims))) for k in (0, 1)]
+            except RuntimeError as error:
+                if any(text in str(error) for text in REFUSALS):
+                    pytest.skip(f"refused: {str(error).splitlines()[0]}")
+                raise
+            found = vmap(vmap(call), in_dims)(*batches)
+            for k, result in enumerate(found):
+                expected = rl.stack([r[k] for r in rows])
+                rl.testing.assert_close(result, expected, rtol=1e-6, atol=1e-6, equal_nan=True)
+            compared += 1
+    if not compared:
+        pytest.skip("no operand is a tensor")
+
+
 def inner(a, b):
     """The real inner product of two tuples of tensors."""
     return sum(float((x.conj() * y).real.sum() if x.is_complex() else (x * y).sum()) for x, y in zip(a, b))
