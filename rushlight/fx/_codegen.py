@@ -2,6 +2,7 @@
 
 import collections.abc
 import enum
+import keyword
 import math
 import re
 import types

@@ -7,6 +7,7 @@
 #include "ops/device_multi_tensor.h"
 #include "ops/matmul.h"
 #include "ops/operators.h"
+#include "ops/read_element.h"
 #include "ops/reduction.h"
 #include "ops/register.h"
 #include "ops/view.h"
@@ -147,12 +148,12 @@ struct TernaryPacked {
     check_lengths(a.size(), b.size()), check_lengths(a.size(), d.size());
     const Tensor values = factors(a, scalars);
     return collect(
-        a, [&](size_t i) { return H(a[i], b[i], d[i], read_scalar(values, static_cast<int64_t>(i))); });
+        a, [&](size_t i) { return H(a[i], b[i], d[i], read_element(values, static_cast<int64_t>(i))); });
   }
   static void inplace(const Call&, TensorList a, TensorList b, TensorList d, const Tensor& scalars) {
     check_lengths(a.size(), b.size()), check_lengths(a.size(), d.size());
     const Tensor values = factors(a, scalars);
-    each(a, [&](size_t i) { H.inplace(a[i], b[i], d[i], read_scalar(values, static_cast<int64_t>(i))); });
+    each(a, [&](size_t i) { H.inplace(a[i], b[i], d[i], read_element(values, static_cast<int64_t>(i))); });
   }
 };
 

@@ -13,6 +13,7 @@
 #include "ops/index.h"
 #include "ops/index_common.h"
 #include "ops/operators.h"
+#include "ops/read_element.h"
 #include "ops/reduction.h"
 #include "ops/reduction_common.h"
 #include "ops/register.h"
@@ -185,7 +186,7 @@ Tensor interpolated(const Tensor& below, const Tensor& above, const Tensor& frac
 
 void check_fractions(const Tensor& given, const char* who) {
   for (int64_t i = 0; i < given.numel() && given.is_cpu(); ++i) {
-    const double f = read_scalar(given, i).to_double();
+    const double f = read_element(given, i).to_double();
     RL_CHECK(f >= 0 && f <= 1, who, "() q must be in the range [0, 1] but got ", f);
   }
 }

@@ -4,6 +4,7 @@
 #include "ops/complex.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
+#include "ops/read_element.h"
 #include "ops/register.h"
 #include "ops/view.h"
 
@@ -139,7 +140,7 @@ std::vector<Tensor> tensor_split_tensor_body(const Call&, const Tensor& self, co
   if (spec.dim() == 0) return tensor_split(self, read_scalar(spec).to_int(), dim);
   Dims indices;
   for (int64_t i = 0; i < spec.numel(); ++i)
-    indices.push_back(read_scalar(spec, i * spec->strides[0]).to_int());
+    indices.push_back(read_element(spec, i).to_int());
   return tensor_split_indices(self, indices, dim);
 }
 
