@@ -1,0 +1,39 @@
+"""Over every operator row: results under autocasting have the dtypes that they have in PyTorch."""
+
+import pytest
+from engine import arguments, flatten, oracle, resolve
+from loader import each, samples
+
+import rushlight
+
+DIFFERENT = {"_transformer_encoder_layer_fwd": "layers do not call it under autocasting; it computes in one dtype"}
+
+
+def dtypes(module, row, sample, dtype):
+    """Of the results, or why there are none."""
+    function = resolve(module, row.name)
+    try:
+        args, kwargs = arguments(module, sample, "float32")
+        with module.autocast("cpu", dtype=getattr(module, dtype)):
+            found = function(*args, **kwargs)
+    except Exception as error:  # noqa: BLE001 - any refusal of PyTorch's ends the comparison
+        return error
+    return [str(x.dtype) if isinstance(x, module.Tensor) else type(x).__name__ for x in flatten(found)]
+
+
+@each("vmap")
+def test_results_are_cast_as_in_pytorch(row):
+    torch, compared = oracle(), 0
+    if torch is None:
+        pytest.skip("needs PyTorch to compare with")
+    if row.name in DIFFERENT:
+        pytest.skip(DIFFERENT[row.name])
+    for dtype in ("bfloat16", "float16"):
+        for sample in samples(row)[:3]:
+            expected = dtypes(torch, row, sample, dtype)
+            if isinstance(expected, Exception):
+                continue
+            assert dtypes(rushlight, row, sample, dtype) == expected
+            compared += 1
+    if not compared:
+        pytest.skip("PyTorch refuses the samples")
