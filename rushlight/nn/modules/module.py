@@ -12,6 +12,7 @@ from rushlight.nn.parameter import Buffer, Parameter
 
 from . import _hooks
 from ._conversion import ConversionMixin
+from ._dotted_names import DottedNameMixin
 from ._hooks import (
     HookMixin,
     TableSharing,
@@ -80,10 +81,10 @@ def _forward_unimplemented(self, *input):
     raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
 
 
-_PARTS = (HookMixin, StateDictMixin, ConversionMixin)
+_PARTS = (HookMixin, StateDictMixin, ConversionMixin, DottedNameMixin)
 if TYPE_CHECKING:
 
-    class _Base(HookMixin, StateDictMixin, ConversionMixin, ModuleBase):
+    class _Base(HookMixin, StateDictMixin, ConversionMixin, DottedNameMixin, ModuleBase):
         pass
 
 else:
@@ -346,67 +347,6 @@ class Module(_Base):
             self.__dict__.setdefault(name, OrderedDict())
         self.__dict__.setdefault("_non_persistent_buffers_set", set())
         self.__dict__.setdefault("_is_full_backward_hook", None)
-
-    # -- looking up by dotted name
-
-    def _resolve(self, path):
-        module = self
-        for name in path.split(".") if path else ():
-            if not hasattr(module, name):
-                raise advised(AttributeError(f"{module._get_name()} has no attribute `{name}`"))
-            module = getattr(module, name)
-            if not isinstance(module, Module):
-                raise AttributeError(f"`{name}` is not an nn.Module")
-        return module
-
-    def get_submodule(self, target: str) -> "Module":
-        """The descendant with the dotted name target.
-
-        Args:
-            target (str): a path such as "encoder.layers.3"; "" is the module itself.
-
-        Raises: AttributeError where the path leads nowhere, or not to a module.
-
-        Example:
-            >>> torch.nn.Sequential(torch.nn.ReLU()).get_submodule("0")
-            ReLU()
-        """
-        return self._resolve(target)
-
-    def get_parameter(self, target: str) -> Parameter:
-        """The parameter with the dotted name target."""
-        path, _, name = target.rpartition(".")
-        module = self._resolve(path)
-        if not hasattr(module, name):
-            raise advised(AttributeError(f"{module._get_name()} has no attribute `{name}`"))
-        param = getattr(module, name)
-        if not isinstance(param, Parameter):
-            raise AttributeError(f"`{name}` is not an nn.Parameter")
-        return param
-
-    def get_buffer(self, target: str) -> Tensor:
-        """The buffer with the dotted name target."""
-        path, _, name = target.rpartition(".")
-        module = self._resolve(path)
-        if not hasattr(module, name):
-            raise advised(AttributeError(f"{module._get_name()} has no attribute `{name}`"))
-        if name not in module._buffers:
-            raise AttributeError(f"`{name}` is not a buffer")
-        return getattr(module, name)
-
-    def set_submodule(self, target: str, module: "Module", strict: bool = False) -> None:
-        """Put module in the place named target; with strict, only where there already is one."""
-        if target == "":
-            raise ValueError("Cannot set the submodule without a target name!")
-        if not isinstance(module, Module):
-            raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
-        path, _, name = target.rpartition(".")
-        parent = self._resolve(path)
-        if strict and not hasattr(parent, name):
-            raise advised(AttributeError(f"{parent._get_name()} has no attribute `{name}`"))
-        if hasattr(parent, name) and not isinstance(getattr(parent, name), Module):
-            raise AttributeError(f"`{name}` is not an nn.Module")
-        setattr(parent, name, module)
 
     # -- walking
 
