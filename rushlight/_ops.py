@@ -395,6 +395,10 @@ _DEFINED_LATE = (
     "sym_size",
     "to",
     "_assert_scalar",
+    "_assert_tensor_metadata",
+    "_functional_assert_async",
+    "_functional_assert_scalar",
+    "_print",
     "sym_constrain_range",
     "sym_constrain_range_for_size",
 )  # operators of `aten` that are written in Python

@@ -205,16 +205,20 @@ _MODULES = {
     "_profiler": "autograd._profiler_enums",
 }
 
+# What a build may have, by the backend that tells; None for devices and libraries that no build has.
+_BUILT = {"has_cuda": "cuda", "has_mps": "mps", "has_cudnn": None, "has_xpu": None, "has_magma": None}
+
 
 def __getattr__(name):
     if name in _MODULES:
         from importlib import import_module
 
         return import_module(f"rushlight.{_MODULES[name]}")
-    if name == "has_cuda":
-        from rushlight.backends.cuda import is_built
+    if name.removeprefix("_") in _BUILT:
+        from rushlight import backends
 
-        return is_built()
+        backend = _BUILT[name.removeprefix("_")]
+        return backend is not None and getattr(backends, backend).is_built()
     for home, names in _HOMES.items():
         if name in names.split():
             from importlib import import_module

@@ -93,6 +93,15 @@ _METHODS = {
     "_assert_scalar(Scalar self, str assert_msg) -> ()": lambda self, message: torch._check(
         bool(self), lambda: message
     ),
+    "_functional_assert_scalar(Scalar self, str assert_msg, Tensor dep_token) -> Tensor": (
+        lambda self, message, token: _checked(bool(self), message, token)
+    ),
+    "_functional_assert_async.msg(Tensor self, str assert_msg, Tensor dep_token) -> Tensor": (
+        lambda self, message, token: _checked(bool(self), message, token)
+    ),
+    "_print(str s) -> ()": print,
+    "_assert_tensor_metadata(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, ScalarType? dtype=None, *, "
+    "Device? device=None, Layout? layout=None) -> ()": torch._assert_tensor_metadata,
     "sym_constrain_range(Scalar size, *, int? min=None, int? max=None) -> ()": torch.sym_constrain_range,
     "sym_constrain_range_for_size(Scalar size, *, int? min=None, int? max=None) -> ()": (
         torch.sym_constrain_range_for_size
@@ -116,6 +125,12 @@ _METHODS = {
     "bool? pin_memory=None, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) "
     "-> Tensor(a)": lambda self, *, layout=None, pin_memory=None, **kwargs: _to(self, (), (), kwargs),
 }
+
+
+def _checked(condition, message, token):
+    """Raise unless the condition holds; the token, copied, orders the check before what uses the copy."""
+    torch._check(condition, lambda: message)
+    return token.clone()
 
 
 def _to(self, first, args, kwargs, **more):

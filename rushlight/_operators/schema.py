@@ -1,5 +1,6 @@
 """Operator signatures as objects: ``op._schema`` with its arguments and returns."""
 
+import itertools
 import re
 
 __all__ = ["Argument", "FunctionSchema", "Type", "parse_schema"]
@@ -83,7 +84,9 @@ class Argument:
         alias = ""
         if self.alias_info is not None:
             names = "|".join(sorted(self.alias_info.before_set))
-            alias = f"({names}{'!' if self.is_write else ''})"
+            after = self.alias_info.after_set
+            after = "" if after == self.alias_info.before_set else f" -> {'|'.join(sorted(after))}"
+            alias = f"({names}{'!' if self.is_write else ''}{after})"
         text = str(self.type)
         if self.N:
             text = text.replace("[]", f"[{self.N}]", 1)
@@ -139,7 +142,8 @@ class FunctionSchema:
 # --- reading ------------------------------------------------------------------------------------
 
 _ITEM = re.compile(
-    r"(?P<head>\w+)(?:\((?P<alias>[^)]*)\))?(?P<suffix>(?:\?|\[\d*\])*)\s*(?P<name>\w*)\s*(?:=\s*(?P<default>.+))?$"
+    r"(?P<head>\w+)(?:\((?P<alias>[^)]*)\))?(?P<written>!?)(?P<suffix>(?:\?|\[\d*\])*)(?P<all_written>!?)"
+    r"\s*(?P<name>\w*)\s*(?:=\s*(?P<default>.+))?$"
 )
 
 
@@ -182,7 +186,8 @@ def _literal(text, type):
     return float(value) if str(type) in ("float", "float?") and isinstance(value, int) else value
 
 
-def _argument(text, kwarg_only=False):
+def _argument(text, kwarg_only=False, unnamed=None):
+    """Read one item; `unnamed` counts the sets of aliases that have no name ("Tensor! x")."""
     found = _ITEM.match(text)
     if found is None:
         raise RuntimeError(f"cannot read {text!r} in an operator's schema")
@@ -192,10 +197,12 @@ def _argument(text, kwarg_only=False):
     value = None if default is None else _literal(default, type)
     if size and isinstance(value, (int, float)):
         value = [value] * int(size[1])
+    alias = _alias(found["alias"])
+    if found["written"] or found["all_written"]:
+        alias = AliasInfo({f"${next(unnamed)}"}, set(), True)
     return Argument(
-        found["name"], type, value, default is not None, kwarg_only, _alias(found["alias"]),
-        int(size[1]) if size else None,
-    )  # fmt: skip
+        found["name"], type, value, default is not None, kwarg_only, alias, int(size[1]) if size else None
+    )
 
 
 def parse_schema(text):
@@ -203,16 +210,18 @@ def parse_schema(text):
     head, _, rest = text.partition("(")
     close = _closing(rest)
     name, _, overload = head.strip().partition(".")
-    arguments, kwarg_only = [], False
+    arguments, kwarg_only, unnamed = [], False, itertools.count()
     for part in _split(rest[:close]):
         if part == "*":
             kwarg_only = True
         else:
-            arguments.append(_argument(part, kwarg_only))
+            arguments.append(_argument(part, kwarg_only, unnamed))
     returns = rest[close + 1 :].partition("->")[2].strip()
     if returns.startswith("("):
         returns = returns[1:-1]
-    return FunctionSchema(name, overload, arguments, [_argument(part) for part in _split(returns)])
+    return FunctionSchema(
+        name, overload, arguments, [_argument(part, unnamed=unnamed) for part in _split(returns)]
+    )
 
 
 def _closing(text):

@@ -125,11 +125,7 @@ class SchemaParser {
   };
   Type parse_type() {
     Type type{tag_of(word(), schema_.text)};
-    if (accept("(")) {  // alias marks: "(a)", "(a!)", "(a -> *)"
-      const size_t end = rest_.find(')');
-      type.mutated = rest_.substr(0, end).find('!') != std::string_view::npos;
-      rest_.remove_prefix(end + 1);
-    }
+    type.mutated = alias_mark();
     type.optional = accept("?");
     if (accept("[")) {
       type.elements_optional = std::exchange(type.optional, false);
@@ -138,9 +134,20 @@ class SchemaParser {
         type.list_length = static_cast<int>(integer());
         expect("]");
       }
+      type.mutated |= alias_mark();
       type.optional = accept("?");
     }
     return type;
+  }
+  // "(a)", "(a!)", "(a -> *)", or "!" alone of a tensor that is written to and shares with no other. True if written.
+  bool alias_mark() {
+    if (accept("!")) return true;
+    if (!accept("(")) return false;
+    const size_t end = rest_.find(')');
+    RL_CHECK(end != std::string_view::npos, "expected ')' in schema: ", schema_.text);
+    const bool written = rest_.substr(0, end).find('!') != std::string_view::npos;
+    rest_.remove_prefix(end + 1);
+    return written;
   }
 
   void parse_parameter(bool keyword_only) {

@@ -488,6 +488,40 @@ def test_operators_that_write_return_what_their_kernel_returns():
         assert torch.ops.writing.itself(x) is x and x.tolist() == [4]
 
 
+def test_mark_of_a_written_argument_without_a_name():
+    with torch.library._scoped_library("unnamed_mark", "DEF") as lib:
+        lib.define("f.out(Tensor A, Tensor! out) -> ()")
+        lib.define("g(Tensor! a, Tensor!? b=None) -> Tensor!")
+        lib.impl("f.out", lambda A, out: out.copy_(A) and None, "CPU")
+        out = torch.zeros(1)
+        version = out._version
+        torch.ops.unnamed_mark.f.out(torch.ones(1), out)
+        assert out.tolist() == [1] and out._version > version
+        schema = torch.ops.unnamed_mark.f.out._schema
+        assert str(schema) == "unnamed_mark::f.out(Tensor A, Tensor($0! -> ) out) -> ()"
+        assert [a.is_write for a in schema.arguments] == [False, True]
+        text = str(torch.ops.unnamed_mark.g.default._schema)
+        assert text == "unnamed_mark::g(Tensor($0! -> ) a, Tensor($1! -> )? b=None) -> Tensor($2! -> )"
+
+
+def test_checks_that_programs_for_other_compilers_name():
+    aten, x = torch.ops.aten, torch.ones(2, 3)
+    assert aten._assert_tensor_metadata.default(x, [2, 3], None, torch.float32) is None
+    with pytest.raises(RuntimeError, match="sizes mismatch"):
+        aten._assert_tensor_metadata(x, size=[3, 3])
+    for check in (aten._functional_assert_scalar.default, aten._functional_assert_async.msg):
+        given = (lambda v: v) if check is aten._functional_assert_scalar.default else torch.tensor
+        token = check(given(True), "too small", x)
+        assert token is not x and torch.equal(token, x)
+        with pytest.raises(RuntimeError, match="too small"):
+            check(given(False), "too small", x)
+
+
+def test_what_the_build_has_is_told():
+    assert torch._C._has_xpu is False and torch._C._has_mps is torch.backends.mps.is_built()
+    assert torch._C._has_cuda is torch.backends.cuda.is_built()
+
+
 def test_decorators_that_take_a_library():
     library = torch.library.Library("of_a_library", "DEF")
     library.define("first(Tensor self) -> Tensor")
