@@ -27,7 +27,7 @@ from rushlight.utils._python_dispatch import TorchDispatchMode
 
 from ._backward import Backward
 from ._observer import Interruption, Observer
-from ._reachable import Reachable, is_constant
+from ._reachable import Reachable, is_constant, is_part_of_program
 from ._results import collect, is_record, map_record
 from .exc import FillsTables, Unsupported
 
@@ -285,7 +285,8 @@ def _identifier(label):
 
 
 def _find_leaves(args, kwargs):
-    """The tensors among the arguments; all else must be containers of Python or constants."""
+    """The tensors among the arguments; all else must be containers of Python, constants or modules, which are
+    part of the program."""
     leaves = []
 
     def look(value, root, steps):
@@ -296,7 +297,7 @@ def _find_leaves(args, kwargs):
         elif type(value) in (list, dict) or isinstance(value, tuple):
             for key, item in value.items() if isinstance(value, dict) else enumerate(value):
                 look(item, root, (*steps, key))
-        elif not is_constant(value):
+        elif not is_constant(value) and not is_part_of_program(value):
             where = f"argument {root!r}" + "".join(f"[{s!r}]" for s in steps)
             raise Unsupported(f"{where} is of type {type(value).__qualname__}")
 
@@ -378,6 +379,8 @@ class _Run:
                 )
                 self.recorder.held[id(leaf.tensor)] = leaf.tensor, "argument", fakes[id(leaf.tensor)], node
         fake_args, fake_kwargs = _map(self.recorder.fake_of, args), _map(self.recorder.fake_of, kwargs)
+        for root, value in (*enumerate(args), *kwargs.items()):
+            self._visit_modules(value, f"argument {root!r}")
         self.reachable.visit((fake_args, fake_kwargs), "arguments")
         random_state = torch.random.get_rng_state()
         surroundings = _surroundings()
@@ -397,6 +400,14 @@ class _Run:
             for tensor, version in self.recorder.versions:
                 _C._set_version(tensor, version)
             torch.random.set_rng_state(random_state)
+
+    def _visit_modules(self, value, label):
+        """Modules among the arguments are state as those that the program names are, under a name of their own."""
+        if is_part_of_program(value):
+            self.reachable.visit(value, label)
+        elif isinstance(value, (list, tuple, dict)):
+            for key, item in value.items() if isinstance(value, dict) else enumerate(value):
+                self._visit_modules(item, f"{label}[{key!r}]")
 
     def _observed(self, function, args, kwargs):
         collects = gc.isenabled()

@@ -6,7 +6,7 @@ from types import FunctionType
 import rushlight as torch
 from rushlight import _C
 
-from ._reachable import ABSENT, is_constant
+from ._reachable import ABSENT, is_constant, is_part_of_program
 
 __all__ = ["Guards"]
 
@@ -75,6 +75,8 @@ class Guards:
             self._add(self._checked[-1][0], told)
         elif is_constant(value):
             self._add(self.set.equal(source, value), f"{where} was {value!r}")
+        elif is_part_of_program(value):
+            self._add(self.set.equal(source, value), f"{where} was another {type(value).__qualname__}")
         else:
             self._add(
                 self.set.form(source, value), f"{where} was a {type(value).__name__} of length {len(value)}"

@@ -19,7 +19,7 @@ from rushlight.nn.parameter import is_lazy
 
 from .exc import Unsupported
 
-__all__ = ["ABSENT", "Reachable", "is_constant"]
+__all__ = ["ABSENT", "Reachable", "is_constant", "is_part_of_program"]
 
 ABSENT = object()
 
@@ -52,6 +52,11 @@ def is_constant(value):
     if type(value) is slice:
         return is_constant((value.start, value.stop, value.step))
     return type(value) in _CONSTANTS
+
+
+def is_part_of_program(value):
+    """Whether an argument is a module: it stays the same object from call to call, and a graph is for one."""
+    return isinstance(value, torch.nn.Module) and type(value).__eq__ is object.__eq__
 
 
 def _is_plain_class(cls):

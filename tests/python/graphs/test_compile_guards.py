@@ -320,3 +320,52 @@ def test_seeding_inside():
 
     fast = torch.compile(f)
     assert torch.equal(fast(X), fast(X)) and torch.equal(fast(X), f(X))
+
+
+# --- modules among the arguments --------------------------------------------------------------------
+
+
+def test_modules_given_as_arguments():
+    def loss(model, x):
+        return model(x).square().mean()
+
+    first, second, x = nn.Linear(3, 3), nn.Linear(3, 3), torch.ones(2, 3)
+    compiled = torch.compile(loss, fullgraph=True)
+    for module in (first, second, first):
+        module.weight.grad = None
+        value = compiled(module, x)
+        value.backward()
+        assert torch.allclose(value, loss(module, x)) and module.weight.grad is not None
+    with torch.no_grad():
+        first.weight.add_(1)
+    assert torch.allclose(compiled(first, x), loss(first, x))
+    first.bias = None
+    assert torch.allclose(compiled(first, x), loss(first, x))
+    hook = first.register_forward_hook(lambda module, given, output: output + 1)
+    assert torch.allclose(compiled(first, x), loss(first, x))
+    hook.remove()
+    assert torch.allclose(compiled(first, x), loss(first, x))
+
+
+def test_modules_within_containers_of_arguments():
+    dropout, linear, x = nn.Dropout(0.5), nn.Linear(4, 64), torch.ones(2, 4)
+    compiled = torch.compile(lambda parts, x: parts["drop"](parts["list"][0](x)), fullgraph=True)
+    parts = {"drop": dropout, "list": [linear]}
+    assert (compiled(parts, x) == 0).any()
+    dropout.eval()
+    assert torch.allclose(compiled(parts, x), linear(x))
+    parts["list"][0] = nn.Identity()
+    assert torch.equal(compiled(parts, x), x)
+
+
+def test_module_argument_that_counts_its_calls():
+    class Counts(nn.Module):
+        calls = 0
+
+        def forward(self, x):
+            self.calls += 1
+            return x * self.calls
+
+    module = Counts()
+    compiled = torch.compile(lambda module, x: module(x))
+    assert [compiled(module, torch.ones(1)).item() for _ in range(4)] == [1, 2, 3, 4] and module.calls == 4
