@@ -417,3 +417,9 @@ make_overridable(
     lists="atleast_1d atleast_2d atleast_3d broadcast_tensors chain_matmul meshgrid".split(),
     skip=["broadcast_shapes", "einsum", "make_overridable"],
 )
+
+
+def __getattr__(name):
+    if name == "F":  # programs say torch.functional.F, which PyTorch has by the way its module imports it
+        return torch.nn.functional
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

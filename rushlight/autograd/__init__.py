@@ -183,6 +183,11 @@ def _make_grad(i, out, grad, batch=None):
                 raise advised(RuntimeError("grad can be implicitly created only for scalar outputs"))
             return rushlight.ones(out.shape, dtype=out.dtype, device=out.device)
     if isinstance(grad, rushlight.Tensor):
+        if type(grad) is not rushlight.Tensor and grad.is_nested and grad.layout is rushlight.strided:
+            nested: Any = grad  # whose method is called, as functions do not ask classes here
+            if not nested._same_sizes(out):
+                raise RuntimeError(f"Mismatch in shape: grad_output[{i}] has other sizes than output[{i}]")
+            return grad
         if grad.shape != out.shape and batch is not None:
             raise RuntimeError(
                 "If `is_grads_batched=True`, we interpret the first dimension of each grad_output as the "

@@ -57,15 +57,30 @@ def as_nested_tensor(ts, dtype=None, device=None, layout=None):
             raise RuntimeError(
                 "as_nested_tensor(): Converting between nested tensor layouts is not supported"
             )
-        return ts.to(device=device, dtype=dtype)
+        same = dtype in (None, ts.dtype) and (device is None or rushlight.device(device) == ts.device)
+        return ts if same else ts.to(device=device, dtype=dtype)
     if not isinstance(ts, (list, tuple, rushlight.Tensor)):
         raise TypeError("as_nested_tensor(): Expected first argument to be a list, tuple, or tensor")
     if isinstance(ts, rushlight.Tensor) and ts.dim() < 2:
         raise RuntimeError("as_nested_tensor(): Expected tensor argument to have dim() > 1")
-    tensors = list(ts.unbind()) if isinstance(ts, rushlight.Tensor) else list(ts)
+    if isinstance(ts, rushlight.Tensor):
+        return _of_rows(ts.to(device=device, dtype=dtype), jagged)
     if jagged:
-        return jagged_from_list(tensors, None, dtype, device)[0]
-    return strided_from_list(tensors, dtype, device)
+        return jagged_from_list(list(ts), None, dtype, device)[0]
+    return strided_from_list(list(ts), dtype, device)
+
+
+def _of_rows(batch, jagged):
+    """The rows of a tensor, as a view where they lie one after the other."""
+    from rushlight.nested._internal.nested_tensor import NestedTensor
+    from rushlight.nested._internal.strided import StridedNestedTensor
+
+    count, length, *rest = batch.shape
+    if not jagged:
+        return StridedNestedTensor(batch.reshape(-1), [batch.shape[1:]] * count)
+    offsets = rushlight.arange(count + 1, device=batch.device) * length
+    extremes = {"max_seqlen": length, "min_seqlen": length}
+    return NestedTensor(batch.reshape(count * length, *rest), offsets, _metadata_cache=extremes)
 
 
 def nested_tensor_from_jagged(
@@ -139,10 +154,8 @@ def masked_select(tensor, mask):
         raise RuntimeError(f"torch.nested.masked_select requires a strided tensor, given {tensor.layout}")
     if mask.layout is not rushlight.strided:
         raise RuntimeError(f"torch.nested.masked_select requires a strided mask, given: {mask.layout}")
-    if tensor.dim() != 2 or mask.dim() != 2:
-        raise RuntimeError("torch.nested.masked_select: expected a 2-D tensor and mask")
     values = tensor.masked_select(mask)
-    lengths = mask.expand(tensor.shape).sum(1)
+    lengths = mask.expand(rushlight.broadcast_shapes(tensor.shape, mask.shape)).sum(-1).flatten()
     return NestedTensor(values, rushlight.nn.functional.pad(lengths.cumsum(0), (1, 0)))
 
 

@@ -37,6 +37,7 @@ COMMON_NVCC_FLAGS = [
     "--expt-relaxed-constexpr",
 ]
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_SHOWN = "shown_by_"  # begins a namespace for functions of `load_inline`
 _NO_CUDA = "cpp_extension: this build has no CUDA; give C++ sources only"
 
 
@@ -230,6 +231,7 @@ def _import_library(name, path, is_python_module):
         _ops.show_extension_operators()
     else:
         added = _ops.ops.load_library(path)
+        added = sorted(added, key=lambda op: str(op).startswith(_SHOWN))  # these have the last word
         result = SimpleNamespace(**{op._opname: op for op in added}) if is_python_module else None
     _loaded[path] = result
     return result
@@ -270,7 +272,9 @@ def load_inline(
     names = [functions] if isinstance(functions, str) else list(functions or [])
     if names:
         shown = "\n".join(f'  m.def("{function}", {function});' for function in names)
-        parts.append(f"RUSHLIGHT_LIBRARY({name}, m) {{\n{shown}\n}}")
+        registers = re.search(rf"_LIBRARY(_FRAGMENT)?\(\s*{name}\b", "\n".join(parts))
+        space = f"{_SHOWN}{name}" if registers else name  # the sources' own operators may have these names
+        parts.append(f"RUSHLIGHT_LIBRARY({space}, m) {{\n{shown}\n}}")
     folder = build_directory or os.path.join(get_default_build_root(), sys.implementation.cache_tag, name)
     os.makedirs(folder, exist_ok=True)
     source, text = os.path.join(folder, "main.cpp"), "\n".join(parts) + "\n"

@@ -8,14 +8,27 @@ import itertools
 
 import rushlight
 from rushlight import _C
+from rushlight.utils.weak import WeakIdKeyDictionary
 
-__all__ = ["NestedInt", "NestedTensor", "jagged_from_list", "jagged_from_tensor_and_lengths"]
+__all__ = [
+    "NestedInt",
+    "NestedTensor",
+    "buffer_from_jagged",
+    "jagged_from_list",
+    "jagged_from_tensor_and_lengths",
+    "nested_from_padded",
+    "nested_view_from_values_offsets",
+    "nested_view_from_values_offsets_lengths",
+]
 
 _numbers = itertools.count(1)
+_ragged_sizes = WeakIdKeyDictionary()
 
 
-class NestedInt:
-    """The size of a ragged dimension: equal to itself alone, whatever the lengths."""
+class NestedInt(rushlight.SymInt):
+    """The size of a ragged dimension: equal to itself alone, whatever the lengths.
+
+    It has no ``__index__``, so that C code does not take it for a number before the class is asked."""
 
     def __init__(self, number, coefficient=1):
         self._number, self._coefficient = number, coefficient
@@ -42,13 +55,11 @@ class NestedInt:
     def __gt__(self, other):
         return isinstance(other, int) and other < 2
 
-    def __index__(self):
+    def __int__(self):
         raise RuntimeError(
             f"the ragged size {self} of a nested tensor is not one number; work on .unbind(), .values() or "
             ".to_padded_tensor()"
         )
-
-    __int__ = __index__
 
 
 class NestedSize(tuple):
@@ -69,9 +80,9 @@ def plain(tensor):
 def _number_of(offsets, lengths):
     """One ragged size for each tensor of offsets (or lengths, where there are holes)."""
     key = offsets if lengths is None else lengths
-    if not hasattr(key, "_nested_int"):
-        key._nested_int = NestedInt(next(_numbers))
-    return key._nested_int
+    if key not in _ragged_sizes:  # beside the tensors: an attribute of theirs would go into files
+        _ragged_sizes[key] = NestedInt(next(_numbers))
+    return _ragged_sizes[key]
 
 
 def _rebuild_njt(constructor_kwargs):
@@ -190,6 +201,20 @@ class NestedTensor(rushlight.Tensor):
     _maybe_max_seqlen = property(lambda self: self._metadata_cache.get("max_seqlen"))
     _maybe_min_seqlen = property(lambda self: self._metadata_cache.get("min_seqlen"))
 
+    def _get_max_seqlen(self):
+        return self._max_seqlen
+
+    def _get_min_seqlen(self):
+        return self._min_seqlen
+
+    def _known_extreme(self, name):
+        """A known length as PyTorch keeps it, the size of an empty tensor."""
+        found = self._metadata_cache.get(name)
+        return None if found is None else plain(self).new_empty(found, 0)
+
+    _max_seqlen_tensor = property(lambda self: self._known_extreme("max_seqlen"))
+    _min_seqlen_tensor = property(lambda self: self._known_extreme("min_seqlen"))
+
     def unbind(self, dim=0):
         """The components, as views of the values."""
         if dim not in (0, -self.dim()):
@@ -198,6 +223,12 @@ class NestedTensor(rushlight.Tensor):
             )
         values, at = plain(self), self._ragged_idx - 1
         starts, lengths = self._offsets[:-1].tolist(), self._component_lengths().tolist()
+        ends = [start + n for start, n in zip(starts, lengths, strict=True)]
+        if self._ragged_idx < 1 or max(ends, default=0) > values.shape[at]:
+            raise RuntimeError(
+                f"unbind(): nested tensor offsets and lengths do not match ragged_idx {self._ragged_idx}: a "
+                f"component is out of bounds of values of shape {tuple(values.shape)}"
+            )
         return tuple(values.narrow(at, start, n) for start, n in zip(starts, lengths, strict=True))
 
     def __iter__(self):
@@ -342,3 +373,38 @@ def check_same_kind(name, args):
     raise RuntimeError(
         f"Expected both self and other to be nested tensors. Self {kinds[0]}. While Other {kinds[1]}."
     )
+
+
+def nested_view_from_values_offsets(values, offsets, ragged_idx=1, min_seqlen=None, max_seqlen=None):
+    """A nested view of `values` that are cut at `offsets`."""
+    return nested_view_from_values_offsets_lengths(values, offsets, None, ragged_idx, min_seqlen, max_seqlen)
+
+
+def nested_view_from_values_offsets_lengths(
+    values, offsets, lengths, ragged_idx=1, min_seqlen=None, max_seqlen=None
+):
+    """The same, of components that leave holes between them."""
+    extremes = {"min_seqlen": min_seqlen, "max_seqlen": max_seqlen}
+    known = {name: n for name, n in extremes.items() if n is not None}
+    return NestedTensor(values, offsets, lengths=lengths, _ragged_idx=ragged_idx, _metadata_cache=known)
+
+
+def buffer_from_jagged(jagged):
+    """The packed values of a nested tensor, as a view."""
+    return plain(jagged)
+
+
+def nested_from_padded(padded, offsets, ragged_idx=1, min_seqlen=None, max_seqlen=None, sum_S=None):
+    """The components that a padded tensor holds; `offsets` tell their lengths."""
+    rows = padded.movedim(ragged_idx, 1)
+    component, place = component_places(offsets, int(offsets[-1]) if sum_S is None else sum_S)
+    values = rows[component, place].movedim(0, ragged_idx - 1)
+    return nested_view_from_values_offsets(values, offsets, ragged_idx, min_seqlen, max_seqlen)
+
+
+def component_places(offsets, total):
+    """Of each packed element the number of its component, and its place in it."""
+    steps = rushlight.arange(total, device=offsets.device)
+    component = rushlight.searchsorted(offsets[1:].contiguous(), steps, right=True)
+    component = component.clamp(max=max(offsets.shape[0] - 2, 0))
+    return component, steps - offsets[component]

@@ -7,7 +7,14 @@ import functools
 import rushlight
 from rushlight import _C
 from rushlight._operators.traits import names_of
-from rushlight.nested._internal.nested_tensor import NestedTensor, check_same_kind, jagged_from_list, plain
+from rushlight.nested._internal.nested_tensor import (
+    NestedInt,
+    NestedTensor,
+    check_same_kind,
+    component_places,
+    jagged_from_list,
+    plain,
+)
 
 # Python's operators on tensors that are no records of their own.
 _OPERATORS = frozenset(
@@ -58,9 +65,14 @@ def _rule(*names):
     return register
 
 
+def name_of(func):
+    """The name of a function, or of an overload without the overload's."""
+    return getattr(func, "__name__", str(func)).partition(".")[0]
+
+
 def call(func, args, kwargs):
     """`func` of arguments with jagged tensors among them."""
-    name = getattr(func, "__name__", str(func))
+    name = name_of(func)
     if name in ("__get__", "__set__", "__delete__") or name in _AS_THEY_ARE or name.startswith("_fused_"):
         check_same_kind(name, args)
         with _C.DisableTorchFunctionSubclass():
@@ -129,7 +141,7 @@ def _valuewise(func, args, kwargs):
     like = _nested_in([*args, *kwargs.values()])
     unwrap = lambda t: plain(t) if isinstance(t, NestedTensor) else t  # noqa: E731
     values = dict(zip(kwargs, _mapped(kwargs.values(), unwrap), strict=True))
-    if func.__name__ in ("requires_grad_", "retain_grad"):
+    if name_of(func) in ("requires_grad_", "retain_grad"):
         with _C.DisableTorchFunctionSubclass():
             func(*args, **kwargs)
         return args[0]
@@ -139,7 +151,7 @@ def _valuewise(func, args, kwargs):
 
 def _again(func, args, like, result):
     """The result of an operation on values; of one in place, its target."""
-    if func.__name__.endswith("_") and not func.__name__.endswith("__") and isinstance(args[0], NestedTensor):
+    if name_of(func).endswith("_") and not name_of(func).endswith("__") and isinstance(args[0], NestedTensor):
         return args[0]
     return like._like(result) if isinstance(result, rushlight.Tensor) else result
 
@@ -149,11 +161,7 @@ def _again(func, args, like, result):
 
 def _places(nested):
     """Of each packed element the number of its component, and its place in it."""
-    total = plain(nested).shape[nested._ragged_idx - 1]
-    starts = nested._offsets
-    component = rushlight.searchsorted(starts[1:].contiguous(), rushlight.arange(total), right=True)
-    component = component.clamp(max=max(starts.shape[0] - 2, 0))
-    return component, rushlight.arange(total) - starts[component]
+    return component_places(nested._offsets, plain(nested).shape[nested._ragged_idx - 1])
 
 
 def _packed(dense, nested):
@@ -189,6 +197,8 @@ def _check_same_cuts(name, first, other):
 
 def _pointwise(func, name, args, kwargs):
     like = _nested_in([*args, *kwargs.values()])
+    if any(isinstance(a, NestedInt) for a in args):
+        raise RuntimeError(f"{name}(): invalid argument: the ragged size of a nested tensor is no number")
 
     def operand(t):
         if not isinstance(t, NestedTensor):
@@ -244,6 +254,11 @@ def _reduce(func, name, x, dim=None, keepdim=False, *, dtype=None, **named):
         result = func(plain(x), [d - 1 for d in dims if d], keepdim, **options)
         return result.unsqueeze(0) if keepdim else result
     if at in dims:
+        if x._lengths is not None:
+            raise RuntimeError(
+                f"{name}(): reducing across the ragged dimension is not supported for non-contiguous nested "
+                "tensors with holes"
+            )
         if len(dims) > 1:
             raise RuntimeError(
                 f"{name}(): reducing along a ragged and non-batch dimension is not supported for nested "
@@ -374,7 +389,7 @@ def _unflatten(func, x, dim, sizes):
 @_rule("view", "reshape", "expand")
 def _view(func, x, *sizes):
     sizes = list(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (list, tuple)) else list(sizes)
-    name, values, at = func.__name__, plain(x), x._ragged_idx
+    name, values, at = name_of(func), plain(x), x._ragged_idx
     if len(sizes) < 2 or sizes[0] not in (len(x), -1):
         raise RuntimeError(f"{name}(): cannot take a NestedTensor of shape {tuple(x.shape)} to {sizes}")
     named = [d for d, n in enumerate(sizes) if n == x._ragged]
@@ -389,13 +404,13 @@ def _view(func, x, *sizes):
 
 @_rule("cat", "concat", "concatenate", "stack")
 def _join(func, tensors, dim=0, **options):
-    like, stacks = _nested_in(tensors), func.__name__ == "stack"
+    like, stacks = _nested_in(tensors), name_of(func) == "stack"
     for t in tensors:
         if not isinstance(t, NestedTensor) or t._ragged != like._ragged or t._ragged_idx != like._ragged_idx:
             raise RuntimeError(
-                f"{func.__name__}(): expected each tensor in given list to be nested with the same lengths"
+                f"{name_of(func)}(): expected each tensor in given list to be nested with the same lengths"
             )
-    dim = _inner(func.__name__, like, dim, extra=int(stacks))
+    dim = _inner(name_of(func), like, dim, extra=int(stacks))
     return like._like(
         func([plain(t) for t in tensors], dim), like._ragged_idx + (stacks and dim < like._ragged_idx)
     )
@@ -403,12 +418,12 @@ def _join(func, tensors, dim=0, **options):
 
 @_rule("chunk", "split", "split_with_sizes", "tensor_split", "unsafe_chunk", "unsafe_split")
 def _pieces(func, x, how, dim=0):
-    if _wrap(func.__name__, dim, x.dim()) == 0:
-        if func.__name__ != "chunk":
-            _inner(func.__name__, x, dim)
+    if _wrap(name_of(func), dim, x.dim()) == 0:
+        if name_of(func) != "chunk":
+            _inner(name_of(func), x, dim)
         groups, n = x.unbind(), -(-len(x) // how)
         return tuple(jagged_from_list(list(groups[i : i + n]))[0] for i in range(0, len(groups), n))
-    return tuple(x._like(part) for part in func(plain(x), how, _inner(func.__name__, x, dim)))
+    return tuple(x._like(part) for part in func(plain(x), how, _inner(name_of(func), x, dim)))
 
 
 @_rule("select")
@@ -444,6 +459,14 @@ def _getitem(func, x, index):
     )
 
 
+@_rule("__setitem__")
+def _setitem(func, x, index, value):
+    first, *rest = index if isinstance(index, tuple) else (index,)
+    if not isinstance(first, int):
+        raise NotImplementedError("__setitem__(): a component of a jagged nested tensor is named by a number")
+    func(x.unbind()[first], tuple(rest) or Ellipsis, value)
+
+
 @_rule("unbind")
 def _unbind(func, x, dim=0):
     return x.unbind(dim)
@@ -470,7 +493,12 @@ def _softmax(func, x, dim=None, *args, **kwargs):
         )
     if dim != x._ragged_idx:
         return x._like(func(plain(x), dim - 1, *args, **kwargs))
-    filler = float("inf") if func.__name__ == "softmin" else float("-inf")
+    if x._lengths is not None:
+        raise RuntimeError(
+            "softmax(): not supported where lengths is not None if reducing across the ragged dimension for "
+            "NestedTensor"
+        )
+    filler = float("inf") if name_of(func) == "softmin" else float("-inf")
     return _from_padded(func(to_padded(x, filler), dim, *args, **kwargs), x)
 
 
@@ -484,17 +512,31 @@ def _linear(func, input, weight, bias=None):
 
 
 @_rule("layer_norm", "rms_norm")
-def _norm(func, input, normalized_shape, *args, **kwargs):
-    if len(normalized_shape) >= input.dim() - input._ragged_idx:
+def _norm(func, input, normalized_shape, weight=None, *args, **kwargs):
+    name, dims = name_of(func), len(normalized_shape)
+    first = input.dim() - dims
+    if input.dim() <= 2:
+        raise RuntimeError(f"{name}(): not supported for NestedTensor objects with 2 or fewer dimensions")
+    if first <= 0:
         raise RuntimeError(
-            f"{func.__name__}(): normalizing over the ragged dimension not supported for NestedTensor"
+            f"{name}(): not supported when normalizing over the batch dimension for NestedTensor"
         )
-    return input._like(func(plain(input), normalized_shape, *args, **kwargs))
+    if first > input._ragged_idx:
+        return input._like(func(plain(input), normalized_shape, weight, *args, **kwargs))
+    if input._lengths is not None:
+        raise RuntimeError(
+            f"{name}(): not supported where lengths is not None if operating on the ragged dimension for "
+            "NestedTensor"
+        )
+    if weight is not None or any(isinstance(a, rushlight.Tensor) for a in (*args, *kwargs.values())):
+        raise RuntimeError(f"{name}(): no weight or bias has the ragged size of a NestedTensor")
+    rows = [func(t, t.shape[first - 1 :], None, *args, **kwargs) for t in input.unbind()]
+    return input._like(rushlight.cat(rows, input._ragged_idx - 1))
 
 
 @_rule("matmul", "bmm", "__matmul__", "__rmatmul__", "mm")
 def _matmul(func, a, b):
-    if func.__name__ == "__rmatmul__":
+    if name_of(func) == "__rmatmul__":
         a, b = b, a
     if isinstance(a, NestedTensor) and isinstance(b, NestedTensor):
         contracted = a._ragged_idx == a.dim() - 1 and b._ragged_idx == b.dim() - 2 and a._ragged == b._ragged
@@ -519,6 +561,11 @@ def _attention(
 ):
     """Component by component: no work on padding."""
     tensors = query, key, value
+    options = {"dropout_p": dropout_p, "is_causal": is_causal, "scale": scale, "enable_gqa": enable_gqa}
+    if all(isinstance(t, NestedTensor) and t.dim() > 3 and t._ragged_idx == 1 for t in tensors):
+        for t in tensors:  # (batch, j, length, size): each of all j is a sequence
+            _check_same_cuts("scaled_dot_product_attention", query, t)
+        return query._like(func(*map(plain, tensors), attn_mask=attn_mask, **options))
     if not all(isinstance(t, NestedTensor) and t.dim() == 4 and t._ragged_idx == 2 for t in tensors):
         raise RuntimeError(
             "scaled_dot_product_attention(): expected query, key and value to be nested with shape "
@@ -528,7 +575,6 @@ def _attention(
         raise RuntimeError("scaled_dot_product_attention(): attn_mask is not supported for NestedTensor")
     if key._ragged != value._ragged or len(key) != len(query):
         raise RuntimeError("scaled_dot_product_attention(): key and value must have the same lengths")
-    options = {"dropout_p": dropout_p, "is_causal": is_causal, "scale": scale, "enable_gqa": enable_gqa}
     results = [
         func(*(t.unsqueeze(0) for t in parts), **options).squeeze(0)
         for parts in zip(*(t.unbind() for t in tensors), strict=True)
@@ -553,13 +599,13 @@ def _same(func, a, b, *args, **kwargs):
 
 @_rule("size", "dim", "numel", "stride", "is_contiguous", "ndimension", "nelement", "values", "offsets")
 def _fact(func, x, *args, **kwargs):
-    name = {"ndimension": "dim", "nelement": "numel"}.get(func.__name__, func.__name__)
+    name = {"ndimension": "dim", "nelement": "numel"}.get(name_of(func), name_of(func))
     return getattr(x, name)(*args, **kwargs)
 
 
 @_rule("is_nonzero", "item", "__bool__", "__float__", "__int__")
 def _one_number(func, x):
-    raise RuntimeError(f"{func.__name__}(): a nested tensor is not one number; use .values()")
+    raise RuntimeError(f"{name_of(func)}(): a nested tensor is not one number; use .values()")
 
 
 @_rule("__deepcopy__")

@@ -72,9 +72,18 @@ class StridedNestedTensor(rushlight.Tensor):
     def shape(self):
         """Refused: the components have different shapes."""
         raise RuntimeError(
-            "a nested tensor of layout torch.strided has no shape; .size(dim) gives the sizes that all "
-            "components agree on"
+            "NestedTensorImpl doesn't support sizes: a nested tensor of layout torch.strided has no shape; "
+            ".size(dim) gives the sizes that all components agree on"
         )
+
+    def stride(self, dim=None):
+        """Refused: the components have different strides."""
+        raise RuntimeError(
+            "NestedTensorImpl doesn't support strides: each component of .unbind() has its own"
+        )
+
+    def _same_sizes(self, other):
+        return isinstance(other, StridedNestedTensor) and self._sizes == other._sizes
 
     def numel(self):
         """The number of elements of all components."""
@@ -124,6 +133,8 @@ class StridedNestedTensor(rushlight.Tensor):
         if not self._sizes:
             return plain(self)
         most = [max(sizes) for sizes in zip(*self._sizes, strict=True)]
+        if self.numel() == 0:
+            raise RuntimeError("to_padded_tensor: at least one constituent tensor should have non-zero numel")
         wanted = [len(self), *most] if output_size is None else list(output_size)
         if len(wanted) != self.dim() or any(w < m for w, m in zip(wanted, [len(self), *most], strict=True)):
             raise RuntimeError(
@@ -209,9 +220,12 @@ def strided_from_list(tensors, dtype=None, device=None, requires_grad=False):
 
 
 def _call(func, args, kwargs):
-    from rushlight.nested._internal.ops import _AS_THEY_ARE
+    from rushlight.nested._internal.ops import _AS_THEY_ARE, name_of
 
-    name = getattr(func, "__name__", str(func))
+    name = name_of(func)
+    if name == "is_same_size":
+        check_same_kind(name, args)
+        return args[0]._same_sizes(args[1])
     if name in ("__get__", "__set__", "__delete__") or name in _AS_THEY_ARE or name.startswith("_fused_"):
         check_same_kind(name, args)
         with _C.DisableTorchFunctionSubclass():
@@ -249,6 +263,8 @@ def _bufferwise(func, name, nested, args, kwargs):
         if isinstance(a, StridedNestedTensor):
             return plain(a)
         if isinstance(a, rushlight.Tensor) and a.dim() > 0:
+            if name == "fill_":
+                raise RuntimeError("fill_ only supports 0-dimension value tensor")
             raise RuntimeError(
                 f"{name}: Expected both self and other to be nested, but got a nested and a non-nested tensor"
             )
@@ -273,7 +289,15 @@ def _componentwise(func, args, kwargs):
 
 def _inner(name, x, dim, extra=0):
     dims = x.dim() + extra
-    if not -dims <= dim < dims or dim % dims == 0:
+    if not -dims <= dim < dims:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-dims}, {dims - 1}], but got {dim})"
+        )
+    if dim % dims == 0:
+        if name == "transpose":
+            raise RuntimeError("Nested tensor dimension 0 cannot be transposed")
+        if name == "squeeze":
+            raise RuntimeError("For nested tensors, squeezing dimension 0 is not supported")
         raise RuntimeError(
             f"{name}(): not supported on dimension {dim} of a nested tensor with {dims} dimensions"
         )
@@ -282,6 +306,10 @@ def _inner(name, x, dim, extra=0):
 
 def _shifted(func, name, x, *args, dim=None, **kwargs):
     args = list(args)
+    if name == "squeeze" and not args and dim is None:
+        raise RuntimeError("For nested tensors, squeeze without the dim argument is not supported")
+    if name == "squeeze" and x.dim() == 2 and set(x._sizes) == {(1,)}:
+        raise RuntimeError("For nested tensors, squeezing a nested tensor of singleton is not supported")
     kwargs.pop("_stacklevel", None)
     count = 2 if name == "transpose" else 1
     position = 1 if name in _PIECES else 0
@@ -369,10 +397,18 @@ def _sum(func, x, dim=None, keepdim=False, *, dtype=None):
     return strided_from_list([t.sum(inner, keepdim=True, dtype=dtype) for t in x.unbind()])
 
 
-def _attention(func, query, key, value, *args, **kwargs):
+def _attention(func, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, **kwargs):
+    for given, what in (
+        (attn_mask is not None, "an explicit attn_mask is set"),
+        (is_causal, "is_causal=True"),
+    ):
+        if given:
+            raise RuntimeError(
+                f"scaled_dot_product_attention(): strided nested tensors are not supported when {what}"
+            )
     parts = zip(query.unbind(), key.unbind(), value.unbind(), strict=True)
     return strided_from_list(
-        [func(*(t.unsqueeze(0) for t in part), *args, **kwargs).squeeze(0) for part in parts]
+        [func(*(t.unsqueeze(0) for t in part), dropout_p=dropout_p, **kwargs).squeeze(0) for part in parts]
     )
 
 

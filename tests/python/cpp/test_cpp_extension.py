@@ -75,6 +75,18 @@ def test_functions_of_strings(inline):
         module.scaled_sine(x)
 
 
+def test_sources_may_register_the_functions_they_show(tmp_path):
+    source = """
+    torch::Tensor same(torch::Tensor x) { return x.clone(); }
+    TORCH_LIBRARY(inline_shown, m) { m.def("same", same); m.def("other(Tensor x) -> Tensor", same); }
+    """
+    module = cpp_extension.load_inline(
+        "inline_shown", source, functions="same", build_directory=str(tmp_path)
+    )
+    for function in (module.same, torch.ops.inline_shown.same, torch.ops.inline_shown.other):
+        assert function(torch.ones(2)).tolist() == [1, 1]
+
+
 def test_the_same_source_is_not_compiled_again(inline, monkeypatch):
     module, folder = inline
     monkeypatch.setattr(cpp_extension, "_run", lambda *args: pytest.fail("compiled again"))
