@@ -339,6 +339,14 @@ static void check_channels(const Tensor& t, IntList sizes) {
            sizes);
 }
 
+// A tensor that graphs may have saved: its count goes on, whatever memory it counts for, as `set_data` does.
+static void count_apart(const Tensor& t) {
+  if (t->flags & kInference || !t->storage || t->storage->nbytes() == 0) return;
+  const uint32_t version = t.version();
+  t->version = make_ref<VersionCounter>();
+  t->version->value = version + 1;
+}
+
 // set_(), set_(tensor), set_(storage), set_(source, storage_offset, size, stride=None)
 static PyObject* m_set(PyObject* self, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"source", "storage_offset", "size", "stride", nullptr};
@@ -364,6 +372,7 @@ static PyObject* m_set(PyObject* self, PyObject* args, PyObject* kwargs) {
     }
     if (!source) {
       check_channels(t, no_sizes);
+      count_apart(t);
       t->storage = StorageImpl::allocate(0, t.device());
       t->offset = 0;
       t->set_contiguous(no_sizes);
@@ -372,6 +381,7 @@ static PyObject* m_set(PyObject* self, PyObject* args, PyObject* kwargs) {
       RL_CHECK(from.dtype() == t.dtype(), "Could not set tensor of type ", legacy_name(from.dtype()),
                " to a tensor of type ", legacy_name(t.dtype()));
       check_channels(t, from.sizes());
+      count_apart(t);
       t->storage = from->storage;
       t->offset = from->offset;
       t->set_layout(from.sizes(), from.strides());
@@ -384,6 +394,7 @@ static PyObject* m_set(PyObject* self, PyObject* args, PyObject* kwargs) {
       const Dims strides = stride && stride != Py_None ? sizes_argument(stride) : contiguous_strides(sizes);
       check_within(*s, sizes, strides, at, t.dtype());
       check_channels(t, sizes);
+      count_apart(t);
       t->storage = Storage::share(s);
       t->offset = at;
       t->set_layout(sizes, strides);

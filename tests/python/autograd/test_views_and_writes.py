@@ -179,6 +179,24 @@ def test_inference_tensors_have_no_history():
         torch.mul(torch.ones(3), 2, out=target)
 
 
+@pytest.mark.parametrize(
+    "become",
+    [
+        lambda t: t.set_(torch.full((3,), 5.0)),
+        lambda t: t.set_(torch.full((3,), 5.0).untyped_storage(), 0, (3,)),
+        lambda t: t.set_(),
+    ],
+)
+def test_memory_set_anew_counts_as_a_write(become):
+    saved = torch.full((3,), 2.0, requires_grad=True) * 1
+    before, result = saved._version, (saved * saved).sum()
+    with torch.no_grad():
+        become(saved)
+    assert saved._version > before
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        result.backward()
+
+
 def test_memory_set_anew_ends_what_a_leaf_accumulates():
     p = torch.nn.Parameter(torch.ones(4))
     for size in (3, 2):
