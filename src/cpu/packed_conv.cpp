@@ -153,10 +153,10 @@ class Pixels {
     int64_t x = row % s_.output[2], y = row / s_.output[2] % s_.output[1],
             z = row / s_.output[2] / s_.output[1] % s_.output[0],
             n = row / s_.output[2] / s_.output[1] / s_.output[0];
-    for (int r = 0; r < count; ++r) {
-      place(n, z, y, x, to + r, count);
-      if (++x < s_.output[2]) continue;
-      x = 0;
+    for (int r = 0; r < count;) {  // a line of the result after the other
+      const int along = static_cast<int>(std::min<int64_t>(count - r, s_.output[2] - x));
+      place(n, z, y, x, along, to + r, count);
+      r += along, x = 0;
       if (++y < s_.output[1]) continue;
       y = 0;
       if (++z < s_.output[0]) continue;
@@ -165,7 +165,9 @@ class Pixels {
   }
 
  private:
-  void place(int64_t n, int64_t z, int64_t y, int64_t x, const float** next, int count) const {
+  // Of `along` pixels side by side; a piece's next tap is `count` places on.
+  void place(int64_t n, int64_t z, int64_t y, int64_t x, int along, const float** next, int count) const {
+    const int64_t stride = s_.stride[2], channels = s_.in_channels, last = (along - 1) * stride;
     for (int64_t d = 0; d < s_.kernel[0]; ++d) {
       const int64_t in_z = z * s_.stride[0] - s_.padding[0] + d * s_.dilation[0];
       for (int64_t h = 0; h < s_.kernel[1]; ++h) {
@@ -173,8 +175,16 @@ class Pixels {
         const bool inside = in_z >= 0 && in_z < s_.input[0] && in_y >= 0 && in_y < s_.input[1];
         const int64_t line = ((n * s_.input[0] + in_z) * s_.input[1] + in_y) * width_;
         for (int64_t w = 0; w < taps_; ++w, next += count) {
-          const int64_t in_x = x * s_.stride[2] - padding_ + w * s_.dilation[2];
-          *next = inside && in_x >= 0 && in_x < width_ ? image_ + (line + in_x) * s_.in_channels : zeros_;
+          const int64_t in_x = x * stride - padding_ + w * s_.dilation[2];
+          if (inside && in_x >= 0 && in_x + last < width_) {
+            const float* at = image_ + (line + in_x) * channels;
+            for (int r = 0; r < along; ++r, at += stride * channels) next[r] = at;
+            continue;
+          }
+          for (int r = 0; r < along; ++r) {
+            const int64_t at = in_x + r * stride;
+            next[r] = inside && at >= 0 && at < width_ ? image_ + (line + at) * channels : zeros_;
+          }
         }
       }
     }
