@@ -38,10 +38,11 @@ __all__ = ["convert"]
 def _weight_scale(qconfig, module, is_decomposed):
     """What a reference layer is told of its weight."""
     observer = getattr(module, "weight_fake_quant", None)
-    if observer is None:
+    trained = observer is not None
+    if not trained:
         observer = qconfig.weight()
-        observer(module.weight)
-    elif not observer.activation_post_process.min_val.numel() or observer.observer_enabled[0] == 1:
+    # Once: a moving average would take a second look for another step. A trained one need not look again.
+    if not (trained and is_decomposed) or not observer.activation_post_process.min_val.numel():
         observer(module.weight)
     found = get_qparam_dict(observer)
     found["is_decomposed"] = is_decomposed
@@ -208,7 +209,6 @@ class _Converting:
             return self.replace(path, reference.from_float(root, self.recurrent_scales(qconfig, root)))
         if rounding is not None:
             root.weight_fake_quant = rounding
-            rounding(root.weight)
         scale = _weight_scale(qconfig, root, self.is_decomposed)
         if rounding is not None:
             del root.weight_fake_quant
