@@ -85,6 +85,18 @@ def _fuse_linear_bn_leaky_relu(is_qat, linear, bn, leaky_relu):
     return nni.LinearLeakyReLU(nn.utils.fusion.fuse_linear_bn_eval(linear, bn), leaky_relu)
 
 
+def _fuse_conv_add(is_qat, *pattern):
+    """A convolution on one side of a sum, with what normalises it folded in, and ReLU behind."""
+    relu, (add, *operands) = pattern if len(pattern) == 2 else (None, pattern)
+    conv = next(part for part in operands if part is not MatchAllNode)
+    layers = list(conv) if isinstance(conv, tuple) else [conv]
+    _same_mode(*layers)
+    if is_qat:
+        raise NotImplementedError(f"Cannot fuse train modules: {tuple(layers)}; fuse them in eval mode")
+    conv = nn.utils.fuse_conv_bn_eval(layers[1], layers[0]) if len(layers) == 2 else layers[0]
+    return nni.ConvAdd2d(conv, add) if relu is None else nni.ConvAddReLU2d(conv, add, relu)
+
+
 def fuse_convtranspose_bn(is_qat, convt, bn):
     """A transposed convolution with normalisation folded in."""
     if convt.training != bn.training:

@@ -11,6 +11,7 @@ from rushlight.ao.nn.quantized import reference as nnqr
 from rushlight.nn import functional as F
 
 from ..fuser_method_mappings import (
+    _fuse_conv_add,
     _fuse_linear_bn_leaky_relu,
     _sequential_wrapper2,
     fuse_conv_bn,
@@ -18,6 +19,7 @@ from ..fuser_method_mappings import (
     fuse_convtranspose_bn,
     fuse_linear_bn,
 )
+from ..utils import MatchAllNode
 from .backend_config import (
     BackendConfig,
     BackendPatternConfig,
@@ -143,6 +145,49 @@ def _linear_of_onednn():
     yield _entry((nn.Linear, nn.BatchNorm1d, nn.LeakyReLU), [_WEIGHTED], **fuse)
 
 
+def _sums_of_onednn():
+    """Sums of a convolution, on either side, and another operand, which oneDNN adds as it stores."""
+    root = {"root_module": nn.Conv2d, "reference_quantized_module": nnqr.Conv2d}
+    for fused in (nni.ConvAdd2d, nni.ConvAddReLU2d):
+        yield _entry(fused, [_WEIGHTED], **root)
+    # Of two convolutions the left one is fused: its pattern comes first.
+    for side in (0, 1):
+        for add in (operator.add, rushlight.add):
+            for conv in (nn.Conv2d, (nn.BatchNorm2d, nn.Conv2d)):
+                operands = (conv, MatchAllNode) if side == 0 else (MatchAllNode, conv)
+                for pattern, fused in (
+                    ((add, *operands), nni.ConvAdd2d),
+                    ((nn.ReLU, (add, *operands)), nni.ConvAddReLU2d),
+                ):
+                    yield _entry(
+                        None,
+                        [_WEIGHTED],
+                        _pattern_complex_format=pattern,
+                        fused_module=fused,
+                        fuser_method=_fuse_conv_add,
+                        _root_node_getter=_SumOperands(side).root,
+                        _extra_inputs_getter=_SumOperands(side).others,
+                    )
+
+
+class _SumOperands:
+    """Which operand of a matched sum is the convolution, and which is added to it."""
+
+    def __init__(self, side):
+        self.side = side
+
+    @staticmethod
+    def _operands(nodes):
+        return nodes[1][1:] if len(nodes) == 2 else nodes[1:]
+
+    def root(self, nodes):
+        conv = self._operands(nodes)[self.side]
+        return conv[1] if isinstance(conv, tuple) else conv
+
+    def others(self, nodes):
+        return [self._operands(nodes)[1 - self.side]]
+
+
 def _two_operands(signed, more=()):
     dtypes = [*([_SIGNED] if signed else ()), _PLAIN, *more]
     kinds = {0: _NONE, 1: _SHARED, 2: _OWN}
@@ -262,4 +307,6 @@ def get_qnnpack_backend_config():
 
 
 def get_onednn_backend_config():
-    return _engine("onednn").set_backend_pattern_configs(_linear_of_onednn())
+    made = _engine("onednn").set_backend_pattern_configs(_linear_of_onednn())
+    return made.set_backend_pattern_configs(_sums_of_onednn())
+

@@ -1,14 +1,18 @@
 """Layers of a graph put together into fused ones."""
 
 from rushlight import nn
-from rushlight.fx import GraphModule
+from rushlight.fx import GraphModule, Node
+from rushlight.nn import functional as F
 
 from ..backend_config.native import get_native_backend_config
 from ..fuser_method_mappings import get_fuser_method_new
-from ..utils import _parent_name
-from ._patterns import _length, matches_pattern
+from ..utils import MatchAllNode, _parent_name
+from .match_utils import _matches
 
 __all__ = ["fuse"]
+
+# Functions that layers stand for.
+_LAYERS = {F.relu: nn.ReLU}
 
 
 def fuse(model, is_qat, fuse_custom_config=None, backend_config=None):
@@ -19,39 +23,68 @@ def fuse(model, is_qat, fuse_custom_config=None, backend_config=None):
         for pattern, config in backend._pattern_complex_format_to_config.items()
         if config.fuser_method is not None
     }
-    table = sorted(methods, key=lambda pattern: -_length(pattern))
     modules = dict(model.named_modules(remove_duplicate=False))
-    done = set()
-    for node in list(reversed(model.graph.nodes)):
-        if node in done:
-            continue
-        for pattern in table:
-            nodes = matches_pattern(node, pattern, modules)
-            if nodes is None or any(one in done for one in nodes):
-                continue
-            if _fuse_one(model, nodes, pattern, methods, is_qat, modules):
-                done.update(nodes)
-                break
+    fusing = []
+
+    def take(match):
+        if match.pattern not in methods or not _fusible(match, is_qat, modules):
+            return False
+        fusing.append(match)
+        return True
+
+    _matches(model, backend, take)
+    for match in fusing:
+        _fuse_one(model, match, get_fuser_method_new(match.pattern, methods), is_qat, modules)
     model.graph.lint()
     return GraphModule(model, model.graph)
 
 
-def _fuse_one(model, nodes, pattern, methods, is_qat, modules):
-    """One pattern: its first layer becomes the fused one, the other nodes go."""
-    # A function stands for its layer: only ReLU is one.
-    layers = [modules[str(one.target)] if one.op == "call_module" else nn.ReLU() for one in nodes]
-    if any(layer.training != layers[0].training for layer in layers):
-        for one, layer in zip(nodes, layers):
-            if one.op != "call_module":
-                layer.train(layers[0].training)
-    if not is_qat and layers[0].training and any("BatchNorm" in type(layer).__name__ for layer in layers):
-        return False
-    fused = get_fuser_method_new(pattern, methods)(is_qat, *layers)
-    root, last = nodes[0], nodes[-1]
+def _layers(match, modules):
+    return [modules[str(node.target)] for node in match.nodes if node.op == "call_module"]
+
+
+def _fusible(match, is_qat, modules):
+    """Normalisation that computes its statistics is not folded."""
+    layers = _layers(match, modules)
+    norms = any("BatchNorm" in type(layer).__name__ for layer in layers)
+    return is_qat or not (layers and layers[0].training and norms)
+
+
+def _parts(pattern, nodes, modules, training):
+    """What a fuser method is given: layers, functions, and ``MatchAllNode``, in the pattern's form."""
+    if isinstance(pattern, tuple):
+        return tuple(_parts(part, inner, modules, training) for part, inner in zip(pattern, nodes))
+    if pattern is MatchAllNode or not isinstance(nodes, Node):
+        return MatchAllNode if pattern is MatchAllNode else nodes
+    if nodes.op == "call_module":
+        return modules[str(nodes.target)]
+    return _LAYERS[nodes.target]().train(training) if nodes.target in _LAYERS else nodes.target
+
+
+def _fuse_one(model, match, method, is_qat, modules):
+    """One pattern: its root becomes the fused layer, where the last node was; the other nodes go."""
+    training = modules[str(match.root.target)].training
+    parts = _parts(match.pattern, match.nested, modules, training)
+    if match.config._pattern_complex_format is None:
+        parts = tuple(reversed(_flat(parts)))
+    fused = method(is_qat, *parts)
+    root, last = match.root, match.last
     parent, name = _parent_name(str(root.target))
     setattr(model.get_submodule(parent) if parent else model, name, fused)
     modules[str(root.target)] = fused
-    last.replace_all_uses_with(root)
-    for one in reversed(nodes[1:]):
-        model.graph.erase_node(one)
-    return True
+    root.args = (*root.args, *match.extra_inputs)
+    if last is not root:
+        last.prepend(root)
+        last.replace_all_uses_with(root)
+    for node in reversed(match.nodes):
+        if node is not root:
+            model.graph.erase_node(node)
+
+
+def _flat(parts):
+    """A chain's parts, the last operator's first."""
+    found = []
+    while isinstance(parts, tuple):
+        found.append(parts[0])
+        parts = parts[1]
+    return [*found, parts]

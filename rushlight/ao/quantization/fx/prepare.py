@@ -11,9 +11,9 @@ from ..backend_config.native import get_native_backend_config
 from ..backend_config.utils import get_module_to_qat_module
 from ..observer import _is_activation_post_process
 from ..utils import _parent_name, activation_is_dynamically_quantized
-from ._patterns import find_matches
 from .custom_config import PrepareCustomConfig
 from .graph_module import _KEY, ObservedGraphModule, ObservedGraphModuleAttrs, ObservedStandaloneGraphModule
+from .match_utils import _pattern_of_each
 from .qconfig_mapping_utils import (
     _generate_node_name_to_qconfig,
     _is_qconfig_supported_by_dtype_configs,
@@ -294,7 +294,7 @@ def prepare(
     qconfigs = _generate_node_name_to_qconfig(model, modules, model.graph, mapping, node_name_to_scope)
     if is_qat:
         _train_layers(model, backend)
-    matches = find_matches(model, backend)
+    matches = _pattern_of_each(model, backend)
     walk = _Preparing(model, matches, qconfigs, is_qat, custom.input_quantized_indexes)
     walk.custom = {made for kinds in custom.float_to_observed_mapping.values() for made in kinds.values()}
     walk.run()
