@@ -6,28 +6,44 @@ a list of entries with ``values`` and where they come from.
 
 import rushlight
 from rushlight import fx, nn
+from rushlight.ao.quantization import quantize_fx
 from rushlight.ao.quantization.fake_quantize import FakeQuantizeBase
+from rushlight.ao.quantization.fx.qconfig_mapping_utils import _generate_node_name_to_qconfig
 from rushlight.ao.quantization.fx.tracer import QuantizationTracer
 from rushlight.ao.quantization.observer import ObserverBase
 
 from .fx.graph_matcher import get_matching_subgraph_pairs
 from .fx.graph_passes import add_loggers_to_model, create_a_shadows_b, fqn_of
 from .fx.mappings import get_node_type_to_io_type_map
+from .fx.n_shadows_utils import (
+    SHADOW_WRAPPER_NODE_NAME_PREFIX,
+    Shadows,
+    create_results_comparison,
+    extract_weight_comparison,
+    group_results_by_subgraph,
+    print_n_shadows_summary,
+)
 from .fx.ns_types import NSSingleResultValuesType
-from .fx.utils import maybe_add_missing_fqns, rekey_logger_info_on_node_name_of_model
+from .fx.qconfig_multi_mapping import QConfigMultiMapping
+from .fx.utils import compute_sqnr, maybe_add_missing_fqns, rekey_logger_info_on_node_name_of_model
 from .fx.weight_utils import extract_weight_from_node
 
 __all__ = [
     "NSTracer",
+    "OutputComparisonLogger",
     "OutputLogger",
     "add_loggers",
     "add_shadow_loggers",
+    "convert_n_shadows_model",
     "extend_logger_results_with_comparison",
     "extract_logger_info",
+    "extract_results_n_shadows_model",
     "extract_shadow_logger_info",
     "extract_weights",
     "loggers_set_enabled",
     "loggers_set_save_activations",
+    "prepare_n_shadows_model",
+    "print_comparisons_n_shadows_model",
 ]
 
 
@@ -78,6 +94,21 @@ class OutputLogger(nn.Module):
     def __repr__(self):
         shown = {k: v for k, v in self.__dict__.items() if k not in ("training", "qconfig_str")}
         return f"OutputLogger({', '.join(f'{k}={v}' for k, v in shown.items() if not k.startswith('_'))})"
+
+
+class OutputComparisonLogger(OutputLogger):
+    """Notes how far what passes is from what it should be."""
+
+    def __init__(self, *args, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.comparison_fn, self.comparison_fn_name = compute_sqnr, "sqnr"
+        self.comparisons = []
+
+    def forward(self, x, x_ref):
+        if self.enabled and isinstance(x, rushlight.Tensor):
+            super().forward(x)
+            self.comparisons.append(self.comparison_fn(x, x_ref))
+        return x
 
 
 class NSTracer(QuantizationTracer):
@@ -253,6 +284,8 @@ def _gather(model, logger_cls, results):
                 "index_of_arg": module.index_of_arg,
                 "fqn": module.fqn,
                 "qconfig_str": module.qconfig_str,
+                "comparisons": getattr(module, "comparisons", []),
+                "comparison_fn_name": getattr(module, "comparison_fn_name", ""),
             }
         )
         entries.sort(key=lambda entry: (entry["index_of_arg"], entry["index_within_arg"]))
@@ -380,3 +413,85 @@ def loggers_set_save_activations(model, save_activations):
     for module in model.modules():
         if isinstance(module, OutputLogger):
             module.save_activations = save_activations
+
+
+# ---- several twins of each part of one model ----
+
+
+def _parted(model, inputs, backend_config, mappings, tracer=None, prepare=None, options=None):
+    """(the model in parts, the configurations of its nodes by each mapping)"""
+    tracer = QuantizationTracer([], []) if tracer is None else tracer
+    prepare = quantize_fx.prepare_fx if prepare is None else prepare
+    loggers = (OutputLogger, OutputComparisonLogger)
+    made = Shadows(model, inputs, backend_config, tracer, loggers, prepare, options)
+    modules, scopes = dict(made.gm.named_modules(remove_duplicate=False)), tracer.node_name_to_scope
+    return made, [
+        _generate_node_name_to_qconfig(made.gm, modules, made.graph, mapping, scopes) for mapping in mappings
+    ]
+
+
+def prepare_n_shadows_model(
+    model,
+    example_inputs,
+    qconfig_multi_mapping,
+    backend_config,
+    custom_prepare_fn=None,
+    custom_prepare_kwargs=None,
+    custom_tracer=None,
+):
+    """A model with, beside each part, a twin for each configuration, and loggers that compare them.
+
+    Args:
+        example_inputs: positional arguments of a call.
+        qconfig_multi_mapping: a `QConfigMultiMapping`.
+        backend_config: what the engine computes with integers.
+        custom_prepare_fn: puts observers into a twin; `prepare_fx` otherwise.
+        custom_prepare_kwargs: more arguments for it.
+        custom_tracer: says what stays one node.
+    """
+    made, qconfigs = _parted(
+        model,
+        example_inputs,
+        backend_config,
+        qconfig_multi_mapping.qconfig_mappings_list,
+        custom_tracer,
+        custom_prepare_fn,
+        custom_prepare_kwargs,
+    )
+    return made.beside(qconfigs)
+
+
+def _prepare_n_shadows_add_loggers_model(model, example_inputs, qconfig_mapping, backend_config):
+    """A model with a quantised copy of all of it beside it, and loggers that compare both part by part."""
+    made, (qconfigs,) = _parted(model, example_inputs, backend_config, [qconfig_mapping])
+    return made.along(qconfigs)
+
+
+def convert_n_shadows_model(model, custom_convert_fn=None, custom_convert_kwargs=None):
+    """The twins of a calibrated model become graphs of integers."""
+    convert = quantize_fx.convert_fx if custom_convert_fn is None else custom_convert_fn
+    for node in model.graph.nodes:
+        if node.op == "call_module" and node.target.startswith(SHADOW_WRAPPER_NODE_NAME_PREFIX):
+            made = convert(getattr(model, node.target), **(custom_convert_kwargs or {}))
+            setattr(model, node.target, made)
+    return model
+
+
+def _n_shadows_compare_weights(model, example_inputs, qconfig_mapping, backend_config):
+    """Weights of linear functions beside their rounded ones."""
+    mappings = QConfigMultiMapping.from_list_qconfig_mapping([qconfig_mapping])
+    prepared = prepare_n_shadows_model(model, example_inputs, mappings, backend_config)
+    prepared(*example_inputs)
+    return extract_weight_comparison(convert_n_shadows_model(prepared))
+
+
+def extract_results_n_shadows_model(model):
+    """What the loggers noted."""
+    results: dict = {}
+    _gather(model, OutputLogger, results)
+    return results
+
+
+def print_comparisons_n_shadows_model(results):
+    """Print a table of what each twin loses."""
+    print_n_shadows_summary(create_results_comparison(group_results_by_subgraph(results)))

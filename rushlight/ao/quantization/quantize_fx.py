@@ -77,6 +77,8 @@ def _prepare_fx(
 ):
     custom = _taken(PrepareCustomConfig, prepare_custom_config, "prepare_custom_config")
     mapping = _taken(QConfigMapping, qconfig_mapping, "qconfig_mapping")
+    if _equalization_config is not None:
+        _equalization_config = _taken(QConfigMapping, _equalization_config, "_equalization_config")
     if isinstance(backend_config, dict):
         backend_config = BackendConfig.from_dict(backend_config)
     if custom.standalone_module_names or custom.standalone_module_classes:

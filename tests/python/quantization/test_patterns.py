@@ -47,7 +47,9 @@ def _called(graph):
 
 
 @pytest.mark.parametrize("add", [rushlight.add, operator.add])
-@pytest.mark.parametrize("norm, relu, left, two", [(1, 1, 1, 1), (1, 0, 0, 0), (0, 1, 0, 1), (0, 0, 1, 0), (1, 1, 0, 1)])
+@pytest.mark.parametrize(
+    "norm, relu, left, two", [(1, 1, 1, 1), (1, 0, 0, 0), (0, 1, 0, 1), (0, 0, 1, 0), (1, 1, 0, 1)]
+)
 def test_onednn_adds_as_it_stores(norm, relu, left, two, add):
     model, x = _sum_network(norm, relu, left, two, add), rushlight.randn(2, 3, 6, 6)
     wanted = model(x)

@@ -309,4 +309,3 @@ def get_qnnpack_backend_config():
 def get_onednn_backend_config():
     made = _engine("onednn").set_backend_pattern_configs(_linear_of_onednn())
     return made.set_backend_pattern_configs(_sums_of_onednn())
-

@@ -23,6 +23,7 @@ from ..utils import (
     to_underlying_dtype,
     weight_is_quantized,
 )
+from ._equalize import convert_eq_obs, update_obs_for_equalization
 from .graph_module import _KEY, _is_observed_module
 from .qconfig_mapping_utils import (
     _compare_prepare_convert_qconfig_mappings,
@@ -169,7 +170,8 @@ class _Converting:
     def dynamic(self, operand, observer):
         graph = self.graph
         if not self.is_decomposed:
-            half_range = getattr(observer, "reduce_range", False)
+            # As layers of these engines take them.
+            half_range = rushlight.backends.quantized.engine in ("fbgemm", "x86")
             arguments = (operand, observer.dtype, half_range)
             whole = graph.call_function(rushlight.quantize_per_tensor_dynamic, arguments)
             return graph.call_method("dequantize", (whole,))
@@ -324,6 +326,8 @@ def convert(
         }
     if qconfig_mapping is not None:
         walk.leave_out(qconfig_mapping, backend)
+    if any(walk.kept.equalization_node_name_to_qconfig.values()):
+        convert_eq_obs(model, walk.modules, update_obs_for_equalization(model, walk.modules))
     walk.run()
     model.graph.eliminate_dead_code()
     made = GraphModule(model, model.graph)

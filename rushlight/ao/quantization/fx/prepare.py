@@ -1,6 +1,7 @@
 """Observers in a graph: before operands and after results of what the engine computes with integers."""
 
 import copy
+import warnings
 
 import rushlight
 from rushlight.fx import Node
@@ -11,6 +12,7 @@ from ..backend_config.native import get_native_backend_config
 from ..backend_config.utils import get_module_to_qat_module
 from ..observer import _is_activation_post_process
 from ..utils import _parent_name, activation_is_dynamically_quantized
+from ._equalize import is_equalization_observer, node_supports_equalization
 from .custom_config import PrepareCustomConfig
 from .graph_module import _KEY, ObservedGraphModule, ObservedGraphModuleAttrs, ObservedStandaloneGraphModule
 from .match_utils import _pattern_of_each
@@ -36,7 +38,9 @@ def _insert_obs_or_fq(node, obs_or_fq, model, named_modules, graph, model_device
     device = assert_and_get_unique_device(model) if model_device is None else model_device
     if device is not None:
         obs_or_fq.to(device)
-    name = get_new_attr_name_with_prefix("activation_post_process_")(model)
+    equalizes = is_equalization_observer(obs_or_fq)
+    prefix = f"{node.name}_equalization_process_" if equalizes else "activation_post_process_"
+    name = get_new_attr_name_with_prefix(prefix)(model)
     setattr(model, name, obs_or_fq)
     named_modules[name] = obs_or_fq
     with graph.inserting_after(node):
@@ -99,6 +103,7 @@ class _Preparing:
         self.modules = dict(model.named_modules(remove_duplicate=False))
         self.device = assert_and_get_unique_device(model)
         self.observed_names = set()
+        self.equalized = {}  # configurations of equalisation by node
         self.custom = set()  # classes of a program's own modules
         self.no_tensors = {}
         self.unobserved = self.masks()
@@ -183,6 +188,24 @@ class _Preparing:
         node.args = tuple(watched(arg) for arg in node.args)
         node.kwargs = {name: watched(arg) for name, arg in node.kwargs.items()}
 
+    def equalization(self, node):
+        """How a node is equalised: not at all where its input has other readers of integers."""
+        config = self.equalized.get(node.name)
+        if config is None or not node_supports_equalization(node, self.modules):
+            return None
+        others = [user for user in node.args[0].users if user is not node]
+        if any(self.qconfigs.get(user.name) is not None or self.observer_of(user) for user in others):
+            warnings.warn(f"Cannot equalize {node} because it is part of a branch.", stacklevel=2)
+            return None
+        return config
+
+    def watch_columns(self, node, config):
+        """Observers of equalisation behind those of a layer's input and of its weight."""
+        for arg in node.all_input_nodes:
+            if not node_arg_is_bias(node, arg):
+                maker = config.weight if node_arg_is_weight(node, arg) else config.input_activation
+                node.replace_input_with(arg, self.insert(arg, maker))
+
     def watch_result(self, node, match, qconfig):
         """An observer behind a pattern's last node, which its users then read."""
         kind = match.observation_type
@@ -265,7 +288,10 @@ class _Preparing:
             if match.observation_type == ObservationType.INPUT_OUTPUT_NOT_OBSERVED:
                 continue
             if not self.reuses(qconfig):
+                config = self.equalization(node)
                 self.watch_operands(node, match, qconfig)
+                if config is not None:
+                    self.watch_columns(node, config)
             if node is match.last:
                 self.watch_result(node, match, qconfig)
 
@@ -282,8 +308,6 @@ def prepare(
     is_standalone_module=False,
 ):
     """The graph with observers in it. In training, layers round their weights."""
-    if _equalization_config is not None and getattr(_equalization_config, "global_qconfig", None) is not None:
-        raise NotImplementedError("_equalization_config: equalising observers are not built; leave it out")
     custom = PrepareCustomConfig() if prepare_custom_config is None else prepare_custom_config
     backend = get_native_backend_config() if backend_config is None else backend_config
     mapping = copy.deepcopy(qconfig_mapping)
@@ -292,14 +316,24 @@ def prepare(
         _update_qconfig_for_qat(mapping, backend)
     modules = dict(model.named_modules(remove_duplicate=False))
     qconfigs = _generate_node_name_to_qconfig(model, modules, model.graph, mapping, node_name_to_scope)
+    equalized = {}
+    if _equalization_config is not None:
+        equalizing = copy.deepcopy(_equalization_config)
+        _update_qconfig_for_fusion(model, equalizing)
+        equalized = _generate_node_name_to_qconfig(
+            model, modules, model.graph, equalizing, node_name_to_scope, of_modules=False
+        )
     if is_qat:
         _train_layers(model, backend)
     matches = _pattern_of_each(model, backend)
     walk = _Preparing(model, matches, qconfigs, is_qat, custom.input_quantized_indexes)
+    walk.equalized = equalized
     walk.custom = {made for kinds in custom.float_to_observed_mapping.values() for made in kinds.values()}
     walk.run()
     made = ObservedStandaloneGraphModule if is_standalone_module else ObservedGraphModule
     observed = made(model, model.graph, set(custom.preserved_attributes))
-    _save_state(observed, qconfigs, node_name_to_scope, custom, {}, mapping, is_qat, walk.observed_names)
+    _save_state(
+        observed, qconfigs, node_name_to_scope, custom, equalized, mapping, is_qat, walk.observed_names
+    )
     observed.meta[_KEY].is_observed_standalone_module = is_standalone_module
     return observed

@@ -77,22 +77,26 @@ def _qconfig_of(mapping, kind, path, parent, use):
     return _maybe_adjust_qconfig_for_module_name_object_type_order(mapping, parent, kind, use, found)
 
 
-def _generate_node_name_to_qconfig(root, modules, input_graph, qconfig_mapping, node_name_to_scope):
-    """The configuration of each node. Modules keep theirs as an attribute too."""
+def _generate_node_name_to_qconfig(
+    root, modules, input_graph, qconfig_mapping, node_name_to_scope, of_modules=True
+):
+    """The configuration of each node. Modules keep theirs as an attribute too, unless it is one of equalisation."""
     found = {}
     uses = defaultdict(lambda: defaultdict(int))
     for node in input_graph.nodes:
         qconfig = None
         if node.op == "get_attr":
             qconfig = _qconfig_of(qconfig_mapping, None, _parent_name(node.target)[0], "", 0)
-            found[node.name] = _add_module_to_qconfig_obs_ctr(qconfig, modules.get(node.target))
+            module = modules.get(node.target) if of_modules else None
+            found[node.name] = _add_module_to_qconfig_obs_ctr(qconfig, module)
             continue
         if node.op in ("call_function", "call_method"):
             path = node_name_to_scope.get(node.name, ("", None))[0]
             kind = node.target
             qconfig = _qconfig_of(qconfig_mapping, kind, path, path, uses[path][kind])
             uses[path][kind] += 1
-            found[node.name] = _add_module_to_qconfig_obs_ctr(qconfig, modules.get(path))
+            module = modules.get(path) if of_modules else None
+            found[node.name] = _add_module_to_qconfig_obs_ctr(qconfig, module)
         elif node.op == "call_module":
             path = str(node.target)
             module = modules[path]
@@ -101,6 +105,9 @@ def _generate_node_name_to_qconfig(root, modules, input_graph, qconfig_mapping, 
             kind, parent = type(module), _parent_name(path)[0]
             qconfig = _qconfig_of(qconfig_mapping, kind, path, parent, uses[parent][kind])
             uses[parent][kind] += 1
+            if not of_modules:
+                found[node.name] = qconfig
+                continue
             qconfig = _add_module_to_qconfig_obs_ctr(qconfig, module)
             _assert_valid_qconfig(qconfig, module)
             module.qconfig = qconfig
