@@ -1,6 +1,8 @@
 #include "cpu/byte_product.h"
 
 #include <algorithm>
+#include <cmath>
+#include <cstring>
 #include <vector>
 
 #include "core/parallel.h"
@@ -45,6 +47,16 @@ ByteRows::ByteRows(int64_t m, int64_t k, bool is_signed)
       own_(filled_up(k) * m * row_kernels().element),
       data_(own_.as<void>()),
       row_bytes_(filled_up(k) * row_kernels().element) {}
+
+ByteRows::ByteRows(const ByteRows& from, int64_t begin, int64_t end)
+    : ByteRows(from.m, from.k, from.is_signed) {
+  const int64_t element = row_kernels().element, width = (end - begin) * element;
+  std::memset(data_, shift(), static_cast<size_t>(m * row_bytes_));
+  for (int64_t i = 0; i < m; ++i)
+    std::memcpy(static_cast<char*>(data_) + i * row_bytes_ + begin * element,
+                static_cast<const char*>(from.data()) + i * from.row_bytes() + begin * element,
+                static_cast<size_t>(width));
+}
 
 ByteRows::ByteRows(int64_t m, int64_t k, const void* bytes, bool is_signed, int64_t row, int64_t column)
     : m(m),
@@ -103,10 +115,52 @@ void ByteRows::sums(int32_t* out) const {
       });
 }
 
+namespace {
+
+// Rows up to this length have sums that fit 32 bits whatever they hold.
+int64_t longest_row(bool zeros) { return INT32_MAX / (UINT8_MAX * (zeros ? UINT8_MAX : -INT8_MIN)); }
+
+void finish_row(const ByteProduct& p, int64_t row, const int64_t* sums) {
+  for (int64_t j = 0; j < p.b->n; ++j) {
+    const int64_t at = row * p.ldc + j;
+    const float sum = static_cast<float>(sums[j]), bias = p.bias ? p.bias[j] : 0;
+    if (p.result == ByteResult::kFloat) {
+      static_cast<float*>(p.c)[at] = std::min(std::max(p.low, sum * p.scales[j] + bias), p.high);
+      continue;
+    }
+    const float whole = std::nearbyint((sum + bias) * p.scales[j]) + static_cast<float>(p.out_zero);
+    static_cast<uint8_t*>(p.c)[at] = static_cast<uint8_t>(
+        static_cast<int32_t>(std::min(std::max(p.low, whole), p.high)));
+  }
+}
+
+// Parts of the columns at a time, added in 64 bits.
+void long_product(const ByteProduct& p) {
+  const int64_t m = p.a->m, n = p.b->n, k = p.b->k, length = longest_row(false);
+  std::vector<int64_t> sums(static_cast<size_t>(m * n));
+  std::vector<int32_t> part(sums.size()), row_sums(static_cast<size_t>(m));
+  for (int64_t begin = 0; begin < k; begin += length) {
+    const ByteRows rows(*p.a, begin, std::min(begin + length, k));
+    byte_product({.a = &rows, .b = p.b, .c = part.data(), .ldc = n});
+    for (size_t i = 0; i < sums.size(); ++i) sums[i] += part[i];
+  }
+  p.a->sums(row_sums.data());
+  for (int64_t i = 0; i < m; ++i) {
+    int64_t* row = &sums[static_cast<size_t>(i * n)];
+    const int64_t rest = row_sums[static_cast<size_t>(i)] - p.a_zero * k;
+    for (int64_t j = 0; j < n; ++j)
+      row[j] -= p.a_zero * int64_t{p.b->column_sums()[j]} + (p.b_zeros ? p.b_zeros[j] * rest : 0);
+    finish_row(p, i, row);
+  }
+}
+
+}  // namespace
+
 // Threads share rows where there are enough, and panels otherwise.
 void byte_product(ByteProduct p) {
   const int64_t m = p.a->m, n = p.b->n, k = p.b->k;
   if (m == 0 || n == 0) return;
+  if (k > longest_row(p.b_zeros != nullptr) && p.result != ByteResult::kInt32) return long_product(p);
   std::vector<int32_t> terms;
   if (p.b_zeros) {
     terms.resize(static_cast<size_t>(m));

@@ -56,6 +56,8 @@ class ByteRows {
   ByteRows(int64_t m, int64_t k, const void* bytes, bool is_signed, int64_t row, int64_t column);
   // Rows to be written in place, by fill() or quantize().
   ByteRows(int64_t m, int64_t k, bool is_signed);
+  // A copy with zeros outside of columns [begin, end).
+  ByteRows(const ByteRows& from, int64_t begin, int64_t end);
 
   // Rows [begin, end) as clamp(round(x / scale) + zero_point, low, high) of floats that lie `row` apart.
   void quantize(int64_t begin, int64_t end, const float* x, int64_t row, float scale, int32_t zero_point,
@@ -82,7 +84,7 @@ class ByteRows {
 
 enum class ByteResult { kInt32, kFloat, kUInt8, kInt8 };
 
-// sum = (a - a_zero) (b - b_zero), then by `result`:
+// sum = (a - a_zero) (b - b_zero), then by `result`, which is exact for rows of any length but for kInt32:
 //   kInt32   sum
 //   kFloat   clamp(sum * scale + bias, low, high)
 //   bytes    clamp(round((sum + bias) * scale) + out_zero, low, high), to even where two are as near

@@ -25,7 +25,7 @@ void check_quantized(DType dtype, const char* what = "Creation of quantized tens
 void check_float(const Tensor& t) {
   RL_CHECK(t.dtype() == DType::Float32, "Quantize only works on Float Tensor, got ", legacy_name(t.dtype()));
 }
-void check_zero(int64_t zero, DType dtype) {
+void check_zero(int64_t zero, DType dtype, bool channel = false) {
   const DType integers = integer_dtype(dtype);
   const int64_t lowest = integers == DType::UInt8  ? 0
                          : integers == DType::Int8 ? INT8_MIN
@@ -33,10 +33,11 @@ void check_zero(int64_t zero, DType dtype) {
                 highest = integers == DType::UInt8  ? UINT8_MAX >> (8 - 8 / integers_per_byte(dtype))
                           : integers == DType::Int8 ? INT8_MAX
                                                     : INT32_MAX;
-  RL_CHECK(zero <= highest, "quantize_tensor_per_tensor_affine_cpu zero_point ", zero,
-           " is out of range: expected at most ", highest, " for ", legacy_name(dtype));
-  RL_CHECK(zero >= lowest, "quantize_tensor_per_tensor_affine_cpu zero_point ", zero,
-           " is below lower bound: expected at least ", lowest, " for ", legacy_name(dtype));
+  const char* who = channel ? "quantize_tensor_per_channel_affine" : "quantize_tensor_per_tensor_affine";
+  RL_CHECK(zero <= highest, who, " zero_point ", zero, " is above upper bound: for ", legacy_name(dtype),
+           " it lies between ", lowest, " and ", highest);
+  RL_CHECK(zero >= lowest, who, " zero_point ", zero, " is below lower bound: for ", legacy_name(dtype),
+           " it lies between ", lowest, " and ", highest);
 }
 double number(const Tensor& t) {
   RL_CHECK(t.numel() == 1, "a Tensor with ", t.numel(), " elements cannot be converted to Scalar");
@@ -224,8 +225,8 @@ Tensor per_channel_kernel(const Call&, const Tensor& self, const Tensor& scales,
   check_float(self);
   Quantizer q = channels(scales, zeros, axis, self.sizes());
   if (q.zero_points.is_cpu() && q.scheme == QScheme::PerChannelAffine && q.zero_points.numel() > 0) {
-    check_zero(read_scalar(min(q.zero_points)).to_int(), dtype);
-    check_zero(read_scalar(max(q.zero_points)).to_int(), dtype);
+    check_zero(read_scalar(min(q.zero_points)).to_int(), dtype, true);
+    check_zero(read_scalar(max(q.zero_points)).to_int(), dtype, true);
   }
   return quantize_as(self, dtype, q);
 }
