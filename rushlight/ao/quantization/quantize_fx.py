@@ -74,6 +74,7 @@ def _prepare_fx(
     prepare_custom_config,
     _equalization_config,
     backend_config,
+    is_standalone_module=False,
 ):
     custom = _taken(PrepareCustomConfig, prepare_custom_config, "prepare_custom_config")
     mapping = _taken(QConfigMapping, qconfig_mapping, "qconfig_mapping")
@@ -81,13 +82,7 @@ def _prepare_fx(
         _equalization_config = _taken(QConfigMapping, _equalization_config, "_equalization_config")
     if isinstance(backend_config, dict):
         backend_config = BackendConfig.from_dict(backend_config)
-    if custom.standalone_module_names or custom.standalone_module_classes:
-        raise NotImplementedError(
-            "prepare_fx: modules that are prepared apart are not supported; call prepare_fx on them "
-            "and put the "
-            "results into the model"
-        )
-    skipped = list(custom.non_traceable_module_classes)
+    skipped = [*custom.non_traceable_module_classes, *custom.standalone_module_classes]
     for classes in custom.float_to_observed_mapping.values():
         skipped += classes
     for kind, classes in custom.float_to_observed_mapping.items():
@@ -106,9 +101,11 @@ def _prepare_fx(
                         setattr(parent, name, classes[type(child)].from_float(child))
         skipped += classes.values()
     _watch_in_graph(model)
-    tracer = QuantizationTracer(custom.non_traceable_module_names, skipped)
+    names = [*custom.non_traceable_module_names, *custom.standalone_module_names]
+    tracer = QuantizationTracer(names, skipped)
     preserved = _kept(model, custom.preserved_attributes)
     graph = GraphModule(model, tracer.trace(model))
+    _prepare_apart(graph, mapping, is_qat, custom, backend_config)
     graph = _fuse(graph, is_qat, None, backend_config)
     prepared = _prepare(
         graph,
@@ -119,9 +116,32 @@ def _prepare_fx(
         custom,
         _equalization_config,
         backend_config,
+        is_standalone_module,
     )
     attach_preserved_attrs_to_model(prepared, preserved)
     return prepared
+
+
+def _prepare_apart(graph, mapping, is_qat, custom, backend_config):
+    """Modules that a program wants prepared for themselves, each by its own settings or by the model's."""
+    for node in graph.graph.nodes:
+        if node.op != "call_module":
+            continue
+        path = str(node.target)
+        module = graph.get_submodule(path)
+        kinds = custom.standalone_module_classes
+        entry = custom.standalone_module_names.get(path, kinds.get(type(module)))
+        if entry is None:
+            continue
+        parent, _, name = path.rpartition(".")
+        own = entry.qconfig_mapping
+        if own is None:
+            own = QConfigMapping().set_global(_qconfig_of(mapping, type(module), path, parent, 0))
+        backend = backend_config if entry.backend_config is None else entry.backend_config
+        made = _prepare_fx(
+            module, own, is_qat, entry.example_inputs, entry.prepare_custom_config, None, backend, True
+        )
+        setattr(graph.get_submodule(parent), name, made)
 
 
 def fuse_fx(model, fuse_custom_config=None, backend_config=None):

@@ -1,5 +1,6 @@
 """Patterns of several operands, and what a graph's layers are told of weights that training has watched."""
 
+import copy
 import operator
 
 import pytest
@@ -15,6 +16,7 @@ from rushlight.ao.quantization.backend_config import (
     BackendPatternConfig,
     get_onednn_backend_config,
 )
+from rushlight.ao.quantization.fx.custom_config import PrepareCustomConfig
 from rushlight.ao.quantization.utils import MatchAllNode
 
 
@@ -118,3 +120,39 @@ def test_graphs_round_trained_weights_as_modules_do(kind):
         assert rushlight.equal(one.q_per_channel_scales(), two.q_per_channel_scales())
         assert rushlight.equal(one.int_repr(), two.int_repr())
         assert rushlight.equal(graph(x), eager(x))
+
+
+class _Apart(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.conv, self.relu = nn.Conv2d(3, 3, 1), nn.ReLU()
+
+    def forward(self, x):
+        return self.relu(self.conv(x))
+
+
+@pytest.mark.parametrize("integers", [[], [0]])
+@pytest.mark.parametrize("by", ["name", "class"])
+def test_modules_prepared_apart_compute_what_they_do_in_the_whole(integers, by):
+    rushlight.manual_seed(0)
+    model, x = nn.Sequential(nn.Conv2d(2, 3, 1), _Apart(), nn.Conv2d(3, 2, 1)).eval(), rushlight.rand(2, 2, 4, 4)
+
+    def made(custom=None):
+        prepared = quantize_fx.prepare_fx(
+            copy.deepcopy(model), ours.get_default_qconfig_mapping("x86"), (x,), prepare_custom_config=custom
+        )
+        prepared(x)
+        return quantize_fx.convert_fx(copy.deepcopy(prepared))
+
+    inner = PrepareCustomConfig().set_input_quantized_indexes(integers).set_output_quantized_indexes(integers)
+    custom = PrepareCustomConfig()
+    if by == "name":
+        custom.set_standalone_module_name("1", None, (x,), inner, None)
+    else:
+        custom.set_standalone_module_class(_Apart, None, (x,), inner, None)
+    graph = made(custom)
+    assert rushlight.equal(graph(x), made()(x))
+    part = graph.get_submodule("1")
+    assert type(part.conv) is nniq.ConvReLU2d
+    assert (rushlight.quantize_per_tensor in _called(part)) == (not integers)
+    assert ("dequantize" in _called(part)) == (not integers)

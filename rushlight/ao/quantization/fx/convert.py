@@ -24,7 +24,7 @@ from ..utils import (
     weight_is_quantized,
 )
 from ._equalize import convert_eq_obs, update_obs_for_equalization
-from .graph_module import _KEY, _is_observed_module
+from .graph_module import _KEY, _is_observed_module, _is_observed_standalone_module
 from .qconfig_mapping_utils import (
     _compare_prepare_convert_qconfig_mappings,
     _generate_node_name_to_qconfig,
@@ -238,8 +238,10 @@ class _Converting:
     def run(self):
         self.watch_weights()
         customs = [self.custom_at(node) for node in list(self.graph.nodes) if self.is_custom(node)]
+        apart = [self.apart_at(node) for node in list(self.graph.nodes) if self.is_apart(node)]
         for node in list(self.graph.nodes):
-            if node.op == "call_module" and not _is_activation_post_process(self.modules[str(node.target)]):
+            module = self.modules[str(node.target)] if node.op == "call_module" else None
+            if module is not None and not _is_activation_post_process(module) and not self.is_apart(node):
                 self.layer_at(node)
         for node, observer in list(self.observers()):
             self.round_at(node, observer)
@@ -247,11 +249,38 @@ class _Converting:
             for arg in list(node.all_input_nodes):
                 if arg.op == "call_method" and arg.target == "dequantize":
                     node.replace_input_with(arg, arg.args[0])
+        for node, taken in apart:
+            for arg in (node.args[i] for i in taken if i < len(node.args)):
+                if arg.op == "call_method" and arg.target == "dequantize":
+                    node.replace_input_with(arg, arg.args[0])
         if self.kept.prepare_custom_config is not None and not self.is_decomposed:
             self.integers_in_and_out(self.kept.prepare_custom_config)
 
     def is_custom(self, node):
         return node.op == "call_module" and type(self.modules.get(str(node.target))) in self.custom
+
+    def is_apart(self, node):
+        module = self.modules.get(str(node.target)) if node.op == "call_module" else None
+        return module is not None and _is_observed_standalone_module(module)
+
+    def apart_at(self, node):
+        """A module that was prepared apart is converted apart: (its node, which operands it takes as integers)."""
+        path = str(node.target)
+        about = self.modules[path].meta[_KEY]
+        taken, given = (
+            about.standalone_module_input_quantized_idxs,
+            about.standalone_module_output_quantized_idxs,
+        )
+        if given not in ([], [0]):
+            raise AssertionError(f"a module prepared apart gives integers as its one result, or none; got {given}")
+        self.replace(path, self.convert_apart(self.modules[path]))
+        if given:
+            users = list(node.users)
+            with self.graph.inserting_after(node):
+                numbers = self.graph.call_method("dequantize", (node,))
+            for user in users:
+                user.replace_input_with(node, numbers)
+        return node, taken
 
     def custom_at(self, node):
         """A program's own observed module becomes its module of integers, whose result is one."""
@@ -318,6 +347,16 @@ def convert(
         raise AssertionError("incoming model must be produced by prepare_fx")
     backend = get_native_backend_config() if backend_config is None else backend_config
     walk = _Converting(model, backend, is_decomposed)
+    walk.convert_apart = lambda part: convert(
+        part,
+        is_reference,
+        convert_custom_config,
+        True,
+        _remove_qconfig_flag,
+        backend_config=backend_config,
+        is_decomposed=is_decomposed,
+        keep_original_weights=keep_original_weights,
+    )
     if convert_custom_config is not None:
         walk.custom = {
             k: v

@@ -14,7 +14,13 @@ from ..observer import _is_activation_post_process
 from ..utils import _parent_name, activation_is_dynamically_quantized
 from ._equalize import is_equalization_observer, node_supports_equalization
 from .custom_config import PrepareCustomConfig
-from .graph_module import _KEY, ObservedGraphModule, ObservedGraphModuleAttrs, ObservedStandaloneGraphModule
+from .graph_module import (
+    _KEY,
+    ObservedGraphModule,
+    ObservedGraphModuleAttrs,
+    ObservedStandaloneGraphModule,
+    _is_observed_standalone_module,
+)
 from .match_utils import _pattern_of_each
 from .qconfig_mapping_utils import (
     _generate_node_name_to_qconfig,
@@ -263,11 +269,24 @@ class _Preparing:
         for user in users:
             user.replace_input_with(node, made)
 
+    def watch_apart(self, node, module):
+        """A module that was prepared apart watches its results; what it takes as integers is watched before it."""
+        taken = module.meta[_KEY].standalone_module_input_quantized_idxs
+        qconfig = self.qconfigs.get(node.name)
+        if qconfig is not None:
+            self.observed_names.add(node.name)
+            node.args = tuple(
+                self.observed(arg, qconfig.activation) if i in taken else arg for i, arg in enumerate(node.args)
+            )
+
     def run(self):
         for node in list(self.graph.nodes):
             module = self.modules.get(str(node.target)) if node.op == "call_module" else None
             if type(module) in self.custom and self.qconfigs.get(node.name) is not None:
                 self.watch_custom(node, self.qconfigs[node.name])
+                continue
+            if _is_observed_standalone_module(module):
+                self.watch_apart(node, module)
                 continue
             match = self.matches.get(node)
             qconfig = self.qconfigs.get(match.root.name) if match is not None else None
@@ -335,5 +354,9 @@ def prepare(
     _save_state(
         observed, qconfigs, node_name_to_scope, custom, equalized, mapping, is_qat, walk.observed_names
     )
-    observed.meta[_KEY].is_observed_standalone_module = is_standalone_module
+    if is_standalone_module:
+        about = observed.meta[_KEY]
+        about.is_observed_standalone_module = True
+        about.standalone_module_input_quantized_idxs = list(custom.input_quantized_indexes)
+        about.standalone_module_output_quantized_idxs = list(custom.output_quantized_indexes)
     return observed
