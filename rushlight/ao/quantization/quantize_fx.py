@@ -82,6 +82,7 @@ def _prepare_fx(
         _equalization_config = _taken(QConfigMapping, _equalization_config, "_equalization_config")
     if isinstance(backend_config, dict):
         backend_config = BackendConfig.from_dict(backend_config)
+    _watch_in_graph(model)  # before modules come that watch theirs
     skipped = [*custom.non_traceable_module_classes, *custom.standalone_module_classes]
     for classes in custom.float_to_observed_mapping.values():
         skipped += classes
@@ -100,7 +101,6 @@ def _prepare_fx(
                     if qconfig is not None:
                         setattr(parent, name, classes[type(child)].from_float(child))
         skipped += classes.values()
-    _watch_in_graph(model)
     names = [*custom.non_traceable_module_names, *custom.standalone_module_names]
     tracer = QuantizationTracer(names, skipped)
     preserved = _kept(model, custom.preserved_attributes)

@@ -2,6 +2,7 @@
 
 import copy
 import dataclasses
+import operator
 
 import rushlight
 from rushlight import nn
@@ -31,7 +32,12 @@ from .qconfig_mapping_utils import (
     _update_qconfig_for_fusion,
     _update_qconfig_for_qat,
 )
-from .utils import collect_producer_nodes, create_getattr_from_value, graph_module_from_producer_nodes
+from .utils import (
+    collect_producer_nodes,
+    create_getattr_from_value,
+    gives_states,
+    graph_module_from_producer_nodes,
+)
 
 __all__ = ["convert"]
 
@@ -180,8 +186,6 @@ class _Converting:
         bounds = (observer.quant_min, observer.quant_max)
         eps = observer.eps if isinstance(observer.eps, float) else float(observer.eps)
         found = graph.call_function(operators.choose_qparams.tensor, (operand, *bounds, eps, dtype))
-        import operator
-
         scale = graph.call_function(operator.getitem, (found, 0))
         zero = graph.call_function(operator.getitem, (found, 1))
         arguments = (scale, zero, *bounds, dtype)
@@ -286,6 +290,9 @@ class _Converting:
         """A program's own observed module becomes its module of integers, whose result is one."""
         path = str(node.target)
         module = self.modules[path]
+        if gives_states(module):
+            self.numbers_of_states(node)
+            return self.becomes(node, self.custom[type(module)].from_observed(module))
         for user in list(node.users):
             watched = self.modules.get(str(user.target)) if user.op == "call_module" else None
             if watched is not None and _is_activation_post_process(watched):
@@ -297,10 +304,42 @@ class _Converting:
             numbers = self.graph.call_method("dequantize", (node,))
         for user in users:
             user.replace_input_with(node, numbers)
-        made = self.custom[type(module)].from_observed(module)
-        self.replace(path, made)
-        self.modules[path] = made
+        return self.becomes(node, self.custom[type(module)].from_observed(module))
+
+    def becomes(self, node, made):
+        self.replace(str(node.target), made)
+        self.modules[str(node.target)] = made
         return node
+
+    def numbers_of_states(self, node):
+        """Users of (result, (state, cell)) and of its parts read numbers."""
+        users = list(node.users)
+        before = node
+
+        def call(make, *arguments):
+            nonlocal before
+            with self.graph.inserting_after(before):
+                before = make(*arguments)
+            return before
+
+        def read(part, index):
+            return call(self.graph.call_function, operator.getitem, (part, index))
+
+        def numbers(part):
+            return call(self.graph.call_method, "dequantize", (part,))
+
+        result, states = read(node, 0), read(node, 1)
+        result, state, cell = (numbers(part) for part in (result, read(states, 0), read(states, 1)))
+        pair = call(self.graph.call_function, tuple, ([state, cell],))
+        whole = call(self.graph.call_function, tuple, ([result, pair],))
+        for user in users:
+            if user.op != "call_function" or user.target is not operator.getitem:
+                user.replace_input_with(node, whole)
+                continue
+            for inner in list(user.users) if user.args[1] == 1 else ():
+                if inner.op == "call_function" and inner.target is operator.getitem:
+                    inner.replace_all_uses_with((state, cell)[inner.args[1]])
+            user.replace_all_uses_with((result, pair)[user.args[1]])
 
     def integers_in_and_out(self, custom):
         """Inputs that a program gives as integers, and results that it wants so."""

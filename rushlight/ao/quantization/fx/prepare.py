@@ -32,8 +32,10 @@ from .utils import (
     all_node_args_have_no_tensors,
     assert_and_get_unique_device,
     get_new_attr_name_with_prefix,
+    gives_states,
     node_arg_is_bias,
     node_arg_is_weight,
+    taken_apart,
 )
 
 __all__ = ["prepare"]
@@ -109,6 +111,7 @@ class _Preparing:
         self.modules = dict(model.named_modules(remove_duplicate=False))
         self.device = assert_and_get_unique_device(model)
         self.observed_names = set()
+        self.states = set()  # results of recurrent layers of integers, and their parts
         self.equalized = {}  # configurations of equalisation by node
         self.custom = set()  # classes of a program's own modules
         self.no_tensors = {}
@@ -155,7 +158,7 @@ class _Preparing:
         signature = (wanted.dtype, getattr(wanted, "is_dynamic", False))
         if wanted.dtype == rushlight.float32:
             return arg
-        if arg in self.integer_inputs and wanted.dtype == rushlight.quint8:
+        if arg in self.states or (arg in self.integer_inputs and wanted.dtype == rushlight.quint8):
             return arg
         seen = self.observer_of(arg)
         if seen is not None and (seen.dtype, getattr(seen, "is_dynamic", False)) == signature:
@@ -264,6 +267,10 @@ class _Preparing:
         """A program's own module takes and gives integers."""
         self.observed_names.add(node.name)
         node.args = tuple(self.observed(arg, qconfig.activation) for arg in node.args)
+        if gives_states(self.modules[str(node.target)]):
+            # It watches its results itself.
+            self.states.update([node, *taken_apart(node)])
+            return
         users = list(node.users)
         made = self.insert(node, qconfig.activation)
         for user in users:

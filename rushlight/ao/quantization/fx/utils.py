@@ -1,5 +1,6 @@
 """Small steps on graphs."""
 
+import operator
 from collections import namedtuple
 
 import rushlight
@@ -15,9 +16,11 @@ __all__ = [
     "collect_producer_nodes",
     "create_getattr_from_value",
     "get_new_attr_name_with_prefix",
+    "gives_states",
     "graph_module_from_producer_nodes",
     "node_arg_is_bias",
     "node_arg_is_weight",
+    "taken_apart",
 ]
 
 
@@ -131,6 +134,19 @@ def graph_module_from_producer_nodes(root, producer_nodes):
         copies[node] = graph.node_copy(node, lambda other: copies[other])
     graph.output(copies[producer_nodes[0]])
     return GraphModule(root, graph)
+
+
+def gives_states(module):
+    """Whether a module gives (result, (state, cell)), as LSTM does, and watches all three."""
+    from rushlight.ao.nn import quantizable
+
+    return isinstance(module, quantizable.LSTM)
+
+
+def taken_apart(node):
+    """The nodes that take parts of a tuple, and parts of these."""
+    parts = [user for user in node.users if user.op == "call_function" and user.target is operator.getitem]
+    return parts + [inner for part in parts for inner in taken_apart(part)]
 
 
 def all_node_args_have_no_tensors(node, modules, cache):
