@@ -119,8 +119,10 @@ def _undefine(namespace, name, overload):
 
 
 def _find(namespace, name):
-    found = _built_in().get(namespace, {}).get(name, {})
-    return {**found, **_defined.get(namespace, {}).get(name, {})}
+    found = {**_built_in().get(namespace, {}).get(name, {}), **_defined.get(namespace, {}).get(name, {})}
+    if not found and show_extension_operators():  # a module of Python that registers operators was imported
+        found = _defined.get(namespace, {}).get(name, {})
+    return found
 
 
 class OpOverload(OperatorBase):
@@ -344,6 +346,9 @@ _shown_extensions: set = set()  # numbers of operators
 
 def show_extension_operators():
     """Let `torch.ops` show what libraries in C++ have registered since the last time; returns that."""
+    failures = _C._extension_failures()
+    if failures:
+        raise RuntimeError("\n".join(failures))
     shown = []
     for index, schema in _C._extension_operators():
         if index not in _shown_extensions:

@@ -37,7 +37,6 @@ COMMON_NVCC_FLAGS = [
     "--expt-relaxed-constexpr",
 ]
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-_SHOWN = "shown_by_"  # begins a namespace for functions of `load_inline`
 _NO_CUDA = "cpp_extension: this build has no CUDA; give C++ sources only"
 
 
@@ -143,12 +142,17 @@ def _build(name, sources, cflags, ldflags, includes, folder, verbose):
     """Compile and link into the folder, unless that is done already; returns the library's path."""
     os.makedirs(folder, exist_ok=True)
     dirs = [*includes, *include_paths(), sysconfig.get_path("include"), *_pybind11_paths(sources)]
-    base = [_compiler(), *_compile_flags(), f"-DTORCH_EXTENSION_NAME={name}", *(f"-I{path}" for path in dirs)]
-    base += list(cflags)
+    base = [_compiler(), *_compile_flags(), *(f"-I{path}" for path in dirs), *cflags]
     lib = library_paths()[0]
     link = ["-shared", f"-L{lib}", f"-Wl,-rpath,{lib}", "-lrushlight", *ldflags]
-    path, mark = os.path.join(folder, f"{name}.so"), os.path.join(folder, f"{name}.stamp")
     stamp = _stamp([*base, *link], sources)
+    made = _versions.setdefault(os.path.join(folder, name), [])
+    if stamp not in made:  # a process cannot load other contents from a path again
+        made.append(stamp)
+    version = made.index(stamp)
+    name = f"{name}_v{version}" if version else name
+    base.insert(-len(cflags) or len(base), f"-DTORCH_EXTENSION_NAME={name}")
+    path, mark = os.path.join(folder, f"{name}.so"), os.path.join(folder, f"{name}.stamp")
     if os.path.exists(path) and os.path.exists(mark):
         with open(mark, encoding="utf-8") as file:
             if file.read() == stamp:
@@ -159,8 +163,8 @@ def _build(name, sources, cflags, ldflags, includes, folder, verbose):
         _run([*base, "-c", source, "-o", objects[-1]], verbose)
     fresh = f"{path}.{os.getpid()}"
     _run([_compiler(), *objects, *link, "-o", fresh], verbose)
-    for made in objects:
-        os.unlink(made)
+    for part in objects:
+        os.unlink(part)
     os.replace(fresh, path)  # at once: another process may be loading it
     with open(mark, "w", encoding="utf-8") as file:
         file.write(stamp)
@@ -173,6 +177,7 @@ def _defines_module(path, name):
 
 
 _loaded: dict = {}
+_versions: dict = {}  # folder and name of an extension -> stamps of what this process built there
 
 
 def load(
@@ -224,14 +229,15 @@ def load(
 def _import_library(name, path, is_python_module):
     if path in _loaded:
         return _loaded[path]
-    if is_python_module and _defines_module(path, name):
-        spec = importlib.util.spec_from_file_location(name, path)
+    version = os.path.basename(path).removesuffix(".so")
+    module = next((n for n in (version, name) if _defines_module(path, n)), None)
+    if is_python_module and module:
+        spec = importlib.util.spec_from_file_location(module, path)
         result = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(result)
         _ops.show_extension_operators()
     else:
         added = _ops.ops.load_library(path)
-        added = sorted(added, key=lambda op: str(op).startswith(_SHOWN))  # these have the last word
         result = SimpleNamespace(**{op._opname: op for op in added}) if is_python_module else None
     _loaded[path] = result
     return result
@@ -271,10 +277,8 @@ def load_inline(
         parts.insert(0, "#include <torch/extension.h>")
     names = [functions] if isinstance(functions, str) else list(functions or [])
     if names:
-        shown = "\n".join(f'  m.def("{function}", {function});' for function in names)
-        registers = re.search(rf"_LIBRARY(_FRAGMENT)?\(\s*{name}\b", "\n".join(parts))
-        space = f"{_SHOWN}{name}" if registers else name  # the sources' own operators may have these names
-        parts.append(f"RUSHLIGHT_LIBRARY({space}, m) {{\n{shown}\n}}")
+        shown = "\n".join(f'  m.show("{function}", {function});' for function in names)
+        parts.append(f"RUSHLIGHT_LIBRARY({name}, m) {{\n{shown}\n}}")
     folder = build_directory or os.path.join(get_default_build_root(), sys.implementation.cache_tag, name)
     os.makedirs(folder, exist_ok=True)
     source, text = os.path.join(folder, "main.cpp"), "\n".join(parts) + "\n"

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <deque>
+#include <utility>
 
 namespace rushlight {
 
@@ -9,6 +10,12 @@ namespace {
 
 std::vector<const Op*>& registered() {
   static std::vector<const Op*> list;
+  return list;
+}
+
+bool keep_failures = false;
+std::vector<std::string>& failures() {
+  static std::vector<std::string> list;
   return list;
 }
 
@@ -80,6 +87,25 @@ void check(const Implementations& all) {
 BelowAutograd::BelowAutograd() : previous_(below_autograd) { below_autograd = true; }
 BelowAutograd::~BelowAutograd() { below_autograd = previous_; }
 
+bool OperatorLibrary::fill(const char* space, DispatchKey key, void (*body)(OperatorLibrary&)) {
+  OperatorLibrary library(space, key);
+  try {
+    body(library);
+  } catch (const std::exception& error) {
+    if (!keep_failures) throw;
+    failures().emplace_back(error.what());
+    return false;
+  }
+  return true;
+}
+
+std::string OperatorLibrary::free_space(const std::string& name) const {
+  std::string space = space_;
+  for (int version = 1; !operator_table().find(space, name).empty(); ++version)
+    space = space_ + "_v" + std::to_string(version);
+  return space;
+}
+
 Op& OperatorLibrary::declare(const std::string& schema) {
   const std::string name = space_ + "::" + schema.substr(0, schema.find('('));
   Implementations& all = implementations_of(name);
@@ -129,5 +155,8 @@ Op& OperatorLibrary::define(const std::string& schema, Op::Trampoline trampoline
 }
 
 const std::vector<const Op*>& extension_operators() { return registered(); }
+
+void keep_extension_failures() { keep_failures = true; }
+std::vector<std::string> take_extension_failures() { return std::exchange(failures(), {}); }
 
 }  // namespace rushlight

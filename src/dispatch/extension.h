@@ -156,6 +156,8 @@ class OperatorLibrary {
  public:
   explicit OperatorLibrary(std::string space, DispatchKey key = DispatchKey::CompositeImplicitAutograd)
       : space_(std::move(space)), key_(key) {}
+  // Fills a library. An error ends the process, as in any static initialiser, unless errors are kept.
+  static bool fill(const char* space, DispatchKey key, void (*body)(OperatorLibrary&));
 
   // A function written with public operators: autograd and the transforms see what it calls. The schema may
   // be a name alone; parameters are then x0, x1, ...
@@ -167,6 +169,12 @@ class OperatorLibrary {
     requires requires(F f) { +f; }
   OpBuilder def(const std::string& schema, F function) {
     return def(schema, +function);
+  }
+  // A function that the loader of this library calls. It has a space of its own (space_v1, ...) where this one
+  // has such an operator already.
+  template <class R, class... A>
+  void show(const std::string& name, R (*function)(A...)) {
+    OperatorLibrary(free_space(name)).def(name, function);
   }
   // An operator whose implementations come by impl(), from this library or others, before or after.
   OpBuilder def(const std::string& schema) { return OpBuilder(declare(schema)); }
@@ -201,6 +209,7 @@ class OperatorLibrary {
   Op& declare(const std::string& schema);
   void implement(const std::string& name, DispatchKey key, Op::Trampoline run, const void* function,
                  size_t parameters);
+  std::string free_space(const std::string& name) const;
   std::string space_;
   DispatchKey key_;
 };
@@ -260,6 +269,11 @@ class Dispatcher {
 // Those that were registered, in order.
 const std::vector<const Op*>& extension_operators();
 
+// From here on what a library fails to register is kept for `take_extension_failures`: an exception cannot
+// leave dlopen.
+void keep_extension_failures();
+std::vector<std::string> take_extension_failures();
+
 }  // namespace rushlight
 
 #define RL_JOIN_(a, b) a##b
@@ -267,19 +281,13 @@ const std::vector<const Op*>& extension_operators();
 // RUSHLIGHT_LIBRARY(space, m) { m.def("twice", twice); } shows torch.ops.space.twice.
 #define RUSHLIGHT_LIBRARY(space, m)                                                   \
   static void RL_JOIN(register_##space##_, __LINE__)(rushlight::OperatorLibrary & m); \
-  [[maybe_unused]] static const bool RL_JOIN(registered_##space##_, __LINE__) = [] {  \
-    rushlight::OperatorLibrary library(#space);                                       \
-    RL_JOIN(register_##space##_, __LINE__)(library);                                  \
-    return true;                                                                      \
-  }();                                                                                \
+  [[maybe_unused]] static const bool RL_JOIN(registered_##space##_, __LINE__) =    \
+      rushlight::OperatorLibrary::fill(#space, rushlight::DispatchKey::CompositeImplicitAutograd, RL_JOIN(register_##space##_, __LINE__)); \
   static void RL_JOIN(register_##space##_, __LINE__)(rushlight::OperatorLibrary & m)
 // The same for operators that another place declared: RUSHLIGHT_LIBRARY_IMPL(space, CPU, m) { m.impl("twice",
 // f); }
 #define RUSHLIGHT_LIBRARY_IMPL(space, key, m)                                                  \
   static void RL_JOIN(implement_##space##_##key##_, __LINE__)(rushlight::OperatorLibrary & m); \
-  [[maybe_unused]] static const bool RL_JOIN(implemented_##space##_##key##_, __LINE__) = [] {  \
-    rushlight::OperatorLibrary library(#space, rushlight::DispatchKey::key);                   \
-    RL_JOIN(implement_##space##_##key##_, __LINE__)(library);                                  \
-    return true;                                                                               \
-  }();                                                                                         \
+  [[maybe_unused]] static const bool RL_JOIN(implemented_##space##_##key##_, __LINE__) =    \
+      rushlight::OperatorLibrary::fill(#space, rushlight::DispatchKey::key, RL_JOIN(implement_##space##_##key##_, __LINE__)); \
   static void RL_JOIN(implement_##space##_##key##_, __LINE__)(rushlight::OperatorLibrary & m)

@@ -176,6 +176,18 @@ PyObject* extension_records(PyObject*, PyObject*) {
   });
 }
 
+// What libraries in C++ failed to register since the last call.
+PyObject* extension_failures(PyObject*, PyObject*) {
+  return guard([] {
+    PyRef list(check(PyList_New(0)));
+    for (const std::string& failure : take_extension_failures()) {
+      const PyRef text(to_python(failure));
+      check(PyList_Append(list.get(), text.get()));
+    }
+    return list.release();
+  });
+}
+
 // Names of pointwise formulas, by number.
 PyObject* formula_names(PyObject*, PyObject*) {
   static constexpr const char* kNames[] = {
@@ -210,6 +222,8 @@ PyObject* packed_rows(PyObject*, PyObject* args) {
 
 PyMethodDef functions[] = {{"_extension_operators", extension_records, METH_NOARGS,
                             "The operators that libraries in C++ registered."},
+                           {"_extension_failures", extension_failures, METH_NOARGS,
+                            "What libraries in C++ failed to register since the last call."},
                            {"_operator_records", operator_records, METH_NOARGS,
                             "One dict per operator record, in order of registration."},
                            {"_formula_names", formula_names, METH_NOARGS,
@@ -233,6 +247,9 @@ PyObject* describe(OpFunction* f, const char* how) {
   return check(PyObject_CallMethod(module.get(), how, "O", reinterpret_cast<PyObject*>(f)));
 }
 
-void init_records(PyObject* module) { add_functions(module, functions); }
+void init_records(PyObject* module) {
+  add_functions(module, functions);
+  keep_extension_failures();
+}
 
 }  // namespace rushlight::python

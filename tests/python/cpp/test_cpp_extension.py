@@ -94,6 +94,45 @@ def test_the_same_source_is_not_compiled_again(inline, monkeypatch):
     assert again is module
 
 
+TWICE = "torch::Tensor twice(const torch::Tensor& x) { return x * 2; }\n"
+
+
+def test_functions_beside_operators_of_the_same_name(tmp_path):
+    source = TWICE + 'TORCH_LIBRARY(beside_test, m) { m.def("twice(Tensor x) -> Tensor", twice); }'
+    module = cpp_extension.load_inline(
+        "beside_test", source, functions="twice", build_directory=str(tmp_path)
+    )
+    x = torch.ones(2)
+    assert module.twice(x).tolist() == torch.ops.beside_test.twice(x).tolist() == [2, 2]
+    assert module.twice is not torch.ops.beside_test.twice.default
+
+
+def test_an_edited_source_is_loaded_beside_the_former(tmp_path):
+    def load(factor):
+        source = f"torch::Tensor scaled(const torch::Tensor& x) {{ return x * {factor}; }}"
+        return cpp_extension.load_inline(
+            "edited_test", source, functions="scaled", build_directory=str(tmp_path)
+        )
+
+    first, second = load(2), load(3)
+    assert (first.scaled(torch.ones(1)).item(), second.scaled(torch.ones(1)).item()) == (2, 3)
+    assert load(2) is first
+
+
+def test_what_cannot_be_registered_is_an_error(tmp_path):
+    """An exception in a static initialiser must not end the process."""
+    source = TWICE + 'TORCH_LIBRARY(failing_test, m) { m.def("twice", twice); m.def("twice", twice); }'
+    with pytest.raises(RuntimeError, match="there is an operator failing_test::twice already"):
+        cpp_extension.load_inline("failing_test", source, build_directory=str(tmp_path / "a"))
+    source = TWICE + 'TORCH_LIBRARY_IMPL(kept_test, CPU, m) { m.impl("twice", twice); }'
+    source += 'TORCH_LIBRARY(kept_test, m) { m.def("twice(Tensor x, Tensor y) -> Tensor"); }'
+    with pytest.raises(RuntimeError, match="has 2 parameters, the function 1"):
+        cpp_extension.load_inline(
+            "kept_test", source, build_directory=str(tmp_path / "b"), is_python_module=False
+        )
+    assert torch.ones(1).add(1).item() == 2
+
+
 def test_kernels_with_and_without_derivatives(tmp_path):
     source = tmp_path / "kernels.cpp"
     source.write_text(KERNEL)
@@ -173,6 +212,6 @@ def test_setuptools_builds_a_package(tmp_path):
         return done.stdout
 
     run("setup.py", "build_ext", "--inplace")
-    program = "import rushlight, packaged_ops; rushlight._ops.show_extension_operators()\n"
+    program = "import rushlight, packaged_ops\n"
     program += "print(rushlight.ops.packaged.twice(rushlight.ones(2)).tolist())"
     assert "[2.0, 2.0]" in run("-c", program)
