@@ -77,6 +77,7 @@ _HOMES = {
         _check_tensor_all _check_type _check_value _check_with _is_all_true compile is_floating_point
         is_complex is_nonzero is_signed is_storage is_conj is_neg is_inference is_same_size numel typename
         can_cast result_type sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt SymBool
+        _sym_acos _sym_asin _sym_atan _sym_cos _sym_cosh _sym_sin _sym_sinh _sym_sqrt _sym_tan _sym_tanh
         SymFloat SymInt get_device_module is_distributed resolve_conj resolve_neg get_device
         compiled_with_cxx11_abi vmap _grouped_mm _has_compatible_shallow_copy_type
     """,

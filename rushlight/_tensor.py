@@ -74,6 +74,10 @@ class Tensor(_C.TensorBase):
     # --- text ------------------------------------------------------------------------------------
 
     def __repr__(self, *, tensor_contents=None):
+        if _has_torch_function_unary(self):
+            return _C._handle_torch_function(
+                Tensor.__repr__, (self,), self, tensor_contents=tensor_contents
+            )
         from rushlight._tensor_str import _str
 
         with _C.DisableTorchFunctionSubclass():
@@ -86,6 +90,8 @@ class Tensor(_C.TensorBase):
         return tensor_html(self) if type(self) in (rushlight.Tensor, rushlight.nn.Parameter) else None
 
     def __format__(self, spec):
+        if _has_torch_function_unary(self):
+            return _C._handle_torch_function(Tensor.__format__, (self,), self, spec)
         if self.dim() == 0 and not self.is_meta and type(self) is Tensor:
             return self.item().__format__(spec)
         return object.__format__(self, spec)
@@ -187,6 +193,8 @@ class Tensor(_C.TensorBase):
         return _reduce_tensor(self, protocol)
 
     def __setstate__(self, state):
+        if _has_torch_function_unary(self):
+            return _C._handle_torch_function(Tensor.__setstate__, (self,), self, state)
         self.__dict__.update(state)
 
     @_overridable
@@ -314,9 +322,25 @@ class Tensor(_C.TensorBase):
         """Removed from PyTorch; says what to use."""
         return rushlight.lstsq(self, other)
 
+    @_overridable
     def lu(self, pivot=True, get_infos=False) -> "tuple[Tensor, ...]":
         """The former name of ``torch.linalg.lu_factor``; see ``torch.lu``."""
         return rushlight.functional.lu(self, pivot, get_infos)
+
+    @_overridable
+    def is_distributed(self) -> bool:
+        """Always False: what it asked for was never there."""
+        return False
+
+    @_overridable
+    def _dimI(self) -> int:
+        """The number of sparse dimensions."""
+        return self.sparse_dim()
+
+    @_overridable
+    def _dimV(self) -> int:
+        """The number of dense dimensions of a sparse tensor."""
+        return self.dense_dim()
 
     @_overridable
     def nonzero(self, *, as_tuple=False) -> "Any":
@@ -457,6 +481,8 @@ class Tensor(_C.TensorBase):
     @property
     def __cuda_array_interface__(self):
         """The array interface of Numba, version 2: for libraries that read CUDA memory."""
+        if _has_torch_function_unary(self):
+            return _C._handle_torch_function(Tensor.__cuda_array_interface__.__get__, (self,), self)
         if not self.is_cuda:
             raise AttributeError(
                 f"Can't get __cuda_array_interface__ on non-CUDA tensor type: {self.type()} "

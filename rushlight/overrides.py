@@ -57,7 +57,7 @@ _IGNORED = """
     kaiser_window
     is_grad_enabled set_grad_enabled no_grad enable_grad inference_mode is_inference_mode_enabled
     promote_types
-    result_type can_cast finfo iinfo broadcast_shapes use_deterministic_algorithms complex compile vmap cond
+    result_type can_cast finfo iinfo broadcast_shapes use_deterministic_algorithms compile vmap cond
     are_deterministic_algorithms_enabled set_deterministic_debug_mode get_deterministic_debug_mode
     sparse_coo_tensor
     set_float32_matmul_precision get_float32_matmul_precision is_warn_always_enabled set_warn_always from_file
@@ -65,9 +65,22 @@ _IGNORED = """
 _IGNORED_MEMBERS = """
     __new__ __init__ __subclasshook__ __hash__ __class__ __dict__ __delattr__ __setattr__ __getattribute__
     __sizeof__ __dir__ __init_subclass__ __doc__ __module__ __torch_function__ __torch_dispatch__
-    __dlpack__ __dlpack_device__ as_subclass _make_subclass _make_wrapper_subclass new_tensor new_empty
-    new_zeros
-    new_ones new_full new_empty_strided new type_as stride is_sparse
+    as_subclass _make_subclass _make_wrapper_subclass new_tensor new_empty new_zeros
+    new_ones new_full new_empty_strided new stride __iter__
+""".split()
+
+
+_PRIVATE_MEMBERS = """
+    _backward_hooks _base _cdata _grad _grad_fn _post_accumulate_grad_hooks _version
+    _coalesced_ _dimI _dimV _indices _is_view _nnz _to_dense _values
+""".split()  # of Tensor, which __torch_function__ sees too
+_PRIVATE_FUNCTIONS = """
+    _assert_async _fused_rms_norm _native_batch_norm_legit _sym_acos _sym_asin _sym_atan _sym_cos _sym_cosh
+    _sym_sin _sym_sinh _sym_sqrt _sym_tan _sym_tanh
+""".split()  # of `torch`
+_COLLECTIVES = """
+    broadcast all_reduce reduce all_reduce_coalesced all_gather all_gather_single all_gather_coalesced gather
+    scatter reduce_scatter reduce_scatter_single all_to_all_single all_to_all isend irecv send recv
 """.split()
 
 
@@ -80,9 +93,9 @@ def get_ignored_functions():
 
 
 def _public_functions(space):
-    for name in dir(space):
-        if name.startswith("_") and not (name.startswith("__") and space is rushlight.Tensor):
-            continue
+    private = {rushlight.Tensor: _PRIVATE_MEMBERS, rushlight: _PRIVATE_FUNCTIONS}.get(space, ())
+    public = [name for name in dir(space) if name[0] != "_" or (space is rushlight.Tensor and name[:2] == "__")]
+    for name in [*public, *private]:
         try:
             value = inspect.getattr_static(space, name) if space is rushlight.Tensor else getattr(space, name)
         except (AttributeError, ImportError):  # a name whose home is missing
@@ -109,16 +122,22 @@ def _overridable():
         for name, value in _public_functions(space):
             if space is rushlight.Tensor and name in members:
                 continue
-            if type(value).__name__ == "getset_descriptor":
+            if type(value).__name__ in ("getset_descriptor", "property"):
                 value, name = value.__get__, f"{name}.__get__"
-            if not callable(value) or isinstance(value, type) or name[0].isupper():
+            elif name[0].isupper():
                 continue
-            if space is not rushlight.Tensor and not _is_function(value):
+            if not callable(value) or isinstance(value, type):
+                continue
+            if space is not rushlight.Tensor and name[0] != "_" and not _is_function(value):
                 continue
             if value in ignored:
                 continue
             functions.append(value)
             names.setdefault(value, f"{text}.{name}")
+    distributed = rushlight.distributed
+    if distributed.is_available():
+        by_space[distributed] = [getattr(distributed, name) for name in _COLLECTIVES]
+        names.update({getattr(distributed, name): f"torch.distributed.{name}" for name in _COLLECTIVES})
     return by_space, names
 
 
@@ -231,6 +250,16 @@ class enable_reentrant_dispatch:
 
     def __exit__(self, *exc):
         return None
+
+
+@contextlib.contextmanager
+def _enable_torch_function():
+    """A context in which ``__torch_function__`` is called again, within one that disables it."""
+    again = _C._EnableTorchFunction()
+    try:
+        yield
+    finally:
+        del again
 
 
 def redispatch_function(func, types, args, kwargs):

@@ -82,6 +82,7 @@ def detach_(input):
 
 make_overridable(
     globals(),
+    lists=["sym_sum"],
     skip=["make_overridable", "from_file", "set_anomaly_enabled", "sym_constrain_range"],
     belong_to_top=True,
 )

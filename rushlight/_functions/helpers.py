@@ -1,6 +1,7 @@
 """Small functions of the top namespace that need no kernel."""
 
 import functools
+import math
 import numbers
 from typing import Any
 
@@ -80,6 +81,7 @@ def _has_compatible_shallow_copy_type(input, from_):
     return input.layout == from_.layout and input.device.type == from_.device.type
 
 
+@overridable
 def is_distributed(input):
     return False
 
@@ -388,6 +390,22 @@ def sym_ite(b, t, f):
 @overridable
 def sym_sqrt(a):
     return a**0.5
+
+
+def _of_number(name):
+    """``torch._sym_<name>``: a function of `math` that `__torch_function__` sees."""
+
+    def function(a):
+        return getattr(math, name)(a)
+
+    function.__name__ = function.__qualname__ = f"_sym_{name}"
+    function.__module__ = rushlight.__name__
+    return overridable(function)
+
+
+_sym_acos, _sym_asin, _sym_atan = _of_number("acos"), _of_number("asin"), _of_number("atan")
+_sym_cos, _sym_cosh, _sym_sin, _sym_sinh = map(_of_number, ["cos", "cosh", "sin", "sinh"])
+_sym_sqrt, _sym_tan, _sym_tanh = map(_of_number, ["sqrt", "tan", "tanh"])
 
 
 def _grouped_mm(self, mat2, offs=None, bias=None, out_dtype=None):

@@ -1,6 +1,7 @@
 """`segment_reduce`: sums, means, extremes or products over runs of rows."""
 
 import rushlight as torch
+from rushlight._operators.overridable import overridable
 
 _REDUCE = {
     "sum": "sum",
@@ -14,6 +15,7 @@ _REDUCE = {
 _IDENTITY = {"sum": 0.0, "amax": -float("inf"), "amin": float("inf"), "prod": 1.0}
 
 
+@overridable
 def segment_reduce(
     data, reduce, *, lengths=None, indices=None, offsets=None, axis=0, unsafe=False, initial=None
 ):

@@ -16,6 +16,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from .. import Tensor, cat
+from .._operators.overridable import overridable
 from ._errors import DistError
 from ._initialize import get_group_rank
 from ._process_group import _group_or_default, _rank_not_in_group, _warn_not_in_group
@@ -188,9 +189,6 @@ def all_gather_into_tensor(
     return _result(group.engine.all_gather_into(output_tensor, input_tensor, async_op), async_op)
 
 
-_all_gather_base = all_gather_single = all_gather_into_tensor
-
-
 def all_gather_coalesced(
     output_tensor_lists: list[list[Tensor]],
     input_tensor_list: list[Tensor],
@@ -300,9 +298,6 @@ def reduce_scatter_tensor(
         )
     _check_complex(output, op, "reduce_scatter")
     return _result(group.engine.reduce_scatter(output, input, op, async_op), async_op)
-
-
-_reduce_scatter_base = reduce_scatter_single = reduce_scatter_tensor
 
 
 def all_to_all_single(
@@ -420,3 +415,12 @@ def monitored_barrier(
             else f"Rank 0: Rank {names} failed to pass monitoredBarrier in {round(seconds * 1000)} ms"
         )
     store.set(f"monitored/{number}/all", b"here")
+
+
+# Tensor subclasses see collectives; what a module imports from here is the overridable function.
+for _name in """broadcast all_reduce reduce all_reduce_coalesced all_gather all_gather_into_tensor
+        all_gather_coalesced gather scatter reduce_scatter reduce_scatter_tensor all_to_all_single
+        all_to_all""".split():
+    globals()[_name] = overridable(globals()[_name], takes_lists=True)
+_all_gather_base = all_gather_single = all_gather_into_tensor
+_reduce_scatter_base = reduce_scatter_single = reduce_scatter_tensor

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from .. import Tensor, cat, empty, frombuffer, int64, uint8, zeros
 from .. import tensor as make_tensor
+from .._operators.overridable import overridable
 from ._by_device import coalescing_manager
 from ._collectives import _check_tensor, _root, all_gather, broadcast, gather, scatter
 from ._initialize import get_global_rank, get_group_rank
@@ -300,3 +301,7 @@ def recv_object_list(
     for index, part in enumerate(data.split(sizes.tolist())):
         object_list[index] = _tensor_to_object(part, part.numel())
     return sender
+
+
+for _name in ("isend", "irecv", "send", "recv"):
+    globals()[_name] = overridable(globals()[_name])

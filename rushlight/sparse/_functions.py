@@ -1,6 +1,7 @@
 """Functions of torch.sparse, written on indices and values so that gradients follow."""
 
 import rushlight
+from rushlight._operators.overridable import overridable
 from rushlight.sparse._factories import _unsafe_coo
 
 _builtin_sum = sum
@@ -24,6 +25,7 @@ def addmm(mat, mat1, mat2, *, beta=1.0, alpha=1.0):
     return rushlight.addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
 
 
+@overridable
 def dsmm(input, mat2):
     """The product of two matrices of which one may be sparse."""
     return rushlight.mm(input, mat2)
@@ -42,6 +44,7 @@ def _stored(result, out):
     return out.copy_(result)
 
 
+@overridable
 def saddmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
     """``beta * input + alpha * (mat1 @ mat2)``, where `mat1` may be sparse."""
     if input.is_sparse:
@@ -49,11 +52,13 @@ def saddmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
     return rushlight.addmm(input, mat1, mat2, beta=beta, alpha=alpha, out=out)
 
 
+@overridable
 def smm(input, mat):
     """A sparse matrix times a dense one, as a sparse tensor."""
     return rushlight.mm(input, mat).to_sparse()
 
 
+@overridable
 def hspmm(mat1, mat2, *, out=None):
     """A sparse matrix times a dense one: rows that are not zero, as a tensor with one sparse dimension."""
     return _stored(rushlight.mm(mat1, mat2).to_sparse(1), out)
@@ -62,6 +67,7 @@ def hspmm(mat1, mat2, *, out=None):
 hsmm = hspmm
 
 
+@overridable
 def sspaddmm(input, mat1, mat2, *, beta=1, alpha=1, out=None):
     """``beta * input + alpha * (mat1 @ mat2)`` with sparse `input` and `mat1`, as a sparse tensor."""
     return _stored(input * beta + (rushlight.mm(mat1, mat2) * alpha).to_sparse(), out)

@@ -170,8 +170,8 @@ class OperatorLibrary {
   OpBuilder def(const std::string& schema, F function) {
     return def(schema, +function);
   }
-  // A function that the loader of this library calls. It has a space of its own (space_v1, ...) where this one
-  // has such an operator already.
+  // A function that the loader of this library calls. It has a space of its own (space_v1, ...) where this
+  // one has such an operator already.
   template <class R, class... A>
   void show(const std::string& name, R (*function)(A...)) {
     OperatorLibrary(free_space(name)).def(name, function);
@@ -279,15 +279,17 @@ std::vector<std::string> take_extension_failures();
 #define RL_JOIN_(a, b) a##b
 #define RL_JOIN(a, b) RL_JOIN_(a, b)
 // RUSHLIGHT_LIBRARY(space, m) { m.def("twice", twice); } shows torch.ops.space.twice.
-#define RUSHLIGHT_LIBRARY(space, m)                                                   \
-  static void RL_JOIN(register_##space##_, __LINE__)(rushlight::OperatorLibrary & m); \
-  [[maybe_unused]] static const bool RL_JOIN(registered_##space##_, __LINE__) =    \
-      rushlight::OperatorLibrary::fill(#space, rushlight::DispatchKey::CompositeImplicitAutograd, RL_JOIN(register_##space##_, __LINE__)); \
+#define RUSHLIGHT_LIBRARY(space, m)                                                               \
+  static void RL_JOIN(register_##space##_, __LINE__)(rushlight::OperatorLibrary & m);             \
+  [[maybe_unused]] static const bool RL_JOIN(registered_##space##_, __LINE__) =                   \
+      rushlight::OperatorLibrary::fill(#space, rushlight::DispatchKey::CompositeImplicitAutograd, \
+                                       RL_JOIN(register_##space##_, __LINE__));                   \
   static void RL_JOIN(register_##space##_, __LINE__)(rushlight::OperatorLibrary & m)
 // The same for operators that another place declared: RUSHLIGHT_LIBRARY_IMPL(space, CPU, m) { m.impl("twice",
 // f); }
 #define RUSHLIGHT_LIBRARY_IMPL(space, key, m)                                                  \
   static void RL_JOIN(implement_##space##_##key##_, __LINE__)(rushlight::OperatorLibrary & m); \
-  [[maybe_unused]] static const bool RL_JOIN(implemented_##space##_##key##_, __LINE__) =    \
-      rushlight::OperatorLibrary::fill(#space, rushlight::DispatchKey::key, RL_JOIN(implement_##space##_##key##_, __LINE__)); \
+  [[maybe_unused]] static const bool RL_JOIN(implemented_##space##_##key##_, __LINE__) =       \
+      rushlight::OperatorLibrary::fill(#space, rushlight::DispatchKey::key,                    \
+                                       RL_JOIN(implement_##space##_##key##_, __LINE__));       \
   static void RL_JOIN(implement_##space##_##key##_, __LINE__)(rushlight::OperatorLibrary & m)

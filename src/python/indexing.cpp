@@ -288,10 +288,35 @@ static Tensor get_item(const Tensor& t, PyObject* o) {
   return gather(index.view.finish(), index.tensors);
 }
 
+// Whether an index, or a value that is assigned, has a __torch_function__ of its own.
+static bool has_override(PyObject* o) {
+  PyTypeObject* type = Py_TYPE(o);
+  if (type == tensor_type || type == &PyLong_Type || type == &PySlice_Type || type == &PyFloat_Type ||
+      type == &PyBool_Type || type == &PyList_Type || o == Py_None || o == Py_Ellipsis)
+    return false;
+  if (is_tensor(o)) return (tensor_of(o)->flags & kPythonSubclass) && function_state.subclasses_enabled;
+  if (!PyTuple_Check(o)) return type_has_torch_function(type);
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(o); ++i)
+    if (PyObject* item = PyTuple_GET_ITEM(o, i); !PyTuple_Check(item) && has_override(item)) return true;
+  return false;
+}
+// What __torch_function__ of an index or a value answers; null when there is none.
+static PyObject* override_by_operand(const char* name, PyObject* self, PyObject* o, PyObject* value) {
+  if (!has_override(o) && !(value && has_override(value))) [[likely]]
+    return nullptr;
+  PyRef callable(check(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), name)));
+  PyObject* args[] = {self, o, value};
+  PyObject* result = dispatch_torch_function(callable.get(), CallArgs{args, value ? 3 : 2, nullptr});
+  if (!result && PyErr_Occurred()) throw PythonError();
+  return result;
+}
+
 static PyObject* mp_subscript(PyObject* self, PyObject* o) {
   try {
     const Tensor& t = tensor_of(self);
     if (PyObject* result = override_slot("__getitem__", self, o)) return result;
+    if (!PyLong_CheckExact(o) && !PySlice_Check(o))
+      if (PyObject* result = override_by_operand("__getitem__", self, o, nullptr)) return result;
     return wrap(get_item(t, o));
   } catch (...) {
     set_error_from_exception();
@@ -363,6 +388,7 @@ static int mp_assign(PyObject* self, PyObject* o, PyObject* value) {
     const Tensor& t = tensor_of(self);
     if (!value) throw_python(PyExc_TypeError, "Tensor does not support deleting items");
     if (PyRef result{override_slot("__setitem__", self, o, value)}; result) return;
+    if (PyRef result{override_by_operand("__setitem__", self, o, value)}; result) return;
     if (is_sparse(t)) throw_python(PyExc_TypeError, "Cannot assign to a sparse tensor");
     set_item(t, o, value);
   });
@@ -388,9 +414,10 @@ static Py_ssize_t tensor_length(PyObject* self) {
 PyObject* tensor_iter(PyObject* self) {
   return guard([&] {
     const Tensor& t = tensor_of(self);
-    if (PyObject* result = override_slot("__iter__", self)) return result;
     if (t.dim() == 0) throw_python(PyExc_TypeError, "iteration over a 0-d tensor");
-    PyRef rows(wrap_tuple(ops::unbind(t, 0)));
+    // Rows of a subclass are what its __torch_function__ makes of unbind's.
+    PyRef rows(may_be_overridden(t) ? check(PyObject_CallMethod(self, "unbind", "i", 0))
+                                    : wrap_tuple(ops::unbind(t, 0)));
     return check(PyObject_GetIter(rows.get()));
   });
 }

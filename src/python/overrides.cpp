@@ -83,6 +83,18 @@ static PyObject* call_hook(PyObject* target, PyObject* callable, PyObject* types
   return PyObject_CallFunctionObjArgs(hook.get(), callable, types, args, kwargs ? kwargs : Py_None, nullptr);
 }
 
+// A plain method sees one argument of several; PyTorch asks for a class method.
+static void warn_of_plain_method(PyObject* target) {
+  const PyRef hook(check(PyObject_GetAttr(target, hook_name)));
+  if (!PyMethod_Check(hook.get()) || PyMethod_GET_SELF(hook.get()) != target) return;
+  if (PyErr_WarnEx(
+          PyExc_DeprecationWarning,
+          "Defining your `__torch_function__` as a plain method is deprecated and will be an error in "
+          "future, please define it as a classmethod.",
+          1) < 0)
+    throw PythonError();
+}
+
 [[noreturn]] static void throw_no_implementation(PyObject* callable,
                                                  const std::vector<PyObject*>& overloaded) {
   PyRef name(PyObject_GetAttrString(callable, "__name__"));
@@ -109,6 +121,7 @@ static PyObject* dispatch(PyObject* callable, const std::vector<PyObject*>& over
     if (overloaded.empty()) return nullptr;
   }
   for (PyObject* o : overloaded) {
+    warn_of_plain_method(o);
     PyRef result(check(call_hook(o, callable, types.get(), args, kwargs)));
     if (result.get() != Py_NotImplemented) return result.release();
   }
@@ -240,6 +253,10 @@ static PyObject* is_enabled(PyObject*, PyObject*) {
   return PyBool_FromLong(function_state.subclasses_enabled);
 }
 
+static PyObject* is_all_disabled(PyObject*, PyObject*) {
+  return PyBool_FromLong(!function_state.subclasses_enabled && !function_state.modes_enabled);
+}
+
 static PyMethodDef functions[] = {
     {"_has_torch_function", has_torch_function, METH_O, nullptr},
     {"_has_torch_function_unary", has_torch_function_unary, METH_O, nullptr},
@@ -258,6 +275,7 @@ static PyMethodDef functions[] = {
     {"_skip_one_hop_torch_function", reinterpret_cast<PyCFunction>(skip_one_hop),
      METH_VARARGS | METH_KEYWORDS, nullptr},
     {"_is_torch_function_enabled", is_enabled, METH_NOARGS, nullptr},
+    {"_is_torch_function_all_disabled", is_all_disabled, METH_NOARGS, nullptr},
     {}};
 
 // --- DisableTorchFunctionSubclass and DisableTorchFunction
@@ -304,6 +322,31 @@ static PyTypeObject DisableAllType = {
     .tp_new = PyType_GenericNew,
 };
 
+// As long as it lives, __torch_function__ is called again.
+static PyObject* enable_new(PyTypeObject* type, PyObject*, PyObject*) {
+  PyObject* self = type->tp_alloc(type, 0);
+  if (!self) return nullptr;
+  auto* g = reinterpret_cast<Guard*>(self);
+  g->subclasses = std::exchange(function_state.subclasses_enabled, true);
+  g->modes = std::exchange(function_state.modes_enabled, true);
+  return self;
+}
+static void enable_dealloc(PyObject* self) {
+  auto* g = reinterpret_cast<Guard*>(self);
+  function_state.subclasses_enabled = g->subclasses;
+  function_state.modes_enabled = g->modes;
+  Py_TYPE(self)->tp_free(self);
+}
+static PyTypeObject EnableType = {
+    .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
+    .tp_name = "rushlight._C._EnableTorchFunction",
+    .tp_basicsize = sizeof(Guard),
+    .tp_dealloc = enable_dealloc,
+    .tp_flags = Py_TPFLAGS_DEFAULT,
+    .tp_doc = "While it lives, __torch_function__ is called again.",
+    .tp_new = enable_new,
+};
+
 // --- _DisableFuncTorch: pauses vmap and forward mode, as code that saves random states asks for
 
 struct PauseTransforms {
@@ -342,6 +385,7 @@ void init_overrides(PyObject* module) {
   disabled_torch_dispatch = check(PyObject_GetAttrString(module, "_disabled_torch_dispatch_impl"));
   add_type(module, "DisableTorchFunctionSubclass", &DisableSubclassType);
   add_type(module, "DisableTorchFunction", &DisableAllType);
+  add_type(module, "_EnableTorchFunction", &EnableType);
   add_type(module, "_DisableFuncTorch", &PauseTransformsType);
 }
 

@@ -41,7 +41,7 @@ USES = {
     "index": (lambda t: t[0], lambda: Tensor.__getitem__),
     "assign": (lambda t: t.__setitem__(0, 1.0), lambda: Tensor.__setitem__),
     "len": (lambda t: len(t), lambda: Tensor.__len__),
-    "iter": (lambda t: list(t), lambda: Tensor.__iter__),
+    "iter": (lambda t: list(t), lambda: Tensor.unbind),
     "bool": (lambda t: bool(t[0, 0]), lambda: Tensor.__bool__),
     "float": (lambda t: float(t[0, 0]), lambda: Tensor.__float__),
     "int": (lambda t: int(t[0, 0]), lambda: Tensor.__int__),
@@ -237,3 +237,72 @@ def test_functions_in_python_ask_their_arguments(call):
             return func.__name__
 
     assert call(Counts()) in "lobpcg pca_lowrank svd_lowrank uniform_ normal_ constant_".split()
+
+
+class Answering(torch.Tensor):
+    """Answers every function with its name."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return getattr(func, "__name__", "?")
+
+
+class Like:
+    """No tensor, but asked as tensors are."""
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        return getattr(func, "__name__", "?")
+
+
+@pytest.mark.parametrize("kind", [Answering, Like])
+def test_indices_and_values_are_asked(kind):
+    x = torch.arange(6).view(2, 3)
+    assert x[kind()] == x[0, kind()] == x[:, kind(), None] == "__getitem__"
+    x[kind()] = 1
+    x[0] = kind()
+    assert x.tolist() == [[0, 1, 2], [3, 4, 5]]
+    with pytest.raises(IndexError, match="valid indices"):
+        x[object()]
+
+
+def test_rows_of_a_subclass_are_of_its_class():
+    class Kept(torch.Tensor):
+        pass
+
+    assert [type(row) for row in Kept(torch.ones(2, 2))] == [Kept, Kept]
+
+
+def test_plain_methods_are_warned_of():
+    class Plain:
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            return 1
+
+    with pytest.warns(DeprecationWarning, match="as a plain method is deprecated"):
+        assert torch.abs(Plain()) == 1
+
+
+def test_overrides_are_enabled_again_within_a_disabled_part():
+    x = Answering(torch.ones(1))
+    with torch._C.DisableTorchFunction():
+        assert torch._C._is_torch_function_all_disabled()
+        with torch.overrides._enable_torch_function():
+            assert not torch._C._is_torch_function_all_disabled()
+            assert torch.sum(x) == "sum"
+        assert isinstance(torch.sum(x), torch.Tensor)
+    assert not torch._C._is_torch_function_all_disabled()
+
+
+def test_text_collectives_and_private_members_are_overridable():
+    known = torch.overrides.get_testing_overrides()
+    for function in (torch.Tensor.__repr__, torch.Tensor.__format__, torch.Tensor._base.__get__, torch._sym_cos):
+        assert function in known
+    assert torch.Tensor.H.__get__ in known and torch.Tensor._indices in known
+    assert (repr(Like()) != "__repr__", Answering.__repr__(Answering(torch.ones(1)))) == (True, "__repr__")
+    assert torch._sym_cos(Like()) == "_sym_cos" and torch._sym_cos(0.0) == 1.0
+    assert torch.smm(Like(), Like()) == "smm" and Answering(torch.ones(1)).lu() == "lu"
+    if torch.distributed.is_available():
+        assert torch.distributed.all_reduce(Like()) == "all_reduce"
+        assert torch.distributed.all_gather([Like()], torch.ones(1)) == "all_gather"
+        assert torch.distributed.send(Like(), 0) == "send"
+        assert torch.overrides.resolve_name(torch.distributed.recv) == "torch.distributed.recv"
