@@ -157,6 +157,21 @@ PyRef box_value(const Value& v) {
   }
 }
 
+namespace {
+
+// What PyTorch's own functions always say of a tensor that they make: memory that is not pinned, and where it
+// is unless an operand tells.
+PyRef stated_option(const Schema& schema, const Parameter& p) {
+  if (schema.name.front() == '_') return PyRef();  // called by other operators, with what those were given
+  if (p.type == Tag::Bool && p.name == "pin_memory") return PyRef(Py_NewRef(Py_False));
+  const bool told = std::any_of(schema.parameters.begin(), schema.parameters.end(),
+                                [](const Parameter& o) { return o.type == Tag::Tensor; });
+  if (p.type == Tag::Device && !told) return box_value(Value(Device{}));
+  return PyRef();
+}
+
+}  // namespace
+
 BoxedCall box_call(const Frame& frame) {
   const auto& parameters = frame.op.schema.parameters;
   const int positional = frame.op.schema.positional_count();
@@ -168,7 +183,11 @@ BoxedCall box_call(const Frame& frame) {
     check(PyDict_SetItem(call.kwargs.get(), PyRef(to_python(name)).get(), value.get()));
   };
   for (size_t i = static_cast<size_t>(positional); i < parameters.size(); ++i)
-    if (!is_default(frame.args[i], parameters[i])) add(parameters[i].name, box_value(frame.args[i]));
+    if (!is_default(frame.args[i], parameters[i])) {
+      add(parameters[i].name, box_value(frame.args[i]));
+    } else if (PyRef stated = stated_option(frame.op.schema, parameters[i])) {
+      add(parameters[i].name, stated);
+    }
   if (!frame.out || frame.inplace) return call;
   const size_t outputs = frame.op.schema.returns.size();
   if (outputs == 1)

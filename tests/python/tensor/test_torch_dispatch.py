@@ -376,3 +376,21 @@ def test_classes_that_handle_operators_see_functions_only_if_they_ask():
     assert torch.add(Asks(torch.ones(2)), 1) == "asked"
     with pytest.raises(RuntimeError, match=r"requires that detach\(\) returns an instance of the same type"):
         torch.nn.Parameter(Unwraps(torch.ones(2)))
+
+
+def test_tensors_that_are_made_say_where_as_pytorch_says_it():
+    seen = {}
+
+    class Note(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen[str(func)] = kwargs
+            return func(*args, **(kwargs or {}))
+
+    with Note():
+        torch.empty(2)
+        torch.ones(2, dtype=torch.int32).new_zeros(2)
+        torch.full_like(torch.empty(2, device="meta"), 3)
+    cpu = torch.device("cpu")
+    assert seen["aten.ones.default"] == {"dtype": torch.int32, "device": cpu, "pin_memory": False}
+    assert seen["aten.new_zeros.default"] == seen["aten.full_like.default"] == {"pin_memory": False}
+    assert seen["aten.empty.memory_format"] == {"device": torch.device("meta"), "pin_memory": False}

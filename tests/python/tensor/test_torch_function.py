@@ -295,7 +295,7 @@ def test_overrides_are_enabled_again_within_a_disabled_part():
 
 def test_text_collectives_and_private_members_are_overridable():
     known = torch.overrides.get_testing_overrides()
-    for function in (torch.Tensor.__repr__, torch.Tensor.__format__, torch.Tensor._base.__get__, torch._sym_cos):
+    for function in (torch.Tensor.__repr__, torch.Tensor.__format__, torch.Tensor._base.__get__):
         assert function in known
     assert torch.Tensor.H.__get__ in known and torch.Tensor._indices in known
     assert (repr(Like()) != "__repr__", Answering.__repr__(Answering(torch.ones(1)))) == (True, "__repr__")
