@@ -65,7 +65,13 @@ void coalesce(std::vector<Loop>& loops) {
   if (!loops.empty()) loops.resize(kept + 1);
 }
 
-ReduceNest make_nest(const Tensor& in, uint64_t dims, const Tensor& out) {
+// Whether an element that comes again changes nothing.
+bool takes_once(ReduceOp op) {
+  return op == ReduceOp::Max || op == ReduceOp::Min || op == ReduceOp::All || op == ReduceOp::Any ||
+         op == ReduceOp::MaxAbs || op == ReduceOp::MinAbs;
+}
+
+ReduceNest make_nest(const Tensor& in, uint64_t dims, const Tensor& out, bool once) {
   ReduceNest nest;
   std::vector<Loop> kept, reduced;
   int64_t offset = 0, out_stride = out.numel();
@@ -73,6 +79,7 @@ ReduceNest make_nest(const Tensor& in, uint64_t dims, const Tensor& out) {
     const int64_t size = in->sizes[d];
     int64_t stride = in->strides[d];
     if (dims >> d & 1) {
+      if (once && stride == 0 && size > 0) continue;
       nest.inputs_per_output *= size;
       if (stride < 0) offset += (size - 1) * stride, stride = -stride;  // order does not matter
       if (size != 1) reduced.push_back({size, stride, 0});
@@ -189,7 +196,7 @@ void reduce(ReduceOp op, const Tensor& in, uint64_t dims, const Tensor& out, con
             const char* who) {
   const ReduceKernel& kernel = reduce_kernel(op, in.dtype(), who);
   if (out.device().is_meta()) return;
-  const ReduceNest nest = make_nest(in, dims, out);
+  const ReduceNest nest = make_nest(in, dims, out, takes_once(op));
   if (nest.outputs == 0 || reduce_single(op, in, out) ||
       reduce_narrow(op, kernel, nest, in.itemsize(), params))
     return;

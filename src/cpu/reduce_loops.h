@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstring>
 #include <limits>
 
 #include "cpu/isa/half_inl.h"
@@ -45,6 +46,18 @@ class Odometer {
   std::array<IntList, N> strides_;
   Dims index_;
 };
+
+// Elements of some bytes, `stride` apart, side by side: every second one is what vectors can pick.
+template <size_t Bytes>
+[[gnu::noinline]] void gather_strided(const void* from, int64_t n, int64_t stride, std::byte* to) {
+  const auto* x = static_cast<const std::byte*>(from);
+  if (stride == 2)
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) std::memcpy(to + i * int64_t{Bytes}, x + i * int64_t{2 * Bytes}, Bytes);
+  else
+    for (int64_t i = 0; i < n; ++i)
+      std::memcpy(to + i * int64_t{Bytes}, x + i * stride * int64_t{Bytes}, Bytes);
+}
 
 template <class F>
 struct ReduceLoops {
@@ -148,16 +161,15 @@ struct ReduceLoops {
     return F::combine(left, contiguous(x + half, n - half, centre));
   }
   static Acc strided(const In* x, int64_t n, int64_t stride, Acc centre) {
-    if (n > 256) {
-      const Acc left = strided(x, n / 2, stride, centre);
-      return F::combine(left, strided(x + n / 2 * stride, n - n / 2, stride, centre));
+    constexpr int64_t kGathered = 512;
+    if (n > kGathered) {
+      const int64_t half = n / 2 / kLanes * kLanes;
+      const Acc left = strided(x, half, stride, centre);
+      return F::combine(left, strided(x + half * stride, n - half, stride, centre));
     }
-    Acc lanes[4] = {F::init(), F::init(), F::init(), F::init()};
-    int64_t i = 0;
-    for (; i + 4 <= n; i += 4)
-      for (int l = 0; l < 4; ++l) lanes[l] = F::step(lanes[l], x[(i + l) * stride], centre);
-    for (; i < n; ++i) lanes[0] = F::step(lanes[0], x[i * stride], centre);
-    return F::combine(F::combine(lanes[0], lanes[1]), F::combine(lanes[2], lanes[3]));
+    alignas(64) std::byte adjacent[kGathered * sizeof(In)];
+    gather_strided<sizeof(In)>(x, n, stride, adjacent);
+    return leaf(reinterpret_cast<const In*>(adjacent), n, centre);
   }
   // Rows of a few adjacent elements: summed side by side first.
   static Acc short_rows(const In* x, int64_t stride, int64_t rows, int64_t width, Acc centre) {
