@@ -1,5 +1,6 @@
 // The loops of pooling, included by isa/pool.cpp and pool.cpp only.
 #include <algorithm>
+#include <cstring>
 #include <limits>
 #include <memory>
 
@@ -197,10 +198,66 @@ void max_of_pixels(const PoolPlan& p, const T* in, int64_t d, int64_t h, int64_t
   }
 }
 
+#if defined(__AVX2__)
+constexpr size_t kVectorBytes = 32;  // wider vectors than there are become single numbers
+#else
+constexpr size_t kVectorBytes = 16;
+#endif
+
+// The greatest of a window's rows and the first place of it, a vector of each at a time: the last of a row
+// starts earlier, so that it ends with the row. False where there is NaN.
+template <int Lanes, class C>
+[[gnu::noinline]] bool max_of_rows(const PoolPlan& p, const C* x, int64_t d, int64_t h, int64_t w,
+                                   int64_t& place) {
+  using I = std::conditional_t<sizeof(C) == 8, int64_t, int32_t>;
+  using Values [[gnu::vector_size(Lanes * sizeof(C))]] = C;
+  using Places [[gnu::vector_size(Lanes * sizeof(C))]] = I;
+  const auto& [da, ha, wa] = p.axis;
+  const int64_t first = wa.start[w], n = wa.end[w] - first;
+  Values best = Values{} + lowest<C>();
+  Places places{}, unequal{}, iota{};
+  for (int l = 0; l < Lanes; ++l) iota[l] = static_cast<I>(l);
+  places += static_cast<I>(first_position(p, d, h, w));
+  for (int64_t z = da.start[d]; z < da.end[d]; z += da.step)
+    for (int64_t y = ha.start[h]; y < ha.end[h]; y += ha.step) {
+      const int64_t row = (z * ha.in + y) * wa.in + first;
+      for (int64_t k = 0; k < n; k += Lanes) {
+        const int64_t at = row + std::min(k, n - Lanes);
+        Values value;
+        std::memcpy(&value, x + at, sizeof(value));
+        const Places better = value > best;
+        best = better ? value : best;
+        places = better ? iota + static_cast<I>(at) : places;
+        unequal |= value != value;
+      }
+    }
+  C greatest = best[0];
+  I found = places[0], any = unequal[0];
+  for (int l = 1; l < Lanes; ++l) {
+    const bool before = best[l] > greatest || (best[l] == greatest && places[l] < found);
+    greatest = before ? best[l] : greatest, found = before ? places[l] : found, any |= unequal[l];
+  }
+  place = found;
+  return any == 0;
+}
+// Of windows whose rows have as many elements side by side.
+template <class C>
+bool max_by_vectors(const PoolPlan& p, const C* x, int64_t d, int64_t h, int64_t w, int64_t& place) {
+  const auto& [da, ha, wa] = p.axis;
+  const int64_t n = wa.end[w] - wa.start[w];
+  constexpr int kFew = 16 / sizeof(C), kMany = kVectorBytes / sizeof(C);
+  if (n < 4 || da.start[d] >= da.end[d] || ha.start[h] >= ha.end[h] || wa.step != 1 ||
+      p.in_plane() > std::numeric_limits<int32_t>::max())
+    return false;
+  return n >= kMany ? max_of_rows<kMany>(p, x, d, h, w, place) : max_of_rows<kFew>(p, x, d, h, w, place);
+}
+
 // The greatest of one window, and where it is.
 template <class C>
 std::pair<C, int64_t> max_of_window(const PoolPlan& p, const C* x, int64_t d, int64_t h, int64_t w) {
   const auto& [da, ha, wa] = p.axis;
+  if constexpr (std::is_floating_point_v<C>)
+    if (int64_t found; max_by_vectors(p, x, d, h, w, found)) return {x[found], found};
   C best = static_cast<C>(lowest<C>());
   int64_t place = first_position(p, d, h, w);
   for (int64_t z = da.start[d]; z < da.end[d]; z += da.step)
@@ -244,7 +301,7 @@ const C* plane_as(const T* plane, int64_t n, C* wide) {
   }
 }
 
-constexpr int64_t kFewWindows = 8;  // which are not worth loops side by side
+constexpr int64_t kFewWindows = 6;  // which are not worth loops side by side
 
 template <bool kPlaces, class T>
 void max_planes(const PoolPlan& p, const T* in, T* out, int64_t* indices) {

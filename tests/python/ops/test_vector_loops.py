@@ -125,3 +125,42 @@ def test_transform_of_real_numbers_along_any_dimension(shape):
         )
     got = torch.fft.fftn(torch.from_numpy(x), dim=(0, 1)).numpy()
     np.testing.assert_allclose(got, np.fft.fftn(x, axes=(0, 1)), atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("width", [4, 5, 7, 8, 9, 13, 30])
+def test_greatest_of_rows_of_any_width(width, dtype):
+    random = np.random.default_rng(width)
+    x = random.integers(-3, 4, (6, 5, width)).astype(dtype)  # equal numbers: the first place counts
+    x[1, 3, width - 1] = x[1, 0, 0] = np.inf
+    x[2] = -np.inf
+    x[3, 2, width // 2] = np.nan
+    x[4] = np.abs(x[4]) * -0.0
+    flat = x.reshape(6, -1)
+    values, places = torch.nn.functional.adaptive_max_pool2d(torch.from_numpy(x), 1, return_indices=True)
+    same(values.flatten(), flat.max(1))
+    same(places.flatten(), flat.argmax(1))
+
+
+def test_reductions_over_repeated_elements():
+    row = torch.tensor([[3.0, -7.0, 5.0]])
+    x = row.expand(1000, 3)
+    assert torch.amax(x) == 5 and torch.amin(x) == -7
+    same(torch.amax(x, 0), row[0].numpy())
+    same(torch.linalg.vector_norm(x, float("inf"), 1), np.full(1000, 7.0, "float32"))
+    assert torch.sum(x) == 1000 and torch.linalg.vector_norm(x, 1) == 15000
+    assert not torch.all(x > 0) and torch.any(x < 0)
+    assert torch.amax(torch.tensor(2.0).expand(4, 5)) == 2
+    with pytest.raises(IndexError):
+        torch.amax(torch.ones(1, 3)[:0].expand(0, 3), 0)
+
+
+@pytest.mark.parametrize("step", [2, 3])
+@pytest.mark.parametrize("n", [1, 7, 511, 512, 513, 4099])
+def test_reductions_of_elements_apart(n, step):
+    for dtype in ("uint8", "bfloat16", "int32", "float32", "int64", "float64", "complex128"):
+        whole = (torch.arange(n * step) % 7).to(getattr(torch, dtype))
+        apart = whole[::step]
+        assert apart.sum() == apart.clone().sum(), dtype
+        if not dtype.startswith("complex"):
+            assert apart.amax() == apart.clone().amax(), dtype
