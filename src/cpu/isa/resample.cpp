@@ -66,11 +66,14 @@ struct Axis {
   const ResampleAxis& axis;
   int precision;
   Scratch<typename A::Weight> weight;
+  Scratch<int64_t> used;  // taps of an output up to the last whose weight counts
   explicit Axis(const ResampleAxis& a)
-      : axis(a), precision(A::precision(a)), weight(static_cast<int64_t>(a.weight.size())) {
+      : axis(a), precision(A::precision(a)), weight(static_cast<int64_t>(a.weight.size())), used(a.out) {
     for (size_t i = 0; i < a.weight.size(); ++i)
       weight[static_cast<int64_t>(i)] = A::weight(a.weight[i], precision);
     if constexpr (std::is_integral_v<typename A::Weight>) merge_repeated();
+    for (int64_t o = 0; o < a.out; ++o)
+      for (used[o] = a.taps; used[o] > 1 && weight[(used[o] - 1) * a.out + o] == 0;) --used[o];
   }
   // Taps on one element count together, so that they are rounded together.
   void merge_repeated() {
@@ -251,24 +254,31 @@ class Resampler {
       out[x] = A::template finish<Middle>(sum, p);
     }
   }
+  // Some outputs at a time, whose sums stay in registers, over the taps that one of them has.
   void gather_row_any(const Middle* __restrict in, Middle* __restrict out) {
-    constexpr int64_t kBlock = 128;
+    const int64_t n = width_.axis.out;
+    int64_t x = 0;
+    for (; x + 8 <= n; x += 8) gather_some<8>(in, out, x);
+    for (; x + 3 <= n; x += 3) gather_some<3>(in, out, x);
+    for (; x < n; ++x) gather_some<1>(in, out, x);
+  }
+  template <int N>
+  [[gnu::always_inline]] inline void gather_some(const Middle* __restrict in, Middle* __restrict out,
+                                                 int64_t x) {
     const int64_t n = width_.axis.out;
     const int p = width_.precision;
-    for (int64_t from = 0; from < n; from += kBlock) {
-      const int64_t count = std::min(kBlock, n - from);
-      Sum sum[kBlock];
-      for (int64_t x = 0; x < count; ++x) sum[x] = A::start(p);
-      for (int64_t k = 0; k < width_.axis.taps; ++k) {
-        const int32_t* index = width_.axis.index.data() + k * n + from;
-        const Weight* w = width_.weight.at(k * n + from);
-        for (int64_t x = 0; x < count; ++x) {
-          const Sum term = w[x] * static_cast<Sum>(in[index[x]]);
-          sum[x] += skip_zeros && w[x] == 0 ? Sum(0) : term;
-        }
+    int64_t taps = width_.used[x];
+    for (int j = 1; j < N; ++j) taps = std::max(taps, width_.used[x + j]);
+    Sum sum[N];
+    for (int j = 0; j < N; ++j) sum[j] = A::start(p);
+    const int32_t* index = width_.axis.index.data() + x;
+    const Weight* w = width_.weight.at(x);
+    for (int64_t k = 0; k < taps; ++k, index += n, w += n)
+      for (int j = 0; j < N; ++j) {
+        const Sum term = w[j] * static_cast<Sum>(in[index[j]]);
+        sum[j] += skip_zeros && w[j] == 0 ? Sum(0) : term;
       }
-      for (int64_t x = 0; x < count; ++x) out[from + x] = A::template finish<Middle>(sum[x], p);
-    }
+    for (int j = 0; j < N; ++j) out[x + j] = A::template finish<Middle>(sum[j], p);
   }
 
   template <int K>
