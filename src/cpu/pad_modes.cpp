@@ -9,19 +9,31 @@
 namespace rushlight::cpu {
 namespace {
 
+// Runs of some hundred bytes, as most rows are, by words that overlap at the end: without a call.
+inline void copy_row(void* to, const void* from, size_t n) {
+  constexpr size_t kWord = 16, kShort = 512;
+  if (n < kWord || n > kShort) return copy_run(to, from, n);
+  auto* out = static_cast<char*>(to);
+  const auto* in = static_cast<const char*>(from);
+  for (size_t i = 0; i + kWord < n; i += kWord) std::memcpy(out + i, in + i, kWord);
+  std::memcpy(out + n - kWord, in + n - kWord, kWord);
+}
+
 template <class T>
 void pad_row(const PaddedAxis& axis, int64_t inner, const T* in, T* out) {
-  const auto position = [&](int64_t i) {
-    const T* from = in + axis.source[static_cast<size_t>(i)] * inner;
+  const auto* source = axis.source.data();
+  const int64_t n = axis.out, first = axis.first, last = axis.last;
+  const auto positions = [&](int64_t i, int64_t end) {
     if (inner == 1)
-      out[i] = *from;
+      for (; i < end; ++i) out[i] = in[source[i]];
     else
-      copy_run(out + i * inner, from, static_cast<size_t>(inner) * sizeof(T));
+      for (; i < end; ++i)
+        copy_row(out + i * inner, in + source[i] * inner, static_cast<size_t>(inner) * sizeof(T));
   };
-  for (int64_t i = 0; i < axis.first; ++i) position(i);
-  copy_run(out + axis.first * inner, in + axis.start * inner,
-           static_cast<size_t>((axis.last - axis.first) * inner) * sizeof(T));
-  for (int64_t i = axis.last; i < axis.out; ++i) position(i);
+  positions(0, first);
+  copy_row(out + first * inner, in + axis.start * inner,
+           static_cast<size_t>((last - first) * inner) * sizeof(T));
+  positions(last, n);
 }
 
 template <class T>
