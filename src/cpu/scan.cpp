@@ -265,7 +265,7 @@ void extremes_of_slabs(const Tensor& in, int64_t n, int64_t width, const Tensor&
                    T* v = values.data<T>() + s * slab;
                    int64_t* where = indices.data<int64_t>() + s * slab;
                    if constexpr (std::is_integral_v<T>) {
-                     constexpr int64_t kLines = 4;
+                     constexpr int64_t kLines = 2;
                      if (width == 1 && s + kLines <= end) {
                        extremes_of_lines<kLines, T, kLargest>(x, n, v, where);
                        s += kLines - 1;

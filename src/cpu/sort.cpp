@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "cpu/buffer.h"
+#include "cpu/copy.h"
 #include "cpu/lines.h"
 #include "cpu/order_key.h"
 #include "cpu/scan.h"
@@ -200,7 +201,8 @@ struct LineSorter {
     if (in_order) std::sort(items.begin(), items.begin() + (k - 1), less_by_key);
   }
   // The k first of few elements by insertion, which most of them fail; false where equal keys make the order
-  // a matter of the algorithm. One more than k shows that.
+  // a matter of the algorithm. One more than k shows that. Whole numbers that are equal on the way seldom are
+  // without equals at the end.
   static constexpr int64_t kFewFirst = 8;
   bool insert_first(Line<const T> x, int64_t n, int64_t k, bool descending) {
     typename Traits::Item best[kFewFirst + 1];
@@ -212,6 +214,7 @@ struct LineSorter {
         continue;
       int64_t at = kept <= k ? kept++ : k;
       for (; at > 0 && key < Traits::key(best[at - 1]); --at) best[at] = best[at - 1];
+      if (std::is_integral_v<T> && at > 0 && key == Traits::key(best[at - 1])) return false;
       best[at] = Traits::make(key, static_cast<uint64_t>(i));
       bound = Traits::key(best[kept - 1]);
     }
@@ -339,6 +342,16 @@ void sort(const Tensor& in, int64_t dim, bool descending, bool stable, const Ten
   stable |=
       is_integral(in.dtype()) && in.dtype() != DType::Bool && in.dim() == 1 && !descending && n >= 32768;
   const bool same = in.dim() > 0 && in->strides[dim] == 0;  // as it is
+  if (same && indices.is_contiguous() && !in.device().is_meta() && in.numel() > 0) {
+    copy(values, in);
+    int64_t width = 1;
+    for (int64_t d = dim + 1; d < in.dim(); ++d) width *= in->sizes[d];
+    return parallel_for(0, indices.numel() / width, std::max<int64_t>(1, kGrainSize / width),
+                        [&](int64_t begin, int64_t end) {
+                          for (int64_t row = begin; row < end; ++row)
+                            std::fill_n(indices.data<int64_t>() + row * width, width, row % n);
+                        });
+  }
   visit_dtype(OrderedTypes{}, in.dtype(), "sort", [&]<class T>(T) {
     for_each_line<3>({&in, &values, &indices}, dim, [&](const auto& at) {
       const auto x = line_of<const T>(in, dim, at[0]);
@@ -421,7 +434,7 @@ void topk(const Tensor& in, int64_t dim, int64_t k, bool largest, bool sorted, c
       const auto to = line_of<T>(values, dim, at[1]);
       const auto positions = line_of<int64_t>(indices, dim, at[2]);
       if constexpr (kNarrows<T>)
-        if (const auto narrow = narrowed(x, k * 64 <= n ? 0 : n)) {
+        if (const auto narrow = narrowed(x, k * 64 <= n || n < 1024 ? 0 : n)) {
           LineSorter<uint32_t>& sorter = thread_sorter<uint32_t>();
           load_topk(sorter, narrow.line, n, k, largest, sorted);
           return sorter.store(narrow.least, k, largest, to, positions);
