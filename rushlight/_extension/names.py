@@ -59,8 +59,15 @@ def _storage_id(tensor):
 
 
 def _is_alias_of(input, other):
-    """Whether two tensors share memory."""
-    return input.untyped_storage()._cdata == other.untyped_storage()._cdata
+    """Whether two tensors share memory, or tensors of a transform what they stand for."""
+    from rushlight import _C
+
+    def innermost(tensor):
+        while _C._functorch.is_functorch_wrapped_tensor(tensor):
+            tensor = _C._functorch.get_unwrapped(tensor)
+        return tensor
+
+    return _storage_id(innermost(input)) == _storage_id(innermost(other))
 
 
 def _set_mkldnn_enabled(enabled):

@@ -385,6 +385,9 @@ static PyMethodDef functions[] = {{"_set_module_hooks", set_module_hooks, METH_V
 void init_module_base(PyObject* module) {
   ModuleBaseType.tp_new = PyBaseObject_Type.tp_new;  // not inherited by a type that is no heap type
   add_type(module, "_ModuleBase", &ModuleBaseType);
+  // A name of its own would hide the __new__ of a base class beside nn.Module, which takes the arguments.
+  if (PyDict_DelItemString(ModuleBaseType.tp_dict, "__new__") < 0) PyErr_Clear();
+  PyType_Modified(&ModuleBaseType);
   add_functions(module, functions);
 }
 

@@ -546,6 +546,32 @@ def test_call_super_init():
     assert Net(5).value == 5
 
 
+def test_the_new_of_a_base_class_beside_module_is_called():
+    """Mixins that keep the arguments of the constructor do so in `__new__`."""
+
+    class Keeps:
+        def __new__(cls, *args, **kwargs):
+            self = super().__new__(cls)
+            self.__dict__["kept"] = args, kwargs
+            return self
+
+    class Net(nn.Module, Keeps):
+        def __new__(cls, *args, **kwargs):
+            return super().__new__(cls, *args, **kwargs)
+
+        def __init__(self, size, bias=True):
+            super().__init__()
+            self.layer = nn.Linear(size, 1, bias=bias)
+
+    class Direct(nn.Linear, Keeps):
+        pass
+
+    net = Net(3, bias=False)
+    assert net.kept == ((3,), {"bias": False}) and net.layer.bias is None
+    assert Direct(3, 2).kept == ((3, 2), {}) and "__new__" not in vars(nn.Module.__mro__[1])
+    assert copy.deepcopy(net).kept == net.kept and nn.Module.__new__ is object.__new__
+
+
 def test_modules_are_made_by_the_new_of_object():
     """Deserializers that make any object so, and fill its `__dict__`, make modules."""
     from abc import ABC, abstractmethod

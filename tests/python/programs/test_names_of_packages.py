@@ -164,6 +164,14 @@ def test_dispatch_by_a_boolean():
 def test_shared_memory_is_told():
     x = torch.rand(3)
     assert torch._C._is_alias_of(x, x[1:]) and not torch._C._is_alias_of(x, x.clone())
+    seen = []
+
+    def look(a, b):
+        seen.append((torch._C._is_alias_of(a, a), torch._C._is_alias_of(a, b), torch._C._is_alias_of(a, x)))
+        return a * b
+
+    torch.func.vmap(look)(x, x.clone())
+    assert seen == [(True, False, True)]
     assert torch._C._get_default_device() == "cpu"
     assert torch._cast_Long(torch.tensor([1.7])).tolist() == [1]
 
