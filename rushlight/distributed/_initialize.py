@@ -255,6 +255,42 @@ def new_group(
     return group
 
 
+def _new_process_group_helper(
+    group_size: int,
+    group_rank: int,
+    global_ranks_in_group: Iterable[int],
+    backend: str | None,
+    store: Any,
+    group_name: str,
+    backend_options: Any = None,
+    timeout: timedelta | None = None,
+    pg_tag: str | None = None,
+    device_id: Any = None,
+    group_desc: str | None = None,
+) -> Any:
+    """A group whose processes met in `store`, beside the default one or without any: trainers join servers so.
+
+    Without global ranks the group has a numbering of its own. Returns the group and its part of the store.
+    Raises ValueError when there is a group of that name.
+    """
+    if group_name in _world.groups:
+        raise ValueError(
+            "The specified group name has already been created, please use a different group name"
+        )
+    ranks = [int(rank) for rank in global_ranks_in_group]
+    if ranks and _get_default_group().rank() not in ranks:
+        return GroupMember.NON_GROUP_MEMBER, None
+    members = ranks or list(range(group_size))
+    keys = PrefixStore(f"{group_name}/", store)
+    timeout = _check_timeout(timeout or default_pg_timeout)
+    group = ProcessGroup(
+        group_name, members, members[group_rank], backend or Backend.UNDEFINED, keys, timeout, group_desc
+    )
+    group.watch_with(_world.watch if ranks else None)  # the watch knows processes by their global ranks
+    _world.groups[group_name] = group
+    return group, keys
+
+
 def new_subgroups(
     group_size: int | None = None,
     group: ProcessGroup | None = None,

@@ -33,6 +33,7 @@ from ._gloo_group import is_gloo_available
 from ._initialize import (
     SHRINK_ABORT,
     SHRINK_DEFAULT,
+    _new_process_group_helper,
     destroy_process_group,
     get_backend,
     get_backend_config,

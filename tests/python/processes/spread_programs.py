@@ -1,6 +1,7 @@
 """Programs of ranks for test_distributed.py: optimizers and models that are spread over processes."""
 
 import itertools
+from datetime import timedelta
 
 from distributed_programs import _data, _join, _net
 
@@ -172,3 +173,42 @@ def pipelines(rank, size, file):
     by_hand = pp.PipelineStage(torch.nn.Sequential(*_deep().layers[2 * rank : 2 * rank + 2]), rank, 2, "cpu")
     out = pp.ScheduleGPipe(by_hand, 4, loss_fn).step(*([x] if rank == 0 else []), target=y if rank else None)
     assert (out is None) == (rank == 0)
+
+
+def own_groups(rank, size, file):
+    """Groups of processes that met by themselves, without a default group and beside one."""
+    from rushlight.distributed import distributed_c10d as c10d
+
+    torch.set_num_threads(1)
+    store = dist.FileStore(file, size)
+
+    def join(name):
+        return c10d._new_process_group_helper(
+            size, rank, [], dist.Backend("gloo"), store, group_name=name, timeout=timedelta(seconds=60)
+        )[0]
+
+    first = join("trainer to server")
+    c10d._world.pg_group_ranks[first] = {i: i for i in range(size)}  # as packages write it
+    weights = torch.full((3,), float(rank + 1))
+    dist.broadcast(weights, src=1, group=first)
+    assert weights.tolist() == [2.0] * 3 and not dist.is_initialized()
+    dist.all_reduce(weights, group=first)
+    assert weights.tolist() == [2.0 * size] * 3
+    try:
+        join("trainer to server")
+    except ValueError as error:
+        assert "already been created" in str(error)
+    else:
+        raise AssertionError("two groups of one name")
+    dist.init_process_group("gloo", store=dist.PrefixStore("job", store), rank=rank, world_size=size)
+    others = join("turned round")
+    gathered = [None] * size
+    dist.all_gather_object(gathered, ("of", rank), group=others)
+    assert gathered == [("of", r) for r in range(size)]
+    alone, keys = c10d._new_process_group_helper(
+        1, 0, [0], None, store, "one", timeout=timedelta(seconds=60)
+    )
+    assert (alone.size() == 1 and keys is not None) if rank == 0 else alone is c10d.GroupMember.NON_GROUP_MEMBER
+    dist.destroy_process_group(first)
+    dist.barrier()
+    dist.destroy_process_group()

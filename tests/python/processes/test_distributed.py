@@ -48,7 +48,7 @@ def test_programs(program, size, tmp_path):
 
 
 @needs_gloo
-@pytest.mark.parametrize("program", ["zero_redundancy", "overlapped_steps", "pipelines"])
+@pytest.mark.parametrize("program", ["zero_redundancy", "overlapped_steps", "pipelines", "own_groups"])
 def test_spread_programs(program, tmp_path):
     _run(getattr(spread_programs, program), 2, tmp_path)
 
