@@ -51,12 +51,18 @@ PyObject* wrap_size(IntList sizes) {
 }
 #endif
 
+static PyTypeObject* ragged_size_type = nullptr;  // of the jagged dimension of nested tensors: no one number
+
+static bool is_symbolic(PyObject* o) {
+  return is_traced_size(o) || (ragged_size_type && Py_TYPE(o) == ragged_size_type);
+}
+
 static PyObject* size_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   PyRef self(PyTuple_Type.tp_new(type, args, kwargs));
   if (!self) return nullptr;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self.get()); ++i) {
     PyObject* item = PyTuple_GET_ITEM(self.get(), i);
-    if ((PyLong_Check(item) && !PyBool_Check(item)) || is_traced_size(item)) continue;
+    if ((PyLong_Check(item) && !PyBool_Check(item)) || is_symbolic(item)) continue;
     if (!PyBool_Check(item) && !is_index(item)) {
       PyErr_Format(PyExc_TypeError, "torch.Size() takes an iterable of 'int' (item %zd is '%s')", i,
                    type_name(item).c_str());
@@ -157,16 +163,27 @@ bool is_traced_size(PyObject* o) { return traced_size_type && Py_TYPE(o) == trac
 
 PyRef traced_size_value(PyObject* o) { return PyRef(check(PyObject_GetAttrString(o, "value"))); }
 
+static PyObject* keep_class(PyTypeObject*& kept, PyObject* type, const char* name) {
+  if (!PyType_Check(type)) return PyErr_Format(PyExc_TypeError, "%s() expects a class", name);
+  Py_XSETREF(kept, reinterpret_cast<PyTypeObject*>(Py_NewRef(type)));
+  Py_RETURN_NONE;
+}
+
 // _set_traced_size(class): its instances are numbers to operators, which read their `value`.
 static PyObject* set_traced_size(PyObject*, PyObject* type) {
-  if (!PyType_Check(type)) return PyErr_Format(PyExc_TypeError, "_set_traced_size() expects a class");
-  Py_XSETREF(traced_size_type, reinterpret_cast<PyTypeObject*>(Py_NewRef(type)));
-  Py_RETURN_NONE;
+  return keep_class(traced_size_type, type, "_set_traced_size");
+}
+
+// _set_ragged_size(class): its instances are parts of shapes, and no numbers to operators.
+static PyObject* set_ragged_size(PyObject*, PyObject* type) {
+  return keep_class(ragged_size_type, type, "_set_ragged_size");
 }
 
 void init_size(PyObject* module) {
   static PyMethodDef functions[] = {
-      {"_set_traced_size", set_traced_size, METH_O, "The class of sizes of a traced program."}, {}};
+      {"_set_traced_size", set_traced_size, METH_O, "The class of sizes of a traced program."},
+      {"_set_ragged_size", set_ragged_size, METH_O, "The class of ragged sizes of nested tensors."},
+      {}};
   add_functions(module, functions);
   add_type(module, "Size", &SizeType);
 }

@@ -62,13 +62,7 @@ class NestedInt(rushlight.SymInt):
         )
 
 
-class NestedSize(tuple):
-    """A shape with a ragged size in it."""
-
-    __slots__ = ()
-
-    def __repr__(self):
-        return f"torch.Size({list(self)})"
+_C._set_ragged_size(NestedInt)
 
 
 def plain(tensor):
@@ -138,7 +132,7 @@ class NestedTensor(rushlight.Tensor):
         """The batch, and the values' sizes with the ragged size in its place."""
         sizes = list(plain(self).shape)
         sizes[self._ragged_idx - 1] = self._ragged
-        return NestedSize((self._offsets.shape[0] - 1, *sizes))
+        return rushlight.Size((self._offsets.shape[0] - 1, *sizes))
 
     _size = shape
 

@@ -59,6 +59,15 @@ JAGGED = {
         n[0, 1],
         n.is_contiguous(),
     ],
+    "size": lambda t, n: [
+        isinstance(n.shape, t.Size),
+        t.Size(n.shape) == n.shape == (2, n.shape[1], 3),
+        isinstance(n.shape[1], t.SymInt),
+        isinstance(n.shape[1:], t.Size),
+        str(n.shape)[:16],
+        hash(t.Size(n.shape)) == hash(n.shape),
+        t.Size(n.shape[::2]),
+    ],
     "shape": lambda t, n: [
         n.shape[0],
         n.shape[2],
