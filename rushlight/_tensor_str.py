@@ -138,20 +138,31 @@ def _layout(values, depth, formatter, indent):
     return "[" + (",\n" + " " * (indent + 1)).join(lines) + "]"
 
 
+def _kind_of(tensor):
+    if tensor.is_complex():
+        return _ComplexFormatter
+    return _FloatFormatter if tensor.is_floating_point() else _PlainFormatter
+
+
+class _Formatter:
+    """How one number prints among those of a tensor; packages align their own output by it."""
+
+    def __init__(self, tensor):
+        self._of_kind = _kind_of(tensor)(list(_leaves(tensor.detach().reshape(-1).tolist())))
+
+    def width(self):
+        return self._of_kind.width
+
+    def format(self, value):
+        return self._of_kind.format(value)
+
+
 def _contents(tensor, indent):
     if tensor.numel() == 0:
         return "[]"
     summarize = tensor.numel() > PRINT_OPTS.threshold
     values = _shown(tensor, summarize)
-    leaves = list(_leaves(values))
-    kind = (
-        _ComplexFormatter
-        if tensor.is_complex()
-        else _FloatFormatter
-        if tensor.is_floating_point()
-        else _PlainFormatter
-    )
-    return _layout(values, tensor.dim(), kind(leaves), indent)
+    return _layout(values, tensor.dim(), _kind_of(tensor)(list(_leaves(values))), indent)
 
 
 _tensor_str = _contents  # the name by which packages print values alone
@@ -210,16 +221,19 @@ def _grad_suffix(tensor):
     return "requires_grad=True" if grad_fn is None else f"grad_fn=<{type(grad_fn).__name__}>"
 
 
-def _with_suffixes(text, suffixes, indent):
+def _with_suffixes(text, suffixes, indent, force_newline=False):
     length = len(text) - text.rfind("\n") + 1
-    for suffix in suffixes:
-        if length + len(suffix) + 2 > PRINT_OPTS.linewidth:
+    for i, suffix in enumerate(suffixes):
+        if (force_newline and i == 0) or length + len(suffix) + 2 > PRINT_OPTS.linewidth:
             text += ",\n" + " " * indent + suffix
             length = indent + len(suffix)
         else:
             text += ", " + suffix
             length += len(suffix) + 2
     return text + ")"
+
+
+_add_suffixes = _with_suffixes  # the name by which subclasses of packages print theirs
 
 
 _BITS = {f"{kind}{bits}" for kind in ("int", "uint") for bits in range(1, 8)}
@@ -261,6 +275,9 @@ def _str(self, *, tensor_contents=None):
     return f"Parameter({text})" if not plain and _is_flagged_parameter(self) else text
 
 
+_str_intern = _str
+
+
 _PARTS = {
     "torch.sparse_coo": ("_indices", "_values"),
     "torch.sparse_csr": ("crow_indices", "col_indices", "values"),
@@ -282,9 +299,7 @@ def _sparse_str(tensor, prefix, suffixes):
         texts.append(_with_suffixes(text, shown, indent))
     text = prefix + (",\n" + " " * len(prefix)).join(texts)
     facts = [f"size={tuple(tensor.shape)}", f"nnz={tensor._nnz()}", *suffixes]
-    if tensor.layout == rushlight.sparse_coo:  # its facts have a line of their own
-        text += ",\n" + " " * len(prefix) + facts.pop(0)
-    return _with_suffixes(text, facts, len(prefix))
+    return _with_suffixes(text, facts, len(prefix), force_newline=tensor.layout == rushlight.sparse_coo)
 
 
 def _transformed(tensor, functorch):

@@ -10,6 +10,7 @@ from rushlight.cuda._devices import (
     _get_device_index,
     _index,
     _is_in_bad_fork,
+    _lazy_call,
     _lazy_init,
 )
 from rushlight.cuda._devices import can_device_access_peer as can_device_access_peer

@@ -33,6 +33,12 @@ def init():
 _lazy_init = init
 
 
+def _lazy_call(callable, **kwargs):
+    """Calls a function that needs a device; without one it is never due."""
+    if device_count():
+        callable()
+
+
 def is_initialized():
     """Whether this process has used CUDA."""
     return _C._cuda_isInUse() and not _C._cuda_isInBadFork()

@@ -110,6 +110,7 @@ def _get_pg_default_device(group=None):  # noqa: F811
     return device(_group_or_default(group).wire_device())
 
 
+_get_global_rank = get_global_rank  # its former name
 _get_object_coll_device = _device_capability = _get_pg_default_device
 
 

@@ -185,6 +185,7 @@ PyTypeObject QSchemeType = {
 struct FloatFacts {
   int bits;
   double eps, max, smallest_normal, resolution;
+  double min() const { return bits == 8 && eps == 1 ? smallest_normal : -max; }  // powers of two have no sign
 };
 
 static FloatFacts float_facts(DType t) {
@@ -226,7 +227,7 @@ static PyObject* finfo_get(PyObject* self, void* field) {
     case 2:
       return PyFloat_FromDouble(f.max);
     case 3:
-      return PyFloat_FromDouble(-f.max);
+      return PyFloat_FromDouble(f.min());
     case 4:
       return PyFloat_FromDouble(f.smallest_normal);
     case 5:
@@ -247,7 +248,7 @@ static PyGetSetDef finfo_getset[] = {
      "\n\nExample:\n    >>> torch.finfo(torch.float16).max\n    65504.0",
      field(2)},
     {"min", finfo_get, nullptr,
-     "The smallest number (the negative of max)."
+     "The smallest number: the negative of max, where numbers have signs."
      "\n\nExample:\n    >>> torch.finfo(torch.float16).min\n    -65504.0",
      field(3)},
     {"tiny", finfo_get, nullptr, "The smallest positive normal number.", field(4)},
@@ -259,7 +260,7 @@ static PyGetSetDef finfo_getset[] = {
 static PyObject* finfo_repr(PyObject* self) {
   const FloatFacts f = float_facts(self_of(self));
   char text[256];
-  std::snprintf(text, sizeof text, finfo_format, f.resolution, -f.max, f.max, f.eps, f.smallest_normal,
+  std::snprintf(text, sizeof text, finfo_format, f.resolution, f.min(), f.max, f.eps, f.smallest_normal,
                 f.smallest_normal, dtype_name(self_of(self)).data());
   return PyUnicode_FromString(text);
 }

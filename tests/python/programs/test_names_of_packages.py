@@ -240,3 +240,35 @@ def test_remote_calls_in_the_core():
     assert torch._C._distributed_rpc._is_current_rpc_agent_set() is False
     with pytest.raises(RuntimeError, match="RPC has not been initialized"):
         torch._C._distributed_rpc._get_current_rpc_agent()
+
+
+def test_printing_of_packages():
+    printing = torch._tensor_str
+    formatter = printing._Formatter(torch.tensor([1.5, 22.25]))
+    assert formatter.format(1.5) == " 1.5000" and formatter.width() == 7
+    assert printing._Formatter(torch.tensor([100])).format(7) == "  7"
+    assert printing._Formatter(torch.tensor([3.0])).format(3.0) == "3."
+    text = printing._tensor_str(torch.tensor([1, 2]), 6)
+    assert printing._add_suffixes("Index(" + text, ["sorted=True"], 6, force_newline=False) == (
+        "Index([1, 2], sorted=True)"
+    )
+    assert printing._add_suffixes("Index(" + text, ["a", "b"], 6, force_newline=True) == (
+        "Index([1, 2],\n      a, b)"
+    )
+    assert printing._str_intern(torch.ones(2), tensor_contents="[...]") == "tensor([...])"
+
+
+def test_calls_that_wait_for_a_device():
+    called = []
+    torch.cuda._lazy_call(lambda: called.append(1))
+    assert called == [1] * torch.cuda.is_available()
+    if torch.distributed.is_available():
+        from rushlight.distributed import distributed_c10d
+
+        assert distributed_c10d._get_global_rank is torch.distributed.get_global_rank
+
+
+def test_limits_of_powers_of_two():
+    facts = torch.finfo(torch.float8_e8m0fnu)  # has no sign
+    assert facts.min == facts.tiny == 2.0**-127 and "min=5.87747e-39" in repr(facts)
+    assert torch.finfo(torch.float8_e5m2).min == -57344.0
