@@ -1,11 +1,17 @@
-"""The recipe of docs/serving.md for KServe, as it stands there, on that package."""
+"""The recipes of docs/serving.md for Ray Serve and KServe, as they stand there, on these packages."""
 
 import asyncio
 import importlib.util
+import json
 import os
 import re
+import secrets
+import shutil
 import socket
 import subprocess
+import sys
+import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -17,6 +23,7 @@ from rushlight.export import Dim, save_file
 ROOT = Path(__file__).resolve().parents[2]
 PAGE = (ROOT / "docs" / "serving.md").read_text()
 CONTAINERS = PAGE[PAGE.index("## In containers") :]
+MODEL = "/models/digits.rl"  # where the recipes have it
 SECONDS = 240
 pytestmark = [
     pytest.mark.skipif(not os.path.exists(serve.PROGRAM), reason="rushlight-serve is not built here"),
@@ -36,7 +43,7 @@ def needs(*names):
         except ModuleNotFoundError:
             there = False
         if not there:
-            pytest.skip(f"{name}: not installed (pip install kserve)")
+            pytest.skip(f"{name}: not installed (pip install 'ray[serve]' kserve)")
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +59,82 @@ def free_port():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return s.getsockname()[1]
+
+
+# What the page leaves to `serve run`: it starts the application and asks it, some requests at once.
+ASK = """
+import asyncio, json, sys
+import httpx, ray
+from ray import serve as ray_serve
+from digits import app
+
+ray.init(num_cpus=4, include_dashboard=False, object_store_memory=10**8)
+ray_serve.start(http_options={"port": int(sys.argv[1])})
+ray_serve.run(app)
+rows = [[[i, 1, 2, 3]] for i in range(16)]
+
+async def ask(client, row):
+    body = {"inputs": [{"name": "input", "datatype": "FP32", "shape": [1, 4], "data": row[0]}]}
+    answer = await client.post("/", json=body)
+    answer.raise_for_status()
+    return answer.json()["outputs"][0]["data"]
+
+async def all_of_them():
+    async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{sys.argv[1]}", timeout=120) as client:
+        return await asyncio.gather(*(ask(client, row) for row in rows))
+
+print("ANSWERS", json.dumps(asyncio.run(all_of_them())), flush=True)
+ray_serve.shutdown()
+ray.shutdown()
+"""
+
+
+def test_ray_serve(model, tmp_path):
+    needs("ray.serve", "httpx")
+    module, path = model
+    text = recipe("python")
+    assert text.count(f'"{MODEL}"') == 1
+    (tmp_path / "digits.py").write_text(text.replace(MODEL, str(path)))
+    (tmp_path / "ask.py").write_text(ASK)
+    short = tempfile.mkdtemp(prefix="rl", dir="/tmp")  # paths of sockets have at most 107 letters
+    environment = {
+        **os.environ,
+        "PYTHONPATH": f"{ROOT}{os.pathsep}{tmp_path}",
+        "RAY_TMPDIR": short,
+        "RAY_USAGE_STATS_ENABLED": "0",
+        "RAY_AUTH_MODE": "token",
+        "RAY_AUTH_TOKEN": secrets.token_hex(32),
+        "RAY_raylet_start_wait_time_s": "150",
+        "RAY_memory_monitor_refresh_ms": "0",  # a full machine is no reason to end workers
+    }
+    words = [sys.executable, tmp_path / "ask.py", str(free_port())]
+    try:
+        done = subprocess.run(
+            words, env=environment, cwd=tmp_path, capture_output=True, text=True, timeout=SECONDS
+        )
+    finally:
+        shutil.rmtree(short, ignore_errors=True)
+    assert done.returncode == 0, f"{done.stdout[-3000:]}\n{done.stderr[-6000:]}"
+    answers = json.loads(re.search(r"^ANSWERS (.*)$", done.stdout, re.M)[1])
+    rows = torch.tensor([[i, 1.0, 2, 3] for i in range(16)])
+    assert torch.allclose(torch.tensor(answers), module(rows), atol=1e-5)
+    until = time.monotonic() + 20
+    while (left := servers_of(path.name, short)) and time.monotonic() < until:
+        time.sleep(0.2)
+    assert not left, "servers outlived their replicas"
+
+
+def servers_of(name, text):
+    """Numbers of the servers in whose environment there is a text."""
+    found = []
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if (folder / "comm").read_text().startswith("rushlight-serv"):
+                if text.encode() in (folder / "environ").read_bytes():
+                    found.append(int(folder.name))
+        except OSError:
+            pass  # it has ended, or is another user's
+    return found
 
 
 def test_the_manifests_are_what_kserve_knows():
