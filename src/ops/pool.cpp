@@ -55,7 +55,7 @@ void check_covered(const char* who, const Tensor& input, IntList kernel) {
 
 // Whether the strides put the channels last, densely or not: the result then has them last.
 bool orders_channels_last(const Tensor& t, int64_t n) {
-  if (t.dim() != n + 2 || n < 2 || t.is_contiguous() || t->strides[1] == 0) return false;
+  if (t.dim() != n + 2 || t.is_contiguous() || t->strides[1] == 0) return false;
   int64_t least = 0;
   auto follows = [&](int64_t d) {
     const int64_t size = t->sizes[d], stride = t->strides[d];
@@ -69,7 +69,8 @@ bool orders_channels_last(const Tensor& t, int64_t n) {
   return follows(0);
 }
 
-// Means, and windows that follow from the output's size, are plain in three dimensions, as in PyTorch.
+// Means, and windows that follow from the output's size, are plain in three dimensions, as in PyTorch; those
+// of other sizes are so in one.
 bool keeps_channels_last(const Tensor& t, int64_t n) { return n < 3 && orders_channels_last(t, n); }
 
 MemoryFormat format_of(int64_t dim, bool channels_last) {
@@ -77,11 +78,15 @@ MemoryFormat format_of(int64_t dim, bool channels_last) {
          : dim == 4     ? MemoryFormat::ChannelsLast
                         : MemoryFormat::ChannelsLast3d;
 }
+// Lines of pixels, for which there is no memory format, are turned.
 Tensor in_format(const Tensor& t, bool channels_last) {
+  if (channels_last && t.dim() == 3) return as_contiguous(ops::transpose(t, 1, 2));
   const MemoryFormat format = format_of(t.dim(), channels_last);
   return t.is_contiguous(format) ? t : contiguous(t, format);
 }
 Tensor empty_pooled(IntList sizes, const Tensor& like, DType dtype, bool channels_last) {
+  if (channels_last && sizes.size() == 3)
+    return ops::transpose(empty_tensor(IntList{sizes[0], sizes[2], sizes[1]}, dtype, like.device()), 1, 2);
   return empty_tensor(sizes, dtype, like.device(),
                       format_of(static_cast<int64_t>(sizes.size()), channels_last));
 }
@@ -127,7 +132,7 @@ std::tuple<Tensor, Tensor> max_of_windows(const Tensor& input, IntList kernel, c
       return {ops::squeeze_dim(values, 0), at.defined() ? ops::squeeze_dim(at, 0) : at};
     }
   }
-  const cpu::PoolPlan plan = window_plan(who, input.sizes(), N, w, orders_channels_last(image, N));
+  const cpu::PoolPlan plan = window_plan(who, input.sizes(), N, w, N > 1 && orders_channels_last(image, N));
   return run_max(who, image, N, plan, places);
 }
 template <int N>

@@ -15,6 +15,10 @@ def image(module):
     return module.ones(2, 3, 4, 4, 4).contiguous(memory_format=module.channels_last_3d)
 
 
+def lines(module):
+    return module.arange(2 * 7 * 5).reshape(2, 7, 5).remainder(11).double().transpose(1, 2)
+
+
 def positive(module):
     return module.tensor([[4.0, 1, 2], [1, 3, 0], [2, 0, 5]])
 
@@ -35,6 +39,11 @@ CASES = {
     "triangle alone": lambda m: m.linalg.qr(matrix(m, 3, 3), mode="r")[1],
     "upper factor": lambda m: m.linalg.cholesky(m.eye(3) + 1, upper=True),
     "upper factors": lambda m: m.linalg.cholesky((m.eye(3) + 1).expand(2, 3, 3).contiguous(), upper=True),
+    "adaptive_max_pool1d": lambda m: m.nn.functional.adaptive_max_pool1d(lines(m), 3),
+    "places of adaptive_max_pool1d": lambda m: m.adaptive_max_pool1d(lines(m), 3)[1],
+    "adaptive_avg_pool1d": lambda m: m.nn.functional.adaptive_avg_pool1d(lines(m), 3),
+    "avg_pool1d": lambda m: m.nn.functional.avg_pool1d(lines(m), 3),
+    "max_pool1d": lambda m: m.nn.functional.max_pool1d(lines(m), 3),
     "max_pool3d": lambda m: m.nn.functional.max_pool3d(image(m), 2),
     "avg_pool3d": lambda m: m.nn.functional.avg_pool3d(image(m), 2),
     "adaptive_max_pool3d": lambda m: m.nn.functional.adaptive_max_pool3d(image(m), 2),
