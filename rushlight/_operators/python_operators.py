@@ -100,8 +100,8 @@ _METHODS = {
         lambda self, message, token: _checked(bool(self), message, token)
     ),
     "_print(str s) -> ()": print,
-    "_assert_tensor_metadata(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, ScalarType? dtype=None, *, "
-    "Device? device=None, Layout? layout=None) -> ()": torch._assert_tensor_metadata,
+    "_assert_tensor_metadata(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, ScalarType? dtype=None, "
+    "*, Device? device=None, Layout? layout=None) -> ()": torch._assert_tensor_metadata,
     "sym_constrain_range(Scalar size, *, int? min=None, int? max=None) -> ()": torch.sym_constrain_range,
     "sym_constrain_range_for_size(Scalar size, *, int? min=None, int? max=None) -> ()": (
         torch.sym_constrain_range_for_size

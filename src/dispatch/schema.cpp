@@ -139,7 +139,8 @@ class SchemaParser {
     }
     return type;
   }
-  // "(a)", "(a!)", "(a -> *)", or "!" alone of a tensor that is written to and shares with no other. True if written.
+  // "(a)", "(a!)", "(a -> *)", or "!" alone of a tensor that is written to and shares with no other. True if
+  // written.
   bool alias_mark() {
     if (accept("!")) return true;
     if (!accept("(")) return false;
