@@ -91,6 +91,13 @@ else:
     _Base = ModuleBase  # not the parts, which each class of modules would search when it is made and used
 
 
+class _TypeVariable:
+    """For annotations: what `state_dict` writes to. Made when it is asked for."""
+
+    def __get__(self, module, owner):
+        return sys.modules[__spec__.name].T_destination
+
+
 class Module(_Base):
     """Base class of all neural network modules.
 
@@ -108,7 +115,7 @@ class Module(_Base):
         torch.Size([3, 1])
     """
 
-    T_destination = dict  # for annotations: the type of a destination of state_dict
+    T_destination = _TypeVariable()
     dump_patches = False
     _version = 1
     training: bool

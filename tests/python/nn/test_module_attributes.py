@@ -173,3 +173,12 @@ def test_object_setattr_passes_the_tables_by():
     m, child = make_module(rushlight), rushlight.nn.ReLU()
     object.__setattr__(m, "hidden", child)
     assert m.hidden is child and "hidden" not in m._modules
+
+
+def test_no_attribute_of_a_module_is_a_container_class():
+    # Programs look through `dir(module)` for attributes that behave as dicts.
+    module = rushlight.nn.Linear(2, 2)
+    dicts = [n for n in dir(module) if callable(getattr(getattr(module, n, None), "keys", None))]
+    assert all(isinstance(getattr(module, n), dict) for n in dicts), dicts
+    assert rushlight.nn.Module.T_destination is module.T_destination
+    assert rushlight.nn.Module.T_destination.__bound__.__origin__ is dict
