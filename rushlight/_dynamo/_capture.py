@@ -402,7 +402,7 @@ class _Run:
             torch.random.set_rng_state(random_state)
 
     def _visit_modules(self, value, label):
-        """Modules among the arguments are state, with labels of their own, as those that the program names."""
+        """Modules among the arguments are state, with labels of their own, as those the program names."""
         if is_part_of_program(value):
             self.reachable.visit(value, label)
         elif isinstance(value, (list, tuple, dict)):
