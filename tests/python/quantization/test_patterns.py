@@ -156,3 +156,21 @@ def test_modules_prepared_apart_compute_what_they_do_in_the_whole(integers, by):
     assert type(part.conv) is nniq.ConvReLU2d
     assert (rushlight.quantize_per_tensor in _called(part)) == (not integers)
     assert ("dequantize" in _called(part)) == (not integers)
+
+
+@pytest.mark.parametrize("mixed", [False, True])
+def test_a_layer_that_is_called_twice_is_fused_where_both_calls_are_alike(mixed):
+    class Twice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv, self.bn, self.relu = nn.Conv2d(2, 2, 1), nn.BatchNorm2d(2), nn.ReLU()
+
+        def forward(self, x):
+            x = self.relu(self.bn(self.conv(x)))
+            return self.conv(x) if mixed else self.relu(self.bn(self.conv(x)))
+
+    model, x = Twice().eval(), rushlight.randn(2, 2, 3, 3)
+    model.bn.running_mean.fill_(0.5)
+    graph = quantize_fx.fuse_fx(model)
+    assert rushlight.allclose(graph(x), model(x), atol=1e-6)
+    assert (nni.ConvReLU2d in _called(graph)) == (not mixed)

@@ -1,5 +1,7 @@
 """Layers of a graph put together into fused ones."""
 
+from collections import Counter
+
 from rushlight import nn
 from rushlight.fx import GraphModule, Node
 from rushlight.nn import functional as F
@@ -33,8 +35,13 @@ def fuse(model, is_qat, fuse_custom_config=None, backend_config=None):
         return True
 
     _matches(model, backend, take)
+    uses = Counter(node.target for node in model.graph.nodes if node.op == "call_module")
+    fused = Counter((match.root.target, match.pattern) for match in fusing)
+    made: dict = {}
     for match in fusing:
-        _fuse_one(model, match, get_fuser_method_new(match.pattern, methods), is_qat, modules)
+        # A layer that is also called alone, or before something else, stays what it is.
+        if fused[match.root.target, match.pattern] == uses[match.root.target]:
+            _fuse_one(model, match, get_fuser_method_new(match.pattern, methods), is_qat, modules, made)
     model.graph.lint()
     return GraphModule(model, model.graph)
 
@@ -61,17 +68,16 @@ def _parts(pattern, nodes, modules, training):
     return _LAYERS[nodes.target]().train(training) if nodes.target in _LAYERS else nodes.target
 
 
-def _fuse_one(model, match, method, is_qat, modules):
+def _fuse_one(model, match, method, is_qat, modules, made):
     """One pattern: its root becomes the fused layer, where the last node was; the other nodes go."""
-    training = modules[str(match.root.target)].training
-    parts = _parts(match.pattern, match.nested, modules, training)
-    if match.config._pattern_complex_format is None:
-        parts = tuple(reversed(_flat(parts)))
-    fused = method(is_qat, *parts)
-    root, last = match.root, match.last
-    parent, name = _parent_name(str(root.target))
-    setattr(model.get_submodule(parent) if parent else model, name, fused)
-    modules[str(root.target)] = fused
+    root, last, path = match.root, match.last, str(match.root.target)
+    if path not in made:  # by another call of the same layers
+        parts = _parts(match.pattern, match.nested, modules, modules[path].training)
+        if match.config._pattern_complex_format is None:
+            parts = tuple(reversed(_flat(parts)))
+        made[path] = method(is_qat, *parts)
+        parent, name = _parent_name(path)
+        setattr(model.get_submodule(parent) if parent else model, name, made[path])
     root.args = (*root.args, *match.extra_inputs)
     if last is not root:
         last.prepend(root)
