@@ -129,8 +129,8 @@ void finish_row(const ByteProduct& p, int64_t row, const int64_t* sums) {
       continue;
     }
     const float whole = std::nearbyint((sum + bias) * p.scales[j]) + static_cast<float>(p.out_zero);
-    static_cast<uint8_t*>(p.c)[at] = static_cast<uint8_t>(
-        static_cast<int32_t>(std::min(std::max(p.low, whole), p.high)));
+    static_cast<uint8_t*>(p.c)[at] =
+        static_cast<uint8_t>(static_cast<int32_t>(std::min(std::max(p.low, whole), p.high)));
   }
 }
 

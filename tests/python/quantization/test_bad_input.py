@@ -1,4 +1,4 @@
-"""Scales, zero points, axes, observers, engines and files that are wrong: PyTorch's exceptions, and no number wraps."""
+"""Wrong scales, zero points, axes, observers, engines and files: PyTorch's exceptions; no number wraps."""
 
 import math
 import random

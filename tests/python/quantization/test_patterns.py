@@ -135,7 +135,8 @@ class _Apart(nn.Module):
 @pytest.mark.parametrize("by", ["name", "class"])
 def test_modules_prepared_apart_compute_what_they_do_in_the_whole(integers, by):
     rushlight.manual_seed(0)
-    model, x = nn.Sequential(nn.Conv2d(2, 3, 1), _Apart(), nn.Conv2d(3, 2, 1)).eval(), rushlight.rand(2, 2, 4, 4)
+    model = nn.Sequential(nn.Conv2d(2, 3, 1), _Apart(), nn.Conv2d(3, 2, 1)).eval()
+    x = rushlight.rand(2, 2, 4, 4)
 
     def made(custom=None):
         prepared = quantize_fx.prepare_fx(

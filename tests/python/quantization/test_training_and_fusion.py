@@ -79,8 +79,8 @@ def test_prepared_models_compute_what_pytorchs_do(train, backend):
     for name, gradient in gradients.items():
         found = dict(mine.named_parameters())[name].grad.numpy()
         if name == "last.bias":
-            # Normalisation takes it away again: zero, up to the rounding of a sum whose terms are this large. The
-            # operand varies by a hundredth of its size, so that a term has two digits fewer than its format.
+            # Normalisation takes it away again: zero, up to the rounding of a sum whose terms are this large.
+            # The operand varies by a hundredth of its size: a term has two digits fewer than its format.
             assert max(np.abs(found).max(), gradient.abs().max().item()) < 5e-6 * terms
             continue
         scale = gradient.abs().max().item() + 1  # another bias before normalisation has none either

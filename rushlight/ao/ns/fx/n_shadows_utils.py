@@ -1,4 +1,4 @@
-"""Several quantised twins of each part of one model, beside the part: what each loses is noted in one call."""
+"""Several quantised twins of each part of one model, beside the part: one call notes what each loses."""
 
 import copy
 from collections import defaultdict

@@ -1,7 +1,7 @@
 """Equalisation before rounding: ranges of a layer's input columns and of its weight's columns are made alike.
 
 A column of the input times ``s`` and the weight's column through ``s`` give the same product; with
-``s = sqrt(range of weight / range of input)`` both have the same range, so that no column wastes steps of its grid.
+``s = sqrt(range of weight / range of input)`` both have the same range: no column wastes steps of its grid.
 """
 
 import operator
@@ -164,8 +164,8 @@ def calculate_equalization_scale(input_obs, weight_obs):
     if inputs[0].shape != weights[0].shape:
         raise ValueError(
             f"Input and Weight must have the same column dimension. Found {tuple(inputs[0].shape)} and "
-            f"{tuple(weights[0].shape)} shapes instead. Layers with groups cannot be equalised: leave them out of "
-            f"the equalisation config"
+            f"{tuple(weights[0].shape)} shapes instead. Layers with groups cannot be equalised: leave "
+            f"them out of the equalisation config"
         )
     scale = ((weights[1] - weights[0]) / (inputs[1] - inputs[0])).sqrt()
     return rushlight.where((scale > 0) & scale.isfinite(), scale, 1.0)
@@ -275,8 +275,8 @@ def _layer_before(source, modules):
 def convert_eq_obs(model, modules, weight_eq_obs_dict):
     """Scale weights and inputs by what observers saw, and take the observers away.
 
-    An input that an equalised layer computes is scaled by that layer's weight and bias; before another one stands a
-    product. The observer of rounding sees the scaled range.
+    An input that an equalised layer computes is scaled by that layer's weight and bias; before another one
+    stands a product. The observer of rounding sees the scaled range.
     """
     ahead = {}
     for node, _ in _sites(model, modules):

@@ -268,7 +268,7 @@ class _Converting:
         return module is not None and _is_observed_standalone_module(module)
 
     def apart_at(self, node):
-        """A module that was prepared apart is converted apart: (its node, which operands it takes as integers)."""
+        """A module prepared apart is converted apart: (its node, which operands it takes as integers)."""
         path = str(node.target)
         about = self.modules[path].meta[_KEY]
         taken, given = (
@@ -276,7 +276,9 @@ class _Converting:
             about.standalone_module_output_quantized_idxs,
         )
         if given not in ([], [0]):
-            raise AssertionError(f"a module prepared apart gives integers as its one result, or none; got {given}")
+            raise AssertionError(
+                f"a module prepared apart gives integers as its one result, or none; got {given}"
+            )
         self.replace(path, self.convert_apart(self.modules[path]))
         if given:
             users = list(node.users)

@@ -1,7 +1,7 @@
 """Where an engine's patterns stand in a graph.
 
-A pattern is an operator, or a tuple: the last operator, then a pattern for each of its operands. ``MatchAllNode``
-stands for any operand; what it stands for is no part of the match.
+A pattern is an operator, or a tuple: the last operator, then a pattern for each of its operands.
+``MatchAllNode`` stands for any operand; what it stands for is no part of the match.
 """
 
 import sys
@@ -32,7 +32,7 @@ def _calls(node, wanted, modules):
 
 
 def _is_match(modules, node, pattern, max_uses=sys.maxsize):
-    """Whether a pattern ends at a node. Operands of a pattern have no other user, or their values would be lost."""
+    """Whether a pattern ends at a node. Its operands have no other user, or their values would be lost."""
     last, *before = pattern if isinstance(pattern, tuple) else (pattern,)
     if last is MatchAllNode:
         return True
@@ -53,7 +53,7 @@ def _nodes_as(pattern, node):
 
 
 def _members(pattern, nodes):
-    """The nodes that are parts of a match, operands first; what ``MatchAllNode`` or a constant stands for is none."""
+    """The nodes that are parts of a match, operands first; what ``MatchAllNode`` stands for is none."""
     if not isinstance(pattern, tuple):
         return [nodes] if isinstance(nodes, Node) and pattern is not MatchAllNode else []
     found = []

@@ -277,13 +277,14 @@ class _Preparing:
             user.replace_input_with(node, made)
 
     def watch_apart(self, node, module):
-        """A module that was prepared apart watches its results; what it takes as integers is watched before it."""
+        """A module prepared apart watches its results; what it takes as integers is watched before it."""
         taken = module.meta[_KEY].standalone_module_input_quantized_idxs
         qconfig = self.qconfigs.get(node.name)
         if qconfig is not None:
             self.observed_names.add(node.name)
             node.args = tuple(
-                self.observed(arg, qconfig.activation) if i in taken else arg for i, arg in enumerate(node.args)
+                self.observed(arg, qconfig.activation) if i in taken else arg
+                for i, arg in enumerate(node.args)
             )
 
     def run(self):

@@ -80,7 +80,7 @@ def _qconfig_of(mapping, kind, path, parent, use):
 def _generate_node_name_to_qconfig(
     root, modules, input_graph, qconfig_mapping, node_name_to_scope, of_modules=True
 ):
-    """The configuration of each node. Modules keep theirs as an attribute too, unless it is one of equalisation."""
+    """The configuration of each node. Modules keep theirs as an attribute too, but for equalisation."""
     found = {}
     uses = defaultdict(lambda: defaultdict(int))
     for node in input_graph.nodes:
