@@ -124,6 +124,15 @@ def _jit_get_schemas_for_operator(name):
     return [getattr(packet, overload)._schema for overload in packet.overloads()]
 
 
+def _jit_get_all_schemas():
+    """The schemas of all operators, those of programs included."""
+    from rushlight import ops
+
+    packets = (getattr(space, name) for space in map(ops.__getattr__, ops) for name in space)
+    kinds = (packet for packet in packets if hasattr(packet, "overloads"))
+    return [getattr(packet, overload)._schema for packet in kinds for overload in packet.overloads()]
+
+
 def _jit_pass_lint(graph):
     """Raise if a graph is not well-formed."""
     graph.lint()

@@ -38,8 +38,13 @@ class Type:
     def str(self):
         return str(self)
 
+    def containedTypes(self):  # noqa: N802
+        """The types that a list or an optional type is made of."""
+        return [self.getElementType()] if self._text.endswith(("?", "[]")) else []
+
     def isSubtypeOf(self, other):
-        return self == other or (other._text == f"{self._text}?")
+        own, wanted = self.annotation_str, other.annotation_str
+        return wanted in (own, f"Optional[{own}]")
 
     def __str__(self):
         return self._text.replace("SymInt", "int") if self._text != "SymInt" else "int"

@@ -188,3 +188,15 @@ def test_types_of_schemas_are_those_of_schemas(lib, written, hint):
         lib.define(f"typed({written} a) -> Tensor")
     assert str(torch._C.parse_schema("checked::f(Tensor x, *, int n=1) -> Tensor").arguments[1]) == "int n=1"
     assert "sin" in str(torch._C._jit_get_schemas_for_operator("aten::sin")[0])
+
+
+def test_all_schemas_and_types_of_their_arguments():
+    schemas = {str(s): s for s in torch._C._jit_get_all_schemas()}
+    names = {s.name for s in schemas.values()}
+    assert {"aten::add", "aten::zeros_like", "aten::convolution"} <= names and len(schemas) > 1000
+    zeros = next(s for s in schemas.values() if s.name == "aten::zeros_like")
+    tensor, device = torch._C.TensorType.get(), torch._C.OptionalType(torch._C.DeviceObjType.get())
+    types = {a.name: a.type for a in zeros.arguments}
+    assert types["self"].isSubtypeOf(tensor) and types["self"].isSubtypeOf(torch._C.OptionalType(tensor))
+    assert types["device"].isSubtypeOf(device) and not types["dtype"].isSubtypeOf(device)
+    assert [t.annotation_str for t in types["device"].containedTypes()] == ["Device"]
