@@ -75,9 +75,7 @@ class Tensor(_C.TensorBase):
 
     def __repr__(self, *, tensor_contents=None):
         if _has_torch_function_unary(self):
-            return _C._handle_torch_function(
-                Tensor.__repr__, (self,), self, tensor_contents=tensor_contents
-            )
+            return _C._handle_torch_function(Tensor.__repr__, (self,), self, tensor_contents=tensor_contents)
         from rushlight._tensor_str import _str
 
         with _C.DisableTorchFunctionSubclass():

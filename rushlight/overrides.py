@@ -94,7 +94,9 @@ def get_ignored_functions():
 
 def _public_functions(space):
     private = {rushlight.Tensor: _PRIVATE_MEMBERS, rushlight: _PRIVATE_FUNCTIONS}.get(space, ())
-    public = [name for name in dir(space) if name[0] != "_" or (space is rushlight.Tensor and name[:2] == "__")]
+    public = [
+        name for name in dir(space) if name[0] != "_" or (space is rushlight.Tensor and name[:2] == "__")
+    ]
     for name in [*public, *private]:
         try:
             value = inspect.getattr_static(space, name) if space is rushlight.Tensor else getattr(space, name)
