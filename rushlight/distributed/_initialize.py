@@ -268,7 +268,7 @@ def _new_process_group_helper(
     device_id: Any = None,
     group_desc: str | None = None,
 ) -> Any:
-    """A group whose processes met in `store`, beside the default one or without any: trainers join servers so.
+    """A group whose processes met in `store`, with or without a default one: trainers join servers so.
 
     Without global ranks the group has a numbering of its own. Returns the group and its part of the store.
     Raises ValueError when there is a group of that name.

@@ -205,10 +205,12 @@ def own_groups(rank, size, file):
     gathered = [None] * size
     dist.all_gather_object(gathered, ("of", rank), group=others)
     assert gathered == [("of", r) for r in range(size)]
-    alone, keys = c10d._new_process_group_helper(
-        1, 0, [0], None, store, "one", timeout=timedelta(seconds=60)
-    )
-    assert (alone.size() == 1 and keys is not None) if rank == 0 else alone is c10d.GroupMember.NON_GROUP_MEMBER
+    minute = timedelta(seconds=60)
+    alone, keys = c10d._new_process_group_helper(1, 0, [0], "gloo", store, "one", timeout=minute)
+    if rank == 0:
+        assert alone.size() == 1 and keys is not None
+    else:
+        assert alone is c10d.GroupMember.NON_GROUP_MEMBER and keys is None
     dist.destroy_process_group(first)
     dist.barrier()
     dist.destroy_process_group()
