@@ -56,7 +56,7 @@ _REDUCTIONS = {
 _RULES: dict = {}
 
 
-def _rule(*names):
+def rule(*names):
     def register(function):
         for name in names:
             _RULES[name] = function
@@ -187,7 +187,7 @@ def _packed(dense, nested):
     return rows[component, place.clamp(max=rows.shape[1] - 1)].movedim(0, at - 1)
 
 
-def _check_same_cuts(name, first, other):
+def check_same_cuts(name, first, other):
     if other._ragged != first._ragged or other._ragged_idx - other.dim() != first._ragged_idx - first.dim():
         raise RuntimeError(
             f"cannot call binary pointwise function {name} with inputs of shapes {tuple(first.shape)} and "
@@ -203,7 +203,7 @@ def _pointwise(func, name, args, kwargs):
     def operand(t):
         if not isinstance(t, NestedTensor):
             return t if t.dim() == 0 else _packed(t, like)
-        _check_same_cuts(name, like, t)
+        check_same_cuts(name, like, t)
         return plain(t)
 
     named = dict(zip(kwargs, _mapped(kwargs.values(), operand), strict=True))
@@ -225,7 +225,7 @@ def _filler(name, dtype):
     return limits.min if value == "lowest" else limits.max
 
 
-def _wrap(name, dim, dims):
+def wrap_dim(name, dim, dims):
     if not -dims <= dim < dims:
         raise IndexError(
             f"{name}(): Dimension out of range (expected to be in range of [{-dims}, {dims - 1}], but got "
@@ -243,7 +243,7 @@ def _reduce(func, name, x, dim=None, keepdim=False, *, dtype=None, **named):
     if dim is None or dim == ():
         values = plain(x) if x._lengths is None else rushlight.cat([t.flatten() for t in x.unbind()])
         return func(values, **options)
-    dims = sorted({_wrap(name, d, x.dim()) for d in ([dim] if isinstance(dim, int) else dim)})
+    dims = sorted({wrap_dim(name, d, x.dim()) for d in ([dim] if isinstance(dim, int) else dim)})
     at = x._ragged_idx
     if 0 in dims:
         if at not in dims:
@@ -294,7 +294,7 @@ def _refuse_holes(name, x):
         raise RuntimeError(f"{name}(): not supported for nested tensors with holes")
 
 
-@_rule("to_padded_tensor")
+@rule("to_padded_tensor")
 def _to_padded_tensor(func, x, padding, output_size=None, out=None):
     return to_padded(x, padding, output_size)
 
@@ -317,7 +317,7 @@ def to_padded(x, padding, output_size=None):
     return rushlight.nn.functional.pad(result, [n for e in reversed(extra) for n in (0, e)], value=padding)
 
 
-def _from_padded(padded, like):
+def from_padded(padded, like):
     return like._like(padded.movedim(like._ragged_idx, 1)[_places(like)].movedim(0, like._ragged_idx - 1))
 
 
@@ -326,7 +326,7 @@ def _from_padded(padded, like):
 
 def _inner(name, x, dim, extra=0):
     """A dimension of the values, which must not be the ragged one."""
-    dim = _wrap(name, dim, x.dim() + extra)
+    dim = wrap_dim(name, dim, x.dim() + extra)
     if dim == 0:
         raise RuntimeError(f"{name}(): not supported for NestedTensor on dim=0")
     if not extra and dim == x._ragged_idx:
@@ -334,31 +334,31 @@ def _inner(name, x, dim, extra=0):
     return dim - 1
 
 
-@_rule("transpose", "swapaxes", "swapdims")
+@rule("transpose", "swapaxes", "swapdims")
 def _transpose(func, x, dim0, dim1):
-    a, b = (_wrap("transpose", d, x.dim()) for d in (dim0, dim1))
+    a, b = (wrap_dim("transpose", d, x.dim()) for d in (dim0, dim1))
     if 0 in (a, b):
         raise ValueError("Transpose is not supported on the batch dimension for jagged NT")
     at = {a: b, b: a}.get(x._ragged_idx, x._ragged_idx)
     return x._like(plain(x).transpose(a - 1, b - 1), at)
 
 
-@_rule("permute")
+@rule("permute")
 def _permute(func, x, *dims):
     dims = dims[0] if len(dims) == 1 and isinstance(dims[0], (list, tuple)) else dims
-    order = [_wrap("permute", d, x.dim()) for d in dims]
+    order = [wrap_dim("permute", d, x.dim()) for d in dims]
     if not order or order[0] != 0:
         raise ValueError("Permute is not supported on the batch dimension for jagged NT")
     return x._like(plain(x).permute([d - 1 for d in order[1:]]), order.index(x._ragged_idx))
 
 
-@_rule("unsqueeze")
+@rule("unsqueeze")
 def _unsqueeze(func, x, dim):
     dim = _inner("unsqueeze", x, dim, extra=1)
     return x._like(plain(x).unsqueeze(dim), x._ragged_idx + (dim < x._ragged_idx))
 
 
-@_rule("squeeze")
+@rule("squeeze")
 def _squeeze(func, x, dim=None):
     if dim is None:
         raise RuntimeError("squeeze(): For nested tensors, squeeze without the dim argument is not supported")
@@ -367,9 +367,9 @@ def _squeeze(func, x, dim=None):
     return x._like(values, x._ragged_idx - (values.dim() < x.dim() - 1 and dim < x._ragged_idx - 1))
 
 
-@_rule("flatten")
+@rule("flatten")
 def _flatten(func, x, start_dim=0, end_dim=-1):
-    first, last = (_wrap("flatten", d, x.dim()) for d in (start_dim, end_dim))
+    first, last = (wrap_dim("flatten", d, x.dim()) for d in (start_dim, end_dim))
     if first == 0:
         raise RuntimeError("flatten(): not supported for NestedTensor on dim=0")
     if first <= x._ragged_idx <= last and first != last:
@@ -378,7 +378,7 @@ def _flatten(func, x, start_dim=0, end_dim=-1):
     return x._like(plain(x).flatten(first - 1, last - 1), at)
 
 
-@_rule("unflatten")
+@rule("unflatten")
 def _unflatten(func, x, dim, sizes):
     dim = _inner("unflatten", x, dim)
     return x._like(
@@ -386,7 +386,7 @@ def _unflatten(func, x, dim, sizes):
     )
 
 
-@_rule("view", "reshape", "expand")
+@rule("view", "reshape", "expand")
 def _view(func, x, *sizes):
     sizes = list(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (list, tuple)) else list(sizes)
     name, values, at = name_of(func), plain(x), x._ragged_idx
@@ -402,7 +402,7 @@ def _view(func, x, *sizes):
     return x._like(func(values, sizes[1:]), ragged)
 
 
-@_rule("cat", "concat", "concatenate", "stack")
+@rule("cat", "concat", "concatenate", "stack")
 def _join(func, tensors, dim=0, **options):
     like, stacks = _nested_in(tensors), name_of(func) == "stack"
     for t in tensors:
@@ -416,9 +416,9 @@ def _join(func, tensors, dim=0, **options):
     )
 
 
-@_rule("chunk", "split", "split_with_sizes", "tensor_split", "unsafe_chunk", "unsafe_split")
+@rule("chunk", "split", "split_with_sizes", "tensor_split", "unsafe_chunk", "unsafe_split")
 def _pieces(func, x, how, dim=0):
-    if _wrap(name_of(func), dim, x.dim()) == 0:
+    if wrap_dim(name_of(func), dim, x.dim()) == 0:
         if name_of(func) != "chunk":
             _inner(name_of(func), x, dim)
         groups, n = x.unbind(), -(-len(x) // how)
@@ -426,20 +426,20 @@ def _pieces(func, x, how, dim=0):
     return tuple(x._like(part) for part in func(plain(x), how, _inner(name_of(func), x, dim)))
 
 
-@_rule("select")
+@rule("select")
 def _select(func, x, dim, index):
-    if _wrap("select", dim, x.dim()) == 0:
+    if wrap_dim("select", dim, x.dim()) == 0:
         return x.unbind()[index]
     dim = _inner("select", x, dim)
     return x._like(plain(x).select(dim, index), x._ragged_idx - (dim < x._ragged_idx - 1))
 
 
-@_rule("narrow")
+@rule("narrow")
 def _narrow(func, x, dim, start, length):
     return x._like(plain(x).narrow(_inner("narrow", x, dim), start, length))
 
 
-@_rule("__getitem__")
+@rule("__getitem__")
 def _getitem(func, x, index):
     index = index if isinstance(index, tuple) else (index,)
     if Ellipsis in [i if i is Ellipsis else None for i in index]:
@@ -459,7 +459,7 @@ def _getitem(func, x, index):
     )
 
 
-@_rule("__setitem__")
+@rule("__setitem__")
 def _setitem(func, x, index, value):
     first, *rest = index if isinstance(index, tuple) else (index,)
     if not isinstance(first, int):
@@ -467,125 +467,22 @@ def _setitem(func, x, index, value):
     func(x.unbind()[first], tuple(rest) or Ellipsis, value)
 
 
-@_rule("unbind")
+@rule("unbind")
 def _unbind(func, x, dim=0):
     return x.unbind(dim)
 
 
-@_rule("contiguous")
+@rule("contiguous")
 def _contiguous(func, x, memory_format=rushlight.contiguous_format):
     if x._lengths is None:
         return x._like(plain(x).contiguous())
     return jagged_from_list(list(x.unbind()))[0]
 
 
-# --- layers ---------------------------------------------------------------------------------------
-
-
-@_rule("softmax", "log_softmax", "softmin", "_softmax", "_log_softmax")
-def _softmax(func, x, dim=None, *args, **kwargs):
-    if dim is None:
-        raise RuntimeError("softmax(): expected a dim for a nested tensor")
-    dim, kwargs = _wrap("softmax", dim, x.dim()), {k: v for k, v in kwargs.items() if k != "_stacklevel"}
-    if dim == 0:
-        raise RuntimeError(
-            "softmax(): not supported when reducing across the batch dimension for NestedTensor"
-        )
-    if dim != x._ragged_idx:
-        return x._like(func(plain(x), dim - 1, *args, **kwargs))
-    if x._lengths is not None:
-        raise RuntimeError(
-            "softmax(): not supported where lengths is not None if reducing across the ragged dimension for "
-            "NestedTensor"
-        )
-    filler = float("inf") if name_of(func) == "softmin" else float("-inf")
-    return _from_padded(func(to_padded(x, filler), dim, *args, **kwargs), x)
-
-
-@_rule("linear")
-def _linear(func, input, weight, bias=None):
-    if not isinstance(input, NestedTensor) or input._ragged_idx == input.dim() - 1:
-        raise RuntimeError(
-            "linear(): expected a nested input whose last dimension is not ragged, and dense weights"
-        )
-    return input._like(func(plain(input), weight, bias))
-
-
-@_rule("layer_norm", "rms_norm")
-def _norm(func, input, normalized_shape, weight=None, *args, **kwargs):
-    name, dims = name_of(func), len(normalized_shape)
-    first = input.dim() - dims
-    if input.dim() <= 2:
-        raise RuntimeError(f"{name}(): not supported for NestedTensor objects with 2 or fewer dimensions")
-    if first <= 0:
-        raise RuntimeError(
-            f"{name}(): not supported when normalizing over the batch dimension for NestedTensor"
-        )
-    if first > input._ragged_idx:
-        return input._like(func(plain(input), normalized_shape, weight, *args, **kwargs))
-    if input._lengths is not None:
-        raise RuntimeError(
-            f"{name}(): not supported where lengths is not None if operating on the ragged dimension for "
-            "NestedTensor"
-        )
-    if weight is not None or any(isinstance(a, rushlight.Tensor) for a in (*args, *kwargs.values())):
-        raise RuntimeError(f"{name}(): no weight or bias has the ragged size of a NestedTensor")
-    rows = [func(t, t.shape[first - 1 :], None, *args, **kwargs) for t in input.unbind()]
-    return input._like(rushlight.cat(rows, input._ragged_idx - 1))
-
-
-@_rule("matmul", "bmm", "__matmul__", "__rmatmul__", "mm")
-def _matmul(func, a, b):
-    if name_of(func) == "__rmatmul__":
-        a, b = b, a
-    if isinstance(a, NestedTensor) and isinstance(b, NestedTensor):
-        contracted = a._ragged_idx == a.dim() - 1 and b._ragged_idx == b.dim() - 2 and a._ragged == b._ragged
-        if not contracted:
-            raise RuntimeError(
-                f"matmul(): not supported between inputs of shapes {tuple(a.shape)} and {b.shape}"
-            )
-        return rushlight.stack([x @ y for x, y in zip(a.unbind(), b.unbind(), strict=True)])
-    if isinstance(a, NestedTensor) and a._ragged_idx < a.dim() - 1:
-        if b.dim() <= 2:
-            return a._like(plain(a) @ b, a._ragged_idx)
-        if b.dim() == a.dim() and b.shape[0] == len(a):
-            products = [x @ y for x, y in zip(a.unbind(), b.unbind(), strict=True)]
-            return a._like(rushlight.cat(products, a._ragged_idx - 1))
-    shapes = [tuple(t.shape) for t in (a, b)]
-    raise RuntimeError(f"matmul(): not supported between inputs of shapes {shapes[0]} and {shapes[1]}")
-
-
-@_rule("scaled_dot_product_attention")
-def _attention(
-    func, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
-):
-    """Component by component: no work on padding."""
-    tensors = query, key, value
-    options = {"dropout_p": dropout_p, "is_causal": is_causal, "scale": scale, "enable_gqa": enable_gqa}
-    if all(isinstance(t, NestedTensor) and t.dim() > 3 and t._ragged_idx == 1 for t in tensors):
-        for t in tensors:  # (batch, j, length, size): each of all j is a sequence
-            _check_same_cuts("scaled_dot_product_attention", query, t)
-        return query._like(func(*map(plain, tensors), attn_mask=attn_mask, **options))
-    if not all(isinstance(t, NestedTensor) and t.dim() == 4 and t._ragged_idx == 2 for t in tensors):
-        raise RuntimeError(
-            "scaled_dot_product_attention(): expected query, key and value to be nested with shape "
-            f"(batch, heads, j, size), got shapes {[tuple(t.shape) for t in tensors]}"
-        )
-    if attn_mask is not None:
-        raise RuntimeError("scaled_dot_product_attention(): attn_mask is not supported for NestedTensor")
-    if key._ragged != value._ragged or len(key) != len(query):
-        raise RuntimeError("scaled_dot_product_attention(): key and value must have the same lengths")
-    results = [
-        func(*(t.unsqueeze(0) for t in parts), **options).squeeze(0)
-        for parts in zip(*(t.unbind() for t in tensors), strict=True)
-    ]
-    return query._like(rushlight.cat(results, 1).transpose(0, 1).contiguous().transpose(0, 1))
-
-
 # --- the rest -------------------------------------------------------------------------------------
 
 
-@_rule("equal", "allclose")
+@rule("equal", "allclose")
 def _same(func, a, b, *args, **kwargs):
     if (
         not all(isinstance(t, NestedTensor) for t in (a, b))
@@ -597,18 +494,18 @@ def _same(func, a, b, *args, **kwargs):
     return all(x.shape == y.shape and func(x, y, *args, **kwargs) for x, y in pairs)
 
 
-@_rule("size", "dim", "numel", "stride", "is_contiguous", "ndimension", "nelement", "values", "offsets")
+@rule("size", "dim", "numel", "stride", "is_contiguous", "ndimension", "nelement", "values", "offsets")
 def _fact(func, x, *args, **kwargs):
     name = {"ndimension": "dim", "nelement": "numel"}.get(name_of(func), name_of(func))
     return getattr(x, name)(*args, **kwargs)
 
 
-@_rule("is_nonzero", "item", "__bool__", "__float__", "__int__")
+@rule("is_nonzero", "item", "__bool__", "__float__", "__int__")
 def _one_number(func, x):
     raise RuntimeError(f"{name_of(func)}(): a nested tensor is not one number; use .values()")
 
 
-@_rule("__deepcopy__")
+@rule("__deepcopy__")
 def _deepcopy(func, x, memo):
     if id(x) not in memo:
         copied = x._like(plain(x).detach().clone())
@@ -616,6 +513,4 @@ def _deepcopy(func, x, memo):
     return memo[id(x)]
 
 
-@_rule("dropout")
-def _dropout(func, input, *args, **kwargs):
-    return input._like(func(plain(input), *args, **kwargs))
+from rushlight.nested._internal import layers  # noqa: E402,F401 - their rules
