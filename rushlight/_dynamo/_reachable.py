@@ -194,7 +194,8 @@ class Reachable:
     def _visit_container(self, value, label):
         if value is sys.modules:  # grows with every import, the compiler's own among them
             return
-        if isinstance(value, set) and len(value) > 1:
+        names_only = label.endswith("._non_persistent_buffers_set")  # modules ask it for members alone
+        if isinstance(value, set) and len(value) > 1 and not names_only:
             raise Unsupported(f"{label} is a set, whose order cannot be checked")
         self.containers.append((value, value.copy(), label))
         if isinstance(value, dict):

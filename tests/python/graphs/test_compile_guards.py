@@ -369,3 +369,25 @@ def test_module_argument_that_counts_its_calls():
     module = Counts()
     compiled = torch.compile(lambda module, x: module(x))
     assert [compiled(module, torch.ones(1)).item() for _ in range(4)] == [1, 2, 3, 4] and module.calls == 4
+
+
+def test_modules_with_several_buffers_that_are_not_saved():
+    class Rotary(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("frequencies", torch.ones(3), persistent=False)
+            self.register_buffer("first_frequencies", torch.ones(3), persistent=False)
+
+        def forward(self, x):
+            return x * self.frequencies + self.first_frequencies
+
+    rotary, x = Rotary(), torch.ones(2, 3)
+    for compiled in (
+        torch.compile(rotary, fullgraph=True),
+        lambda x: torch.compile(lambda module, x: module(x), fullgraph=True)(rotary, x),
+    ):
+        assert torch.equal(compiled(x), torch.full((2, 3), 2.0))
+    compiled = torch.compile(rotary, fullgraph=True)
+    assert torch.equal(compiled(x), rotary(x))
+    rotary.register_buffer("frequencies", torch.full((3,), 5.0))
+    assert torch.equal(compiled(x), torch.full((2, 3), 6.0))
