@@ -189,6 +189,16 @@ from rushlight._functions.helpers import sym_min as sym_min
 from rushlight._functions.helpers import sym_not as sym_not
 from rushlight._functions.helpers import sym_sqrt as sym_sqrt
 from rushlight._functions.helpers import SymBool as SymBool
+from rushlight._functions.helpers import _sym_acos as _sym_acos
+from rushlight._functions.helpers import _sym_asin as _sym_asin
+from rushlight._functions.helpers import _sym_atan as _sym_atan
+from rushlight._functions.helpers import _sym_cos as _sym_cos
+from rushlight._functions.helpers import _sym_cosh as _sym_cosh
+from rushlight._functions.helpers import _sym_sin as _sym_sin
+from rushlight._functions.helpers import _sym_sinh as _sym_sinh
+from rushlight._functions.helpers import _sym_sqrt as _sym_sqrt
+from rushlight._functions.helpers import _sym_tan as _sym_tan
+from rushlight._functions.helpers import _sym_tanh as _sym_tanh
 from rushlight._functions.helpers import SymFloat as SymFloat
 from rushlight._functions.helpers import SymInt as SymInt
 from rushlight._functions.helpers import get_device_module as get_device_module
