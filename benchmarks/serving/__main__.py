@@ -124,7 +124,7 @@ def measure(name: str, clients: list[int], seconds: int, rounds: int, threads: i
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         targets = [start(stack, folder, name, threads) for start in (start_ours, start_peer)]
         for target in targets:
-            load(target, max(clients), max(2, seconds // 2))
+            load(target, max(clients), seconds)
         for count in clients:
             ours, theirs = [], []
             for i in range(rounds):
