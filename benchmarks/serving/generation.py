@@ -1,9 +1,10 @@
 """Tokens a second of one file, of transformers on PyTorch, and of llama.cpp where `llama_cpp` is installed.
 
-python -m benchmarks.serving.generation [--dtype float32] [--tokens 64] [--rounds 5] [--threads 1] [--clients 1,8]
+python -m benchmarks.serving.generation [--dtype bfloat16] [--tokens 64] [--rounds 5] [--clients 1,8]
 
-A random Llama of 116 million parameters. Each library has a process of its own; they take turns, and the ratio is
-the median of the turns'. Several clients are texts at once (at most 8); prompts have 16 tokens and count as time.
+A random Llama of 116 million parameters. Each library has a process of its own; they take turns, and the ratio
+is the median of the turns'. Several clients are texts at once (at most 8); prompts have 16 tokens and count as
+time.
 """
 
 import argparse
@@ -119,7 +120,7 @@ class LlamaCpp:
         self.context = llama_cpp.llama_init_from_model(self.model, params)
 
     def step(self, rows: list[tuple[int, int, int, bool]]) -> dict[int, int]:
-        """Computes (text, position, token, whether logits are wanted); the likeliest next token of each text."""
+        """The likeliest next token of each text of (text, position, token, whether it is wanted)."""
         import numpy
 
         lib = self.lib
@@ -207,7 +208,12 @@ def write_gguf(folder: Path, file: Path, dtype: str) -> None:
     out.close()
 
 
-KINDS: dict[str, Any] = {"file": File, "transformers": Transformers, "one by one": OneByOne, "llama.cpp": LlamaCpp}
+KINDS: dict[str, Any] = {
+    "file": File,
+    "transformers": Transformers,
+    "one by one": OneByOne,
+    "llama.cpp": LlamaCpp,
+}
 
 
 def serve(kind: str, folder: str, dtype: str, threads: str) -> None:
@@ -278,7 +284,8 @@ def measure(peers: list[Peer], clients: int, options: argparse.Namespace) -> Non
             for a, b in zip(results[0]["texts"], ours[0]["texts"], strict=True)
         )
         print(
-            f"{clients:7} {kind:14} {each:10.2f} {ratios['wall']:8.2f} {ratios['cpu']:8.2f} {equal / count:8.0%}",
+            f"{clients:7} {kind:14} {each:10.2f} {ratios['wall']:8.2f} {ratios['cpu']:8.2f} "
+            f"{equal / count:8.0%}",
             flush=True,
         )
 

@@ -4,8 +4,8 @@
 
 The capacity is measured first. Then requests come at `times` that rate, whether the former are answered or
 not, as from many clients. Only 200, 429 and 503 with Retry-After are answers; memory after the first tenth
-may grow by 5%; some request is answered in any five seconds; the slowest percent of what was admitted waits at
-most four times as long as the queue takes to empty at the rate of that second, which changes where other
+may grow by 5%; some request is answered in any five seconds; the slowest percent of what was admitted waits
+at most four times as long as the queue takes to empty at the rate of that second, which changes where other
 programs run too.
 """
 
