@@ -2,9 +2,9 @@
 
 python -m benchmarks.serving.generation [--dtype bfloat16] [--tokens 64] [--rounds 5] [--clients 1,8]
 
-A random Llama of 116 million parameters. Each library has a process of its own; they take turns, and the ratio
-is the median of the turns'. Several clients are texts at once (at most 8); prompts have 16 tokens and count as
-time.
+A random Llama of 116 million parameters. Each library has a process of its own; they take turns, and the
+ratio is the median of the turns'. Several clients are texts at once (at most 8); prompts have 16 tokens and
+count as time.
 """
 
 import argparse
