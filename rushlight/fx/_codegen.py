@@ -2,7 +2,6 @@
 
 import collections.abc
 import enum
-import keyword
 import math
 import re
 import types

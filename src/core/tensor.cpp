@@ -254,7 +254,8 @@ Scalar read_scalar(const Tensor& t, int64_t element_offset) {
   if (t->quantizer) [[unlikely]]
     return read_quantized_scalar(t, element_offset);
   if (!t.has_data()) [[unlikely]] {
-    RL_ASSERT(element_offset == 0 || !(t->flags & kPythonDispatch), "read_element says which element is meant");
+    RL_ASSERT(element_offset == 0 || !(t->flags & kPythonDispatch),
+              "read_element says which element is meant");
     if (t->flags & kPythonDispatch) return read_dispatched_scalar(t);
     RL_CHECK(!t.device().is_meta(), "Tensor.item() cannot be called on meta tensors");
   }

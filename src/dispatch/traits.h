@@ -129,7 +129,7 @@ struct NumberNode {
   const char* name;
 };
 
-// Operands that a call writes to although the schema, which is PyTorch's, does not mark them: running statistics.
+// Operands that a call writes to though the schema, which is PyTorch's, does not say so: running statistics.
 struct UnmarkedWrites {
   uint64_t parameters = 0;
   int where = -1;  // a bool parameter: only where that is true

@@ -372,8 +372,9 @@ Tensor tensordot_body(const Call&, const Tensor& given, const Tensor& given_othe
   for (int64_t d : k1) sizes.push_back(self->sizes[d]), rows *= self->sizes[d];
   for (int64_t d : k2) sizes.push_back(other->sizes[d]), columns *= other->sizes[d], order2.push_back(d);
   if (rows == 1 && columns == 1)  // which autocasting leaves as it is
-    return reshape(dot(reshape(permute(self, order1), IntList{-1}), reshape(permute(other, order2), IntList{-1})),
-                   sizes);
+    return reshape(
+        dot(reshape(permute(self, order1), IntList{-1}), reshape(permute(other, order2), IntList{-1})),
+        sizes);
   const Tensor a = reshape(permute(self, order1), IntList{rows, contracted}),
                b = reshape(permute(other, order2), IntList{contracted, columns});
   return reshape(mm(a, b), sizes);

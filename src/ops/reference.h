@@ -10,8 +10,8 @@ namespace rushlight {
 
 using ReferenceFunction = std::function<Tensor(const std::vector<Tensor>&)>;
 
-// The gradients of those inputs that are defined, at a level of their own: within function transforms examples
-// and tensors of levels that have ended record nothing themselves. Set by transform/.
+// The gradients of those inputs that are defined, at a level of their own: within function transforms
+// examples and tensors of levels that have ended record nothing themselves. Set by transform/.
 inline std::vector<Tensor> (*gradients_at_own_level)(const ReferenceFunction& reference,
                                                      std::vector<Tensor> inputs, const Tensor& g) = nullptr;
 

@@ -139,8 +139,7 @@ std::vector<Tensor> tensor_split_tensor_body(const Call&, const Tensor& self, co
            spec.dim(), " dims");
   if (spec.dim() == 0) return tensor_split(self, read_scalar(spec).to_int(), dim);
   Dims indices;
-  for (int64_t i = 0; i < spec.numel(); ++i)
-    indices.push_back(read_element(spec, i).to_int());
+  for (int64_t i = 0; i < spec.numel(); ++i) indices.push_back(read_element(spec, i).to_int());
   return tensor_split_indices(self, indices, dim);
 }
 

@@ -114,7 +114,8 @@ void wrap_results(Frame& frame, Level& level, Results& results) {
   });
   auto wrapped = [&](const Tensor& t) {
     if (!t.defined()) return t;
-    // What an operator does not give, such as singular vectors that are not wanted, is empty and has no examples.
+    // What an operator does not give, such as singular vectors that are not wanted, is empty and has no
+    // examples.
     const bool absent = t.dim() == 1 && t.size(0) == 0 && level.batch_size > 0;
     Tensor w = wrap_batched(absent ? ops::expand(t, {level.batch_size, 0}, false) : t, 0, level);
     if (frame.op.family == Family::View && t->view_base && base.defined()) {

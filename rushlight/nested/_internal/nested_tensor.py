@@ -93,6 +93,8 @@ def _rebuild_njt(constructor_kwargs):
 class NestedTensor(rushlight.Tensor):
     """A nested tensor of layout ``torch.jagged``; made by the functions of ``torch.nested``."""
 
+    _ragged_idx: int
+
     def __new__(
         cls, values, offsets, *, lengths=None, _ragged_idx=1, _metadata_cache=None, requires_grad=False
     ):

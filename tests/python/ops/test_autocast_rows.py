@@ -6,7 +6,7 @@ from loader import each, samples
 
 import rushlight
 
-DIFFERENT = {"_transformer_encoder_layer_fwd": "layers do not call it under autocasting; it computes in one dtype"}
+DIFFERENT = {"_transformer_encoder_layer_fwd": "layers do not call it under autocasting"}
 
 
 def dtypes(module, row, sample, dtype):

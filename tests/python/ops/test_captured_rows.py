@@ -1,5 +1,5 @@
-"""Over every operator row: a program that was captured with some values computes with others, compiled and from a
-file. What a capture reads must not become part of it."""
+"""Over every operator row: a program that was captured with some values computes with others, compiled and
+from a file. What a capture reads must not become part of it."""
 
 import pytest
 from engine import arguments, flatten, resolve, tensors_in, variables

@@ -1,5 +1,5 @@
-"""Over every operator row: what an operator writes to is marked, in its schema or on its record. Passes that drop,
-merge or move calls rely on it."""
+"""Over every operator row: what an operator writes to is marked, in its schema or on its record. Passes that
+drop, merge or move calls rely on it."""
 
 import engine
 import pytest
@@ -36,7 +36,8 @@ def dense(value):
 
 
 def held(tensor):
-    return tensor._version, tensor.detach().resolve_conj().resolve_neg().contiguous().flatten().view(rl.uint8).tolist()
+    values = tensor.detach().resolve_conj().resolve_neg().contiguous()
+    return tensor._version, values.flatten().view(rl.uint8).tolist()
 
 
 @each("meta")

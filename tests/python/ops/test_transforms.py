@@ -106,7 +106,7 @@ def spread(batch):
 
 @each("vmap")
 def test_vmap_in_vmap_is_a_loop(row):
-    """All operands have examples of the outer loop, or all but one, whose examples are of the inner loop alone."""
+    """All operands have examples of both loops, or all but one, which has those of the inner loop alone."""
     function, compared = resolve(rl, row.name), 0
     for sample in samples(row)[:4]:
         args, kwargs = arguments(rl, sample, main_dtype(row))
@@ -125,7 +125,8 @@ def test_vmap_in_vmap_is_a_loop(row):
             batches = [b if i == alone else spread(b) for i, b in enumerate(inner_batches)]
             in_dims = tuple(None if i == alone else 0 for i in range(len(where)))
             try:
-                rows = [vmap(call)(*(b if d is None else b[k] for b, d in zip(batches, in_dims))) for k in (0, 1)]
+                outer = [[b if d is None else b[k] for b, d in zip(batches, in_dims)] for k in (0, 1)]
+                rows = [vmap(call)(*one) for one in outer]
             except RuntimeError as error:
                 if any(text in str(error) for text in REFUSALS):
                     pytest.skip(f"refused: {str(error).splitlines()[0]}")

@@ -54,7 +54,7 @@ def compare(found, rows):
 
 
 def check(row, loop_dims, run):
-    """``run(call, values, tangents, directions)`` mapped over those operands of it that ``loop_dims`` names."""
+    """``run(call, values, tangents, directions)`` mapped over the operands that ``loop_dims`` names."""
     rl.manual_seed(0)
     compared = 0
     for call, values, tangents, directions in cases(row):

@@ -150,14 +150,15 @@ def test_the_compilers_cache_tells_headers_apart_by_their_comments(tmp_path):
     )
     environment = {name: value for name, value in os.environ.items() if not name.startswith("CCACHE_")}
     environment["CCACHE_DIR"] = str(tmp_path / "cache")
+    configure = ["cmake", "-G", "Ninja", "-S", tmp_path, "-B", tmp_path / "build"]
     for comment in ("short", "another, longer"):
         (tmp_path / "one.h").write_text(f"#pragma once\n// {comment}\nstruct One {{ int x = 1; }};\n")
-        for command in (["cmake", "-G", "Ninja", "-S", tmp_path, "-B", tmp_path / "build"], ["ninja", "-C", "build"]):
-            made = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+        for command in (configure, ["ninja", "-C", tmp_path / "build"]):
+            made = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120)
             assert made.returncode == 0, made.stdout + made.stderr
         shutil.rmtree(tmp_path / "build")
-    counted = subprocess.run(["ccache", "-s"], env=environment, capture_output=True, text=True, check=True).stdout
-    assert re.search(r"Misses: +4 /", counted), counted  # it was asked each time
+    counted = subprocess.run(["ccache", "-s"], env=environment, capture_output=True, text=True, check=True)
+    assert re.search(r"Misses: +4 /", counted.stdout), counted.stdout  # it was asked each time
 
 
 def test_an_edit_is_measured_and_taken_back(project, monkeypatch):
