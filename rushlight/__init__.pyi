@@ -131,6 +131,8 @@ from rushlight.functional import unique as unique
 from rushlight.functional import unique_consecutive as unique_consecutive
 from rushlight.functional import unravel_index as unravel_index
 from rushlight.functional import _unique as _unique
+from rushlight.nested._internal.from_mask import _nested_tensor_from_mask as _nested_tensor_from_mask
+from rushlight.nested._internal.from_mask import _nested_tensor_from_mask_left_aligned as _nested_tensor_from_mask_left_aligned
 from rushlight.nn.functional import conv1d as conv1d
 from rushlight.nn.functional import conv2d as conv2d
 from rushlight.nn.functional import conv3d as conv3d

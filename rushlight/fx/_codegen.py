@@ -2,6 +2,7 @@
 
 import collections.abc
 import enum
+import keyword
 import math
 import re
 import types
@@ -280,6 +281,9 @@ class _Writer:
                 self.body.append(f"{inplace_methods[name].format(*values)};  ")
                 return self.assign(node, values[0])
         global_name = self.names.add(_get_qualified_name(target), target)
+        space, _, last = global_name.rpartition(".")
+        if keyword.iskeyword(last):  # aten.random_.from
+            global_name = f"getattr({space}, {last!r})"
         if global_name == "getattr" and len(node.args) == 2 and not node.kwargs:
             owner, attribute = node.args
             if isinstance(attribute, str) and attribute.isidentifier():

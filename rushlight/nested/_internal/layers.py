@@ -2,7 +2,17 @@
 
 import rushlight
 from rushlight.nested._internal.nested_tensor import NestedTensor, plain
-from rushlight.nested._internal.ops import check_same_cuts, from_padded, name_of, rule, to_padded, wrap_dim
+from rushlight.nested._internal.ops import (
+    call,
+    check_same_cuts,
+    from_padded,
+    name_of,
+    rule,
+    to_padded,
+    wrap_dim,
+)
+
+__all__ = ["call"]
 
 
 @rule("softmax", "log_softmax", "softmin", "_softmax", "_log_softmax")

@@ -304,7 +304,7 @@ class NestedTensor(rushlight.Tensor):
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
-        from rushlight.nested._internal.ops import call
+        from rushlight.nested._internal.layers import call
 
         return call(func, args, kwargs or {})
 

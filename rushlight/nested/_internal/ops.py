@@ -511,6 +511,3 @@ def _deepcopy(func, x, memo):
         copied = x._like(plain(x).detach().clone())
         memo[id(x)] = copied.requires_grad_() if x.requires_grad else copied
     return memo[id(x)]
-
-
-from rushlight.nested._internal import layers  # noqa: E402,F401 - their rules

@@ -11,8 +11,8 @@ DIFFERENT = {"_transformer_encoder_layer_fwd": "layers do not call it under auto
 
 def dtypes(module, row, sample, dtype):
     """Of the results, or why there are none."""
-    function = resolve(module, row.name)
     try:
+        function = resolve(module, row.name)
         args, kwargs = arguments(module, sample, "float32")
         with module.autocast("cpu", dtype=getattr(module, dtype)):
             found = function(*args, **kwargs)

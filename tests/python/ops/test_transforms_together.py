@@ -18,6 +18,7 @@ REFUSALS = (
     "use the form that is not in place",
 )
 BATCH = 3
+RESIZED = {"Tensor.resize_as_": "resizes the memory of all examples, of which a gradient knows nothing"}
 
 
 def differentiable(t):
@@ -55,6 +56,8 @@ def compare(found, rows):
 
 def check(row, loop_dims, run):
     """``run(call, values, tangents, directions)`` mapped over the operands that ``loop_dims`` names."""
+    if row.name in RESIZED:
+        pytest.skip(RESIZED[row.name])
     rl.manual_seed(0)
     compared = 0
     for call, values, tangents, directions in cases(row):
@@ -67,7 +70,7 @@ def check(row, loop_dims, run):
         try:
             rows = []
             for k in range(BATCH):
-                one = [tuple(t[k] for t in o) if d == 0 else o for o, d in zip(operands, in_dims)]
+                one = [tuple(t[k].clone() for t in o) if d == 0 else o for o, d in zip(operands, in_dims)]
                 rows.append(run(call, *one))
             found = vmap(lambda *a, call=call: run(call, *a), in_dims)(*operands)
         except RuntimeError as error:
