@@ -43,8 +43,9 @@ if(CCACHE_PROGRAM AND NOT DEFINED CMAKE_CXX_COMPILER_LAUNCHER)
   # Paths below the sources count as relative, so that a second clone finds what the first one compiled.
   # A precompiled header is known by its content, and holds what #pragma once compares: the bytes of each header, comments
   # too. So what the preprocessor leaves of a source may not stand for it (depend mode), as it did in the former namespace.
+  # The language of messages makes no other objects.
   set(launcher "${CMAKE_COMMAND}" -E env "CCACHE_BASEDIR=${CMAKE_SOURCE_DIR}" CCACHE_DEPEND=1 CCACHE_NAMESPACE=bytes
-    "CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime" "${CCACHE_PROGRAM}")
+    "CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime,locale" "${CCACHE_PROGRAM}")
   if(EMSCRIPTEN)  # whose name tells ccache nothing
     list(INSERT launcher 3 CCACHE_COMPILERTYPE=clang)
   endif()
