@@ -8,6 +8,7 @@
 #include "dispatch/table.h"
 #include "ops/attention_parts.h"
 #include "ops/copy.h"
+#include "ops/differentiated.h"
 #include "ops/factory.h"
 #include "ops/index.h"
 #include "ops/matmul.h"
@@ -287,8 +288,7 @@ Tensor attention_body(const Call&, const Tensor& query, const Tensor& key, const
   check(a);
   if (causal && mask.defined())
     return scaled_dot_product_attention(query, key, value, causal_too(a), dropout_p, false, scale, grouped);
-  const bool records = GradMode::enabled(),
-             trains_mask = records && mask.defined() && mask.requires_grad_flag();
+  const bool records = GradMode::enabled(), trains_mask = is_differentiated(mask);
   if (tiled(a, grouped)) {
     if (dropout_p == 0 && !trains_mask)
       return std::get<0>(flash_attention(query, key, value, 0.0, causal, mask, scale));

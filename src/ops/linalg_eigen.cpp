@@ -1,4 +1,5 @@
 // Eigenvalues and singular values.
+#include "ops/differentiated.h"
 #include "ops/linalg_common.h"
 
 namespace rushlight {
@@ -9,10 +10,6 @@ using namespace linalg;
 using Two = std::tuple<Tensor, Tensor>;
 using Three = std::tuple<Tensor, Tensor, Tensor>;
 
-// Whether somebody will want a derivative, which takes vectors too.
-bool is_differentiated(const Tensor& a) {
-  return detail::flags_of(a) & dispatch_state.consider & (kAutograd | kForwardGrad);
-}
 // Complex vectors are unique up to a factor e^{i phi}: a loss must not depend on it.
 void check_phase(std::string_view who, const Tensor& phase, const Tensor& expected, std::string_view what) {
   RL_CHECK(!phase.is_cpu() || allclose(detach(phase), detach(expected), 1e-2, 1e-2, false), who, ": The ",
@@ -208,7 +205,7 @@ Three svd_body(const Call&, const Tensor& a, bool full, OptText driver) {
   return linalg_svd_parts(a, full, true, driver);
 }
 Tensor svdvals_body(const Call&, const Tensor& a, OptText driver) {
-  return std::get<1>(linalg_svd_parts(a, false, is_differentiated(a), driver));
+  return std::get<1>(linalg_svd_parts(a, false, is_differentiated(a), driver));  // which takes vectors too
 }
 Three old_svd_body(const Call&, const Tensor& a, bool some, bool vectors) {
   RL_CHECK(a.dim() >= 2, "linalg.svd: input should have at least 2 dimensions, but has ", a.dim(),

@@ -95,6 +95,35 @@ def test_reverse_mode_in_vmap(row, which):
     check(row, which.split(), lambda call, v, t, d: reverse(call, v, d))
 
 
+@each("gradients")
+def test_vmap_recorded_by_autograd(row):
+    """The leaves lie outside: what a rule or a composite asks of an example must not hide that it is trained."""
+    rl.manual_seed(0)
+    compared = 0
+    for call, values, _, directions in cases(row):
+        if row.name in RESIZED:
+            pytest.skip(RESIZED[row.name])
+        rows = []
+        try:
+            for k in range(BATCH):
+                rows.append(reverse(call, values, tuple(d[k].clone() for d in directions)))
+            leaves = tuple(rl.stack([v] * BATCH).requires_grad_() for v in values)
+            results = vmap(call)(*leaves)
+        except RuntimeError as error:
+            if any(text in str(error) for text in REFUSALS):
+                pytest.skip(f"refused: {str(error).splitlines()[0]}")
+            raise
+        live = [(r, d) for r, d in zip(results, directions) if r.requires_grad]
+        if live:
+            outputs, seeds = zip(*live)
+            compare(rl.autograd.grad(outputs, leaves, seeds, materialize_grads=True), rows)
+        else:
+            compare([rl.zeros_like(leaf) for leaf in leaves], rows)
+        compared += 1
+    if not compared:
+        pytest.skip("no sample has floating operands and finite results")
+
+
 def test_derivatives_of_products_with_zeros_in_vmap():
     """Which of the examples have zeros cannot be asked: the rule that divides by the factors gave NaN."""
     x = rl.tensor([[0.0, 2.0, 3.0], [1.0, 0.0, 0.0], [4.0, 5.0, 6.0]], dtype=rl.float64)
