@@ -97,7 +97,7 @@ def test_reverse_mode_in_vmap(row, which):
 
 @each("gradients")
 def test_vmap_recorded_by_autograd(row):
-    """The leaves lie outside: what a rule or a composite asks of an example must not hide that it is trained."""
+    """The leaves lie outside: what composites ask of examples must not hide that they are trained."""
     rl.manual_seed(0)
     compared = 0
     for call, values, _, directions in cases(row):
