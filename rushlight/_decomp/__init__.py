@@ -3,7 +3,7 @@
 import functools
 
 from rushlight import _C
-from rushlight._ops import _FUNCTIONAL, OpOverload, _built_in, _defined, _overload
+from rushlight._ops import _FUNCTIONAL, OpOverload, _built_in, _defined, _overload, _shown_extensions
 
 from . import decompositions as _tensors  # noqa: F401 (they fill the table)
 from . import decompositions_nn as _layers  # noqa: F401
@@ -62,11 +62,13 @@ def _composites():
 
 
 def _composites_of_programs():
-    """Operators that a program wrote in others: those without a step of their own."""
+    """Operators that a program wrote in others: those without a step of their own, as those of C++ have."""
     for namespace, names in _defined.items():
         for name, overloads in names.items():
             for overload, entry in overloads.items():
-                if namespace != "aten" and _C._get_operator_kernel(entry.index, "composite") is not None:
+                if namespace == "aten" or entry.index in _shown_extensions:
+                    continue
+                if _C._get_operator_kernel(entry.index, "composite") is not None:
                     yield _overload(namespace, name, overload)
 
 

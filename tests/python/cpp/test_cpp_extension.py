@@ -94,6 +94,16 @@ def test_the_same_source_is_not_compiled_again(inline, monkeypatch):
     assert again is module
 
 
+def test_programs_are_taken_apart_beside_operators_of_libraries(inline):
+    class Scaled(torch.nn.Module):
+        def forward(self, x):
+            return torch.nn.functional.silu(x) * 2
+
+    x = torch.randn(3)
+    program = torch.export.export(Scaled(), (x,)).run_decompositions()
+    assert torch.allclose(program.module()(x), Scaled()(x))
+
+
 TWICE = "torch::Tensor twice(const torch::Tensor& x) { return x * 2; }\n"
 
 
