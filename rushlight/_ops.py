@@ -371,42 +371,8 @@ _IN_PYTHON = {
 }
 
 
-_DEFINED_LATE = (
-    "_convolution",
-    "convolution_backward",
-    "_grouped_mm",
-    "_mkldnn_transpose",
-    "_pin_memory",
-    "_sparse_addmm",
-    "adaptive_avg_pool2d",
-    "conv_transpose2d",
-    "conv_transpose3d",
-    "cudnn_batch_norm",
-    "miopen_batch_norm",
-    "dim",
-    "eq",
-    "ge",
-    "gt",
-    "is_contiguous",
-    "is_pinned",
-    "is_same_size",
-    "le",
-    "lerp",
-    "lt",
-    "ne",
-    "pow",
-    "rsub",
-    "sym_numel",
-    "sym_size",
-    "to",
-    "_assert_scalar",
-    "_assert_tensor_metadata",
-    "_functional_assert_async",
-    "_functional_assert_scalar",
-    "_print",
-    "sym_constrain_range",
-    "sym_constrain_range_for_size",
-)  # operators of `aten` that are written in Python
+# Operators of records to which rushlight._operators.python_operators adds overloads.
+_MORE_OVERLOADS = frozenset("conv_transpose2d conv_transpose3d eq ge gt le lerp lt ne pow rsub".split())
 
 
 class _OpNamespace(types.ModuleType):
@@ -422,9 +388,11 @@ class _OpNamespace(types.ModuleType):
             found = getattr(importlib.import_module(module), key, None)
             if found is not None:
                 return found
-        if self.name == "aten" and key in _DEFINED_LATE:
+        if key.startswith("__"):
+            pass
+        elif self.name == "aten" and (key in _MORE_OVERLOADS or not _find("aten", key)):
             importlib.import_module("rushlight._operators.python_operators")
-        elif self.name in ("_c10d_functional", "c10d", "c10d_functional") and not key.startswith("__"):
+        elif self.name in ("_c10d_functional", "c10d", "c10d_functional"):
             importlib.import_module("rushlight._operators.collective_operators")
         elif self.name == "prims" and key == "convert_element_type":
             importlib.import_module("rushlight._operators.prim_operators")

@@ -33,9 +33,7 @@ Tensor products_of_others(const Tensor& x, int64_t dim) {
 Tensor prod_backward(const Tensor& grad, const Tensor& x, const Tensor& result, int64_t dim) {
   if (x.numel() == 0) return zeros_like(x);
   if (x.size(dim) == 1) return expand_as(grad, x);
-  const bool may_have_zeros =  // examples under vmap have values too, of which none can be read
-      !x.has_data() || read_scalar(any(ops::eq(detach(x), wrapped_number(Scalar(int64_t{0}))))).to<bool>();
-  if (!may_have_zeros) return grad * conj_of(result / x);
+  if (!may_have_zeros(x)) return grad * conj_of(result / x);
   return grad * conj_of(products_of_others(x, dim));
 }
 

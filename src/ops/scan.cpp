@@ -135,9 +135,7 @@ Tensor cumprod_backward(const Tensor& grad, const Tensor& x, const Tensor& y, in
   if (x.dim() == 0) return grad;
   if (x.numel() == 0) return grad;
   const int64_t dim = wrap_dim(given_dim, x.dim());
-  const bool may_have_zeros =  // examples under vmap have values too, of which none can be read
-      !x.has_data() || read_scalar(any(rushlight::eq(detach(x), Scalar(int64_t{0})))).to<bool>();
-  if (!may_have_zeros) return sum_from_the_end(grad * conj_of(y), dim) / conj_of(x);
+  if (!may_have_zeros(x)) return sum_from_the_end(grad * conj_of(y), dim) / conj_of(x);
   const bool again = GradMode::enabled() && x->flags & (kAutograd | kWrapped);  // derivatives of this one
   return again ? cumprod_backward_by_products(grad, x, dim) : cumprod_backward_with_zeros(grad, x, y, dim);
 }
@@ -162,6 +160,10 @@ Tensor logcumsumexp_backward(const Tensor& grad, const Tensor& x, const Tensor& 
 }
 
 }  // namespace
+
+bool may_have_zeros(const Tensor& x) {
+  return !x.has_data() || read_scalar(any(rushlight::eq(detach(x), Scalar(int64_t{0})))).to<bool>();
+}
 
 void register_scan_operators(Table& t) {
   t.op(cumsum, "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", accumulate_kernel<false>)

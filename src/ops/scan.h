@@ -11,3 +11,11 @@ inline Fn<Tensor(const Tensor& self, int64_t n, int64_t dim, const Tensor& prepe
     diff;
 
 }  // namespace rushlight::ops
+
+namespace rushlight {
+
+// Whether a derivative may not divide by x. Examples under vmap and programs being captured have values that
+// cannot be read: there it may not.
+bool may_have_zeros(const Tensor& x);
+
+}  // namespace rushlight

@@ -29,6 +29,14 @@ class DottedNameMixin:
                 raise AttributeError(f"`{name}` is not an nn.Module")
         return module
 
+    def _owner(self, path):
+        """The module that has what a path names, and its name there."""
+        path, _, name = path.rpartition(".")
+        module = self._resolve(path)
+        if not hasattr(module, name):
+            raise advised(AttributeError(f"{module._get_name()} has no attribute `{name}`"))
+        return module, name
+
     def get_submodule(self, target: str) -> "Module":
         """The descendant with the dotted name target.
 
@@ -45,10 +53,7 @@ class DottedNameMixin:
 
     def get_parameter(self, target: str) -> Parameter:
         """The parameter with the dotted name target."""
-        path, _, name = target.rpartition(".")
-        module = self._resolve(path)
-        if not hasattr(module, name):
-            raise advised(AttributeError(f"{module._get_name()} has no attribute `{name}`"))
+        module, name = self._owner(target)
         param = getattr(module, name)
         if not isinstance(param, Parameter):
             raise AttributeError(f"`{name}` is not an nn.Parameter")
@@ -56,10 +61,7 @@ class DottedNameMixin:
 
     def get_buffer(self, target: str) -> Tensor:
         """The buffer with the dotted name target."""
-        path, _, name = target.rpartition(".")
-        module = self._resolve(path)
-        if not hasattr(module, name):
-            raise advised(AttributeError(f"{module._get_name()} has no attribute `{name}`"))
+        module, name = self._owner(target)
         if name not in module._buffers:
             raise AttributeError(f"`{name}` is not a buffer")
         return getattr(module, name)

@@ -233,11 +233,10 @@ class HookMixin:
 
     def _call_impl(self, *args, **kwargs):
         """Forward with every hook around it; the complete form of a call."""
-        own = self.__dict__
         if (
-            own["_backward_hooks"]
-            or own["_backward_pre_hooks"]
-            or own["_forward_hooks_always_called"]
+            self._backward_hooks
+            or self._backward_pre_hooks
+            or self._forward_hooks_always_called
             or _global_backward_hooks
             or _global_backward_pre_hooks
             or _global_forward_hooks_always_called
@@ -248,10 +247,10 @@ class HookMixin:
             except Exception:
                 self._run_always_called_hooks(args, kwargs, called)
                 raise
-        if own["_forward_pre_hooks"] or _global_forward_pre_hooks:
+        if self._forward_pre_hooks or _global_forward_pre_hooks:
             args, kwargs = self._run_forward_pre_hooks(args, kwargs)
         result = self.forward(*args, **kwargs)
-        for hooks in (_global_forward_hooks, own["_forward_hooks"]):
+        for hooks in (_global_forward_hooks, self._forward_hooks):
             if not hooks:
                 continue
             for id, hook in tuple(hooks.items()):

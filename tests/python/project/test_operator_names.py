@@ -72,7 +72,7 @@ LISTS = {
     "_inductor._passes": {"_DROPS": is_operator},
     "_inductor._rows": {"_REDUCTIONS": is_operator, "_SOFTMAXES": is_operator},
     "_inductor._simplify": {"_SHAPED": has_a_form},
-    "_ops": {"_DEFINED_LATE": is_operator},
+    "_ops": {"_MORE_OVERLOADS": is_operator},
     "_subclasses._data_shapes": {"_MAKERS": is_operator},
     "_subclasses.fake_tensor": {"_DATA_DEPENDENT": is_operator},
     "autograd._profiler_flops": {"_RULES": is_operator},

@@ -2,6 +2,7 @@
 
 import copy
 from collections import defaultdict
+from operator import attrgetter
 
 import rushlight
 from rushlight import fx, nn
@@ -173,14 +174,8 @@ def _rounded_weight(gm, wrapper, weight):
     for user in inputs[wrapper.args.index(weight)].users:
         if user.target in _ROUNDING:
             parts = [getattr(twin, arg.target) if isinstance(arg, fx.Node) else arg for arg in user.args[1:]]
-            return user.target(_attribute(gm, weight.target).detach(), *parts)
+            return user.target(attrgetter(weight.target)(gm).detach(), *parts)
     return None
-
-
-def _attribute(home, path):
-    for name in path.split("."):
-        home = getattr(home, name)
-    return home
 
 
 def extract_weight_comparison(m):
@@ -197,7 +192,7 @@ def extract_weight_comparison(m):
             rounded = _rounded_weight(m, user, node.args[1])
             if rounded is None:
                 continue
-            weight = _attribute(m, node.args[1].target).detach()
+            weight = attrgetter(node.args[1].target)(m).detach()
             index = user.target.split("_")[2]
             about = {
                 "res_type": kind,
