@@ -52,33 +52,33 @@ def test_modules_are_made_by_the_new_of_object():
     """Deserializers that make any object so, and fill its `__dict__`, make modules."""
     from abc import ABC, abstractmethod
 
-    class Own(rushlight.nn.Linear):
+    class Own(nn.Linear):
         def __new__(cls, *sizes):
             return super().__new__(cls)
 
-    class Abstract(rushlight.nn.Module, ABC):
+    class Abstract(nn.Module, ABC):
         @abstractmethod
         def missing(self): ...
 
-    assert rushlight.nn.Module.__new__ is object.__new__
-    for module in (rushlight.nn.Linear(3, 2), Own(3, 2), rushlight.nn.Sequential(rushlight.nn.Linear(3, 2))):
+    assert nn.Module.__new__ is object.__new__
+    for module in (nn.Linear(3, 2), Own(3, 2), nn.Sequential(nn.Linear(3, 2))):
         made = object.__new__(type(module))
         made.__dict__.update(module.__dict__)
         assert rushlight.equal(made(rushlight.ones(3)), module(rushlight.ones(3))) and repr(made) == repr(module)
     with pytest.raises(TypeError, match="Can't instantiate abstract class Abstract"):
         Abstract()
     with pytest.raises(AttributeError):
-        object.__new__(rushlight.nn.Linear)(rushlight.ones(3))
+        object.__new__(nn.Linear)(rushlight.ones(3))
 
 
 def test_signature_of_a_module():
     import inspect
 
-    class Called(rushlight.nn.Module):
+    class Called(nn.Module):
         def __call__(self, x, scale=1):
             return x * scale
 
-    assert str(inspect.signature(rushlight.nn.Linear(2, 2))) == "(*args, **kwargs)"
+    assert str(inspect.signature(nn.Linear(2, 2))) == "(*args, **kwargs)"
     assert str(inspect.signature(Called())) == "(x, scale=1)"
-    assert list(inspect.signature(rushlight.nn.Linear).parameters)[:2] == ["in_features", "out_features"]
-    assert not hasattr(rushlight.nn.Linear, "__signature__")
+    assert list(inspect.signature(nn.Linear).parameters)[:2] == ["in_features", "out_features"]
+    assert not hasattr(nn.Linear, "__signature__")
