@@ -93,6 +93,8 @@ class _Step:
     def replay(self, value, copies):
         if self.func is aten.as_strided.default:  # the value's strides may differ from what the program holds
             return _emit(aten.index.Tensor, _reshape(value, (-1,)), [self.index()])
+        if self.func is aten.view.default and value.stride() != self.parent.strides:
+            return _reshape(value, *self.args)
         return self.call(value, _copying(self.func) if copies else self.func)
 
     def scatter(self, value, part, copies):

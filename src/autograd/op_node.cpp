@@ -112,6 +112,15 @@ int single_parameter(const Op& op, const Value* args) {
   return first;
 }
 
+// What the rule of a view reads of what it saved: sizes, strides and offset, never the elements. Later writes
+// do not matter, and no memory is kept.
+Tensor layout_of(const Tensor& t) {
+  if (t->flags & (kPythonDispatch | kSpecialElements)) return tensor_data(t);
+  Tensor layout = empty_strided_tensor(t.sizes(), t.strides(), t.dtype(), Device(DeviceType::Meta));
+  layout->offset = t.storage_offset();
+  return layout;
+}
+
 InputMeta describe_meta(const Tensor& t) {
   return t.defined() ? InputMeta{t->sizes, t.dtype(), t.device()} : InputMeta{};
 }
@@ -273,14 +282,13 @@ void OpNode::fill(const Value* args, const Plan& plan, uint64_t overwritten) {
       if (!wanted && !(args[p].tensor()->flags & kSpecialElements)) return;
     }
     uint32_t i = start(p).saved;
-    // The rule of a view reads the layout of what it saved, never the elements: later writes do not matter.
     const bool copy = overwritten >> p & 1, layout = op_.family == Family::View;
     for (const Tensor& t : tensors_of(args[p])) {
       SavedVariable* empty = saved_ + i++;
       if (copy && d.result_serves)
         std::construct_at(empty);  // record_written keeps the result there
       else if (layout || copy)
-        std::construct_at(empty, layout ? tensor_data(t) : gradient_ops.clone(t), false);
+        std::construct_at(empty, layout ? layout_of(t) : gradient_ops.clone(t), false);
       else
         std::construct_at(empty, t, false);
     }

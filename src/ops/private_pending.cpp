@@ -19,7 +19,8 @@ Tensor turn(const Tensor& self, uint32_t flag) {
 // Which tensors may wait; what else there is computes at once.
 bool may_wait(const Tensor& self) {
   constexpr uint32_t kElsewhere = kPythonDispatch | kWrapped | kForwardGrad | kNotCpu;
-  if ((self->flags & kElsewhere) || (dispatch_state.always & (kElsewhere | kLowered))) return false;
+  if ((self->flags & kElsewhere) || (dispatch_state.always & ((kElsewhere & ~kForwardGrad) | kLowered)))
+    return false;
   return is_pending(self) || !(self->flags & kSpecialElements);
 }
 

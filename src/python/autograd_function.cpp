@@ -119,12 +119,12 @@ bool has_setup_context(PyObject* cls) {
 
 class TangentsOff {
  public:
-  TangentsOff() : consider_(dispatch_state.consider) { set_forward_mode(false); }
-  ~TangentsOff() { set_forward_mode(consider_ & kForwardGrad); }
+  TangentsOff() : enabled_(forward_mode_enabled()) { set_forward_mode(false); }
+  ~TangentsOff() { set_forward_mode(enabled_); }
   TangentsOff(const TangentsOff&) = delete;
 
  private:
-  uint32_t consider_;
+  bool enabled_;
 };
 
 // The arguments' tangents as jvp takes them: None for what is no tensor, zeros (or None) where there is none.

@@ -3,6 +3,7 @@
 #include "autograd/engine.h"
 #include "autograd/gradient_ops.h"
 #include "autograd/op_node.h"
+#include "core/pending.h"
 #include "core/sparse.h"
 #include "dispatch/table.h"
 #include "ops/copy.h"
@@ -10,6 +11,7 @@
 #include "ops/operators.h"
 #include "ops/view.h"
 #include "transform/level.h"
+#include "transform/pending.h"
 
 namespace rushlight {
 namespace {
@@ -18,6 +20,7 @@ struct DualState {
   uint64_t level = 0;  // the id of the active dual level; 0: none
   uint64_t last = 0;
   bool allowed = true;
+  bool views_follow = false;  // Note [Tangents of former views]
 };
 thread_local DualState dual;
 
@@ -26,12 +29,12 @@ void update_consider() { set_forward_mode(dual.level && dual.allowed); }
 // Calls made here carry no tangents on at this level.
 class WithoutTangents {
  public:
-  WithoutTangents() : consider_(dispatch_state.consider) { set_forward_mode(false); }
-  ~WithoutTangents() { dispatch_state.consider = consider_; }
+  WithoutTangents() : enabled_(forward_mode_enabled()) { set_forward_mode(false); }
+  ~WithoutTangents() { set_forward_mode(enabled_); }
   WithoutTangents(const WithoutTangents&) = delete;
 
  private:
-  uint32_t consider_;
+  bool enabled_;
 };
 
 // --- one call
@@ -291,6 +294,79 @@ std::vector<Tensor> DualCall::through_double_vjp() {
 
 // --- writing tangents
 
+// Note [Tangents of former views]
+// A write that gives a tensor its first tangent gives one to every view of the same memory, those made before
+// the dual level included. Nobody knows these views: from then on, until the level ends, every call asks
+// forward mode, and a view without a tangent takes its part of its base's.
+void follow_views(const Tensor& written) {
+  if (dual.views_follow || (written->storage && written->storage->use_count() == 1)) return;
+  dual.views_follow = true;
+  update_consider();
+}
+
+// What `view` shows of `whole`, the tangent of its base; undefined where the view reads bits as another
+// dtype.
+Tensor part_of_tangent(const Tensor& view, const Tensor& base, const Tensor& whole) {
+  if (whole.strides() != base.strides()) return {};
+  const auto part_of = [&](const Tensor& memory, int64_t base_offset) {
+    return ops::as_strided(memory, view.sizes(), view.strides(),
+                           view.storage_offset() - base_offset + memory.storage_offset());
+  };
+  Tensor part;
+  if (view.dtype() == base.dtype()) {
+    part = part_of(whole, base.storage_offset());
+  } else if (is_complex(base.dtype()) && real_dtype(base.dtype()) == view.dtype()) {
+    part = part_of(ops::view_as_real(whole), 2 * base.storage_offset());
+  } else if (is_complex(view.dtype()) && real_dtype(view.dtype()) == base.dtype()) {
+    Dims sizes(view->sizes), strides;
+    for (const int64_t stride : view.strides()) strides.push_back(2 * stride);
+    sizes.push_back(2), strides.push_back(1);
+    const int64_t offset = 2 * view.storage_offset() - base.storage_offset() + whole.storage_offset();
+    part = ops::view_as_complex(ops::as_strided(whole, sizes, strides, offset));
+  } else {
+    return {};
+  }
+  for (const uint32_t flag : {kPendingConj, kPendingNeg})
+    if (view->flags & flag) part = turned_view(part, flag);
+  return part;
+}
+
+Tensor tangent_of_base(const Tensor& view) {
+  const Tensor base(view->view_base);
+  const Tensor whole = tangent_of(base);
+  if (!whole.defined() || (view->flags & (kPythonDispatch | kNotCpu))) return {};
+  WithoutTangents scope;
+  const Tensor part = part_of_tangent(view, base, whole);
+  if (part.defined()) set_tangent(view, part);
+  return part;
+}
+
+// A tangent in memory like the primal's: what looks at that (as_strided) must find the same in both.
+Tensor laid_out_as(const Tensor& primal, const Tensor& tangent) {
+  if ((primal->flags | tangent->flags) & (kPythonDispatch | kSpecialElements | kNotCpu)) return tangent;
+  const bool wrapped = (primal->flags | tangent->flags) & kWrapped;
+  const auto elements = [](const Tensor& t) {  // those of its memory, where a wrapper shows it
+    if (t->storage) return static_cast<int64_t>(t->storage->nbytes() / t.itemsize());
+    int64_t last = t.storage_offset();
+    for (int64_t d = 0; d < t.dim(); ++d) last += (t.size(d) - 1) * t.stride(d);
+    return last + 1;
+  };
+  if (primal.strides() == tangent.strides() && primal.storage_offset() == tangent.storage_offset() &&
+      (wrapped || elements(primal) == elements(tangent)))
+    return tangent;
+  for (int64_t d = 0; d < primal.dim(); ++d)
+    if (primal.size(d) == 0 || (primal.size(d) > 1 && primal.stride(d) <= 0)) return tangent;
+  if (wrapped) {  // examples of the tangent need memory of their own
+    const Tensor placed = ops::as_strided_backward(tangent, Dims{elements(primal)}, Dims{1}, primal.sizes(),
+                                                   primal.strides(), primal.storage_offset());
+    return ops::as_strided(placed, primal.sizes(), primal.strides(), primal.storage_offset());
+  }
+  const Tensor whole = gradient_ops.zeros(Dims{elements(primal)}, primal.dtype(), primal.device());
+  Tensor like = ops::as_strided(whole, primal.sizes(), primal.strides(), primal.storage_offset());
+  ops::copy_(like, tangent, false);
+  return like;
+}
+
 // The tangent of a tensor about to be written to; a view's is a view of its base's.
 Tensor ensure_tangent(const Tensor& t) {
   if (Tensor tangent = tangent_of(t); tangent.defined()) return tangent;
@@ -304,11 +380,11 @@ Tensor ensure_tangent(const Tensor& t) {
       ops::zero_(whole);
       set_tangent(base, whole);
     }
-    tangent = ops::as_strided(whole, t.sizes(), t.strides(), t.storage_offset() - base.storage_offset());
-  } else {
-    tangent = ops::zeros_like(t);
+    tangent = part_of_tangent(t, base, whole);
   }
+  if (!tangent.defined()) tangent = ops::zeros_like(t);
   set_tangent(t, tangent);
+  follow_views(t);
   return tangent;
 }
 
@@ -316,8 +392,8 @@ void write_tangent(const Tensor& target, const Tensor& tangent) {
   const Tensor present = tangent_of(target);
   if (!present.defined() && !tangent.defined()) return;
   if (!target->view_base && (!present.defined() || (requires_grad(present) && is_leaf(present)))) {
-    if (tangent.defined()) return set_tangent(target, tangent);
-    return set_tangent(target, ops::zeros_like(target));
+    set_tangent(target, tangent.defined() ? laid_out_as(target, resolved(tangent)) : ops::zeros_like(target));
+    return follow_views(target);
   }
   const Tensor memory = ensure_tangent(target);
   if (tangent.defined())
@@ -401,6 +477,7 @@ uint64_t enter_dual_level() {
            "Nested forward mode AD is not supported at the moment. If you would like this feature, please "
            "comment at https://github.com/pytorch/pytorch/issues/62014.");
   dual.level = ++dual.last;
+  dual.views_follow = false;
   update_consider();
   return 0;
 }
@@ -408,7 +485,15 @@ uint64_t enter_dual_level() {
 void leave_dual_level() {
   RL_CHECK(dual.level, "Trying to exit a forward AD level that does not exist");
   dual.level = 0;
+  dual.views_follow = false;
   update_consider();
+}
+
+void set_forward_mode(bool enabled) {
+  constexpr uint32_t kBit = kForwardGrad;
+  DispatchState& state = dispatch_state;
+  state.consider = enabled ? state.consider | kBit : state.consider & ~kBit;
+  state.always = enabled && dual.views_follow ? state.always | kBit : state.always & ~kBit;
 }
 
 int dual_level_depth() { return dual.level ? 1 : 0; }
@@ -419,9 +504,12 @@ void allow_tangents(bool allowed) {
 }
 
 Tensor tangent_of(const Tensor& t) {
-  if (!dual.level || !(t->flags & kForwardGrad) || !t->autograd || !t->autograd->extra) return {};
-  const AutogradMeta::Extra& extra = *t->autograd->extra;
-  return extra.tangent_level == dual.level ? extra.tangent : Tensor();
+  if (!dual.level) return {};
+  if ((t->flags & kForwardGrad) && t->autograd && t->autograd->extra) {
+    const AutogradMeta::Extra& extra = *t->autograd->extra;
+    if (extra.tangent_level == dual.level) return extra.tangent;
+  }
+  return dual.views_follow && t->view_base ? tangent_of_base(t) : Tensor();
 }
 
 void set_tangent(const Tensor& t, const Tensor& tangent) {
@@ -435,32 +523,6 @@ Tensor primal_of(const Tensor& t) {
   if (!tangent_of(t).defined()) return t;
   WithoutTangents scope;
   return ops::alias(t);
-}
-
-// A tangent in memory like the primal's: what looks at that (as_strided) must find the same in both.
-static Tensor laid_out_as(const Tensor& primal, const Tensor& tangent) {
-  if ((primal->flags | tangent->flags) & (kPythonDispatch | kSpecialElements | kNotCpu)) return tangent;
-  const bool wrapped = (primal->flags | tangent->flags) & kWrapped;
-  const auto elements = [](const Tensor& t) {  // those of its memory, where a wrapper shows it
-    if (t->storage) return static_cast<int64_t>(t->storage->nbytes() / t.itemsize());
-    int64_t last = t.storage_offset();
-    for (int64_t d = 0; d < t.dim(); ++d) last += (t.size(d) - 1) * t.stride(d);
-    return last + 1;
-  };
-  if (primal.strides() == tangent.strides() && primal.storage_offset() == tangent.storage_offset() &&
-      (wrapped || elements(primal) == elements(tangent)))
-    return tangent;
-  for (int64_t d = 0; d < primal.dim(); ++d)
-    if (primal.size(d) == 0 || (primal.size(d) > 1 && primal.stride(d) <= 0)) return tangent;
-  if (wrapped) {  // examples of the tangent need memory of their own
-    const Tensor placed = ops::as_strided_backward(tangent, Dims{elements(primal)}, Dims{1}, primal.sizes(),
-                                                   primal.strides(), primal.storage_offset());
-    return ops::as_strided(placed, primal.sizes(), primal.strides(), primal.storage_offset());
-  }
-  const Tensor whole = gradient_ops.zeros(Dims{elements(primal)}, primal.dtype(), primal.device());
-  Tensor like = ops::as_strided(whole, primal.sizes(), primal.strides(), primal.storage_offset());
-  ops::copy_(like, tangent, false);
-  return like;
 }
 
 Tensor make_dual(const Tensor& primal, const Tensor& tangent) {

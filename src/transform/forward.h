@@ -1,6 +1,7 @@
 // Forward-mode differentiation: tensors that carry tangents, and the rule for every operator's tangents.
 #pragma once
 #include "autograd/meta.h"
+#include "dispatch/state.h"
 
 namespace rushlight {
 
@@ -18,6 +19,10 @@ namespace rushlight {
 uint64_t enter_dual_level();
 void leave_dual_level();
 int dual_level_depth();
+
+// Whether calls made now look at tangents.
+inline bool forward_mode_enabled() { return dispatch_state.consider & kForwardGrad; }
+void set_forward_mode(bool enabled);
 
 // Whether tangents are computed inside dual levels (torch.autograd.forward_ad.set_fwd_grad_enabled).
 bool tangents_allowed();

@@ -70,11 +70,6 @@ void leave_level() {
   if (level->release()) Level::destroy(level);
 }
 
-void set_forward_mode(bool enabled) {
-  dispatch_state.consider =
-      enabled ? dispatch_state.consider | kForwardGrad : dispatch_state.consider & ~uint32_t{kForwardGrad};
-}
-
 AtLevel::AtLevel(Level* level) : saved_(dispatch_state), view_flags_(view_flags) {
   bool grad = GradMode::enabled(), forward = forward_mode_enabled();
   for (const Level* l = dispatch_state.level; l && l != level; l = l->parent.get()) {
@@ -89,6 +84,7 @@ AtLevel::AtLevel(Level* level) : saved_(dispatch_state), view_flags_(view_flags)
 
 AtLevel::~AtLevel() {
   dispatch_state = saved_;
+  set_forward_mode(forward_mode_enabled());  // views may have begun to follow their bases
   view_flags = view_flags_;
 }
 
@@ -138,7 +134,7 @@ void check_memory(const Tensor& t) {
 }
 
 bool promote_in_place(const Tensor& t, Level& level) {
-  if (t->pyobj || t->autograd || t->view_base || t->wrapping) return false;
+  if (t->pyobj || t->autograd || t->view_base || t->wrapping || (t->flags & kViewedAtLevel)) return false;
   Tensor inner = make_view(t, t.sizes(), t.strides(), t.storage_offset(), false);
   int64_t dim = -1;
   if (level.kind == LevelKind::Vmap) {
@@ -198,8 +194,9 @@ void take_at_level(Frame& frame, Level& level) {
   Frame recorded{frame.op, lifted.args(), lifted.out(), frame.inplace, 0, frame.results};
   uint32_t flags = 0;
   each_operand(recorded, [&](const Tensor& t) { flags |= detail::flags_of(t); });
-  recorded.pending =
-      (flags & dispatch_state.consider & frame.op.intercepted & (kAutograd | kForwardGrad)) | kLowered;
+  recorded.pending = ((dispatch_state.always | (flags & dispatch_state.consider)) & frame.op.intercepted &
+                      (kAutograd | kForwardGrad)) |
+                     kLowered;
   recorded.proceed();
 }
 
@@ -218,6 +215,7 @@ Tensor wrap_result(const Frame& frame, Level& level, const Tensor& inner) {
     result->view_base = base->view_base ? base->view_base : Ref<TensorImpl>::share(base.impl());
     result->flags |= inner->flags & kMultiView;
     result->flags |= view_flags | (base->flags & (kNoGradView | kMultiView));
+    base->wrapping->inner->flags |= kViewedAtLevel;
   }
   return result;
 }

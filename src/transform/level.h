@@ -37,6 +37,9 @@ struct Level : RefCounted {
   static void destroy(Level* level) { delete level; }
 };
 
+// A bit of TensorImpl::flags: a wrapper of this tensor has views, so it keeps the memory that they show.
+constexpr uint32_t kViewedAtLevel = 1u << 20;
+
 struct Wrapping {
   Tensor inner;
   Ref<Level> level;
@@ -69,9 +72,6 @@ class AtLevel {
   DispatchState saved_;
   uint32_t view_flags_;
 };
-
-inline bool forward_mode_enabled() { return dispatch_state.consider & kForwardGrad; }
-void set_forward_mode(bool enabled);
 
 inline Wrapping* wrapping_at(const Tensor& t, const Level& level) {
   return t.defined() && t->wrapping && t->wrapping->level.get() == &level ? t->wrapping : nullptr;
