@@ -96,6 +96,61 @@ def _static(x, name, batch_heads, head_dim):
     return x
 
 
+def _projected(query, key, value, weights, bias):
+    """Queries, keys and values from a weight each; `weights` are named, for what is said of a missing one."""
+    _check(
+        key.shape[:2] == value.shape[:2],
+        f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}",
+    )
+    for name, weight in weights.items():
+        _check(weight is not None, f"use_separate_proj_weight is True but {name} is None")
+    biases = (None,) * 3 if bias is None else bias.chunk(3)
+    return [_nn.linear(x, w, b) for x, w, b in zip((query, key, value), weights.values(), biases)]
+
+
+def _attn_mask_of_heads(mask, heads, tgt_len, src_len):
+    """The mask as (1 or heads, tgt_len, src_len)."""
+    wanted = (tgt_len, src_len) if mask.dim() == 2 else (heads, tgt_len, src_len)
+    if tuple(mask.shape) != wanted:
+        raise RuntimeError(f"The shape of the {mask.dim()}D attn_mask is {mask.shape}, but should be {wanted}.")
+    return mask.unsqueeze(0) if mask.dim() == 2 else mask
+
+
+def _with_padding(attn_mask, key_padding_mask, num_heads, batch, src_len):
+    """Both masks as one: what no query may see beside what each may see."""
+    _check(
+        tuple(key_padding_mask.shape) == (batch, src_len),
+        f"expecting key_padding_mask shape of {(batch, src_len)}, but got {key_padding_mask.shape}",
+    )
+    padding = key_padding_mask.view(batch, 1, 1, src_len).expand(-1, num_heads, -1, -1)
+    padding = padding.reshape(batch * num_heads, 1, src_len)
+    return padding if attn_mask is None else attn_mask + padding
+
+
+def _attend_with_weights(q, k, v, attn_mask, dropout, batch, average):
+    """(tgt_len * batch, embed_dim) and the attention weights, averaged over heads or of each."""
+    heads, tgt_len, head_dim = q.shape
+    scores = (q * math.sqrt(1.0 / head_dim)) @ k.transpose(-2, -1)
+    weights = _nn.softmax(scores if attn_mask is None else scores + attn_mask, dim=-1)
+    if dropout > 0.0:
+        weights = torch.nn.functional.dropout(weights, p=dropout)
+    out = torch.bmm(weights, v).transpose(0, 1).reshape(tgt_len * batch, heads // batch * head_dim)
+    weights = weights.view(batch, heads // batch, tgt_len, k.size(1))
+    return out, weights.mean(dim=1) if average else weights
+
+
+def _attend(q, k, v, attn_mask, dropout, is_causal, batch):
+    """(tgt_len * batch, embed_dim) by scaled_dot_product_attention, which may be what a program put there."""
+    heads, tgt_len, head_dim = q.shape
+    q, k, v = (x.view(batch, heads // batch, x.size(1), head_dim) for x in (q, k, v))
+    if attn_mask is not None:
+        shared = attn_mask.size(0) == 1
+        lead = (1, 1) if shared else (batch, heads // batch)
+        attn_mask = attn_mask.view(*lead, attn_mask.size(-2), k.size(2))
+    out = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask, dropout, is_causal)
+    return out.permute(2, 0, 1, 3).reshape(tgt_len * batch, heads // batch * head_dim)
+
+
 def multi_head_attention_forward(
     query,
     key,
@@ -157,31 +212,19 @@ def multi_head_attention_forward(
 
     # 1.
     if use_separate_proj_weight:
-        _check(
-            key.shape[:2] == value.shape[:2],
-            f"key's sequence and batch dims {key.shape[:2]} do not match value's {value.shape[:2]}",
-        )
         weights = {
             "q_proj_weight": q_proj_weight,
             "k_proj_weight": k_proj_weight,
             "v_proj_weight": v_proj_weight,
         }
-        for name, weight in weights.items():
-            _check(weight is not None, f"use_separate_proj_weight is True but {name} is None")
-        biases = (None,) * 3 if in_proj_bias is None else in_proj_bias.chunk(3)
-        q, k, v = (_nn.linear(x, w, b) for x, w, b in zip((query, key, value), weights.values(), biases))
+        q, k, v = _projected(query, key, value, weights, in_proj_bias)
     else:
         _check(key.shape == value.shape, f"key shape {key.shape} does not match value shape {value.shape}")
         _check(in_proj_weight is not None, "use_separate_proj_weight is False but in_proj_weight is None")
         q, k, v = _in_projection_packed(query, key, value, in_proj_weight, in_proj_bias)
+    heads = bsz * num_heads
     if attn_mask is not None:
-        wanted = (tgt_len, src_len) if attn_mask.dim() == 2 else (bsz * num_heads, tgt_len, src_len)
-        if tuple(attn_mask.shape) != wanted:
-            raise RuntimeError(
-                f"The shape of the {attn_mask.dim()}D attn_mask is {attn_mask.shape}, but should be {wanted}."
-            )
-        if attn_mask.dim() == 2:
-            attn_mask = attn_mask.unsqueeze(0)
+        attn_mask = _attn_mask_of_heads(attn_mask, heads, tgt_len, src_len)
 
     # 2. and 3.
     if bias_k is not None and bias_v is not None:
@@ -192,64 +235,32 @@ def multi_head_attention_forward(
         attn_mask, key_padding_mask = _pad_masks(1, attn_mask, key_padding_mask)
     else:
         _check(bias_k is None and bias_v is None, "bias_k and bias_v must both be given, or neither")
-    heads = bsz * num_heads
     q = _split_heads(q, num_heads, head_dim)
-    k = (
-        _split_heads(k, num_heads, head_dim)
-        if static_k is None
-        else _static(static_k, "static_k", heads, head_dim)
-    )
-    v = (
-        _split_heads(v, num_heads, head_dim)
-        if static_v is None
-        else _static(static_v, "static_v", heads, head_dim)
+    k, v = (
+        _split_heads(x, num_heads, head_dim) if static is None else _static(static, name, heads, head_dim)
+        for x, static, name in ((k, static_k, "static_k"), (v, static_v, "static_v"))
     )
     if add_zero_attn:
         zeros = torch.zeros((heads, 1, head_dim), dtype=k.dtype, device=k.device)
         k, v = torch.cat([k, zeros], dim=1), torch.cat([v, zeros], dim=1)
         attn_mask, key_padding_mask = _pad_masks(1, attn_mask, key_padding_mask)
-    src_len = k.size(1)
 
     # 4.
     if key_padding_mask is not None:
-        _check(
-            tuple(key_padding_mask.shape) == (bsz, src_len),
-            f"expecting key_padding_mask shape of {(bsz, src_len)}, but got {key_padding_mask.shape}",
-        )
-        padding = key_padding_mask.view(bsz, 1, 1, src_len).expand(-1, num_heads, -1, -1)
-        padding = padding.reshape(heads, 1, src_len)
-        attn_mask = padding if attn_mask is None else attn_mask + padding
-    dropout = dropout_p if training else 0.0
-    F = torch.nn.functional  # its functions as they are now: programs put others in their place
+        attn_mask = _with_padding(attn_mask, key_padding_mask, num_heads, bsz, k.size(1))
 
     # 5. and 6.
+    dropout = dropout_p if training else 0.0
     if need_weights:
         _check(
             not (is_causal and attn_mask is None),
             "is_causal with need_weights=True needs attn_mask: pass the causal mask, or need_weights=False",
         )
-        scores = (q * math.sqrt(1.0 / head_dim)) @ k.transpose(-2, -1)
-        weights = _nn.softmax(scores if attn_mask is None else scores + attn_mask, dim=-1)
-        if dropout > 0.0:
-            weights = F.dropout(weights, p=dropout)
-        out = torch.bmm(weights, v).transpose(0, 1).reshape(tgt_len * bsz, embed_dim)
-        weights = weights.view(bsz, num_heads, tgt_len, src_len)
-        if average_attn_weights:
-            weights = weights.mean(dim=1)
-        if not batched:
-            weights = weights.squeeze(0)
+        out, weights = _attend_with_weights(q, k, v, attn_mask, dropout, bsz, average_attn_weights)
     else:
-        if attn_mask is not None:
-            shared = attn_mask.size(0) == 1
-            attn_mask = (
-                attn_mask.unsqueeze(0)
-                if shared
-                else attn_mask.view(bsz, num_heads, attn_mask.size(-2), src_len)
-            )
-        q, k, v = (x.view(bsz, num_heads, x.size(1), head_dim) for x in (q, k, v))
-        out = F.scaled_dot_product_attention(q, k, v, attn_mask, dropout, is_causal)
-        out = out.permute(2, 0, 1, 3).reshape(tgt_len * bsz, embed_dim)
-        weights = None
+        out, weights = _attend(q, k, v, attn_mask, dropout, is_causal, bsz), None
     out = _nn.linear(out, out_proj_weight, out_proj_bias)
     out = out.view(tgt_len, bsz, out.size(1))
-    return (out if batched else out.squeeze(1)), weights
+    if batched:
+        return out, weights
+    return out.squeeze(1), None if weights is None else weights.squeeze(0)
