@@ -13,6 +13,36 @@ class _ConvNd(nn.modules.conv._ConvNd):
 
     _FLOAT_MODULE: type
 
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        padding=0,
+        dilation=1,
+        groups=1,
+        bias=True,
+        padding_mode="zeros",
+        qconfig=None,
+        device=None,
+        dtype=None,
+    ):
+        super().__init__(
+            in_channels,
+            out_channels,
+            kernel_size,
+            stride,
+            padding,
+            dilation,
+            groups,
+            bias,
+            padding_mode,
+            device=device,
+            dtype=dtype,
+        )
+        self._round_weights(qconfig, device, dtype)
+
     def _round_weights(self, qconfig, device=None, dtype=None):
         if not qconfig:
             raise AssertionError("qconfig must be provided for QAT module")
@@ -72,37 +102,6 @@ class Conv1d(_ConvNd, nn.Conv1d):
     _FLOAT_MODULE = nn.Conv1d
     _FLOAT_CONV_MODULE = nn.Conv1d
 
-    def __init__(
-        self,
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride=1,
-        padding=0,
-        dilation=1,
-        groups=1,
-        bias=True,
-        padding_mode="zeros",
-        qconfig=None,
-        device=None,
-        dtype=None,
-    ):
-        nn.Conv1d.__init__(
-            self,
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            padding,
-            dilation,
-            groups,
-            bias,
-            padding_mode,
-            device=device,
-            dtype=dtype,
-        )
-        self._round_weights(qconfig, device, dtype)
-
 
 class Conv2d(_ConvNd, nn.Conv2d):
     """Conv2d with rounded weights."""
@@ -110,71 +109,9 @@ class Conv2d(_ConvNd, nn.Conv2d):
     _FLOAT_MODULE = nn.Conv2d
     _FLOAT_CONV_MODULE = nn.Conv2d
 
-    def __init__(
-        self,
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride=1,
-        padding=0,
-        dilation=1,
-        groups=1,
-        bias=True,
-        padding_mode="zeros",
-        qconfig=None,
-        device=None,
-        dtype=None,
-    ):
-        nn.Conv2d.__init__(
-            self,
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            padding,
-            dilation,
-            groups,
-            bias,
-            padding_mode,
-            device=device,
-            dtype=dtype,
-        )
-        self._round_weights(qconfig, device, dtype)
-
 
 class Conv3d(_ConvNd, nn.Conv3d):
     """Conv3d with rounded weights."""
 
     _FLOAT_MODULE = nn.Conv3d
     _FLOAT_CONV_MODULE = nn.Conv3d
-
-    def __init__(
-        self,
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride=1,
-        padding=0,
-        dilation=1,
-        groups=1,
-        bias=True,
-        padding_mode="zeros",
-        qconfig=None,
-        device=None,
-        dtype=None,
-    ):
-        nn.Conv3d.__init__(
-            self,
-            in_channels,
-            out_channels,
-            kernel_size,
-            stride,
-            padding,
-            dilation,
-            groups,
-            bias,
-            padding_mode,
-            device=device,
-            dtype=dtype,
-        )
-        self._round_weights(qconfig, device, dtype)
