@@ -25,6 +25,9 @@ void each_operand(const Op& op, const Value* args, F&& f) {
   each_operand(op.tensor_parameters, args, std::forward<F>(f));
 }
 
+// Bits of the parameters that a call writes to; what out= names is not among them.
+inline uint64_t written_parameters(const Frame& frame) { return frame.op.mutated | (frame.inplace ? 1 : 0); }
+
 // out= and in-place: how many tensors are written.
 inline int target_count(const Frame& frame) {
   return frame.inplace ? 1 : static_cast<int>(frame.op.schema.returns.size());

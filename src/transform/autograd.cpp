@@ -32,8 +32,6 @@ class KernelScope {
   uint32_t view_flags_;
 };
 
-uint64_t written_parameters(const Frame& frame) { return frame.op.mutated | (frame.inplace ? 1 : 0); }
-
 // Tensors made under inference mode are in no graph, whatever their flag says.
 bool any_requires_grad(const Frame& frame) {
   bool any = false;

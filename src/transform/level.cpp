@@ -168,8 +168,6 @@ class CallerScope {
   bool saved_;
 };
 
-uint64_t written_parameters(const Frame& frame) { return frame.op.mutated | (frame.inplace ? 1 : 0); }
-
 Tensor lift(const Frame& frame, Level& level, const Tensor& t, bool written) {
   if (wrapping_at(t, level)) return t;
   if (written && promote_in_place(t, level)) return t;
