@@ -3,7 +3,6 @@
 #include "autograd/engine.h"
 #include "autograd/gradient_ops.h"
 #include "autograd/op_node.h"
-#include "core/pending.h"
 #include "core/sparse.h"
 #include "dispatch/table.h"
 #include "ops/copy.h"
@@ -11,31 +10,10 @@
 #include "ops/operators.h"
 #include "ops/view.h"
 #include "transform/level.h"
-#include "transform/pending.h"
+#include "transform/tangents.h"
 
 namespace rushlight {
 namespace {
-
-struct DualState {
-  uint64_t level = 0;  // the id of the active dual level; 0: none
-  uint64_t last = 0;
-  bool allowed = true;
-  bool views_follow = false;  // Note [Tangents of former views]
-};
-thread_local DualState dual;
-
-void update_consider() { set_forward_mode(dual.level && dual.allowed); }
-
-// Calls made here carry no tangents on at this level.
-class WithoutTangents {
- public:
-  WithoutTangents() : enabled_(forward_mode_enabled()) { set_forward_mode(false); }
-  ~WithoutTangents() { set_forward_mode(enabled_); }
-  WithoutTangents(const WithoutTangents&) = delete;
-
- private:
-  bool enabled_;
-};
 
 // --- one call
 
@@ -87,12 +65,15 @@ class DualCall final : public BackwardContext {
     }
   }
 
-  // A linear operator that writes: on the tangents, in place.
-  void write_tangents(const Tensor& target_tangent) {
+  // A linear operator that writes to its first operand: on the tangents, in place.
+  void write_tangents() {
     std::vector<Tensor> zeros;
     std::vector<std::vector<Tensor>> lists;
     std::vector<Value> args = tangent_args(zeros, lists);
-    args[0] = Value(target_tangent);
+    const Tensor target = args_[0].tensor();
+    Tensor memory = ensure_tangent(target, target);
+    each_operand(op_, args.data(), [&](const Tensor& t) { memory = ensure_tangent(target, t); });
+    args[0] = Value(memory);
     Results results;
     call_boxed(op_, args.data(), results);
   }
@@ -294,114 +275,6 @@ std::vector<Tensor> DualCall::through_double_vjp() {
 
 // --- writing tangents
 
-// Note [Tangents of former views]
-// A write that gives a tensor its first tangent gives one to every view of the same memory, those made before
-// the dual level included. Nobody knows these views: from then on, until the level ends, every call asks
-// forward mode, and a view without a tangent takes its part of its base's.
-void follow_views(const Tensor& written) {
-  if (dual.views_follow || (written->storage && written->storage->use_count() == 1)) return;
-  dual.views_follow = true;
-  update_consider();
-}
-
-// What `view` shows of `whole`, the tangent of its base; undefined where the view reads bits as another
-// dtype.
-Tensor part_of_tangent(const Tensor& view, const Tensor& base, const Tensor& whole) {
-  if (whole.strides() != base.strides()) return {};
-  const auto part_of = [&](const Tensor& memory, int64_t base_offset) {
-    return ops::as_strided(memory, view.sizes(), view.strides(),
-                           view.storage_offset() - base_offset + memory.storage_offset());
-  };
-  Tensor part;
-  if (view.dtype() == base.dtype()) {
-    part = part_of(whole, base.storage_offset());
-  } else if (is_complex(base.dtype()) && real_dtype(base.dtype()) == view.dtype()) {
-    part = part_of(ops::view_as_real(whole), 2 * base.storage_offset());
-  } else if (is_complex(view.dtype()) && real_dtype(view.dtype()) == base.dtype()) {
-    Dims sizes(view->sizes), strides;
-    for (const int64_t stride : view.strides()) strides.push_back(2 * stride);
-    sizes.push_back(2), strides.push_back(1);
-    const int64_t offset = 2 * view.storage_offset() - base.storage_offset() + whole.storage_offset();
-    part = ops::view_as_complex(ops::as_strided(whole, sizes, strides, offset));
-  } else {
-    return {};
-  }
-  for (const uint32_t flag : {kPendingConj, kPendingNeg})
-    if (view->flags & flag) part = turned_view(part, flag);
-  return part;
-}
-
-Tensor tangent_of_base(const Tensor& view) {
-  const Tensor base(view->view_base);
-  const Tensor whole = tangent_of(base);
-  if (!whole.defined() || (view->flags & (kPythonDispatch | kNotCpu))) return {};
-  WithoutTangents scope;
-  const Tensor part = part_of_tangent(view, base, whole);
-  if (part.defined()) set_tangent(view, part);
-  return part;
-}
-
-// A tangent in memory like the primal's: what looks at that (as_strided) must find the same in both.
-Tensor laid_out_as(const Tensor& primal, const Tensor& tangent) {
-  if ((primal->flags | tangent->flags) & (kPythonDispatch | kSpecialElements | kNotCpu)) return tangent;
-  const bool wrapped = (primal->flags | tangent->flags) & kWrapped;
-  const auto elements = [](const Tensor& t) {  // those of its memory, where a wrapper shows it
-    if (t->storage) return static_cast<int64_t>(t->storage->nbytes() / t.itemsize());
-    int64_t last = t.storage_offset();
-    for (int64_t d = 0; d < t.dim(); ++d) last += (t.size(d) - 1) * t.stride(d);
-    return last + 1;
-  };
-  if (primal.strides() == tangent.strides() && primal.storage_offset() == tangent.storage_offset() &&
-      (wrapped || elements(primal) == elements(tangent)))
-    return tangent;
-  for (int64_t d = 0; d < primal.dim(); ++d)
-    if (primal.size(d) == 0 || (primal.size(d) > 1 && primal.stride(d) <= 0)) return tangent;
-  if (wrapped) {  // examples of the tangent need memory of their own
-    const Tensor placed = ops::as_strided_backward(tangent, Dims{elements(primal)}, Dims{1}, primal.sizes(),
-                                                   primal.strides(), primal.storage_offset());
-    return ops::as_strided(placed, primal.sizes(), primal.strides(), primal.storage_offset());
-  }
-  const Tensor whole = gradient_ops.zeros(Dims{elements(primal)}, primal.dtype(), primal.device());
-  Tensor like = ops::as_strided(whole, primal.sizes(), primal.strides(), primal.storage_offset());
-  ops::copy_(like, tangent, false);
-  return like;
-}
-
-// The tangent of a tensor about to be written to; a view's is a view of its base's.
-Tensor ensure_tangent(const Tensor& t) {
-  if (Tensor tangent = tangent_of(t); tangent.defined()) return tangent;
-  Tensor tangent;
-  if (t->view_base) {
-    const Tensor base(t->view_base);
-    Tensor whole = tangent_of(base);
-    if (!whole.defined()) {
-      whole = ops::empty_strided(base.sizes(), base.strides(), base.dtype(), std::nullopt, base.device(),
-                                 std::nullopt);
-      ops::zero_(whole);
-      set_tangent(base, whole);
-    }
-    tangent = part_of_tangent(t, base, whole);
-  }
-  if (!tangent.defined()) tangent = ops::zeros_like(t);
-  set_tangent(t, tangent);
-  follow_views(t);
-  return tangent;
-}
-
-void write_tangent(const Tensor& target, const Tensor& tangent) {
-  const Tensor present = tangent_of(target);
-  if (!present.defined() && !tangent.defined()) return;
-  if (!target->view_base && (!present.defined() || (requires_grad(present) && is_leaf(present)))) {
-    set_tangent(target, tangent.defined() ? laid_out_as(target, resolved(tangent)) : ops::zeros_like(target));
-    return follow_views(target);
-  }
-  const Tensor memory = ensure_tangent(target);
-  if (tangent.defined())
-    ops::copy_(memory, tangent, false);
-  else
-    ops::zero_(memory);
-}
-
 // A saved output must show its tangent to whoever differentiates the backward pass.
 void note_saved_output(const Tensor& result, const Tensor& tangent) {
   if (!result->autograd || !result->autograd->grad_fn || !result->autograd->grad_fn->is_op) return;
@@ -423,10 +296,9 @@ void differentiate_write(Frame& frame) {
   WithoutTangents scope;
   const bool linear = frame.op.traits.tangent == Tangent::Linear;
   if (frame.op.mutated) {
-    const Tensor memory = linear ? ensure_tangent(target) : Tensor();
     frame.proceed();
     if (linear)
-      call.write_tangents(memory);
+      call.write_tangents();
     else
       write_tangent(target, Tensor());
     return;
@@ -448,10 +320,21 @@ std::vector<Tensor> tangents_or_refusal(DualCall& call) {
   }
 }
 
+// A view of what has no tangent, although the memory has one, has none either.
+void pass_on_no_tangent(const Frame& frame) {
+  if (frame.op.family != Family::View || frame.args[0].tag() != Tag::Tensor) return;
+  if (!knows_tangent(frame.args[0].tensor())) return;
+  for (int i = 0; i < frame.results.count; ++i) set_tangent(frame.results.tensors[i], Tensor());
+  for (const Tensor& t : frame.results.list) set_tangent(t, Tensor());
+}
+
 void differentiate(Frame& frame) {
   bool any = false;
   each_operand(frame, [&](const Tensor& t) { any |= tangent_of(t).defined(); });
-  if (!any) return frame.proceed();
+  if (!any) {
+    frame.proceed();
+    return pass_on_no_tangent(frame);
+  }
   if (frame.op.made_in_python)
     RL_NOT_IMPLEMENTED("Trying to use forward AD with ", frame.op.schema.space, "::", frame.op.name(),
                        " that does not support it: operators defined in Python have no jvp");
@@ -471,87 +354,6 @@ void differentiate(Frame& frame) {
 }
 
 }  // namespace
-
-uint64_t enter_dual_level() {
-  RL_CHECK(!dual.level,
-           "Nested forward mode AD is not supported at the moment. If you would like this feature, please "
-           "comment at https://github.com/pytorch/pytorch/issues/62014.");
-  dual.level = ++dual.last;
-  dual.views_follow = false;
-  update_consider();
-  return 0;
-}
-
-void leave_dual_level() {
-  RL_CHECK(dual.level, "Trying to exit a forward AD level that does not exist");
-  dual.level = 0;
-  dual.views_follow = false;
-  update_consider();
-}
-
-void set_forward_mode(bool enabled) {
-  constexpr uint32_t kBit = kForwardGrad;
-  DispatchState& state = dispatch_state;
-  state.consider = enabled ? state.consider | kBit : state.consider & ~kBit;
-  state.always = enabled && dual.views_follow ? state.always | kBit : state.always & ~kBit;
-}
-
-int dual_level_depth() { return dual.level ? 1 : 0; }
-bool tangents_allowed() { return dual.allowed; }
-void allow_tangents(bool allowed) {
-  dual.allowed = allowed;
-  update_consider();
-}
-
-Tensor tangent_of(const Tensor& t) {
-  if (!dual.level) return {};
-  if ((t->flags & kForwardGrad) && t->autograd && t->autograd->extra) {
-    const AutogradMeta::Extra& extra = *t->autograd->extra;
-    if (extra.tangent_level == dual.level) return extra.tangent;
-  }
-  return dual.views_follow && t->view_base ? tangent_of_base(t) : Tensor();
-}
-
-void set_tangent(const Tensor& t, const Tensor& tangent) {
-  AutogradMeta::Extra& extra = autograd_meta(t).ensure_extra();
-  extra.tangent = tangent;
-  extra.tangent_level = dual.level;
-  t->flags |= kForwardGrad;
-}
-
-Tensor primal_of(const Tensor& t) {
-  if (!tangent_of(t).defined()) return t;
-  WithoutTangents scope;
-  return ops::alias(t);
-}
-
-Tensor make_dual(const Tensor& primal, const Tensor& tangent) {
-  RL_CHECK(
-      dual.level,
-      "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() "
-      "first.");
-  RL_CHECK(is_differentiable(primal.dtype()),
-           "Expected primal to be floating point or complex, but got: ", legacy_name(primal.dtype()));
-  RL_CHECK(is_differentiable(tangent.dtype()),
-           "Expected tangent to be floating point or complex, but got: ", legacy_name(tangent.dtype()));
-  RL_CHECK(primal.sizes() == tangent.sizes(),
-           "Trying to set a forward gradient that has a different size than that of the original Tensor, "
-           "this is not supported. Tensor is of size ",
-           primal.sizes(), " while the given forward gradient is of size ", tangent.sizes(), ".");
-  RL_CHECK(primal.dtype() == tangent.dtype() || is_complex(primal.dtype()) == is_complex(tangent.dtype()),
-           "Expected primal and tangent to have the same dtype, but got: ", legacy_name(primal.dtype()),
-           " and ", legacy_name(tangent.dtype()));
-  RL_CHECK(
-      !tangent_of(primal).defined(),
-      "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is "
-      "not supported.");
-  RL_CHECK(!tangent_of(tangent).defined(),
-           "Setting a forward grad that itself has a forward gradient at the same level0 is not supported.");
-  WithoutTangents scope;
-  const Tensor dual_tensor = ops::alias(primal);
-  set_tangent(dual_tensor, laid_out_as(primal, to_dtype(tangent, primal.dtype())));
-  return dual_tensor;
-}
 
 void install_forward() { set_interceptor(kForwardGrad, differentiate); }
 

@@ -17,12 +17,12 @@ VIEWS = {
 }
 
 
-def program(seed, before_x):
-    """A function of a 3 by 3 tensor: views of zeros are made, then some tensors are written, then all are read."""
+def program(seed, buffer, before_x=False):
+    """A function of a 3 by 3 tensor: views of a buffer are made, some tensors are written, then all are read."""
 
     def function(x):
         choices = random.Random(seed)
-        base = torch.zeros(3, 3, dtype=x.dtype)
+        base = buffer(x)
         tensors = [base, *(view(base) for view in VIEWS.values())]
         if before_x:  # the views are known to the transform only as what they are made from
             x = x * 2
@@ -43,6 +43,9 @@ def program(seed, before_x):
     return function
 
 
+BUFFERS = {"zeros": lambda x: torch.zeros(3, 3, dtype=x.dtype), "made of x": lambda x: x * 0}
+
+
 def difference(function, x, v, h=1e-5):
     return (function(x + h * v) - function(x - h * v)) / (2 * h)
 
@@ -53,26 +56,77 @@ def by_dual_level(function, x, v):
     return torch.zeros_like(function(x)) if tangent is None else tangent
 
 
-FORWARD = {
+def twice(f, x, v):
+    return torch.func.jvp(lambda y: torch.func.jvp(f, (y,), (v,))[0], (x,), (v,))[1]
+
+
+def of_examples(f, x, v):
+    return torch.vmap(lambda x: torch.func.jvp(f, (x,), (v,))[1])(torch.stack([x, x + 1]))[0]
+
+
+def of_examples_each(f, x, v):
+    return torch.func.jvp(torch.vmap(f), (x.expand(2, 3, 3),), (v.expand(2, 3, 3),))[1][1]
+
+
+TRANSFORMS = {
     "dual level": by_dual_level,
     "jvp": lambda f, x, v: torch.func.jvp(f, (x,), (v,))[1],
     "linearize": lambda f, x, v: torch.func.linearize(f, x)[1](v),
-    "jvp of a jvp's value": lambda f, x, v: torch.func.jvp(
-        lambda y: torch.func.jvp(f, (y,), (v,))[0], (x,), (v,)
-    )[1],
-    "reverse mode": lambda f, x, v: torch.func.jacrev(f)(x).flatten(1) @ v.flatten(),
+    "jvp of a jvp's value": twice,
+    "jacrev": lambda f, x, v: torch.func.jacrev(f)(x).flatten(1) @ v.flatten(),
+    "jacfwd": lambda f, x, v: torch.func.jacfwd(f)(x).flatten(1) @ v.flatten(),
 }
+WITHIN_VMAP = {"vmap of jvp": of_examples, "jvp of vmap": of_examples_each}  # these need a buffer of examples
+CASES = [(name, buffer) for name in TRANSFORMS for buffer in BUFFERS]
+CASES += [(name, "made of x") for name in WITHIN_VMAP]
 
 
-@pytest.mark.parametrize("transform", FORWARD)
+@pytest.mark.parametrize("transform,buffer", CASES)
 @pytest.mark.parametrize("before_x", [False, True])
-def test_derivatives_follow_views_made_before_a_write(transform, before_x):
+def test_derivatives_follow_views_made_before_a_write(transform, buffer, before_x):
     torch.manual_seed(0)
-    for seed in range(25):
+    derivative = (TRANSFORMS | WITHIN_VMAP)[transform]
+    for seed in range(20):
         x, v = torch.randn(2, 3, 3, dtype=torch.float64)
-        function = program(seed, before_x)
-        found = FORWARD[transform](function, x, v)
-        torch.testing.assert_close(found, difference(function, x, v), rtol=1e-6, atol=1e-6, msg=f"program {seed}")
+        function = program(seed, BUFFERS[buffer], before_x)
+        expected = difference(function, x, v)
+        found = derivative(function, x, v)
+        torch.testing.assert_close(found, expected, rtol=1e-6, atol=1e-6, msg=f"program {seed}")
+
+
+@pytest.mark.parametrize("buffer", BUFFERS)
+def test_second_derivatives_follow_views_made_before_a_write(buffer):
+    torch.manual_seed(0)
+    for seed in range(10):
+        x, v = torch.randn(2, 3, 3, dtype=torch.float64)
+        function = program(seed, BUFFERS[buffer])
+        expected = difference(lambda y: torch.func.jvp(function, (y,), (v,))[1], x, v)
+        rows = torch.func.jacfwd(torch.func.jacfwd(function))(x).flatten(3).flatten(1, 2)
+        found = (rows @ v.flatten()) @ v.flatten()
+        torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5, msg=f"program {seed}")
+
+
+def test_buffers_filled_slice_by_slice_have_forward_derivatives():
+    def function(x):
+        table = torch.zeros(4, dtype=x.dtype)
+        table[1:] = x**2
+        table[0] = table[1:].sum()
+        return table * 3
+
+    x = torch.tensor([1.0, 2.0, 3.0])
+    expected = [[6.0, 12.0, 18.0], [6.0, 0.0, 0.0], [0.0, 12.0, 0.0], [0.0, 0.0, 18.0]]
+    assert torch.func.jacfwd(function)(x).tolist() == expected
+    assert torch.func.jacfwd(torch.func.jacfwd(function))(x).sum((1, 2)).tolist() == [18.0, 6.0, 6.0, 6.0]
+
+
+def test_the_primal_of_what_was_written_has_no_tangent():
+    base = torch.zeros(3)
+    former = base[1:]
+    with fwAD.dual_level():
+        base.copy_(fwAD.make_dual(torch.ones(3), torch.ones(3)))
+        primal = fwAD.unpack_dual(former).primal
+        assert fwAD.unpack_dual(primal).tangent is None
+        assert fwAD.unpack_dual(primal[1:] * 2).tangent is None
 
 
 @pytest.mark.parametrize("view", VIEWS)
