@@ -95,16 +95,6 @@ Bags bags_of(const Tensor& weight, const Tensor& indices, const Tensor& offsets,
   return b;
 }
 
-// The bag of each index.
-Tensor bag_numbers(const Bags& b) {
-  Tensor numbers = empty_tensor(IntList{b.indices.numel()}, DType::Int64);
-  int64_t* to = numbers.data<int64_t>();
-  if (b.plan.bags > 0) std::fill(to, to + b.starts[0], 0);
-  for (int64_t bag = 0; bag < b.plan.bags; ++bag)
-    std::fill(to + b.starts[static_cast<size_t>(bag)], to + b.starts[static_cast<size_t>(bag) + 1], bag);
-  return numbers;
-}
-
 void check_bags(const Tensor& weight, const Tensor& indices, const Tensor& offsets, int64_t mode, bool sparse,
                 const Tensor& factors, bool include_last, int64_t padding) {
   RL_CHECK(weight.dim() == 2, "embedding_bag: weight has to be a 2D Tensor, but got ", describe(weight));
@@ -133,12 +123,19 @@ void check_bags(const Tensor& weight, const Tensor& indices, const Tensor& offse
            "expected per_sample_weights to be 1D with the shape of indices, got ", describe(factors));
 }
 
-// On a device: where bags begin, with the end of the last.
-Tensor device_starts(const Tensor& indices, const Tensor& offsets, bool include_last) {
+// Where bags begin, with the end of the last.
+Tensor starts_of_bags(const Tensor& indices, const Tensor& offsets, bool include_last) {
   const int64_t bags = offsets.numel() - (include_last ? 1 : 0);
   const Tensor end =
       full(IntList{1}, Scalar(indices.numel()), DType::Int64, std::nullopt, offsets.device(), std::nullopt);
   return cat({narrow(to_dtype(offsets, DType::Int64), 0, 0, bags), end});
+}
+
+// The bag of each index.
+Tensor bag_numbers(const Tensor& indices, const Tensor& starts) {
+  const Tensor at = arange(Scalar(int64_t{0}), Scalar(indices.numel()), Scalar(int64_t{1}), DType::Int64,
+                           std::nullopt, indices.device(), std::nullopt);
+  return searchsorted(narrow(starts, 0, 1, starts.numel() - 1), at, false, true, std::nullopt, Tensor());
 }
 
 // By operators: each index' share of the gradient, added up by rows of the table.
@@ -147,11 +144,8 @@ std::tuple<Tensor, Tensor> bag_gradients_on_device(const Tensor& grad, const Ten
                                                    const Tensor& counts, const Tensor& places,
                                                    bool by_frequency, int64_t mode, const Tensor& factors,
                                                    bool include_last, int64_t padding, int64_t wanted) {
-  const Tensor indices = to_dtype(given, DType::Int64), starts = device_starts(given, offsets, include_last);
-  const int64_t count = indices.numel(), bags = starts.numel() - 1;
-  const Tensor at = arange(Scalar(int64_t{0}), Scalar(count), Scalar(int64_t{1}), DType::Int64, std::nullopt,
-                           weight.device(), std::nullopt);
-  const Tensor bag = searchsorted(narrow(starts, 0, 1, bags), at, false, true, std::nullopt, Tensor());
+  const Tensor indices = to_dtype(given, DType::Int64);
+  const Tensor bag = bag_numbers(indices, starts_of_bags(given, offsets, include_last));
   const Tensor absent = unsqueeze(rushlight::eq(indices, Scalar(padding)), -1);
   Tensor flow = rushlight::masked_fill(index_select(grad, 0, bag), absent, Scalar(0)), gw, gf;
   if (wanted & 2) gf = sum_dim(flow * index_select(weight, 0, indices), IntList{-1}, false, std::nullopt);
@@ -189,7 +183,7 @@ FourTensors bag_kernel(const Call&, const Tensor& weight, const Tensor& indices,
   if (out.device().is_meta()) return {out, numbers, counts, places};
   if (const DeviceLayers* layers = device_layers(out)) {
     const Tensor table = as_contiguous(weight), at = as_contiguous(to_dtype(indices, DType::Int64)),
-                 starts = device_starts(indices, offsets, include_last), shares = as_contiguous(factors);
+                 starts = starts_of_bags(indices, offsets, include_last), shares = as_contiguous(factors);
     const cpu::BagPlan plan{weight.dtype(),
                             static_cast<BagMode>(mode),
                             bags,
@@ -253,7 +247,7 @@ std::tuple<Tensor, Tensor> bag_gradients_kernel(const Call&, const Tensor& grad,
 }
 
 // The same in public operators. The largest of each bag is taken where the kernel found it.
-Tensor bag_reference(const Tensor& weight, const Tensor& indices, const Tensor& offsets, int64_t mode,
+Tensor bag_reference(const Tensor& weight, const Tensor& given, const Tensor& offsets, int64_t mode,
                      const Tensor& factors, bool include_last, int64_t padding, bool by_frequency,
                      const Tensor& counts, const Tensor& places, bool sparse = false) {
   if (mode == static_cast<int64_t>(BagMode::Max)) {
@@ -261,13 +255,13 @@ Tensor bag_reference(const Tensor& weight, const Tensor& indices, const Tensor& 
     const Tensor rows = gather(weight, 0, clamp_min(places, Scalar(0)), false);
     return rushlight::masked_fill(rows, nobody, Scalar(0));
   }
-  const Bags b = bags_of(weight, indices, offsets, mode, factors, include_last, padding);
-  Tensor rows = embedding(weight, b.indices, padding, by_frequency, sparse);
+  const Tensor indices = to_dtype(given, DType::Int64), starts = starts_of_bags(given, offsets, include_last);
+  Tensor rows = embedding(weight, indices, padding, by_frequency, sparse);
   if (factors.defined()) rows = rows * unsqueeze(factors, -1);
-  const Tensor absent = unsqueeze(rushlight::eq(b.indices, Scalar(padding)), -1);
+  const Tensor absent = unsqueeze(rushlight::eq(indices, Scalar(padding)), -1);
   rows = rushlight::masked_fill(rows, absent, Scalar(0));
-  const Tensor zeros = new_zeros(weight, IntList{b.plan.bags, b.plan.width});
-  Tensor out = index_add(zeros, 0, to_device(bag_numbers(b), weight.device()), rows, Scalar(1));
+  const Tensor zeros = new_zeros(weight, IntList{starts.numel() - 1, weight.size(1)});
+  Tensor out = index_add(zeros, 0, bag_numbers(indices, starts), rows, Scalar(1));
   if (mode == static_cast<int64_t>(BagMode::Mean))
     out = out / unsqueeze(to_dtype(clamp_min(counts, Scalar(1)), weight.dtype()), -1);
   return out;
