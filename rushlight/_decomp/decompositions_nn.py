@@ -172,22 +172,16 @@ def native_batch_norm(x, weight, bias, running_mean, running_var, training, mome
     return whole(aten._native_batch_norm_legit.no_stats, x, weight, bias, True, momentum, eps)
 
 
-@register_decomposition([aten._lstm_layer.default, aten._thnn_fused_gru_cell.default])
-def recurrence(*args):
-    """A layer, which takes eight arguments, or a cell, which takes up to five."""
-    from rushlight.export._pt2_decompositions import _gru_cell, _lstm_layer
+@register_decomposition(
+    [aten._lstm_layer.default, aten._thnn_fused_gru_cell.default, aten._thnn_fused_lstm_cell.default]
+)
+def recurrence(x, *args):
+    """A layer, which takes eight arguments, or a cell, which has three or four gates for each hidden number."""
+    from rushlight.export._pt2_decompositions import _gru_cell, _lstm_cell, _lstm_layer
 
-    return (_lstm_layer if len(args) > 5 else _gru_cell)(*args)
-
-
-@register_decomposition(aten._thnn_fused_lstm_cell)
-def lstm_cell(input_gates, hidden_gates, cx, input_bias=None, hidden_bias=None):
-    if input_bias is not None:
-        input_gates, hidden_gates = input_gates + input_bias, hidden_gates + hidden_bias
-    i, f, g, o = (input_gates + hidden_gates).chunk(4, 1)
-    i, f, g, o = i.sigmoid(), f.sigmoid(), g.tanh(), o.sigmoid()
-    cell = f * cx + i * g
-    return o * cell.tanh(), cell, torch.cat([i, f, g, o], 1)
+    if len(args) > 4:
+        return _lstm_layer(x, *args)
+    return (_lstm_cell if x.shape[1] == 4 * args[1].shape[1] else _gru_cell)(x, *args)
 
 
 @register_decomposition(aten._scaled_dot_product_flash_attention_for_cpu)

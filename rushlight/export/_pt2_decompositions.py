@@ -38,6 +38,15 @@ def _gru_cell(input_gates, hidden_gates, hx, input_bias=None, hidden_bias=None):
     return new + update * (hx - new), hx.new_zeros(0)
 
 
+def _lstm_cell(input_gates, hidden_gates, cx, input_bias=None, hidden_bias=None):
+    if input_bias is not None:
+        input_gates, hidden_gates = input_gates + input_bias, hidden_gates + hidden_bias
+    i, f, g, o = (input_gates + hidden_gates).chunk(4, 1)
+    i, f, g, o = i.sigmoid(), f.sigmoid(), g.tanh(), o.sigmoid()
+    cell = f * cx + i * g
+    return o * cell.tanh(), cell, torch.cat([i, f, g, o], 1)
+
+
 def _dropout_noise(x, size, keep, scaled):
     kept = (torch.rand(size, dtype=torch.float32) < keep).to(x.dtype)
     return kept / keep if scaled and keep else kept
@@ -50,5 +59,6 @@ def table():
     return {
         aten._lstm_layer.default: _lstm_layer,
         aten._thnn_fused_gru_cell.default: _gru_cell,
+        aten._thnn_fused_lstm_cell.default: _lstm_cell,
         aten._dropout_noise.default: _dropout_noise,
     }

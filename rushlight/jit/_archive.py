@@ -9,12 +9,12 @@ import pickle
 import types
 
 import rushlight
-from rushlight._command.names import is_own, public_name
+from rushlight._command.names import is_own
 from rushlight._quantized.packed import ScriptObject
 from rushlight.jit._annotations import is_compiled_class, qualified_name
 from rushlight.jit._archive_classes import ClassReader, described
 from rushlight.jit._closed_source import unit_from_source
-from rushlight.jit._library import library_name, own_module
+from rushlight.jit._library import class_name, library_name, own_module
 from rushlight.jit._script import ScriptFunction, ScriptModule, script, script_class, shell
 from rushlight.jit.frontend import FrontendError, script_function
 from rushlight.nn import Module
@@ -145,7 +145,7 @@ class _Writer:
             self.classes.append(
                 {
                     "name": cls._original_name,
-                    "base": f"{public_name(own_module(base))}.{base.__qualname__}",
+                    "base": class_name(base),
                     "methods": methods,
                     "constants": constants,
                     "traced": cls.__name__ == "TopLevelTracedModule",

@@ -43,6 +43,22 @@ def _namespace(path):
     return space
 
 
+def class_name(cls):
+    """The public path of one of the library's classes, by which a file names it.
+
+    Raises:
+        RuntimeError: it was made while the program ran, as classes of parametrized modules are.
+    """
+    module = own_module(cls)
+    space, _, name = f"{module}.{cls.__qualname__}".rpartition(".")
+    if getattr(_namespace(space.partition(".")[2]), name, None) is not cls:
+        raise RuntimeError(
+            f"jit.save: {name} is a class made while the program ran, which no file can name\n"
+            "fix: call nn.utils.parametrize.remove_parametrizations first, or trace the module"
+        )
+    return f"{public_name(module)}.{cls.__qualname__}"
+
+
 @functools.cache
 def _functions():
     """name -> value for all that a script may name of the library."""

@@ -127,28 +127,28 @@ def _with_padding(attn_mask, key_padding_mask, num_heads, batch, src_len):
     return padding if attn_mask is None else attn_mask + padding
 
 
-def _attend_with_weights(q, k, v, attn_mask, dropout, batch, average):
+def _attend_with_weights(q, k, v, attn_mask, dropout, batch, num_heads, average):
     """(tgt_len * batch, embed_dim) and the attention weights, averaged over heads or of each."""
-    heads, tgt_len, head_dim = q.shape
+    _, tgt_len, head_dim = q.shape
     scores = (q * math.sqrt(1.0 / head_dim)) @ k.transpose(-2, -1)
     weights = _nn.softmax(scores if attn_mask is None else scores + attn_mask, dim=-1)
     if dropout > 0.0:
         weights = torch.nn.functional.dropout(weights, p=dropout)
-    out = torch.bmm(weights, v).transpose(0, 1).reshape(tgt_len * batch, heads // batch * head_dim)
-    weights = weights.view(batch, heads // batch, tgt_len, k.size(1))
+    out = torch.bmm(weights, v).transpose(0, 1).reshape(tgt_len * batch, num_heads * head_dim)
+    weights = weights.view(batch, num_heads, tgt_len, k.size(1))
     return out, weights.mean(dim=1) if average else weights
 
 
-def _attend(q, k, v, attn_mask, dropout, is_causal, batch):
+def _attend(q, k, v, attn_mask, dropout, is_causal, batch, num_heads):
     """(tgt_len * batch, embed_dim) by scaled_dot_product_attention, which may be what a program put there."""
-    heads, tgt_len, head_dim = q.shape
-    q, k, v = (x.view(batch, heads // batch, x.size(1), head_dim) for x in (q, k, v))
+    _, tgt_len, head_dim = q.shape
+    q, k, v = (x.view(batch, num_heads, x.size(1), head_dim) for x in (q, k, v))
     if attn_mask is not None:
         shared = attn_mask.size(0) == 1
-        lead = (1, 1) if shared else (batch, heads // batch)
+        lead = (1, 1) if shared else (batch, num_heads)
         attn_mask = attn_mask.view(*lead, attn_mask.size(-2), k.size(2))
     out = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask, dropout, is_causal)
-    return out.permute(2, 0, 1, 3).reshape(tgt_len * batch, heads // batch * head_dim)
+    return out.permute(2, 0, 1, 3).reshape(tgt_len * batch, num_heads * head_dim)
 
 
 def multi_head_attention_forward(
@@ -256,9 +256,9 @@ def multi_head_attention_forward(
             not (is_causal and attn_mask is None),
             "is_causal with need_weights=True needs attn_mask: pass the causal mask, or need_weights=False",
         )
-        out, weights = _attend_with_weights(q, k, v, attn_mask, dropout, bsz, average_attn_weights)
+        out, weights = _attend_with_weights(q, k, v, attn_mask, dropout, bsz, num_heads, average_attn_weights)
     else:
-        out, weights = _attend(q, k, v, attn_mask, dropout, is_causal, bsz), None
+        out, weights = _attend(q, k, v, attn_mask, dropout, is_causal, bsz, num_heads), None
     out = _nn.linear(out, out_proj_weight, out_proj_bias)
     out = out.view(tgt_len, bsz, out.size(1))
     if batched:

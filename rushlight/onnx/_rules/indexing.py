@@ -16,6 +16,49 @@ def embedding(g, weight, indices, *_, **__):
     return g.op("Gather", weight, indices, axis=0, shape=g.out.shape)
 
 
+@rule("_embedding_bag")
+def embedding_bag(
+    g, weight, indices, offsets, by_frequency=False, mode=0, sparse=False, factors=None, last=False, padding=-1
+):
+    """By a table of which index lies in which bag, of the weight's dtype: its product adds up the rows."""
+    indices, offsets = g.cast(indices, torch.int64), g.cast(offsets, torch.int64)
+    bags, count = offsets.shape[0] - bool(last), indices.shape[0]
+    if last:
+        offsets = g.op("Slice", offsets, g.ints([0]), g.ints([-1]), shape=(bags,))
+    begins = g.op("Unsqueeze", offsets, g.ints([1]), shape=(bags, 1))
+    later = g.op("Slice", offsets, g.ints([1]), g.ints([2**63 - 1]), shape=(bags - 1,))
+    later = g.op("Concat", later, g.ints([g.size(indices, 0)]), axis=0, shape=(bags,))
+    ends = g.op("Unsqueeze", later, g.ints([1]), shape=(bags, 1))
+    at = g.op("Range", 0, g.size(indices, 0), 1, dtype=torch.int64, shape=(count,))
+    after = g.op("GreaterOrEqual", at, begins, dtype=torch.bool, shape=(bags, count))
+    before = g.op("Less", at, ends, dtype=torch.bool, shape=(bags, count))
+    inside = g.op("And", after, before)
+    if padding >= 0:
+        present = g.op("Not", g.op("Equal", indices, padding, dtype=torch.bool))
+        inside = g.op("And", inside, present)
+    rows = g.op("Gather", weight, indices, axis=0, shape=(count, weight.shape[1]))
+    shape = (bags, weight.shape[1])
+    if mode == 2:
+        return _largest_of_bags(g, rows, inside, shape), None, None, None
+    if factors is not None:
+        rows = g.op("Mul", rows, g.op("Unsqueeze", factors, g.ints([1]), shape=(count, 1)))
+    inside = g.cast(inside, weight.dtype)
+    total = g.op("MatMul", inside, rows, shape=shape)
+    if mode == 1:
+        sizes = g.op("ReduceSum", inside, g.ints([1]), keepdims=1, shape=(bags, 1))
+        total = g.op("Div", total, g.op("Max", sizes, 1.0))
+    return total, None, None, None
+
+
+def _largest_of_bags(g, rows, inside, shape):
+    each = g.op("Unsqueeze", inside, g.ints([2]), shape=(*inside.shape, 1))
+    spread = (*inside.shape, shape[1])
+    held = g.op("Where", each, rows, g.constant(-float("inf"), rows.dtype), dtype=rows.dtype, shape=spread)
+    most = g.op("ReduceMax", held, g.ints([1]), keepdims=0, shape=shape)
+    empty = g.op("IsInf", most, dtype=torch.bool, detect_positive=0)
+    return g.op("Where", empty, g.constant(0.0, rows.dtype), most, dtype=rows.dtype, shape=shape)
+
+
 @rule("gather")
 def gather(g, x, dim, index, *, sparse_grad=False):
     return g.op("GatherElements", x, index, axis=dim % x.dim, shape=index.shape)

@@ -12,7 +12,7 @@ def _matmul(g, a, b):
     return g.op("MatMul", a, b, shape=g.out.shape)
 
 
-for _name in ("mm", "bmm", "mv", "dot", "matmul"):
+for _name in ("mm", "bmm", "mv", "dot", "vdot", "matmul"):
     RULES[_name] = _matmul
 
 
@@ -176,19 +176,31 @@ def _avg_pool(spatial):
     return translate
 
 
-def _adaptive(spatial, kind, everything):
-    """Pools to fixed sizes: all at once, or by windows where they are all alike."""
+def _pool_along(g, x, reduction, axis, count):
+    """To `count` elements along an axis, by windows that may overlap and differ by one."""
+    size = x.shape[axis]
+    pieces = []
+    for i in range(count):
+        ends = g.ints([i * size // count]), g.ints([-(-(i + 1) * size // count)])
+        part = g.op("Slice", x, *ends, g.ints([axis]), shape=x.shape)
+        pieces.append(g.op(reduction, part, g.ints([axis]), keepdims=1))
+    shape = [*x.shape]
+    shape[axis] = count
+    return g.op("Concat", *pieces, axis=axis, shape=tuple(shape))
+
+
+def _adaptive(spatial, kind, reduction):
+    """Pools to fixed sizes: all at once, by windows that are all alike, or along one dimension after another."""
 
     def translate(g, x, output_size):
         wanted, sizes = _each(output_size, spatial), x.shape[-spatial:]
         several = isinstance(g.out, (list, tuple))
         if all(n == 1 for n in wanted) and not several:
-            return g.op(everything, x, g.ints(list(range(-spatial, 0))), keepdims=1, shape=g.out.shape)
+            return g.op(reduction, x, g.ints(list(range(-spatial, 0))), keepdims=1, shape=g.out.shape)
         if any(n % w for n, w in zip(sizes, wanted, strict=True)):
-            raise NotImplementedError(
-                f"onnx.export: adaptive pooling of {list(sizes)} to {wanted}; ONNX pools by equal windows, "
-                "so each size must be a multiple"
-            )
+            for axis, count in zip(range(-spatial, 0), wanted, strict=True):
+                x = _pool_along(g, x, reduction, axis, count)
+            return (x, None) if several else x
         kernel = [n // w for n, w in zip(sizes, wanted, strict=True)]
         if several:
             return _max_pool(spatial)(g, x, kernel)
@@ -204,6 +216,31 @@ for _n in (1, 2, 3):
     RULES[f"avg_pool{_n}d"] = _avg_pool(_n)
     RULES[f"adaptive_max_pool{_n}d_with_indices"] = _adaptive(_n, "MaxPool", "ReduceMax")
     RULES[f"{'_' if _n > 1 else ''}adaptive_avg_pool{_n}d"] = _adaptive(_n, "AveragePool", "ReduceMean")
+
+
+@rule("col2im")
+def col2im(g, x, output_size, kernel_size, dilation, padding, stride):
+    how = {"dilations": dilation, "pads": [*padding, *padding], "strides": stride}
+    how = {name: list(values) for name, values in how.items()}
+    batched = x if x.dim == 3 else g.op("Unsqueeze", x, g.ints([0]), shape=(1, *x.shape))
+    image = g.op("Col2Im", batched, g.ints(list(output_size)), g.ints(list(kernel_size)), shape=g.out.shape, **how)
+    return image if x.dim == 3 else g.op("Squeeze", image, g.ints([0]), shape=g.out.shape)
+
+
+@rule("im2col")
+def im2col(g, x, kernel_size, dilation, padding, stride):
+    """The rows, then the columns of all windows are gathered; windows go last."""
+    x = x if x.dim == 4 else g.op("Unsqueeze", x, g.ints([0]), shape=(1, *x.shape))
+    pads = [0, 0, *padding] * 2
+    x = g.op("Pad", x, g.ints(pads), shape=(*x.shape[:2], *(n + 2 * p for n, p in zip(x.shape[2:], padding))))
+    for axis, k, d, s in zip((2, 4), kernel_size, dilation, stride, strict=True):
+        windows = (x.shape[axis] - d * (k - 1) - 1) // s + 1
+        at = torch.arange(k)[:, None] * d + torch.arange(windows) * s
+        shape = (*x.shape[:axis], k, windows, *x.shape[axis + 1 :])
+        x = g.op("Gather", x, g.constant(at), axis=axis, shape=shape)
+    x = g.op("Transpose", x, perm=[0, 1, 2, 4, 3, 5])
+    lead = [] if len(g.out.shape) == 2 else [g.size(x, 0)]
+    return g.op("Reshape", x, g.ints([*lead, *g.out.shape[-2:]]), shape=g.out.shape)
 
 
 def _resize(mode, **attributes):

@@ -281,3 +281,12 @@ def test_an_archive_of_pytorch_becomes_a_model_without_python(reference, tmp_pat
     save(load(file), tmp_path / "m.rl")
     x = reference.randn(9, 4)
     check(load_file(tmp_path / "m.rl")(torch.from_numpy(x.numpy())), module(x))
+
+
+@pytest.mark.parametrize("kind", [nn.RNNCell, nn.GRUCell, nn.LSTMCell])
+@pytest.mark.parametrize("bias", [True, False])
+def test_cells_are_saved(kind, bias):
+    torch.manual_seed(0)
+    cell, x = kind(4, 3, bias=bias), torch.randn(2, 4)
+    found = load(file_of(export(cell, (x,)))).module()(x)
+    torch.testing.assert_close(found, cell(x))

@@ -1,6 +1,7 @@
 """`torch.jit.script`: names, annotations, classes, texts and the words of its errors."""
 
 import enum
+import io
 from typing import Dict, List, Optional, Tuple, Union  # noqa: UP035
 
 import pytest
@@ -263,3 +264,9 @@ def test_futures_in_annotations():
     assert torch.jit.script(waits)(torch.jit.fork(int, 2)) == 3
     with pytest.raises(RuntimeError, match=r"'Future\[int\]' for argument 'x' but instead found type 'int'"):
         torch.jit.script(waits)(3)
+
+
+def test_a_parametrized_module_is_refused_as_it_is_saved():
+    module = torch.jit.script(torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(4, 3)))
+    with pytest.raises(RuntimeError, match="ParametrizedLinear is a class made while the program ran"):
+        torch.jit.save(module, io.BytesIO())

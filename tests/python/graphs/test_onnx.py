@@ -361,8 +361,6 @@ def test_what_cannot_be_exported():
         export(lambda a: a.digamma() + a.lgamma(), POSITIVE)
     with pytest.raises(NotImplementedError, match=r"call model\.eval\(\) before exporting"):
         torch.onnx.export(make_cnn().train(), (torch.randn(2, 3, 8, 8),))
-    with pytest.raises(NotImplementedError, match="each size must be a multiple"):
-        export(nn.AdaptiveAvgPool2d(3), IMAGE)
     with pytest.raises(NotImplementedError, match=r"no rule for aten\.randn\.default"):
         export(lambda a: a + torch.randn(4), X)
     with pytest.raises(ValueError, match="opset_version must be 18 to 25"):
@@ -402,3 +400,30 @@ def test_a_program_is_written_to_an_open_file():
     assert written.getvalue() == program.model_proto.SerializeToString()
     with pytest.raises(ValueError, match="needs a path"):
         program.save(io.BytesIO(), external_data=True)
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize("options", [{}, {"padding_idx": 2}, {"include_last_offset": True}])
+def test_bags_of_embeddings(mode, options):
+    bags = nn.EmbeddingBag(7, 3, mode=mode, **options)
+    indices = torch.tensor([1, 2, 2, 6, 0, 2])
+    export(bags, indices, torch.tensor([0, 1, 1, 4, 6] if options.get("include_last_offset") else [0, 1, 1, 4]))
+    if not options.get("include_last_offset"):
+        export(bags, indices.reshape(2, 3))
+    if mode == "sum" and not options:
+        weights = torch.rand(6)
+        export(lambda w, i, f: F.embedding_bag(i, w, torch.tensor([0, 2]), mode="sum", per_sample_weights=f),
+               bags.weight.detach(), indices, weights)  # fmt: skip
+
+
+@pytest.mark.parametrize("image", [IMAGE, IMAGE[0]])
+def test_windows_taken_apart_and_put_together(image):
+    apart = {"kernel_size": (3, 2), "dilation": (2, 1), "padding": (1, 2), "stride": (1, 2)}
+    export(lambda x: F.unfold(x, **apart), image)
+    export(lambda x: F.fold(F.unfold(x, **apart), (8, 8), **apart), image)
+
+
+@pytest.mark.parametrize("size", [3, (5, 3), (None, 7)])
+def test_adaptive_pools_whose_windows_differ(size):
+    export(nn.AdaptiveAvgPool2d(size), IMAGE)
+    export(nn.AdaptiveMaxPool2d(size), IMAGE)
