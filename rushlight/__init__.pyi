@@ -291,6 +291,7 @@ from rushlight.sparse import _validate_sparse_csr_tensor_args as _validate_spars
 from rushlight.sparse import _validate_sparse_csc_tensor_args as _validate_sparse_csc_tensor_args
 from rushlight.sparse import _validate_sparse_bsr_tensor_args as _validate_sparse_bsr_tensor_args
 from rushlight.sparse import _validate_sparse_bsc_tensor_args as _validate_sparse_bsc_tensor_args
+from rushlight.sparse import _validate_compressed_sparse_indices as _validate_compressed_sparse_indices
 from rushlight._functions.composites import detach_ as detach_
 from rushlight._functions.composites import histogramdd as histogramdd
 from rushlight._functions.composites import from_file as from_file

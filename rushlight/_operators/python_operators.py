@@ -106,6 +106,9 @@ _METHODS = {
     "sym_constrain_range_for_size(Scalar size, *, int? min=None, int? max=None) -> ()": (
         torch.sym_constrain_range_for_size
     ),
+    "_sparse_compressed_tensor_with_dims(int nnz, int dense_dim, int[] size, int[] blocksize, "
+    "ScalarType index_dtype, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+    "bool? pin_memory=None) -> Tensor": torch.sparse._sparse_compressed_tensor_with_dims,
     "sym_numel(Tensor self) -> SymInt": lambda self: self.numel(),
     "sym_size(Tensor self) -> SymInt[]": lambda self: self.shape,
     "sym_size.int(Tensor self, int dim) -> SymInt": lambda self, dim: self.shape[dim],

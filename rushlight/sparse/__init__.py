@@ -5,6 +5,8 @@ matrix row starts, columns and values; the values of BSR are blocks. Operators w
 so; ``to_dense`` is the way out."""
 
 from rushlight.sparse._compressed import (
+    _sparse_compressed_tensor_with_dims,
+    _validate_compressed_sparse_indices,
     _validate_sparse_bsc_tensor_args,
     _validate_sparse_bsr_tensor_args,
     _validate_sparse_compressed_tensor_args,

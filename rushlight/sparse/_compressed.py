@@ -228,6 +228,36 @@ def _validate_sparse_compressed_tensor_args(
     sparse_compressed_tensor(compressed_indices, plain_indices, values, size, layout=layout)
 
 
+def _validate_compressed_sparse_indices(is_crow, compressed_idx, plain_idx, cdim, dim, nnz):
+    """Raises ``RuntimeError`` that names the rule which indices of `cdim` lines of `dim` places break."""
+    names = _ROWS if is_crow else _COLUMNS
+    _check_index_types(names, compressed_idx, plain_idx)
+    for name, indices, length in zip(names, (compressed_idx, plain_idx), (cdim + 1, nnz), strict=True):
+        if indices.shape[-1] != length:
+            raise RuntimeError(f"{name}.shape[-1] must be equal to {length}, but got {indices.shape[-1]}")
+    _check_indices(names, compressed_idx, plain_idx, dim)
+
+
+def _sparse_compressed_tensor_with_dims(
+    nnz, dense_dim, size, blocksize, index_dtype, *, dtype=None, layout=None, device=None, pin_memory=None
+):
+    """A compressed tensor with room for `nnz` elements or blocks, whose indices and values are zeros."""
+    kind, batch = _layout_name(layout), len(size) - 2 - dense_dim
+    blocks = tuple(blocksize) if kind.startswith("sparse_b") else ()
+    if kind.startswith("sparse_b") and len(blocks) != 2:
+        raise RuntimeError(
+            "sparse_compressed_tensor_with_dims: blocksize needs to be a tuple of size 2, but got "
+            f"{len(blocks)}"
+        )
+    block = blocks or (1, 1)
+    lines = size[batch] // block[0] if _NAMES[kind] is _ROWS else size[batch + 1] // block[1]
+    batches = tuple(size[:batch])
+    compressed = rushlight.zeros(*batches, lines + 1, dtype=index_dtype, device=device)
+    plain = rushlight.zeros(*batches, nnz, dtype=index_dtype, device=device)
+    values = rushlight.zeros(*batches, nnz, *blocks, *size[batch + 2 :], dtype=dtype, device=device)
+    return _unsafe_compressed(compressed, plain, values, list(size), layout=layout)
+
+
 def _validate_sparse_csr_tensor_args(crow_indices, col_indices, values, size, check_pinning=None):
     sparse_csr_tensor(crow_indices, col_indices, values, size)
 

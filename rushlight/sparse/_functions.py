@@ -78,15 +78,21 @@ def sampled_addmm(input, mat1, mat2, *, beta=1.0, alpha=1.0, out=None):
     return rushlight._sparse_sampled_addmm(input, mat1, mat2, beta=beta, alpha=alpha, out=out)
 
 
+def _listed(input):
+    """The listed values, inside the graph."""
+    return (input.coalesce() if input.layout == rushlight.sparse_coo else input).values()
+
+
 def sum(input, dim=None, dtype=None):  # noqa: A001 - PyTorch's name
     """The sum over all elements (a dense number) or over `dim`: sparse while a sparse dimension is left."""
     input = input if dtype is None else input.to(dtype)
     if dim is None:
-        return input._values().sum()
+        return _listed(input).sum()
     dims = {d % input.dim() for d in ([dim] if isinstance(dim, int) else dim)}
     if input.layout != rushlight.sparse_coo:
         input = input.to_sparse(layout=rushlight.sparse_coo)
-    sparse_dim, values = input.sparse_dim(), input._values()
+    input = input.coalesce()
+    sparse_dim, values = input.sparse_dim(), input.values()
     dense = sorted(d - sparse_dim + 1 for d in dims if d >= sparse_dim)
     values = values.sum(dense) if dense else values
     kept = [d for d in range(sparse_dim) if d not in dims]

@@ -46,6 +46,8 @@ void add_gradient(Tensor& sum, Tensor grad) {
     leave_base(grad);
     gradient_ops.add_into(grad, sum);
     sum = std::move(grad);
+  } else if (sum->sparse) {  // the later gradient first, as PyTorch lists its elements
+    sum = gradient_ops.add(grad, sum);
   } else {
     sum = gradient_ops.add(sum, grad);
   }

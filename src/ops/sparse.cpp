@@ -269,10 +269,27 @@ SparseForm wanted_form(const Tensor& self, Layout layout, OptInt dense_dim) {
   return {layout, self.dim() - 2 - dense};
 }
 
+// PyTorch makes blocks of compressed elements only without batches, and no such elements of blocks.
+void check_conversion(std::string_view who, const Tensor& self, const SparseForm& wanted) {
+  if (!is_sparse(self)) {
+    RL_CHECK(count(self.sizes().slice(0, static_cast<size_t>(wanted.batch_dims))) != 0, who,
+             ": Expected product of batch dimensions to be non-zero.");
+    return;
+  }
+  const Layout own = layout_of(self);
+  if (own == Layout::SparseCoo || is_block(own) == is_block(wanted.layout)) return;
+  RL_CHECK(!is_block(own), "sparse_compressed_", who, ": expected SparseCsr or SparseCsc layout but got ",
+           layout_text(own));
+  RL_CHECK(wanted.batch_dims == 0, "sparse_compressed_to_sparse: conversion from ", layout_text(own), " to ",
+           layout_text(wanted.layout), " for batched inputs is not supported");
+}
+
 template <Layout layout>
 Tensor to_compressed_kernel(const Call& call, const Tensor& self, OptInt dense_dim) {
   if (layout_of(self) == layout) return self;
-  return compressed_as(call.op.name(), self, wanted_form(self, layout, dense_dim));
+  const SparseForm form = wanted_form(self, layout, dense_dim);
+  check_conversion(call.op.name(), self, form);
+  return compressed_as(call.op.name(), self, form);
 }
 
 template <Layout layout>
@@ -281,6 +298,7 @@ Tensor to_blocks_kernel(const Call& call, const Tensor& self, IntList blocksize,
   SparseForm form = wanted_form(self, layout, dense_dim);
   form.block_rows = blocksize[0], form.block_columns = blocksize[1];
   if (is_sparse(self) && form_of(self) == form) return self;
+  check_conversion(call.op.name(), self, form);
   return compressed_as(call.op.name(), self, form);
 }
 
@@ -311,7 +329,7 @@ void register_parts(Table& t) {
                   Tensor (*refuse)(const Call&, const Tensor&) = refuse_dense) {
     OpBuilder record = t.op(handle, schema, refuse).doc(doc).family(Family::Sparse);
     t.sparse(handle, kernel);
-    return record.not_differentiable("integer output");
+    return record.not_differentiable("a part by itself is outside of the graph; values() is inside");
   };
   part(sparse_indices, "indices(Tensor self) -> Tensor", indices_kernel,
        "The positions [sparse_dim, nnz] of a coalesced COO tensor.")
@@ -327,15 +345,15 @@ void register_parts(Table& t) {
        "Where each column of a CSC or BSC tensor starts: [batch..., columns + 1].", refuse_part<false>);
   part(row_indices, "row_indices(Tensor self) -> Tensor", part_kernel<false, false>,
        "The rows of a CSC or BSC tensor's elements: [batch..., nnz].", refuse_part<false>);
-  auto values_like = [&](auto& handle, const char* schema, auto kernel, const char* doc) {
-    OpBuilder record = t.op(handle, schema, refuse_dense).doc(doc).family(Family::Sparse).may_return_input();
-    t.sparse(handle, kernel);
-    return record.derivative([](Grad g, In<0> self) { return sparse_with_values(self, g); });
-  };
-  values_like(sparse_values, "values(Tensor self) -> Tensor", values_kernel,
-              "The values [nnz, dense sizes...] of a coalesced sparse tensor.");
-  values_like(sparse_values_raw, "_values(Tensor self) -> Tensor", raw_values_kernel,
-              "The values [nnz, dense sizes...] of a sparse tensor, coalesced or not.");
+  t.op(sparse_values, "values(Tensor self) -> Tensor", refuse_dense)
+      .doc("The values [nnz, dense sizes...] of a coalesced sparse tensor.")
+      .family(Family::Sparse)
+      .may_return_input()
+      .derivative([](Grad g, In<0> self) { return sparse_with_values(self, g); });
+  t.sparse(sparse_values, values_kernel);
+  part(sparse_values_raw, "_values(Tensor self) -> Tensor", raw_values_kernel,
+       "The values [nnz, dense sizes...] of a sparse tensor, coalesced or not.")
+      .may_return_input();
   auto fact = [&](auto& handle, const char* schema, auto dense, auto kernel, const char* doc) {
     OpBuilder record = t.op(handle, schema, dense).doc(doc).family(Family::Value);
     t.sparse(handle, kernel);

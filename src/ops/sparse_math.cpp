@@ -200,11 +200,35 @@ Tensor to_kernel(const Call&, const Tensor& self, OptDType dtype, OptDevice devi
   RL_CHECK(!device || device->is_cpu(), "to(): sparse tensors live on the CPU, got ", to_string(*device));
   return with(self, to_copy(values_of(self), dtype, std::nullopt, std::nullopt));
 }
+// A copy between compressed tensors keeps how many elements there are, and in which blocks.
+void check_compressed_copy(const Tensor& self, const Tensor& source) {
+  const Layout layout = layout_of(self);
+  RL_CHECK(layout == layout_of(source),
+           "torch.copy_: copy of sparse compressed tensors having different layouts is not supported. self "
+           "layout is ",
+           layout_text(layout), " and src layout is ", layout_text(layout_of(source)));
+  const SparseForm own = form_of(self), other = form_of(source);
+  RL_CHECK(values_of(self).size(own.batch_dims) == values_of(source).size(other.batch_dims),
+           "torch.copy_: only sparse compressed tensors with the same number of specified elements are "
+           "supported.");
+  const int64_t line = by_rows(layout) ? 0 : 1;
+  const int64_t lines = self.size(own.batch_dims + line), given = source.size(other.batch_dims + line);
+  RL_CHECK(lines == given, "torch.copy_: expected shapes of self and src to match along dimension ",
+           own.batch_dims + line, " for ", layout_text(layout),
+           " layout but the corresponding dimensions of self and src are ", lines, " and ", given,
+           ", respectively.");
+  RL_CHECK(own.block_rows == other.block_rows && own.block_columns == other.block_columns,
+           "torch.copy_: copy of sparse compressed tensors having different block sizes is not supported. "
+           "self and src block sizes are [",
+           own.block_rows, ", ", own.block_columns, "] and [", other.block_rows, ", ", other.block_columns,
+           "], respectively.");
+}
 Tensor copy_kernel(const Call&, const Tensor& self, const Tensor& source, bool) {
   if (!is_sparse(self)) {
     copy_result(self, to_dense(source, std::nullopt, std::nullopt), false);
     return self;
   }
+  if (layout_of(self) != Layout::SparseCoo) check_compressed_copy(self, source);
   RL_CHECK(is_sparse(source),
            "copy_() between dense and sparse Tensors is not implemented! Found self type = "
            "torch.sparse.FloatTensor and src type = torch.FloatTensor");
@@ -252,11 +276,18 @@ Tensor ones_like_kernel(const Call&, const Tensor& self, OptDType dtype, std::op
   return with(self,
               ops::ones_like(values_of(self), type, std::nullopt, std::nullopt, std::nullopt, std::nullopt));
 }
+void check_like_layout(std::string_view who, const Tensor& self, std::optional<Layout> layout) {
+  RL_CHECK(layout.value_or(layout_of(self)) == layout_of(self), who,
+           " with different sparse layout is not supported (self is ", layout_text(layout_of(self)),
+           " but you requested ", layout_text(*layout), ")");
+}
 // A COO tensor starts without elements; the pattern of a compressed one stays.
 Tensor empty_like_kernel(const Call& call, const Tensor& self, OptDType dtype, std::optional<Layout> layout,
                          OptDevice device, std::optional<bool> pin, std::optional<MemoryFormat> format) {
-  if (layout_of(self) == Layout::SparseCoo || layout.value_or(layout_of(self)) != layout_of(self))
+  RL_CHECK(!format, "memory format option is only supported by strided tensors");
+  if (layout_of(self) == Layout::SparseCoo)
     return zeros_like_kernel(call, self, dtype, layout, device, pin, format);
+  check_like_layout("empty_like", self, layout);
   return with(
       self, ops::zeros_like(values_of(self), dtype, std::nullopt, std::nullopt, std::nullopt, std::nullopt));
 }
@@ -398,7 +429,10 @@ Tensor select_kernel(const Call&, const Tensor& self, int64_t dim, int64_t index
     for (Tensor* part : {&parts.compressed, &parts.plain, &parts.values}) *part = ops::select(*part, d, at);
     return make_sparse(std::move(parts), sizes);
   }
-  const Tensor coo = to_layout(self, Layout::SparseCoo);
+  const bool compressed = parts.layout != Layout::SparseCoo;
+  RL_CHECK(!compressed || batch_dims_of(parts) == 0 || d >= sparse_dim_of(self),
+           "select(): selecting sparse dimensions is not supported for batched sparse compressed tensors.");
+  const Tensor coo = compressed ? coalesce(to_layout(self, Layout::SparseCoo)) : self;
   const SparseParts& p = sparse_parts(coo);
   const int64_t dims = sparse_dim_of(coo);
   parts = p;
@@ -489,8 +523,9 @@ Tensor full_like_kernel(const Call&, const Tensor& self, const Scalar& value, Op
 Tensor randn_like_kernel(const Call&, const Tensor& self, Generator* generator, OptDType dtype,
                          std::optional<Layout> layout, OptDevice, std::optional<bool>,
                          std::optional<MemoryFormat>) {
-  RL_CHECK(layout_of(self) != Layout::SparseCoo && !layout,
+  RL_CHECK(layout_of(self) != Layout::SparseCoo,
            "randn_like(): a sparse_coo tensor of random numbers would be full; use torch.randn(x.shape)");
+  check_like_layout("randn_like", self, layout);
   return with(self, ops::randn_like(values_of(self), generator, dtype, std::nullopt, std::nullopt,
                                     std::nullopt, std::nullopt));
 }

@@ -87,7 +87,7 @@ def test_conversions(source, target):
 
 def test_blocks_taken_apart():
     blocks = dense(rushlight).to_sparse_bsr((2, 2))
-    assert shown(blocks.to_sparse_csr().to_dense()) == shown(dense(rushlight))
+    assert shown(blocks.to_sparse_coo().to_sparse_csr().to_dense()) == shown(dense(rushlight))
     assert shown(blocks.to_sparse_bsr((1, 4)).to_dense()) == shown(dense(rushlight))
 
 
