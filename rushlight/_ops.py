@@ -10,6 +10,7 @@ import importlib
 import types
 
 from rushlight import _C
+from rushlight._operators.number_overloads import with_number
 from rushlight._operators.schema import parse_schema
 
 __all__ = ["OpOverload", "OpOverloadPacket"]
@@ -48,6 +49,8 @@ def _aten_name(record):
 class _Entry:
     """One form of one record under its name in ``torch.ops``."""
 
+    second_name = False  # of what another entry is the first name of
+
     def __init__(self, namespace, name, overload, index, form, schema):
         self.namespace, self.name, self.overload = namespace, name, overload
         self.index, self.form, self.schema = index, form, schema
@@ -80,6 +83,11 @@ def _entries_of(index, record):
         forms.append((name, "out" if overload in ("", "Tensor") else f"{overload}_out", _OUT))
     for name, overload, form in forms:
         yield _Entry(_namespace(record), name, overload, index, form, record)
+    if number := with_number(record):
+        for entry in _entries_of(index, number):
+            if entry.form != _OUT or record["overload"] != "Tensor":
+                entry.second_name = True
+                yield entry
 
 
 @functools.cache
@@ -236,7 +244,8 @@ class OpOverloadPacket(OperatorBase):
         # Overloads whose arguments fit more calls come later: out= is told apart by its keyword.
         calls = {}
         for entry in entries.values():
-            calls.setdefault(entry.form, []).append(entry.index)
+            if not entry.second_name:
+                calls.setdefault(entry.form, []).append(entry.index)
         form = next(iter(calls))
         self._op = _C._overload_function(tuple(calls[form]), form, self)
         self._out = _C._overload_function(tuple(calls[_OUT]), _OUT, self) if _OUT in calls else None
@@ -317,6 +326,7 @@ def _by_index():
         for names in _built_in().values()
         for overloads in names.values()
         for entry in overloads.values()
+        if not entry.second_name
     }
 
 
@@ -365,14 +375,17 @@ _IN_PYTHON = {
         "rushlight._higher_order_ops",
         ["associative_scan", "cond", "map", "scan", "while_loop"],
     ),
-    "mkldnn": ("rushlight._extension.cpu_names", ["_is_mkldnn_acl_supported"]),
+    "mkldnn": (
+        "rushlight._extension.cpu_names",
+        ["_is_mkldnn_acl_supported", "_is_mkldnn_bf16_supported", "_is_mkldnn_fp16_supported"],
+    ),
     "profiler": ("rushlight.autograd.profiler", ["_record_function_enter", "_record_function_exit"]),
     "quantized": ("rushlight._quantized.operators", None),
 }
 
 
 # Operators of records to which rushlight._operators.python_operators adds overloads.
-_MORE_OVERLOADS = frozenset("conv_transpose2d conv_transpose3d eq ge gt le lerp lt ne pow rsub".split())
+_MORE_OVERLOADS = frozenset(("conv_transpose2d", "conv_transpose3d", "pow", "rsub"))
 
 
 class _OpNamespace(types.ModuleType):

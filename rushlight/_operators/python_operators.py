@@ -150,13 +150,6 @@ for _schema, _function in _METHODS.items():
 
 # Overloads that the record is known by, or that take a number, which it takes too: packages name them.
 _WITH_NUMBERS = {
-    "eq.Scalar(Tensor self, Scalar other) -> Tensor": torch.eq,
-    "ge.Scalar(Tensor self, Scalar other) -> Tensor": torch.ge,
-    "gt.Scalar(Tensor self, Scalar other) -> Tensor": torch.gt,
-    "le.Scalar(Tensor self, Scalar other) -> Tensor": torch.le,
-    "lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor": torch.lerp,
-    "lt.Scalar(Tensor self, Scalar other) -> Tensor": torch.lt,
-    "ne.Scalar(Tensor self, Scalar other) -> Tensor": torch.ne,
     **{
         f"conv_transpose{dims}d.input(Tensor input, Tensor weight, Tensor? bias=None, "
         f"SymInt[{dims}] stride=1, "
