@@ -169,7 +169,7 @@ class SchemaParser {
   }
 
   void parse_return() {
-    if (accept("()")) return;
+    if (accept("()") || accept("None")) return;
     const Type type = parse_type();
     Return r{type.tag, "", type.mutated};
     skip_space();

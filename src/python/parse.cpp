@@ -54,7 +54,8 @@ SignatureSpec::SignatureSpec(const Op& op, bool method, bool inplace, Numbers nu
     add_numpy_names(p, name);
     p.type = s.type;
     p.has_default = s.has_default;
-    p.allow_none = s.optional;
+    // None stands for no tensor where a program's own function will see it.
+    p.allow_none = s.optional || (op.made_in_python && s.type == Tag::Tensor);
     p.keyword_only = s.keyword_only;
     p.elements_optional = s.elements_optional;
     p.list_length = s.list_length;

@@ -585,3 +585,18 @@ def test_kernels_may_come_before_their_operator():
     assert torch.ops.early.twice(torch.ones(2, device="meta")).shape == (2,)
     with pytest.raises(AttributeError, match="never"):
         _ = torch.ops.early.never
+
+
+def test_none_stands_for_no_tensor(lib):
+    lib.define("second(Tensor first, Tensor second) -> (Tensor, Tensor)")
+    lib.impl("second", lambda first, second: (first, second * 2), "CPU")
+    assert torch.ops.tests.second(None, torch.ones(2))[0] is None
+    assert torch.ops.tests.second(None, torch.ones(2))[1].tolist() == [2, 2]
+
+
+def test_no_results_may_be_called_none(lib):
+    seen = []
+    lib.define("tell(Tensor x) -> None")
+    lib.impl("tell", lambda x: seen.append(x.item()), "CPU")
+    assert torch.ops.tests.tell(torch.tensor(3.0)) is None
+    assert seen == [3.0]
