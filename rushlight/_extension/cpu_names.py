@@ -15,6 +15,16 @@ def _is_mkldnn_acl_supported():
     return False
 
 
+def _is_mkldnn_bf16_supported():
+    """Whether oneDNN computes in bfloat16: where the build has it and the processor AVX-512."""
+    from rushlight.backends import mkldnn
+
+    return mkldnn.is_available() and _asks("avx512_f")()
+
+
+_is_mkldnn_fp16_supported = _is_mkldnn_bf16_supported
+
+
 def _asks(flag):
     def ask():
         from rushlight._extension.cpu_capabilities import capabilities

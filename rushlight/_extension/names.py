@@ -222,7 +222,10 @@ _MODULES = {
 }
 
 # What a build may have, by the backend that tells; None for devices and libraries that no build has.
-_BUILT = {"has_cuda": "cuda", "has_mps": "mps", "has_cudnn": None, "has_xpu": None, "has_magma": None}
+_BUILT = {
+    **{f"has_{backend}": backend for backend in ("cuda", "mps", "mkl", "mkldnn")},
+    **dict.fromkeys(("has_cudnn", "has_xpu", "has_magma")),
+}
 
 
 def __getattr__(name):
@@ -234,7 +237,10 @@ def __getattr__(name):
         from rushlight import backends
 
         backend = _BUILT[name.removeprefix("_")]
-        return backend is not None and getattr(backends, backend).is_built()
+        if backend is None:
+            return False
+        tells = getattr(backends, backend)
+        return tells.is_built() if hasattr(tells, "is_built") else tells.is_available()
     for home, names in _HOMES.items():
         if name in names.split():
             from importlib import import_module

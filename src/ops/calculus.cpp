@@ -165,7 +165,7 @@ Tensor derivative(const Tensor& self, int64_t dim, const Tensor& points, int64_t
   const int64_t n = f.size();
   Dims sizes(static_cast<size_t>(self.dim()), 1);
   sizes[dim] = n - 1;
-  const DType type = is_complex(self.dtype()) ? self.dtype() : points.dtype();
+  const DType type = is_complex(self.dtype()) ? promote_types(self.dtype(), points.dtype()) : points.dtype();
   const Tensor steps = view(to_dtype(all_but_first(points, 0) - all_but_last(points, 0), type), sizes);
   const Line h(steps, dim);
   const Tensor a = h.part(0, n - 2), b = h.part(1, n - 1), both = a + b;

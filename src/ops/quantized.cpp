@@ -30,7 +30,7 @@ void check_zero(int64_t zero, DType dtype, bool channel = false) {
   const int64_t lowest = integers == DType::UInt8  ? 0
                          : integers == DType::Int8 ? INT8_MIN
                                                    : INT32_MIN,
-                highest = integers == DType::UInt8  ? UINT8_MAX >> (8 - 8 / integers_per_byte(dtype))
+                highest = integers == DType::UInt8  ? UINT8_MAX
                           : integers == DType::Int8 ? INT8_MAX
                                                     : INT32_MAX;
   const char* who = channel ? "quantize_tensor_per_channel_affine" : "quantize_tensor_per_tensor_affine";

@@ -16,6 +16,7 @@
 #include "ops/quantized_math.h"
 #include "ops/reduction.h"
 #include "ops/sort.h"
+#include "ops/unordered.h"
 #include "ops/view.h"
 
 namespace rushlight {
@@ -224,11 +225,23 @@ Tensor bounded_rule(const Call& call, const Tensor& self) {
   return quantize_as(function(dequantize_from(self)), self.dtype(), q);
 }
 
+// New elements are what lies in the memory.
+Tensor resize_rule(const Call& call, const Tensor& self, IntList size, std::optional<MemoryFormat>) {
+  check_ordered("quantized_resize_cpu_");
+  RL_CHECK(!quantizer_of(self).per_channel(), "Can only resize quantized tensors with per-tensor schemes!");
+  if (integers_per_byte(self.dtype()) > 1)
+    RL_NOT_IMPLEMENTED(call.op.name(), "(): a torch.", dtype_name(self.dtype()),
+                       " tensor, whose bytes hold several integers, can't be resized");
+  resize_tensor(self, size);
+  return self;
+}
+
 }  // namespace
 
 void register_quantized_rules(Table& t) {
   t.quantized(copy_, copy_rule);
   t.quantized(fill_, fill_rule);
+  t.quantized(resize_, resize_rule);
   t.quantized(to_copy, to_copy_rule);
   t.quantized(empty_like, empty_like_rule);
   t.quantized(full_like, full_like_rule);
@@ -259,7 +272,7 @@ void register_quantized_rules(Table& t) {
        max_dim, min_dim, sort, sort_stable, topk, max_pool1d_with_indices, max_pool2d_with_indices,
        max_pool3d_with_indices, upsample_nearest1d, upsample_nearest2d, upsample_nearest3d,
        upsample_nearest_exact1d, upsample_nearest_exact2d, upsample_nearest_exact3d, reflection_pad1d,
-       reflection_pad2d, reflection_pad3d, resize_);
+       reflection_pad2d, reflection_pad3d);
   // These have rules above: here it is said of types that are not quantised.
   each(OnQuantized::Integers, copy_, empty_like, cat, stack);
   each(OnQuantized::Numbers, ops::eq, ops::ne, ops::lt, ops::le, ops::gt, ops::ge);

@@ -268,10 +268,10 @@ static bool take_floats(PyObject* data, OptDType dtype, Tensor& out) {
   return true;
 }
 
-// What a typed storage holds; of bytes, what is asked for or int64, as PyTorch reads them.
+// What a typed storage must hold; bytes are read as int64 unless told, as PyTorch reads them.
 static DType storage_dtype(PyObject* storage, OptDType asked) {
   PyRef own(PyObject_GetAttrString(storage, "dtype"));
-  if (own && is_dtype(own.get())) return parse_dtype(own.get());
+  if (own && is_dtype(own.get())) return asked.value_or(get_default_dtype());
   PyErr_Clear();
   return asked.value_or(DType::Int64);
 }

@@ -8,6 +8,9 @@ import rushlight as torch
 import rushlight.nn.functional as F
 
 CALLS = {
+    "quantized_resize_cpu_": lambda: (
+        torch.quantize_per_tensor(torch.ones(4), 0.5, 10, torch.quint8).resize_(2).int_repr()
+    ),
     "put_": lambda: torch.zeros(3).put_(torch.tensor([0, 0]), torch.tensor([1.0, 2.0])),
     "put_ ": lambda: torch.zeros(3).put(torch.tensor([0, 0]), torch.tensor([1.0, 2.0])),
     "max_unpooling2d_forward_out": lambda: F.max_unpool1d(

@@ -184,3 +184,46 @@ def test_the_older_vmap_and_warnings_of_loops():
         switch._set_vmap_fallback_enabled(True)
     unused = rl._vmap_internals._vmap(lambda x: (x, None), allow_none_pass_through=True)
     assert unused(rl.ones(2))[1] is None
+
+
+def test_typed_storages_are_read_as_what_they_hold():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        doubles = rl.ones(2, dtype=rl.float64).storage()
+        assert rl.tensor(doubles, dtype=rl.float64).tolist() == [1, 1]
+        for read in (lambda: rl.tensor(doubles, dtype=rl.float32), lambda: rl.tensor(doubles)):
+            with pytest.raises(RuntimeError, match="Expected a Storage of type Float"):
+                read()
+
+
+def test_complex_derivatives_keep_the_precision_of_their_coordinates():
+    values, places = rl.tensor([1j, 2.0, 5 + 1j]), rl.tensor([0.0, 0.1, 0.3], dtype=rl.float64)
+    assert rl.gradient(values, spacing=[places])[0].dtype is rl.complex128
+
+
+def test_the_older_vmap_says_what_it_takes():
+    x = rl.ones(2, 3)
+    for call, words in (
+        (lambda: rl._vmap_internals._vmap(lambda r: r, in_dims=(-1,)), "dimensionality 2 so expected in_dim"),
+        (lambda: rl._vmap_internals._vmap(lambda r: [r]), "only return Tensors, got type <class 'list'>"),
+        (lambda: rl._vmap_internals._vmap(lambda r: (r, 1)), "got type <class 'int'> for return 1"),
+        (lambda: rl._vmap_internals._vmap(lambda r: r, out_dims=None), "an int or a tuple of int"),
+        (lambda: rl._vmap_internals._vmap(lambda r: (r, r), out_dims=(0,)), "one dim per output"),
+    ):
+        with pytest.raises(ValueError, match=words):
+            call()(x)
+    assert rl._vmap_internals._vmap(lambda r: (r, r), out_dims=(0, 1))(x)[1].shape == (3, 2)
+
+
+def test_operators_that_take_a_number_have_an_overload_for_it():
+    aten, x = rl.ops.aten, rl.arange(4.0)
+    assert str(aten.masked_fill.Scalar._schema).startswith(
+        "aten::masked_fill.Scalar(Tensor self, Tensor mask, S"
+    )
+    assert aten.masked_fill.Scalar(x, x > 1, 7).tolist() == [0, 1, 7, 7]
+    assert aten.remainder.Scalar(x, 2).tolist() == [0, 1, 0, 1]
+    assert aten.mul_.Scalar(x.clone(), 2).tolist() == [0, 2, 4, 6]
+    assert aten.sub.Scalar(x, 1).tolist() == [-1, 0, 1, 2]
+    assert aten.mul.Scalar is not aten.mul.Tensor
+    assert aten.mul.overloads()[0] == "Tensor"
+    assert not hasattr(aten.relu, "Scalar")
