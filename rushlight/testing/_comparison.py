@@ -156,13 +156,40 @@ class _Checker:
         rtol, atol = self._tolerances(actual.dtype, expected.dtype)
         if actual.device != expected.device:
             actual, expected = actual.cpu(), expected.cpu()
+        if actual.layout != expected.layout:
+            actual, expected = (
+                x if x.layout == rushlight.strided else x.to_dense() for x in (actual, expected)
+            )
         if actual.dtype != expected.dtype:
             common = rushlight.promote_types(actual.dtype, expected.dtype)
             actual, expected = actual.to(common), expected.to(common)
+        if actual.layout == rushlight.strided:
+            self._elements(actual, expected, rtol, atol, place)
+        else:
+            self._sparse(actual, expected, rtol, atol, place)
+
+    def _elements(self, actual, expected, rtol, atol, place, what="Tensor-likes"):
         with rushlight.no_grad():
             close = rushlight.isclose(actual, expected, rtol=rtol, atol=atol, equal_nan=self.equal_nan)
             if not bool(close.all()):
-                raise _Difference(_tensor_text(actual, expected, close, rtol, atol), place)
+                raise _Difference(_tensor_text(actual, expected, close, rtol, atol, what), place)
+
+    def _sparse(self, actual, expected, rtol, atol, place):
+        """Positions must be equal, listed values close."""
+        kind = _SPARSE_NAMES[actual.layout]
+        counts = {"specified values": (actual._nnz(), expected._nnz())}
+        if kind == "COO":
+            counts = {"sparse dimensions": (actual.sparse_dim(), expected.sparse_dim()), **counts}
+        for what, (a, e) in counts.items():
+            if a != e:
+                raise _Difference(
+                    f"The number of {what} in sparse {kind} tensors does not match: {a} != {e}", place
+                )
+        for name, a, e in zip(
+            _SPARSE_PARTS[kind], _sparse_parts(actual), _sparse_parts(expected), strict=True
+        ):
+            exact = name != "values"
+            self._elements(a, e, 0 if exact else rtol, 0 if exact else atol, place, f"Sparse {kind} {name}")
 
     def _properties(self, actual, expected, place):
         def same(name, a, e):
@@ -181,6 +208,23 @@ class _Checker:
             same("qscheme()", actual.qscheme(), expected.qscheme())
         if self.stride:
             same("stride()", actual.stride(), expected.stride())
+
+
+_SPARSE_NAMES = {
+    getattr(rushlight, f"sparse_{kind.lower()}"): kind for kind in ("COO", "CSR", "CSC", "BSR", "BSC")
+}
+_BY_ROWS, _BY_COLUMNS = ("crow_indices", "col_indices", "values"), ("ccol_indices", "row_indices", "values")
+_SPARSE_PARTS = {
+    "COO": ("indices", "values"),
+    **dict.fromkeys(("CSR", "BSR"), _BY_ROWS),
+    **dict.fromkeys(("CSC", "BSC"), _BY_COLUMNS),
+}
+
+
+def _sparse_parts(tensor):
+    if tensor.layout == rushlight.sparse_coo:
+        return tensor._indices(), tensor._values()
+    return tuple(getattr(tensor, name)() for name in _SPARSE_PARTS[_SPARSE_NAMES[tensor.layout]])
 
 
 def _is_sequence(value):
@@ -234,7 +278,7 @@ def _number_text(actual, expected, difference, relative, rtol, atol):
     )
 
 
-def _tensor_text(actual, expected, close, rtol, atol):
+def _tensor_text(actual, expected, close, rtol, atol, what):
     if actual.dim() == 0:
         a, e = actual.item(), expected.item()
         if isinstance(a, bool):
@@ -249,7 +293,7 @@ def _tensor_text(actual, expected, close, rtol, atol):
     relative = (difference / expected.abs()).masked_fill(close, 0)
     word = "close" if rtol or atol else "equal"
     return (
-        f"Tensor-likes are not {word}!\n\nMismatched elements: {count} / {total} ({count / total:.1%})\n"
+        f"{what} are not {word}!\n\nMismatched elements: {count} / {total} ({count / total:.1%})\n"
         f"Greatest absolute difference: {_greatest(difference)}{_allowed(atol, rtol, atol)}\n"
         f"Greatest relative difference: {_greatest(relative)}{_allowed(rtol, rtol, atol)}"
     )

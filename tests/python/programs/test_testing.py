@@ -141,3 +141,24 @@ def test_an_interval_of_one_number_warns(dtype):
         rushlight.testing.make_tensor(3, dtype=rushlight.int32, device="cpu", low=2, high=2)
     with pytest.raises(ValueError, match="only supports"):
         rushlight.testing.make_tensor(3, dtype=dtype, device="cpu", low=10**400, high=10**401)
+
+
+@pytest.mark.parametrize("kind", ["coo", "csr", "csc", "bsr", "bsc"])
+def test_parts_of_sparse_tensors_are_compared(kind):
+    def told(t):
+        dense = t.tensor([[0.0, 1.0], [2.0, 0.0]])
+
+        def sparse(values):
+            blocks = (1, 1) if kind.startswith("b") else None
+            return values.to_sparse(layout=getattr(t, f"sparse_{kind}"), blocksize=blocks)
+
+        t.testing.assert_close(sparse(dense), sparse(dense + 0))
+        t.testing.assert_close(sparse(dense), dense, check_layout=False)
+        errors = []
+        for other in (dense + 1, dense * 2, dense * t.tensor([[1.0, 1.0], [0.0, 0.0]]), dense.flip(0)):
+            with pytest.raises(AssertionError) as error:
+                t.testing.assert_close(sparse(dense), sparse(other))
+            errors.append(str(error.value))
+        return errors
+
+    assert told(rushlight) == told(torch)
