@@ -71,7 +71,7 @@ def gradcheck(
         if check_backward_ad:
             check.run(check_undefined_grad, check_batched_grad)
         if check_forward_ad:
-            check.run_forward(check_batched_forward_grad)
+            check.run_forward(check_undefined_grad, check_batched_forward_grad)
     except GradcheckError:
         if raise_exception:
             raise
@@ -108,8 +108,9 @@ def gradgradcheck(
 
     def gradients(*args):
         given, grads = args[: len(inputs)], args[len(inputs) :]
+        given = tuple(x.requires_grad_() if _wants_grad(was) else x for x, was in zip(given, inputs))
         outputs = _differentiable(_tuple(func(*given)))
-        wanted = tuple(x for x in given if isinstance(x, rushlight.Tensor) and x.requires_grad)
+        wanted = tuple(x for x in given if _wants_grad(x))
         found = rushlight.autograd.grad(outputs, wanted, grads, create_graph=True, allow_unused=True)
         return tuple(g for g in found if g is not None)
 
@@ -135,8 +136,12 @@ def _tuple(value):
     return tuple(value) if isinstance(value, (tuple, list)) else (value,)
 
 
+def _wants_grad(value):
+    return isinstance(value, rushlight.Tensor) and value.requires_grad
+
+
 def _differentiable(values):
-    return tuple(v for v in values if isinstance(v, rushlight.Tensor) and v.requires_grad)
+    return tuple(v for v in values if _wants_grad(v))
 
 
 def _random_like(output, noncontiguous):
@@ -274,23 +279,24 @@ class _Check:
 
     # Forward mode
 
-    def run_forward(self, check_batched):
+    def run_forward(self, check_undefined, check_batched):
         outputs = self._call()
         numbers = [n for n, o in enumerate(outputs) if isinstance(o, rushlight.Tensor) and _is_inexact(o)]
         for position, (i, x) in enumerate(self.wanted) if numbers else ():
             self._check_forward(numbers, position, i, x)
+        if check_undefined:
+            self._check_missing_tangents()
         if check_batched:
             self._check_batched_forward()
 
-    def _jvps(self, position, tangent):
-        """The tangents of all outputs for a tangent of one input."""
+    def _jvps(self, tangents):
+        """The tangents of all outputs for those of the wanted inputs, None where an input has none."""
         from rushlight.autograd import forward_ad
 
-        target = self.wanted[position][0]
         with forward_ad.dual_level():
-            given = [_fresh(x) for x in self.inputs]
-            for i, x in self.wanted:
-                given[i] = forward_ad.make_dual(given[i], tangent if i == target else rushlight.zeros_like(x))
+            given = list(self.inputs)
+            for (i, x), tangent in zip(self.wanted, tangents, strict=True):
+                given[i] = x.detach() if tangent is None else forward_ad.make_dual(x.detach(), tangent)
             duals = _tuple(self.function(*given))
             found = [forward_ad.unpack_dual(o) if isinstance(o, rushlight.Tensor) else None for o in duals]
         return [
@@ -305,7 +311,8 @@ class _Check:
             for index in _indices(x):
                 tangent = rushlight.zeros_like(x, memory_format=rushlight.contiguous_format).detach()
                 tangent[index] = unit
-                found = self._jvps(position, tangent)
+                zeros = [rushlight.zeros_like(x) for _, x in self.wanted]
+                found = self._jvps([*zeros[:position], tangent, *zeros[position + 1 :]])
                 for number in numbers:
                     forward = found[number].detach().reshape(-1)
                     numerical = self._slope(number, x, index, _whole, unit * self.eps).to(forward.dtype)
@@ -314,6 +321,18 @@ class _Check:
                             f"{note}Jacobian computed with forward mode mismatch for output {number} with "
                             f"respect to input {i},\nnumerical:{numerical}\nanalytical:{forward}\n"
                         )
+
+    def _check_missing_tangents(self):
+        """No tangent of an input and one of zeros are the same."""
+        tangents = [rushlight.rand_like(x.detach()) for _, x in self.wanted]
+        for position, (_, x) in enumerate(self.wanted):
+            without = (
+                self._jvps([*tangents[:position], zero, *tangents[position + 1 :]])
+                for zero in (rushlight.zeros_like(x), None)
+            )
+            for number, (zeros, none) in enumerate(zip(*without, strict=True)):
+                if zeros is not None and not rushlight.allclose(zeros, none):
+                    raise GradcheckError(f"Mismatch in tangent values for output with index: {number}")
 
     def _check_batched_forward(self):
         from rushlight.func import jvp, vmap
@@ -566,13 +585,6 @@ def _without_gradient(output):
             return None
 
     return Undefined.apply(output)
-
-
-def _fresh(value):
-    """A leaf of the same elements: what a function that itself takes gradients needs."""
-    if not isinstance(value, rushlight.Tensor):
-        return value
-    return value.detach().requires_grad_(value.requires_grad)
 
 
 class _CallableModule(types.ModuleType):

@@ -478,8 +478,11 @@ def test_forward_mode_is_run_once_for_all_outputs():
             return x.clone(), y * 2
 
     x, y = (rushlight.rand(1, dtype=rushlight.float64, requires_grad=True) for _ in range(2))
-    assert autograd.gradcheck(Two.apply, (x, y), check_forward_ad=True, check_backward_ad=False)
+    options = {"check_forward_ad": True, "check_backward_ad": False}
+    assert autograd.gradcheck(Two.apply, (x, y), check_undefined_grad=False, **options)
     assert len(calls) == 2
+    assert autograd.gradcheck(Two.apply, (x, y), **options)
+    assert len(calls) == 8  # as often again, and twice for each input with and without its tangent
 
 
 def test_fast_mode_leaves_the_random_state_alone():
@@ -496,3 +499,40 @@ def test_fast_mode_leaves_the_random_state_alone():
     before = rushlight.get_rng_state()
     assert autograd.gradcheck(function, (x.requires_grad_(),), fast_mode=True)
     assert rushlight.equal(rushlight.get_rng_state(), before)
+
+
+def test_forward_mode_runs_on_inputs_that_require_no_gradient():
+    seen = []
+
+    class Identity(rushlight.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            seen.append(x.requires_grad)
+            return x.clone()
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            return tangent.clone()
+
+    x = rushlight.rand(1, dtype=rushlight.float64, requires_grad=True)
+    assert autograd.gradcheck(Identity.apply, (x,), check_forward_ad=True, check_backward_ad=False)
+    assert seen[0] is True
+    assert False in seen
+
+
+def test_no_tangent_must_be_a_tangent_of_zeros():
+    class Wrong(rushlight.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            ctx.set_materialize_grads(False)
+            return x + y
+
+        @staticmethod
+        def jvp(ctx, a, b):
+            return (
+                a + b if a is not None and b is not None else rushlight.ones(1, dtype=rushlight.float64) * 9
+            )
+
+    inputs = tuple(rushlight.rand(1, dtype=rushlight.float64, requires_grad=True) for _ in range(2))
+    with pytest.raises(RuntimeError, match="Mismatch in tangent values"):
+        autograd.gradcheck(Wrong.apply, inputs, check_forward_ad=True, check_backward_ad=False)
