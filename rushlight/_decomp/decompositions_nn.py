@@ -123,13 +123,13 @@ def _likelihood(x, target, weight, reduction, ignore_index, classes):
     return (scores.sum() / total if reduction == 1 else scores.sum()), total
 
 
-@register_decomposition(aten.nll_loss)
-def nll_loss(x, target, weight, reduction, ignore_index):
+@register_decomposition(aten.nll_loss_forward)
+def nll_loss_forward(x, target, weight, reduction, ignore_index):
     return _likelihood(x, target, weight, reduction, ignore_index, 1 if x.dim() > 1 else 0)
 
 
-@register_decomposition(aten.nll_loss2d)
-def nll_loss2d(x, target, weight, reduction, ignore_index):
+@register_decomposition(aten.nll_loss2d_forward)
+def nll_loss2d_forward(x, target, weight, reduction, ignore_index):
     return _likelihood(x, target, weight, reduction, ignore_index, 1)
 
 

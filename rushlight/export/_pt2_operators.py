@@ -129,9 +129,6 @@ def _to(x, non_blocking=False, copy=False, memory_format=None, *, dtype=None, de
 
 
 _FOREIGN = {
-    **dict.fromkeys(("nll_loss", "nll_loss2d"), torch.ops.aten.nll_loss_nd),
-    "nll_loss_forward": torch.ops.aten.nll_loss,
-    "nll_loss2d_forward": torch.ops.aten.nll_loss2d,
     "_cdist_forward": lambda a, b, p, compute_mode=None: torch.cdist(a, b, p),
     **{
         f"adaptive_max_pool{n}d": functools.partial(
@@ -236,8 +233,6 @@ _OVERLOADS = {
 }
 _NAMES = {
     **{f"adaptive_max_pool{n}d_with_indices": f"adaptive_max_pool{n}d" for n in (2, 3)},
-    "nll_loss": "nll_loss_forward",
-    "nll_loss2d": "nll_loss2d_forward",
 }
 # Where a number stands for a tensor, PyTorch has overloads of their own: by the positions of the numbers.
 _ARITHMETIC_TAKES_NUMBERS = frozenset(

@@ -144,6 +144,12 @@ Tensor nll_of(const Tensor& input, const Tensor& target, const Tensor& weight, i
   return std::get<0>(nll_loss2d_forward(input, target, weight, reduction, ignored));
 }
 
+template <auto& forward>
+Tensor first_of(const Call&, const Tensor& self, const Tensor& target, const Tensor& weight,
+                int64_t reduction, int64_t ignored) {
+  return std::get<0>(forward(self, target, weight, reduction, ignored));
+}
+
 Tensor nll_loss_nd_body(const Call&, const Tensor& self, const Tensor& target, const Tensor& weight,
                         int64_t reduction, int64_t ignored) {
   return nll_of(self, target_of(self, target), weight, reduction, ignored);
@@ -236,8 +242,8 @@ auto nll_derivative() {
 
 void register_nll_operators(Table& t) {
   t.op(nll_loss_forward,
-       "nll_loss(Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index) -> (Tensor, "
-       "Tensor)",
+       "nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index) -> "
+       "(Tensor, Tensor)",
        nll_loss_kernel)
       .doc(
           "Minus the score of each target class, weighted, and the total weight. Shapes: [batch?, classes], "
@@ -246,17 +252,33 @@ void register_nll_operators(Table& t) {
       .family(Family::Loss)
       .on_devices()
       .autocast(Cast::Float)
+      .node("NllLossBackward0")
       .derivative(nll_derivative<false>());
   t.op(nll_loss2d_forward,
-       "nll_loss2d(Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index) -> (Tensor, "
-       "Tensor)",
+       "nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int reduction, int ignore_index) -> "
+       "(Tensor, Tensor)",
        nll_loss2d_kernel)
       .doc("As nll_loss, for scores of [batch, classes, height, width].")
       .internal()
       .family(Family::Loss)
       .on_devices()
       .autocast(Cast::Float)
+      .node("NllLoss2DBackward0")
       .derivative(nll_derivative<true>());
+  t.composite(
+       "nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, int "
+       "ignore_index=-100) -> Tensor",
+       first_of<nll_loss_forward>)
+      .internal()
+      .doc("What nll_loss_forward gives, without the total weight.")
+      .autocast(Cast::Float);
+  t.composite(
+       "nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int reduction=1, int "
+       "ignore_index=-100) -> Tensor",
+       first_of<nll_loss2d_forward>)
+      .internal()
+      .doc("What nll_loss2d_forward gives, without the total weight.")
+      .autocast(Cast::Float);
   t.op(nll_loss_backward,
        "nll_loss_backward(Tensor grad_output, Tensor target, Tensor? weight, int reduction, int "
        "ignore_index, Tensor total_weight, int[] input_sizes) -> Tensor",

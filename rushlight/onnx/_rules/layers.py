@@ -287,8 +287,8 @@ def mse_loss(g, x, target, reduction=1):
     return _reduced(g, g.op("Mul", off, off), reduction)
 
 
-@rule("nll_loss", "nll_loss2d")
-def nll_loss(g, x, target, weight=None, reduction=1, ignore_index=-100):
+@rule("nll_loss_forward", "nll_loss2d_forward")
+def nll_loss_forward(g, x, target, weight=None, reduction=1, ignore_index=-100):
     how = ("none", "mean", "sum")[reduction]
     loss = g.op("NegativeLogLikelihoodLoss", x, target, weight, reduction=how, ignore_index=ignore_index)
     return loss, None

@@ -197,7 +197,7 @@ HANDLERS = {
     "_fused_adam_": _fused_step,
     "_fused_adamw_": _fused_step,
     "_fused_update_": _fused_step,
-    "nll_loss": _nll_loss,
+    "nll_loss_forward": _nll_loss,
     "nll_loss_backward": _nll_loss_backward,
 }
 RULES: dict = {}

@@ -148,7 +148,7 @@ def _nll_loss_backward(call):
 _HANDLERS = {
     "_log_softmax": _log_softmax,
     "_log_softmax_backward_data": _log_softmax_backward,
-    "nll_loss": _nll_loss,
-    "nll_loss2d": _nll_loss,
+    "nll_loss_forward": _nll_loss,
+    "nll_loss2d_forward": _nll_loss,
     "nll_loss_backward": _nll_loss_backward,
 }
