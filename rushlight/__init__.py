@@ -21,7 +21,20 @@ def _c_name(name):
     return getattr(names, name)
 
 
+def _name_in(space):
+    """The same for the functions of a part of `_C`."""
+
+    def find(name):
+        from rushlight._extension.operator_names import function_of
+
+        return function_of(space, name)
+
+    return find
+
+
 _C.__getattr__ = _c_name
+_C._nn.__getattr__, _C._linalg.__getattr__ = _name_in("nn"), _name_in("linalg")
+_C._fft.__getattr__, _C._special.__getattr__ = _name_in("fft"), _name_in("special")
 _C.__path__ = [f"{__path__[0]}/_C"]  # whose parts programs import, too
 
 globals().update({name: f for name, f in vars(_C._VariableFunctions).items() if not name.startswith("__")})

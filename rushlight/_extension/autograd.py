@@ -15,5 +15,11 @@ def _profiler_type():
     return _state.running
 
 
+def _unsafe_set_version_counter(tensors, versions):
+    """Set how many writes to the tensors are counted."""
+    for tensor, version in zip(tensors, versions, strict=True):
+        _C._set_version(tensor, version)
+
+
 SavedTensor = _C.SavedTensor
 _get_current_graph_task_keep_graph = _C._get_current_graph_task_keep_graph

@@ -53,6 +53,13 @@ def _get_default_device():
     return get_default_device().type
 
 
+def _infer_size(a, b):
+    """The shape to which two shapes are broadcast."""
+    from rushlight import broadcast_shapes
+
+    return broadcast_shapes(a, b)
+
+
 def _storage_id(tensor):
     """A number that tensors on the same storage have, and no other living one."""
     return tensor.untyped_storage()._cdata

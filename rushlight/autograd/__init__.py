@@ -8,6 +8,7 @@ import rushlight
 from rushlight import _C
 from rushlight._errors.advice import advised
 from rushlight.autograd.grad_mode import (
+    _unsafe_preserve_version_counter,
     enable_grad,
     enforce_grad_layout_policy,
     inference_mode,

@@ -94,3 +94,21 @@ class enforce_grad_layout_policy(_DecoratorContextManager):
 
     def clone(self):
         return type(self)(self.mode)
+
+
+class _unsafe_preserve_version_counter(_DecoratorContextManager):
+    """Writes to the tensors inside are not counted: the program knows that no saved value is lost."""
+
+    def __init__(self, tensors):
+        self.tensors = tensors if isinstance(tensors, tuple) else (tensors,)
+        self.versions = tuple(t._version for t in self.tensors)
+
+    def __enter__(self):
+        pass
+
+    def __exit__(self, *error):
+        for tensor, version in zip(self.tensors, self.versions, strict=True):
+            _C._set_version(tensor, version)
+
+    def clone(self):
+        return type(self)(self.tensors)

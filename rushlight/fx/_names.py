@@ -41,23 +41,6 @@ _OWN_FUNCTIONAL = frozenset(
 _CORE_SPACES = {"special": _C._special, "fft": _C._fft, "linalg": _C._linalg}
 
 
-def _also_named(module, public_name):
-    """Let an attribute of a module of the core be found by the name that PyTorch has for it, too."""
-
-    def find(name):
-        if public_name(name) is None:
-            raise AttributeError(f"module {module.__name__!r} has no attribute {name!r}")
-        return getattr(module, public_name(name))
-
-    module.__getattr__ = find
-
-
-# PyTorch's core knows `special.erf` as `_C._special.special_erf`; so does generated code.
-for _space, _module in _CORE_SPACES.items():
-    _also_named(_module, lambda name, p=f"{_space}_": name[len(p) :] if name.startswith(p) else None)
-_also_named(_C._nn, {"log_sigmoid": "logsigmoid"}.get)
-
-
 def _public(module_name):
     """`rushlight.nn.functional._pooling` is `torch.nn.functional` to everybody outside."""
     name = public_name(module_name)

@@ -12,6 +12,7 @@ namespace rushlight::python {
 
 struct PyGenerator {
   PyObject_HEAD Generator* generator;
+  PyObject* weakrefs;
 };
 
 Generator* generator_of(PyObject* o) { return reinterpret_cast<PyGenerator*>(o)->generator; }
@@ -43,6 +44,7 @@ static PyObject* generator_new(PyTypeObject* type, PyObject* args, PyObject* kwa
   });
 }
 static void dealloc(PyObject* self) {
+  if (reinterpret_cast<PyGenerator*>(self)->weakrefs) PyObject_ClearWeakRefs(self);
   Ref<Generator>::adopt(generator_of(self));
   Py_TYPE(self)->tp_free(self);
 }
@@ -163,6 +165,7 @@ PyTypeObject GeneratorType = {
         "\n\nArgs:\n    device (device or str): where numbers are drawn.\n\nExample:\n    >>> g = "
         "torch.Generator().manual_seed(0)\n    >>> torch.randint(10, (3,), generator=g).shape\n    "
         "torch.Size([3])",
+    .tp_weaklistoffset = offsetof(PyGenerator, weakrefs),
     .tp_methods = methods,
     .tp_getset = properties,
     .tp_new = generator_new,

@@ -331,11 +331,16 @@ bool match_guards(PyObject* guard_set, PyObject* args, PyObject* kwargs, std::ve
 // _set_version(tensor, version): undoes the count of writes that did not take place.
 static PyObject* set_version(PyObject*, PyObject* args) {
   PyObject* tensor;
-  unsigned version;
-  if (!PyArg_ParseTuple(args, "O!I", &TensorBaseType, &tensor, &version)) return nullptr;
-  TensorImpl& t = *impl_of(tensor);
-  (t.version ? t.version->value : t.storage->version).store(version, std::memory_order_relaxed);
-  Py_RETURN_NONE;
+  long long version;
+  if (!PyArg_ParseTuple(args, "O!L", &TensorBaseType, &tensor, &version)) return nullptr;
+  return guard([&]() -> PyObject* {
+    TensorImpl& t = *impl_of(tensor);
+    RL_CHECK(version >= 0 && version <= UINT32_MAX, "Cannot set a version_counter to ", version);
+    RL_CHECK(!(t.flags & kInference), "Inference tensors do not track version counter.");
+    (t.version ? t.version->value : t.storage->version)
+        .store(static_cast<uint32_t>(version), std::memory_order_relaxed);
+    Py_RETURN_NONE;
+  });
 }
 
 void init_guards(PyObject* module) {

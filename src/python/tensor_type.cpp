@@ -390,6 +390,10 @@ static PyGetSetDef dict_property[] = {{"__dict__", get_dict, set_dict, nullptr, 
 // A class that handles operators itself sees their results as they are, unless it handles functions too.
 static int leave_functions(PyObject* cls) {
   if (!tensor_type) return 0;
+  if (!PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(cls), tensor_type)) {
+    PyErr_SetString(PyExc_RuntimeError, "Cannot subclass _TensorBase directly");
+    return -1;
+  }
   PyRef dispatch(PyObject_GetAttrString(cls, "__torch_dispatch__"));
   if (!dispatch) return -1;
   if (dispatch.get() == disabled_torch_dispatch) return 0;

@@ -1,6 +1,7 @@
 """Classes of behaviour that PyTorch's own test files look for: words of refusals, conversions, warnings."""
 
 import warnings
+import weakref
 
 import numpy as np
 import pytest
@@ -227,3 +228,51 @@ def test_operators_that_take_a_number_have_an_overload_for_it():
     assert aten.mul.Scalar is not aten.mul.Tensor
     assert aten.mul.overloads()[0] == "Tensor"
     assert not hasattr(aten.relu, "Scalar")
+
+
+def test_functions_of_the_extension_have_pytorchs_names():
+    scores, classes = rl.zeros(1, 3, 2, 2), rl.zeros(1, 2, 2, dtype=rl.int64)
+    assert rl._C._nn.nll_loss2d(scores, classes).item() == 0
+    assert rl._C._nn.nll_loss_nd(scores, classes).item() == 0
+    assert rl._C._nn.log_sigmoid is rl._C._nn.logsigmoid
+    assert rl._C._special.special_erf is rl._C._special.erf
+    assert rl._C._linalg.linalg_inv(rl.eye(2)).sum().item() == 2
+    assert not hasattr(rl._C._nn, "nothing_of_this_name")
+
+
+def test_losses_of_classes_have_a_form_with_the_total_weight():
+    aten, scores, classes = rl.ops.aten, rl.zeros(2, 3), rl.tensor([0, 2])
+    loss, total = aten.nll_loss_forward(scores, classes, rl.tensor([1.0, 2.0, 3.0]), 1, -100)
+    assert (loss.item(), total.item()) == (0, 4)
+    assert aten.nll_loss(scores, classes).shape == ()
+
+
+def test_uncounted_writes():
+    x = rl.ones(2, requires_grad=True).clone()
+    x.add_(1)
+    with rl.autograd._unsafe_preserve_version_counter(x):
+        x.mul_(2)
+    assert x._version == 1
+    rl._C._autograd._unsafe_set_version_counter((x,), (0,))
+    assert x._version == 0
+    with pytest.raises(RuntimeError, match="Cannot set"):
+        rl._C._autograd._unsafe_set_version_counter((x,), (-1,))
+
+
+def test_generators_have_weak_references():
+    generator = rl.Generator()
+    reference = weakref.ref(generator)
+    assert reference() is generator
+    del generator
+    assert reference() is None
+
+
+def test_the_base_of_tensors_is_no_base_for_programs():
+    with pytest.raises(RuntimeError, match="Cannot subclass"):
+        type("Mine", (rl._C.TensorBase,), {})
+
+
+def test_shapes_are_broadcast_by_a_name_of_the_extension():
+    assert rl._C._infer_size((2, 1), rl.Size([3])) == rl.Size([2, 3])
+    with pytest.raises(RuntimeError, match="broadcast"):
+        rl._C._infer_size((2,), (3,))
