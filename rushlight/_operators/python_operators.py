@@ -75,6 +75,36 @@ _library.define(
 _library.impl("convolution_backward", _convolution_backward, "CompositeImplicitAutograd")
 
 
+def _convolution_double_backward(ggI, ggW, ggb, gO, weight, self, *how_and_mask):
+    """What the gradients of a convolution, times those given, add up to: its gradients by gO, self, weight."""
+    *how, output_mask = how_and_mask
+    terms = []
+    if ggI is not None:
+        terms.append(torch.convolution(ggI, weight, None, *how))
+    if ggW is not None:
+        terms.append(torch.convolution(self, ggW, None, *how))
+    if ggb is not None:
+        terms.append(ggb.reshape(-1, *[1] * (gO.dim() - 2)).expand_as(gO))
+
+    def gradient(x, w, which):
+        mask = [i == which for i in range(3)]
+        return _convolution_backward(gO, x, w, None, *how, mask)[which]
+
+    return (
+        sum(terms[1:], terms[0]) if output_mask[0] and terms else None,
+        gradient(self, ggW, 0) if output_mask[1] and ggW is not None else None,
+        gradient(ggI, weight, 1) if output_mask[2] and ggI is not None else None,
+    )
+
+
+_library.define(
+    "_convolution_double_backward(Tensor? ggI, Tensor? ggW, Tensor? ggb, Tensor gO, Tensor weight, "
+    "Tensor self, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, "
+    "SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)"
+)
+_library.impl("_convolution_double_backward", _convolution_double_backward, "CompositeImplicitAutograd")
+
+
 # What a tensor is asked for, and conversions: methods without a record, which packages name as operators.
 _METHODS = {
     "adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor": lambda self, output_size: (

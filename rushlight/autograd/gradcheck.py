@@ -8,8 +8,8 @@ import rushlight
 
 __all__ = [
     "GradcheckError",
-    "get_analytical_jacobian",
-    "get_numerical_jacobian",
+    "get_analytical_jacobian",  # noqa: F822 (found by __getattr__)
+    "get_numerical_jacobian",  # noqa: F822
     "gradcheck",
     "gradgradcheck",
 ]
@@ -523,41 +523,6 @@ def _unit_like(x, generator):
     return v / (v * v).sum().sqrt().clamp(min=1e-12)
 
 
-def _deprecated(name, grad_out):
-    warnings.warn(
-        f"`{name}` was part of PyTorch's private API and not meant to be exposed. We are "
-        f"deprecating it and it "
-        "will be removed in a future version of PyTorch. If you have a specific use for this or feature "
-        "request for this to be a stable API, please file us an issue at "
-        "https://github.com/pytorch/pytorch/issues/new",
-        FutureWarning,
-        stacklevel=3,
-    )
-    if grad_out != 1.0:
-        raise ValueError(f"Expected grad_out to be 1.0. {name} no longer supports values of grad_out != 1.0.")
-
-
-def get_numerical_jacobian(fn, inputs, target=None, eps=1e-3, grad_out=1.0):
-    """The Jacobian of the first output of ``fn(inputs)`` by finite differences, one per tensor of ``target``
-    (by default of ``inputs``) that requires grad."""
-    _deprecated("get_numerical_jacobian", grad_out)
-    inputs = _tuple(inputs)
-    check = _Check(lambda *values: fn(values), inputs, eps, 0, 0, 0, False, False)
-    targets = inputs if target is None else _tuple(target)
-    wanted = [x for x in targets if isinstance(x, rushlight.Tensor) and x.requires_grad]
-    return [check.numerical_jacobian(0, x, _whole) for x in wanted]
-
-
-def get_analytical_jacobian(inputs, output, nondet_tol=0.0, grad_out=1.0):
-    """The Jacobian of an output by backward passes; with whether two passes agree and whether sizes and
-    types fit."""
-    _deprecated("get_analytical_jacobian", grad_out)
-    check = _Check(lambda *a: output, inputs, 0, 0, 0, nondet_tol, False, False)
-    first, second = check.analytical_jacobians(output, 1), check.analytical_jacobians(output, 1)
-    reentrant = all(rushlight.allclose(a, b, 0.0, nondet_tol) for a, b in zip(first, second))
-    return tuple(first), reentrant, True, True
-
-
 _NOT_BATCHED = (
     "gradcheck or gradgradcheck failed while testing batched gradient computation: the backward pass does "
     "not run under vmap, or gives other values there. If that is expected, pass check_batched_grad=False."
@@ -585,6 +550,19 @@ def _without_gradient(output):
             return None
 
     return Undefined.apply(output)
+
+
+def __getattr__(name):
+    if name in (
+        "get_analytical_jacobian",
+        "get_numerical_jacobian",
+        "_get_numerical_jacobian",
+        "_iter_tensors",
+    ):
+        from rushlight.autograd import _jacobians
+
+        return getattr(_jacobians, name)
+    raise AttributeError(f"module 'torch.autograd.gradcheck' has no attribute {name!r}")
 
 
 class _CallableModule(types.ModuleType):

@@ -188,15 +188,24 @@ void check_arguments(const Tensor& input, const Tensor& weight, const Tensor& bi
            " elements, but got bias of size ", bias.defined() ? bias.sizes() : IntList(), " instead");
 }
 
+// "3 x 4"
+std::string by(IntList sizes) {
+  std::string text;
+  for (const int64_t n : sizes) text += str(text.empty() ? "" : " x ", n);
+  return text;
+}
+
 Dims output_sizes(const Tensor& input, const Tensor& weight, const Geometry& g) {
-  Dims sizes{input->sizes[0], weight->sizes[0]};
+  Dims sizes{input->sizes[0], weight->sizes[0]}, padded, reach;
   for (int64_t i = 0; i < input.dim() - 2; ++i) {
-    const int64_t padded = input->sizes[2 + i] + 2 * g.padding[i],
-                  reach = g.dilation[i] * (weight->sizes[2 + i] - 1) + 1;
-    RL_CHECK(padded >= reach, "Calculated padded input size per channel: (", padded, "). Kernel size: (",
-             reach, "). Kernel size can't be greater than actual input size (input ", input.sizes(),
-             ", weight ", weight.sizes(), ")");
-    sizes.push_back((padded - reach) / g.stride[i] + 1);
+    padded.push_back(input->sizes[2 + i] + 2 * g.padding[i]);
+    reach.push_back(g.dilation[i] * (weight->sizes[2 + i] - 1) + 1);
+  }
+  for (size_t i = 0; i < padded.size(); ++i) {
+    RL_CHECK(padded[i] >= reach[i], "Calculated padded input size per channel: (", by(padded),
+             "). Kernel size: (", by(reach), "). Kernel size can't be greater than actual input size (input ",
+             input.sizes(), ", weight ", weight.sizes(), ")");
+    sizes.push_back((padded[i] - reach[i]) / g.stride[i] + 1);
   }
   return sizes;
 }

@@ -536,3 +536,16 @@ def test_no_tangent_must_be_a_tangent_of_zeros():
     inputs = tuple(rushlight.rand(1, dtype=rushlight.float64, requires_grad=True) for _ in range(2))
     with pytest.raises(RuntimeError, match="Mismatch in tangent values"):
         autograd.gradcheck(Wrong.apply, inputs, check_forward_ad=True, check_backward_ad=False)
+
+
+def test_jacobians_by_finite_differences_have_pytorchs_private_name():
+    from rushlight.autograd.gradcheck import _get_numerical_jacobian, _iter_tensors
+
+    x, y = (rushlight.rand(2, dtype=rushlight.float64, requires_grad=True) for _ in range(2))
+    of_x, of_y = _get_numerical_jacobian(lambda a, b: (a * b, a.sum()), (x, y), eps=1e-6)
+    rushlight.testing.assert_close(of_x[0], y.detach().diag())
+    rushlight.testing.assert_close(of_x[1], rushlight.ones(2, 1, dtype=rushlight.float64))
+    rushlight.testing.assert_close(of_y[0], x.detach().diag())
+    assert _get_numerical_jacobian(lambda a: a * y, x, target=y)[0][0].shape == (2, 2)
+    assert list(map(id, _iter_tensors([x, (y, 1)]))) == [id(x), id(y)]
+    assert list(_iter_tensors([x.detach()], True)) == []

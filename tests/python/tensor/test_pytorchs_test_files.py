@@ -276,3 +276,25 @@ def test_shapes_are_broadcast_by_a_name_of_the_extension():
     assert rl._C._infer_size((2, 1), rl.Size([3])) == rl.Size([2, 3])
     with pytest.raises(RuntimeError, match="broadcast"):
         rl._C._infer_size((2,), (3,))
+
+
+@pytest.mark.parametrize("transposed", [False, True])
+def test_second_gradients_of_convolutions(transposed):
+    rl.manual_seed(0)
+    double = {"dtype": rl.float64}
+    x, weight, bias = rl.randn(2, 4, 7, **double), rl.randn(4, 2, 3, **double), rl.randn(4, **double)
+    how = ([2], [1], [1], transposed, [0], 2)
+    x, weight, bias = (t.requires_grad_() for t in (x, weight, bias))
+    out = rl.convolution(x, weight, bias, *how)
+    grad = rl.randn_like(out).requires_grad_()
+    first = rl.autograd.grad(out, (x, weight, bias), grad, create_graph=True)
+    seeds = [rl.randn_like(g) for g in first]
+    wanted = rl.autograd.grad(first, (grad, x, weight), seeds)
+    found = rl.ops.aten._convolution_double_backward(*seeds, grad, weight, x, *how, [True, True, True])
+    for a, b in zip(found, wanted, strict=True):
+        rl.testing.assert_close(a, b)
+
+
+def test_kernels_larger_than_pictures_are_named_with_all_their_sizes():
+    with pytest.raises(RuntimeError, match=r"per channel: \(1 x 2\). Kernel size: \(10 x 5\)"):
+        rl.nn.Conv2d(1, 1, (10, 5))(rl.ones(1, 1, 1, 2))
