@@ -76,7 +76,7 @@ _library.impl("convolution_backward", _convolution_backward, "CompositeImplicitA
 
 
 def _convolution_double_backward(ggI, ggW, ggb, gO, weight, self, *how_and_mask):
-    """What the gradients of a convolution, times those given, add up to: its gradients by gO, self, weight."""
+    """What the gradients of a convolution, times those given, add up to: gradients by gO, self, weight."""
     *how, output_mask = how_and_mask
     terms = []
     if ggI is not None:
