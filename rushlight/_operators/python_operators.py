@@ -78,6 +78,7 @@ _library.impl("convolution_backward", _convolution_backward, "CompositeImplicitA
 def _convolution_double_backward(ggI, ggW, ggb, gO, weight, self, *how_and_mask):
     """What the gradients of a convolution, times those given, add up to: gradients by gO, self, weight."""
     *how, output_mask = how_and_mask
+    aten = torch.ops.aten  # type: ignore[attr-defined]
     terms = []
     if ggI is not None:
         terms.append(torch.convolution(ggI, weight, None, *how))
@@ -88,7 +89,7 @@ def _convolution_double_backward(ggI, ggW, ggb, gO, weight, self, *how_and_mask)
 
     def gradient(x, w, which):
         mask = [i == which for i in range(3)]
-        return _convolution_backward(gO, x, w, None, *how, mask)[which]
+        return aten.convolution_backward(gO, x, w, None, *how, mask)[which]
 
     return (
         sum(terms[1:], terms[0]) if output_mask[0] and terms else None,
