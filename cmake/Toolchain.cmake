@@ -16,8 +16,9 @@ if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
     -Wno-bitwise-conditional-parentheses)
 endif()
 if(EMSCRIPTEN)
-  # WebAssembly has no processors to choose among: every engine that runs the program has these vectors.
-  target_compile_options(rushlight_flags INTERFACE -msimd128 -fwasm-exceptions)
+  # WebAssembly has no processors to choose among: every engine that runs the program has these vectors. Each object is
+  # made for threads, and serves the program without them too (cmake/Browser.cmake).
+  target_compile_options(rushlight_flags INTERFACE -msimd128 -fwasm-exceptions -pthread)
   target_link_options(rushlight_flags INTERFACE -msimd128 -fwasm-exceptions)
 endif()
 

@@ -1,103 +1,117 @@
-// The page: the curve of a training in the worker, a pad to draw on, a picture to classify.
+// The page: a training in the worker, a pad to draw on, a picture to classify.
+import { drawCurve } from "./curve.js";
 import { makeNetwork, SIDE } from "./digits.js";
-import { init } from "./rushlight/rushlight.js";
+import { canShareMemory, init } from "./rushlight/rushlight.js";
 
 const $ = (id) => document.getElementById(id);
+const say = (text) => {
+  if ($("state").className !== "error") $("state").textContent = text;
+};
 const fail = (e) => {
   $("state").textContent = e.message ?? String(e);
   $("state").className = "error";
 };
+const percent = (share) => `${(100 * share).toFixed(1)}%`;
+
+/** A list of names, each with a bar and its share of one. */
+function showBars(list, named) {
+  list.replaceChildren(
+    ...named.map(([name, share]) => {
+      const item = document.createElement("li"), label = document.createElement("span");
+      const bar = document.createElement("meter"), value = document.createElement("span");
+      label.textContent = name;
+      bar.value = share;
+      value.textContent = percent(share);
+      item.append(label, bar, value);
+      return item;
+    }),
+  );
+}
 
 // --- training
 
-const losses = [], marks = []; // of each step; {step, accuracy} of each epoch
-let steps = 1;
-
-function drawCurve() {
-  const canvas = $("curve"), { width, height } = canvas, pen = canvas.getContext("2d");
-  const x = (step) => (step / steps) * (width - 20) + 10, top = Math.max(2.5, ...losses.slice(0, 1));
-  const line = (color, points) => {
-    pen.strokeStyle = color;
-    pen.beginPath();
-    points.forEach(([px, py], i) => (i ? pen.lineTo(px, py) : pen.moveTo(px, py)));
-    pen.stroke();
-  };
-  pen.clearRect(0, 0, width, height);
-  pen.font = "13px sans-serif";
-  line("#d9480f", losses.map((loss, i) => [x(i), height - 10 - (Math.min(loss, top) / top) * (height - 30)]));
-  line("#1864ab", marks.map(({ step, accuracy }) => [x(step), height - 10 - accuracy * (height - 30)]));
-  pen.fillStyle = "#d9480f";
-  pen.fillText("loss", width - 60, 16);
-  pen.fillStyle = "#1864ab";
-  pen.fillText("accuracy held out", width - 190, 16);
-}
+const training = { losses: [], marks: [], steps: 1 };
+let network = null, rl = null, last = null;
 
 const worker = new Worker("worker.js", { type: "module" });
-let network = null, rl = null;
 worker.onerror = (e) => fail(new Error(`the worker did not start: ${e.message ?? "no reason given"}`));
-worker.onmessage = ({ data }) => {
-  if (data.kind === "error") return fail(data), ($("train").disabled = false);
-  if (data.kind === "ready") {
+const received = {
+  error(e) {
+    fail(e);
     $("train").disabled = false;
-    $("state").textContent = "Ready.";
-  } else if (data.kind === "step") {
-    losses.push(data.loss);
-    steps = Math.round(losses.length / data.share);
-    if (losses.length % 5 === 0) drawCurve();
-  } else if (data.kind === "epoch") {
-    marks.push(data);
-    drawCurve();
-    const share = (100 * data.accuracy).toFixed(2);
-    $("progress").textContent = `epoch ${data.epoch}: loss ${losses.at(-1).toFixed(4)}, held out ${share}%, ${data.seconds.toFixed(1)} s`;
-    $("progress").dataset.accuracy = data.accuracy;
-  } else if (data.kind === "trained") {
+  },
+  ready() {
+    $("train").disabled = false;
+    say("Ready: train the network first.");
+  },
+  step({ loss, share }) {
+    training.losses.push(loss);
+    training.steps = Math.round(training.losses.length / share);
+    $("share").value = share;
+    if (training.losses.length % 5 === 0) drawCurve($("curve"), training);
+  },
+  epoch(mark) {
+    training.marks.push(mark);
+    drawCurve($("curve"), training);
+    const { epoch, accuracy, seconds } = mark, loss = training.losses.at(-1).toFixed(4);
+    $("progress").textContent =
+      `epoch ${epoch}: loss ${loss}, ${(100 * accuracy).toFixed(2)}% of the digits held out are right, ${seconds.toFixed(1)} s`;
+    $("progress").dataset.accuracy = accuracy;
+  },
+  trained({ state }) {
     network = makeNetwork(rl.nn);
-    network.loadStateDict(data.state);
+    network.loadStateDict(state);
     network.eval();
     $("train").disabled = false;
-    $("state").textContent = "Trained: draw a digit.";
+    say("Trained: draw a digit.");
     $("state").dataset.trained = "yes";
     $("digit").textContent = "Draw a digit.";
-  }
+    classifyDigit();
+  },
 };
+worker.onmessage = ({ data }) => received[data.kind](data);
 $("train").onclick = () => {
-  losses.length = marks.length = 0;
+  training.losses.length = training.marks.length = 0;
   $("train").disabled = true;
-  $("state").textContent = "Training …";
+  say("Training …");
   worker.postMessage({ epochs: Number($("epochs").value), seed: Number($("seed").value) });
 };
+addEventListener("resize", () => drawCurve($("curve"), training));
 
 // --- drawing
 
 const pad = $("pad").getContext("2d", { willReadFrequently: true });
 pad.lineWidth = 16;
 pad.lineCap = pad.lineJoin = "round";
-let last = null;
 const place = (e) => {
   const box = $("pad").getBoundingClientRect();
   return [((e.clientX - box.left) / box.width) * 160, ((e.clientY - box.top) / box.height) * 160];
 };
-$("pad").onpointerdown = (e) => {
-  last = place(e);
-  $("pad").setPointerCapture(e.pointerId);
-};
-$("pad").onpointermove = (e) => {
-  if (!last) return;
-  const next = place(e);
+const lineTo = (next) => {
   pad.beginPath();
   pad.moveTo(...last);
   pad.lineTo(...next);
   pad.stroke();
   last = next;
 };
-$("pad").onpointerup = () => {
+$("pad").onpointerdown = (e) => {
+  last = place(e);
+  lineTo(last); // a dot, where nothing follows
+  $("pad").setPointerCapture(e.pointerId);
+};
+$("pad").onpointermove = (e) => last && lineTo(place(e));
+$("pad").onpointerup = $("pad").onpointercancel = () => {
   last = null;
   classifyDigit();
 };
 $("clear").onclick = () => {
   pad.clearRect(0, 0, 160, 160);
+  $("seen").getContext("2d").clearRect(0, 0, 160, 160);
   $("digit").textContent = network ? "Draw a digit." : "Train first, then draw a digit.";
+  showChances(new Array(10).fill(0));
 };
+const showChances = (chances) => showBars($("chances"), Array.from(chances, (chance, digit) => [digit, chance]));
+showChances(new Array(10).fill(0));
 
 // What was drawn, cut out, as high as the digits of the data are, in the middle of 8 x 8.
 function drawnDigit() {
@@ -138,7 +152,8 @@ function classifyDigit() {
     rl.noGrad(() => network.forward(rl.tensor(pixels, [1, 1, SIDE, SIDE])).softmax(1).data()),
   );
   const best = chances.indexOf(Math.max(...chances));
-  $("digit").textContent = `This is a ${best}, with ${(100 * chances[best]).toFixed(1)}%.`;
+  showChances(chances);
+  $("digit").textContent = `This is a ${best}, with ${percent(chances[best])}.`;
   $("digit").dataset.digit = best;
 }
 
@@ -167,7 +182,7 @@ function drawScene() {
   picture.fill();
 }
 
-async function classifyPicture(model) {
+async function classifyPicture(model, names) {
   const { data } = picture.getImageData(0, 0, 224, 224), plane = 224 * 224, pixels = new Float32Array(3 * plane);
   for (let i = 0; i < plane; ++i)
     for (let c = 0; c < 3; ++c) pixels[c * plane + i] = (data[4 * i + c] / 255 - MEAN[c]) / DEVIATION[c];
@@ -175,32 +190,28 @@ async function classifyPicture(model) {
   const scores = rl.tidy(() => Object.values(model.run(pixels))[0].softmax(1).data());
   const took = performance.now() - begin;
   const best = Array.from(scores.keys()).sort((a, b) => scores[b] - scores[a]).slice(0, 5);
-  $("classes").replaceChildren(
-    ...best.map((i) => {
-      const item = document.createElement("li");
-      item.textContent = `class ${i}: ${(100 * scores[i]).toFixed(2)}%`;
-      return item;
-    }),
-  );
-  $("took").textContent = `${took.toFixed(0)} ms`;
+  showBars($("classes"), best.map((i) => [names[i] ?? `class ${i}`, scores[i]]));
+  $("took").textContent = `${took.toFixed(0)} ms, ${rl.threads === 1 ? "one thread" : `${rl.threads} threads`}`;
   $("took").dataset.milliseconds = took;
 }
 
 async function start() {
-  rl = await init();
+  drawCurve($("curve"), training);
   drawScene();
+  rl = await init({ threads: canShareMemory ? Math.min(navigator.hardwareConcurrency, 4) : 1 });
   const about = await (await fetch("about.json")).json();
   $("weights").textContent = about.weights;
   const model = await rl.fetchModel("mobilenet.rl");
+  const classify = () => classifyPicture(model, about.classes).catch(fail);
   $("classify").disabled = false;
-  $("classify").onclick = () => classifyPicture(model).catch(fail);
+  $("classify").onclick = classify;
   $("file").onchange = async () => {
     try {
       drawPicture(await createImageBitmap($("file").files[0]));
     } catch (e) {
       return fail(new Error(`the picture cannot be read: ${e.message}`));
     }
-    await classifyPicture(model).catch(fail);
+    await classify();
   };
 }
 start().catch(fail);

@@ -17,7 +17,7 @@ from rushlight.export import save_file
 
 HERE = Path(__file__).resolve().parent
 MODULE = HERE.parents[1] / "build" / "wasm" / "rushlight-js"
-PAGE = ("index.html", "page.css", "page.js", "worker.js", "digits.js")
+PAGE = ("index.html", "page.css", "page.js", "curve.js", "worker.js", "digits.js")
 
 
 def write_model(path, weights=None):
@@ -28,7 +28,7 @@ def write_model(path, weights=None):
     save_file(model.eval(), path, (torch.randn(1, 3, 224, 224),))
 
 
-def write_site(folder, module=MODULE, weights=None):
+def write_site(folder, module=MODULE, weights=None, classes=None):
     """Everything that the page needs, in one folder, as any web server may serve it."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in PAGE:
@@ -44,7 +44,8 @@ def write_site(folder, module=MODULE, weights=None):
             "serve.py --weights takes torchvision's checkpoint."
         )
     )
-    (folder / "about.json").write_text(json.dumps({"weights": told}))
+    names = Path(classes).read_text().splitlines() if classes else []
+    (folder / "about.json").write_text(json.dumps({"weights": told, "classes": names}))
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
@@ -54,6 +55,14 @@ class Handler(http.server.SimpleHTTPRequestHandler):
         ".mjs": "text/javascript",
         ".wasm": "application/wasm",
     }
+
+    isolated = True  # from other origins: such a page gets memory that its workers share, and so threads
+
+    def end_headers(self):
+        if self.isolated:
+            self.send_header("Cross-Origin-Opener-Policy", "same-origin")
+            self.send_header("Cross-Origin-Embedder-Policy", "require-corp")
+        super().end_headers()
 
     def log_message(self, *_):
         pass
@@ -74,10 +83,11 @@ def main():
         "--out", type=Path, default=Path("out/browser"), help="where the page is put together"
     )
     parser.add_argument("--weights", help="torchvision's checkpoint of MobileNetV2")
+    parser.add_argument("--classes", help="a file with the name of each class in a line")
     given = parser.parse_args()
     if not (given.module / "rushlight.wasm").exists():
         parser.error(f"there is no rushlight.wasm in {given.module}: run ./dev wasm first")
-    write_site(given.out, given.module, given.weights)
+    write_site(given.out, given.module, given.weights, given.classes)
     with make_server(given.out, given.port) as server:
         print(f"http://127.0.0.1:{server.server_address[1]}/")
         try:

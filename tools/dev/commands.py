@@ -267,7 +267,7 @@ def web_assembly(*options):
     emscripten.make()
     os.environ.update(emscripten.environment)
     folder = BUILD / "wasm"
-    update(folder, *wasm.options(emscripten, folder), targets=["rushlight_browser"])
+    update(folder, *wasm.options(emscripten, folder), targets=wasm.TARGETS)
     print(f"dev: {wasm.gather(folder, folder / 'rushlight-js')}")
     build(DEVELOPMENT)  # models and values to compare with are Python's
     install("test")

@@ -25,8 +25,8 @@ PROGRAMS = (
     "llvm-dwarfdump",
     "llvm-strip",
 )
+TARGETS = ["rushlight_browser", "rushlight_browser_threads"]
 SCRIPTS = ROOT / "src" / "web" / "js"
-MEGABYTES = 4  # of what a page loads, compressed
 
 
 class Emscripten:
@@ -132,6 +132,7 @@ def options(emscripten, folder):
 def gather(build, target):
     """The module as programs get it: the scripts, the program, and what says so to Node."""
     target.mkdir(parents=True, exist_ok=True)
-    for path in (*SCRIPTS.iterdir(), build / "wasm" / "rushlight.mjs", build / "wasm" / "rushlight.wasm"):
+    made = build / "wasm"
+    for path in (*SCRIPTS.iterdir(), *made.glob("*.mjs"), *made.glob("*.wasm")):
         shutil.copy2(path, target / path.name)
     return target

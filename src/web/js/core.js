@@ -44,6 +44,7 @@ const encoder = new TextEncoder();
 export class Core {
   constructor(module) {
     this.module = module;
+    this.heap = new Uint8Array(0);
     this.broken = null;
     this.room = this.alloc(256); // results of calls
     // Handles that JavaScript dropped; what `release` is called with must not hold them.
@@ -61,12 +62,14 @@ export class Core {
     this.module._free(at);
   }
 
-  // Views are made anew: memory that grew has another buffer.
+  // Memory that grew has another buffer. Another thread may have made it grow.
   get bytes() {
-    return this.module.HEAPU8;
+    const { buffer } = this.module.wasmMemory;
+    if (this.heap.buffer !== buffer) this.heap = new Uint8Array(buffer);
+    return this.heap;
   }
   get view() {
-    return new DataView(this.module.HEAPU8.buffer);
+    return new DataView(this.bytes.buffer);
   }
   u32(at) {
     return this.view.getUint32(at, true);

@@ -6,11 +6,12 @@ import { DTYPES, RushlightError, dtypeNumber } from "./core.js";
 import { readNpy, writeNpy } from "./npy.js";
 import { init } from "./rushlight.js";
 
-const USAGE = `usage: node run.js MODEL.rl [--method NAME] [--input [NAME=]X.npy ...] [--output [NAME=]Y.npy ...] [--repeat N]
+const USAGE = `usage: node run.js MODEL.rl [--method NAME] [--input [NAME=]X.npy ...] [--output [NAME=]Y.npy ...]
+       [--threads N] [--repeat N]
 Without inputs it says what the model takes and gives.`;
 
 function parse(words) {
-  const options = { inputs: [], outputs: [], repeat: 1, method: undefined, model: undefined };
+  const options = { inputs: [], outputs: [], repeat: 1, threads: 1, method: undefined, model: undefined };
   const named = (text) => {
     const at = text.indexOf("=");
     return at < 0 ? [null, text] : [text.slice(0, at), text.slice(at + 1)];
@@ -25,10 +26,9 @@ function parse(words) {
     else if (word === "--input") options.inputs.push(named(value()));
     else if (word === "--output") options.outputs.push(named(value()));
     else if (word === "--method") options.method = value();
-    else if (word === "--repeat") {
-      options.repeat = Number(value());
-      if (!Number.isSafeInteger(options.repeat) || options.repeat < 1)
-        throw new RushlightError("--repeat needs a number from 1", "value");
+    else if (word === "--repeat" || word === "--threads") {
+      const number = (options[word.slice(2)] = Number(value()));
+      if (!Number.isSafeInteger(number) || number < 1) throw new RushlightError(`${word} needs a number from 1`, "value");
     } else if (word.startsWith("-")) throw new RushlightError(`there is no option ${word}\n${USAGE}`, "value");
     else if (options.model) throw new RushlightError(`one model at a time\n${USAGE}`, "value");
     else options.model = word;
@@ -59,7 +59,7 @@ function placed(given, infos, what) {
 async function main() {
   const options = parse(process.argv.slice(2));
   if (!options) return console.log(USAGE);
-  const rl = await init();
+  const rl = await init({ threads: options.threads });
   const model = rl.loadModel(fileBytes(options.model));
   const method = options.method ?? model.methods[0];
   const { inputs, outputs } = model.method(method);
@@ -96,7 +96,9 @@ async function main() {
   });
 }
 
-main().catch((e) => {
-  console.error(`run.js: ${e instanceof RushlightError ? e.message : e.stack}`);
-  process.exitCode = 1;
-});
+main()
+  .catch((e) => {
+    console.error(`run.js: ${e instanceof RushlightError ? e.message : e.stack}`);
+    process.exitCode = 1;
+  })
+  .finally(() => process.exit()); // workers wait for work

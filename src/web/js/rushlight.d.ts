@@ -184,6 +184,8 @@ export interface AdamOptions {
 export interface Rushlight {
   readonly nn: NN;
   readonly optim: Optim;
+  /** How many threads an operation may use: what init() was told. */
+  readonly threads: number;
   /** Bytes of memory that the instance has; it never shrinks. */
   readonly memoryBytes: number;
 
@@ -213,7 +215,15 @@ export interface Rushlight {
   manualSeed(seed: number | bigint): void;
 }
 
-/** Starts an instance of the program; instances share nothing. `wasm`: rushlight.wasm, if it is not beside the script. */
+/**
+ * Starts an instance of the program; instances share nothing.
+ * `threads`: how many an operation may use; more than one need memory that workers share, which browsers give to pages
+ * that are cross-origin isolated. `wasm`: rushlight.wasm (with threads rushlight-threads.wasm), if it is not beside the
+ * script.
+ */
 export function init(options?: {
+  threads?: number;
   wasm?: string | URL | ArrayBuffer | ArrayBufferView | WebAssembly.Module;
 }): Promise<Rushlight>;
+/** Whether more than one thread is to be had: in Node, and in pages that are cross-origin isolated. */
+export const canShareMemory: boolean;

@@ -1,5 +1,4 @@
 // Rushlight in browsers and Node: models of one file, tensors, training. docs/browser.md
-import start from "./rushlight.mjs";
 import { Core, RushlightError } from "./core.js";
 import { Model, Session } from "./model.js";
 import { makeNN, makeOptim } from "./nn.js";
@@ -17,6 +16,26 @@ function checkEngine() {
     if (!WebAssembly.validate(new Uint8Array(bytes)))
       throw new RushlightError(`this engine's WebAssembly has no ${what}: a newer browser has them`, "engine");
 }
+
+/** Whether more than one thread is to be had: in Node, and in pages that are cross-origin isolated. */
+export const canShareMemory =
+  typeof SharedArrayBuffer === "function" && (globalThis.crossOriginIsolated ?? true);
+
+function checkThreads(threads) {
+  if (!Number.isSafeInteger(threads) || threads < 1 || threads > 64)
+    throw new RushlightError(`threads are a number from 1 to 64, not ${threads}`, "value");
+  if (threads > 1 && !canShareMemory)
+    throw new RushlightError(
+      "threads need memory that workers share. Browsers give it to pages that are cross-origin isolated: served with the " +
+        "headers 'Cross-Origin-Opener-Policy: same-origin' and 'Cross-Origin-Embedder-Policy: require-corp'. " +
+        "init() without threads needs nothing of that", "engine");
+}
+
+// The program with threads is another one: its memory is shared, which an engine may refuse.
+const PROGRAMS = {
+  single: { load: () => import("./rushlight.mjs"), wasm: new URL("./rushlight.wasm", import.meta.url) },
+  threads: { load: () => import("./rushlight-threads.mjs"), wasm: new URL("./rushlight-threads.wasm", import.meta.url) },
+};
 
 const inNode = typeof process === "object" && !!process.versions?.node;
 
@@ -42,37 +61,47 @@ async function fetchBytes(source) {
 }
 
 /** Starts an instance of the program. Instances share nothing. */
-export async function init({ wasm } = {}) {
+export async function init({ wasm, threads = 1 } = {}) {
   checkEngine();
+  checkThreads(threads);
+  const program = threads > 1 ? PROGRAMS.threads : PROGRAMS.single;
+  const { default: start } = await program.load().catch((cause) => {
+    throw new RushlightError(`the script of the program cannot be loaded: ${cause.message}`, "network", { cause });
+  });
   const bytes = wasm instanceof ArrayBuffer || ArrayBuffer.isView(wasm)
     ? wasm
-    : wasm instanceof WebAssembly.Module ? null : await fetchBytes(wasm ?? new URL("./rushlight.wasm", import.meta.url));
-  let module;
+    : wasm instanceof WebAssembly.Module ? null : await fetchBytes(wasm ?? program.wasm);
   try {
-    const compiled = bytes ? await WebAssembly.compile(bytes) : wasm;
-    let fail;
-    const failed = new Promise((_, reject) => (fail = reject));
-    module = await Promise.race([
-      failed,
-      start({
-        instantiateWasm(imports, done) {
-          WebAssembly.instantiate(compiled, imports).then((instance) => done(instance, compiled), fail);
-          return {};
-        },
-      }),
-    ]);
+    const module = await instantiate(start, bytes ? await WebAssembly.compile(bytes) : wasm, threads - 1);
+    return new Rushlight(new Core(module), threads);
   } catch (cause) {
     if (cause instanceof RangeError)
       throw new RushlightError(`too little memory to start: ${cause.message}`, "out-of-memory", { cause });
     throw new RushlightError(
-      `rushlight.wasm does not load: it was cut short, or is of another version (${cause.message})`, "engine", { cause });
+      `${program.wasm.pathname.split("/").at(-1)} does not load: it was cut short, or is of another version (${cause.message})`,
+      "engine", { cause });
   }
-  return new Rushlight(new Core(module));
+}
+
+// Emscripten's script, which does not tell of what fails within instantiateWasm.
+function instantiate(start, compiled, workers) {
+  return new Promise((done, fail) =>
+    start({
+      workers,
+      instantiateWasm(imports, received) {
+        WebAssembly.instantiate(compiled, imports).then((instance) => received(instance, compiled), fail);
+        return {};
+      },
+    }).then(done, fail),
+  );
 }
 
 export class Rushlight {
-  constructor(core) {
+  constructor(core, threads) {
     this.core = core;
+    /** How many threads an operation may use. */
+    this.threads = threads;
+    core.check("_rl_browser_set_threads", threads);
     this.nn = makeNN(core);
     this.optim = makeOptim(core);
   }

@@ -80,7 +80,7 @@ export class Tensor {
       core.check("_rl_tensor_data", dense.handle, core.room);
       const at = core.u32(core.room);
       const length = (dense.size * bytes) / Type.BYTES_PER_ELEMENT;
-      return new Type(core.bytes.buffer.slice(at, at + length * Type.BYTES_PER_ELEMENT));
+      return new Type(core.bytes.buffer, at, length).slice(); // the copy is no shared memory
     } finally {
       if (dense !== this) dense.dispose();
     }

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import subprocess
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ needs_node = [
 PRELUDE = """
 import {{ readFileSync }} from "node:fs";
 import {{ init, RushlightError }} from {module};
+process.argv.splice(1, 1); // the arguments begin at 1
 const give = (value) => console.log("RESULT " + JSON.stringify(value));
 const refused = (f) => {{
   try {{
@@ -35,8 +37,11 @@ const refused = (f) => {{
 def node(script, *arguments, module=MODULE, options=()):
     """What the script handed to give(), once for each call."""
     text = PRELUDE.format(module=json.dumps(f"{module}/rushlight.js")) + script
-    words = ["node", *options, "--input-type=module", "-e", text, "--", *map(str, arguments)]
-    done = subprocess.run(words, capture_output=True, text=True, timeout=300)
+    with tempfile.NamedTemporaryFile("w", suffix=".mjs") as file:  # workers take no script from the command line
+        file.write(text)
+        file.flush()
+        words = ["node", *options, file.name, *map(str, arguments)]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr[-4000:]
     lines = done.stdout.splitlines()
     return [json.loads(line.removeprefix("RESULT ")) for line in lines if line.startswith("RESULT ")]

@@ -6,7 +6,7 @@
 
 namespace rushlight::host {
 
-// Built without threads.
+// The script that starts the program says later how many threads it has workers for.
 int usable_cores() { return 1; }
 
 size_t usable_memory() { return emscripten_get_heap_max(); }

@@ -1,10 +1,15 @@
-// Built without threads: each worker of a page has a program of its own.
+// A thread is a worker; without them there is one.
 #include "core/host/thread.h"
+
+#include <emscripten/threading.h>
+#include <pthread.h>
+
+#include <cstdint>
 
 namespace rushlight::host {
 
-int64_t thread_id() { return 1; }
-bool on_main_thread() { return true; }
+int64_t thread_id() { return static_cast<int64_t>(reinterpret_cast<uintptr_t>(pthread_self())); }
+bool on_main_thread() { return emscripten_is_main_runtime_thread(); }
 
 // Nobody keeps it.
 void set_thread_name(const std::string&) {}
