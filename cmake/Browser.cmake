@@ -21,12 +21,12 @@ list(TRANSFORM exported PREPEND "_")
 list(JOIN exported "," exported)
 
 # No file system: models come as bytes. Memory grows up to what 32 bits can name; where it cannot, the library hears of it.
-function(browser_program target name)
+function(browser_program target name runtime_methods)
   add_executable(${target} EXCLUDE_FROM_ALL ${ARGN} $<TARGET_OBJECTS:rushlight_web> $<TARGET_OBJECTS:rushlight>
     $<TARGET_OBJECTS:rushlight_ops> $<TARGET_OBJECTS:rushlight_baseline> $<TARGET_OBJECTS:rushlight_frontend>)
   target_link_libraries(${target} PRIVATE rushlight_flags rushlight_deps)
   target_link_options(${target} PRIVATE -O1 --no-entry "-sEXPORTED_FUNCTIONS=${exported}"
-    -sEXPORTED_RUNTIME_METHODS=wasmMemory -sINCOMING_MODULE_JS_API=instantiateWasm -sMODULARIZE=1 -sEXPORT_ES6=1
+    -sEXPORTED_RUNTIME_METHODS=${runtime_methods} -sINCOMING_MODULE_JS_API=instantiateWasm -sMODULARIZE=1 -sEXPORT_ES6=1
     -sENVIRONMENT=web,worker,node -sFILESYSTEM=0 -sALLOW_MEMORY_GROWTH=1 -sMAXIMUM_MEMORY=4GB -sINITIAL_MEMORY=64MB
     -sSTACK_SIZE=2MB -sABORTING_MALLOC=0 -sWASM_BIGINT=1)
   set_target_properties(${target} PROPERTIES LINKER_LANGUAGE CXX OUTPUT_NAME ${name} SUFFIX .mjs
@@ -34,8 +34,8 @@ function(browser_program target name)
 endfunction()
 
 enable_language(ASM)
-browser_program(rushlight_browser rushlight src/web/thread_local_base.s)
-browser_program(rushlight_browser_threads rushlight-threads)
+browser_program(rushlight_browser rushlight wasmMemory src/web/thread_local_base.s)
+browser_program(rushlight_browser_threads rushlight-threads wasmMemory,PThread)
 # The workers are there before anyone asks for a thread: none comes while its caller waits. A thread more is refused.
 target_link_options(rushlight_browser_threads PRIVATE -pthread "-sPTHREAD_POOL_SIZE=Module['workers']"
   -sPTHREAD_POOL_SIZE_STRICT=2 -Wno-pthreads-mem-growth)

@@ -56,10 +56,7 @@ function placed(given, infos, what) {
   return found;
 }
 
-async function main() {
-  const options = parse(process.argv.slice(2));
-  if (!options) return console.log(USAGE);
-  const rl = await init({ threads: options.threads });
+function run(rl, options) {
   const model = rl.loadModel(fileBytes(options.model));
   const method = options.method ?? model.methods[0];
   const { inputs, outputs } = model.method(method);
@@ -81,13 +78,15 @@ async function main() {
   });
   if (paths.length < inputs.length) throw new RushlightError(`the input '${inputs[paths.length].name}' is missing`, "value");
   const session = model.hasState || method !== model.methods[0] ? model.session() : null;
-  let results, best = Infinity;
+  let results;
+  const times = [];
   for (let i = 0; i < options.repeat; ++i) {
     const start = performance.now();
     results = session ? session.run(method, tensors) : model.run(tensors);
-    best = Math.min(best, performance.now() - start);
+    times.push(performance.now() - start);
   }
-  if (options.repeat > 1) console.log(`best of ${options.repeat} runs: ${best.toFixed(2)} ms`);
+  times.sort((a, b) => a - b);
+  if (times.length > 1) console.log(`median of ${times.length} runs: ${times[times.length >> 1].toFixed(2)} ms`);
   const targets = placed(options.outputs, outputs, "output");
   outputs.forEach((info, i) => {
     const t = results[info.name];
@@ -96,9 +95,18 @@ async function main() {
   });
 }
 
-main()
-  .catch((e) => {
-    console.error(`run.js: ${e instanceof RushlightError ? e.message : e.stack}`);
-    process.exitCode = 1;
-  })
-  .finally(() => process.exit()); // workers wait for work
+async function main() {
+  const options = parse(process.argv.slice(2));
+  if (!options) return console.log(USAGE);
+  const rl = await init({ threads: options.threads });
+  try {
+    run(rl, options);
+  } finally {
+    rl.close();
+  }
+}
+
+main().catch((e) => {
+  console.error(`run.js: ${e instanceof RushlightError ? e.message : e.stack}`);
+  process.exitCode = 1;
+});

@@ -213,6 +213,8 @@ export interface Rushlight {
   keep<T extends Tensor>(t: T): T;
   noGrad<T>(f: () => T): T;
   manualSeed(seed: number | bigint): void;
+  /** Ends the instance and its workers, which keep Node from ending. */
+  close(): void;
 }
 
 /**

@@ -177,6 +177,11 @@ export class Rushlight {
   manualSeed(seed) {
     this.core.check("_rl_manual_seed", BigInt(seed));
   }
+  /** Ends the instance: its workers, which keep Node from ending, and what holds its memory. */
+  close() {
+    this.core.broken ??= "it was closed";
+    this.core.module.PThread?.terminateAllThreads();
+  }
   /** Bytes of memory that the instance has; it never shrinks. */
   get memoryBytes() {
     return this.core.bytes.length;

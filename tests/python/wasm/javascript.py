@@ -37,7 +37,9 @@ const refused = (f) => {{
 def node(script, *arguments, module=MODULE, options=()):
     """What the script handed to give(), once for each call."""
     text = PRELUDE.format(module=json.dumps(f"{module}/rushlight.js")) + script
-    with tempfile.NamedTemporaryFile("w", suffix=".mjs") as file:  # workers take no script from the command line
+    with tempfile.NamedTemporaryFile(
+        "w", suffix=".mjs"
+    ) as file:  # workers take no script from the command line
         file.write(text)
         file.flush()
         words = ["node", *options, file.name, *map(str, arguments)]

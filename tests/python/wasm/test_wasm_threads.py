@@ -28,7 +28,9 @@ ISOLATED = {"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Embedder-
 def model(tmp_path_factory):
     torch.manual_seed(0)
     path = tmp_path_factory.mktemp("models") / "m.rl"
-    net = nn.Sequential(nn.Conv2d(3, 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 3, stride=2), nn.Flatten(), nn.LazyLinear(9))
+    net = nn.Sequential(
+        nn.Conv2d(3, 32, 3), nn.ReLU(), nn.Conv2d(32, 64, 3, stride=2), nn.Flatten(), nn.LazyLinear(9)
+    )
     x = torch.randn(4, 3, 64, 64)
     net(x)
     save_file(net.eval(), path, (x,))
@@ -50,9 +52,9 @@ def test_results_are_those_of_one_thread(model):
           given.push(a.grad.sum().item(), big.sum().item(), big.softmax(1).max().item(), rl.threads);
           given.push(...rl.call("sort", big)[0].data().slice(0, 9));
           all.push(given);
+          rl.close();
         }
         give(all);
-        process.exit();
         """,
         model,
     )
@@ -79,7 +81,7 @@ def test_workers_take_their_share(threads):
         work(40);
         const spent = Array.from(used(), ([id, ticks]) => ticks - (before.get(id) ?? 0));
         give(spent.filter((ticks) => ticks > Math.max(...spent) / 5).length);
-        process.exit();
+        rl.close();
         """,
         threads,
     )
@@ -93,7 +95,7 @@ def test_memory_that_workers_made_grow_is_seen(model):
         for (let i = 0; i < 6; ++i) kept.push(rl.ones(1 << 24).add(i));
         give([rl.memoryBytes - before >= 6 * 2 ** 26, ...kept.map((t) => t.data()[(1 << 24) - 1])]);
         give(refused(() => { for (;;) kept.push(rl.zeros(1 << 28)); }));
-        process.exit();
+        rl.close();
         """
     )[:1]
     assert found == [True, 1, 2, 3, 4, 5, 6]
@@ -109,6 +111,19 @@ def test_the_program_for_node_takes_threads(model, tmp_path):
     assert (tmp_path / "y1.npy").read_bytes() == (tmp_path / "y2.npy").read_bytes()
     done = subprocess.run([*words, "--threads", "many"], capture_output=True, text=True, timeout=60)
     assert done.returncode == 1 and "--threads needs a number" in done.stderr
+
+
+def test_a_closed_instance_tells_so():
+    """Its workers end, else Node would not; what it held is of no more use."""
+    (found,) = node(
+        """
+        const rl = await init({ threads: 3 }), x = rl.randn(300, 300);
+        x.matmul(x);
+        rl.close();
+        give(refused(() => x.add(1)));
+        """
+    )
+    assert found[0] == "stopped" and "closed" in found[1]
 
 
 def test_what_cannot_have_threads_is_told():
@@ -132,7 +147,12 @@ def test_what_cannot_have_threads_is_told():
 
 class _Handler(http.server.SimpleHTTPRequestHandler):
     headers_to_add = {}
-    extensions_map = {".js": "text/javascript", ".mjs": "text/javascript", ".wasm": "application/wasm", "": "text/html"}
+    extensions_map = {
+        ".js": "text/javascript",
+        ".mjs": "text/javascript",
+        ".wasm": "application/wasm",
+        "": "text/html",
+    }
 
     def end_headers(self):
         for name, value in self.headers_to_add.items():
@@ -160,7 +180,9 @@ def test_a_page_with_and_without_isolation(tmp_path, headers):
         </script>"""
     )
     handler = type("Handler", (_Handler,), {"headers_to_add": headers})
-    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), functools.partial(handler, directory=site)) as server:
+    with http.server.ThreadingHTTPServer(
+        ("127.0.0.1", 0), functools.partial(handler, directory=site)
+    ) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         with Page(f"http://127.0.0.1:{server.server_address[1]}/", tmp_path / "profile") as page:
             told = page.wait_for("globalThis.told")
