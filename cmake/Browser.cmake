@@ -34,6 +34,7 @@ function(browser_program target name runtime_methods)
 endfunction()
 
 enable_language(ASM)
+set_source_files_properties(src/web/thread_local_base.s PROPERTIES COMPILE_OPTIONS -Wno-unused-command-line-argument)
 browser_program(rushlight_browser rushlight wasmMemory src/web/thread_local_base.s)
 browser_program(rushlight_browser_threads rushlight-threads wasmMemory,PThread)
 # The workers are there before anyone asks for a thread: none comes while its caller waits. A thread more is refused.

@@ -339,7 +339,7 @@ struct FormulaBase {
 template <template <class> class Formula, class... Ts>
 ReduceKernel pick_kernel(TypeList<Ts...>, DType dtype) {
   ReduceKernel kernel;
-  ((dtype == dtype_of<Ts> && ((kernel = reduce_kernel_of<Formula<Ts>>()), true)) || ...);
+  (void)((dtype == dtype_of<Ts> && ((kernel = reduce_kernel_of<Formula<Ts>>()), true)) || ...);
   return kernel;
 }
 

@@ -29,7 +29,6 @@ using cpu::Formula;
 
 Fn<Tensor(const Tensor& exponents)> power_of_two;
 constexpr double kSqrtPi = 1.77245385090551602730;
-constexpr const char* kNoRule = "PyTorch offers no derivative either";
 
 Tensor logit_kernel(const Call& call, const Tensor& self, std::optional<double> eps) {
   const DType type = pointwise::float_type(self.dtype());

@@ -37,7 +37,6 @@ Fn<Tensor(const Tensor& input, const Tensor& scales, const Tensor& zero_points, 
 Fn<Tensor(const Tensor& input, const Tensor& scales, const Tensor& zero_points, int64_t axis,
           int64_t quant_min, int64_t quant_max)>
     fake_quant_per_channel;
-Fn<TwoTensors(const Tensor& input, DType dtype)> choose_per_token, choose_per_token_asymmetric;
 
 // --- checks
 

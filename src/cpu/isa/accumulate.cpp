@@ -46,7 +46,7 @@ template <class Run, class F>
 Run pick(DType dtype, F&& kernel_of) {
   Run found = nullptr;
   [&]<class... T>(TypeList<T...>) {
-    ((dtype == dtype_of<T> && (found = kernel_of(T()), true)) || ...);
+    (void)((dtype == dtype_of<T> && (found = kernel_of(T()), true)) || ...);
   }(Concat<FloatTypes, TypeList<int32_t, int64_t>>{});
   return found;
 }

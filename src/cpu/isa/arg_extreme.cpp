@@ -108,13 +108,13 @@ int64_t line(const void* in, int64_t n) {
 template <class... T>
 ArgExtremeColumns pick(TypeList<T...>, DType dtype, bool largest) {
   ArgExtremeColumns found = nullptr;
-  ((dtype == dtype_of<T> && (found = largest ? &columns<T, true> : &columns<T, false>, true)) || ...);
+  (void)((dtype == dtype_of<T> && (found = largest ? &columns<T, true> : &columns<T, false>, true)) || ...);
   return found;
 }
 template <class... T>
 ArgExtremeLine pick_line(TypeList<T...>, DType dtype, bool largest) {
   ArgExtremeLine found = nullptr;
-  ((dtype == dtype_of<T> && (found = largest ? &line<T, true> : &line<T, false>, true)) || ...);
+  (void)((dtype == dtype_of<T> && (found = largest ? &line<T, true> : &line<T, false>, true)) || ...);
   return found;
 }
 

@@ -39,7 +39,7 @@ int64_t skip(const void* data, int64_t begin, int64_t n, int64_t bound_at) {
 template <class... T>
 SkipOrdered pick(TypeList<T...>, DType dtype, bool largest) {
   SkipOrdered found = nullptr;
-  ((dtype == dtype_of<T> && (found = largest ? &skip<T, true> : &skip<T, false>, true)) || ...);
+  (void)((dtype == dtype_of<T> && (found = largest ? &skip<T, true> : &skip<T, false>, true)) || ...);
   return found;
 }
 
