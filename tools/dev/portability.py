@@ -28,7 +28,8 @@ WARNINGS = ("-Wall", "-Wextra")
 # As cmake/Toolchain.cmake has it.
 OF_CLANG = (
     "-Wno-unknown-warning-option -Wno-unknown-pragmas -Wno-unknown-attributes -Wno-missing-field-initializers"
-    " -Wno-missing-designated-field-initializers -Wno-bitwise-conditional-parentheses -Wno-unused-const-variable"
+    " -Wno-missing-designated-field-initializers -Wno-bitwise-conditional-parentheses"
+    " -Wno-unused-const-variable"
 ).split()
 OF_GCC = ["-Wno-init-list-lifetime"]
 X86 = {
