@@ -26,10 +26,10 @@ def _log_api_usage_metadata(event, metadata):
 
 
 def _get_tracing_state():
-    """Whether `torch.jit.trace` records a run: True, or else None."""
-    from rushlight.jit import is_tracing
+    """The state of the run that `torch.jit.trace` records on this thread, with its scopes, or None."""
+    from rushlight.jit._decorations import tracing_state
 
-    return is_tracing() or None
+    return tracing_state()
 
 
 def _is_torch_function_mode_enabled():

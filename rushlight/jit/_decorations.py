@@ -42,6 +42,38 @@ def is_scripting() -> bool:
 _tracing = threading.local()
 
 
+class Scopes:
+    """What `torch._C._get_tracing_state` gives while a run is recorded: the scopes that its hooks opened."""
+
+    def __init__(self):
+        self._names = []
+
+    def push_scope(self, name):
+        self._names.append(name)
+
+    def pop_scope(self):
+        self._names.pop()
+
+    def current_scope(self):
+        return "/".join(self._names)
+
+
+@contextlib.contextmanager
+def tracing(scopes, recorder=None):
+    """While a run is recorded; `recorder` is told of scripts that are called."""
+    outer = {name: getattr(_tracing, name, None) for name in ("scopes", "recorder")}
+    _tracing.scopes, _tracing.recorder = scopes, recorder
+    try:
+        yield
+    finally:
+        vars(_tracing).update(outer)
+
+
+def tracing_state():
+    """The scopes of the run that this thread records, or None."""
+    return getattr(_tracing, "scopes", None)
+
+
 def is_tracing() -> bool:
     """Whether `torch.jit.trace` records what this thread computes.
 
@@ -49,7 +81,7 @@ def is_tracing() -> bool:
         >>> torch.jit.is_tracing()
         False
     """
-    return getattr(_tracing, "depth", 0) > 0
+    return tracing_state() is not None
 
 
 def _unwrap_optional(x):

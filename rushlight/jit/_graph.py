@@ -18,6 +18,7 @@ class Value:
     def __init__(self, name, type_="Tensor", node=None, annotation=None):
         self._name, self._type, self._node, self._uses = name, type_, node, []
         self._annotation = annotation or type_  # the type as annotations write it
+        self._complete = None  # the type of a tensor of which the sizes are known
 
     def debugName(self):  # noqa: N802 - PyTorch's names
         return self._name
@@ -27,10 +28,16 @@ class Value:
         return self
 
     def type(self):
+        if self._complete is not None:
+            return self._complete
         return TensorType() if self._type == "Tensor" else JitType(self._annotation)
 
+    def isCompleteTensor(self):  # noqa: N802
+        return self._complete is not None
+
     def node(self):
-        return self._node
+        """What gives it; what the graph or a block takes has a node that says so."""
+        return Node("prim::Param", (), ()) if self._node is None else self._node
 
     def uses(self):
         return list(self._uses)
@@ -43,6 +50,9 @@ class Value:
         constant = self._node is not None and self._node.kind() == "prim::Constant"
         return self._node._attributes.get("value") if constant else None
 
+    def _typed(self):
+        return f"%{self._name} : {self._complete or self._type}"
+
     def __repr__(self):
         return f"{self._name} defined in ({self._node!r})"
 
@@ -50,8 +60,8 @@ class Value:
 class Node:
     """One operation: its kind, what it takes and gives, and the blocks of control flow."""
 
-    def __init__(self, kind, inputs, outputs, attributes=None, blocks=(), line=None):
-        self._kind, self._inputs, self._outputs = kind, list(inputs), outputs
+    def __init__(self, kind, inputs, outputs, attributes=None, blocks=(), line=None, scope=""):
+        self._scope, self._kind, self._inputs, self._outputs = scope, kind, list(inputs), outputs
         self._attributes, self._blocks, self._line = dict(attributes or {}), list(blocks), line
         for value in outputs:
             value._node = self
@@ -105,7 +115,7 @@ class Node:
         return f"line {self._line}"
 
     def scopeName(self):  # noqa: N802
-        return ""
+        return self._scope
 
     def findNode(self, kind, recurse=True):  # noqa: N802
         return next(iter(self.findAllNodes(kind, recurse)), None)
@@ -119,15 +129,13 @@ class Node:
     __str__ = __repr__
 
     def _text(self, indent):
-        outputs = ", ".join(f"%{v._name} : {v._type}" for v in self._outputs)
+        outputs = ", ".join(v._typed() for v in self._outputs)
         attributes = ", ".join(f"{k}={_shown(v)}" for k, v in self._attributes.items())
         attributes = f"[{attributes}]" if attributes else ""
         inputs = ", ".join(f"%{v._name}" for v in self._inputs)
         head = f"{indent}{outputs}{' = ' if outputs else ''}{self._kind}{attributes}({inputs})\n"
         for number, block in enumerate(self._blocks):
-            head += (
-                f"{indent}  block{number}({', '.join(f'%{v._name} : {v._type}' for v in block._inputs)}):\n"
-            )
+            head += f"{indent}  block{number}({', '.join(v._typed() for v in block._inputs)}):\n"
             head += block._body(indent + "    ")
             head += f"{indent}    -> ({', '.join(f'%{v._name}' for v in block._outputs)})\n"
         return head
@@ -189,7 +197,7 @@ class Graph(Block):
         """Nothing to check: the graph is made from a function that compiled."""
 
     def __repr__(self):
-        inputs = (",\n      ").join(f"%{v._name} : {v._type}" for v in self._inputs)
+        inputs = (",\n      ").join(v._typed() for v in self._inputs)
         returned = ", ".join(f"%{v._name}" for v in self._outputs)
         return f"graph({inputs}):\n{self._body('  ')}  return ({returned})\n"
 

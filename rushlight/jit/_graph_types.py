@@ -3,9 +3,10 @@
 import ast
 import weakref
 
+import rushlight
 from rushlight.jit import _types as t
 
-__all__ = ["JitType", "LateGraph", "TensorType", "assert_is_instance"]
+__all__ = ["CompleteTensorType", "JitType", "LateGraph", "TensorType", "assert_is_instance"]
 
 
 class JitType:
@@ -63,6 +64,54 @@ class TensorType(JitType):
         """None: sizes are known when a script runs."""
 
     dim = dtype = device = scalarType = strides = sizes  # noqa: N815
+
+
+class CompleteTensorType(TensorType):
+    """The type of a tensor that a run had: what it was like then."""
+
+    def __init__(self, tensor):
+        super().__init__()
+        self._sizes, self._strides = list(tensor.size()), _strides_of(tensor)
+        self._dtype, self._device, self._grad = tensor.dtype, tensor.device, tensor.requires_grad
+        self._scalar_type = tensor.type().rpartition(".")[2].removesuffix("Tensor")
+
+    def sizes(self):
+        return list(self._sizes)
+
+    def varyingSizes(self):  # noqa: N802
+        return self.sizes()
+
+    def strides(self):
+        return list(self._strides)
+
+    def dim(self):
+        return len(self._sizes)
+
+    def dtype(self):
+        return self._dtype
+
+    def scalarType(self):  # noqa: N802
+        return self._scalar_type
+
+    def device(self):
+        return self._device
+
+    def requiresGrad(self):  # noqa: N802
+        return self._grad
+
+    requires_grad = requiresGrad
+
+    def __repr__(self):
+        parts = [*map(str, self._sizes)]
+        parts += [f"strides={self._strides}"] if self._sizes else []
+        parts += [f"requires_grad={int(self._grad)}", f"device={self._device}"]
+        return f"{self.scalarType()}({', '.join(parts)})"
+
+    __str__ = __repr__
+
+
+def _strides_of(tensor):
+    return list(tensor.stride()) if tensor.layout is rushlight.strided else []
 
 
 _KINDS = {"str": "String", "bool": "Bool", "int": "Int", "float": "Float", "NoneType": "None", "Dict": "Dict"}

@@ -22,6 +22,7 @@ from rushlight.jit._script import (
     script_class,
     shell,
 )
+from rushlight.jit._trace_graph import _get_trace_graph as _get_trace_graph
 from rushlight.jit._types import ANY, TENSOR
 from rushlight.jit.frontend import Unit
 from rushlight.nn import Module
@@ -76,14 +77,9 @@ def _record(name, function, module, args, kwargs):
         recorder.name(tensor, _path_text("self", path))
     for text, value in zip(names, (*args, *kwargs.values()), strict=True):
         recorder._name_parts(value, text)
-    tracing = _decorations._tracing
-    outer = getattr(tracing, "recorder", None)
-    tracing.depth, tracing.recorder = getattr(tracing, "depth", 0) + 1, recorder
-    try:
-        with recorder, _scripts_by_name(module, recorder):
-            result = function(*args, **kwargs)
-    finally:
-        tracing.depth, tracing.recorder = tracing.depth - 1, outer
+    scopes = _decorations.tracing_state() or _decorations.Scopes()
+    with _decorations.tracing(scopes, recorder), recorder, _scripts_by_name(module, recorder):
+        result = function(*args, **kwargs)
     if result is None:
         raise RuntimeError(
             "The traced function didn't return any values! Side-effects are not captured in traces, so it "
@@ -241,19 +237,6 @@ def trace(
         more = [(_as_tuple(i), {}) for i in check_inputs or ()]
         _check(made, {"forward": func}, owner, [[(args, kwargs), *more]], check_tolerance)
     return _as_function(made, func)
-
-
-def _get_trace_graph(
-    f, args=(), kwargs=None, strict=True, _force_outplace=False, return_inputs=False,
-    _return_inputs_states=False,
-):  # fmt: skip
-    """(the graph of one run, its result), and the inputs if asked for; for tools that draw models."""
-    args, kwargs = _as_tuple(args), kwargs or {}
-    owner = f if isinstance(f, Module) else Module()
-    made = _traced(owner, {"forward": f}, [(args, kwargs)], strict)
-    result = f(*args, **kwargs)
-    more = (args,) if return_inputs else ((args, args),) if _return_inputs_states else ()
-    return made.graph, result, *more
 
 
 class TracedFunction(ScriptFunction):

@@ -7,6 +7,7 @@ void init_conversions(PyObject* module);
 void init_legacy_constructor(PyObject* module);
 void init_transforms(PyObject* module);
 void init_torch_dispatch(PyObject* module);
+void init_call_observer(PyObject* module);
 void init_op_overload(PyObject* module);
 void init_traits(PyObject* module);
 void init_wrapper_subclass(PyObject* module);
@@ -71,6 +72,7 @@ static void init_all(PyObject* module) {
   if (init_autograd) init_autograd(module);
   init_transforms(module);
   init_torch_dispatch(module);
+  init_call_observer(module);
   init_op_overload(module);
   init_wrapper_subclass(module);
   init_custom_ops(module);

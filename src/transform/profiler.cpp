@@ -8,6 +8,8 @@
 
 namespace rushlight {
 
+thread_local CallObserver* call_observer = nullptr;
+
 namespace {
 
 std::vector<ProfiledOperand> describe_inputs(const Frame& frame) {
@@ -42,7 +44,25 @@ std::string_view name_of(const Frame& frame) {
   return name;
 }
 
+class Observed {
+ public:
+  Observed() : observer_(call_observer) {
+    if (observer_) observer_->enter();
+  }
+  ~Observed() {
+    if (observer_) observer_->leave();
+  }
+  Observed(const Observed&) = delete;
+  void ran(const Frame& frame) const {
+    if (observer_) observer_->ran(frame);
+  }
+
+ private:
+  CallObserver* observer_;
+};
+
 void record_event(Frame& frame) {
+  const Observed observed;
   ProfilerScope scope = ProfilerScope::lasting(ProfilerEvent::Kind::Operator, name_of(frame));
   if (scope.event()) {
     scope.event()->op = &frame.op;
@@ -52,6 +72,8 @@ void record_event(Frame& frame) {
   }
   frame.proceed();
   if (scope.wants_shapes()) scope.event()->outputs = describe_results(frame.results);
+  scope.close();
+  observed.ran(frame);
 }
 
 }  // namespace
