@@ -73,6 +73,7 @@ class _Writer:
         )  # class of the program -> what is written for it; modules made for it
 
     def write(self, obj):
+        obj = obj.owner or obj if isinstance(obj, ScriptFunction) else obj
         if isinstance(obj, ScriptFunction):
             self._function(f"__torch__.{obj.name}", obj.unit)
             root = f"__torch__.{obj.name}"
@@ -240,6 +241,8 @@ class _Writer:
             return {"__tuple__": [self._type(type(value)), [self._value(v, owner, name) for v in value]]}
         if isinstance(value, dict):
             return {"__dict__": [[k, self._value(v, owner, name, tensors)] for k, v in value.items()]}
+        if isinstance(value, ScriptFunction) and value.owner is not None:
+            return {"__module__": self._module(value.owner)}
         if isinstance(value, ScriptFunction):
             self._function(f"__torch__.{value.name}", value.unit)
             return {"__function__": f"__torch__.{value.name}"}

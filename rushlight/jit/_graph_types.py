@@ -121,7 +121,8 @@ class LateGraph:
     """The graph of a method, made when something is asked of it."""
 
     def __init__(self, unit, module):
-        self._unit, self._module, self._graph = unit, weakref.ref(module), None
+        self._unit, self._graph = unit, None
+        self._module = (lambda: None) if module is None else weakref.ref(module)
 
     def _made(self):
         if self._graph is None:

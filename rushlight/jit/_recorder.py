@@ -4,71 +4,20 @@ A function mode sees every operator that the run calls and writes one statement 
 by identity; sizes that come from tensors remember how, so that ``x.view(x.size(0), -1)`` serves others."""
 
 import keyword
-import warnings
 
 import rushlight
 from rushlight import _C, Tensor
 from rushlight._command.names import own_name
 from rushlight.jit import _decorations
 from rushlight.jit._library import library_name
+from rushlight.jit._traced_sizes import TracedFloat, TracedSize, text_of_number
+from rushlight.jit._tracer_warnings import ITERATING, LENGTH, warn, warn_of_value
 from rushlight.jit.frontend import Late
 from rushlight.overrides import TorchFunctionMode
 from rushlight.utils._pytree import tree_map_only
 
 # Modules whose functions a script says otherwise than by calling them.
 _WITHOUT_CALLS = ("rushlight._C", "rushlight._tensor", "rushlight")
-
-
-class TracerWarning(Warning):
-    """What a trace may get wrong: a choice by value, or a number taken out of a tensor."""
-
-    @staticmethod
-    def ignore_lib_warnings():
-        """Do not warn of what the library itself does while a trace is recorded."""
-        import warnings
-
-        warnings.filterwarnings("ignore", category=TracerWarning, module=r"(torch|rushlight)\.(?!jit)")
-
-
-class _Size(int):
-    """A size of a tensor, or what was computed from sizes, with the text that computes it."""
-
-    def __new__(cls, value, text):
-        made = super().__new__(cls, value)
-        made.text = text
-        return made
-
-    def __reduce__(self):
-        return int, (int(self),)
-
-    def __deepcopy__(self, memo):
-        return self
-
-
-def _sized(symbol, name, reflected=False):
-    def operation(self, other):
-        value = getattr(int, name)(int(self), other)
-        if value is NotImplemented or not isinstance(other, int) or isinstance(other, bool):
-            return value
-        sides = (_text_of_number(self), _text_of_number(other))
-        left, right = reversed(sides) if reflected else sides
-        return _Size(value, f"({left} {symbol} {right})")
-
-    return operation
-
-
-def _negated(self):
-    return _Size(-int(self), f"(-{self.text})")
-
-
-for _symbol, _name in {"+": "add", "-": "sub", "*": "mul", "//": "floordiv", "%": "mod"}.items():
-    setattr(_Size, f"__{_name}__", _sized(_symbol, f"__{_name}__"))
-    setattr(_Size, f"__r{_name}__", _sized(_symbol, f"__r{_name}__", True))
-_Size.__neg__ = _negated  # type: ignore[method-assign, assignment]
-
-
-def _text_of_number(number):
-    return number.text if isinstance(number, _Size) else repr(number)
 
 
 _VALUES_READ = {
@@ -103,11 +52,19 @@ class Recorder(TorchFunctionMode):
         self.lines, self.names = [], {}
         self._texts, self._alive, self._count = {}, [], 0
         self.constants = {}
+        self.drawing, self._random_state = [], rushlight.get_rng_state()  # calls that draw random numbers
         self.reserved = set()
 
     def name(self, value, text):
         self._texts[id(value)] = text
         self._alive.append(value)
+
+    def as_input(self, tensor):
+        """An input; one that is given twice, or is a parameter too, gets a second object."""
+        if id(tensor) in self._texts:
+            tensor = tensor.view_as(tensor)
+        self.name(tensor, "")
+        return tensor
 
     def fresh(self, stem):
         stem = stem.strip("_") or "value"
@@ -137,15 +94,23 @@ class Recorder(TorchFunctionMode):
         ) and not self._owned(func):
             return self._measure(name, func, args, kwargs)
         if name in _VALUES_READ:
-            self._warn(_VALUES_READ[name])
+            warn_of_value(_VALUES_READ[name])
             return func(*args, **kwargs)
         if name == "__iter__":
+            warn(ITERATING)
             return iter([args[0][i] for i in range(len(args[0]))])
         text = self._call_text(func, name, args, kwargs)
         result = func(*args, **kwargs)
         if text is not None:
+            self._note_drawing(text)
             self._record(name, text, result, args)
         return result
+
+    def _note_drawing(self, text):
+        state = rushlight.get_rng_state()
+        if not rushlight.equal(state, self._random_state):
+            self.drawing.append(text)
+            self._random_state = state
 
     @staticmethod
     def _owned(func):
@@ -158,7 +123,7 @@ class Recorder(TorchFunctionMode):
         result = func(*args)
         if name == "shape" and isinstance(args[0], Tensor):
             text = self.text(args[0])
-            return rushlight.Size([_Size(n, f"{text}.size({i})") for i, n in enumerate(result)])
+            return rushlight.Size([TracedSize(n, f"{text}.size({i})") for i, n in enumerate(result)])
         if isinstance(result, Tensor) and name and name not in _SILENT and id(result) not in self._texts:
             self._record(name, f"{self.text(args[0])}.{name}", result, args)
         return result
@@ -168,11 +133,13 @@ class Recorder(TorchFunctionMode):
         if name == "size" and isinstance(args[0], Tensor):
             text = self.text(args[0])
             if isinstance(result, rushlight.Size):
-                return rushlight.Size([_Size(n, f"{text}.size({i})") for i, n in enumerate(result)])
-            return _Size(result, f"{text}.size({(*args[1:], *kwargs.values())[0]})")
+                return rushlight.Size([TracedSize(n, f"{text}.size({i})") for i, n in enumerate(result)])
+            return TracedSize(result, f"{text}.size({(*args[1:], *kwargs.values())[0]})")
         if name in ("numel", "nelement") and isinstance(args[0], Tensor):
-            return _Size(result, f"{self.text(args[0])}.numel()")
-        return result  # the length of a tensor must be an int of Python's own; the rest is no size
+            return TracedSize(result, f"{self.text(args[0])}.numel()")
+        if name == "__len__":  # must be a number of Python's own
+            warn(LENGTH)
+        return result
 
     def _call_text(self, func, name, args, kwargs):
         arguments = [*map(self.text, args), *(f"{k}={self.text(v)}" for k, v in kwargs.items())]
@@ -262,21 +229,35 @@ class Recorder(TorchFunctionMode):
 
     # --- values ---
 
+    def text_of_result(self, result):
+        """The text of what the run gives, in which sizes are tensors."""
+        if isinstance(result, TracedSize):
+            self.names["torch.tensor"] = rushlight.tensor
+            return f"torch.tensor({result.text})"
+        if type(result) is tuple:
+            return f"({''.join(f'{self.text_of_result(part)}, ' for part in result)})"
+        return self.text(result)
+
     def text(self, value):
         """The text of an argument; a tensor that the program did not compute becomes a constant."""
         if isinstance(value, Tensor):
             if id(value) not in self._texts:
+                if value.requires_grad:
+                    raise RuntimeError(
+                        "Cannot insert a Tensor that requires grad as a constant. Consider making it a parameter "
+                        f"or input, or detaching the gradient\nTensor:\n{value}"
+                    )
                 constant = f"_constant{len(self.constants)}"
                 self.constants[constant] = value.detach()
                 self.name(value, f"self.{constant}")
             return self._texts[id(value)]
-        if isinstance(value, _Size):
+        if isinstance(value, (TracedSize, TracedFloat)):
             return value.text
         if isinstance(value, (list, tuple)):
             inside = ", ".join(map(self.text, value))
             return f"[{inside}]" if isinstance(value, list) else f"({inside}{',' if len(value) == 1 else ''})"
         if isinstance(value, dict):
-            return "{" + ", ".join(f"{k!r}: {self.text(v)}" for k, v in value.items()) + "}"
+            return "{" + ", ".join(f"{self.text(k)}: {self.text(v)}" for k, v in value.items()) + "}"
         if isinstance(value, slice):
             return f"slice({self.text(value.start)}, {self.text(value.stop)}, {self.text(value.step)})"
         if isinstance(value, rushlight.device):
@@ -290,17 +271,7 @@ class Recorder(TorchFunctionMode):
         if value is None or isinstance(value, (bool, int, complex, str, bytes)):
             return repr(value)
         if isinstance(value, float):
-            return repr(value) if value - value == 0 else f"float({str(value)!r})"
+            return text_of_number(value)
         if isinstance(value, rushlight.Generator):
             return "None"
         raise RuntimeError(f"trace: an operator takes a {type(value).__name__}, which cannot be written down")
-
-    @staticmethod
-    def _warn(what):
-        warnings.warn(
-            f"Converting a tensor to a {what} might cause the trace to be incorrect. We can't record the "
-            "data flow of Python values, so this value will be treated as a constant in the future. This "
-            "means that the trace might not generalize to other inputs!",
-            TracerWarning,
-            stacklevel=4,
-        )

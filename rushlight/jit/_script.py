@@ -41,6 +41,7 @@ class ScriptFunction:
     """A function of TorchScript. ``code`` is its text, ``graph`` its operations."""
 
     _called_by_name = True  # in a trace, where its choices are kept that way
+    owner = None  # the module of which it is a method, where a trace found tensors outside
 
     def __init__(self, unit, doc=None, example=None) -> None:
         self.unit, self.name, self.qualified_name = unit, unit.name, f"__torch__.{unit.name}"
@@ -237,6 +238,15 @@ def shell(cls, state):
     return made
 
 
+def describe_methods(module):
+    """Let methods of a scripted module tell their text, schema and graph: ``module.forward.graph``."""
+    for name, unit in type(module)._script_methods.items():
+        method = vars(type(module)).get(name)
+        if isinstance(method, types.FunctionType):
+            graph = LateGraph(unit, module)
+            vars(method).update(code=unit.code, schema=unit.schema, graph=graph, inlined_graph=graph)
+
+
 def library_base(cls):
     """The part of a module's class that the library defines."""
     return next(c for c in cls.__mro__ if is_own(own_module(c), "nn"))
@@ -296,11 +306,7 @@ class _Scripting:
             self._check_attributes(made, unit, module)
             if self.is_method[unit] and not unit.overloaded:
                 check_function(unit, unit.outside, True, made)
-            method = vars(type(made)).get(name)
-            if isinstance(method, types.FunctionType):
-                told = vars(method)
-                told.update(code=unit.code, schema=unit.schema)
-                told["graph"] = told["inlined_graph"] = LateGraph(unit, made)
+        describe_methods(made)
 
     def _methods_below(self, made, unit):
         """Compile what a method calls on the modules below its own, which export only what is called so."""
@@ -498,7 +504,8 @@ def script_method(fn: Any) -> Callable[..., Any]:
     """Compile a method of a class that inherits from ScriptModule."""
     unit = script_function(fn, {}, True)
     compiled = unit.checked(True)
-    compiled._script_unit = unit
+    compiled._script_unit, compiled.schema, compiled.code = unit, unit.schema, unit.code
+    compiled.graph = compiled.inlined_graph = LateGraph(unit, None)
     return compiled
 
 

@@ -13,19 +13,23 @@ from rushlight import Tensor
 from rushlight.jit import _decorations, _state
 from rushlight.jit._annotations import value_type
 from rushlight.jit._closed_source import _dotted
-from rushlight.jit._recorder import Recorder, TracerWarning
+from rushlight.jit._recorder import Recorder
 from rushlight.jit._script import (
     RecursiveScriptModule,
     ScriptFunction,
     ScriptModule,
+    describe_methods,
     library_base,
     script_class,
     shell,
 )
 from rushlight.jit._trace_graph import _get_trace_graph as _get_trace_graph
+from rushlight.jit._traced_sizes import TracedSize
+from rushlight.jit._tracer_warnings import TracerWarning, warn
 from rushlight.jit._types import ANY, TENSOR
 from rushlight.jit.frontend import Unit
 from rushlight.nn import Module
+from rushlight.utils._pytree import tree_map_only
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -75,6 +79,7 @@ def _record(name, function, module, args, kwargs):
         *module.named_buffers(remove_duplicate=False),
     ]:
         recorder.name(tensor, _path_text("self", path))
+    args, kwargs = tree_map_only(Tensor, recorder.as_input, (args, kwargs))
     for text, value in zip(names, (*args, *kwargs.values()), strict=True):
         recorder._name_parts(value, text)
     scopes = _decorations.tracing_state() or _decorations.Scopes()
@@ -86,11 +91,12 @@ def _record(name, function, module, args, kwargs):
             "would be a no-op."
         )
     _check_result(result)
-    body = [*recorder.lines, f"return {recorder.text(result)}"]
+    body = [*recorder.lines, f"return {recorder.text_of_result(result)}"]
     written = map(_with_type, names, (*args, *kwargs.values()))
     source = f"def {name}({', '.join(['self', *written])}):\n" + "".join(f"    {line}\n" for line in body)
     tree = ast.parse(source).body[0]
     unit = Unit(name, tree, {**recorder.names, "getattr": getattr}, "<trace>")
+    unit.drawing = recorder.drawing
     _Bound(unit).visit(tree)
     return unit, recorder.constants, result
 
@@ -141,36 +147,48 @@ class _Bound(ast.NodeTransformer):
         return self.generic_visit(node)
 
     def visit_Name(self, node):
-        if node.id in ("float", "slice"):
-            self.unit.names[node.id] = {"float": float, "slice": slice}[node.id]
+        if node.id in ("float", "int", "slice"):
+            self.unit.names[node.id] = {"float": float, "int": int, "slice": slice}[node.id]
         return node
 
 
+_ONLY_TENSORS = (
+    "Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced functions"
+)
+
+
 def _check_result(result):
-    if isinstance(result, Tensor):
-        return
-    parts = (
-        result.values() if isinstance(result, dict) else result if isinstance(result, (tuple, list)) else None
-    )
-    if parts is None:
-        raise RuntimeError(
-            f"Type '{type(result).__name__}' cannot be traced. Only Tensors and (possibly nested) Lists, "
-            "Dicts, and Tuples of Tensors can be traced"
-        )
-    for part in parts:
-        if part is not None:
+    if isinstance(result, (list, tuple)):
+        for part in result:
+            if isinstance(result, list) and not isinstance(part, Tensor):
+                raise RuntimeError(_ONLY_TENSORS)
             _check_result(part)
+    elif isinstance(result, dict):
+        for part in result.values():
+            parts = part if isinstance(part, tuple) else (part,)
+            if not all(isinstance(p, Tensor) for p in parts):
+                raise RuntimeError(
+                    f"output 1 ({result}) of traced region cannot be understood by the tracer, only outputs matching "
+                    "dict[Union[str, Tensor], Union[Tensor, Tuple[Tensor, ...]]] can be a dictionary output of a "
+                    "traced function"
+                )
+    elif result is not None and not isinstance(result, (Tensor, TracedSize)):
+        raise RuntimeError(_ONLY_TENSORS)
+
+
+_CONTAINER = (
+    "Encountering a {} at the output of the tracer might cause the trace to be incorrect, this is only valid if the "
+    "container structure does not change based on the module's inputs. Consider using a constant container instead "
+    "(e.g. for `list`, use a `tuple` instead. for `dict`, use a `NamedTuple` instead). If you absolutely need this "
+    "and know the side effects, pass strict=False to trace() to allow this behavior."
+)
 
 
 def _strict_result(result, strict):
-    if strict and isinstance(result, (dict, list)):
-        raise RuntimeError(
-            f"Encountering a {type(result).__name__} at the output of the tracer might cause the trace to be "
-            "incorrect, this is only valid if the container structure does not change based on the module's "
-            "inputs. Consider using a constant container instead (e.g. for `list`, use a `tuple` instead. "
-            "for `dict`, use a `NamedTuple` instead). If you absolutely need this and know the side "
-            "effects, pass strict=False to trace() to allow this behavior."
-        )
+    if strict and isinstance(result, dict):
+        raise RuntimeError(_CONTAINER.format("dict"))
+    if strict and isinstance(result, list):
+        warn(_CONTAINER.format("list"))
 
 
 def _as_tuple(inputs):
@@ -216,6 +234,12 @@ def trace(
         return func
     if example_kwarg_inputs is None and example_inputs is None:
         raise RuntimeError("example_kwarg_inputs should be a dict")
+    if isinstance(method_of := getattr(func, "__self__", None), Module):
+        if func.__name__ != "forward":
+            raise AttributeError(
+                "trace doesn't support compiling individual module's functions.\nPlease use trace_module"
+            )
+        func = method_of
     if isinstance(func, Module):
         inputs = example_kwarg_inputs if example_kwarg_inputs is not None else example_inputs
         return trace_module(
@@ -227,8 +251,7 @@ def trace(
             strict=strict,
             example_inputs_is_kwarg=example_kwarg_inputs is not None,
         )
-    owner = getattr(func, "__self__", None)
-    owner = owner if isinstance(owner, Module) else Module()
+    owner = Module()
     args, kwargs = (
         ((), example_kwarg_inputs) if example_kwarg_inputs is not None else (_as_tuple(example_inputs), {})
     )
@@ -246,10 +269,7 @@ class TracedFunction(ScriptFunction):
 
     def __init__(self, module, unit, doc) -> None:
         super().__init__(unit, doc)
-        self._module, self._function = module, module.forward
-
-    def save(self, f: Any, _extra_files: dict[str, Any] | None = None) -> None:
-        self._module.save(f, _extra_files)
+        self.owner, self._function = module, module.forward
 
 
 def _as_function(module, func):
@@ -289,6 +309,8 @@ def trace_module(
     def split(example):
         return ((), example) if example_inputs_is_kwarg else (_as_tuple(example), {})
 
+    if mod._backward_hooks:
+        raise ValueError(f"Modules that have backward hooks assigned can't be compiled: {mod}")
     functions = {name: mod if name == "forward" else getattr(mod, name) for name in inputs}
     examples = [split(example) for example in inputs.values()]
     made = _traced(mod, functions, examples, strict)
@@ -313,9 +335,9 @@ def _traced(module, functions, examples, strict):
         constants.update(found)
         _strict_result(result, strict)
     methods = {name: unit.function() for name, unit in units.items()}
-    base = Module
-    cls = script_class(base, type(module).__name__, methods, units, TopLevelTracedModule)
+    cls = script_class(Module, type(module).__name__, methods, units, TopLevelTracedModule)
     made = _shell_of(module, cls, {})
+    describe_methods(made)
     for name, tensor in constants.items():
         made._buffers[name] = tensor
         made._non_persistent_buffers_set.add(name)
@@ -336,10 +358,12 @@ def _shell_of(module, cls, seen):
         made.__dict__[table] = dict(module.__dict__[table])
     made.__dict__["_non_persistent_buffers_set"] = set(module._non_persistent_buffers_set)
     for name, child in module._modules.items():
-        if child is None or id(child) in seen:
-            made._modules[name] = None if child is None else seen[id(child)]
+        if child is None:
             continue
-        if isinstance(child, RecursiveScriptModule) and type(child)._script_methods:
+        if id(child) in seen:
+            made._modules[name] = seen[id(child)]
+            continue
+        if isinstance(child, ScriptModule) and type(child)._script_methods:
             made._modules[name] = seen[id(child)] = child  # called as it is
             continue
         base = library_base(type(child))
@@ -359,13 +383,19 @@ def _check(made, functions, module, checks, tolerance):
     for (name, function), examples in zip(functions.items(), checks, strict=True):
         traced = made if name == "forward" else getattr(made, name)
         unit = type(made)._script_methods[name]
-        for number, (args, kwargs) in enumerate(examples):
+        if unit.drawing:
+            nodes = "".join(f"\t{line}\n" for line in unit.drawing)
+            warn(
+                "Trace had nondeterministic nodes. Did you forget call .eval() on your model? Nodes:\n"
+                f"{nodes}This may cause errors in trace checking. To disable trace checking, pass "
+                "check_trace=False to torch.jit.trace()"
+            )
+        for args, kwargs in examples:
             with rushlight.random.fork_rng(devices=[]):
                 runs = _Runs(module, args, kwargs)
-                if number == 0:
-                    _same_operations(
-                        unit, lambda *a, f=function, n=name, **k: _record(n, f, module, a, k)[0], runs
-                    )
+                _same_operations(
+                    unit, lambda *a, f=function, n=name, **k: _record(n, f, module, a, k)[0], runs
+                )
                 _compare(runs(function), runs(traced), tolerance)
 
 
@@ -388,8 +418,6 @@ class _Runs:
 
 
 def _detached(inputs):
-    from rushlight.utils._pytree import tree_map_only
-
     return tree_map_only(Tensor, lambda t: t.detach().clone().requires_grad_(t.requires_grad), inputs)
 
 
@@ -412,6 +440,7 @@ def _compare(expected, got, tolerance):
 
     for number, (a, b) in enumerate(zip(tree_leaves(expected), tree_leaves(got), strict=True), 1):
         try:
+            a = rushlight.tensor(a) if isinstance(a, int) else a  # a size, which a trace gives as a tensor
             rushlight.testing.assert_close(b, a, rtol=tolerance, atol=tolerance, equal_nan=True)
         except AssertionError as error:
             warnings.warn(

@@ -56,6 +56,7 @@ class Unit:
 
     schema = None  # what calls from Python are checked against
     overloaded = False
+    drawing: list = []  # of a trace: calls that draw random numbers
     outside: dict = {}  # the names around the function it was made of
 
     def __init__(self, name, tree, names, filename="<torch_script>", python=(), source=None):

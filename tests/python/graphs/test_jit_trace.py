@@ -1,6 +1,7 @@
 """`torch.jit.trace`, and scripts in files."""
 
 import io
+import math
 import os
 import random
 import subprocess
@@ -105,21 +106,29 @@ def test_what_a_trace_cannot_know_is_warned_of():
 
     with pytest.warns(torch.jit.TracerWarning, match="Converting a tensor to a Python boolean"):
         torch.jit.trace(choose, torch.ones(3), check_trace=False)
-    with pytest.warns(torch.jit.TracerWarning, match="does not match the corresponding output"):
+    with pytest.raises(torch.jit.TracingCheckError, match="Graphs differed across invocations"):
         torch.jit.trace(choose, torch.ones(3), check_inputs=[(-torch.ones(3),)])
+
+    def write(x):
+        x.numpy()[0] += 5
+        return x + 0
+
+    with pytest.warns(torch.jit.TracerWarning, match="does not match the corresponding output"):
+        torch.jit.trace(write, torch.ones(3))
     with pytest.raises(torch.jit.TracingCheckError, match="Graphs differed across invocations"):
         torch.jit.trace(lambda x: x + random.random(), torch.ones(3))
     with pytest.raises(RuntimeError, match="Encountering a dict at the output"):
         torch.jit.trace(lambda x: {"x": x}, torch.ones(3))
     assert torch.jit.trace(lambda x: {"x": x + 1}, torch.ones(3), strict=False)(torch.ones(1))["x"] == 2
-    with pytest.raises(RuntimeError, match="Only Tensors"):
+    with pytest.raises(RuntimeError, match="Only tensors"):
         torch.jit.trace(lambda x: 3, torch.ones(3))
 
 
 def test_random_operators_are_not_mistaken_for_differences():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
+    with pytest.warns(torch.jit.TracerWarning) as told:
         traced = torch.jit.trace(nn.Dropout(0.5), torch.ones(100))
+    (told,) = told
+    assert "Trace had nondeterministic nodes" in str(told.message) and "dropout(" in str(told.message)
     torch.manual_seed(0)
     wanted = F.dropout(torch.ones(100), 0.5)
     torch.manual_seed(0)
@@ -423,3 +432,134 @@ def test_settings_of_the_executor():
     with pytest.raises(ValueError, match="unrecognized fuser"), torch.jit.fuser("none"):
         pass
     assert repr(doubled.schema).startswith("doubled(Tensor x, int n) -> ")
+
+
+def test_arithmetic_of_sizes_is_followed_beyond_integers():
+    def halves(x):
+        n = x.shape[0]
+        return (
+            x.reshape(math.floor(n / 2), -1),
+            x * (n / 2),
+            x.new_zeros(math.ceil(n / 4)),
+            x * n**-0.5,
+            x.numel(),
+        )
+
+    traced = torch.jit.trace(halves, torch.ones(4))
+    file = io.BytesIO()
+    torch.jit.save(traced, file)
+    file.seek(0)
+    for program in (traced, torch.jit.load(file)):
+        for got, wanted in zip(program(torch.ones(6)), halves(torch.ones(6)), strict=True):
+            torch.testing.assert_close(got, torch.as_tensor(wanted))
+
+
+@pytest.mark.parametrize(
+    ("program", "what"),
+    [
+        (lambda x: x + 1 if x.shape[0] == 3 else x, "Converting a tensor to a Python boolean"),
+        (lambda x: x + 1 if x.shape[0] else x, "Converting a tensor to a Python boolean"),
+        (lambda x: torch.zeros(int(x.shape[0] * 0.5)), "Converting a tensor to a Python integer"),
+        (lambda x: x * float(x.shape[0]), "Converting a tensor to a Python float"),
+        (lambda x: x * math.sqrt(x.size(0)), "Converting a tensor to a Python float"),
+        (lambda x: x + len(x), "Using len to get tensor shape"),
+        (lambda x: [x, x + 1], "Encountering a list at the output"),
+    ],
+)
+def test_numbers_that_a_trace_keeps_are_warned_of_where_they_are_taken(program, what):
+    with pytest.warns(torch.jit.TracerWarning, match=what) as told:
+        torch.jit.trace(program, torch.ones(3))
+    if what.startswith("Converting"):
+        assert {warning.filename for warning in told} == {__file__}
+
+
+def test_layers_check_sizes_without_warnings():
+    model = nn.Sequential(nn.InstanceNorm1d(3), nn.TransformerEncoderLayer(4, 2, 8, 0.0))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        torch.jit.trace(model, torch.ones(2, 3, 4))
+
+
+def test_one_tensor_given_twice_is_two_inputs():
+    x = torch.randn(2, requires_grad=True)
+    traced = torch.jit.trace(lambda a, b: a - b, (x, x))
+    assert traced(torch.ones(1), torch.zeros(1)).item() == 1
+    table = {"x": x}
+    traced = torch.jit.trace(lambda a, b: a["x"] + b["x"] * 2, (table, table))
+    assert traced({"x": torch.ones(1)}, {"x": torch.zeros(1)}).item() == 1
+
+    class Added(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = nn.Parameter(torch.ones(1))
+
+        def forward(self, x):
+            return x + self.w
+
+    model = Added()
+    assert torch.jit.trace(model, model.w)(torch.zeros(1)).item() == 1
+
+
+def test_gradients_are_not_lost_in_constants():
+    w = torch.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="Cannot insert a Tensor that requires grad as a constant"):
+        torch.jit.trace(lambda x: x * w, torch.ones(2))
+    linear = nn.Linear(2, 2)
+    traced = torch.jit.trace(linear.forward, torch.ones(1, 2))  # the method of a module is its module
+    traced(torch.ones(1, 2)).sum().backward()
+    assert linear.weight.grad is not None
+    with pytest.raises(AttributeError, match="Please use trace_module"):
+        torch.jit.trace(linear.extra_repr, torch.ones(1))
+
+
+def test_functions_with_constants_are_saved_with_them():
+    offset = torch.tensor([5.0])
+    traced = torch.jit.trace(lambda x: x + offset, torch.ones(1))
+
+    class Doubling(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.add = traced
+
+        def forward(self, x):
+            return self.add(x) * 2
+
+    for program, wanted in ((traced, 6), (torch.jit.script(Doubling()), 12)):
+        file = io.BytesIO()
+        torch.jit.save(program, file)
+        file.seek(0)
+        assert torch.jit.load(file)(torch.ones(1)).item() == wanted
+
+
+def test_what_a_trace_gives_is_checked():
+    for program, words in (
+        (lambda x: (x, "a"), "Only tensors"),
+        (lambda x: [[x]], "Only tensors"),
+        (lambda x: {"a": [x]}, "cannot be understood by the tracer, only outputs matching"),
+    ):
+        with pytest.raises(RuntimeError, match=words):
+            torch.jit.trace(program, torch.ones(1), strict=False)
+    both = torch.jit.trace(
+        lambda a, b: {a: b}, (torch.ones(1), torch.zeros(1)), strict=False, check_trace=False
+    )
+    ((key, value),) = both(torch.ones(2), torch.zeros(2)).items()
+    assert key.tolist() == [1, 1] and value.tolist() == [0, 0]
+
+
+def test_methods_tell_their_graphs():
+    traced = torch.jit.trace(nn.Linear(2, 2), torch.ones(1, 2))
+    assert "aten::linear" in str(traced.forward.graph)
+
+    class Scripted(torch.jit.ScriptModule):
+        @torch.jit.script_method
+        def forward(self, x):
+            return x.mm(x)
+
+    assert "aten::mm" in str(Scripted().forward.graph) and "mm" in Scripted().forward.code
+
+
+def test_backward_hooks_are_refused():
+    model = nn.Linear(2, 2)
+    model.register_full_backward_hook(lambda *_: None)
+    with pytest.raises(ValueError, match="backward hooks assigned"):
+        torch.jit.trace(model, torch.ones(1, 2))

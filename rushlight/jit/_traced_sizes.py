@@ -1,0 +1,107 @@
+"""Sizes in a trace: numbers that remember the text that computes them, through arithmetic.
+
+``x.view(x.size(0) // 2, -1)`` is recorded as it stands. Where a size becomes a number of Python's own or decides
+a branch, the trace keeps what it was, and warns."""
+
+import operator
+
+from rushlight.jit._tracer_warnings import warn_of_size
+
+__all__ = ["TracedFloat", "TracedSize", "text_of_number"]
+
+
+def text_of_number(number):
+    if isinstance(number, (TracedSize, TracedFloat)):
+        return number.text
+    return repr(number) if number - number == 0 else f"float({str(number)!r})"
+
+
+def _followed(value, text):
+    """A result of arithmetic; complex numbers are not followed."""
+    kind = {int: TracedSize, float: TracedFloat}.get(type(value))
+    return value if kind is None else kind(value, text)
+
+
+def _plain(number):
+    return number.kind.__pos__(number) if isinstance(number, _Traced) else number
+
+
+def _operation(symbol, compute, reflected):
+    def operation(self, other):
+        if not isinstance(other, (int, float)) or isinstance(other, bool):
+            return NotImplemented
+        left, right = (other, self) if reflected else (self, other)
+        text = f"({text_of_number(left)} {symbol} {text_of_number(right)})"
+        return _followed(compute(_plain(left), _plain(right)), text)
+
+    return operation
+
+
+def _comparison(base, name):
+    def operation(self, other):
+        value = getattr(base, name)(self, other)
+        if value is not NotImplemented:
+            warn_of_size("Python boolean")
+        return value
+
+    return operation
+
+
+class _Traced:
+    """What both kinds of numbers have."""
+
+    def __new__(cls, value, text):
+        made = cls.kind.__new__(cls, value)
+        made.text = text
+        return made
+
+    def __reduce__(self):
+        return self.kind, (_plain(self),)
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __neg__(self):
+        return _followed(self.kind.__neg__(self), f"(-{self.text})")
+
+    def __bool__(self):
+        warn_of_size("Python boolean")
+        return self.kind.__bool__(self)
+
+    def __int__(self):
+        warn_of_size("Python integer")
+        return self.kind.__int__(self)
+
+    def __float__(self):
+        warn_of_size("Python float")
+        return self.kind.__float__(self)
+
+    def __floor__(self):
+        return TracedSize(self.kind.__floor__(self), f"int({self.text} // 1)")
+
+    def __ceil__(self):
+        return TracedSize(self.kind.__ceil__(self), f"(-int((-{self.text}) // 1))")
+
+
+class TracedSize(_Traced, int):
+    """A size of a tensor, or an integer that was computed from sizes."""
+
+    kind = int
+    __hash__ = int.__hash__
+
+
+class TracedFloat(_Traced, float):
+    """A number that was computed from sizes."""
+
+    kind = float
+    __hash__ = float.__hash__
+
+
+_SYMBOLS = {"+": "add", "-": "sub", "*": "mul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow"}
+for _kind in (TracedSize, TracedFloat):
+    for _symbol, _name in _SYMBOLS.items():
+        _compute = getattr(operator, _name)
+        setattr(_kind, f"__{_name}__", _operation(_symbol, _compute, False))
+        setattr(_kind, f"__r{_name}__", _operation(_symbol, _compute, True))
+    for _name in ("eq", "ne", "lt", "le", "gt", "ge"):
+        setattr(_kind, f"__{_name}__", _comparison(_kind.kind, f"__{_name}__"))
