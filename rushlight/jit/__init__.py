@@ -140,7 +140,7 @@ def _awaitable_nowait(o):
     """A result as an `Await`."""
     from rushlight._awaits import _Await
 
-    return _Await(None, (), None, o)
+    return _Await(None, (o,), None, o)
 
 
 _onednn_fusion = False

@@ -267,6 +267,9 @@ class Annotations:
                 return _NAMES[inside.id]
             if inside is not None and self.outside is None:
                 return self.type_of(inside)
+            if isinstance(inside, ast.Name) and isinstance(named := self._value(inside), type):
+                if (found := python_type(named)) is not None:
+                    return found
             self.unit.refuse(f"Unknown type name '{node.value}'", node)
         if isinstance(node, ast.Constant) and node.value is None:
             return t.NONE
@@ -288,6 +291,8 @@ class Annotations:
         name = ast.unparse(node.value)
         last = name.removeprefix("typing.") if self.outside is None else name
         if last.rpartition(".")[2].startswith("BroadcastingList"):  # a number or a list of them
+            if not last[-1].isdigit():
+                self.unit.refuse("The length of a broadcasting list must be a positive integer", node)
             return t.UNKNOWN
         inside = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
         if last not in _BUILT:

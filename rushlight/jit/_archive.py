@@ -14,6 +14,7 @@ from rushlight._quantized.packed import ScriptObject
 from rushlight.jit._annotations import is_compiled_class, qualified_name
 from rushlight.jit._archive_classes import ClassReader, described
 from rushlight.jit._closed_source import unit_from_source
+from rushlight.jit._decorations import unusable
 from rushlight.jit._library import class_name, library_name, own_module
 from rushlight.jit._script import ScriptFunction, ScriptModule, script, script_class, shell
 from rushlight.jit.frontend import FrontendError, script_function
@@ -148,6 +149,7 @@ class _Writer:
                     "name": cls._original_name,
                     "base": class_name(base),
                     "methods": methods,
+                    "unused": [n for n, v in vars(cls).items() if hasattr(v, "is_left_out")],
                     "constants": constants,
                     "traced": cls.__name__ == "TopLevelTracedModule",
                 }
@@ -360,6 +362,8 @@ class _Reader:
                 methods[name] = methods[name].setter(made)
         for name, value in saved["constants"].items():
             methods.setdefault(name, self._value(value))
+        for name in saved.get("unused", ()):
+            methods.setdefault(name, unusable(name))
         if not all(
             n.isidentifier() and (n[:2] != "__" or n in ("__call__", "__len__", "__contains__"))
             for n in methods

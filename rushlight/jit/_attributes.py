@@ -12,7 +12,7 @@ from rushlight.jit import _types as t
 from rushlight.jit._annotations import python_type
 from rushlight.jit._decorations import Attribute
 
-__all__ = ["declared_types", "take_attributes", "warn_of_annotations"]
+__all__ = ["constants_of", "declared_types", "take_attributes", "warn_of_annotations"]
 
 _WARNING = (
     "The TorchScript type system doesn't support instance-level annotations on empty non-base types in "
@@ -36,6 +36,22 @@ def declared_types(classes):
                 found[name] = python_type(annotation) or t.UNKNOWN
             except (RuntimeError, ValueError, AssertionError):
                 found[name] = t.UNKNOWN
+    return found
+
+
+def constants_of(cls):
+    """Names of the attributes that a class of modules says are constant: `Final`, or in `__constants__`."""
+    found = set()
+    for base in cls.__mro__:
+        found.update(vars(base).get("__constants__", ()))
+        for name, said in vars(base).get("__annotations__", {}).items():
+            text = said if isinstance(said, str) else ""
+            if (
+                said is typing.Final
+                or typing.get_origin(said) is typing.Final
+                or "Final" in text.partition("[")[0]
+            ):
+                found.add(name)
     return found
 
 

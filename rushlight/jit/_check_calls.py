@@ -324,6 +324,11 @@ class Calls(Checking):
         return Iterated("range", t.INT)
 
     def call_enumerate(self, node, hint):
+        given = len(node.args) + len(node.keywords)
+        if not node.args:
+            self.refuse("enumerate expected at least 1 arguments, got 0", node)
+        if given > 2:
+            self.refuse(f"enumerate expected at most 2 arguments, got {given}", node)
         value = self.expression(node.args[0])
         items = self.unrolled(value)
         if isinstance(value, t.Type) and value.kind == "Unknown":

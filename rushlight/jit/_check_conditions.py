@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 
 from rushlight.jit import _types as t
+from rushlight.jit._attributes import constants_of
 from rushlight.jit._check_values import Bound, Checking, Container
 
 __all__ = ["Conditions", "Refinements"]
@@ -43,10 +44,22 @@ class Conditions(Checking):
             return Refinements(node.value)
         if isinstance(node, ast.Call) and self.named(node.func) == "torch.jit.is_scripting":
             return Refinements(True)
+        if isinstance(node, ast.Attribute) and (constant := self.constant(node)) is not None:
+            return Refinements(constant)
         kind = self.simple(node)
         if kind.known and kind.kind in ("Optional", "Tuple", "NoneType", "Device"):
             self.refuse(f"Could not cast value of type {kind} to bool", node)
         return Refinements()
+
+    def constant(self, node):
+        """Whether an attribute is true that its module says is constant; None of others."""
+        owner = self.expression(node.value)
+        module = owner.module if isinstance(owner, Container) else None
+        cls = getattr(type(module), "_python_class", None)
+        if cls is None or node.attr not in constants_of(cls):
+            return None
+        value = module.__dict__.get(node.attr)
+        return value if isinstance(value, bool) else None
 
     def named(self, node):
         return node.id if isinstance(node, ast.Name) and self.lookup(node.id) is None else None

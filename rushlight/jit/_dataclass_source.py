@@ -24,19 +24,22 @@ def method_sources(cls):
     except Exception:  # annotations may name what is not there
         said = {}
     made = {}
+    passed = [f for f in cls.__dataclass_fields__.values() if isinstance(f.type, dataclasses.InitVar)]
     names = {f"_{f.name}_type": said.get(f.name, f.type) for f in fields}
+    names.update((f"_{f.name}_type", f.type.type) for f in passed)
     parts, body = [], []
-    for field in fields:
-        if not field.init:
+    for field in cls.__dataclass_fields__.values():
+        if not field.init or field not in (*fields, *passed):
             continue
         default = ""
         if field.default is not dataclasses.MISSING:
             names[f"_{field.name}_default"] = field.default
             default = f" = _{field.name}_default"
         parts.append(f"{field.name}: _{field.name}_type{default}")
-        body.append(f"    self.{field.name} = {field.name}\n")
+        if field not in passed:
+            body.append(f"    self.{field.name} = {field.name}\n")
     if hasattr(cls, "__post_init__"):
-        body.append("    self.__post_init__()\n")
+        body.append(f"    self.__post_init__({', '.join(f.name for f in passed)})\n")
     head = ", ".join(("self", *parts))
     made["__init__"] = f"def __init__({head}) -> None:\n{''.join(body) or '    pass'}"
     kind = f"'{cls.__name__}'"

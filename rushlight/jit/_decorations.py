@@ -100,14 +100,25 @@ def export(fn: Any) -> Callable[..., Any]:
 def unused(fn: Any) -> Any:
     """Leave this function out of scripts: calling it there raises."""
 
-    def raise_(*args, **kwargs):
-        name = fn.__qualname__
-        raise RuntimeError(f"{name}: this function is marked with @torch.jit.unused; a script cannot call it")
-
     if isinstance(fn, property):
         return property(fn.fget and unused(fn.fget), fn.fset and unused(fn.fset), fn.fdel and unused(fn.fdel))
-    fn._torchscript_modifier, fn._in_script = "unused", raise_
+    fn._torchscript_modifier, fn._in_script = "unused", unusable(fn.__qualname__)
     return fn
+
+
+def unusable(name):
+    """What stands in scripts for a function that was left out of them."""
+
+    def unused_function(*args, **kwargs):
+        from rushlight.jit import Error
+
+        raise Error(
+            f"{name}: this function is marked with @torch.jit.unused: it is annotated to be ignored and "
+            "cannot be run"
+        )
+
+    unused_function.is_left_out = True
+    return unused_function
 
 
 def ignore(drop: Any = False, **kwargs: Any) -> Callable[..., Any]:

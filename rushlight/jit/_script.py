@@ -21,7 +21,7 @@ from rushlight.jit._attributes import declared_types, take_attributes, warn_of_a
 from rushlight.jit._check_values import declared_type
 from rushlight.jit._checker import check_function
 from rushlight.jit._class_checks import check_bases
-from rushlight.jit._decorations import _overloaded, _tracing
+from rushlight.jit._decorations import Attribute, _overloaded, _tracing
 from rushlight.jit._graph_types import LateGraph
 from rushlight.jit._hooks import check_hooks
 from rushlight.jit._interfaces import misfit
@@ -98,6 +98,11 @@ class ScriptModule(Module):
         own = {n: m._script_unit for n, m in vars(cls).items() if hasattr(m, "_script_unit")}
         if own:  # methods of a program's class that `script_method` compiled
             cls._script_methods = {**cls._script_methods, **own}
+
+    def __setattr__(self, name, value):
+        if isinstance(value, Attribute):
+            value = value.value
+        super().__setattr__(name, value)
 
     @property
     def original_name(self) -> str:
@@ -301,7 +306,7 @@ class _Scripting:
 
     def _finish(self, made, units, module):
         """Check methods of a made module, once what they call on modules below it is compiled, too."""
-        for name, unit in list(units.items()):
+        for unit in list(units.values()):
             self._methods_below(made, unit)
             self._check_attributes(made, unit, module)
             if self.is_method[unit] and not unit.overloaded:
@@ -381,7 +386,8 @@ class _Scripting:
                 methods[name] = getattr(function, "_in_script", member)
                 continue
             is_method = type(member) is not staticmethod
-            unit = script_function(function, self.functions, is_method)
+            unit = vars(function).get("_script_unit")  # what `script_method` compiled
+            unit = unit or script_function(function, self.functions, is_method)
             units[name], self.is_method[unit] = unit, is_method
             compiled = unit.checked(is_method)
             wrap = {property: property, staticmethod: staticmethod, classmethod: classmethod}.get(

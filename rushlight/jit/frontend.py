@@ -19,8 +19,8 @@ from rushlight.jit._annotations import schema_of
 from rushlight.jit._call_check import checked
 from rushlight.jit._checker import check_function
 from rushlight.jit._decorations import _overloaded
+from rushlight.jit._executable import HELPERS, executable
 from rushlight.jit._library import library_name
-from rushlight.jit._percent import percent
 from rushlight.jit._run_errors import UNIT
 from rushlight.jit._scripted_class import record_of
 from rushlight.jit._source import Source
@@ -38,6 +38,7 @@ __all__ = [
 ]
 
 
+DEFAULT = "__default__."  # tensors that arguments have unless others are given: no text says them
 _BUILTINS = frozenset(
     """abs all any bin bool chr complex dict divmod enumerate float getattr hasattr hash hex id int isinstance
     len list max min oct ord pow print range reversed round set slice sorted str sum tuple zip type""".split()
@@ -100,8 +101,8 @@ class Unit:
     def function(self):
         """The function, compiled so that its tracebacks show the program's own lines."""
         if self._function is None:
-            module = ast.Module(body=[_without_annotations(self.tree)], type_ignores=[])
-            space = {"__builtins__": {}, UNIT: self, _PERCENT: percent, **self.names}
+            module = ast.Module(body=[executable(self.tree)], type_ignores=[])
+            space = {"__builtins__": {}, UNIT: self, **HELPERS, **self.names}
             exec(compile(ast.fix_missing_locations(module), self.filename, "exec"), space)
             self._function = space[self.tree.name]
             self._function.__module__ = "__torch__"
@@ -120,7 +121,12 @@ class Unit:
 
 
 class _Shown(ast.NodeTransformer):
-    """Annotations that a file held as text are shown as they were written."""
+    """Annotations that a file held as text are shown as they were written, defaults that have a text."""
+
+    def visit_arguments(self, node):
+        unsaid = [i for i, d in enumerate(node.defaults) if getattr(d, "id", "").startswith(DEFAULT)]
+        node.defaults = node.defaults[max(unsaid, default=-1) + 1 :]
+        return self.generic_visit(node)
 
     def visit_arg(self, node):
         node.annotation = _plain(node.annotation)
@@ -139,34 +145,6 @@ def _plain(annotation):
     if isinstance(annotation, ast.Constant) and isinstance(annotation.value, str):
         return ast.Name(annotation.value, ast.Load())
     return annotation
-
-
-def _without_annotations(tree):
-    """A copy for execution: annotations name types, which nothing reads at run time."""
-    tree = copy.deepcopy(tree)
-    tree.returns, tree.decorator_list = None, []
-    for argument in (*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs):
-        argument.annotation = None
-    return _Executable().visit(tree)
-
-
-_PERCENT = "__percent__"
-
-
-class _Executable(ast.NodeTransformer):
-    def visit_AnnAssign(self, node):
-        if node.value is None:
-            return ast.copy_location(ast.Pass(), node)
-        self.generic_visit(node)
-        return ast.copy_location(ast.Assign(targets=[node.target], value=node.value), node)
-
-    def visit_BinOp(self, node):
-        self.generic_visit(node)
-        text = isinstance(node.left, ast.Constant) and isinstance(node.left.value, str)
-        if not text or not isinstance(node.op, ast.Mod):
-            return node
-        call = ast.Call(ast.Name(_PERCENT, ast.Load()), [node.left, node.right], [])
-        return ast.copy_location(call, node)
 
 
 def script_function(fn, known, method=False, extra=None):
@@ -230,7 +208,7 @@ def _complete(unit, names, known, types_of, method, defaults, annotations=None):
         read = lambda: schema_of(unit, names, method, defaults, annotations)  # noqa: E731
         unit.schema = _free(unit, method) if unit.overloaded else read()
     unit.tree = drop_static_branches(tree, names, local_names, types_of)
-    resolver = _Resolver(unit, names, known)
+    resolver = _Resolver(unit, names, known, defaults or {})
     unit.tree = resolver.visit(unit.tree)
     unit.python = tuple(resolver.python)
     unit.outside = names
@@ -308,8 +286,8 @@ def _local_names(tree):
 class _Resolver(ast.NodeTransformer):
     """Replaces each use of an outside name by the dotted name, literal or unit that it stands for."""
 
-    def __init__(self, unit, outside, known):
-        self.unit, self.outside, self.known = unit, outside, known
+    def __init__(self, unit, outside, known, defaults):
+        self.unit, self.outside, self.known, self.defaults = unit, outside, known, defaults
         self.locals = _local_names(unit.tree)
         self.python = []
         self.body = True
@@ -322,9 +300,22 @@ class _Resolver(ast.NodeTransformer):
     def visit_FunctionDef(self, node):
         node.body = [self.visit(statement) for statement in node.body]
         self.body = False  # Python works out defaults
-        node.args.defaults = [self.visit(default) for default in node.args.defaults]
-        node.args.kw_defaults = [default and self.visit(default) for default in node.args.kw_defaults]
+        positional = [*node.args.posonlyargs, *node.args.args]
+        given = zip(positional[len(positional) - len(node.args.defaults) :], node.args.defaults, strict=True)
+        node.args.defaults = [self._default(argument, default) for argument, default in given]
+        given = zip(node.args.kwonlyargs, node.args.kw_defaults, strict=True)
+        node.args.kw_defaults = [default and self._default(argument, default) for argument, default in given]
         return node
+
+    def _default(self, argument, node):
+        """A default. Python has worked it out where the function was defined."""
+        if argument.arg not in self.defaults:
+            return self.visit(node)
+        value = self.defaults[argument.arg]
+        if not isinstance(value, rushlight.Tensor):
+            return self._reference(value, node)
+        self.unit.names[f"{DEFAULT}{argument.arg}"] = value
+        return ast.copy_location(ast.Name(f"{DEFAULT}{argument.arg}", ast.Load()), node)
 
     def visit_AnnAssign(self, node):
         node.value = node.value and self.visit(node.value)

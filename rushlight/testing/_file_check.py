@@ -58,10 +58,10 @@ class FileCheck:
         """The text comes on the line after."""
         return self._add("CHECK-NEXT", test_string)
 
-    def check_count(self, test_string, count, exactly=False):
+    def check_count(self, str, count, exactly=False):
         """The text comes `count` times; exactly so many, if asked."""
-        self._add("CHECK-COUNT", test_string, count)
-        return self._add("CHECK-NOT", test_string) if exactly else self
+        self._add("CHECK-COUNT", str, count)
+        return self._add("CHECK-NOT", str) if exactly else self
 
     def check_dag(self, test_string):
         """Neighbouring checks of this kind may match in any order."""
