@@ -66,6 +66,9 @@ class Recorder(TorchFunctionMode):
         self.name(tensor, "")
         return tensor
 
+    def knows(self, value):
+        return id(value) in self._texts
+
     def fresh(self, stem):
         stem = stem.strip("_") or "value"
         stem = f"{stem}_" if keyword.iskeyword(stem) or stem in ("self", "torch", "math") else stem
@@ -244,8 +247,8 @@ class Recorder(TorchFunctionMode):
             if id(value) not in self._texts:
                 if value.requires_grad:
                     raise RuntimeError(
-                        "Cannot insert a Tensor that requires grad as a constant. Consider making it a parameter "
-                        f"or input, or detaching the gradient\nTensor:\n{value}"
+                        "Cannot insert a Tensor that requires grad as a constant. Consider making it a "
+                        f"parameter or input, or detaching the gradient\nTensor:\n{value}"
                     )
                 constant = f"_constant{len(self.constants)}"
                 self.constants[constant] = value.detach()

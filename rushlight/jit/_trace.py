@@ -15,7 +15,6 @@ from rushlight.jit._annotations import value_type
 from rushlight.jit._closed_source import _dotted
 from rushlight.jit._recorder import Recorder
 from rushlight.jit._script import (
-    RecursiveScriptModule,
     ScriptFunction,
     ScriptModule,
     describe_methods,
@@ -24,6 +23,7 @@ from rushlight.jit._script import (
     shell,
 )
 from rushlight.jit._trace_graph import _get_trace_graph as _get_trace_graph
+from rushlight.jit._traced_parts import method_tree, watching_parts
 from rushlight.jit._traced_sizes import TracedSize
 from rushlight.jit._tracer_warnings import TracerWarning, warn
 from rushlight.jit._types import ANY, TENSOR
@@ -83,7 +83,10 @@ def _record(name, function, module, args, kwargs):
     for text, value in zip(names, (*args, *kwargs.values()), strict=True):
         recorder._name_parts(value, text)
     scopes = _decorations.tracing_state() or _decorations.Scopes()
-    with _decorations.tracing(scopes, recorder), recorder, _scripts_by_name(module, recorder):
+    with (
+        _decorations.tracing(scopes, recorder), recorder, _scripts_by_name(module, recorder),
+        watching_parts(module, recorder, _module_text, _parameters_of) as parts,
+    ):  # fmt: skip
         result = function(*args, **kwargs)
     if result is None:
         raise RuntimeError(
@@ -94,11 +97,31 @@ def _record(name, function, module, args, kwargs):
     body = [*recorder.lines, f"return {recorder.text_of_result(result)}"]
     written = map(_with_type, names, (*args, *kwargs.values()))
     source = f"def {name}({', '.join(['self', *written])}):\n" + "".join(f"    {line}\n" for line in body)
-    tree = ast.parse(source).body[0]
-    unit = Unit(name, tree, {**recorder.names, "getattr": getattr}, "<trace>")
+    unit = _unit(name, ast.parse(source).body[0], recorder)
     unit.drawing = recorder.drawing
+    return _Recorded(unit, recorder, parts, result)
+
+
+class _Recorded:
+    """What a run gave: the unit of the whole, those of its parts, the tensors it found outside."""
+
+    def __init__(self, unit, recorder, parts, result):
+        self.unit, self.constants, self.result = unit, recorder.constants, result
+        self._recorder, self._parts = recorder, parts
+
+    def units_of_parts(self):
+        trees = {
+            path: method_tree(part, _with_type, self._recorder.reserved) for path, part in self._parts.items()
+        }
+        return {
+            path: _unit("forward", tree, self._recorder) for path, tree in trees.items() if tree is not None
+        }
+
+
+def _unit(name, tree, recorder):
+    unit = Unit(name, tree, {**recorder.names, "getattr": getattr}, "<trace>")
     _Bound(unit).visit(tree)
-    return unit, recorder.constants, result
+    return unit
 
 
 @contextlib.contextmanager
@@ -126,10 +149,15 @@ def _with_type(name, value):
     return name if kind == TENSOR else f"{name}: {str(kind if kind.known else ANY)!r}"
 
 
-def _path_text(text, path):
-    *modules, last = path.split(".")
-    for part in modules:
+def _module_text(text, path):
+    for part in filter(None, path.split(".")):
         text = f"{text}.{part}" if part.isidentifier() else f"{text}._modules[{part!r}]"
+    return text
+
+
+def _path_text(text, path):
+    modules, _, last = path.rpartition(".")
+    text = _module_text(text, modules)
     text = f"{text}.{last}" if last.isidentifier() else f"getattr({text}, {last!r})"
     return text
 
@@ -168,19 +196,19 @@ def _check_result(result):
             parts = part if isinstance(part, tuple) else (part,)
             if not all(isinstance(p, Tensor) for p in parts):
                 raise RuntimeError(
-                    f"output 1 ({result}) of traced region cannot be understood by the tracer, only outputs matching "
-                    "dict[Union[str, Tensor], Union[Tensor, Tuple[Tensor, ...]]] can be a dictionary output of a "
-                    "traced function"
+                    f"output 1 ({result}) of traced region cannot be understood by the tracer, only outputs "
+                    "matching dict[Union[str, Tensor], Union[Tensor, Tuple[Tensor, ...]]] can be a "
+                    "dictionary output of a traced function"
                 )
     elif result is not None and not isinstance(result, (Tensor, TracedSize)):
         raise RuntimeError(_ONLY_TENSORS)
 
 
 _CONTAINER = (
-    "Encountering a {} at the output of the tracer might cause the trace to be incorrect, this is only valid if the "
-    "container structure does not change based on the module's inputs. Consider using a constant container instead "
-    "(e.g. for `list`, use a `tuple` instead. for `dict`, use a `NamedTuple` instead). If you absolutely need this "
-    "and know the side effects, pass strict=False to trace() to allow this behavior."
+    "Encountering a {} at the output of the tracer might cause the trace to be incorrect, this is only valid "
+    "if the container structure does not change based on the module's inputs. Consider using a constant "
+    "container instead (e.g. for `list`, use a `tuple` instead. for `dict`, use a `NamedTuple` instead). If "
+    "you absolutely need this and know the side effects, pass strict=False to trace() to allow this behavior."
 )
 
 
@@ -325,23 +353,37 @@ def trace_module(
 
 def _traced(module, functions, examples, strict):
     """A module with the tensors of `module` and the recorded functions as its methods."""
-    units, constants = {}, {}
+    units, constants, parts, shared = {}, {}, {}, {}
     for (name, function), (args, kwargs) in zip(functions.items(), examples, strict=True):
-        units[name], found, result = _record(name, function, module, args, kwargs)
+        recorded = _record(name, function, module, args, kwargs)
+        units[name], found = recorded.unit, recorded.constants
+        if name == "forward":
+            parts.update(recorded.units_of_parts())
+            shared.update(found)
         if len(functions) > 1 and found:  # each method has constants of its own
             renamed = {c: f"_{name}{c}" for c in found}
             _rename(units[name], renamed)
             found = {renamed[c]: v for c, v in found.items()}
         constants.update(found)
-        _strict_result(result, strict)
+        _strict_result(recorded.result, strict)
     methods = {name: unit.function() for name, unit in units.items()}
     cls = script_class(Module, type(module).__name__, methods, units, TopLevelTracedModule)
-    made = _shell_of(module, cls, {})
-    describe_methods(made)
+    made = _shell_of(module, cls, {}, parts)
+    for path in ("", *parts):
+        describe_methods(made.get_submodule(path))
+    for path, unit in parts.items():
+        _give_constants(made.get_submodule(path), unit, shared)
     for name, tensor in constants.items():
         made._buffers[name] = tensor
         made._non_persistent_buffers_set.add(name)
     return made
+
+
+def _give_constants(part, unit, constants):
+    """Give a part the tensors that its method takes from what the trace found outside."""
+    for name in unit.attributes_of_self:
+        if name in constants:
+            part.register_buffer(name, constants[name], persistent=False)
 
 
 def _rename(unit, names):
@@ -350,8 +392,9 @@ def _rename(unit, names):
             node.attr = names[node.attr]
 
 
-def _shell_of(module, cls, seen):
-    """The tree of a module's tensors; modules of the library's own classes stay callable."""
+def _shell_of(module, cls, seen, parts, path=""):
+    """The tree of a module's tensors; modules of the library's own classes stay callable as they are, others
+    by what was recorded of them, the units of ``parts``."""
     made = seen[id(module)] = shell(cls, dict(Module().__dict__))
     made.__dict__["training"] = module.training
     for table in ("_parameters", "_buffers"):
@@ -368,10 +411,11 @@ def _shell_of(module, cls, seen):
             continue
         base = library_base(type(child))
         of_library = type(child) is base and base is not Module
-        below = script_class(
-            base if of_library else Module, type(child).__name__, {}, {}, RecursiveScriptModule
-        )
-        made._modules[name] = _shell_of(child, below, seen)
+        place = f"{path}.{name}" if path else name
+        units = {} if of_library or place not in parts else {"forward": parts[place]}
+        methods = {name: unit.function() for name, unit in units.items()}
+        below = script_class(base if of_library else Module, type(child).__name__, methods, units)
+        made._modules[name] = _shell_of(child, below, seen, parts, place)
         if of_library:
             own = made._modules[name].__dict__
             own.update({k: v for k, v in child.__dict__.items() if k not in own})
@@ -394,7 +438,7 @@ def _check(made, functions, module, checks, tolerance):
             with rushlight.random.fork_rng(devices=[]):
                 runs = _Runs(module, args, kwargs)
                 _same_operations(
-                    unit, lambda *a, f=function, n=name, **k: _record(n, f, module, a, k)[0], runs
+                    unit, lambda *a, f=function, n=name, **k: _record(n, f, module, a, k).unit, runs
                 )
                 _compare(runs(function), runs(traced), tolerance)
 

@@ -1,7 +1,7 @@
 """Sizes in a trace: numbers that remember the text that computes them, through arithmetic.
 
-``x.view(x.size(0) // 2, -1)`` is recorded as it stands. Where a size becomes a number of Python's own or decides
-a branch, the trace keeps what it was, and warns."""
+``x.view(x.size(0) // 2, -1)`` is recorded as it stands. Where a size becomes a number of Python's own or
+decides a branch, the trace keeps what it was, and warns."""
 
 import operator
 
