@@ -140,7 +140,10 @@ class Calls(Checking):
         if cls in (int, float, bool, str, complex):
             return python_type(cls)
         if issubclass(cls, tuple) and hasattr(cls, "_fields"):
-            return python_type(cls) or t.UNKNOWN
+            made = python_type(cls)
+            if made is not None:
+                self.call_unit(_schema_of_tuple(cls, made), node, given, by_name)
+            return made or t.UNKNOWN
         record = record_of(cls)
         if record is not None and record.kind == "class":
             self.call_unit(record.schema("__init__"), node, given, by_name)
@@ -312,6 +315,13 @@ class Calls(Checking):
             )
         return t.BOOL
 
+    def call_print(self, node, hint):
+        if node.keywords:
+            self.refuse("print doesn't accept any keyword arguments", node)
+        for argument in node.args:
+            self.argument(argument)
+        return t.NONE
+
     def call_range(self, node, hint):
         for argument in node.args:
             kind = self.simple(argument)
@@ -426,8 +436,16 @@ def _type(value):
 
 _SPECIAL = frozenset(
     """torch.jit.annotate torch.jit._unwrap_optional isinstance torch.jit.isinstance hasattr range enumerate
-    zip reversed type""".split()
+    zip reversed type print""".split()
 )
+
+
+def _schema_of_tuple(cls, kind):
+    """How a named tuple is made: its fields by their types, some with defaults."""
+    required = t.Argument.REQUIRED
+    fields = zip(cls._fields, kind.args, strict=True)
+    arguments = [t.Argument(name, part, cls._field_defaults.get(name, required)) for name, part in fields]
+    return t.Schema(cls.__name__, arguments, kind)
 
 
 class _Lazy:

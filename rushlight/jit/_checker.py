@@ -124,6 +124,11 @@ class _Checker(Expressions):
             if isinstance(target, ast.Subscript):
                 owner = self.expression(target.value)
                 self.index_parts(target.slice)
+                if isinstance(target.slice, ast.Slice) and isinstance(owner, t.Type) and owner.kind == "List":
+                    self.refuse(
+                        "del statements only support deletion at a single index, slicing is not supported",
+                        target,
+                    )
                 if isinstance(owner, t.Type) and owner.kind == "Class":
                     record = record_of(owner.python)
                     if record is not None and not record.has_method("__delitem__"):

@@ -176,8 +176,26 @@ _overloaded: set = set()  # (module, name) of functions that have several signat
 
 def _overload(func):
     """One signature of a function; what is defined under the same name after it serves them all."""
+    _check_empty(func)
     _overloaded.add((func.__module__, func.__qualname__))
     return func
+
+
+def _check_empty(func):
+    """A signature has no body. Without source there is none to check."""
+    import ast
+    import inspect
+    import textwrap
+
+    try:
+        body = ast.parse(textwrap.dedent(inspect.getsource(func))).body[0].body
+    except (OSError, TypeError, SyntaxError):
+        return
+    words = [s for s in body if not isinstance(s, ast.Expr) or not isinstance(s.value, ast.Constant)]
+    if not all(isinstance(s, ast.Pass) for s in words):
+        raise RuntimeError(
+            f"Only `pass` statement or `...` can be the body of overload declaration: {func.__qualname__}"
+        )
 
 
 def _overload_method(func):

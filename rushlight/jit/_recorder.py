@@ -11,7 +11,7 @@ from rushlight._command.names import own_name
 from rushlight.jit import _decorations
 from rushlight.jit._library import library_name
 from rushlight.jit._traced_sizes import TracedFloat, TracedSize, text_of_number
-from rushlight.jit._tracer_warnings import ITERATING, LENGTH, warn, warn_of_value
+from rushlight.jit._tracer_warnings import LENGTH, warn, warn_of_value
 from rushlight.jit.frontend import Late
 from rushlight.overrides import TorchFunctionMode
 from rushlight.utils._pytree import tree_map_only
@@ -99,9 +99,6 @@ class Recorder(TorchFunctionMode):
         if name in _VALUES_READ:
             warn_of_value(_VALUES_READ[name])
             return func(*args, **kwargs)
-        if name == "__iter__":
-            warn(ITERATING)
-            return iter([args[0][i] for i in range(len(args[0]))])
         text = self._call_text(func, name, args, kwargs)
         result = func(*args, **kwargs)
         if text is not None:

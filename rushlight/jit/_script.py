@@ -508,6 +508,8 @@ def script(
 
 def script_method(fn: Any) -> Callable[..., Any]:
     """Compile a method of a class that inherits from ScriptModule."""
+    if not inspect.signature(fn).parameters:
+        raise RuntimeError(f"{fn.__qualname__}: methods must have a self argument")
     unit = script_function(fn, {}, True)
     compiled = unit.checked(True)
     compiled._script_unit, compiled.schema, compiled.code = unit, unit.schema, unit.code

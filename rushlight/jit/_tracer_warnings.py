@@ -36,9 +36,9 @@ def warn(message):
 def warn_of_value(what):
     """A tensor was made a number, which the trace keeps as it is."""
     warn(
-        f"Converting a tensor to a {what} might cause the trace to be incorrect. We can't record the data flow "
-        "of Python values, so this value will be treated as a constant in the future. This means that the "
-        "trace might not generalize to other inputs!"
+        f"Converting a tensor to a {what} might cause the trace to be incorrect. We can't record the data "
+        "flow of Python values, so this value will be treated as a constant in the future. This means that "
+        "the trace might not generalize to other inputs!"
     )
 
 
@@ -48,11 +48,8 @@ def warn_of_size(what):
         warn_of_value(what)
 
 
-ITERATING = (
-    "Iterating over a tensor might cause the trace to be incorrect. Passing a tensor of different shape won't "
-    "change the number of iterations executed (and might lead to errors or silently give incorrect results)."
-)
 LENGTH = (
     "Using len to get tensor shape might cause the trace to be incorrect. Recommended usage would be "
-    "tensor.shape[0]. Passing a tensor of different shape might lead to errors or silently give incorrect results."
+    "tensor.shape[0]. Passing a tensor of different shape might lead to errors or silently give incorrect "
+    "results."
 )

@@ -564,3 +564,53 @@ def test_types_as_objects():
     assert not whole.isSubtypeOf(torch.StringType.get()) and torch.NoneType.get().isSubtypeOf(
         torch.OptionalType(whole)
     )
+
+
+class Sized(NamedTuple):
+    a: int
+    b: float
+    c: List[int]
+    d: Optional[torch.Tensor] = None
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("return Sized(1, 2.0, [3]).b", None),
+        ("return Sized(c=[1], a=1, b=2.0, d=x).c", None),
+        (
+            "return Sized('a', 2.0, [3]).b",
+            "Expected a value of type 'int' for argument 'a' but .* type 'str'",
+        ),
+        ("return Sized(1, 2.0).b", "Argument c not provided"),
+        ("print(x, 'a', [1, 2])", None),
+        ("print(x, flush=True)", "print doesn't accept any keyword arguments"),
+        ("y = [1, 2, 3]\n    del y[1:]", "only support deletion at a single index"),
+        ("y = [1, 2, 3]\n    del y[1]", None),
+    ],
+)
+def test_named_tuples_and_statements_are_checked(body, words):
+    text = f"def f(x: Tensor):\n    {body}\n"
+    if words is None:
+        torch.jit.CompilationUnit(text)
+    else:
+        with pytest.raises(RuntimeError, match=words):
+            torch.jit.CompilationUnit(text)
+
+
+def test_signatures_have_no_bodies_and_methods_have_self():
+    with pytest.raises(RuntimeError, match="Only `pass` statement or `...` can be the body"):
+
+        @torch.jit._overload
+        def doubled(x: int) -> int:
+            return 2 * x
+
+    @torch.jit._overload
+    def halved(x: int) -> int: ...
+
+    with pytest.raises(RuntimeError, match="methods must have a self argument"):
+
+        class Without(torch.jit.ScriptModule):
+            @torch.jit.script_method
+            def forward():
+                return 3
