@@ -58,6 +58,7 @@ class Unit:
     schema = None  # what calls from Python are checked against
     overloaded = False
     drawing: list = []  # of a trace: calls that draw random numbers
+    late_names: dict | None = None  # what is not where its class is defined yet: the class itself
     outside: dict = {}  # the names around the function it was made of
 
     def __init__(self, name, tree, names, filename="<torch_script>", python=(), source=None):
@@ -172,6 +173,7 @@ def _compile_function(fn, known, types_of, method, extra=None):
     unit = Unit(fn.__qualname__.replace(".<locals>", ""), tree, {}, source.filename, source=source)
     unit.plain_name = fn.__qualname__.rpartition("<locals>.")[2]
     unit.overloaded = (fn.__module__, fn.__qualname__) in _overloaded
+    unit.late_names = extra
     known[fn] = unit
     try:
         annotations = getattr(fn, "__annotations__", {})
@@ -417,7 +419,7 @@ class _Resolver(ast.NodeTransformer):
     def _called(self, function, node):
         """The unit of a function that this one calls; its errors say by whom it was called."""
         try:
-            return script_function(function, self.known)
+            return script_function(function, self.known, extra=self.unit.late_names)
         except (FrontendError, RuntimeError) as error:
             stack = (
                 f"'{function.__name__}' is being compiled since it was called from '{self.unit.plain_name}'\n"

@@ -2,7 +2,7 @@
 
 import dataclasses
 import io
-from typing import Optional
+from typing import List, Optional  # noqa: UP035
 
 import pytest
 
@@ -172,3 +172,24 @@ def test_arguments_of_enumerate_are_counted(call, words):
     text = f"def f(x):\n    # type: (List[int]) -> int\n    for _ in {call}:\n        pass\n    return 1\n"
     with pytest.raises(RuntimeError, match=words):
         torch.jit.CompilationUnit(text)
+
+
+def test_static_methods_call_each_other_while_their_class_is_made():
+    @torch.jit.script
+    class Local:
+        def __init__(self, x: int):
+            self.x = x
+
+        @staticmethod
+        def first(of: List["Local"]) -> "Local":  # noqa: F821, UP006
+            return Local(of[0].x)
+
+        @staticmethod
+        def made(x: int) -> "Local":  # noqa: F821
+            return Local.first([Local(x)])
+
+    @torch.jit.script
+    def made():
+        return Local.made(3).x
+
+    assert made() == 3
