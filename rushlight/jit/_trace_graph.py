@@ -163,7 +163,7 @@ def _public_form(operator):
     wanted = public[0]._schema.arguments
     names = {a.name for a in wanted}
     others = [i for i, n in enumerate(own) if n not in names]
-    order = []
+    order: list[int | _Default] = []
     for argument in wanted:
         if argument.name in own:
             order.append(own.index(argument.name))

@@ -6,6 +6,7 @@ has no method of its own."""
 import ast
 import contextlib
 import functools
+import textwrap
 
 from rushlight import Tensor
 from rushlight.jit._traced_sizes import TracedSize
@@ -72,9 +73,8 @@ def method_tree(part, head, reserved):
     if names.missing or (names.loaded & reserved) - names.stored - given or names.stored & given:
         return None
     arguments = ", ".join(["self", *(head(name, value) for name, value, _ in part.arguments)])
-    tree = ast.parse(f"def forward({arguments}):\n    pass").body[0]
-    tree.body = body
-    return ast.parse(ast.unparse(tree)).body[0]
+    text = "\n".join(ast.unparse(statement) for statement in body)
+    return ast.parse(f"def forward({arguments}):\n{textwrap.indent(text, '    ')}").body[0]
 
 
 class _Names(ast.NodeTransformer):

@@ -3,7 +3,9 @@
 ``x.view(x.size(0) // 2, -1)`` is recorded as it stands. Where a size becomes a number of Python's own or
 decides a branch, the trace keeps what it was, and warns."""
 
+import math
 import operator
+from typing import Any
 
 from rushlight.jit._tracer_warnings import warn_of_size
 
@@ -50,6 +52,9 @@ def _comparison(base, name):
 class _Traced:
     """What both kinds of numbers have."""
 
+    kind: Any
+    text: str
+
     def __new__(cls, value, text):
         made = cls.kind.__new__(cls, value)
         made.text = text
@@ -62,25 +67,25 @@ class _Traced:
         return self
 
     def __neg__(self):
-        return _followed(self.kind.__neg__(self), f"(-{self.text})")
+        return _followed(-_plain(self), f"(-{self.text})")
 
     def __bool__(self):
         warn_of_size("Python boolean")
-        return self.kind.__bool__(self)
+        return bool(_plain(self))
 
     def __int__(self):
         warn_of_size("Python integer")
-        return self.kind.__int__(self)
+        return int(_plain(self))
 
     def __float__(self):
         warn_of_size("Python float")
-        return self.kind.__float__(self)
+        return float(_plain(self))
 
     def __floor__(self):
-        return TracedSize(self.kind.__floor__(self), f"int({self.text} // 1)")
+        return TracedSize(math.floor(_plain(self)), f"int({self.text} // 1)")
 
     def __ceil__(self):
-        return TracedSize(self.kind.__ceil__(self), f"(-int((-{self.text}) // 1))")
+        return TracedSize(math.ceil(_plain(self)), f"(-int((-{self.text}) // 1))")
 
 
 class TracedSize(_Traced, int):
