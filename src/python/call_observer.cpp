@@ -10,6 +10,8 @@ namespace rushlight::python {
 
 namespace {
 
+thread_local CallObserver* observer_of_thread = nullptr;
+
 PyRef boxed_arguments(const Frame& frame) {
   PyRef list(check(PyList_New(frame.arg_count())));
   for (int i = 0; i < frame.arg_count(); ++i)
@@ -44,10 +46,10 @@ class PythonObserver final : public CallObserver {
     const Form form = frame.inplace ? Form::Inplace : frame.out ? Form::Out : Form::Functional;
     const PyRef args = boxed_arguments(frame), result = boxed_results(frame);
     const PyRef depth(check(PyLong_FromLong(depth_ - 1)));
-    CallObserver* self = std::exchange(call_observer, nullptr);
+    CallObserver* self = std::exchange(observer_of_thread, nullptr);
     PyRef answer(PyObject_CallFunctionObjArgs(function_.get(), overload_object(frame.op, form), args.get(),
                                               result.get(), depth.get(), nullptr));
-    call_observer = self;
+    observer_of_thread = self;
     check(answer.get());
   }
 
@@ -64,17 +66,18 @@ PyObject* observe_calls(PyObject*, PyObject* const* args, Py_ssize_t n) {
   }
   PythonObserver observer(args[0]);
   const bool profiled = is_profiled();
-  CallObserver* outer = std::exchange(call_observer, &observer);
+  CallObserver* outer = std::exchange(observer_of_thread, &observer);
   set_thread_profiled(true);
   PyObject* result = PyObject_CallNoArgs(args[1]);
   set_thread_profiled(profiled);
-  call_observer = outer;
+  observer_of_thread = outer;
   return result;
 }
 
 }  // namespace
 
 void init_call_observer(PyObject* module) {
+  call_observer = [] { return observer_of_thread; };
   static PyMethodDef functions[] = {
       {"_observe_calls", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(observe_calls)), METH_FASTCALL,
        "Run a program; a function is told of each operator that it calls."},

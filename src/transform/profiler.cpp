@@ -8,7 +8,7 @@
 
 namespace rushlight {
 
-thread_local CallObserver* call_observer = nullptr;
+CallObserver* (*call_observer)() = []() -> CallObserver* { return nullptr; };
 
 namespace {
 
@@ -46,7 +46,7 @@ std::string_view name_of(const Frame& frame) {
 
 class Observed {
  public:
-  Observed() : observer_(call_observer) {
+  Observed() : observer_(call_observer()) {
     if (observer_) observer_->enter();
   }
   ~Observed() {

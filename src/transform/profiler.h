@@ -5,7 +5,7 @@
 namespace rushlight {
 
 // Sees every call on its thread when it has run, composites after what they called; asked where kProfiled is
-// in dispatch_state.always, a profiler running or not. Set by src/python.
+// in dispatch_state.always, a profiler running or not.
 struct CallObserver {
   virtual void enter() = 0;
   virtual void leave() noexcept = 0;  // also of a call that failed
@@ -14,7 +14,8 @@ struct CallObserver {
  protected:
   ~CallObserver() = default;
 };
-extern thread_local CallObserver* call_observer;
+// This thread's, or null. A function of src/python, whose thread-local variables are no static ones.
+extern CallObserver* (*call_observer)();
 
 void install_profiler();
 

@@ -478,7 +478,8 @@ def test_layers_check_sizes_without_warnings():
     model = nn.Sequential(nn.InstanceNorm1d(3), nn.TransformerEncoderLayer(4, 2, 8, 0.0))
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        torch.jit.trace(model, torch.ones(2, 3, 4))
+        traced = torch.jit.trace(model, torch.ones(2, 3, 4))
+    assert "instance_norm(" in traced.code
 
 
 def test_one_tensor_given_twice_is_two_inputs():
