@@ -10,7 +10,7 @@ from rushlight import _C, Tensor
 from rushlight._command.names import own_name
 from rushlight.jit import _decorations
 from rushlight.jit._library import library_name
-from rushlight.jit._traced_sizes import TracedFloat, TracedSize, text_of_number
+from rushlight.jit._traced_sizes import TracedFloat, TracedSize, plain_number, text_of_number
 from rushlight.jit._tracer_warnings import LENGTH, warn, warn_of_value
 from rushlight.jit.frontend import Late
 from rushlight.overrides import TorchFunctionMode
@@ -179,6 +179,7 @@ class Recorder(TorchFunctionMode):
             arguments = [*map(self.text, args), *(f"{k}={self.text(v)}" for k, v in kwargs.items())]
         except RuntimeError:  # an argument that has no text: what the script does is recorded instead
             return "", function(*args, **kwargs)
+        args, kwargs = tree_map_only((TracedSize, TracedFloat), plain_number, (args, kwargs))
         tracing = _decorations._tracing
         tracing.recorder = None
         try:

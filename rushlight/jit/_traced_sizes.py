@@ -9,7 +9,7 @@ from typing import Any
 
 from rushlight.jit._tracer_warnings import warn_of_size
 
-__all__ = ["TracedFloat", "TracedSize", "text_of_number"]
+__all__ = ["TracedFloat", "TracedSize", "plain_number", "text_of_number"]
 
 
 def text_of_number(number):
@@ -24,7 +24,7 @@ def _followed(value, text):
     return value if kind is None else kind(value, text)
 
 
-def _plain(number):
+def plain_number(number):
     return number.kind.__pos__(number) if isinstance(number, _Traced) else number
 
 
@@ -34,7 +34,7 @@ def _operation(symbol, compute, reflected):
             return NotImplemented
         left, right = (other, self) if reflected else (self, other)
         text = f"({text_of_number(left)} {symbol} {text_of_number(right)})"
-        return _followed(compute(_plain(left), _plain(right)), text)
+        return _followed(compute(plain_number(left), plain_number(right)), text)
 
     return operation
 
@@ -61,31 +61,31 @@ class _Traced:
         return made
 
     def __reduce__(self):
-        return self.kind, (_plain(self),)
+        return self.kind, (plain_number(self),)
 
     def __deepcopy__(self, memo):
         return self
 
     def __neg__(self):
-        return _followed(-_plain(self), f"(-{self.text})")
+        return _followed(-plain_number(self), f"(-{self.text})")
 
     def __bool__(self):
         warn_of_size("Python boolean")
-        return bool(_plain(self))
+        return bool(plain_number(self))
 
     def __int__(self):
         warn_of_size("Python integer")
-        return int(_plain(self))
+        return int(plain_number(self))
 
     def __float__(self):
         warn_of_size("Python float")
-        return float(_plain(self))
+        return float(plain_number(self))
 
     def __floor__(self):
-        return TracedSize(math.floor(_plain(self)), f"int({self.text} // 1)")
+        return TracedSize(math.floor(plain_number(self)), f"int({self.text} // 1)")
 
     def __ceil__(self):
-        return TracedSize(math.ceil(_plain(self)), f"(-int((-{self.text}) // 1))")
+        return TracedSize(math.ceil(plain_number(self)), f"(-int((-{self.text}) // 1))")
 
 
 class TracedSize(_Traced, int):
