@@ -19,9 +19,11 @@ from . import results as files
 from .operands import Call
 from .plan import SIZES, Case, Group, groups
 from .results import Operator, Results
+from .worker import clock_for
 
 ROUNDS, MORE = 5, 6
 SIDE = 5e-3  # seconds of one module's samples, after which a case gets no more than three
+REST = 0.01  # seconds for which threads of the other module may spin on after their work
 LONGEST = 0.012  # seconds of a call of PyTorch's: longer ones get fewer elements
 DOUBTFUL = 1.05  # ratios below get further rounds
 
@@ -43,12 +45,18 @@ def main(arguments: list[str]) -> int:
     )
     parser.add_argument("--record", action="store_true", help="write to benchmarks/recorded/sweep")
     parser.add_argument("--resume", action="store_true", help="leave cases alone that the file already holds")
+    parser.add_argument(
+        "--again", type=float, metavar="RATIO", help="only cases that the file holds below this ratio"
+    )
     parser.add_argument("--show", type=float, default=0.8, help="print the cases below this ratio")
     options = parser.parse_args(arguments)
     folder = records.FOLDER / "sweep" if options.record else ROOT / "build" / "benchmarks" / "sweep"
     path = options.output or records.default_path(folder, options.threads, False, options.capability)
-    results = files.read(path) if path.exists() and (options.resume or options.filter) else Results()
-    results.threads, results.capability, results.step = options.threads, options.capability, options.every
+    kept = options.resume or options.filter or options.again is not None
+    results = files.read(path) if path.exists() and kept else Results()
+    results.threads, results.capability = options.threads, options.capability
+    if options.again is None:
+        results.step = options.every
     sweep = Sweep(results, options)
     start = time.monotonic()
     try:
@@ -57,7 +65,7 @@ def main(arguments: list[str]) -> int:
             if not chosen:
                 sweep.skip(group)
                 continue
-            if not options.resume:
+            if not options.resume and options.again is None:
                 results.operators.pop(group.name, None)
             if sweep.measure(group):
                 files.write(results, path)
@@ -82,10 +90,11 @@ class Sweep:
 
     def __init__(self, results: Results, options: argparse.Namespace) -> None:
         self.results, self.options = results, options
-        self.plan = Plan(results.threads, capability=results.capability, clock="cpu", timeout=30.0)
+        clock = clock_for(results.threads)
+        self.plan = Plan(results.threads, capability=results.capability, clock=clock, timeout=30.0)
         self.workers = {module: self._start(module) for module in self.plan.modules}
         versions = {module: worker.ask("version")["version"] for module, worker in self.workers.items()}
-        results.about = {"date": records.now(), "versions": versions, "clock": "cpu"}
+        results.about |= {"date": records.now(), "versions": versions, "clock": clock}
         self.folder = tempfile.TemporaryDirectory()
         self.index = self.files = 0
 
@@ -105,7 +114,7 @@ class Sweep:
     def measure(self, group: Group) -> bool:
         """All cases of a group that are wanted; whether there were any."""
         operator = self.results.operators.setdefault(group.name, Operator())
-        if operator.done in (1, self.options.every):
+        if self.options.again is None and operator.done in (1, self.options.every):
             self.skip(group)
             return False
         operator.family = group.family
@@ -123,7 +132,7 @@ class Sweep:
                 operator.cases[case.name] = [float(f"{value:.3g}") for value in row]
                 if row[0] < self.options.show:
                     print(f"  {group.name:40} {case.name:40} {row[0]:6.2f} {row[1]:10.1f} us", flush=True)
-        if not self.options.cases:
+        if not self.options.cases and self.options.again is None:
             operator.done = self.options.every
         return True
 
@@ -131,13 +140,14 @@ class Sweep:
         self.fits: dict[tuple[int, str, str], str | None] = {}
         for case in group.cases():
             self.index += 1
-            known = case.name in operator.cases or case.name in operator.refused
-            if (
-                self.index % self.options.every == self.options.first % self.options.every
-                and not known
-                and re.search(self.options.cases, case.name)
-            ):
+            if re.search(self.options.cases, case.name) and self._due(operator, case.name):
                 yield case
+
+    def _due(self, operator: Operator, name: str) -> bool:
+        if self.options.again is not None:
+            return name in operator.cases and operator.cases[name][0] < self.options.again
+        known = name in operator.cases or name in operator.refused
+        return not known and self.index % self.options.every == self.options.first % self.options.every
 
     # --- a call of the wanted size ---------------------------------------------------------------------
 
@@ -231,6 +241,8 @@ class Sweep:
         for number in range(rounds):
             order = list(samples) if number % 2 else list(samples)[::-1]
             for module in order:
+                if self.plan.threads > 1:
+                    time.sleep(REST)
                 answer = self._ask(module, "sample")
                 if "seconds" not in answer:
                     raise Refused(answer.get("refused") or answer.get("died"))
