@@ -13,8 +13,9 @@ Every operator that has samples in `tests/python/ops`, which are those of all re
 up to seven dtypes; with contiguous, transposed, strided and broadcast operands; as small as the samples are,
 with operands that fit into a core's cache, and with a million elements or as many as PyTorch computes in 12
 ms; forward, and forward with backward. The two modules take turns; a ratio is the median of three or more
-pairs of processor times, of wall times with several threads, and above 1 Rushlight is ahead. `python -m
-benchmarks.sweep` measures, and `benchmarks/README.md` tells how; `python -m benchmarks.report` prints this page.
+pairs of processor times (wall times with several threads), and above 1 Rushlight is ahead. `python -m
+benchmarks.sweep` measures, and `benchmarks/README.md` tells how; `python -m benchmarks.report` prints this
+page.
 """
 HEAD = "| cases | number | geometric mean | below 0.95 | below 0.8 |\n| --- | ---: | ---: | ---: | ---: |"
 
