@@ -19,6 +19,7 @@ struct Tables {
       *activation;
   const std::array<std::array<CastLoop, kDTypeCount>, kDTypeCount>& casts;
   const std::array<WhereLoop, 5>& wheres;
+  const BitLoops& bits;
 };
 
 // Loops that `tables` lacks keep what an earlier, more general set put there.
@@ -43,13 +44,16 @@ void adopt(const Tables& tables) {
     for (int from = 0; from < kDTypeCount; ++from)
       if (tables.casts[to][from]) cast_loops[to][from] = tables.casts[to][from];
   for (int i = 0; i < 5; ++i) where_loops[i] = tables.wheres[i];
+  for (const auto& loops : tables.bits)
+    for (const BitLoop& bit : loops)
+      rows[static_cast<int>(bit.formula)].loop[static_cast<int>(bit.dtype)] = bit.loop;
 }
 
 #define RL_TABLES(isa)                                                                                      \
   Tables {                                                                                                  \
     isa::arithmetic_loops, isa::comparison_loops, isa::transcendental_loops, isa::division_loops,           \
         isa::gamma_loops, isa::bessel_loops, isa::polynomial_loops, isa::activation_loops, isa::cast_table, \
-        isa::where_table                                                                                    \
+        isa::where_table, isa::bit_loops                                                                    \
   }
 
 // The types to try, in order, for elements of a dtype that has no loop of its own. Wrapping 64-bit arithmetic
@@ -83,29 +87,6 @@ void choose_compute_types(LoopRow& row) {
 void compute_halves(Formula formula, Formula of_halves) {
   for (DType t : {DType::Float16, DType::BFloat16})
     rows[static_cast<int>(formula)].loop[static_cast<int>(t)] = row(of_halves).loop[static_cast<int>(t)];
-}
-
-// The sign of a half is a bit.
-template <uint16_t kKept, uint16_t kTurned>
-void sign_loop(char* const* data, unsigned, int64_t n, const void*) {
-  using Lanes [[gnu::vector_size(16)]] = uint16_t;
-  constexpr int64_t kLanes = sizeof(Lanes) / sizeof(uint16_t);
-  auto* to = reinterpret_cast<uint16_t*>(data[0]);
-  const auto* from = reinterpret_cast<const uint16_t*>(data[1]);
-  int64_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    Lanes x;
-    std::memcpy(&x, from + i, sizeof(x));
-    x = (x & kKept) ^ kTurned;
-    std::memcpy(to + i, &x, sizeof(x));
-  }
-  for (; i < n; ++i) to[i] = static_cast<uint16_t>((from[i] & kKept) ^ kTurned);
-}
-void compute_signs_by_bits() {
-  for (DType t : {DType::Float16, DType::BFloat16}) {
-    rows[static_cast<int>(Formula::Abs)].loop[static_cast<int>(t)] = sign_loop<0x7fff, 0>;
-    rows[static_cast<int>(Formula::Neg)].loop[static_cast<int>(t)] = sign_loop<0xffff, 0x8000>;
-  }
 }
 
 // Logarithms of halves by the natural one of floats, which is faster than the others.
@@ -179,12 +160,10 @@ void choose_loops() {
   if (isa >= host::Isa::kAvx512) adopt(RL_TABLES(avx512));
 #endif
   compute_halves(Formula::Erf, Formula::ErfHalf);
-  compute_signs_by_bits();
   compute_logarithm<1.44269504f>(Formula::Log2);
   compute_logarithm<0.434294482f>(Formula::Log10);
-  // No compiler here makes vectors of these blocks: halves go through chunks of floats instead.
-  for (Formula f : {Formula::ClampMin, Formula::ClampMax, Formula::Hardshrink})
-    rows[static_cast<int>(f)].loop[static_cast<int>(DType::Float16)] = nullptr;
+  // No compiler here makes vectors of its blocks: halves go through chunks of floats instead.
+  rows[static_cast<int>(Formula::Hardshrink)].loop[static_cast<int>(DType::Float16)] = nullptr;
   LoopRow& negation = rows[static_cast<int>(Formula::LogicalNot)];
   negation.loop[static_cast<int>(DType::Bool)] = negation.loop[static_cast<int>(DType::UInt8)];
   compute_complex_by_parts<Formula::Add, Formula::Sub, Formula::Neg>();

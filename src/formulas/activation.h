@@ -3,7 +3,7 @@
 #pragma once
 
 #define RL_ACTIVATION_FORMULAS(_)                                                                         \
-  _(Relu, 1, 0, Real, Same, x < T(0) ? T(0) : x)                                                          \
+  _(Relu, 1, 0, RealB, Same, x < T(0) ? T(0) : x)                                                         \
   _(LeakyRelu, 1, 1, Floating, Same, x > 0 ? x : x * p[0])                                                \
   _(Threshold, 1, 2, Real, Same, x <= p[0] ? p[1] : x)                                                    \
   _(Elu, 1, 3, FloatingV, Same, elu(x, p[0], p[1], p[2]))                                                 \

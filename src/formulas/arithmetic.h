@@ -1,8 +1,9 @@
 // name, inputs, parameters, computed in, result type, expression over x, y, z and p[0], p[1], ...
 //   Numbers: every number type; Real: without complex; Floating: float and double; Fields: with complex;
 //   Products, Quotients: as Numbers and Fields, with loops for complex numbers by instruction set;
-//   Integers, Wide (int64 alone), Boolean (bool alone). Vector variants (…V) call library mathematics: loops
-//   pad their tails. Result types: Same, Bool, Part (the real type of a complex one).
+//   Integers, Wide (int64 alone), Boolean (bool alone). RealB, FloatingB: halves and truth values have other
+//   loops. Vector variants (…V) call library mathematics: loops pad their tails. Result types: Same, Bool,
+//   Part (the real type of a complex one).
 #pragma once
 
 #define RL_ARITHMETIC_FORMULAS(_)                                                                       \
@@ -12,15 +13,15 @@
   _(SubScaled, 2, 1, Numbers, Same, sub(x, mul(p[0], y)))                                               \
   _(Mul, 2, 0, Products, Same, mul(x, y))                                                               \
   _(Div, 2, 0, Quotients, Same, div(x, y))                                                              \
-  _(Maximum, 2, 0, Real, Same, max(x, y))                                                               \
-  _(Minimum, 2, 0, Real, Same, min(x, y))                                                               \
+  _(Maximum, 2, 0, RealB, Same, max(x, y))                                                              \
+  _(Minimum, 2, 0, RealB, Same, min(x, y))                                                              \
   _(Neg, 1, 0, Numbers, Same, neg(x))                                                                   \
-  _(Abs, 1, 0, Real, Same, abs(x))                                                                      \
+  _(Abs, 1, 0, RealB, Same, abs(x))                                                                     \
   _(AbsComplex, 1, 0, ComplexV, Part, abs(x))                                                           \
   _(Square, 1, 0, Products, Same, mul(x, x))                                                            \
   _(Sign, 1, 0, Numbers, Same, sign(x))                                                                 \
-  _(ClampMin, 1, 1, Real, Same, at_least(x, p[0]))                                                      \
-  _(ClampMax, 1, 1, Real, Same, at_most(x, p[0]))                                                       \
+  _(ClampMin, 1, 1, RealB, Same, at_least(x, p[0]))                                                     \
+  _(ClampMax, 1, 1, RealB, Same, at_most(x, p[0]))                                                      \
   _(Clamp, 1, 2, Real, Same, at_most(at_least(x, p[0]), p[1]))                                          \
   _(ClampTensor, 3, 0, Real, Same, clamp_between(x, y, z))                                              \
   _(Lerp, 3, 0, Fields, Same, abs(z) < 0.5f ? x + mul(z, sub(y, x)) : y - mul(sub(y, x), sub(T(1), z))) \

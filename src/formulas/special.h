@@ -13,14 +13,14 @@
   _(FmodInteger, 2, 0, WideDivisible, Same, guessed_integer_fmod(x, y))        \
   _(Fmax, 2, 0, Floating, Same, x >= y || y != y ? x : y)                      \
   _(Fmin, 2, 0, Floating, Same, x <= y || y != y ? x : y)                      \
-  _(Copysign, 2, 0, Floating, Same, copysign(x, y))                            \
+  _(Copysign, 2, 0, FloatingB, Same, copysign(x, y))                           \
   _(Nextafter, 2, 1, FloatingP, Same, step_after(x, y, p[0]))                  \
   _(Heaviside, 2, 0, Real, Same, x == 0 ? y : T(x > 0))                        \
   _(Gcd, 2, 0, Wide, Same, gcd(x, y))                                          \
   _(Lcm, 2, 0, Wide, Same, lcm(x, y))                                          \
   _(Angle, 1, 0, Fields, Part, angle(x))                                       \
   _(Conj, 1, 0, ComplexV, Same, conj(x))                                       \
-  _(NanToNum, 1, 3, Floating, Same, x != x ? p[0] : x == kInf<T> ? p[1] : x == -kInf<T> ? p[2] : x)
+  _(NanToNum, 1, 3, FloatingB, Same, x != x ? p[0] : x == kInf<T> ? p[1] : x == -kInf<T> ? p[2] : x)
 
 #define RL_GAMMA_FORMULAS(_)                                                      \
   _(Lgamma, 1, 0, GuessedV, Same, guessed_lgamma(x))                              \

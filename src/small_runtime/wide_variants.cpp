@@ -115,6 +115,7 @@ const FormulaLoops bessel_loops[0 RL_BESSEL_FORMULAS(COUNT)] = {};
 const FormulaLoops polynomial_loops[0 RL_POLYNOMIAL_FORMULAS(COUNT)] = {};
 const std::array<std::array<CastLoop, kDTypeCount>, kDTypeCount> cast_table = {};
 const std::array<WhereLoop, 5> where_table = avx2::where_table;
+const BitLoops bit_loops = avx2::bit_loops;
 }  // namespace avx512
 
 // Special functions and distances are rare in models and long: one set of them will do.

@@ -43,6 +43,9 @@ using Products = Exact<SmallInts, TypeList<float, double, complex64, complex128>
 using Quotients = Exact<TypeList<float, double, complex64, complex128>, Halves>;
 using Numbers = Exact<SmallInts, TypeList<float, double>, Halves, Once<bool, complex64, complex128>>;
 using Real = Exact<SmallInts, TypeList<float, double>, Halves, Once<bool, uint64_t>>;
+// Halves and truth values have loops in bits.cpp.
+using RealB = Exact<SmallInts, TypeList<float, double>, Once<uint64_t>>;
+using FloatingB = Exact<TypeList<float, double>>;
 using Comparable = Exact<SmallInts, TypeList<float, double>, Halves, Once<complex64, complex128>>;
 using Ordered = Exact<SmallInts, TypeList<float, double>, Halves, Once<uint64_t>>;
 using Integers = Exact<SmallInts, Once<bool>>;

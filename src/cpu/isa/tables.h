@@ -1,6 +1,7 @@
 // What each instruction set offers: loops of every formula, casts and selections.
 #pragma once
 #include <array>
+#include <span>
 
 #include "cpu/loops.h"
 
@@ -8,12 +9,21 @@ namespace rushlight::cpu {
 
 using FormulaLoops = std::array<Loop, kDTypeCount>;
 
+// A loop that takes the place of the formula's for one dtype.
+struct BitLoop {
+  Formula formula;
+  DType dtype;
+  Loop loop;
+};
+using BitLoops = std::array<std::span<const BitLoop>, 3>;
+
 #define RL_DECLARE_TABLES(isa)                                                                 \
   namespace isa {                                                                              \
   extern const FormulaLoops arithmetic_loops[], comparison_loops[], transcendental_loops[],    \
       division_loops[], gamma_loops[], bessel_loops[], polynomial_loops[], activation_loops[]; \
   extern const std::array<std::array<CastLoop, kDTypeCount>, kDTypeCount> cast_table;          \
   extern const std::array<WhereLoop, 5> where_table;                                           \
+  extern const BitLoops bit_loops;                                                             \
   }
 RL_DECLARE_TABLES(baseline)
 RL_DECLARE_TABLES(avx2)
