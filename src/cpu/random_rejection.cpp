@@ -153,6 +153,34 @@ void draw_rrelu_slopes(RandomOut out, const void* input, double lower, double up
   });
 }
 
+// The running sum of weights at every step, and the least weight. What is not finite shows in the last sum.
+// Not inlined: among calls the sum would lie in memory.
+template <class T>
+[[gnu::noinline]] static std::pair<compute_type<T>, compute_type<T>> sum_in_steps(const T* weights, int64_t n,
+                                                                                  int64_t step,
+                                                                                  compute_type<T>* sums) {
+  compute_type<T> sum = 0, least = 0;
+  for (int64_t i = 0; i < n; ++sums) {
+    for (const int64_t end = std::min(n, i + step); i < end; ++i) {
+      const compute_type<T> weight = weights[i];
+      least = weight < least ? weight : least;
+      sum += weight;
+    }
+    *sums = sum;
+  }
+  return {sum, least};
+}
+
+template <class T>
+static void check_weights(const T* weights, int64_t n) {
+  for (int64_t i = 0; i < n; ++i) {
+    const compute_type<T> weight = weights[i];
+    RL_CHECK(!(weight < 0), "invalid multinomial distribution (encountering probability entry < 0)");
+    RL_CHECK(std::isfinite(weight),
+             "invalid multinomial distribution (encountering probability entry = infinity or NaN)");
+  }
+}
+
 void draw_with_replacement(DType dtype, const void* weights, int64_t rows, int64_t categories,
                            int64_t samples, int64_t* out, Generator& g) {
   Draws draws(g);
@@ -160,22 +188,26 @@ void draw_with_replacement(DType dtype, const void* weights, int64_t rows, int64
     using T = decltype(tag);
     using Sum = compute_type<T>;
     const T* w = static_cast<const T*>(weights);
-    std::vector<Sum> cumulative(static_cast<size_t>(categories));
+    // A few samples look at a part of the running sums only: those are kept at steps, and counted on from
+    // there.
+    const int64_t step = samples < categories / 16 ? 64 : 1, steps = (categories + step - 1) / step;
+    std::vector<Sum> sums(static_cast<size_t>(steps));
     for (int64_t row = 0; row < rows; row++, w += categories, out += samples) {
-      Sum sum = 0;
-      for (int64_t i = 0; i < categories; i++) {
-        const Sum weight = w[i];
-        RL_CHECK(weight >= 0 || std::isnan(weight),
-                 "invalid multinomial distribution (encountering probability entry < 0)");
-        RL_CHECK(std::isfinite(weight),
-                 "invalid multinomial distribution (encountering probability entry = infinity or NaN)");
-        cumulative[static_cast<size_t>(i)] = sum += weight;
-      }
+      const auto [sum, least] = sum_in_steps(w, categories, step, sums.data());
+      if (least < 0 || !std::isfinite(sum)) check_weights(w, categories);
       RL_CHECK(sum > 0, "invalid multinomial distribution (sum of probabilities <= 0)");
-      for (Sum& c : cumulative) c /= sum;
-      cumulative.back() = 1;
-      for (int64_t i = 0; i < samples; i++)
-        out[i] = std::lower_bound(cumulative.begin(), cumulative.end(), draws.uniform()) - cumulative.begin();
+      if (step == 1)
+        for (Sum& s : sums) s /= sum;
+      const auto below = [=, sum = sum](Sum s, double drawn) { return (step == 1 ? s : s / sum) < drawn; };
+      for (int64_t i = 0; i < samples; i++) {
+        const double drawn = draws.uniform();
+        const auto found = std::lower_bound(sums.begin(), sums.end(), drawn, below);
+        int64_t at = (found - sums.begin()) * step;
+        Sum passed = at > 0 ? *(found - 1) : Sum(0);
+        if (step > 1)
+          while (at < categories - 1 && below(passed += Sum(w[at]), drawn)) ++at;
+        out[i] = at;
+      }
     }
   });
 }

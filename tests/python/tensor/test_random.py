@@ -150,6 +150,47 @@ def test_multinomial(shape, samples, replacement):
     assert_same(lambda m: m.multinomial(m.tensor(weights).reshape(shape), samples, replacement))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("categories", [65, 128, 5000])
+def test_few_samples_of_many_categories(dtype, categories):
+    """A few look at running sums in steps, many at all of them."""
+
+    def weights(m):
+        w = m.arange(categories) % 7
+        w[-3:] = 0
+        return w.to(getattr(m, dtype))
+
+    assert_same(lambda m: m.multinomial(weights(m), 3, True))
+    w = weights(rushlight)
+    rushlight.manual_seed(1)
+    few = rushlight.multinomial(w, 4, True)
+    rushlight.manual_seed(1)
+    assert rushlight.equal(few, rushlight.multinomial(w, categories, True)[:4])
+    w[categories // 2] = -1
+    with pytest.raises(RuntimeError, match="entry < 0"):
+        rushlight.multinomial(w, 4, True)
+    for value in (math.inf, math.nan):
+        w[categories // 2] = value
+        with pytest.raises(RuntimeError, match="infinity or NaN"):
+            rushlight.multinomial(w, 4, True)
+
+
+def test_slopes_of_samples_do_not_depend_on_their_neighbours():
+    a = rushlight.tensor([0.3, 2.0, 1500.0, -1.0, 40.0, 0.01, 7.0, 900.0, 3.0], dtype=rushlight.float64)
+    x = rushlight.tensor([0.2, 5.0, 1480.0, 1.0, 39.0, 1e-30, 0.0, 950.0, math.nan], dtype=rushlight.float64)
+    slopes = rushlight.ops.aten._standard_gamma_grad(a, x)
+    alone = rushlight.stack([rushlight.ops.aten._standard_gamma_grad(*pair) for pair in zip(a, x)])
+    assert rushlight.equal(slopes.nan_to_num(-9), alone.nan_to_num(-9))
+    assert slopes.isnan().tolist() == [False] * 3 + [True] + [False] * 4 + [True] and slopes[6] == 0
+    share = rushlight.tensor([0.2, 0.9, 0.5, 1.0, 0.3, 0.01, 0.6], dtype=rushlight.float64)
+    alpha = rushlight.tensor([0.5, 3.0, 60.0, 2.0, -1.0, 0.1, 2000.0], dtype=rushlight.float64)
+    total = alpha.abs() + rushlight.tensor([1.0, 0.5, 70.0, 1.0, 2.0, 5.0, 1500.0], dtype=rushlight.float64)
+    slopes = rushlight.ops.aten._dirichlet_grad(share, alpha, total)
+    alone = rushlight.stack([rushlight.ops.aten._dirichlet_grad(*row) for row in zip(share, alpha, total)])
+    assert rushlight.equal(slopes.nan_to_num(-9), alone.nan_to_num(-9))
+    assert slopes[3] == 0 and slopes.isnan().tolist() == [False] * 4 + [True] + [False] * 2
+
+
 def test_poisson_and_binomial():
     assert_same(lambda m: m.poisson(m.arange(0.0, 50.0)))
     assert_same(lambda m: m.binomial(m.arange(0.0, 50.0), m.linspace(0, 1, 50)))
