@@ -3,6 +3,7 @@
 #include <array>
 #include <bit>
 #include <cstring>
+#include <string_view>
 
 #include "core/parallel.h"
 #include "cpu/copy.h"
@@ -18,10 +19,22 @@ using Buffer = std::byte[kChunk * 16];
 // element.
 bool is_cheap(Formula f) { return f < Formula::Exp; }
 int64_t grain_of(Formula f) { return is_cheap(f) ? kGrainSize : kGrainSize / 8; }
-// Rows from this length on are computed where they lie, shorter ones gathered first. The loops of expensive
-// formulas compute blocks, of which a short row would leave much empty.
+// Whether the loops of a formula compute blocks, as its types tell (formulas/arithmetic.h).
+constexpr bool computes_blocks(std::string_view types) {
+  return types.ends_with('V') || types.ends_with('H') || types.ends_with("Parts") ||
+         types.starts_with("Guessed");
+}
+constexpr bool kComputesBlocks[] = {
+#define RL_BLOCKS(name, inputs, parameters, types, ...) computes_blocks(#types),
+    RL_FORALL_FORMULAS(RL_BLOCKS)
+#undef RL_BLOCKS
+};
+// Rows from this length on are computed where they lie, shorter ones gathered first. Of blocks a short row
+// would leave much empty.
 constexpr int64_t kShortestRow = 64;
-int64_t shortest_row(Formula f) { return is_cheap(f) ? kShortestRow / 8 : kShortestRow; }
+int64_t shortest_row(Formula f) {
+  return kComputesBlocks[static_cast<int>(f)] ? kShortestRow : kShortestRow / 8;
+}
 
 // One operand of the work on a chunk: elements where they lie, or gathered into a buffer in the compute type.
 struct Operand {
