@@ -1,8 +1,10 @@
 // Distances between rows, and their gradients: the loops over coordinates.
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <cstdint>
 #include <cstring>
+#include <type_traits>
 
 #include "cpu/isa/register_inl.h"
 #include "cpu/linalg_distance.h"
@@ -29,13 +31,33 @@ struct Lanes {
   // All lanes combined, in halves.
   template <class Combine>
   T total(Combine combine) const {
-    T all[kCount];
-    std::memcpy(all, parts, sizeof all);
-    for (int half = kCount / 2; half; half /= 2)
-      for (int k = 0; k < half; ++k) all[k] = combine(all[k], all[k + half]);
-    return all[0];
+    part sums[kParts];
+    std::copy_n(parts, kParts, sums);
+    for (int half = kParts / 2; half; half /= 2)
+      for (int k = 0; k < half; ++k) sums[k] = combine(sums[k], sums[k + half]);
+    return of_vector(sums[0], combine);
+  }
+  template <class V, class Combine>
+  static T of_vector(V v, Combine combine) {
+    if constexpr (sizeof(V) == 2 * sizeof(T)) {
+      return combine(v[0], v[1]);
+    } else {
+      typedef T half_part __attribute__((vector_size(sizeof(V) / 2)));
+      half_part halves[2];
+      std::memcpy(halves, &v, sizeof v);
+      return of_vector(combine(halves[0], halves[1]), combine);
+    }
   }
 };
+
+// The sign is a bit.
+template <class V>
+[[gnu::always_inline]] inline V magnitude(V d) {
+  using Bits = decltype(d < 0);
+  using T = std::remove_reference_t<decltype(d[0])>;
+  constexpr auto kRest = std::bit_cast<std::conditional_t<sizeof(T) == 4, int32_t, int64_t>>(T(-0.0));
+  return V(Bits(d) & ~kRest);
+}
 
 // Combines term(|x[k] - y[k]|) over k; both are written for numbers and for vectors of them.
 template <class T, class Term, class Combine>
@@ -48,7 +70,7 @@ T fold(int64_t n, const T* x, const T* y, Term term, Combine combine) {
   for (; k + Lane::kCount <= n; k += Lane::kCount)
     for (int i = 0; i < Lane::kParts; ++i) {
       const auto d = Lane::load(x + k + i * kStep) - Lane::load(y + k + i * kStep);
-      lanes.parts[i] = combine(lanes.parts[i], term(d < 0 ? -d : d));
+      lanes.parts[i] = combine(lanes.parts[i], term(magnitude(d)));
     }
   for (; k < n; ++k) rest = combine(rest, term(std::abs(x[k] - y[k])));
   return combine(rest, lanes.total(combine));
