@@ -174,6 +174,11 @@ RL_CAST_BY_FLOAT(Half, BFloat16)
 RL_CAST_BY_FLOAT(double, Half)
 RL_CAST_BY_FLOAT(int64_t, Half)
 RL_CAST_BY_FLOAT(int32_t, Half)
+RL_CAST_BY_FLOAT(int16_t, Half)
+RL_CAST_BY_FLOAT(int8_t, Half)
+RL_CAST_BY_FLOAT(uint8_t, Half)
+RL_CAST_BY_FLOAT(Half, int16_t)
+RL_CAST_BY_FLOAT(Half, int8_t)
 RL_CAST_BY_FLOAT(Half, int32_t)
 RL_CAST_BY_FLOAT(Half, uint8_t)
 RL_CAST_BY_FLOAT(Half, double)
@@ -258,9 +263,10 @@ constexpr auto make_table(TypeList<From...> types) {
   (fill_column<From>(table, types), ...);
   fill_copies(table, StorageTypes{});
 #if defined(__AVX2__) || defined(RL_NEON)
-  using Common = TypeList<int32_t, int64_t, BFloat16, float>;
+  using Common = TypeList<int32_t, int64_t, Half, BFloat16, float>;
   fill_row<int8_t>(table, Common{});
   fill_row<int16_t>(table, Common{});
+  fill_row<Half>(table, TypeList<int8_t, int16_t>{});
   fill_complex_halves(table, TypeList<int32_t, int64_t, Half, BFloat16, float, double>{});
 #endif
   return table;
