@@ -164,3 +164,123 @@ def test_reductions_of_elements_apart(n, step):
         assert apart.sum() == apart.clone().sum(), dtype
         if not dtype.startswith("complex"):
             assert apart.amax() == apart.clone().amax(), dtype
+
+
+def bits_of(tensor):
+    """Of halves, with one pattern for every NaN."""
+    bits = tensor.view(torch.int16).numpy().copy()
+    bits[tensor.isnan().numpy()] = 0x7E55
+    return bits
+
+
+HALVES = {
+    "abs": torch.abs,
+    "neg": torch.neg,
+    "relu": torch.relu,
+    "nan_to_num": torch.nan_to_num,
+    "nan_to_num with numbers": lambda x: torch.nan_to_num(x, 0.5, 7.0, -8.0),
+    "clamp_min": lambda x: torch.clamp_min(x, -0.75),
+    "clamp_max": lambda x: torch.clamp_max(x, 1.5),
+    "clamp_min of zero": lambda x: torch.clamp_min(x, 0.0),
+    "clamp_max of nan": lambda x: torch.clamp_max(x, float("nan")),
+}
+PAIRS = {"maximum": torch.maximum, "minimum": torch.minimum, "copysign": torch.copysign}
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("name", HALVES)
+def test_every_half_by_its_bits_is_as_by_floats(name, dtype):
+    x = torch.arange(-(1 << 15), 1 << 15, dtype=torch.int32).to(torch.int16).view(dtype)
+    f = HALVES[name]
+    expected = bits_of(f(x.float()).to(dtype))
+    if name.startswith("nan_to_num") and "with" not in name:  # the largest of the dtype, not of float
+        most = torch.finfo(dtype).max
+        expected = bits_of(torch.nan_to_num(x.float(), 0.0, most, -most).to(dtype))
+    np.testing.assert_array_equal(bits_of(f(x)), expected)
+    for part in (slice(3, 10), slice(100, 137), slice(0, None, 3)):
+        np.testing.assert_array_equal(bits_of(f(x[part])), expected[part])
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+@pytest.mark.parametrize("name", PAIRS)
+def test_pairs_of_halves_by_their_bits_are_as_by_floats(name, dtype):
+    f = PAIRS[name]
+    with np.errstate(over="ignore"):
+        special = torch.from_numpy(np.array([*SPECIAL, 6e-8, -6e-8, 65504.0], np.float32)).to(dtype)
+    x, y = (t.reshape(-1).contiguous() for t in torch.meshgrid(special, special, indexing="ij"))
+    expected = bits_of(f(x.float(), y.float()).to(dtype))
+    np.testing.assert_array_equal(bits_of(f(x, y)), expected)
+    np.testing.assert_array_equal(bits_of(f(x[5:], y[5:])), expected[5:])
+    for number in special:
+        np.testing.assert_array_equal(bits_of(f(x, number)), bits_of(f(x.float(), number.float()).to(dtype)))
+        np.testing.assert_array_equal(bits_of(f(number, x)), bits_of(f(number.float(), x.float()).to(dtype)))
+
+
+@pytest.mark.parametrize("n", [1, 15, 16, 33, 100])
+def test_truths_are_compared_and_chosen_whichever_bit_is_set(n):
+    rng = np.random.default_rng(n)
+    first, second = rng.integers(0, 256, (2, n), "uint8") * rng.integers(0, 2, (2, n), "uint8")
+    x, y = torch.from_numpy(first).view(torch.bool), torch.from_numpy(second).view(torch.bool)
+    a, b = first != 0, second != 0
+    for f, expected in [
+        (torch.eq, a == b),
+        (torch.ne, a != b),
+        (torch.lt, a < b),
+        (torch.le, a <= b),
+        (torch.gt, a > b),
+        (torch.ge, a >= b),
+        (torch.maximum, a | b),
+        (torch.minimum, a & b),
+    ]:
+        got = f(x, y)
+        same(got, expected)
+        same(got.view(torch.uint8), expected.astype(np.uint8))
+        same(f(x, y[0]), f(torch.from_numpy(a), torch.tensor(bool(b[0]))).numpy())
+        same(f(x[0], y), f(torch.tensor(bool(a[0])), torch.from_numpy(b)).numpy())
+
+
+@pytest.mark.parametrize("columns", [1, 2, 7, 8, 16, 31, 33, 99])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("p", [1.0, 2.0, np.inf])
+def test_distances_of_rows_of_any_length(columns, dtype, p):
+    x = np.random.default_rng(columns).standard_normal((5, columns)).astype(dtype)
+    pairs = [np.linalg.norm(x[i].astype("float64") - x[j], p) for i in range(5) for j in range(i + 1, 5)]
+    np.testing.assert_allclose(torch.pdist(torch.from_numpy(x), p).numpy(), pairs, 1e-5)
+    x[3, columns // 2] = np.nan
+    missing = torch.pdist(torch.from_numpy(x), p).isnan().tolist()
+    assert missing == [3 in (i, j) for i in range(5) for j in range(i + 1, 5)]
+
+
+@pytest.mark.parametrize("shape", [(4, 33, 22), (5, 9), (3, 8, 3, 7)])
+def test_slopes_of_channels_in_short_rows(shape):
+    x = torch.randn(shape, generator=torch.Generator().manual_seed(0))
+    weight = torch.linspace(-1, 1, shape[1])
+    column = weight.reshape(-1, *[1] * (len(shape) - 2))
+    expected = torch.where(x > 0, x, x * column)
+    assert torch.equal(torch.nn.functional.prelu(x, weight), expected)
+    turned = x.transpose(1, -1).contiguous().transpose(1, -1)
+    assert torch.equal(torch.nn.functional.prelu(turned, weight), expected)
+
+
+def test_equal_looks_at_all_elements_in_any_order():
+    x = torch.arange(6000.0).reshape(60, 100)
+    turned, apart = x.t().contiguous().t(), torch.stack([x, x], -1)[..., 0]
+    for a in (x, turned, apart):
+        for b in (x, turned, apart):
+            assert torch.equal(a, b)
+            for place in ((0, 0), (59, 99), (30, 1)):
+                other = b.clone()
+                other[place] += 1
+                assert not torch.equal(a, other) and not torch.equal(other, a)
+    x[5, 5] = np.nan
+    assert not torch.equal(x, x.clone())
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32", "int64"])
+@pytest.mark.parametrize("n", [1, 16, 100, 300])
+def test_halves_and_whole_numbers_become_each_other(dtype, n):
+    x = (np.random.default_rng(n).random(n) * 100).astype(np.float16)
+    for part in (slice(None), slice(None, None, 2), slice(1, None, 3)):
+        same(torch.from_numpy(x)[part].to(getattr(torch, dtype)), x[part].astype(dtype))
+        whole = x.astype(dtype)
+        same(torch.from_numpy(whole)[part].half(), whole[part].astype(np.float16))
