@@ -162,8 +162,9 @@ void choose_loops() {
   compute_halves(Formula::Erf, Formula::ErfHalf);
   compute_logarithm<1.44269504f>(Formula::Log2);
   compute_logarithm<0.434294482f>(Formula::Log10);
-  // No compiler here makes vectors of its blocks: halves go through chunks of floats instead.
-  rows[static_cast<int>(Formula::Hardshrink)].loop[static_cast<int>(DType::Float16)] = nullptr;
+  // No compiler here makes vectors of these blocks: halves go through chunks of floats instead.
+  for (Formula f : {Formula::Hardshrink, Formula::Lerp})
+    rows[static_cast<int>(f)].loop[static_cast<int>(DType::Float16)] = nullptr;
   LoopRow& negation = rows[static_cast<int>(Formula::LogicalNot)];
   negation.loop[static_cast<int>(DType::Bool)] = negation.loop[static_cast<int>(DType::UInt8)];
   compute_complex_by_parts<Formula::Add, Formula::Sub, Formula::Neg>();
