@@ -6,11 +6,11 @@
 
 namespace rushlight::cpu {
 
-// One sample. log_probs of step t start at t * step. States are the labels with blanks around: 2 * labels
+// One sample. Class c of step t is at t * step + c * class_step; the gradient needs classes side by side. States are the labels with blanks around: 2 * labels
 // + 1.
 struct CtcSample {
   const void* log_probs = nullptr;
-  int64_t step = 0, steps = 0, classes = 0;
+  int64_t step = 0, class_step = 1, steps = 0, classes = 0;
   const int64_t* labels = nullptr;
   int64_t label_count = 0, blank = 0;
   void* alpha = nullptr;  // log_alpha, rows of `width` states

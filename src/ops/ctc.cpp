@@ -47,8 +47,9 @@ struct CtcBatch {
     cpu::CtcSample s;
     const auto at = static_cast<size_t>(b);
     const auto size = static_cast<int64_t>(log_probs.itemsize());
-    s.log_probs = static_cast<const char*>(log_probs.data_ptr()) + b * classes * size;
-    s.step = batch * classes, s.steps = input_lengths[at], s.classes = classes;
+    s.log_probs = static_cast<const char*>(log_probs.data_ptr()) + b * log_probs.stride(1) * size;
+    s.step = log_probs.stride(0), s.class_step = log_probs.stride(2);
+    s.steps = input_lengths[at], s.classes = classes;
     s.labels = targets.data<int64_t>() + starts[at];
     s.label_count = target_lengths[at], s.blank = blank;
     s.width = 2 * longest + 1;
@@ -65,7 +66,7 @@ CtcBatch batch_of(const Tensor& log_probs, const Tensor& targets, IntList input_
     RL_NOT_IMPLEMENTED("\"ctc_loss_cpu\" not implemented for '", legacy_name(log_probs.dtype()), "'");
   RL_CHECK(!is_complex(targets.dtype()), "ctc_loss: expected targets that are class numbers, got ",
            describe(targets), "; pass integers");
-  CtcBatch c{as_contiguous(log_probs),
+  CtcBatch c{log_probs,
              as_contiguous(to_dtype(targets, DType::Int64)),
              log_probs->sizes[0],
              log_probs->sizes[1],
@@ -112,7 +113,9 @@ int64_t sample_grain(const CtcBatch& c) {
 
 std::tuple<Tensor, Tensor> ctc_kernel(const Call&, const Tensor& log_probs, const Tensor& targets,
                                       IntList input_lengths, IntList target_lengths, int64_t blank, bool) {
-  const CtcBatch c = batch_of(log_probs, targets, input_lengths, target_lengths, blank);
+  CtcBatch c = batch_of(log_probs, targets, input_lengths, target_lengths, blank);
+  // Of many classes few are read, wherever they lie.
+  if (log_probs.stride(2) != 1 && c.classes < 4 * c.longest) c.log_probs = as_contiguous(log_probs);
   Tensor loss = empty_tensor(IntList{c.batch}, log_probs.dtype(), log_probs.device());
   Tensor alpha =
       empty_tensor(IntList{c.batch, c.steps, 2 * c.longest + 1}, log_probs.dtype(), log_probs.device());
@@ -139,7 +142,7 @@ double value_at(const Tensor& t, int64_t i) {
 Tensor ctc_backward_kernel(const Call&, const Tensor& grad, const Tensor& log_probs, const Tensor& targets,
                            IntList input_lengths, IntList target_lengths, const Tensor& losses,
                            const Tensor& forward, int64_t blank, bool zero_infinity) {
-  const CtcBatch c = batch_of(log_probs, targets, input_lengths, target_lengths, blank);
+  const CtcBatch c = batch_of(as_contiguous(log_probs), targets, input_lengths, target_lengths, blank);
   Tensor result = empty_tensor(log_probs.sizes(), log_probs.dtype(), log_probs.device());
   if (!result.is_cpu()) return result;
   const Tensor alpha = as_contiguous(forward);

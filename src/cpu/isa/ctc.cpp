@@ -72,10 +72,10 @@ double forward(const CtcSample& s) {
     const C* x = static_cast<const C*>(s.log_probs) + t * s.step;
     C *now = lattice.line(t % 2), *before = lattice.line((t + 1) % 2);
     if (t == 0) {
-      now[0] = x[s.blank];
-      if (n > 1) now[1] = x[s.labels[0]];
+      now[0] = x[s.blank * s.class_step];
+      if (n > 1) now[1] = x[s.labels[0] * s.class_step];
     } else {
-      for (int64_t i = 0; i < n; ++i) emitted[i] = x[label_of(s, i)];
+      for (int64_t i = 0; i < n; ++i) emitted[i] = x[label_of(s, i) * s.class_step];
       advance(n, before, before - 1, before - 2, skip, emitted, now);
     }
     C* alpha = static_cast<C*>(s.alpha) + t * s.width;

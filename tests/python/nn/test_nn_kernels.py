@@ -200,6 +200,23 @@ def test_ctc_loss(reduction, zero_infinity, lengths):
         )
 
 
+@pytest.mark.parametrize("classes, labels", [(5, 4), (400, 3)])
+def test_ctc_loss_of_classes_that_lie_apart(classes, labels):
+    generator = rushlight.Generator().manual_seed(0)
+    plain = rushlight.randn(12, 3, classes, generator=generator).log_softmax(-1)
+    targets = rushlight.randint(1, classes, (3, labels), generator=generator)
+    expected = F.ctc_loss(plain, targets, (12, 10, 11), (labels, labels - 1, 1), reduction="none")
+    for order in ((2, 1, 0), (1, 2, 0), (1, 0, 2), (0, 2, 1)):
+        back = [order.index(d) for d in range(3)]
+        laid_out = plain.permute(order).contiguous().permute(back).requires_grad_()
+        loss = F.ctc_loss(laid_out, targets, (12, 10, 11), (labels, labels - 1, 1), reduction="none")
+        assert rushlight.equal(loss, expected)
+        (gradient,) = rushlight.autograd.grad(loss.sum(), laid_out)
+        whole = plain.detach().requires_grad_()
+        loss = F.ctc_loss(whole, targets, (12, 10, 11), (labels, labels - 1, 1), reduction="sum")
+        assert rushlight.equal(gradient, rushlight.autograd.grad(loss, whole)[0])
+
+
 def test_ctc_loss_refuses_labels_outside():
     x = rushlight.randn(5, 1, 4).log_softmax(-1)
     with pytest.raises(RuntimeError, match="labels"):
