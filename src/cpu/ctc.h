@@ -6,7 +6,8 @@
 
 namespace rushlight::cpu {
 
-// One sample. Class c of step t is at t * step + c * class_step; the gradient needs classes side by side. States are the labels with blanks around: 2 * labels
+// One sample. Class c of step t is at t * step + c * class_step; the gradient needs classes side by side.
+// States are the labels with blanks around: 2 * labels
 // + 1.
 struct CtcSample {
   const void* log_probs = nullptr;
