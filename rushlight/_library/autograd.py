@@ -58,6 +58,35 @@ def _unregistered(name):
     return backward
 
 
+class _Call:
+    """One recorded call: how its arguments nest, and its results."""
+
+    __slots__ = ("kwargs", "results", "spec")
+
+    def __init__(self, spec, kwargs):
+        self.spec, self.kwargs = spec, kwargs
+        self.results = None  # how they nest where there are several, "list" for one list, None for one value
+
+    def flat(self, output):
+        """The results as autograd takes them."""
+        if isinstance(output, list):
+            self.results = "list"
+            return tuple(output)
+        if not isinstance(output, tuple):
+            return output
+        leaves, self.results = _flatten(output)
+        return tuple(leaves)
+
+    def nested(self, values):
+        """Results, or gradients of them, as the operator returns them: a tuple of what it returns."""
+        return ([*values],) if self.results == "list" else tuple(_unflatten(values, self.results))
+
+    def output(self, flat):
+        if self.results is None:
+            return flat
+        return list(flat) if self.results == "list" else self.nested(flat)
+
+
 _STEPS = ("forward", "setup_context", "backward")
 
 
@@ -65,7 +94,6 @@ def autograd_kernel(overload, backward=None, setup_context=None):
     """The function that runs ``overload`` where autograd records it."""
     name = overload._name
     derivative = backward or _unregistered(name)
-    returns_list = [str(r.type) for r in overload._schema.returns] == ["Tensor[]"]
     keyword_only = [a.name for a in overload._schema.arguments if a.kwarg_only]
 
     def record(ctx, inputs, kwargs, output):
@@ -83,26 +111,26 @@ def autograd_kernel(overload, backward=None, setup_context=None):
 
     class Generated:
         @staticmethod
-        def forward(spec, kwargs, *leaves):
+        def forward(call, *leaves):
             with _C._AutoDispatchBelowAutograd():
-                output = overload(*_unflatten(leaves, spec), **kwargs)
-            return tuple(output) if isinstance(output, list) else output
+                return call.flat(overload(*_unflatten(leaves, call.spec), **call.kwargs))
 
         @staticmethod
         def setup_context(ctx, inputs, output):
-            spec, kwargs, *leaves = inputs
-            ctx._rl_spec = spec
-            record(ctx, _with_defaults(overload, _unflatten(leaves, spec)), kwargs, output)
+            call, *leaves = inputs
+            ctx._rl_call = call
+            given = _with_defaults(overload, _unflatten(leaves, call.spec))
+            record(ctx, given, call.kwargs, call.output(output))
 
         @staticmethod
         def backward(ctx, *grads):
-            # A list of results has one list of gradients.
-            found = derivative(ctx, list(grads)) if returns_list else derivative(ctx, *grads)
-            missing = len(_with_defaults(overload, ctx._rl_spec)) - len(ctx._rl_spec)
+            call = ctx._rl_call
+            found = derivative(ctx, *(grads if call.results is None else call.nested(grads)))
+            missing = len(_with_defaults(overload, call.spec)) - len(call.spec)
             found = found if isinstance(found, tuple) else (found,)
-            if missing and len(found) == len(ctx._rl_spec) + missing:
-                found = found[: len(ctx._rl_spec)]
-            return (None, None, *_flat_gradients(name, found, ctx._rl_spec))
+            if missing and len(found) == len(call.spec) + missing:
+                found = found[: len(call.spec)]
+            return (None, *_flat_gradients(name, found, call.spec))
 
     # The class is made under its final name, for its nodes are called after it.
     function_name = f"GeneratedBackwardFor_{overload.namespace}_{overload._opname}_{overload._overloadname}"
@@ -115,7 +143,8 @@ def autograd_kernel(overload, backward=None, setup_context=None):
             with _C._AutoDispatchBelowAutograd():
                 return overload(*args, **kwargs)
         leaves, spec = _flatten(args)
-        return function.apply(spec, kwargs, *leaves)
+        call = _Call(spec, kwargs)
+        return call.output(function.apply(call, *leaves))
 
     return run
 

@@ -157,6 +157,16 @@ PyObject* return_type(PyObject*, PyObject* name) {
   });
 }
 
+// One of several results. Note [Mixed results] in python/torch_dispatch.h
+static PyObject* wrap_one(Tag type, Tensor& t, std::vector<Tensor>::iterator& next) {
+  if (type == Tag::Tensor || !t.defined()) return wrap(std::move(t));
+  if (type != Tag::TensorList) return wrap_scalar(read_scalar(t));
+  const int64_t count = read_scalar(t).to_int();
+  PyRef list(check(PyList_New(count)));
+  for (int64_t i = 0; i < count; ++i) PyList_SET_ITEM(list.get(), i, wrap(std::move(*next++)));
+  return list.release();
+}
+
 static PyObject* wrap_many(const Op& op, Results& r, bool written) {
   if (op.has_named_returns) {
     PyRef out(check(PyStructSequence_New(written ? out_type_of(op) : return_type_of(op))));
@@ -164,7 +174,10 @@ static PyObject* wrap_many(const Op& op, Results& r, bool written) {
     return out.release();
   }
   PyRef out(check(PyTuple_New(r.count)));
-  for (int i = 0; i < r.count; ++i) PyTuple_SET_ITEM(out.get(), i, wrap(std::move(r.tensors[i])));
+  auto next = r.list.begin();
+  for (int i = 0; i < r.count; ++i)
+    PyTuple_SET_ITEM(out.get(), i,
+                     wrap_one(op.schema.returns[static_cast<size_t>(i)].type, r.tensors[i], next));
   return out.release();
 }
 

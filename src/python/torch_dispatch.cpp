@@ -221,6 +221,15 @@ PyRef sequence_result(const Op& op, PyObject* result) {
                    " to a sequence of tensors (a Python implementation of ", op.name(), " returned it)"));
 }
 
+// Returns how many there were.
+int64_t append_list(const Op& op, PyObject* result, std::vector<Tensor>& list) {
+  PyRef sequence = sequence_result(op, result);
+  const Py_ssize_t count = PySequence_Fast_GET_SIZE(sequence.get());
+  for (Py_ssize_t i = 0; i < count; ++i)
+    list.push_back(tensor_result(op, PySequence_Fast_GET_ITEM(sequence.get(), i)));
+  return count;
+}
+
 Value plain_result(const Return& r, PyObject* o) {
   switch (r.type) {
     case Tag::Bool:
@@ -244,9 +253,7 @@ void unbox_results(const Op& op, PyObject* result, Results& results) {
       results.tensors[0] = tensor_result(op, result);
       results.count = 1;
     } else if (returns[0].type == Tag::TensorList) {
-      PyRef sequence = sequence_result(op, result);
-      for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequence.get()); ++i)
-        results.list.push_back(tensor_result(op, PySequence_Fast_GET_ITEM(sequence.get(), i)));
+      append_list(op, result, results.list);
     } else {
       results.plain = plain_result(returns[0], result);
     }
@@ -256,9 +263,14 @@ void unbox_results(const Op& op, PyObject* result, Results& results) {
   RL_CHECK(PySequence_Fast_GET_SIZE(sequence.get()) == static_cast<Py_ssize_t>(returns.size()), op.name(),
            ": a Python implementation returned ", int64_t{PySequence_Fast_GET_SIZE(sequence.get())},
            " values, expected ", returns.size());
-  for (size_t i = 0; i < returns.size(); ++i)
-    results.tensors[i] =
-        tensor_result(op, PySequence_Fast_GET_ITEM(sequence.get(), static_cast<Py_ssize_t>(i)));
+  RL_CHECK(returns.size() <= Results::kMax, op.name(), ": an operator has at most ", Results::kMax,
+           " results, not ", returns.size());
+  for (size_t i = 0; i < returns.size(); ++i) {
+    PyObject* item = PySequence_Fast_GET_ITEM(sequence.get(), static_cast<Py_ssize_t>(i));
+    results.tensors[i] = returns[i].type == Tag::TensorList
+                             ? wrapped_number(Scalar(append_list(op, item, results.list)))
+                             : tensor_result(op, item);
+  }
   results.count = static_cast<int>(returns.size());
 }
 

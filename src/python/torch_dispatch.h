@@ -17,6 +17,11 @@ PyObject* overload_object(const Op& op, Form form);
 // number.
 PyRef box_value(const Value& v);
 // What a Python implementation returned, for the operator's caller.
+//
+// Note [Mixed results]
+// An operator with several results may have numbers and lists among them. In Results, whose `tensors` has one
+// entry for each, a number stands as a number tensor, and a list as its length: its elements follow those of
+// the lists before it in `list`. Only operators that a program defines have such results.
 void unbox_results(const Op& op, PyObject* result, Results& results);
 
 // The arguments of a call as torch.ops takes them, trailing defaults left out.

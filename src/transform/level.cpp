@@ -231,7 +231,9 @@ void compute_one_level_out(Frame& frame) {
   frame.results.plain = results.plain;
   frame.results.count = results.count;
   for (int i = 0; i < results.count; ++i)
-    frame.results.tensors[i] = wrap_result(frame, level, results.tensors[i]);
+    frame.results.tensors[i] = frame.op.schema.returns[static_cast<size_t>(i)].type == Tag::Tensor
+                                   ? wrap_result(frame, level, results.tensors[i])
+                                   : results.tensors[i];
   for (const Tensor& t : results.list) frame.results.list.push_back(wrap_result(frame, level, t));
 }
 

@@ -125,7 +125,10 @@ void wrap_results(Frame& frame, Level& level, Results& results) {
     return w;
   };
   frame.results.count = results.count;
-  for (int i = 0; i < results.count; ++i) frame.results.tensors[i] = wrapped(results.tensors[i]);
+  for (int i = 0; i < results.count; ++i)
+    frame.results.tensors[i] = frame.op.schema.returns[static_cast<size_t>(i)].type == Tag::Tensor
+                                   ? wrapped(results.tensors[i])
+                                   : results.tensors[i];
   for (const Tensor& t : results.list) frame.results.list.push_back(wrapped(t));
 }
 
@@ -271,6 +274,11 @@ class Stacked {
   std::vector<std::vector<Tensor>> rows_;
 };
 
+bool has_list_result(const Schema& schema) {
+  return std::any_of(schema.returns.begin(), schema.returns.end(),
+                     [](const Return& r) { return r.type == Tag::TensorList; });
+}
+
 Tensor example(const BatchCall& c, const Tensor& t, int64_t i) {
   const Wrapping* w = wrapping_at(t, c.level());
   return w ? ops::select(w->inner, w->batch_dim, i) : t;
@@ -284,6 +292,9 @@ void loop_over_examples(BatchCall& c) {
              "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We "
              "don't support that yet, please file an issue at https://github.com/pytorch/pytorch/issues . (",
              c.op().name(), ")");
+  RL_CHECK(c.op().schema.returns.size() == 1 || !has_list_result(c.op().schema), "vmap: ", c.op().name(),
+           "() returns a list beside other results and has no batching rule; torch.library.register_vmap "
+           "gives it one");
   RL_CHECK(loops_allowed, "aten::", c.op().name(), " hit the vmap fallback which is currently disabled");
   if (warn_of_loops && show_warning)
     show_warning(
