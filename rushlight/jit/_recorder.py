@@ -70,7 +70,7 @@ class Recorder(TorchFunctionMode):
         return id(value) in self._texts
 
     def fresh(self, stem):
-        stem = stem.strip("_") or "value"
+        stem = stem.partition(".")[0].strip("_") or "value"  # an overload's name has a dot
         stem = f"{stem}_" if keyword.iskeyword(stem) or stem in ("self", "torch", "math") else stem
         name, n = stem, 0
         while name in self.reserved:

@@ -637,3 +637,11 @@ def test_a_part_that_takes_more_than_it_is_given_has_no_method():
     assert traced(torch.full((1,), 2.0)).item() == 6
     with pytest.raises(NotImplementedError):
         traced.part(torch.ones(1))
+
+
+def test_overloads_in_a_trace():
+    def program(x):
+        return torch.ops.aten.cos.default(torch.ops.aten.add.Tensor(x, 1))
+
+    x = torch.randn(3)
+    torch.testing.assert_close(torch.jit.trace(program, torch.ones(3))(x), program(x))
