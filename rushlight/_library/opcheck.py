@@ -27,38 +27,11 @@ def _copy(value):
 
 def test_schema(op, args, kwargs, **tolerance):
     """Only what the schema marks is written, and results alias no argument unless it says so."""
+    from rushlight._subclasses.schema_check_mode import SchemaCheckMode
+
     args, kwargs = _copy(args), _copy(kwargs)
-    names = [a.name for a in op._schema.arguments]
-    given = {**dict(zip(names, args)), **kwargs}
-    before = {name: [t.detach().clone() for t in _tensors(value)] for name, value in given.items()}
-    with torch.no_grad():
-        result = op(*args, **kwargs)
-    for argument in op._schema.arguments:
-        for was, now in zip(before.get(argument.name, ()), _tensors(given.get(argument.name))):
-            if not argument.is_write and not _same(was, now):
-                raise OpCheckError(
-                    f"{op}: Argument {argument.name} is not defined as mutable but was mutated: it was "
-                    "written to"
-                )
-    returned = [(_memory(t), f"Output {i}") for i, t in enumerate(_tensors(result)) if t.numel()]
-    if any(r.alias_info is not None for r in op._schema.returns):
-        return
-    for name, value in given.items():
-        if {_memory(t) for t in _tensors(value) if t.numel()} & {memory for memory, _ in returned}:
-            raise OpCheckError(
-                f"{op}: Argument {name} is not defined to alias output but was aliasing: a result shares its "
-                "memory"
-            )
-    if len({memory for memory, _ in returned}) < len(returned):
-        raise OpCheckError(f"{op}: Outputs alias unexpectedly: two of them share memory")
-
-
-def _same(was, now):
-    return was.shape == now.shape and torch.equal(was.nan_to_num(), now.detach().nan_to_num())
-
-
-def _memory(t):
-    return t.untyped_storage()._cdata
+    with torch.no_grad(), SchemaCheckMode():
+        op(*args, **kwargs)
 
 
 _AUTOGRAD_KEYS = ("Autograd", "AutogradCPU", "AutogradCUDA", "CompositeImplicitAutograd")
@@ -119,8 +92,17 @@ _DESCRIBED = {
 }
 
 
-def test_aot_dispatch_dynamic(op, args, kwargs, *, atol=None, rtol=None):
+def test_aot_dispatch_dynamic(op, args, kwargs, **tolerance):
     """Results and gradients are those of the operator inside of a compiled function with dynamic sizes."""
+    _check_compiled(op, args, kwargs, dynamic=True, **tolerance)
+
+
+def test_aot_dispatch_static(op, args, kwargs, **tolerance):
+    """The same with static sizes."""
+    _check_compiled(op, args, kwargs, dynamic=False, **tolerance)
+
+
+def _check_compiled(op, args, kwargs, dynamic, atol=None, rtol=None):
     if (
         op._schema.is_mutable
         and any(r.alias_info is not None for r in op._schema.returns)
@@ -130,7 +112,7 @@ def test_aot_dispatch_dynamic(op, args, kwargs, *, atol=None, rtol=None):
             f"{op}: We only support functionalizing operators whose outputs do not have alias annotations (a "
             f"Tensor(a) is a Tensor with one), but got {op._schema}"
         )
-    compiled = torch.compile(lambda a, k: op(*a, **k), dynamic=True)
+    compiled = torch.compile(lambda a, k: op(*a, **k), dynamic=dynamic)
     found = [_with_gradients(run, args, kwargs) for run in (lambda a, k: op(*a, **k), compiled)]
     words = f"{op}: Outputs of the operator are different in eager-mode PyTorch vs AOTAutograd"
     if len(found[0]) != len(found[1]):
@@ -162,6 +144,7 @@ _TESTS = {
     "test_faketensor": test_faketensor,
     "test_aot_dispatch_dynamic": test_aot_dispatch_dynamic,
 }
+_ON_REQUEST = {"test_aot_dispatch_static": test_aot_dispatch_static}
 
 
 def run(op, args, kwargs, test_utils, raise_exception, atol, rtol):
@@ -180,16 +163,15 @@ def run(op, args, kwargs, test_utils, raise_exception, atol, rtol):
         if isinstance(test_utils, str)
         else list(test_utils)
     )
-    if set(chosen) - set(_TESTS):
+    known = {**_TESTS, **_ON_REQUEST}
+    if set(chosen) - set(known):
         raise ValueError(
-            f"opcheck(op, ..., test_utils={test_utils}): expected test_utils to be subset of {tuple(_TESTS)}"
+            f"opcheck(op, ..., test_utils={test_utils}): expected test_utils to be subset of {tuple(known)}"
         )
     outcome = {}
     for name in chosen:
         try:
-            _TESTS[name](
-                op, args, kwargs, **({"atol": atol, "rtol": rtol} if name.endswith("dynamic") else {})
-            )
+            known[name](op, args, kwargs, atol=atol, rtol=rtol)
             outcome[name] = "SUCCESS"
         except Exception as error:
             if raise_exception:

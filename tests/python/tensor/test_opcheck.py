@@ -37,7 +37,7 @@ def test_results_that_share_memory_are_found(lib):
         return made, made[:]
 
     op = defined(lib, "both(Tensor x) -> (Tensor, Tensor)", CPU=both, Meta=both)
-    assert "Outputs alias unexpectedly" in findings(op, torch.ones(2))["test_schema"]
+    assert "alias unexpectedly" in findings(op, torch.ones(2))["test_schema"]
 
 
 @pytest.mark.filterwarnings("ignore:checked..halved")
@@ -200,3 +200,21 @@ def test_all_schemas_and_types_of_their_arguments():
     assert types["self"].isSubtypeOf(tensor) and types["self"].isSubtypeOf(torch._C.OptionalType(tensor))
     assert types["device"].isSubtypeOf(device) and not types["dtype"].isSubtypeOf(device)
     assert [t.annotation_str for t in types["device"].containedTypes()] == ["Device"]
+
+
+def test_mode_that_checks_schemas(lib):
+    from rushlight._subclasses.schema_check_mode import Aliasing, Mutation, SchemaCheckMode
+
+    x = torch.ones(2, 3)
+    with SchemaCheckMode() as mode:
+        y = x.view(6).mul_(2) + 1
+        torch.split(y, 2)
+    assert mode.ops == ["aten::view", "aten::mul_", "aten::add", "aten::split"]
+    assert mode.mutated == [Mutation("aten::mul_", "self")]
+    assert Aliasing("aten::view", "self", "output_0") in mode.aliasing
+    wrong = defined(lib, "writes(Tensor x) -> Tensor", CPU=lambda x: x.add_(1).clone())
+    with SchemaCheckMode(), pytest.raises(RuntimeError, match="Argument x is not defined as mutable"):
+        wrong(torch.ones(2))
+    same = defined(lib, "same(Tensor x) -> Tensor", CPU=lambda x: x)
+    with SchemaCheckMode(), pytest.raises(RuntimeError, match="not defined to alias output but was aliasing"):
+        same(torch.ones(2))
