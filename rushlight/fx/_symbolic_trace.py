@@ -103,6 +103,28 @@ def _assert_is_none(value, msg):
     assert value is None, msg
 
 
+def _calling(operator):
+    """A Python function of an operator's parameters, but for ``out``, that calls it."""
+    name = getattr(operator, "__name__", type(operator).__name__)
+    try:
+        parameters = dict(inspect.signature(operator).parameters)
+    except (TypeError, ValueError) as error:
+        raise AssertionError(
+            f"symbolic_trace takes a module or a function whose parameters are known, and not {name}: trace "
+            f"a function that calls it, lambda x: {name}(x)"
+        ) from error
+    parameters.pop("out", None)
+    given = [
+        p.name if p.default is p.empty and p.kind is not p.KEYWORD_ONLY else f"{p.name}={p.name}"
+        for p in parameters.values()
+    ]
+    signature = inspect.Signature([p.replace(annotation=p.empty) for p in parameters.values()])
+    source = f"def {name}{signature}: return operator({', '.join(given)})"
+    scope = {"operator": operator}
+    exec(source, scope)
+    return scope[name]
+
+
 class Tracer(TracerBase):
     """Records one run of a module's forward; subclasses decide what is a leaf and what a node."""
 
@@ -360,11 +382,7 @@ class Tracer(TracerBase):
         if not isinstance(root, torch.nn.Module):
             self.root = torch.nn.Module()
             if not hasattr(inspect.unwrap(root), "__code__"):
-                name = getattr(root, "__name__", type(root).__name__)
-                raise AssertionError(
-                    f"symbolic_trace takes a module or a Python function, but {name} is an operator: trace a "
-                    f"function that calls it, lambda x: {name}(x)"
-                )
+                return _calling(root)
             return root
         if not hasattr(type(root), self.traced_func_name):
             raise AssertionError(

@@ -1,5 +1,7 @@
 """What takes over functions by `__torch_function__` and modes: entry points that are written in Python."""
 
+import inspect
+
 import pytest
 
 import rushlight as torch
@@ -41,8 +43,16 @@ def test_modes_need_plain_methods(base):
     assert (torch.ones(1) + 1).item() == 2
 
 
-def test_operators_alone_are_not_traced():
-    with pytest.raises(AssertionError, match="gelu is an operator"):
-        torch.fx.symbolic_trace(torch.nn.functional.gelu)
-    traced = torch.fx.symbolic_trace(lambda x: torch.nn.functional.gelu(x))
-    assert traced(torch.zeros(1)).item() == 0
+@pytest.mark.parametrize("name", ["gelu", "softmax", "layer_norm", "conv1d", "mse_loss"])
+def test_operators_are_traced_as_functions(name):
+    """Of `torch.nn.functional`, many are Python functions in PyTorch and operators here."""
+    function = getattr(torch.nn.functional, name)
+    traced = torch.fx.symbolic_trace(function)
+    names = [n.target for n in traced.graph.nodes if n.op == "placeholder"]
+    assert names == [n for n in inspect.signature(function).parameters if n != "out"]
+    assert [n.target for n in traced.graph.nodes if n.op == "call_function"] == [function]
+    x = torch.randn(2, 3, 4)
+    weight = torch.randn(5, 3, 2)
+    others = {"softmax": (-1,), "layer_norm": ((4,),), "conv1d": (weight,), "mse_loss": (x + 1,)}
+    given = (x, *others.get(name, ()))
+    torch.testing.assert_close(traced(*given), function(*given))
