@@ -319,7 +319,7 @@ class FunctionalizeMode(TorchDispatchMode):
         """`t_`, `squeeze_`, ...: from now on the tensor is a view of what it was."""
         outer, pure = args[0], getattr(aten, _GEOMETRIES[func._opname])
         member = self._member(outer)
-        step = _Step(getattr(pure, func._overloadname), args[1:], kwargs, _Geometry.of(outer))
+        step = _Step(_same_arguments(pure, func), args[1:], kwargs, _Geometry.of(outer))
         member.value = step.replay(self._value(member), self.copies)
         member.steps = (*member.steps, step)
         with _recording_off():
@@ -334,7 +334,8 @@ class FunctionalizeMode(TorchDispatchMode):
             values[i] = aten.clone.default(values[i])
         result = func(*values, **kwargs)
         for i, outer in running:
-            self._write(self._member(outer), values[i])
+            with torch.autograd._unsafe_preserve_version_counter(outer):  # as the operator's own write
+                self._write(self._member(outer), values[i])
         return result
 
     def _mutation(self, func, args, kwargs):
@@ -370,6 +371,13 @@ class FunctionalizeMode(TorchDispatchMode):
 
 
 _GEOMETRIES = {name + "_": name for name in ("t", "transpose", "squeeze", "unsqueeze", "as_strided")}
+
+
+def _same_arguments(packet, func):
+    """The overload of another operator that takes what this one takes."""
+    names = [a.name for a in func._schema.arguments]
+    overloads = [getattr(packet, name) for name in packet.overloads()]
+    return next(o for o in overloads if [a.name for a in o._schema.arguments] == names)
 
 
 def _pure_form(func):

@@ -47,6 +47,7 @@ _HOME = {
     "gradcheck": "gradcheck",
     "gradgradcheck": "gradcheck",
     "set_detect_anomaly": "anomaly_mode",
+    "_unsafe_preserve_version_counter": "grad_mode",
 }
 _MODULES = frozenset(
     """

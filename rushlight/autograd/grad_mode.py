@@ -100,7 +100,7 @@ class _unsafe_preserve_version_counter(_DecoratorContextManager):
     """Writes to the tensors inside are not counted: the program knows that no saved value is lost."""
 
     def __init__(self, tensors):
-        self.tensors = tensors if isinstance(tensors, tuple) else (tensors,)
+        self.tensors = (tensors,) if isinstance(tensors, _C.TensorBase) else tuple(tensors)
         self.versions = tuple(t._version for t in self.tensors)
 
     def __enter__(self):

@@ -121,3 +121,16 @@ def test_linearize_composes():
     x.requires_grad_()
     (slope,) = torch.autograd.grad(linearize(torch.sin, x)[1](t).sum(), x)
     torch.testing.assert_close(slope, -x.sin() * t)
+
+
+@pytest.mark.parametrize("name, args", [("transpose_", (0, 1)), ("t_", ()), ("squeeze_", (0,))])
+def test_geometry_in_place(name, args):
+    """Also where the overload in place is called otherwise than the pure one."""
+
+    def program(x):
+        y = x * 2
+        getattr(y, name)(*args)
+        return y.add_(1)
+
+    x = torch.randn(1, 3)
+    torch.testing.assert_close(make_fx(torch.func.functionalize(program))(x)(x), program(x))
