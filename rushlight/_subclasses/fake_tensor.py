@@ -475,6 +475,14 @@ def unset_fake_temporarily():
     return _C._DisableTorchDispatch()
 
 
+def _is_tensor_constructor(func):
+    """Whether an operator makes one tensor of none."""
+    from rushlight._library.utils import has_tensor_arg
+
+    schema = func._schema
+    return not has_tensor_arg(schema) and [str(r.type) for r in schema.returns] == ["Tensor"]
+
+
 def is_fake(x):
     return isinstance(x, FakeTensor)
 

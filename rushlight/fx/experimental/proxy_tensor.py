@@ -229,8 +229,12 @@ class _MakefxTracer:
     def trace(self, *args, make=None, numbers=None):
         tracer = PythonKeyTracer()
         mode = ProxyTorchDispatchMode(tracer, self.tracing_mode, decomposition_table=self.decomposition_table)
+        leaves = pytree.tree_leaves(args)
+        known = next((leaf.fake_mode for leaf in leaves if isinstance(leaf, FakeTensor)), None)
+        if known is not None:  # fakes of two modes do not mix
+            mode.fakes = known
         if make is None:
-            inputs = [self._input(leaf, mode) for leaf in pytree.tree_leaves(args)]
+            inputs = [self._input(leaf, mode) for leaf in leaves]
         else:
             inputs = make(mode.fakes)
         spec = pytree.tree_structure(args)

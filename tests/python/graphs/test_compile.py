@@ -106,7 +106,7 @@ def test_backends(monkeypatch):
     def mine(module, example_inputs):
         return lambda *inputs: (torch.zeros(1),)
 
-    monkeypatch.setitem(torch._dynamo.backends._backends, "mine", mine)
+    monkeypatch.setitem(torch._dynamo.backends.registry._backends, "mine", mine)
     assert torch.compile(lambda x: x + 1, backend="mine")(X).tolist() == [0.0]
 
     def broken(module, example_inputs):

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from .exc import InvalidBackend
+from rushlight._dynamo.exc import InvalidBackend
 
 __all__ = [
     "get_default_backend",

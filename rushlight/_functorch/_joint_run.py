@@ -1,0 +1,128 @@
+"""Running what compilers made of a joint graph: gradients, writes to inputs and views of them."""
+
+import rushlight as torch
+from rushlight.utils import _pytree as pytree
+
+__all__ = ["boxed", "runner"]
+
+
+def boxed(function):
+    """A function of one list, as compilers may return it, for one of any form."""
+    if getattr(function, "_boxed_call", False):
+        return function
+    return lambda values: function(*values)
+
+
+def runner(program, forward, backward=None, saved=0):
+    """A function of leaves; ``forward`` and ``backward`` are what compilers returned."""
+    forward = boxed(forward)
+    count = len(program.results)
+    if backward is None:
+
+        def results_of(leaves):
+            with torch.no_grad():
+                return list(map(_no_view, forward(list(leaves))))[:count]
+
+    else:
+        function = _function(program, forward, boxed(backward), saved)
+
+        def results_of(leaves):
+            return list(function.apply(*leaves))
+
+    def run(*leaves):
+        return _finish(program, leaves, results_of(leaves))
+
+    return run
+
+
+class _Once(torch.autograd.Function):
+    """Gradients that were asked for with their own history, which is not known."""
+
+    @staticmethod
+    def forward(ctx, anchor, *gradients):
+        return tuple(g.detach() if isinstance(g, torch.Tensor) else g for g in gradients)
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        raise RuntimeError("torch.compile with aot_autograd does not currently support double backward")
+
+
+def _function(program, forward, backward, saved):
+    count = len(program.results)
+    differentiable = frozenset(program.differentiable)
+    strides = [program.results[i].stride() for i in program.differentiable]
+
+    class CompiledFunction(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, *leaves):
+            values = list(forward([t.detach() if isinstance(t, torch.Tensor) else t for t in leaves]))
+            results = list(map(_no_view, values[:count]))
+            kept = _apart(values[count:], [leaves[i] for i in program.written])
+            ctx.numbers = [None if isinstance(v, torch.Tensor) else v for v in kept]
+            ctx.save_for_backward(*(v for v in kept if isinstance(v, torch.Tensor)))
+            others = [r for i, r in enumerate(results) if i not in differentiable]
+            ctx.mark_non_differentiable(*(r for r in others if isinstance(r, torch.Tensor)))
+            ctx.leaf_count = len(leaves)
+            return tuple(results)
+
+        @staticmethod
+        def backward(ctx, *gradients):
+            tensors = iter(ctx.saved_tensors)
+            kept = [next(tensors) if number is None else number for number in ctx.numbers]
+            tangents = [_laid_out(gradients[i], s) for i, s in zip(program.differentiable, strides)]
+            with torch.no_grad():
+                made = list(backward([*kept, *tangents]))
+            if torch.is_grad_enabled():
+                made = _Once.apply(torch.empty(0, requires_grad=True), *made)
+            found = [None] * ctx.leaf_count
+            for i, gradient in zip(program.needs, made):
+                found[i] = gradient
+            return tuple(found)
+
+    return CompiledFunction
+
+
+def _apart(kept, written):
+    """Values for the backward pass, copied where they lie in what the program is about to write to."""
+    memory = {t.untyped_storage()._cdata for t in written}
+    return [
+        v.clone() if isinstance(v, torch.Tensor) and v.untyped_storage()._cdata in memory else v for v in kept
+    ]
+
+
+def _laid_out(gradient, strides):
+    """A gradient in the memory layout of its result, for which the backward pass was compiled."""
+    if gradient.stride() == tuple(strides):
+        return gradient
+    return gradient.new_empty_strided(gradient.shape, strides).copy_(gradient)
+
+
+def _finish(program, leaves, results):
+    """What the program returns, after the writes that it does."""
+    for i, value in zip(program.written, results):
+        if i in program.places:
+            leaves[i].as_strided_(*program.places[i], leaves[i].storage_offset())
+        leaves[i].copy_(value)
+    outputs = [_output(o, leaves, results) for o in program.outputs]
+    return pytree.tree_unflatten(outputs, program.spec)
+
+
+def _output(output, leaves, results):
+    if output.position is None and output.source is None:
+        return output.constant
+    whole = results[output.position] if output.source is None else leaves[output.source]
+    if output.place is None:
+        return whole
+    sizes, strides, offset = output.place
+    view = whole.as_strided(sizes, strides, offset + whole.storage_offset())
+    if output.differentiable and not view.requires_grad:
+        return view.requires_grad_()  # as the program asked for
+    return view if output.differentiable else view.detach()
+
+
+def _no_view(tensor):
+    """The same memory as a tensor of its own: programs may write to what they get."""
+    if not isinstance(tensor, torch.Tensor) or not tensor._is_view():
+        return tensor
+    place = tensor.storage_offset(), tensor.size(), tensor.stride()
+    return tensor.new_empty(0).set_(tensor.untyped_storage(), *place)

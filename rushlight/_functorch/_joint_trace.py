@@ -1,0 +1,240 @@
+"""A program and its backward pass as one graph without mutation: what `aot_function` gives to compilers.
+
+The program runs on fakes twice: once to learn what it returns and writes to, then to be recorded. What shares
+an input's memory is no result of the graph, whoever runs it makes it of the input (`_joint_run`).
+"""
+
+from dataclasses import dataclass, field
+
+import rushlight as torch
+from rushlight._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from rushlight.fx.experimental.proxy_tensor import make_fx
+from rushlight.utils import _pytree as pytree
+
+from .functionalization import FunctionalizeMode
+
+aten = torch.ops.aten  # type: ignore[attr-defined]
+
+
+class AsWritten(Exception):
+    """The program cannot be a graph: it does what no graph of its inputs can say."""
+
+
+@dataclass
+class Output:
+    """One leaf of what a program returned."""
+
+    constant: object = None  # not a tensor
+    position: int | None = None  # among the results of the graph: the tensor, or one whose memory it shares
+    source: int | None = None  # the input whose memory it shares
+    place: tuple | None = None  # sizes, strides and offset there; None: it is that tensor
+    differentiable: bool = False
+
+
+@dataclass
+class Program:
+    """What is known of a function of so many leaves before it is recorded."""
+
+    leaves: list  # arguments, fake where they are tensors
+    needs: list  # positions of leaves that gradients are wanted for
+    outputs: list = field(default_factory=list)
+    spec: object = None
+    written: list = field(default_factory=list)  # positions of leaves
+    places: dict = field(default_factory=dict)  # position of a leaf -> its new sizes, strides and offset
+    results: list = field(default_factory=list)  # fakes: new values of what is written to, then results
+    differentiable: list = field(default_factory=list)  # positions of results that have gradients
+
+    @property
+    def tangents(self):
+        return [torch.empty_like(self.results[i]).detach() for i in self.differentiable]
+
+
+class _Run:
+    """One run of the program under functionalization, on tensors of its own where gradients are wanted."""
+
+    def __init__(self, function, leaves, needs, clones):
+        self.mode = FunctionalizeMode()
+        self.roots = {}  # position of a leaf -> where autograd's graph ends
+        self.results = {}  # position -> tensor
+        with self.mode:
+            self.mine = list(leaves)
+            for i in needs:
+                self.roots[i] = leaves[i].detach().requires_grad_()
+                self.mine[i] = self.roots[i].clone() if clones is None or i in clones else self.roots[i]
+            tensors = {i: t for i, t in enumerate(self.mine) if isinstance(t, torch.Tensor)}
+            self.mode.add_inputs(self.mine)
+            self.before = {i: self.mode.values(t) for i, t in tensors.items()}
+            self.places = {i: _place(t) for i, t in tensors.items()}
+            self.memory = {i: t.untyped_storage()._cdata for i, t in tensors.items()}
+            self.returned, self.spec = pytree.tree_flatten(function(*self.mine))
+
+    def value(self, tensor):
+        return self.mode.values(tensor)
+
+
+def fake_leaves(leaves):
+    """The leaves with fakes in place of tensors; those that are fake already keep their mode."""
+    known = next((leaf.fake_mode for leaf in leaves if isinstance(leaf, FakeTensor)), None)
+    fakes = known or FakeTensorMode(allow_non_fake_inputs=True)
+    return fakes, [
+        fakes.from_tensor(leaf)
+        if isinstance(leaf, torch.Tensor) and not isinstance(leaf, FakeTensor)
+        else leaf
+        for leaf in leaves
+    ]
+
+
+def analyse(function, leaves):
+    """What the function does with these leaves; raises AsWritten where no graph can do it."""
+    recorded = torch.is_grad_enabled()
+    needs = [i for i, t in enumerate(leaves) if recorded and isinstance(t, torch.Tensor) and t.requires_grad]
+    fakes, given = fake_leaves(apart(leaves))
+    program = Program(given, needs)
+    with fakes:
+        run = _Run(function, given, needs, None)
+    tensors = [i for i, t in enumerate(run.mine) if isinstance(t, torch.Tensor)]
+    if any(run.mine[i].untyped_storage()._cdata != run.memory[i] for i in tensors):
+        raise AsWritten  # `set_` gave an input other memory
+    program.written = [i for i, m in zip(tensors, run.mode.inputs) if run.value(m.outer) is not run.before[i]]
+    for i in program.written:
+        if i in needs and leaves[i].is_leaf:
+            raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+        if _place(run.mine[i]) != run.places[i]:
+            if run.places[i][1] != given[i].stride():
+                raise AsWritten
+            program.places[i] = _place(run.mine[i])[:2]
+        _add_result(program, run.mine[i])
+    if program.written and any(a is not b for a, b in zip(leaves, apart(leaves))):
+        raise AsWritten  # what is written to one input shows in another
+    program.spec = run.spec
+    program.outputs = _Outputs(program, run, tensors).found
+    return program
+
+
+def apart(leaves):
+    """The leaves to trace with: those that share another's memory are replaced by ones of their own."""
+    seen: set = set()
+
+    def own(leaf):
+        if not isinstance(leaf, torch.Tensor) or leaf.layout is not torch.strided:
+            return leaf
+        memory = leaf.untyped_storage()._cdata
+        if memory not in seen:
+            seen.add(memory)
+            return leaf
+        with torch.no_grad():
+            made = leaf.new_empty_strided(leaf.shape, leaf.stride())
+        return made.requires_grad_(leaf.requires_grad)
+
+    return [own(leaf) for leaf in leaves]
+
+
+def _place(tensor, whole=None):
+    """Sizes, strides and offset, in another tensor's memory where that is given."""
+    offset = 0 if whole is None else whole.storage_offset()
+    return tuple(tensor.shape), tensor.stride(), tensor.storage_offset() - offset
+
+
+def _add_result(program, tensor):
+    if tensor.requires_grad:
+        program.differentiable.append(len(program.results))
+    program.results.append(tensor.detach())
+    return len(program.results) - 1
+
+
+class _Outputs:
+    """What each leaf of the returned value is: an input, a result of the graph, or a view of one."""
+
+    def __init__(self, program, run, inputs):
+        self.program, self.run = program, run
+        self.owners = {run.mine[i].untyped_storage()._cdata: i for i in reversed(inputs)}
+        self.bases = {}  # memory that several results share -> position of a result that is all of it
+        memory = [v.untyped_storage()._cdata for v in run.returned if isinstance(v, torch.Tensor)]
+        self.shared = {m for m in memory if memory.count(m) > 1} - self.owners.keys()
+        self.found = [self._output(value) for value in run.returned]
+
+    def _output(self, value):
+        if not isinstance(value, torch.Tensor):
+            return Output(constant=value)
+        memory = value.untyped_storage()._cdata
+        source = self.owners.get(memory)
+        if source is not None and value.dtype == self.run.mine[source].dtype:
+            whole = self.run.mine[source]
+            if whole.stride() != self.program.leaves[source].stride():
+                raise AsWritten
+            place = None if value is whole else _place(value, whole)
+            return Output(source=source, place=place, differentiable=value.requires_grad)
+        if memory in self.shared:
+            base = value if value._base is None else value._base
+            if base.dtype == value.dtype:
+                return self._part_of(base, value, memory)
+        return Output(position=self._add(value), differentiable=value.requires_grad)
+
+    def _part_of(self, base, value, memory):
+        position = self.bases.get(memory)
+        if position is None:
+            position = self.bases[memory] = self._add(base)
+        place = None if value is base else _place(value, base)
+        return Output(position=position, place=place, differentiable=value.requires_grad)
+
+    def _add(self, tensor):
+        position = _add_result(self.program, tensor)
+        self.run.results[position] = tensor
+        return position
+
+
+def _results(program, run):
+    """The tensors that are results of the graph, in this run."""
+    again = Program(program.leaves, program.needs)
+    written = [run.mine[i] for i in program.written]
+    for tensor in written:
+        _add_result(again, tensor)
+    tensors = [i for i, t in enumerate(run.mine) if isinstance(t, torch.Tensor)]
+    _Outputs(again, run, tensors)
+    return written + [run.results[i] for i in range(len(written), len(program.results))]
+
+
+def trace(function, program, leaves, decompositions=None, dynamic=False, joint=True):
+    """The module of the graph: of results alone, or of results and then of gradients for `program.needs`."""
+    # Sizes are numbers, which is what a compiler for the sizes of a call wants.
+    mode = "symbolic" if dynamic else "fake"
+    table = dict(decompositions or {})
+
+    def record_joint(primals, tangents):
+        run = _Run(function, primals, program.needs, set(program.written))
+        with run.mode:
+            results = _results(program, run)
+            wanted = [results[i] for i in program.differentiable]
+            roots = [run.roots[i] for i in program.needs]
+            gradients = torch.autograd.grad(wanted, roots, tangents, allow_unused=True)
+        return run.value(results), run.value(list(gradients))
+
+    def record_forward(primals):
+        run = _Run(function, primals, (), ())
+        return run.value(_results(program, run))
+
+    plain = [leaf.detach() if isinstance(leaf, torch.Tensor) else leaf for leaf in apart(leaves)]
+    if joint:
+        module = make_fx(record_joint, table, mode)(plain, program.tangents)
+    else:
+        with torch.no_grad():
+            module = make_fx(record_forward, table, mode)(plain)
+    _flatten_output(module.graph)
+    _without_detach(module.graph)
+    module.graph.eliminate_dead_code()
+    module.recompile()
+    return module
+
+
+def _flatten_output(graph):
+    output = graph.output_node()
+    output.args = (tuple(pytree.tree_leaves(output.args[0], is_leaf=lambda v: v is None)),)
+    graph.set_codegen(torch.fx.graph.CodeGen())
+
+
+def _without_detach(graph):
+    """Autograd's `detach` says nothing in a graph that holds all gradients, and no writes."""
+    for node in graph.nodes:
+        if node.op == "call_function" and node.target is aten.detach.default:
+            node.replace_all_uses_with(node.args[0])
+            graph.erase_node(node)
