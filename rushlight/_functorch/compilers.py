@@ -9,7 +9,6 @@ from .partitioners import draw_graph, min_cut_rematerialization_partition
 
 __all__ = [
     "debug_compile",
-    "default_decompositions",
     "draw_graph_compile",
     "memory_efficient_fusion",
     "nop",
