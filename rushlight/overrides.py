@@ -245,13 +245,16 @@ class BaseTorchFunctionMode(TorchFunctionMode):
 
 
 class enable_reentrant_dispatch:
-    """Lets a ``__torch_dispatch__`` handler dispatch again; nothing hinders it here."""
+    """A context in a ``__torch_dispatch__`` handler in which autograd records operators, as it does for the
+    handler's caller."""
 
     def __enter__(self):
+        self._guard = _C._RestorePythonTLSSnapshot()
+        self._guard.__enter__()
         return self
 
     def __exit__(self, *exc):
-        return None
+        self._guard.__exit__(*exc)
 
 
 @contextlib.contextmanager

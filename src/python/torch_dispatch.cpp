@@ -64,16 +64,24 @@ bool type_has_torch_dispatch(PyTypeObject* type) {
   return hook && hook.get() != disabled_torch_dispatch && hook.get() != disabled_torch_function;
 }
 
+static thread_local const BelowTransforms* innermost_below = nullptr;
+
 BelowTransforms::BelowTransforms()
     : always_(dispatch_state.always),
       consider_(dispatch_state.consider),
       grad_enabled_(dispatch_state.grad_enabled),
-      view_flags_(view_flags) {
+      view_flags_(view_flags),
+      outer_(std::exchange(innermost_below, this)) {
   dispatch_state.always &= kPythonDispatch | kProfiled;
   dispatch_state.consider &= kPythonDispatch | kNotCpu | kSpecialElements;
   dispatch_state.grad_enabled = false;
 }
 BelowTransforms::~BelowTransforms() {
+  innermost_below = outer_;
+  restore_caller();
+}
+const BelowTransforms* BelowTransforms::innermost() { return innermost_below; }
+void BelowTransforms::restore_caller() const {
   // The mode stack may have changed meanwhile only in balance: what was watched is watched again.
   dispatch_state.always = always_;
   dispatch_state.consider = consider_;
@@ -477,6 +485,7 @@ PyMethodDef functions[] = {{"_push_on_torch_dispatch_stack", push_mode, METH_O, 
 struct StateGuard {
   PyObject_HEAD uint32_t consider;
   bool grad_enabled, disabled;
+  uint32_t always, view_flags;
 };
 PyObject* disable_enter(PyObject* self, PyObject*) {
   auto* g = reinterpret_cast<StateGuard*>(self);
@@ -507,29 +516,52 @@ PyObject* below_exit(PyObject* self, PyObject*) {
   dispatch_state.consider |= g->consider & kAutograd;
   Py_RETURN_FALSE;
 }
+PyObject* reentrant_enter(PyObject* self, PyObject*) {
+  auto* g = reinterpret_cast<StateGuard*>(self);
+  g->always = dispatch_state.always;
+  g->consider = dispatch_state.consider;
+  g->grad_enabled = dispatch_state.grad_enabled;
+  g->view_flags = view_flags;
+  if (const BelowTransforms* below = BelowTransforms::innermost()) below->restore_caller();
+  watch();
+  Py_RETURN_NONE;
+}
+PyObject* reentrant_exit(PyObject* self, PyObject*) {
+  auto* g = reinterpret_cast<StateGuard*>(self);
+  dispatch_state.always = g->always;
+  dispatch_state.consider = g->consider;
+  dispatch_state.grad_enabled = g->grad_enabled;
+  view_flags = g->view_flags;
+  watch();
+  Py_RETURN_FALSE;
+}
 PyMethodDef disable_methods[] = {{"__enter__", disable_enter, METH_NOARGS, nullptr},
                                  {"__exit__", disable_exit, METH_VARARGS, nullptr},
                                  {}};
 PyMethodDef below_methods[] = {
     {"__enter__", below_enter, METH_NOARGS, nullptr}, {"__exit__", below_exit, METH_VARARGS, nullptr}, {}};
-PyTypeObject DisableTorchDispatchType = {
-    .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
-    .tp_name = "rushlight._C._DisableTorchDispatch",
-    .tp_basicsize = sizeof(StateGuard),
-    .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_doc = "A context in which no __torch_dispatch__ is called.",
-    .tp_methods = disable_methods,
-    .tp_new = PyType_GenericNew,
-};
-PyTypeObject BelowAutogradType = {
-    .ob_base = {PyObject_HEAD_INIT(nullptr) 0},
-    .tp_name = "rushlight._C._AutoDispatchBelowAutograd",
-    .tp_basicsize = sizeof(StateGuard),
-    .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_doc = "A context in which autograd does not record.",
-    .tp_methods = below_methods,
-    .tp_new = PyType_GenericNew,
-};
+PyMethodDef reentrant_methods[] = {{"__enter__", reentrant_enter, METH_NOARGS, nullptr},
+                                   {"__exit__", reentrant_exit, METH_VARARGS, nullptr},
+                                   {}};
+PyTypeObject guard_type(const char* name, const char* doc, PyMethodDef* methods) {
+  PyTypeObject type{.ob_base = {PyObject_HEAD_INIT(nullptr) 0}};
+  type.tp_name = name;
+  type.tp_basicsize = sizeof(StateGuard);
+  type.tp_flags = Py_TPFLAGS_DEFAULT;
+  type.tp_doc = doc;
+  type.tp_methods = methods;
+  type.tp_new = PyType_GenericNew;
+  return type;
+}
+PyTypeObject DisableTorchDispatchType =
+    guard_type("rushlight._C._DisableTorchDispatch", "A context in which no __torch_dispatch__ is called.",
+               disable_methods);
+PyTypeObject BelowAutogradType = guard_type("rushlight._C._AutoDispatchBelowAutograd",
+                                            "A context in which autograd does not record.", below_methods);
+PyTypeObject RestoreCallerType = guard_type(
+    "rushlight._C._RestorePythonTLSSnapshot",
+    "A context in a handler in which operators are recorded as for its caller.",
+    reentrant_methods);
 
 Scalar ask_scalar(const Tensor& t) {
   static const Op& op = *operator_table().find("", "_local_scalar_dense")[0];
@@ -552,6 +584,7 @@ void init_torch_dispatch(PyObject* module) {
   add_functions(module, functions);
   add_type(module, "_DisableTorchDispatch", &DisableTorchDispatchType);
   add_type(module, "_AutoDispatchBelowAutograd", &BelowAutogradType);
+  add_type(module, "_RestorePythonTLSSnapshot", &RestoreCallerType);
   set_interceptor(kPythonDispatch, dispatch_python);
   read_dispatched_scalar = ask_scalar;
 }

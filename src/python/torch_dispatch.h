@@ -40,10 +40,14 @@ class BelowTransforms {
   ~BelowTransforms();
   BelowTransforms(const BelowTransforms&) = delete;
 
+  static const BelowTransforms* innermost();  // on this thread, or null
+  void restore_caller() const;                // operators are what they were for the recorded call's caller
+
  private:
   uint32_t always_, consider_;
   bool grad_enabled_;
   uint32_t view_flags_;
+  const BelowTransforms* outer_;
 };
 
 // Operators that the program itself defines (custom_op.cpp).

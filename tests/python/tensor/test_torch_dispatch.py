@@ -394,3 +394,32 @@ def test_tensors_that_are_made_say_where_as_pytorch_says_it():
     assert seen["aten.ones.default"] == {"dtype": torch.int32, "device": cpu, "pin_memory": False}
     assert seen["aten.new_zeros.default"] == seen["aten.full_like.default"] == {"pin_memory": False}
     assert seen["aten.empty.memory_format"] == {"device": torch.device("meta"), "pin_memory": False}
+
+
+class Inner(torch.Tensor):
+    """Holds a tensor; what is done with it is done with that one, as for the caller."""
+
+    @staticmethod
+    def __new__(cls, inner):
+        made = torch.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+        made.inner = inner
+        return made
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        with torch.overrides.enable_reentrant_dispatch():
+            made = func(*(a.inner if isinstance(a, cls) else a for a in args), **(kwargs or {}))
+        assert not torch.is_grad_enabled()  # as before the context
+        return cls(made)
+
+
+def test_handlers_may_be_recorded():
+    x = torch.ones(3, requires_grad=True)
+    y = Inner(x) * 3 + 1
+    assert not y.requires_grad and y.inner.requires_grad
+    y.inner.sum().backward()
+    assert x.grad.tolist() == [3, 3, 3]
+    with torch.no_grad():
+        assert not (Inner(x) * 2).inner.requires_grad
+    with torch.overrides.enable_reentrant_dispatch():  # outside of handlers nothing changes
+        assert (x * 2).requires_grad
