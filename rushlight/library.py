@@ -547,15 +547,14 @@ class FakeImplCtx:
     """What :func:`get_ctx` gives an operator's fake function."""
 
     def new_dynamic_size(self, *, min=0, max=None):
-        from rushlight._subclasses.fake_tensor import DynamicOutputShapeException
+        """A size that depends on data: a sample of it, which the trace under way knows as a symbol."""
+        from rushlight._subclasses._data_shapes import asked_size
 
         if min < 0:
             raise ValueError(
                 f"ctx.new_dynamic_size(min={min}): the least size must be greater than or equal to 0"
             )
-        raise DynamicOutputShapeException(
-            "the operator has a data-dependent shape: sizes that depend on values have no symbols here"
-        )
+        return asked_size(min, max)
 
     create_unbacked_symint = new_dynamic_size
 

@@ -1,10 +1,15 @@
 """Results whose sizes depend on data: fake tensors at sizes that are samples."""
 
+import contextlib
+import math
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import rushlight as torch
+from rushlight.utils import _pytree as pytree
 
+from .data_numbers import Infeasible
 from .fake_tensor import DynamicOutputShapeException
 
 
@@ -91,3 +96,70 @@ _MAKERS: dict[str, Callable[..., Any]] = {
     "bincount": _bincount,
     "index": _index,
 }
+
+
+# --- operators of programs, whose fake functions ask for sizes (`torch.library.get_ctx`) ---
+
+_asking = threading.local()
+
+
+class _Asked:
+    """The sizes that one fake function asks for. Where one shows is seen by running it with another sample."""
+
+    def __init__(self, numbers):
+        self.numbers, self.names, self.count, self.moved = numbers, [], 0, None
+
+    def size(self, low, high):
+        self.count += 1
+        if self.count > len(self.names):
+            name, sample = self.numbers.new(is_size=True)
+            self.names.append(name)
+            self.numbers.bounds[name] = low, math.inf if high is None else high
+            if sample < low or (high is not None and sample > high):
+                raise Infeasible(f"{low} <= {name} <= {high}", name, max(low, min(sample, high or sample)))
+        name = self.names[self.count - 1]
+        return self.numbers.samples_of(name) + (self.count - 1 == self.moved)
+
+    @contextlib.contextmanager
+    def run(self, moved=None):
+        before = getattr(_asking, "sizes", None)
+        _asking.sizes, self.count, self.moved = self, 0, moved
+        try:
+            yield
+        finally:
+            _asking.sizes = before
+
+
+def asked_size(low, high):
+    """A sample of a size that the running fake function does not know."""
+    sizes = getattr(_asking, "sizes", None)
+    if sizes is None:
+        raise DynamicOutputShapeException(
+            "the operator has a data-dependent shape: sizes that depend on values have no symbols here"
+        )
+    return sizes.size(low, high)
+
+
+def result_of_program(mode, func, args, kwargs):
+    """What the fake function of a program's operator gives; the mode's numbers know of sizes it asks for."""
+    sizes = _Asked(mode.data_numbers)
+    with sizes.run():
+        made = mode._run(func, args, kwargs)
+    for i, name in enumerate(sizes.names):
+        with sizes.run(moved=i):
+            other = mode._run(func, args, kwargs)
+        places = list(_places(made, other, mode.data_numbers.samples_of(name)))
+        if not places:
+            raise DynamicOutputShapeException(func)
+        mode.data_numbers.origins[name] = places[0]
+        for tensor, dim in places if mode.data_numbers.tracer is not None else ():
+            tensor.data_sizes = {**(tensor.data_sizes or {}), dim: name}
+    return made
+
+
+def _places(made, other, sample):
+    """The dimensions of results that are a size: those that grow by one as it does."""
+    for tensor, grown in zip(pytree.tree_leaves(made), pytree.tree_leaves(other), strict=True):
+        for dim in range(tensor.dim() if isinstance(tensor, torch.Tensor) else 0):
+            if tensor.shape[dim] == sample and grown.shape[dim] == sample + 1:
+                yield tensor, dim

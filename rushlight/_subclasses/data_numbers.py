@@ -261,7 +261,8 @@ class DataNumbers:
         if name not in self.nodes:
             tensor, dim = self.origins[name]
             proxy = self.tracer.proxy_of(tensor)
-            made = self.tracer.create_proxy("call_method", "size", (proxy, dim), {}, name="sym_size_int")
+            with self.tracer.graph.inserting_after(proxy.node):  # operators from there on may want it
+                made = self.tracer.create_proxy("call_method", "size", (proxy, dim), {}, name="sym_size_int")
             made.node.meta["val"] = self.samples_of(name)
             self.nodes[name] = made
         return self.nodes[name]

@@ -314,6 +314,10 @@ class FakeTensorMode(TorchDispatchMode):
             return result(self, func, *self._accept(func, args, kwargs))
         args, kwargs = self._accept(func, args, kwargs)
         real = self._real_result(func, args, kwargs)
+        if self.data_numbers is not None and not func._record():
+            from ._data_shapes import result_of_program
+
+            return result_of_program(self, func, args, kwargs)
         result = self._run(func, args, kwargs)
         if real is not None:
             for fake, known in zip(_tensors([result]), _tensors([real]), strict=True):

@@ -560,8 +560,7 @@ PyTypeObject BelowAutogradType = guard_type("rushlight._C._AutoDispatchBelowAuto
                                             "A context in which autograd does not record.", below_methods);
 PyTypeObject RestoreCallerType = guard_type(
     "rushlight._C._RestorePythonTLSSnapshot",
-    "A context in a handler in which operators are recorded as for its caller.",
-    reentrant_methods);
+    "A context in a handler in which operators are recorded as for its caller.", reentrant_methods);
 
 Scalar ask_scalar(const Tensor& t) {
   static const Op& op = *operator_table().find("", "_local_scalar_dense")[0];

@@ -3,7 +3,9 @@
 import pytest
 
 import rushlight as torch
+from rushlight._subclasses.fake_tensor import DynamicOutputShapeException, FakeTensorMode
 from rushlight.export import Dim, export
+from rushlight.fx.experimental.proxy_tensor import make_fx
 from rushlight.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, guard_or_false
 
 
@@ -206,3 +208,54 @@ def test_cond_chooses_when_the_graph_runs():
         _alike(function, program, *_masks([0, 0, 1, 0, 0], [1, 2, 3, 4, 5], [-3, -1, 0, 0, 0]))
     with pytest.raises(RuntimeError, match="equal shapes"):
         _exported(lambda x: torch.cond(x.sum() > 0, lambda x: x, lambda x: x[:1], (x,)), torch.ones(3))
+
+
+def test_a_size_that_is_read_late_is_known_early():
+    """Operators computed with the size before the program asked for it, and the graph used it too early."""
+
+    class Late(torch.nn.Module):
+        def forward(self, x):
+            found = torch.nonzero(x)
+            first = found[:, 0] + 1
+            return first.new_zeros(first.shape[0] + 1), found.shape[0]
+
+    program = torch.export.export(Late(), (torch.tensor([0.0, 1, 2]),))
+    program.graph.lint()
+    for x in (torch.tensor([1.0, 1, 2]), torch.zeros(3)):
+        torch.testing.assert_close(program.module()(x), Late()(x))
+
+
+@torch.library.custom_op("data_sizes::found", mutates_args=())
+def found(x: torch.Tensor, least: int) -> tuple[torch.Tensor, torch.Tensor]:
+    where = torch.nonzero(x)
+    return where, where[:, 0].repeat(2)
+
+
+@found.register_fake
+def _(x, least):
+    n = torch.library.get_ctx().new_dynamic_size(min=least, max=x.numel())
+    return x.new_empty([n, x.dim()], dtype=torch.long), x.new_empty([2 * n], dtype=torch.long)
+
+
+def test_sizes_that_fake_functions_ask_for():
+    class Finds(torch.nn.Module):
+        def __init__(self, least):
+            super().__init__()
+            self.least = least
+
+        def forward(self, x):
+            where, first = found(x, self.least)
+            return where * 2, where.new_zeros(where.shape[0] + 1), first + 1
+
+    x = torch.tensor([[0.0, 1, 2], [0, 0, 3]])
+    for least in (0, 5):
+        model = Finds(least)
+        program = torch.export.export(model, (x,))
+        (limits,) = program.range_constraints.values()
+        assert (limits.lower, limits.upper) == (least, 6)
+        for other in (torch.ones(2, 3), torch.tensor([[0.0, 1, 2], [4, 1, 3]])):
+            torch.testing.assert_close(program.module()(other), model(other))
+    traced = make_fx(lambda x: found(x, 0)[0] + 1, tracing_mode="symbolic")(x)
+    assert traced(torch.ones(2, 3)).shape == (6, 2)
+    with pytest.raises(DynamicOutputShapeException), FakeTensorMode() as fakes:
+        found(fakes.from_tensor(x), 0)
