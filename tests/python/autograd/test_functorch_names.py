@@ -102,3 +102,23 @@ def test_models_of_an_ensemble_are_alike():
     models[1] = torch.nn.Conv2d(3, 3, 3)
     with pytest.raises(RuntimeError, match="of the same class"):
         combine_state_for_ensemble(models)
+
+
+def test_the_package_of_compilers(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import torch\n"
+        "from functorch.compile import aot_function, default_decompositions, make_boxed_func\n"
+        "from functorch.compile import min_cut_rematerialization_partition as partition, nop\n"
+        "from torch._functorch.aot_autograd import aot_module_simplified\n"
+        "x = torch.ones(3, requires_grad=True)\n"
+        "f = aot_function(lambda x: x.sin().cos(), nop, partition_fn=partition)\n"
+        "f(x).sum().backward()\n"
+        "assert torch.allclose(x.grad, -x.sin().sin() * x.cos())\n"
+        "assert torch.ops.aten.detach.default in default_decompositions\n"
+        "print('well')\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-m", "rushlight", str(program)], capture_output=True, text=True, timeout=120
+    )
+    assert run.stdout == "well\n", run.stderr
