@@ -14,6 +14,7 @@ __capture__ = "skip"  # Note [Capture marks]
 PACKAGE = __package__.partition(".")[0]
 _ALIAS = "torch"
 _ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_STANDARD = os.path.dirname(os.__file__) + os.sep
 
 
 def is_aliased():
@@ -58,3 +59,19 @@ def path_in_package(path):
 def is_own_frame(frame):
     """Whether a frame runs the library's code, and not the program's."""
     return frame.f_code.co_filename.startswith(_ROOT)
+
+
+def is_program_frame(frame):
+    """Whether a frame runs neither the library's nor the standard library's code."""
+    name = frame.f_code.co_filename
+    if name.startswith((_ROOT, "<frozen")):
+        return False
+    return not name.startswith(_STANDARD) or "site-packages" in name
+
+
+def program_level(start=1):
+    """What `stacklevel` a warning needs that the caller gives, so that it names the program's line."""
+    frame, level = sys._getframe(start), 1
+    while frame.f_back is not None and not is_program_frame(frame):
+        frame, level = frame.f_back, level + 1
+    return level

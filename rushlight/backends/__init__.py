@@ -1,6 +1,7 @@
 """Settings of the libraries underneath. They can be read and set; what this build lacks answers so."""
 
 from rushlight.backends import _settings as _s
+from rushlight.backends import mha
 
 __package_capture__ = "through"  # Note [Capture marks]
 

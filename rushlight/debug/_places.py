@@ -4,18 +4,16 @@ import os
 import sys
 from types import FrameType
 
-from rushlight._command.names import is_own_frame
+from rushlight._command.names import is_program_frame
 from rushlight.utils.module_tracker import ModuleTracker
-
-_STANDARD = os.path.dirname(os.__file__) + os.sep
 
 
 def program_line():
     """`file:line` of the innermost frame outside of Rushlight and of the standard library."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        name = frame.f_code.co_filename
-        if not is_own_frame(frame) and not name.startswith((_STANDARD, "<frozen")):
+        if is_program_frame(frame):
+            name = frame.f_code.co_filename
             return f"{os.path.relpath(name) if os.path.isfile(name) else name}:{frame.f_lineno}"
         frame = frame.f_back
     return "?"

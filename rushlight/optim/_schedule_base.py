@@ -26,7 +26,9 @@ _ORDER = "See more details at https://pytorch.org/docs/stable/optim.html#how-to-
 def _warn(text, kind=UserWarning):
     import warnings
 
-    warnings.warn(text, kind, stacklevel=3)
+    from rushlight._command.names import program_level
+
+    warnings.warn(text, kind, stacklevel=program_level())
 
 
 def _copied(value):

@@ -4,6 +4,7 @@ import warnings
 from typing import Any
 
 import rushlight as torch
+from rushlight._command.names import program_level
 
 __all__ = ["BackwardHook", "BackwardHookFunction"]
 
@@ -68,7 +69,7 @@ class BackwardHook:
                 "inputs require gradients. See "
                 "https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html"
                 "#torch.nn.Module.register_full_backward_hook for more details.",
-                stacklevel=2,
+                stacklevel=program_level(),
             )
         for hook in self.user_hooks:
             result = hook(self.module, (None,) * self.n_inputs, self.grad_outputs)

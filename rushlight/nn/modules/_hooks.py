@@ -5,6 +5,7 @@ import warnings
 from collections import OrderedDict
 
 import rushlight as torch
+from rushlight._command.names import program_level
 from rushlight.utils.hooks import RemovableHandle, _HookTable
 
 _global_parameter_registration_hooks: OrderedDict = _HookTable()
@@ -280,7 +281,7 @@ class HookMixin:
                 warnings.warn(
                     "For backward hooks to be called, module output should be a Tensor or a tuple of Tensors "
                     f"but received {type(result)}",
-                    stacklevel=4,
+                    stacklevel=program_level(),
                 )
             result = boundary.setup_output_hook(result)
         if old_hooks:
@@ -326,7 +327,7 @@ class HookMixin:
                         f"{what} with ``always_call=True`` raised an exception that was silenced as another "
                         "error "
                         f"was raised in forward: {error}",
-                        stacklevel=4,
+                        stacklevel=program_level(),
                     )
 
     def _attach_old_backward_hooks(self, hooks, args, result):
@@ -351,7 +352,7 @@ class HookMixin:
                 f"This hook will be missing {missing}. "
                 "Please use register_full_backward_hook to get the documented behavior.",
                 FutureWarning,
-                stacklevel=5,
+                stacklevel=program_level(),
             )
 
 

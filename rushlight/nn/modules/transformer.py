@@ -1,10 +1,15 @@
 """The transformer of "Attention Is All You Need" and its layers."""
 
+import warnings
+
 import rushlight as torch
 from rushlight import Tensor
+from rushlight._command.names import program_level
 from rushlight.nn import functional as F
 from rushlight.nn.init import xavier_uniform_
 
+from ._padding import leaves_out_padding, obstacle_of_layer
+from .activation import GELU, ReLU
 from .attention import MultiheadAttention
 from .container import ModuleList
 from .dropout import Dropout
@@ -43,6 +48,13 @@ def _get_activation_fn(activation):
     if activation == "gelu":
         return F.gelu
     raise RuntimeError(f"activation should be relu/gelu, not {activation}")
+
+
+def _relu_or_gelu(activation):
+    """1 for ReLU, 2 for GELU, 0 for others."""
+    if activation is F.relu or isinstance(activation, ReLU):
+        return 1
+    return 2 if activation is F.gelu or isinstance(activation, GELU) else 0
 
 
 def _get_seq_len(src, batch_first):
@@ -157,8 +169,14 @@ class TransformerEncoder(Module):
         self.num_layers = num_layers
         self.norm = norm
         self.enable_nested_tensor = enable_nested_tensor
-        self.use_nested_tensor = False
         self.mask_check = mask_check
+        obstacle = enable_nested_tensor and obstacle_of_layer(encoder_layer)
+        self.use_nested_tensor = enable_nested_tensor and not obstacle
+        if obstacle:
+            warnings.warn(
+                f"enable_nested_tensor is True, but self.use_nested_tensor is False because {obstacle}",
+                stacklevel=program_level(),
+            )
 
     def forward(
         self,
@@ -193,6 +211,8 @@ class TransformerEncoder(Module):
             output = layer(
                 output, src_mask=mask, is_causal=is_causal, src_key_padding_mask=src_key_padding_mask
             )
+        if leaves_out_padding(self, src, mask, src_key_padding_mask):
+            output = output.masked_fill(src_key_padding_mask.bool().unsqueeze(-1), 0.0)
         return output if self.norm is None else self.norm(output)
 
 
@@ -285,6 +305,7 @@ class TransformerEncoderLayer(_Layer):
         self.dropout1 = Dropout(dropout)
         self.dropout2 = Dropout(dropout)
         self.activation = _get_activation_fn(activation) if isinstance(activation, str) else activation
+        self.activation_relu_or_gelu = _relu_or_gelu(self.activation)
 
     def forward(
         self,

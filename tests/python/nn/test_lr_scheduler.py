@@ -261,3 +261,11 @@ def test_update_bn():
         lib.optim.swa_utils.update_bn([lib.rand(4, 3), lib.rand(4, 3)], model)
         means.append(model[0].running_mean.tolist())
     assert means[0] == pytest.approx(means[1], rel=1e-5)
+
+
+def test_warnings_name_the_programs_line():
+    optimizer = rushlight.optim.SGD([rushlight.nn.Parameter(rushlight.ones(1))], 0.1)
+    schedule = rushlight.optim.lr_scheduler.StepLR(optimizer, 1)
+    with pytest.warns(UserWarning, match="before `optimizer.step") as told:
+        schedule.step()
+    assert told[0].filename == __file__
