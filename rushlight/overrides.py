@@ -85,11 +85,16 @@ _COLLECTIVES = """
 
 
 @functools.cache
+def _ignored():
+    """function -> its public name, of those that ``__torch_function__`` does not see."""
+    found = {f"torch.{name}": getattr(rushlight, name, None) for name in _IGNORED}
+    found |= {f"torch.Tensor.{name}": getattr(rushlight.Tensor, name, None) for name in _IGNORED_MEMBERS}
+    return {f: name for name, f in found.items() if callable(f)}
+
+
 def get_ignored_functions():
     """Public functions that ``__torch_function__`` does not see: they make tensors or take none."""
-    found = [getattr(rushlight, name, None) for name in _IGNORED]
-    found += [getattr(rushlight.Tensor, name, None) for name in _IGNORED_MEMBERS]
-    return {f for f in found if callable(f)}
+    return set(_ignored())
 
 
 def _public_functions(space):
@@ -190,10 +195,10 @@ def is_tensor_method_or_property(func):
 
 
 def resolve_name(f):
-    """The public name of an overridable function, or None."""
+    """The public name of a function that takes or makes tensors, or None."""
     if isinstance(f, (rushlight._ops.OpOverload, rushlight._ops.OpOverloadPacket)):
         return str(f)
-    return _overridable()[1].get(f)
+    return _overridable()[1].get(f) or _ignored().get(f)
 
 
 def wrap_torch_function(dispatcher):

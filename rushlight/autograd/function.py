@@ -103,7 +103,7 @@ class FunctionMeta(type):
 
     def __init__(cls, name, bases, attrs):
         super().__init__(name, bases, attrs)
-        members = {"_forward_cls": cls, "__module__": cls.__module__}
+        members = {"_forward_cls": cls}
         if getattr(cls, "clear_saved_tensors_on_access", False):
             members["saved_tensors"] = property(_take_saved_tensors)
         cls._backward_cls = type(name + "Backward", (BackwardCFunction,), members)

@@ -80,6 +80,7 @@ class _Decomposition:
             dynamics = Dynamics(trace, symbols, list(places), computation)
             base, planned, symbols, places = dynamics.settle()
             describe_checks(base, apply(planned, base.graph, dynamics.source_of))
+            _trace.name_returned_sizes(base)
             if self.functional:
                 base.graph.eliminate_dead_code()
             guards = _guards_for(program.guards, places)

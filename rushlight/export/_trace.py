@@ -22,6 +22,7 @@ from .graph_signature import (
     InputSpec,
     OutputKind,
     OutputSpec,
+    SymIntArgument,
     TensorArgument,
 )
 
@@ -360,10 +361,17 @@ def _signature(trace, names, leaves):
 
 def output_specs(graph):
     """What the graph returns."""
-    made = []
-    for value in graph.output_node().args[0]:
-        argument = (
-            TensorArgument(value.name) if isinstance(value, torch.fx.Node) else ConstantArgument("", value)
-        )
-        made.append(OutputSpec(OutputKind.USER_OUTPUT, argument, None))
-    return made
+    return [OutputSpec(OutputKind.USER_OUTPUT, _argument(v), None) for v in graph.output_node().args[0]]
+
+
+def _argument(value):
+    if not isinstance(value, torch.fx.Node):
+        return ConstantArgument("", value)
+    return (SymIntArgument if type(value.meta.get("val")) is int else TensorArgument)(value.name)
+
+
+def name_returned_sizes(trace):
+    """Let the signature name the nodes that took the place of returned sizes."""
+    for spec, value in zip(trace.signature.output_specs, trace.graph.output_node().args[0]):
+        if isinstance(spec.arg, ConstantArgument) and isinstance(value, torch.fx.Node):
+            spec.arg = _argument(value)

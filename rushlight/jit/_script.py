@@ -99,6 +99,8 @@ class ScriptModule(Module):
         if own:  # methods of a program's class that `script_method` compiled
             cls._script_methods = {**cls._script_methods, **own}
 
+    __repr__ = Module.__repr__  # also of containers: each part on its own
+
     def __setattr__(self, name, value):
         if isinstance(value, Attribute):
             value = value.value

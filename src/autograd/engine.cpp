@@ -206,11 +206,15 @@ class Pass {
                         : anomaly_state.enabled ? apply_checked(node, std::move(grads))
                                                 : apply(node, std::move(grads));
     if (!options_.keep_graph) node.release_saved();
+    fit_gradients(results, node);
+    return results;
+  }
+
+  static void fit_gradients(Gradients& results, const Node& node) {
     const auto edges = node.edges();
     for (size_t i = 0; i < results.size() && i < edges.size(); ++i)
       if (edges[i] && results[i].defined() && edges[i].input < edges[i].node->outputs().size())
         fit_gradient(results[i], edges[i], node, i);
-    return results;
   }
 
   static Gradients apply(Node& node, Gradients grads) {
@@ -234,6 +238,7 @@ class Pass {
     }
     const Gradients outputs = grads.clone();
     Gradients results = node.apply(std::move(grads));
+    fit_gradients(results, node);  // hooks see gradients of the inputs' shapes
     for (size_t i = 0; const auto hook = at(hooks->after, i); ++i) hook->call(results, outputs);
     return results;
   }

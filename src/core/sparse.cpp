@@ -16,6 +16,8 @@ Tensor make_sparse(SparseParts parts, IntList sizes) {
   Tensor t(make_ref<TensorImpl>(
       StorageImpl::wrap(nullptr, 0, device, [](void*, void*, size_t) {}, nullptr), 0, dtype, device));
   set_sizes(*t.impl(), sizes);
+  const bool single = parts.layout == Layout::SparseCoo && parts.values.size(0) < 2;  // nothing to merge
+  parts.coalesced = parts.coalesced || single;
   t->sparse = new SparseParts(std::move(parts));
   return t;
 }

@@ -124,8 +124,9 @@ Tensor scatter_value_reduce_kernel(const Call& call, const Tensor& self, int64_t
 ScatterOp reduce_of(std::string_view reduce) {
   if (reduce == "sum" || reduce == "mean") return ScatterOp::Add;
   if (reduce == "prod") return ScatterOp::Multiply;
-  if (reduce == "amax") return ScatterOp::Max;
-  RL_CHECK(reduce == "amin", "reduce argument must be either sum, prod, mean, amax or amin, got ", reduce);
+  if (reduce == "amax" || reduce == "max") return ScatterOp::Max;
+  RL_CHECK(reduce == "amin" || reduce == "min",
+           "reduce argument must be either sum, prod, mean, amax or amin, got ", reduce);
   return ScatterOp::Min;
 }
 

@@ -449,6 +449,11 @@ static PyObject* f_as_tensor(PyObject*, PyObject* const* args, Py_ssize_t n, PyO
   });
 }
 
+// NumPy's strings are str and bytes that also offer their characters as a buffer: no numbers.
+static bool is_numpy_text(PyObject* o) {
+  return (PyUnicode_Check(o) || PyBytes_Check(o)) && !PyUnicode_CheckExact(o) && !PyBytes_CheckExact(o);
+}
+
 // A capsule of DLPack, or the bytes of a storage or buffer as elements of the asked type; undefined for other
 // objects.
 static Tensor tensor_over_memory(PyObject* o, OptDType dtype) {
@@ -462,7 +467,7 @@ static Tensor tensor_over_memory(PyObject* o, OptDType dtype) {
   }
   if (exports_memory(o)) return tensor_of_memory(o);
   const bool capsule = PyCapsule_CheckExact(o);
-  if (!capsule && (!PyObject_CheckBuffer(o) || is_numpy_scalar(o))) return {};
+  if (!capsule && (!PyObject_CheckBuffer(o) || is_numpy_scalar(o) || is_numpy_text(o))) return {};
   PyRef function(check(PyObject_GetAttrString(core_module(), capsule ? "from_dlpack" : "frombuffer")));
   PyRef args(check(PyTuple_Pack(1, o))), kwargs(check(PyDict_New()));
   if (!capsule) {

@@ -311,3 +311,13 @@ def test_inputs_without_gradients_that_are_returned_stay_of_their_class():
     x = rl.ones(2).as_subclass(Wrapped)
     y = Same.apply(x)
     assert type(y) is Wrapped and y is not x and y.data_ptr() == x.data_ptr()
+
+
+def test_nodes_of_functions_belong_to_the_library():
+    class Own(rl.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+    node = Own.apply(rl.ones(1, requires_grad=True)).grad_fn
+    assert repr(node).startswith(f"<{rl.autograd.function.__name__}.OwnBackward object at 0x")

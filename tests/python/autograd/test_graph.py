@@ -332,3 +332,21 @@ def test_weak_references_and_cached_tensors():
     assert not rushlight._C._is_cached_tensor(x) and not ref.expired()
     del x
     assert ref.expired()
+
+
+@pytest.mark.parametrize("name", ["add", "mul", "div", "pow", "maximum", "atan2"])
+def test_hooks_of_nodes_see_gradients_of_the_inputs_shapes(name):
+    few, many = (rushlight.ones(sizes, requires_grad=True) for sizes in ((1,), (3, 2)))
+    seen = []
+    result = getattr(rushlight, name)(few, many)
+    result.grad_fn.register_hook(lambda inputs, outputs: seen.extend(tuple(g.shape) for g in inputs))
+    result.sum().backward()
+    assert seen == [(1,), (3, 2)]
+
+
+def test_a_hook_of_a_node_may_not_return_another_shape():
+    few = rushlight.ones(1, requires_grad=True)
+    result = few * rushlight.ones(3)
+    result.grad_fn.register_hook(lambda inputs, outputs: (rushlight.ones(2), None))
+    with pytest.raises(RuntimeError, match="invalid gradient|changed the size"):
+        result.sum().backward()

@@ -424,3 +424,16 @@ def test_nodes_are_looked_up_in_the_program(everything):
     assert not utils.is_param(program, found["x"]) and utils.get_param(program, found["x"]) is None
     same = program._update(program.graph_module, program.graph_signature, constants={})
     assert same.graph is program.graph and same.constants == {} and program.constants
+
+
+def test_the_signature_names_returned_sizes():
+    class Sized(nn.Module):
+        def forward(self, x):
+            return x * 2, x.shape[0], x.shape[1]
+
+    program = torch.export.export(
+        Sized(), (torch.ones(3, 2),), dynamic_shapes=({0: torch.export.Dim("b")},)
+    )
+    for made in (program, program.run_decompositions()):
+        assert made.graph_signature.user_outputs == ("mul", "sym_size_int", 2)
+        assert made.module()(torch.ones(5, 2))[1:] == (5, 2)

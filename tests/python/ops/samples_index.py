@@ -26,7 +26,7 @@ TABLE = {
     "scatter_reduce": [
         ((M, d, GRID, real(2, 3), r), {"include_self": i})
         for d in (0, 1)
-        for r in ("sum", "prod", "mean", "amax", "amin")
+        for r in ("sum", "prod", "mean", "amax", "amin", "max", "min")
         for i in (True, False)
     ],
     "index_add": [((M, 0, AT, real(3, 4)), {}), ((M, 1, AT, real(3, 3)), {"alpha": 2})],

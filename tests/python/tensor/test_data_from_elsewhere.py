@@ -315,3 +315,11 @@ def test_scikit_learn():
         table = datasets.load_iris(as_frame=True)
         assert rl.tensor(table.data).shape == (150, 4)
         assert rl.equal(rl.tensor(table.target), rl.tensor(table.target.to_numpy()))
+
+
+@pytest.mark.parametrize("text", [np.str_("ab"), np.bytes_(b"abcd")], ids=["str", "bytes"])
+@pytest.mark.parametrize("make", [rl.tensor, rl.as_tensor, rl.asarray])
+def test_characters_are_no_numbers(make, text):
+    with pytest.raises(TypeError):
+        make(text)
+    assert rl.asarray(bytearray(b"abcd"), dtype=rl.uint8).tolist() == [97, 98, 99, 100]

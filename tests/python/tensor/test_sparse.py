@@ -290,3 +290,15 @@ def test_a_size_alone_makes_an_empty_tensor():
     assert rushlight.sparse_coo_tensor(size=(2, 3)).to_dense().tolist() == [[0.0] * 3] * 2
     with pytest.raises(TypeError, match="indices and values, or a size"):
         rushlight.sparse_coo_tensor()
+
+
+@pytest.mark.parametrize("elements", [0, 1, 2])
+def test_fewer_than_two_elements_are_coalesced(elements):
+    ours, theirs = (
+        t.sparse_coo_tensor(t.zeros(1, elements, dtype=t.int64), t.ones(elements), (2,)) for t in BOTH
+    )
+    assert ours.is_coalesced() == theirs.is_coalesced() == (elements < 2)
+    assert (ours * 2).is_coalesced() == (elements < 2)
+    if elements < 2:
+        assert ours.indices().tolist() == theirs.indices().tolist()
+        assert ours.values().tolist() == theirs.values().tolist()

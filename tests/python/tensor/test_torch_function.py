@@ -114,6 +114,8 @@ def test_overridable_functions_have_names():
     assert overrides.resolve_name(torch.add) == "torch.add"
     assert overrides.resolve_name(Tensor.add) == "torch.Tensor.add"
     assert overrides.resolve_name(Tensor.shape.__get__) == "torch.Tensor.shape.__get__"
+    assert overrides.resolve_name(torch.tensor) == "torch.tensor"
+    assert overrides.resolve_name(Tensor.new_zeros) == "torch.Tensor.new_zeros"
     assert overrides.resolve_name(torch.nn.functional.relu) == "torch.nn.functional.relu"
     assert overrides.is_tensor_method_or_property(Tensor.add)
     assert not overrides.is_tensor_method_or_property(torch.add)
