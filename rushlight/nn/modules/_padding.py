@@ -1,7 +1,7 @@
 """When `TransformerEncoder` answers zeros at padded positions.
 
-In evaluation PyTorch's encoder takes padded positions out of the batch, and puts zeros there in the end. Here all
-positions are computed; those that it would have taken out become zeros.
+In evaluation PyTorch's encoder takes padded positions out of the batch, and puts zeros there in the end.
+Here all positions are computed; those that it would have taken out become zeros.
 """
 
 import rushlight as torch
@@ -17,9 +17,8 @@ def obstacle_of_layer(layer):
     if layer.norm_first:
         return "encoder_layer.norm_first was True"
     if not attention.batch_first:
-        return (
-            "encoder_layer.self_attn.batch_first was not True(use batch_first for better inference performance)"
-        )
+        reason = "(use batch_first for better inference performance)"
+        return f"encoder_layer.self_attn.batch_first was not True{reason}"
     if not attention._qkv_same_embed_dim:
         return "encoder_layer.self_attn._qkv_same_embed_dim was not True"
     if attention.in_proj_bias is None:
@@ -37,7 +36,9 @@ def leaves_out_padding(encoder, src, mask, padding):
     """Whether this call answers zeros where `padding`, 0 or -inf, says that `src` is padded."""
     if padding is None or mask is not None or not getattr(encoder, "use_nested_tensor", False):
         return False
-    if not torch.backends.mha.get_fastpath_enabled() or encoder.layers[0].training or torch.is_autocast_enabled():
+    if encoder.layers[0].training or torch.is_autocast_enabled():
+        return False
+    if not torch.backends.mha.get_fastpath_enabled():
         return False
     if src.dim() != 3 or src.is_nested or src.is_meta:
         return False

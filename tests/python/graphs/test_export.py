@@ -431,9 +431,7 @@ def test_the_signature_names_returned_sizes():
         def forward(self, x):
             return x * 2, x.shape[0], x.shape[1]
 
-    program = torch.export.export(
-        Sized(), (torch.ones(3, 2),), dynamic_shapes=({0: torch.export.Dim("b")},)
-    )
+    program = torch.export.export(Sized(), (torch.ones(3, 2),), dynamic_shapes=({0: torch.export.Dim("b")},))
     for made in (program, program.run_decompositions()):
         assert made.graph_signature.user_outputs == ("mul", "sym_size_int", 2)
         assert made.module()(torch.ones(5, 2))[1:] == (5, 2)

@@ -92,7 +92,8 @@ def test_a_scripted_module_is_and_does_what_the_module_does(net):
     )
     assert repr(torch.jit.script(nn.ModuleList([nn.ReLU(), nn.ReLU()]))) == (
         "RecursiveScriptModule(\n  original_name=ModuleList\n"
-        "  (0): RecursiveScriptModule(original_name=ReLU)\n  (1): RecursiveScriptModule(original_name=ReLU)\n)"
+        "  (0): RecursiveScriptModule(original_name=ReLU)\n"
+        "  (1): RecursiveScriptModule(original_name=ReLU)\n)"
     )
     assert torch.jit.script(scripted) is scripted
 
