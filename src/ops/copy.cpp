@@ -1,5 +1,6 @@
 #include "ops/copy.h"
 
+#include <atomic>
 #include <cstring>
 
 #include "core/deferred_layout.h"
@@ -9,6 +10,7 @@
 #include "core/sparse.h"
 #include "cpu/copy.h"
 #include "cpu/pointwise.h"
+#include "dispatch/warning.h"
 #include "ops/device_loops.h"
 #include "ops/factory.h"
 #include "ops/pointwise_family.h"
@@ -56,8 +58,17 @@ void copy_elements(const Tensor& self, const Tensor& source, bool non_blocking =
   loops::copy(self, between);
 }
 
+// As in PyTorch, once a process.
+void tell_of_lost_parts(DType from, DType to) {
+  static std::atomic<bool> warned{false};
+  if (!is_complex(from) || is_complex(to) || to == DType::Bool) [[likely]]
+    return;
+  if (warns_now(warned)) show_warning("Casting complex values to real discards the imaginary part");
+}
+
 Tensor copy_kernel(const Call&, const Tensor& self, const Tensor& source, bool non_blocking) {
   check_copy(self, source);
+  tell_of_lost_parts(source.dtype(), self.dtype());
   check_not_shifted(self, source);
   copy_elements(self, source, non_blocking);
   return self;
@@ -163,6 +174,7 @@ Tensor to_copy_kernel(const Call&, const Tensor& self, OptDType dtype, OptDevice
       empty_in_format(self, dtype.value_or(self.dtype()), target, format.value_or(MemoryFormat::Preserve));
   if (!out.device().is_meta()) {
     if (self.device().is_meta()) RL_NOT_IMPLEMENTED("Cannot copy out of meta tensor; no data!");
+    tell_of_lost_parts(self.dtype(), out.dtype());
     loops::copy(out, self, non_blocking_copies);
   }
   return out;

@@ -139,6 +139,7 @@ Tensor copy_of(const Tensor& t) { return clone(t, std::nullopt); }
 Tensor c2c_kernel(const Call&, const Tensor& self, IntList dim, int64_t normalization, bool forward) {
   RL_CHECK(is_complex(self.dtype()), "_fft_c2c expects a complex input tensor, but got ",
            legacy_name(self.dtype()));
+  check_precision("_fft_c2c", self);
   const Dims dims = wrapped_dims("_fft_c2c", self, dim);
   if (dims.empty()) return copy_of(self);
   const Tensor out = empty_tensor(self.sizes(), self.dtype(), self.device());
@@ -173,6 +174,7 @@ Tensor c2r_kernel(const Call&, const Tensor& self, IntList dim, int64_t normaliz
                   int64_t last_dim_size) {
   RL_CHECK(is_complex(self.dtype()), "_fft_c2r expects a complex input tensor, but got ",
            legacy_name(self.dtype()));
+  check_precision("_fft_c2r", self);
   const Dims dims = wrapped_dims("_fft_c2r", self, dim);
   if (dims.empty()) return copy_of(real(self));
   const int64_t last = dims.back();

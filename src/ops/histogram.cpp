@@ -149,8 +149,8 @@ void count_between(const Tensor& x, double low, double high, int64_t bins, int64
 Tensor histc_kernel(const Call&, const Tensor& self, int64_t bins, const Scalar& given_low,
                     const Scalar& given_high) {
   RL_CHECK(bins > 0, "torch.histc(): bins must be > 0, but got ", bins);
-  RL_CHECK_AS(NotImplemented, is_floating(self.dtype()), "\"histogram_cpu\" not implemented for '",
-              legacy_name(self.dtype()), "'");
+  RL_CHECK_AS(NotImplemented, is_floating(self.dtype()) && !is_float8(self.dtype()),
+              "\"histogram_cpu\" not implemented for '", legacy_name(self.dtype()), "'");
   if (self.device().is_meta()) return empty_tensor({bins}, self.dtype(), self.device());
   double low = given_low.to_double(), high = given_high.to_double();
   const DType computed = self.dtype() == DType::Float32 ? DType::Float32 : DType::Float64;

@@ -48,7 +48,13 @@ Tensor euclidean_by_product(const Tensor& x1, const Tensor& x2) {
   return sqrt(clamp_min(matmul(left, transposed(right)), Scalar(0.0)));
 }
 
+void check_computed(const char* who, const Tensor& t) {
+  RL_CHECK_AS(NotImplemented, !is_float8(t.dtype()), "\"", who, "\" not implemented for '",
+              legacy_name(t.dtype()), "'");
+}
+
 Tensor cdist_kernel(const Call&, const Tensor& x1, const Tensor& x2, double p, bool by_product) {
+  check_computed("cdist", x1);
   const Dims batch = common_batch(x1, x2);
   const int64_t n = x1.size(-2), m = x2.size(-2), columns = x1.size(-1);
   if (is_reduced_float(x1.dtype()))
@@ -120,6 +126,7 @@ Tensor cdist_body(const Call&, const Tensor& x1, const Tensor& x2, double p, Opt
 // --- all pairs of rows of one matrix
 
 Tensor pdist_kernel(const Call&, const Tensor& self, double p) {
+  check_computed("pdist", self);
   if (is_reduced_float(self.dtype()))
     return to_dtype(pdist_forward(to_dtype(self, DType::Float32), p), self.dtype());
   const int64_t rows = self.size(0);

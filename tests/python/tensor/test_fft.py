@@ -160,3 +160,13 @@ def test_no_transforms_at_all():
     assert rl.fft.fft(rl.zeros(0, 5)).shape == (0, 5)
     assert rl.fft.rfft(rl.zeros(0, 5)).shape == (0, 3)
     assert rl.fft.irfft(rl.zeros(0, 5)).shape == (0, 8)
+
+
+@pytest.mark.parametrize("name", ["fft", "ifft", "fft2", "ifftn", "irfft", "irfft2", "hfft", "hfftn"])
+def test_half_precision_is_refused(name):
+    for dtype in (rl.complex32, rl.float16, rl.bfloat16, rl.float8_e5m2):
+        with pytest.raises(RuntimeError, match="Unsupported dtype"):
+            getattr(rl.fft, name)(rl.ones(4, 4).to(dtype))
+    for primitive, rest in ((rl._fft_c2c, True), (rl._fft_c2r, 4)):
+        with pytest.raises(RuntimeError, match="Unsupported dtype ComplexHalf"):
+            primitive(rl.ones(4, 4, dtype=rl.complex32), [1], 0, rest)

@@ -2,6 +2,7 @@
 
 import math
 import sys
+import warnings
 
 import pytest
 
@@ -275,3 +276,24 @@ def test_logcumsumexp_of_complex_numbers():
     special = [complex(-float("inf"), 1), 0.5 - 1j, complex(float("nan"), 0), 1j]
     assert str(torch.logcumsumexp(torch.tensor(special), 0)[0].item()) == "(-inf+0j)"
     assert torch.logcumsumexp(torch.tensor(special), 0)[2:].isnan().all()
+
+
+@pytest.mark.parametrize("function", [lambda x: torch.cdist(x, x), torch.pdist, lambda x: torch.histc(x, 3)])
+def test_what_does_not_compute_in_eight_bits_says_so(function):
+    with pytest.raises(NotImplementedError, match="not implemented for 'Float8_e4m3fn'"):
+        function(torch.ones(3, 3).to(torch.float8_e4m3fn))
+
+
+def test_lost_imaginary_parts_are_told_of():
+    number = torch.tensor([1 + 2j])
+    torch.set_warn_always(True)
+    try:
+        for cast in (number.float, lambda: number.to(torch.int32), lambda: torch.zeros(1).copy_(number)):
+            with pytest.warns(UserWarning, match="discards the imaginary part"):
+                assert cast().item() == 1
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert number.bool().item() and number.real.item() == 1
+            number.to(torch.complex128)
+    finally:
+        torch.set_warn_always(False)
