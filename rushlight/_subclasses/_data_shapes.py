@@ -104,7 +104,7 @@ _asking = threading.local()
 
 
 class _Asked:
-    """The sizes that one fake function asks for. Where one shows is seen by running it with another sample."""
+    """The sizes that one fake function asks for. Where one shows, a run with another sample tells."""
 
     def __init__(self, numbers):
         self.numbers, self.names, self.count, self.moved = numbers, [], 0, None
