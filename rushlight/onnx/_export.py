@@ -3,9 +3,11 @@
 import functools
 import operator
 import os
+import warnings
 from typing import Any
 
 import rushlight as torch
+from rushlight._command.names import program_level
 from rushlight.export.graph_signature import InputKind
 from rushlight.onnx._graph import Graph, Value, element_type
 from rushlight.onnx._rules.quantized import INTEGER_RULES, on_numbers
@@ -150,7 +152,8 @@ def export(
         args, kwargs: an example of its arguments.
         f: where to write the file; None gives the program only.
         input_names, output_names: names in the file, of tensors in order.
-        opset_version: from 18 to 25; 18 if not given.
+        opset_version: up to 25; 18 if not given. Below 18 the graph of 18 is converted by `onnx`; where that
+            fails the file keeps 18, and a warning says why.
         dynamic_shapes: which sizes may change, as `torch.export.export` takes them.
         dynamic_axes: the same in the older form, ``{"input": {0: "batch"}}``.
         custom_translation_table: {an operator of ``torch.ops``: a rule ``(graph, *arguments)``} for operators
@@ -171,10 +174,8 @@ def export(
     """
     onnx = _need_onnx()
     opset = _DEFAULT_OPSET if opset_version is None else opset_version
-    if opset not in _OPSETS:
-        raise ValueError(
-            f"onnx.export: opset_version must be {_OPSETS[0]} to {_OPSETS[-1]}, but it is {opset}"
-        )
+    if not 1 <= opset <= _OPSETS[-1]:
+        raise ValueError(f"onnx.export: opset_version must be at most {_OPSETS[-1]}, but it is {opset}")
     if isinstance(args, torch.Tensor):
         args = (args,)
     if (
@@ -190,7 +191,10 @@ def export(
             dynamic_shapes = _from_axes(model, args, kwargs or {}, dynamic_axes, input_names or [])
         with _exporting():
             program = _captured(model, tuple(args), kwargs, dynamic_shapes)
-    proto = _Translator(program, opset, custom_translation_table or {}).model(onnx, input_names, output_names)
+    translator = _Translator(program, max(opset, _OPSETS[0]), custom_translation_table or {})
+    proto = translator.model(onnx, input_names, output_names)
+    if opset < _OPSETS[0]:
+        proto = _in_older_opset(onnx, proto, opset)
     onnx.checker.check_model(proto) if proto.ByteSize() < 2**31 - 1 else None
     result = ONNXProgram(proto, program)
     if verbose:
@@ -200,6 +204,21 @@ def export(
     if verify:
         _verify(result, model, tuple(args), kwargs or {})
     return result
+
+
+def _in_older_opset(onnx, proto, opset):
+    """The graph in an opset without rules here, if `onnx` can convert it; else as it is."""
+    from onnx import version_converter
+
+    stays = f"the file keeps opset {_OPSETS[0]}"
+    try:
+        older = version_converter.convert_version(proto, opset)
+        onnx.checker.check_model(older, full_check=True)
+    except Exception as error:  # the converter raises RuntimeError, the checker its own
+        text = f"onnx.export: onnx cannot convert the graph to opset {opset}, {stays}: {error}"
+        warnings.warn(text, stacklevel=program_level())
+        return proto
+    return older
 
 
 def _captured(model, args, kwargs, dynamic_shapes):

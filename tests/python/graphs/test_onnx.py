@@ -363,8 +363,17 @@ def test_what_cannot_be_exported():
         torch.onnx.export(make_cnn().train(), (torch.randn(2, 3, 8, 8),))
     with pytest.raises(NotImplementedError, match=r"no rule for aten\.randn\.default"):
         export(lambda a: a + torch.randn(4), X)
-    with pytest.raises(ValueError, match="opset_version must be 18 to 25"):
-        export(torch.sin, X, opset_version=11)
+    with pytest.raises(ValueError, match="opset_version must be at most 25"):
+        export(torch.sin, X, opset_version=26)
+
+
+def test_older_opsets_are_converted_where_that_can_be_done():
+    older = export(make_cnn(), torch.randn(2, 3, 8, 8), opset_version=17)
+    assert older.model_proto.opset_import[0].version == 17
+    with pytest.warns(UserWarning, match="convert the graph to opset 11, the file keeps opset 18") as told:
+        kept = export(make_cnn(), torch.randn(2, 3, 8, 8), opset_version=11)
+    assert told[0].filename == __file__
+    assert kept.model_proto.opset_import[0].version == 18
 
 
 def test_custom_rules():
