@@ -11,6 +11,7 @@ from ..backend_config.backend_config import ObservationType
 from ..backend_config.native import get_native_backend_config
 from ..backend_config.utils import get_module_to_qat_module
 from ..observer import _is_activation_post_process
+from ..quantize import propagate_qconfig_
 from ..utils import _parent_name, activation_is_dynamically_quantized
 from ._equalize import is_equalization_observer, node_supports_equalization
 from .custom_config import PrepareCustomConfig
@@ -24,6 +25,7 @@ from .graph_module import (
 from .match_utils import _pattern_of_each
 from .qconfig_mapping_utils import (
     _generate_node_name_to_qconfig,
+    _get_flattened_qconfig_dict,
     _is_qconfig_supported_by_dtype_configs,
     _update_qconfig_for_fusion,
     _update_qconfig_for_qat,
@@ -339,6 +341,8 @@ def prepare(
     backend = get_native_backend_config() if backend_config is None else backend_config
     mapping = copy.deepcopy(qconfig_mapping)
     _update_qconfig_for_fusion(model, mapping)
+    # Before the swap for training: mappings of its classes are for nodes alone.
+    propagate_qconfig_(model, _get_flattened_qconfig_dict(mapping), custom.to_dict())
     if is_qat:
         _update_qconfig_for_qat(mapping, backend)
     modules = dict(model.named_modules(remove_duplicate=False))

@@ -60,6 +60,11 @@ def _get_module_name_qconfig(mapping, path, default):
     return mapping.module_name_qconfigs.get("", default)
 
 
+def _get_flattened_qconfig_dict(mapping):
+    """The entries that `propagate_qconfig_` knows: the global one (""), those of types and of paths."""
+    return {"": mapping.global_qconfig, **mapping.object_type_qconfigs, **mapping.module_name_qconfigs}
+
+
 def _get_object_type_qconfig(mapping, object_type, default):
     return mapping.object_type_qconfigs.get(object_type, default)
 
