@@ -9,6 +9,7 @@ from rushlight._quantized.packed import ConvPackedParams, LinearPackedParams, Sc
 from rushlight._quantized.packed import held as _held
 from rushlight._quantized.recurrent import *  # noqa: F403
 from rushlight.fx.proxy import Proxy
+from rushlight.jit._decorations import _tracing
 
 _HOMES = tuple(f"rushlight._quantized.{name}" for name in ("operators", "embedding", "recurrent"))
 __capture__ = "through"  # Note [Capture marks]
@@ -334,6 +335,9 @@ def _traceable(function):
 
     @functools.wraps(function)
     def operator(*args, **kwargs):
+        recorder = getattr(_tracing, "recorder", None)
+        if recorder is not None:
+            return recorder.call_of_operator(operator, function, args, kwargs)
         for value in args or kwargs.values():
             for part in value if type(value) in (list, tuple) else (value,):
                 if isinstance(part, Proxy):

@@ -358,7 +358,7 @@ def value_type(value):
         return _PLAIN[type(value)]
     if isinstance(value, rushlight.device):
         return t.DEVICE
-    if isinstance(value, (rushlight.dtype, rushlight.layout, rushlight.memory_format)):
+    if isinstance(value, t.DTYPE_LIKE):
         return t.INT
     if type(value) in (tuple, rushlight.Size):
         return t.tuple_of(map(value_type, value))

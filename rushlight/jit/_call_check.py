@@ -15,7 +15,6 @@ from rushlight.jit._run_errors import UNIT, told
 
 __all__ = ["checked", "converted"]
 
-_DTYPE_LIKE = (rushlight.dtype, rushlight.layout, rushlight.memory_format)
 _EXACT = {
     "Tensor": "Tensor",
     "Inferred": "Tensor",
@@ -232,7 +231,7 @@ def _int(_):
     to_int = _number(int, lambda v: not isinstance(v, float) and _has_float(v))(None)
 
     def convert(value):
-        if isinstance(value, _DTYPE_LIKE):
+        if isinstance(value, t.DTYPE_LIKE):
             return value
         value = to_int(value)
         if not -(1 << 63) <= value < 1 << 63:
@@ -269,7 +268,7 @@ def _str(_):
 
 def _scalar(_):
     def convert(value):
-        if isinstance(value, (bool, int, float, complex, *_DTYPE_LIKE)):
+        if isinstance(value, (bool, int, float, complex, *t.DTYPE_LIKE)):
             return value
         raise _Unfit
 
@@ -384,7 +383,7 @@ def _union(kind):
 def _is_exactly(value, part):
     """Whether a value is of a type without any conversion but inside a container."""
     if part.kind in ("Tensor", "int", "float", "bool", "str", "complex"):
-        if part.kind == "int" and isinstance(value, _DTYPE_LIKE):
+        if part.kind == "int" and isinstance(value, t.DTYPE_LIKE):
             return True
         if part.kind == "str" and isinstance(value, bytes):
             return True

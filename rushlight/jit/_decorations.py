@@ -91,6 +91,12 @@ def _unwrap_optional(x):
     return x
 
 
+def computes(fn: Any) -> Any:
+    """A function of the library's own that only computes: files of scripts may name it."""
+    fn._only_computes = True
+    return fn
+
+
 def export(fn: Any) -> Callable[..., Any]:
     """Compile this method of a module along with `forward`."""
     fn._torchscript_modifier = "export"

@@ -12,12 +12,12 @@ import rushlight
 from rushlight import _C, _ops
 from rushlight._command.names import is_own, own_name, public_name
 from rushlight.jit._check_methods import TORCH_BUILTINS
+from rushlight.jit._types import DTYPE_LIKE
 
 _OPERATOR = type(_C._VariableFunctions.add)
 _MODULES = ("nn.functional", "linalg", "fft", "special", "functional")
 _HOMES = ("rushlight", *(f"rushlight.{path}" for path in _MODULES))  # what functions that compute belong to
 OPERATORS = (_ops.OpOverload, _ops.OpOverloadPacket)  # by `torch.ops`, also those that programs register
-_PLAIN = (rushlight.dtype, rushlight.layout, rushlight.memory_format)
 _JIT = ("is_scripting", "is_tracing", "annotate", "isinstance", "fork", "wait", "_unwrap_optional")
 _TYPES = ("Tensor", "device", "dtype", "Size", "Generator", "no_grad", "enable_grad", "inference_mode")
 # Functions of `torch` that answer questions or check, and are no operators.
@@ -72,7 +72,7 @@ def _functions():
     found.update((f"torch.{n}", getattr(rushlight, n)) for n in (*_TYPES, *_ANSWERS) if hasattr(rushlight, n))
     builtins = {"asarray", *TORCH_BUILTINS} - _REFUSED
     found.update((f"torch.{n}", getattr(rushlight, n)) for n in sorted(builtins) if hasattr(rushlight, n))
-    found.update((f"torch.{n}", v) for n, v in vars(rushlight).items() if isinstance(v, _PLAIN))
+    found.update((f"torch.{n}", v) for n, v in vars(rushlight).items() if isinstance(v, DTYPE_LIKE))
     for path in _MODULES:
         space = _namespace(path)
         for name in dir(space):
@@ -100,7 +100,9 @@ def _names():
 
 def is_library(value):
     """Whether a script, also one from a file, may use this value of the library."""
-    return id(value) in _names()
+    if id(value) in _names():
+        return True
+    return is_own(own_module(value)) and getattr(value, "_only_computes", False)
 
 
 def library_name(value):

@@ -12,6 +12,7 @@ from rushlight.jit import _decorations
 from rushlight.jit._library import library_name
 from rushlight.jit._traced_sizes import TracedFloat, TracedSize, plain_number, text_of_number
 from rushlight.jit._tracer_warnings import LENGTH, warn, warn_of_value
+from rushlight.jit._types import DTYPE_LIKE
 from rushlight.jit.frontend import Late
 from rushlight.overrides import TorchFunctionMode
 from rushlight.utils._pytree import tree_map_only
@@ -169,6 +170,12 @@ class Recorder(TorchFunctionMode):
             self.names[name] = Late(unit)
         return made[1]
 
+    def call_of_operator(self, operator, steps, args, kwargs):
+        """An operator written in Python stays a call: its steps read numbers out of quantised tensors."""
+        name = library_name(operator)
+        self.names[name] = operator
+        return self._call_of_script(name, name.rpartition(".")[2], steps, args, kwargs)[1]
+
     def call_of_module(self, text, forward, *args, **kwargs):
         """The same for a module that is a script."""
         return self._call_of_script(text, "output", forward, args, kwargs)[1]
@@ -254,6 +261,8 @@ class Recorder(TorchFunctionMode):
             return self._texts[id(value)]
         if isinstance(value, (TracedSize, TracedFloat)):
             return value.text
+        if isinstance(value, rushlight.ScriptObject) and id(value) in self._texts:
+            return self._texts[id(value)]
         if isinstance(value, (list, tuple)):
             inside = ", ".join(map(self.text, value))
             return f"[{inside}]" if isinstance(value, list) else f"({inside}{',' if len(value) == 1 else ''})"
@@ -264,7 +273,7 @@ class Recorder(TorchFunctionMode):
         if isinstance(value, rushlight.device):
             self.names["torch.device"] = rushlight.device
             return f"torch.device({str(value)!r})"
-        if isinstance(value, (rushlight.dtype, rushlight.layout, rushlight.memory_format)):
+        if isinstance(value, DTYPE_LIKE):
             self.names[str(value)] = value
             return str(value)
         if value is Ellipsis:

@@ -27,6 +27,7 @@ from rushlight.jit._hooks import check_hooks
 from rushlight.jit._interfaces import misfit
 from rushlight.jit._library import library_name, own_module
 from rushlight.jit._scripted_class import known_record, record_of
+from rushlight.jit._types import DTYPE_LIKE
 from rushlight.jit.frontend import FrontendError, Unit, script_function
 from rushlight.nn import Module
 from rushlight.nn.parameter import is_lazy
@@ -438,8 +439,8 @@ class _Scripting:
 
 
 _VALUES = (
-    bool, int, float, complex, str, bytes, type(None), rushlight.Tensor, rushlight.dtype, rushlight.device,
-    rushlight.layout, rushlight.Size, rushlight.Generator, ScriptFunction, Module,
+    bool, int, float, complex, str, bytes, type(None), rushlight.Tensor, rushlight.device,
+    rushlight.Size, rushlight.Generator, ScriptFunction, Module, *DTYPE_LIKE,
 )  # fmt: skip
 
 

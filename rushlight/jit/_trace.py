@@ -10,6 +10,7 @@ import warnings
 
 import rushlight
 from rushlight import Tensor
+from rushlight._quantized.packed import ScriptObject
 from rushlight.jit import _decorations, _state
 from rushlight.jit._annotations import value_type
 from rushlight.jit._closed_source import _dotted
@@ -80,6 +81,9 @@ def _record(name, function, module, args, kwargs):
     ]:
         recorder.name(tensor, _path_text("self", path))
     args, kwargs = tree_map_only(Tensor, recorder.as_input, (args, kwargs))
+    for path, child in module.named_modules():
+        for attribute, packed in _packed_weights(child):
+            recorder.name(packed, _path_text("self", f"{path}.{attribute}" if path else attribute))
     for text, value in zip(names, (*args, *kwargs.values()), strict=True):
         recorder._name_parts(value, text)
     scopes = _decorations.tracing_state() or _decorations.Scopes()
@@ -122,6 +126,11 @@ def _unit(name, tree, recorder):
     unit = Unit(name, tree, {**recorder.names, "getattr": getattr}, "<trace>")
     _Bound(unit).visit(tree)
     return unit
+
+
+def _packed_weights(module):
+    """Names and values of a module's attributes that are packed weights."""
+    return [(name, value) for name, value in vars(module).items() if isinstance(value, ScriptObject)]
 
 
 @contextlib.contextmanager
@@ -400,6 +409,7 @@ def _shell_of(module, cls, seen, parts, path=""):
     for table in ("_parameters", "_buffers"):
         made.__dict__[table] = dict(module.__dict__[table])
     made.__dict__["_non_persistent_buffers_set"] = set(module._non_persistent_buffers_set)
+    made.__dict__.update(_packed_weights(module))
     for name, child in module._modules.items():
         if child is None:
             continue

@@ -7,6 +7,11 @@ from __future__ import annotations
 
 import functools
 
+import rushlight
+
+# Values that scripts hold as integers.
+DTYPE_LIKE = (rushlight.dtype, rushlight.layout, rushlight.memory_format, rushlight.qscheme)
+
 
 class Type:
     """One type. Equal types are equal objects' values: compare with ``==``."""

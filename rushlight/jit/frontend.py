@@ -27,7 +27,7 @@ from rushlight.jit._source import Source
 from rushlight.jit._static_branches import argument_types, drop_static_branches
 from rushlight.jit._syntax import FrontendError, NotSupportedError, UnsupportedNodeError, check_syntax
 from rushlight.jit._type_comments import apply_type_comment
-from rushlight.jit._types import UNKNOWN, Argument, Schema
+from rushlight.jit._types import DTYPE_LIKE, UNKNOWN, Argument, Schema
 
 __all__ = [
     "FrontendError",
@@ -47,7 +47,7 @@ _TYPING = ("List", "Dict", "Tuple", "Optional", "Union", "Any")
 _EXCEPTIONS = frozenset(
     name for name, value in vars(builtins).items() if isinstance(value, type) and issubclass(value, Exception)
 )
-_SETTINGS = (rushlight.dtype, rushlight.device, rushlight.layout, rushlight.memory_format)
+_SETTINGS = (rushlight.device, *DTYPE_LIKE)
 _SPACES = (types.ModuleType, type, rushlight._ops._OpNamespace, rushlight._ops.OpOverloadPacket)
 _CONSTANTS = (bool, int, float, complex, str, bytes, type(None), type(...))
 

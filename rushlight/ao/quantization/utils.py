@@ -5,6 +5,7 @@ import warnings
 from typing import Any
 
 import rushlight
+from rushlight.jit._decorations import computes
 
 from .quant_type import QuantType
 
@@ -292,6 +293,7 @@ def calculate_qmin_qmax(quant_min, quant_max, has_customized_qrange, dtype, redu
     return quant_min, quant_max
 
 
+@computes
 def determine_qparams(
     min_val, max_val, quant_min, quant_max, dtype, eps, has_customized_qrange, qscheme=None
 ):

@@ -143,10 +143,8 @@ class HistogramObserver(UniformQuantizationObserverBase):
         self._keep_counts(rushlight.histc(x, self.bins, min=min_val.item(), max=max_val.item()))
 
     def _keep_range(self, low, high):
-        for name, value in (("min_val", low), ("max_val", high)):
-            kept = getattr(self, name)
-            kept.resize_(value.shape)
-            kept.copy_(value)
+        self.min_val.resize_(low.shape).copy_(low)
+        self.max_val.resize_(high.shape).copy_(high)
 
     def _keep_counts(self, counts):
         self.histogram.detach_().resize_(counts.shape)

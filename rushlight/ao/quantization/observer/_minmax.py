@@ -1,6 +1,7 @@
 """Observers of the least and the greatest number, of all numbers or of each channel."""
 
 import rushlight
+from rushlight.jit._decorations import export
 
 from .. import utils
 from ._base import UniformQuantizationObserverBase
@@ -57,12 +58,14 @@ class MinMaxObserver(UniformQuantizationObserverBase):
         self.max_val.copy_(rushlight.max(high, self.max_val))
         return x_orig
 
+    @export
     def calculate_qparams(self):
         return self._calculate_qparams(self.min_val, self.max_val)
 
     def extra_repr(self):
         return f"min_val={self.min_val}, max_val={self.max_val}"
 
+    @export
     def reset_min_max_vals(self):
         self.min_val.copy_(rushlight.tensor(float("inf")))
         self.max_val.copy_(rushlight.tensor(float("-inf")))
@@ -186,6 +189,7 @@ class PerChannelMinMaxObserver(UniformQuantizationObserverBase):
         self._keep(low, high)
         return x_orig
 
+    @export
     def calculate_qparams(self):
         return self._calculate_qparams(self.min_val, self.max_val)
 
@@ -210,6 +214,7 @@ class PerChannelMinMaxObserver(UniformQuantizationObserverBase):
         super()._load_from_state_dict(state_dict, prefix, local_metadata, strict, again, unexpected, errors)
         missing += [key for key in again if key not in missing]
 
+    @export
     def reset_min_max_vals(self):
         # Old tensors may have been handed out, so new ones take their place.
         self.min_val = rushlight.rand(0)

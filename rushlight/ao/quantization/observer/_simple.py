@@ -1,6 +1,7 @@
 """Observers that compute nothing: they mark a place, keep what passes, or know their scale ahead."""
 
 import rushlight
+from rushlight.jit._decorations import export
 
 from ._base import ObserverBase
 
@@ -37,6 +38,7 @@ class FixedQParamsObserver(ObserverBase):
     def forward(self, X):
         return X
 
+    @export
     def calculate_qparams(self):
         return self.scale, self.zero_point
 
@@ -84,6 +86,8 @@ class PlaceholderObserver(ObserverBase):
 class RecordingObserver(ObserverBase):
     """Keeps a copy of everything that passes, to be looked at."""
 
+    tensor_val: list[rushlight.Tensor]
+
     def __init__(self, dtype=None):
         super().__init__(dtype=rushlight.quint8 if dtype is None else dtype)
         self.tensor_val = []
@@ -94,6 +98,7 @@ class RecordingObserver(ObserverBase):
 
     calculate_qparams = _no_qparams
 
+    @export
     def get_tensor_value(self):
         return self.tensor_val
 

@@ -106,7 +106,7 @@ class _ConvBnNd(nn.modules.conv._ConvNd, fused._FusedModule):
             plain = self._conv_forward(
                 input, self.weight, rushlight.zeros_like(bn.bias if self.bias is None else self.bias)
             )
-            axes = [axis for axis in range(plain.dim()) if axis != 1]
+            axes = [0] + list(range(2, plain.dim()))
             mean = plain.mean(axes)
             variance = plain.var(axes, unbiased=False)
             with_bias = plain if self.bias is None else plain + self.bias.reshape(of_result)

@@ -44,6 +44,10 @@ class _Rounded:
     def _flat_weights(self):
         return self.get_flat_weights() if "is_decomposed" in self.__dict__ else super()._flat_weights
 
+    @_flat_weights.setter
+    def _flat_weights(self, weights):
+        nn.RNNBase._flat_weights.fset(self, weights)
+
     @classmethod
     def from_float(cls, mod, weight_qparams_dict):
         made = cls(
