@@ -1076,6 +1076,7 @@ from rushlight._C._VariableFunctions import _fused_update_ as _fused_update_
 from rushlight._C._VariableFunctions import _standard_gamma_grad as _standard_gamma_grad
 from rushlight._C._VariableFunctions import _dirichlet_grad as _dirichlet_grad
 from rushlight._C._VariableFunctions import _sample_dirichlet as _sample_dirichlet
+from rushlight._C._VariableFunctions import _saturate_weight_to_fp16 as _saturate_weight_to_fp16
 from rushlight._C._VariableFunctions import _safe_softmax as _safe_softmax
 from rushlight._C._VariableFunctions import _native_batch_norm_legit as _native_batch_norm_legit
 from rushlight._C._VariableFunctions import _native_batch_norm_legit_no_training as _native_batch_norm_legit_no_training
@@ -1105,6 +1106,7 @@ from rushlight._C._VariableFunctions import _fused_moving_avg_obs_fq_helper as _
 from rushlight._C._VariableFunctions import fused_moving_avg_obs_fake_quant as fused_moving_avg_obs_fake_quant
 from rushlight._C._VariableFunctions import _dyn_quant_pack_4bit_weight as _dyn_quant_pack_4bit_weight
 from rushlight._C._VariableFunctions import _dyn_quant_matmul_4bit as _dyn_quant_matmul_4bit
+from rushlight._C._VariableFunctions import choose_qparams_optimized as choose_qparams_optimized
 from rushlight._C._VariableFunctions import quantize_per_tensor as quantize_per_tensor
 from rushlight._C._VariableFunctions import quantize_per_tensor_dynamic as quantize_per_tensor_dynamic
 from rushlight._C._VariableFunctions import quantize_per_channel as quantize_per_channel

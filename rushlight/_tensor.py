@@ -1,5 +1,7 @@
 """``torch.Tensor``: the members that are written in Python, on top of the C type."""
 
+import math
+
 import rushlight
 from rushlight import _C
 from rushlight._C import _disabled_torch_dispatch_impl, _has_torch_function_unary
@@ -415,6 +417,11 @@ class Tensor(_C.TensorBase):
     def new(self, *args, **kwargs) -> "Tensor":
         """A tensor of this dtype, made as the legacy constructors make theirs; of a sparse tensor one of the
         indices and values given, or of a size without elements."""
+        if self.is_quantized:
+            raise RuntimeError(
+                "new(): expected key in DispatchKeySet(CPU, CUDA, Meta) but got: QuantizedCPU; a quantized tensor "
+                "needs a scale: use torch.quantize_per_tensor or torch.empty_like"
+            )
         if self.layout is rushlight.sparse_coo:
             return rushlight.sparse_coo_tensor(*(args or ((0,),)), dtype=self.dtype, **kwargs)
         return _C._legacy_tensor(self.dtype, args, kwargs or None)
@@ -465,7 +472,15 @@ class Tensor(_C.TensorBase):
 
     def resize(self, *sizes) -> "Tensor":
         """The same elements in another shape, of as many elements."""
-        return self.reshape(*sizes)
+        shape = sizes[0] if len(sizes) == 1 and not isinstance(sizes[0], int) else sizes
+        if math.prod(shape) != self.numel():
+            wanted, own = ("x".join(map(str, size)) for size in (shape, self.shape))
+            raise RuntimeError(
+                f"requested resize to {wanted} ({math.prod(shape)} elements in total), but the given tensor has a "
+                f"size of {own} ({self.numel()} elements). autograd's resize can only change the shape of a given "
+                "tensor, while preserving the number of elements "
+            )
+        return self.reshape(shape)
 
     def resize_as(self, tensor) -> "Tensor":
         """The same elements in the shape of `tensor`."""

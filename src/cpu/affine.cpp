@@ -85,13 +85,11 @@ void add_affine(const AffineOperand& a, const AffineOperand& b, int64_t n, bool 
 
 namespace {
 
-int64_t number_bytes(const RowTable& t) { return t.bits == 8 ? t.width : (t.width + 1) / 2; }
-
 struct RowSettings {
   float scale, bias;
 };
 RowSettings settings_of(const RowTable& t, const uint8_t* row) {
-  const uint8_t* at = row + number_bytes(t);
+  const uint8_t* at = row + t.number_bytes();
   if (t.bits == 8) {
     RowSettings s;
     std::memcpy(&s, at, sizeof(s));
@@ -114,29 +112,79 @@ void pack_bytes(const RowTable& t, const float* x, float least, float most, uint
   const RowSettings s{(most - least) / 255, least};
   std::memcpy(row + t.width, &s, sizeof(s));
 }
-void pack_half_bytes(const RowTable& t, const float* x, float least, float most, uint8_t* row) {
+void pack_parts(const RowTable& t, const float* x, float least, float most, uint8_t* row) {
   const Half bias(least);
   least = static_cast<float>(bias);
-  Half scale(most == least ? 1 : (most - least) / 15);
+  const auto highest = static_cast<float>((1 << t.bits) - 1);
+  Half scale(most == least ? 1 : (most - least) / highest);
   float inverse = 1 / static_cast<float>(scale);
   if (std::isinf(inverse)) scale = Half(1.0f), inverse = 1;
-  std::memset(row, 0, static_cast<size_t>(number_bytes(t)));
+  std::memset(row, 0, static_cast<size_t>(t.number_bytes()));
+  const int64_t each = t.each();
   for (int64_t i = 0; i < t.width; ++i)
-    row[i / 2] = static_cast<uint8_t>(row[i / 2] | nearest((x[i] - least) * inverse, 15) << (i % 2 * 4));
+    row[i / each] = static_cast<uint8_t>(row[i / each] | nearest((x[i] - least) * inverse, highest)
+                                                             << (i % each * t.bits));
   const Half settings[2] = {scale, bias};
-  std::memcpy(row + number_bytes(t), settings, sizeof(settings));
+  std::memcpy(row + t.number_bytes(), settings, sizeof(settings));
+}
+
+// out += the row's numbers * scale + bias. Kernels know bytes and halves of them: quarters become bytes
+// first.
+void accumulate(const RowTable& t, const uint8_t* row, float scale, float bias, float* out) {
+  if (t.bits != 2) return kernels().accumulate(row, t.bits, t.width, scale, bias, out);
+  constexpr int64_t kBlock = 256;
+  uint8_t numbers[kBlock];
+  for (int64_t at = 0; at < t.width; at += kBlock) {
+    const int64_t n = std::min(kBlock, t.width - at);
+    for (int64_t i = 0; i < n; ++i)
+      numbers[i] = static_cast<uint8_t>(row[(at + i) / 4] >> ((at + i) % 4 * 2) & 3);
+    kernels().accumulate(numbers, 8, n, scale, bias, out + at);
+  }
+}
+
+// The length of the difference that rounding to a range makes.
+float rounding_loss(const float* x, int64_t n, RowRange range, float highest) {
+  const float span = range.most - range.least, scale = span == 0 ? 1 : span / highest, inverse = 1 / scale;
+  float sum = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const float step = std::clamp(std::nearbyint((x[i] - range.least) * inverse), 0.0f, highest);
+    const float difference = step * scale + range.least - x[i];
+    sum += difference * difference;
+  }
+  return std::sqrt(sum);
 }
 
 }  // namespace
 
-void pack_rows(const RowTable& t, const float* x, uint8_t* out) {
+RowRange narrowed_range(const float* x, int64_t n, int64_t steps, float ratio, int bits) {
+  if (n == 0) return {0, 0};
+  const auto [least, most] = std::minmax_element(x, x + n);
+  RowRange best{*least, *most}, now = best;
+  const auto highest = static_cast<float>((1 << bits) - 1);
+  const float step = (now.most - now.least) / static_cast<float>(steps);
+  const float left = static_cast<float>(static_cast<int64_t>(static_cast<float>(steps) * (1 - ratio))) * step;
+  float loss = rounding_loss(x, n, now, highest), least_loss = loss;
+  // Where a step is lost in rounding the end does not move, so steps are counted.
+  for (int64_t given = 0; given < steps && now.least + left < now.most; ++given) {
+    const RowRange from_below{now.least + step, now.most}, from_above{now.least, now.most - step};
+    const float below = rounding_loss(x, n, from_below, highest),
+                above = rounding_loss(x, n, from_above, highest);
+    if (loss < below && loss < above && loss < least_loss) least_loss = loss, best = now;
+    now = below < above ? from_below : from_above;
+    loss = std::min(below, above);
+  }
+  return best;
+}
+
+void pack_rows(const RowTable& t, const float* x, const RowRange* ranges, uint8_t* out) {
   if (t.width == 0) std::memset(out, 0, static_cast<size_t>(t.rows * t.row_bytes()));
   if (t.width == 0) return;
   parallel_for(0, t.rows, std::max<int64_t>(1, kGrainSize / t.width), [&](int64_t begin, int64_t end) {
     for (int64_t r = begin; r < end; ++r) {
       const float* from = x + r * t.width;
       const auto [least, most] = std::minmax_element(from, from + t.width);
-      (t.bits == 8 ? pack_bytes : pack_half_bytes)(t, from, *least, *most, out + r * t.row_bytes());
+      const RowRange range = ranges ? ranges[r] : RowRange{*least, *most};
+      (t.bits == 8 ? pack_bytes : pack_parts)(t, from, range.least, range.most, out + r * t.row_bytes());
     }
   });
 }
@@ -148,7 +196,7 @@ void unpack_rows(const RowTable& t, const uint8_t* packed, float* out) {
                  for (int64_t r = begin; r < end; ++r) {
                    const uint8_t* row = packed + r * t.row_bytes();
                    const RowSettings s = settings_of(t, row);
-                   kernels().accumulate(row, t.bits, t.width, s.scale, s.bias, out + r * t.width);
+                   accumulate(t, row, s.scale, s.bias, out + r * t.width);
                  }
                });
 }
@@ -165,7 +213,7 @@ void sum_rows(const RowTable& t, const uint8_t* packed, const int64_t* indices, 
         const uint8_t* row = packed + indices[i] * t.row_bytes();
         const RowSettings s = settings_of(t, row);
         const float factor = factors ? factors[i] : 1;
-        kernels().accumulate(row, t.bits, t.width, s.scale * factor, s.bias * factor, out + b * t.width);
+        accumulate(t, row, s.scale * factor, s.bias * factor, out + b * t.width);
       }
   });
 }

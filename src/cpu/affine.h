@@ -27,13 +27,22 @@ void add_affine(const AffineOperand& a, const AffineOperand& b, int64_t n, bool 
                 DType dtype, float low, float high, void* out);
 
 // Rows of a table in which each has a scale and a bias of its own behind its numbers: bytes with two floats,
-// or halves of bytes with two halves, the first number in the lower one.
+// or parts of bytes with two halves, the first number in the lowest bits.
 struct RowTable {
-  int bits;  // 8 or 4
+  int bits;  // 8, 4 or 2
   int64_t rows, width;
-  int64_t row_bytes() const { return bits == 8 ? width + 8 : (width + 1) / 2 + 4; }
+  int64_t each() const { return 8 / bits; }  // numbers in a byte
+  int64_t number_bytes() const { return (width + each() - 1) / each(); }
+  int64_t row_bytes() const { return number_bytes() + (bits == 8 ? 8 : 4); }
 };
-void pack_rows(const RowTable& t, const float* x, uint8_t* out);
+struct RowRange {
+  float least, most;
+};
+// The range of n numbers whose rounding to `bits` bits loses least. From one end or the other, whichever
+// loses less, a step of the whole range through `steps` is given up, as long as 1 - ratio of it is left.
+RowRange narrowed_range(const float* x, int64_t n, int64_t steps, float ratio, int bits);
+// The range of each row may be given; else it is that of the row's numbers.
+void pack_rows(const RowTable& t, const float* x, const RowRange* ranges, uint8_t* out);
 void unpack_rows(const RowTable& t, const uint8_t* packed, float* out);
 // out[b] = the sum of factors[i] * table[indices[i]] for i from starts[b] to starts[b + 1]; a negative index
 // adds nothing; factors may be null.

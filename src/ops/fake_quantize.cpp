@@ -5,6 +5,7 @@
 
 #include "cpu/fake_quantize.h"
 #include "ops/copy.h"
+#include "ops/dense.h"
 #include "ops/factory.h"
 #include "ops/norm.h"
 #include "ops/operators.h"
@@ -41,9 +42,7 @@ double number(const Tensor& t) {
 double first(const Tensor& t) { return read_scalar(select(t, 0, 0)).to_double(); }
 
 Tensor floats(const Tensor& t) { return contiguous(to_dtype(t, DType::Float32), MemoryFormat::Contiguous); }
-// Memory order is then the order of elements: each channel is a run of equal length, or every n-th.
-Tensor dense(const Tensor& t) { return is_dense_from_data(t) ? t : clone(t, MemoryFormat::Preserve); }
-
+// Memory order is the order of elements in `x`: each channel is a run of equal length, or every n-th.
 void describe_channels(FakeQuantization& f, const Tensor& x, int64_t axis) {
   f.channels = x->sizes[axis];
   f.inner = f.channels > 1 ? x->strides[axis] : 1;

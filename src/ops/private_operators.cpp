@@ -153,9 +153,17 @@ Tensor efficient_zero_body(const Call&, IntList size, OptDType dtype, std::optio
   return zeros(size, dtype, layout, device, pin_memory);
 }
 
+Tensor saturate_body(const Call&, const Tensor& weight) {
+  constexpr double kLargestHalf = 65504;
+  return clamp(weight, OptScalar(Scalar(-kLargestHalf)), OptScalar(Scalar(kLargestHalf)));
+}
+
 }  // namespace
 
 void register_private_operators(Table& t) {
+  t.composite("_saturate_weight_to_fp16(Tensor weight) -> Tensor", saturate_body)
+      .function_only()
+      .doc("The weight within what float16 holds, -65504 to 65504.");
   t.composite("_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor", safe_softmax_body)
       .function_only()
       .doc("softmax, and 0 where all along `dim` is -inf.");

@@ -7,6 +7,7 @@
 #include "cpu/fake_quantize.h"
 #include "cpu/quantize.h"
 #include "ops/copy.h"
+#include "ops/dense.h"
 #include "ops/fake_quantize.h"
 #include "ops/reduction.h"
 #include "ops/register.h"
@@ -151,8 +152,6 @@ Tensor unpacked(const Tensor& packed) {
     to[i] = static_cast<uint8_t>(from[i / each] >> (i % each * bits) & most);
   return integers;
 }
-
-Tensor dense(const Tensor& t) { return is_dense_from_data(t) ? t : clone(t, MemoryFormat::Preserve); }
 
 }  // namespace
 

@@ -23,9 +23,8 @@ using BinaryOut = Fn<Tensor(const Tensor& qa, const Tensor& qb, const Tensor& ou
 using WithNumber = Fn<Tensor(const Tensor& qa, const Scalar& b)>;
 using WithNumberFirst = Fn<Tensor(const Scalar& b, const Tensor& qa)>;
 using Join = Fn<Tensor(TensorList qx, int64_t dim, std::optional<double> scale, OptInt zero_point)>;
-Binary add_tensors, add_tensors_relu, mul_tensors, mul_tensors_relu, matmul_tensors;
-BinaryOut add_into, add_relu_into, mul_into, mul_relu_into;
-Join cat_tensors, cat_tensors_relu;
+using JoinOut = Fn<Tensor(TensorList qx, int64_t dim, const Tensor& out)>;
+Binary matmul_tensors;
 
 void check_pair(std::string_view op, const Tensor& a, const Tensor& b) {
   RL_CHECK(is_quantized(a) && is_quantized(b), op, "(): expected two quantized tensors, but got ",
@@ -73,12 +72,15 @@ template <bool kMultiplied, bool kRelu>
 Tensor binary_kernel(const Call& call, const Tensor& qa, const Tensor& qb, double scale, int64_t zero) {
   return combined(call.op.name(), qa, qb, result_quantizer(call.op.name(), scale, zero), kMultiplied, kRelu);
 }
-template <bool kMultiplied, bool kRelu>
-Tensor binary_out_kernel(const Call& call, const Tensor& qa, const Tensor& qb, const Tensor& out) {
-  const Tensor made = combined(call.op.name(), qa, qb, one_scale(out, call.op.name()), kMultiplied, kRelu);
+// The result in the tensor that the caller gave; it takes the result's scale.
+Tensor into(const Tensor& out, const Tensor& made) {
   if (out.sizes() != made.sizes()) resize_(out, made.sizes(), std::nullopt);
   copy_(out, made, false);
   return out;
+}
+template <bool kMultiplied, bool kRelu>
+Tensor binary_out_kernel(const Call& call, const Tensor& qa, const Tensor& qb, const Tensor& out) {
+  return into(out, combined(call.op.name(), qa, qb, one_scale(out, call.op.name()), kMultiplied, kRelu));
 }
 
 // --- with a number: the scale and the zero point take it in, so that most integers stay as they are
@@ -140,14 +142,24 @@ Tensor number_tensor_kernel(const Call& call, const Tensor& qa, const Tensor& b)
   return number_kernel<kMultiplied, kRelu>(call, qa, read_scalar(b));
 }
 
+template <bool kMultiplied, bool kRelu>
+Tensor number_out_kernel(const Call& call, const Tensor& qa, const Scalar& b, const Tensor& out) {
+  return into(out, number_kernel<kMultiplied, kRelu>(call, qa, b));
+}
+template <bool kMultiplied, bool kRelu>
+Tensor number_tensor_out_kernel(const Call& call, const Tensor& qa, const Tensor& b, const Tensor& out) {
+  return into(out, number_tensor_kernel<kMultiplied, kRelu>(call, qa, b));
+}
+
 // --- joining and products
 
 template <bool kRelu>
 Tensor cat_kernel(const Call& call, TensorList qx, int64_t dim, std::optional<double> scale, OptInt zero) {
   RL_CHECK(!qx.empty(), call.op.name(), "(): expected a non-empty list of tensors");
   for (const Tensor& t : qx) {
-    RL_CHECK(!one_scale(t, call.op.name()).per_channel() && t.dtype() == qx[0].dtype(),
-             "All dtypes must be the same.");
+    RL_CHECK(is_quantized(t) && !quantizer_of(t).per_channel(),
+             "Only per-tensor quantization is supported in 'cat', but got ", describe(t));
+    RL_CHECK(t.dtype() == qx[0].dtype(), "All dtypes must be the same.");
   }
   const Quantizer& first = quantizer_of(qx[0]);
   const Quantizer out =
@@ -156,6 +168,11 @@ Tensor cat_kernel(const Call& call, TensorList qx, int64_t dim, std::optional<do
   for (const Tensor& t : qx) parts.push_back(integers_under(t, out));
   const Tensor joined = cat(parts, dim);
   return with_quantizer(kRelu ? clamp_min(joined, Scalar(out.zero_point)) : joined, qx[0].dtype(), out);
+}
+template <bool kRelu>
+Tensor cat_out_kernel(const Call& call, TensorList qx, int64_t dim, const Tensor& out) {
+  const Quantizer& q = one_scale(out, call.op.name());
+  return into(out, cat_kernel<kRelu>(call, qx, dim, q.scale, q.zero_point));
 }
 
 Tensor matmul_kernel(const Call& call, const Tensor& qa, const Tensor& qb, double scale, int64_t zero) {
@@ -181,43 +198,63 @@ void numbers(Table& t, const std::string& name) {
   static WithNumber plain, older;
   static WithNumberFirst first;
   static Fn<Tensor(const Tensor&, const Tensor&)> tensor;
-  const std::string which = kMultiplied ? "mul" : "add", end = kRelu ? "_relu" : "";
+  static Fn<Tensor(const Tensor&, const Scalar&, const Tensor&)> made_into, older_into;
+  static Fn<Tensor(const Tensor&, const Tensor&, const Tensor&)> tensor_into;
+  const std::string older_name =
+      std::string("quantized::") + (kMultiplied ? "mul" : "add") + "_scalar" + (kRelu ? "_relu" : "");
   constexpr const char* kDoc = "A quantised tensor and a number, which scale and zero point take in.";
   record(t, plain, name + ".Scalar(Tensor qa, Scalar b) -> Tensor", number_kernel<kMultiplied, kRelu>,
          Family::Copy, kDoc);
   record(t, first, name + ".Scalar2(Scalar b, Tensor qa) -> Tensor", number_first_kernel<kMultiplied, kRelu>,
          Family::Copy, kDoc);
-  record(t, older, "quantized::" + which + "_scalar" + end + "(Tensor qa, Scalar b) -> Tensor",
-         number_kernel<kMultiplied, kRelu>, Family::Copy, kDoc);
-  record(t, tensor, "quantized::" + which + "_scalar" + end + ".Tensor(Tensor qa, Tensor b) -> Tensor",
+  record(t, older, older_name + "(Tensor qa, Scalar b) -> Tensor", number_kernel<kMultiplied, kRelu>,
+         Family::Copy, kDoc);
+  record(t, tensor, older_name + ".Tensor(Tensor qa, Tensor b) -> Tensor",
          number_tensor_kernel<kMultiplied, kRelu>, Family::Copy, kDoc);
+  record(t, made_into, name + ".Scalar_out(Tensor qa, Scalar b, Tensor(a!) out) -> Tensor(a!)",
+         number_out_kernel<kMultiplied, kRelu>, Family::Copy, kDoc);
+  record(t, older_into, older_name + "_out(Tensor qa, Scalar b, Tensor(a!) out) -> Tensor(a!)",
+         number_out_kernel<kMultiplied, kRelu>, Family::Copy, kDoc);
+  record(t, tensor_into, older_name + "_out.Tensor(Tensor qa, Tensor b, Tensor(a!) out) -> Tensor(a!)",
+         number_tensor_out_kernel<kMultiplied, kRelu>, Family::Copy, kDoc);
 }
 
 template <bool kMultiplied, bool kRelu>
-void pair(Table& t, Binary& made, BinaryOut& into) {
+void pair(Table& t) {
+  static Binary made;
+  static BinaryOut made_into, older_into;
   const std::string name =
       std::string("quantized::") + (kMultiplied ? "mul" : "add") + (kRelu ? "_relu" : "");
   constexpr const char* kDoc =
       kMultiplied ? "Products of quantised tensors, element by element." : "Sums of quantised tensors.";
   record(t, made, name + "(Tensor qa, Tensor qb, float scale, int zero_point) -> Tensor",
          binary_kernel<kMultiplied, kRelu>, Family::Copy, kDoc);
-  record(t, into, name + ".out(Tensor qa, Tensor qb, Tensor(a!) out) -> Tensor(a!)",
+  record(t, made_into, name + ".out(Tensor qa, Tensor qb, Tensor(a!) out) -> Tensor(a!)",
+         binary_out_kernel<kMultiplied, kRelu>, Family::Copy, kDoc);
+  record(t, older_into, name + "_out(Tensor qa, Tensor qb, Tensor(a!) out) -> Tensor(a!)",
          binary_out_kernel<kMultiplied, kRelu>, Family::Copy, kDoc);
   numbers<kMultiplied, kRelu>(t, name);
+}
+
+template <bool kRelu>
+void joins(Table& t) {
+  static Join made;
+  static JoinOut made_into;
+  const std::string name = std::string("quantized::cat") + (kRelu ? "_relu" : "");
+  constexpr const char* kDoc =
+      kRelu ? "Quantised tensors joined, under one scale; negative numbers become zero."
+            : "Quantised tensors joined, under one scale.";
+  record(t, made, name + "(Tensor[] qx, int dim, float? scale=None, int? zero_point=None) -> Tensor",
+         cat_kernel<kRelu>, Family::Join, kDoc);
+  record(t, made_into, name + "_out(Tensor[] qx, int dim, Tensor(a!) out) -> Tensor(a!)",
+         cat_out_kernel<kRelu>, Family::Join, kDoc);
 }
 
 }  // namespace
 
 void register_quantized_arithmetic_operators(Table& t) {
-  pair<false, false>(t, add_tensors, add_into);
-  pair<false, true>(t, add_tensors_relu, add_relu_into);
-  pair<true, false>(t, mul_tensors, mul_into);
-  pair<true, true>(t, mul_tensors_relu, mul_relu_into);
-#define RL_JOIN "(Tensor[] qx, int dim, float? scale=None, int? zero_point=None) -> Tensor"
-  record(t, cat_tensors, "quantized::cat" RL_JOIN, cat_kernel<false>, Family::Join,
-         "Quantised tensors joined, under one scale.");
-  record(t, cat_tensors_relu, "quantized::cat_relu" RL_JOIN, cat_kernel<true>, Family::Join,
-         "Likewise, and negative numbers become zero.");
+  pair<false, false>(t), pair<false, true>(t), pair<true, false>(t), pair<true, true>(t);
+  joins<false>(t), joins<true>(t);
   record(t, matmul_tensors, "quantized::matmul(Tensor qa, Tensor qb, float scale, int zero_point) -> Tensor",
          matmul_kernel, Family::Matmul, "Products of quantised matrices.");
 }

@@ -102,7 +102,7 @@ Tensor bounded(const Tensor& t, int64_t low, int64_t high) {
 }
 bool is_byte(DType dtype) { return dtype == DType::UInt8 || dtype == DType::Int8; }
 // Memory that is read in order, and a result that lies likewise.
-Tensor dense(const Tensor& t) { return contiguous(t, MemoryFormat::Contiguous); }
+Tensor in_order(const Tensor& t) { return contiguous(t, MemoryFormat::Contiguous); }
 
 // --- one scale for all
 
@@ -193,7 +193,7 @@ class Channels {
 
  private:
   static std::vector<float> floats(const Tensor& t) {
-    const Tensor own = dense(to_dtype(t, DType::Float32));
+    const Tensor own = in_order(to_dtype(t, DType::Float32));
     const auto* data = static_cast<const float*>(own.data_ptr());
     return {data, data + own.numel()};
   }
@@ -210,7 +210,7 @@ Tensor quantize_channel_kernel(const Call&, const Tensor& input, const Tensor& s
   check_bounds(low, high, dtype);
   if (Channels channels(x, axis, scales, zero_points); channels.fit() && is_byte(dtype)) {
     channels.invert();
-    const Tensor from = dense(x), y = empty_tensor(x.sizes(), dtype);
+    const Tensor from = in_order(x), y = empty_tensor(x.sizes(), dtype);
     cpu::quantize_affine(channels.plan(), static_cast<const float*>(from.data_ptr()), dtype,
                          static_cast<float>(low), static_cast<float>(high), y.data_ptr());
     return y;
@@ -229,7 +229,7 @@ Tensor dequantize_channel_kernel(const Call&, const Tensor& input, const Tensor&
   const DType result = out_dtype.value_or(DType::Float32);
   if (Channels channels(input, axis, scales, zero_points);
       channels.fit() && is_byte(dtype) && result == DType::Float32) {
-    const Tensor from = dense(input), y = empty_tensor(input.sizes(), result);
+    const Tensor from = in_order(input), y = empty_tensor(input.sizes(), result);
     cpu::dequantize_affine(channels.plan(), dtype, from.data_ptr(), static_cast<float*>(y.data_ptr()));
     return y;
   }

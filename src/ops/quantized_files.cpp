@@ -8,6 +8,7 @@
 #include "cpu/quantize.h"
 #include "cpu/weight_product.h"
 #include "ops/copy.h"
+#include "ops/dense.h"
 #include "ops/quantized_settings.h"
 #include "ops/register.h"
 #include "ops/view.h"
@@ -114,8 +115,6 @@ void check_settings(const char* who, double scale, DType dtype) {
            dtype_name(dtype));
   RL_CHECK(std::isfinite(scale) && scale > 0, who, ": scales must be positive numbers, got ", scale);
 }
-
-Tensor dense(const Tensor& t) { return is_dense_from_data(t) ? t : clone(t, MemoryFormat::Preserve); }
 
 Tensor integers_kernel(const Call&, const Tensor& self, double scale, int64_t zero_point, DType dtype) {
   constexpr const char* kWho = "_quantized_integers";

@@ -5,6 +5,7 @@
 
 #include "cpu/quantized_binary.h"
 #include "ops/copy.h"
+#include "ops/dense.h"
 #include "ops/factory.h"
 #include "ops/quantized.h"
 
@@ -39,8 +40,7 @@ Tensor mapped(const Tensor& quantized, const Quantizer& out, const std::function
     each[i] = one_step ? std::fma(scale, integer, -zero * scale) : (integer - zero) * scale;
   }
   const Tensor table = integers_of(quantize_as(f(values), quantized.dtype(), out));
-  const Tensor integers = integers_of(quantized),
-               from = is_dense_from_data(integers) ? integers : ops::clone(integers, MemoryFormat::Preserve);
+  const Tensor from = dense(integers_of(quantized));
   const Tensor to = empty_like_tensor(from, from.dtype());
   cpu::map_bytes(static_cast<const uint8_t*>(table.data_ptr()), static_cast<const uint8_t*>(from.data_ptr()),
                  static_cast<uint8_t*>(to.data_ptr()), from.numel());

@@ -6,6 +6,7 @@
 #include "ops/comparison.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
+#include "ops/grid_sample.h"
 #include "ops/index.h"
 #include "ops/interpolate.h"
 #include "ops/join.h"
@@ -213,6 +214,22 @@ Tensor adaptive_pool_rule(const Call& call, const Tensor& self, IntList size) {
   return mean_rule(call, self, false, [&](const Tensor& x) { return pool(x, size); });
 }
 
+// --- nearest neighbours: elements only move, so that types which the loops know stand for others. Bytes go
+// as uint8, 32 bits as doubles, which hold them all.
+
+template <auto& kNearest, class... A>
+Tensor nearest_rule(const Call& call, const Tensor& self, A... rest) {
+  one_scale(self, call.op.name());
+  const Tensor integers = integers_of(self);
+  if (self.itemsize() == 1)
+    return rewrapped(alias_as(kNearest(alias_as(integers, DType::UInt8), rest...), integers.dtype()), self);
+  return rewrapped(to_dtype(kNearest(to_dtype(integers, DType::Float64), rest...), integers.dtype()), self);
+}
+template <auto& kNearest, class... A>
+void nearest(Table& t, Fn<Tensor(const Tensor&, A...)>&) {
+  t.quantized(kNearest, nearest_rule<kNearest, A...>);
+}
+
 // --- functions whose range is known: the results' scale follows from it
 
 template <Fn<Tensor(const Tensor&)>& function, bool kNegative>
@@ -270,14 +287,18 @@ void register_quantized_rules(Table& t) {
   // Elements are moved, chosen or put in order.
   each(OnQuantized::Integers, clone, contiguous, flip, index, index_select, masked_select, repeat, max, min,
        max_dim, min_dim, sort, sort_stable, topk, max_pool1d_with_indices, max_pool2d_with_indices,
-       max_pool3d_with_indices, upsample_nearest1d, upsample_nearest2d, upsample_nearest3d,
-       upsample_nearest_exact1d, upsample_nearest_exact2d, upsample_nearest_exact3d, reflection_pad1d,
-       reflection_pad2d, reflection_pad3d);
+       max_pool3d_with_indices, reflection_pad1d, reflection_pad2d, reflection_pad3d);
+  nearest<upsample_nearest1d>(t, upsample_nearest1d);
+  nearest<upsample_nearest2d>(t, upsample_nearest2d);
+  nearest<upsample_nearest3d>(t, upsample_nearest3d);
+  nearest<upsample_nearest_exact1d>(t, upsample_nearest_exact1d);
+  nearest<upsample_nearest_exact2d>(t, upsample_nearest_exact2d);
+  nearest<upsample_nearest_exact3d>(t, upsample_nearest_exact3d);
   // These have rules above: here it is said of types that are not quantised.
   each(OnQuantized::Integers, copy_, empty_like, cat, stack);
   each(OnQuantized::Numbers, ops::eq, ops::ne, ops::lt, ops::le, ops::gt, ops::ge);
   each(OnQuantized::Requantized, mean, mean_dim, std_correction, upsample_bilinear2d, leaky_relu, gelu,
-       prelu_kernel);
+       prelu_kernel, grid_sampler_2d, grid_sampler_3d);
 }
 
 }  // namespace rushlight

@@ -19,16 +19,16 @@ class FXFloatFunctional(nn.Module):
     def add(self, x, y):
         return rushlight.add(x, y)
 
-    def add_scalar(self, x, y):
+    def add_scalar(self, x, y: float):
         return rushlight.add(x, y)
 
     def mul(self, x, y):
         return rushlight.mul(x, y)
 
-    def mul_scalar(self, x, y):
+    def mul_scalar(self, x, y: float):
         return rushlight.mul(x, y)
 
-    def cat(self, x, dim=0):
+    def cat(self, x: list[rushlight.Tensor], dim: int = 0):
         return rushlight.cat(x, dim=dim)
 
     def add_relu(self, x, y):
@@ -54,16 +54,16 @@ class FloatFunctional(nn.Module):
         return self.activation_post_process(rushlight.add(x, y))
 
     # Sums with numbers keep the operand's scale: an observer would learn nothing.
-    def add_scalar(self, x, y):
+    def add_scalar(self, x, y: float):
         return rushlight.add(x, y)
 
     def mul(self, x, y):
         return self.activation_post_process(rushlight.mul(x, y))
 
-    def mul_scalar(self, x, y):
+    def mul_scalar(self, x, y: float):
         return rushlight.mul(x, y)
 
-    def cat(self, x, dim=0):
+    def cat(self, x: list[rushlight.Tensor], dim: int = 0):
         return self.activation_post_process(rushlight.cat(x, dim=dim))
 
     def add_relu(self, x, y):

@@ -129,3 +129,84 @@ def test_filters_of_older_programs():
         assert rushlight.equal(rushlight.ops.quantized.conv2d(x, made, 0.1, 50), expected)
     with pytest.raises(RuntimeError, match="version '9' are unknown"):
         rushlight.ScriptObject(packed._held).__setstate__((("9", [], []), name))
+
+
+@pytest.mark.parametrize("kind", ["MinMaxObserver", "MovingAverageMinMaxObserver", "PerChannelMinMaxObserver"])
+def test_observers_in_scripts_and_files_find_the_scale(kind):
+    observer = getattr(quantization, kind)()
+    loaded = again(observer)
+    x = rushlight.randn(3, 4)
+    observer(x), loaded(x)
+    for found, expected in zip(loaded.calculate_qparams(), observer.calculate_qparams(), strict=True):
+        assert rushlight.equal(found, expected)
+
+
+def test_a_recording_observer_in_a_script_keeps_what_passed():
+    loaded = again(quantization.RecordingObserver())
+    x = rushlight.randn(3)
+    assert rushlight.equal(loaded(x), x) and rushlight.equal(loaded.get_tensor_value()[0], x)
+
+
+def traced_again(model, *inputs):
+    file = io.BytesIO()
+    rushlight.jit.save(rushlight.jit.trace(model, inputs), file)
+    file.seek(0)
+    return rushlight.jit.load(file)
+
+
+def test_a_trace_follows_the_scale_of_its_operand():
+    """The scale of the example must not become a constant."""
+
+    def quantized(scale, zero_point):
+        return rushlight.quantize_per_tensor(rushlight.randn(2, 4, 5, 5), scale, zero_point, rushlight.quint8)
+
+    layer = nn.Conv2d(4, 8, 3)
+    conv = calibrated(layer, rushlight.randn(2, 4, 5, 5))[1]
+    loaded = traced_again(conv, quantized(0.05, 100))
+    other = quantized(0.02, 30)
+    assert rushlight.equal(loaded(other), conv(other))
+    added = intrinsic.quantized.ConvAdd2d(4, 4, 3, padding=1)
+    added.scale = 0.1
+    loaded = traced_again(added, quantized(0.05, 100), quantized(0.04, 90))
+    assert rushlight.equal(loaded(other, other), added(other, other))
+
+
+def test_a_traced_dynamic_layer_keeps_its_packed_weight():
+    model = quantization.quantize_dynamic(nn.Sequential(nn.Linear(4, 3)), {nn.Linear})
+    x = rushlight.randn(2, 4)
+    assert rushlight.equal(traced_again(model, x)(10 * x), model(10 * x))
+
+
+def test_attention_of_integers_is_scripted():
+    class Attention(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.MultiheadAttention(4, 2, add_bias_kv=True, add_zero_attn=True)
+
+        def forward(self, x):
+            return self.layer(x, x, x)
+
+    model = Attention().eval()
+    model.qconfig = quantization.get_default_qconfig("x86")
+    x = rushlight.randn(3, 2, 4)
+    prepared = quantization.prepare(model)
+    prepared(x)
+    model = quantization.convert(prepared)
+    assert not any("in_proj" in name for name in model.state_dict())
+    q = rushlight.quantize_per_tensor(x, 0.02, 128, rushlight.quint8)
+    for found, expected in zip(rushlight.jit.script(model)(q), model(q), strict=True):
+        assert rushlight.equal(found, expected)
+
+
+def test_functional_modules_are_scripted():
+    class Sums(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.f = nn.quantized.FloatFunctional()
+
+        def forward(self, x):
+            return self.f.cat([self.f.add_scalar(x, 0.5), self.f.mul_scalar(x, 2.0)], dim=1)
+
+    x = rushlight.randn(2, 3)
+    model = Sums()
+    assert rushlight.equal(again(model)(x), model(x))

@@ -1,5 +1,7 @@
 """Fused layers that compute with integers."""
 
+import importlib
+
 from .modules import *
 
 __all__ = [
@@ -14,3 +16,9 @@ __all__ = [
     "ConvAdd2d",
     "ConvAddReLU2d",
 ]
+
+
+def __getattr__(name):
+    if name == "dynamic":
+        return importlib.import_module(f"{__name__}.dynamic")
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,7 +1,7 @@
 """Attention whose projections are linear layers, each of which can be watched and become one of integers."""
 
 import rushlight
-from rushlight import nn
+from rushlight import Tensor, nn
 from rushlight.ao.nn._functional_modules import FloatFunctional
 from rushlight.nn import functional as F
 
@@ -123,45 +123,41 @@ class MultiheadAttention(nn.MultiheadAttention):
         query,
         key,
         value,
-        key_padding_mask=None,
-        need_weights=True,
-        attn_mask=None,
-        average_attn_weights=True,
-        is_causal=False,
+        key_padding_mask: Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: Tensor | None = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
     ):
         return self._forward_impl(
             query, key, value, key_padding_mask, need_weights, attn_mask, average_attn_weights, is_causal
         )
 
-    def _with_extra(self, k, v, attn_mask, key_padding_mask, batch):
-        """Keys and values with the learned one and the zero one, and masks that let them pass."""
+    def _widened(self, mask: Tensor | None):
+        """A mask that lets one more key pass."""
+        return F.pad(mask, (0, 1)) if mask is not None else mask
 
-        def widened(mask):
-            return None if mask is None else F.pad(mask, (0, 1))
-
-        if self.bias_k is not None and self.bias_v is not None:
-            k = rushlight.cat([k, self.bias_k.repeat(1, batch, 1)])
-            v = rushlight.cat([v, self.bias_v.repeat(1, batch, 1)])
-            attn_mask, key_padding_mask = widened(attn_mask), widened(key_padding_mask)
-        return k, v, attn_mask, key_padding_mask
+    def _of_heads(self, x, heads: int):
+        """[length, batch, size] -> [batch * heads, length, width]"""
+        return x.contiguous().view(-1, x.size(1) * heads, x.size(2) // heads).transpose(0, 1)
 
     def _forward_impl(
         self,
         query,
         key,
         value,
-        key_padding_mask=None,
-        need_weights=True,
-        attn_mask=None,
-        average_attn_weights=True,
-        is_causal=False,
+        key_padding_mask: Tensor | None = None,
+        need_weights: bool = True,
+        attn_mask: Tensor | None = None,
+        average_attn_weights: bool = True,
+        is_causal: bool = False,
     ):
         if attn_mask is not None and is_causal:
             raise AssertionError("Only allow causal mask or attn_mask")
         if is_causal:
             raise AssertionError("causal mask not supported by AO MHA module")
         if self.batch_first:
-            query, key, value = (x.transpose(0, 1) for x in (query, key, value))
+            query, key, value = query.transpose(0, 1), key.transpose(0, 1), value.transpose(0, 1)
         length, batch, size = query.size()
         heads, width = self.num_heads, size // self.num_heads
         if size != self.embed_dim or width * heads != size:
@@ -175,15 +171,17 @@ class MultiheadAttention(nn.MultiheadAttention):
                 attn_mask = attn_mask.unsqueeze(0)
         if key_padding_mask is not None and key_padding_mask.dtype == rushlight.uint8:
             key_padding_mask = key_padding_mask.to(rushlight.bool)
-        k, v, attn_mask, key_padding_mask = self._with_extra(k, v, attn_mask, key_padding_mask, batch)
-        q, k, v = self.dequant_q(q), self.dequant_k(k), self.dequant_v(v)
-        q, k, v = (x.contiguous().view(-1, batch * heads, width).transpose(0, 1) for x in (q, k, v))
+        if self.bias_k is not None and self.bias_v is not None:
+            k = rushlight.cat([k, self.bias_k.repeat(1, batch, 1)])
+            v = rushlight.cat([v, self.bias_v.repeat(1, batch, 1)])
+            attn_mask, key_padding_mask = self._widened(attn_mask), self._widened(key_padding_mask)
+        q = self._of_heads(self.dequant_q(q), heads)
+        k = self._of_heads(self.dequant_k(k), heads)
+        v = self._of_heads(self.dequant_v(v), heads)
         if self.add_zero_attn:
-            k, v = (
-                rushlight.cat([x, rushlight.zeros(x.size(0), 1, width, dtype=x.dtype)], dim=1) for x in (k, v)
-            )
-            attn_mask = None if attn_mask is None else F.pad(attn_mask, (0, 1))
-            key_padding_mask = None if key_padding_mask is None else F.pad(key_padding_mask, (0, 1))
+            none = rushlight.zeros(k.size(0), 1, width, dtype=k.dtype)
+            k, v = rushlight.cat([k, none], dim=1), rushlight.cat([v, none], dim=1)
+            attn_mask, key_padding_mask = self._widened(attn_mask), self._widened(key_padding_mask)
         scores = rushlight.bmm(q, k.transpose(1, 2))
         if attn_mask is not None:
             scores = (

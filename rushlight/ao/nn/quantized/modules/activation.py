@@ -167,6 +167,8 @@ class MultiheadAttention(quantizable.MultiheadAttention):
             other, mapping=None, inplace=False, remove_qconfig=True, convert_custom_config_dict=None
         )
         made.__class__ = cls
+        # The projections are layers of their own.
+        del made.in_proj_weight, made.in_proj_bias
         # Biases that stand beside keys and values take their operand's scale.
         for name, linear in (("bias_k", "linear_K"), ("bias_v", "linear_V")):
             bias = made._parameters.pop(name, None)

@@ -41,17 +41,17 @@ class QFunctional(nn.Module):
         result = rushlight.ops.quantized.add(x, y, scale=self.scale, zero_point=self.zero_point)
         return self.activation_post_process(result)
 
-    def add_scalar(self, x, y):
+    def add_scalar(self, x, y: float):
         return rushlight.ops.quantized.add_scalar(x, y)
 
     def mul(self, x, y):
         result = rushlight.ops.quantized.mul(x, y, scale=self.scale, zero_point=self.zero_point)
         return self.activation_post_process(result)
 
-    def mul_scalar(self, x, y):
+    def mul_scalar(self, x, y: float):
         return rushlight.ops.quantized.mul_scalar(x, y)
 
-    def cat(self, x, dim=0):
+    def cat(self, x: list[rushlight.Tensor], dim: int = 0):
         result = rushlight.ops.quantized.cat(x, scale=self.scale, zero_point=self.zero_point, dim=dim)
         return self.activation_post_process(result)
 

@@ -8,7 +8,14 @@ from rushlight.ao.nn.quantized.modules.utils import _quantize_weight
 __all__ = ["LinearLeakyReLU", "LinearReLU", "LinearTanh"]
 
 
-class LinearReLU(Linear):
+class _FusedLinear(Linear):
+    """Its bias is asked for as that of the layer of floats is."""
+
+    def __init__(self, in_features, out_features, bias=True, dtype=rushlight.qint8):
+        super().__init__(in_features, out_features, bias, dtype)
+
+
+class LinearReLU(_FusedLinear):
     """Linear of integers, then ReLU."""
 
     _FLOAT_MODULE = nni.LinearReLU
@@ -74,7 +81,7 @@ class LinearLeakyReLU(Linear):
         return made
 
 
-class LinearTanh(Linear):
+class LinearTanh(_FusedLinear):
     """Linear of integers, then the hyperbolic tangent."""
 
     _FLOAT_MODULE = nni.LinearTanh

@@ -36,8 +36,6 @@ class WeightScale:
             value = qparams.get(part, default)
             if isinstance(value, rushlight.Tensor):
                 value = value.detach().clone()
-                if value.numel() == 1 and scheme == rushlight.per_tensor_affine:
-                    value = value.reshape(())
             else:
                 value = rushlight.tensor(value, dtype=kind, device=device)
             layer.register_buffer(f"{name}_{part}", value)
