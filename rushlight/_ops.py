@@ -407,6 +407,8 @@ class _OpNamespace(types.ModuleType):
             importlib.import_module("rushlight._operators.python_operators")
         elif self.name in ("_c10d_functional", "c10d", "c10d_functional"):
             importlib.import_module("rushlight._operators.collective_operators")
+        elif self.name in ("_quantized", "onednn") and not _find(self.name, key):
+            importlib.import_module("rushlight._quantized.wrapped")
         elif self.name == "prims" and key == "convert_element_type":
             importlib.import_module("rushlight._operators.prim_operators")
         if key.startswith("__") or not _find(self.name, key):

@@ -131,7 +131,9 @@ def test_filters_of_older_programs():
         rushlight.ScriptObject(packed._held).__setstate__((("9", [], []), name))
 
 
-@pytest.mark.parametrize("kind", ["MinMaxObserver", "MovingAverageMinMaxObserver", "PerChannelMinMaxObserver"])
+@pytest.mark.parametrize(
+    "kind", ["MinMaxObserver", "MovingAverageMinMaxObserver", "PerChannelMinMaxObserver"]
+)
 def test_observers_in_scripts_and_files_find_the_scale(kind):
     observer = getattr(quantization, kind)()
     loaded = again(observer)

@@ -128,7 +128,10 @@ def test_nearest_neighbours_of_each_type(torch, dtype):
 
 
 def test_grids_sample_quantized_images(torch):
-    x, grid = _table(12, 9).reshape(1, 3, 4, 9), np.random.RandomState(1).uniform(-1, 1, (1, 5, 6, 2)).astype("f4")
+    x, grid = (
+        _table(12, 9).reshape(1, 3, 4, 9),
+        np.random.RandomState(1).uniform(-1, 1, (1, 5, 6, 2)).astype("f4"),
+    )
     made = []
     for library in (rushlight, torch):
         q = library.quantize_per_tensor(library.from_numpy(x), 0.02, 3, library.quint8)
@@ -146,7 +149,9 @@ def test_errors_are_pytorchs():
     with pytest.raises(RuntimeError, match=r"requested resize to 2 \(2 elements in total\)"):
         q.resize(2)
     assert q.resize(2, 3).shape == q.resize((2, 3)).shape == (2, 3)
-    channels = rushlight.quantize_per_channel(rushlight.ones(2, 2), rushlight.ones(2), rushlight.zeros(2), 0, rushlight.quint8)
+    channels = rushlight.quantize_per_channel(
+        rushlight.ones(2, 2), rushlight.ones(2), rushlight.zeros(2), 0, rushlight.quint8
+    )
     with pytest.raises(RuntimeError, match="Only per-tensor quantization is supported in 'cat'"):
         rushlight.ops.quantized.cat([channels, channels], 0)
     most = rushlight.tensor([70000.0, -1e9, 3.0])

@@ -7,6 +7,7 @@ from .backend_config import (
     DTypeWithConstraints,
     ObservationType,
 )
+from .executorch import get_executorch_backend_config
 from .native import (
     get_fbgemm_backend_config,
     get_native_backend_config,
@@ -22,6 +23,7 @@ __all__ = [
     "DTypeConfig",
     "DTypeWithConstraints",
     "ObservationType",
+    "get_executorch_backend_config",
     "get_fbgemm_backend_config",
     "get_native_backend_config",
     "get_native_backend_config_dict",

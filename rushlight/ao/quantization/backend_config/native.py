@@ -65,12 +65,18 @@ def _entry(pattern, dtypes, observed=_OWN, **more):
     return made
 
 
-def _weighted(plain, trained, reference, function, relu, fused_relu, trained_relu, dtypes):
-    """A layer with weights and its function, alone and before ReLU."""
+def _layer(plain, trained, reference, function, dtypes):
+    """A layer with weights and its function."""
     root = {"root_module": plain, "reference_quantized_module": reference}
     yield _entry(plain, dtypes, qat_module=trained, **root)
     yield _entry(trained, dtypes, **root)
     yield _entry(function, dtypes, _input_type_to_index={"weight": 1, "bias": 2})
+
+
+def _weighted(plain, trained, reference, function, relu, fused_relu, trained_relu, dtypes):
+    """The same, alone and before ReLU."""
+    yield from _layer(plain, trained, reference, function, dtypes)
+    root = {"root_module": plain, "reference_quantized_module": reference}
     for activation in relu:
         fuse = {"fused_module": fused_relu, "fuser_method": _sequential_wrapper2(fused_relu)}
         yield _entry((plain, activation), dtypes, **fuse)
@@ -79,39 +85,48 @@ def _weighted(plain, trained, reference, function, relu, fused_relu, trained_rel
     yield _entry(trained_relu, dtypes, **root)
 
 
+def _convolution(dims, dtypes):
+    """A convolution, alone, before normalisation and before ReLU."""
+    conv, bn = getattr(nn, f"Conv{dims}d"), getattr(nn, f"BatchNorm{dims}d")
+    reference = getattr(nnqr, f"Conv{dims}d")
+    yield from _weighted(
+        conv,
+        getattr(nnqat, f"Conv{dims}d"),
+        reference,
+        getattr(F, f"conv{dims}d"),
+        (nn.ReLU, F.relu),
+        getattr(nni, f"ConvReLU{dims}d"),
+        getattr(nniqat, f"ConvReLU{dims}d"),
+        dtypes,
+    )
+    pair, triple = getattr(nni, f"ConvBn{dims}d"), getattr(nni, f"ConvBnReLU{dims}d")
+    yield _entry((conv, bn), dtypes, fused_module=pair, fuser_method=fuse_conv_bn)
+    for activation in (nn.ReLU, F.relu):
+        fuse = {"fused_module": triple, "fuser_method": fuse_conv_bn_relu}
+        yield _entry((conv, bn, activation), dtypes, **fuse)
+    for fused, name in ((pair, f"ConvBn{dims}d"), (triple, f"ConvBnReLU{dims}d")):
+        trained = getattr(nniqat, name)
+        yield _entry(fused, dtypes, qat_module=trained)
+        yield _entry(trained, dtypes, root_module=conv, reference_quantized_module=reference)
+
+
+def _transposed_convolution(dims, dtypes):
+    transposed, bn = getattr(nn, f"ConvTranspose{dims}d"), getattr(nn, f"BatchNorm{dims}d")
+    root = {
+        "root_module": transposed,
+        "reference_quantized_module": getattr(nnqr, f"ConvTranspose{dims}d"),
+    }
+    yield _entry(transposed, dtypes, **root)
+    yield _entry((transposed, bn), dtypes, fuser_method=fuse_convtranspose_bn, **root)
+    function = getattr(F, f"conv_transpose{dims}d")
+    yield _entry(function, dtypes, _input_type_to_index={"weight": 1, "bias": 2})
+
+
 def _convolutions(signed):
     dtypes = [*([_SIGNED_WEIGHTED] if signed else ()), _WEIGHTED]
     for dims in (1, 2, 3):
-        conv, bn = getattr(nn, f"Conv{dims}d"), getattr(nn, f"BatchNorm{dims}d")
-        reference = getattr(nnqr, f"Conv{dims}d")
-        yield from _weighted(
-            conv,
-            getattr(nnqat, f"Conv{dims}d"),
-            reference,
-            getattr(F, f"conv{dims}d"),
-            (nn.ReLU, F.relu),
-            getattr(nni, f"ConvReLU{dims}d"),
-            getattr(nniqat, f"ConvReLU{dims}d"),
-            dtypes,
-        )
-        pair, triple = getattr(nni, f"ConvBn{dims}d"), getattr(nni, f"ConvBnReLU{dims}d")
-        yield _entry((conv, bn), dtypes, fused_module=pair, fuser_method=fuse_conv_bn)
-        for activation in (nn.ReLU, F.relu):
-            fuse = {"fused_module": triple, "fuser_method": fuse_conv_bn_relu}
-            yield _entry((conv, bn, activation), dtypes, **fuse)
-        for fused, name in ((pair, f"ConvBn{dims}d"), (triple, f"ConvBnReLU{dims}d")):
-            trained = getattr(nniqat, name)
-            yield _entry(fused, dtypes, qat_module=trained)
-            yield _entry(trained, dtypes, root_module=conv, reference_quantized_module=reference)
-        transposed = getattr(nn, f"ConvTranspose{dims}d")
-        root = {
-            "root_module": transposed,
-            "reference_quantized_module": getattr(nnqr, f"ConvTranspose{dims}d"),
-        }
-        yield _entry(transposed, dtypes, **root)
-        yield _entry((transposed, bn), dtypes, fuser_method=fuse_convtranspose_bn, **root)
-        function = getattr(F, f"conv_transpose{dims}d")
-        yield _entry(function, dtypes, _input_type_to_index={"weight": 1, "bias": 2})
+        yield from _convolution(dims, dtypes)
+        yield from _transposed_convolution(dims, dtypes)
 
 
 def _linear(signed, more=()):
@@ -188,12 +203,17 @@ class _SumOperands:
         return [self._operands(nodes)[1 - self.side]]
 
 
-def _two_operands(signed, more=()):
-    dtypes = [*([_SIGNED] if signed else ()), _PLAIN, *more]
-    kinds = {0: _NONE, 1: _SHARED, 2: _OWN}
-    for function in (operator.add, rushlight.add, operator.mul, rushlight.mul):
+def _arithmetic(functions, dtypes, of_numbers=_NONE):
+    """Functions of two operands, alone and before ReLU; ``of_numbers``: where neither is a tensor."""
+    kinds = {0: of_numbers, 1: _SHARED, 2: _OWN}
+    for function in functions:
         for pattern in ((function, nn.ReLU), (function, F.relu), (function, rushlight.relu), function):
             yield _entry(pattern, dtypes, _num_tensor_args_to_observation_type=dict(kinds))
+
+
+def _two_operands(signed, more=()):
+    dtypes = [*([_SIGNED] if signed else ()), _PLAIN, *more]
+    yield from _arithmetic((operator.add, rushlight.add, operator.mul, rushlight.mul), dtypes)
     yield _entry(rushlight.matmul, dtypes)
 
 
@@ -257,11 +277,15 @@ def _activations(signed, more=()):
         yield _entry(pattern, [*plain, *more], _SHARED)
 
 
-def _tables_and_recurrent():
+def _tables(dtypes):
     for plain, trained in ((nn.Embedding, nnqat.Embedding), (nn.EmbeddingBag, nnqat.EmbeddingBag)):
         root = {"root_module": plain, "reference_quantized_module": getattr(nnqr, plain.__name__)}
-        yield _entry(plain, _TABLES, qat_module=trained, **root)
-        yield _entry(trained, _TABLES, **root)
+        yield _entry(plain, dtypes, qat_module=trained, **root)
+        yield _entry(trained, dtypes, **root)
+
+
+def _tables_and_recurrent():
+    yield from _tables(_TABLES)
     for plain in (nn.GRUCell, nn.LSTMCell, nn.RNNCell, nn.LSTM, nn.GRU):
         root = {"root_module": plain, "reference_quantized_module": getattr(nnqr, plain.__name__)}
         yield _entry(plain, [_DYNAMIC, _HALVES], **root)

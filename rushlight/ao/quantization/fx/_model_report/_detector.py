@@ -74,7 +74,9 @@ class DetectorBase(ABC):
 
     def _get_targeting_node(self, prepared_fx_model, target_fqn):
         """The node that calls a layer, or the nearest layer around it that a node calls."""
-        by_target = {node.target: node for node in prepared_fx_model.graph.nodes if isinstance(node.target, str)}
+        by_target = {
+            node.target: node for node in prepared_fx_model.graph.nodes if isinstance(node.target, str)
+        }
         path = target_fqn
         while path not in by_target:
             path, inside, _ = path.rpartition(".")

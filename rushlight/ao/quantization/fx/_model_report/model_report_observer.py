@@ -69,7 +69,9 @@ class ModelReportObserver(ObserverBase):
         self.max_val.resize_(high.shape).copy_(high)
 
     def _watch_percentiles(self, rows):
-        levels = rushlight.tensor([0.0, self.comp_percentile.item(), 1.0], dtype=rows.dtype, device=rows.device)
+        levels = rushlight.tensor(
+            [0.0, self.comp_percentile.item(), 1.0], dtype=rows.dtype, device=rows.device
+        )
         least, percentile, greatest = rushlight.quantile(rows, levels, dim=1, interpolation="lower")
         counted = ((percentile != 0) | (greatest != 0)).int()
         constant = (greatest == least).int()
