@@ -9,7 +9,6 @@ from rushlight._quantized.packed import ConvPackedParams, LinearPackedParams, Sc
 from rushlight._quantized.packed import held as _held
 from rushlight._quantized.recurrent import *  # noqa: F403
 from rushlight.fx.proxy import Proxy
-from rushlight.jit._decorations import _tracing
 
 _HOMES = tuple(f"rushlight._quantized.{name}" for name in ("operators", "embedding", "recurrent"))
 __capture__ = "through"  # Note [Capture marks]
@@ -335,6 +334,8 @@ def _traceable(function):
 
     @functools.wraps(function)
     def operator(*args, **kwargs):
+        from rushlight.jit._decorations import _tracing  # jit is above: its archives hold packed weights
+
         recorder = getattr(_tracing, "recorder", None)
         if recorder is not None:
             return recorder.call_of_operator(operator, function, args, kwargs)
