@@ -32,7 +32,7 @@ def _said(config):
 
 
 def test_executorch_is_pytorchs(torch):
-    import torch.ao.quantization.quantize_fx
+    from torch.ao.quantization import quantize_fx  # noqa: F401 (PyTorch's configurations need it)
     from torch.ao.quantization.backend_config import get_executorch_backend_config
 
     assert _said(backend_config.get_executorch_backend_config()) == _said(get_executorch_backend_config())
