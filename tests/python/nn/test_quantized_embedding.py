@@ -88,7 +88,9 @@ def test_refusals():
     ):
         with pytest.raises(RuntimeError, match=text):
             look_up(*args)
-    with pytest.raises(RuntimeError, match="an even number of columns"):
+    with pytest.raises(RuntimeError, match="4 bits needs a multiple of 2 columns"):
         OURS.embedding_bag_4bit_prepack(rl.randn(2, 3))
-    with pytest.raises(RuntimeError, match="optimized_qparams=True is not supported"):
-        OURS.embedding_bag_4bit_prepack(rl.randn(2, 4), True)
+    with pytest.raises(RuntimeError, match="2 bits needs a multiple of 4 columns"):
+        OURS.embedding_bag_2bit_prepack(rl.randn(2, 6))
+    with pytest.raises(RuntimeError, match="ratio must be between 0 and 1"):
+        OURS.embedding_bag_4bit_prepack(rl.randn(2, 4), True, 200, 2.0)
