@@ -78,8 +78,8 @@ def test_bad_searches_are_refused():
         with pytest.raises(RuntimeError, match=what):
             rushlight.choose_qparams_optimized(x, numel, steps, ratio, bits)
     # Steps that rounding swallows, equal numbers and none at all end too.
-    for x in (rushlight.tensor([1e8, 1e8 + 8]), x, x[:0], rushlight.tensor([1.0, float("nan")])):
-        rushlight.choose_qparams_optimized(x, x.numel(), 200, 1.0, 4)
+    for odd in (rushlight.tensor([1e8, 1e8 + 8]), x, x[:0], rushlight.tensor([1.0, float("nan")])):
+        rushlight.choose_qparams_optimized(odd, odd.numel(), 200, 1.0, 4)
 
 
 def _pair(library):

@@ -1,4 +1,4 @@
-"""Products with packed weights in plain tensors: `torch.ops._quantized`, float16 weights of `torch.ops.onednn`."""
+"""Products with packed weights in plain tensors: `torch.ops._quantized` and `torch.ops.onednn`."""
 
 import numpy as np
 import pytest
