@@ -231,7 +231,9 @@ class _Writer:
         same = (tensors or {}).get(id(value))
         if same is not None:
             return {"__tensor__": same}
-        if value is None or isinstance(value, (rushlight.Tensor, rushlight.dtype, rushlight.device, rushlight.qscheme)):
+        if value is None or isinstance(
+            value, (rushlight.Tensor, rushlight.dtype, rushlight.device, rushlight.qscheme)
+        ):
             return value
         if type(value) in (bool, int, float, complex, str, bytes, rushlight.Size):
             return value

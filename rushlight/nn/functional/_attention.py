@@ -112,7 +112,9 @@ def _attn_mask_of_heads(mask, heads, tgt_len, src_len):
     """The mask as (1 or heads, tgt_len, src_len)."""
     wanted = (tgt_len, src_len) if mask.dim() == 2 else (heads, tgt_len, src_len)
     if tuple(mask.shape) != wanted:
-        raise RuntimeError(f"The shape of the {mask.dim()}D attn_mask is {mask.shape}, but should be {wanted}.")
+        raise RuntimeError(
+            f"The shape of the {mask.dim()}D attn_mask is {mask.shape}, but should be {wanted}."
+        )
     return mask.unsqueeze(0) if mask.dim() == 2 else mask
 
 

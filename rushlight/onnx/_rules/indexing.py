@@ -18,7 +18,16 @@ def embedding(g, weight, indices, *_, **__):
 
 @rule("_embedding_bag")
 def embedding_bag(
-    g, weight, indices, offsets, by_frequency=False, mode=0, sparse=False, factors=None, last=False, padding=-1
+    g,
+    weight,
+    indices,
+    offsets,
+    by_frequency=False,
+    mode=0,
+    sparse=False,
+    factors=None,
+    last=False,
+    padding=-1,
 ):
     """By a table of which index lies in which bag, of the weight's dtype: its product adds up the rows."""
     indices, offsets = g.cast(indices, torch.int64), g.cast(offsets, torch.int64)

@@ -223,7 +223,9 @@ def col2im(g, x, output_size, kernel_size, dilation, padding, stride):
     how = {"dilations": dilation, "pads": [*padding, *padding], "strides": stride}
     how = {name: list(values) for name, values in how.items()}
     batched = x if x.dim == 3 else g.op("Unsqueeze", x, g.ints([0]), shape=(1, *x.shape))
-    image = g.op("Col2Im", batched, g.ints(list(output_size)), g.ints(list(kernel_size)), shape=g.out.shape, **how)
+    image = g.op(
+        "Col2Im", batched, g.ints(list(output_size)), g.ints(list(kernel_size)), shape=g.out.shape, **how
+    )
     return image if x.dim == 3 else g.op("Squeeze", image, g.ints([0]), shape=g.out.shape)
 
 

@@ -100,7 +100,7 @@ def test_second_derivatives_follow_views_made_before_a_write(buffer):
     for seed in range(10):
         x, v = torch.randn(2, 3, 3, dtype=torch.float64)
         function = program(seed, BUFFERS[buffer])
-        expected = difference(lambda y: torch.func.jvp(function, (y,), (v,))[1], x, v)
+        expected = difference(lambda y, f=function, v=v: torch.func.jvp(f, (y,), (v,))[1], x, v)
         rows = torch.func.jacfwd(torch.func.jacfwd(function))(x).flatten(3).flatten(1, 2)
         found = (rows @ v.flatten()) @ v.flatten()
         torch.testing.assert_close(found, expected, rtol=1e-5, atol=1e-5, msg=f"program {seed}")
@@ -147,7 +147,14 @@ def test_views_made_before_the_dual_level_follow(view):
 
 @pytest.mark.parametrize(
     "view",
-    [torch.view_as_real, torch.real, torch.imag, torch.conj, lambda z: z.conj().imag, lambda z: z.conj().real],
+    [
+        torch.view_as_real,
+        torch.real,
+        torch.imag,
+        torch.conj,
+        lambda z: z.conj().imag,
+        lambda z: z.conj().real,
+    ],
 )
 def test_views_of_the_parts_of_complex_numbers_follow(view):
     base = torch.zeros(3, dtype=torch.complex64)

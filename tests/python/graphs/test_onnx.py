@@ -416,7 +416,9 @@ def test_a_program_is_written_to_an_open_file():
 def test_bags_of_embeddings(mode, options):
     bags = nn.EmbeddingBag(7, 3, mode=mode, **options)
     indices = torch.tensor([1, 2, 2, 6, 0, 2])
-    export(bags, indices, torch.tensor([0, 1, 1, 4, 6] if options.get("include_last_offset") else [0, 1, 1, 4]))
+    export(
+        bags, indices, torch.tensor([0, 1, 1, 4, 6] if options.get("include_last_offset") else [0, 1, 1, 4])
+    )
     if not options.get("include_last_offset"):
         export(bags, indices.reshape(2, 3))
     if mode == "sum" and not options:

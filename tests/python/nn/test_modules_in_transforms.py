@@ -51,7 +51,10 @@ LAYERS = {
         (3, 8, 8),
     ),
     "power pool": (lambda: nn.Sequential(nn.Conv2d(3, 4, 3), nn.LPPool2d(2, 2)), (3, 8, 8)),
-    "pixel shuffle": (lambda: nn.Sequential(nn.Conv2d(3, 4, 3), nn.Hardswish(), nn.PixelShuffle(2)), (3, 8, 8)),
+    "pixel shuffle": (
+        lambda: nn.Sequential(nn.Conv2d(3, 4, 3), nn.Hardswish(), nn.PixelShuffle(2)),
+        (3, 8, 8),
+    ),
     "unfold": (lambda: nn.Sequential(nn.Unfold(2), nn.Linear(49, 3)), (1, 2, 8, 8)),
     "fold": (lambda: nn.Sequential(nn.Linear(9, 9), nn.Fold((4, 4), 2)), (4, 9)),
     "bilinear resize": (
@@ -78,7 +81,8 @@ LAYERS = {
         (4,),
     ),
     "shrinking activations": (
-        lambda: nn.Sequential(nn.Linear(4, 8), nn.Softshrink(0.1), nn.Tanhshrink(), nn.RReLU()).eval(), (4,)
+        lambda: nn.Sequential(nn.Linear(4, 8), nn.Softshrink(0.1), nn.Tanhshrink(), nn.RReLU()).eval(),
+        (4,),
     ),
 }
 PARAMETRIZED = ("weight norm", "spectral norm", "orthogonal")  # each has a class of its own
@@ -164,9 +168,7 @@ def test_directional_derivatives_are_those_of_the_gradient(case):
     def along(*inputs):
         return jvp(lambda p: case.loss(p, *inputs), (case.parameters,), (direction,))[1]
 
-    expected = [
-        sum((g * direction[k]).sum() for k, g in case.gradients(i).items()) for i in range(EXAMPLES)
-    ]
+    expected = [sum((g * direction[k]).sum() for k, g in case.gradients(i).items()) for i in range(EXAMPLES)]
     close(along(*case.example(0)), expected[0])
     close(vmap(along)(*case.inputs), torch.stack(expected))
 
@@ -194,5 +196,7 @@ def test_examples_may_lie_along_any_dimension(case):
         return case.call(case.parameters, *inputs)
 
     close(vmap(call)(*case.inputs), expected)
-    close(vmap(call, in_dims=1, out_dims=-1)(*(x.transpose(0, 1) for x in case.inputs)), expected.movedim(0, -1))
+    close(
+        vmap(call, in_dims=1, out_dims=-1)(*(x.transpose(0, 1) for x in case.inputs)), expected.movedim(0, -1)
+    )
     close(jacfwd(call)(*case.example(0)), jacrev(call)(*case.example(0)))
