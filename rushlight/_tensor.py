@@ -419,8 +419,8 @@ class Tensor(_C.TensorBase):
         indices and values given, or of a size without elements."""
         if self.is_quantized:
             raise RuntimeError(
-                "new(): expected key in DispatchKeySet(CPU, CUDA, Meta) but got: QuantizedCPU; a quantized tensor "
-                "needs a scale: use torch.quantize_per_tensor or torch.empty_like"
+                "new(): expected key in DispatchKeySet(CPU, CUDA, Meta) but got: QuantizedCPU; a quantized "
+                "tensor needs a scale: use torch.quantize_per_tensor or torch.empty_like"
             )
         if self.layout is rushlight.sparse_coo:
             return rushlight.sparse_coo_tensor(*(args or ((0,),)), dtype=self.dtype, **kwargs)
@@ -476,9 +476,9 @@ class Tensor(_C.TensorBase):
         if math.prod(shape) != self.numel():
             wanted, own = ("x".join(map(str, size)) for size in (shape, self.shape))
             raise RuntimeError(
-                f"requested resize to {wanted} ({math.prod(shape)} elements in total), but the given tensor has a "
-                f"size of {own} ({self.numel()} elements). autograd's resize can only change the shape of a given "
-                "tensor, while preserving the number of elements "
+                f"requested resize to {wanted} ({math.prod(shape)} elements in total), but the given tensor "
+                f"has a size of {own} ({self.numel()} elements). autograd's resize can only change the shape "
+                "of a given tensor, while preserving the number of elements "
             )
         return self.reshape(shape)
 

@@ -1,5 +1,5 @@
-"""`torch.ops._quantized` and the products by float16 weights of `torch.ops.onednn`: numbers in and out, packed weights
-in plain tensors."""
+"""`torch.ops._quantized` and the products by float16 weights of `torch.ops.onednn`: numbers in and out,
+packed weights in plain tensors."""
 
 import rushlight as torch
 
@@ -53,8 +53,8 @@ def _linear_of_packed(X, X_scale, X_zero_point, W_prepack, output_scale, output_
     sizes = (out_channel * X.shape[-1], out_channel * _BIAS, 2 * _SETTING)
     if W_prepack.numel() != sum(sizes):
         raise RuntimeError(
-            f"_wrapped_quantized_linear_prepacked: {out_channel} results of {X.shape[-1]} numbers each need a packed "
-            f"weight of {sum(sizes)} bytes, got {W_prepack.numel()}"
+            f"_wrapped_quantized_linear_prepacked: {out_channel} results of {X.shape[-1]} numbers each need "
+            f"a packed weight of {sum(sizes)} bytes, got {W_prepack.numel()}"
         )
     integers, bias, settings = W_prepack.split(sizes)
     scale, zero_point = settings.clone().view(torch.float64).tolist()
@@ -85,7 +85,8 @@ _define(
 )
 _define(
     _quantized,
-    "wrapped_quantized_linear(Tensor X, Tensor X_scale, Tensor X_zero_point, Tensor W, Tensor W_scale, Tensor "
-    "W_zero_point, Tensor B, Tensor output_scale, Tensor output_zero_point, int out_channel) -> Tensor",
+    "wrapped_quantized_linear(Tensor X, Tensor X_scale, Tensor X_zero_point, Tensor W, "
+    "Tensor W_scale, Tensor W_zero_point, Tensor B, Tensor output_scale, Tensor output_zero_point, "
+    "int out_channel) -> Tensor",
     _linear,
 )

@@ -190,7 +190,7 @@ def _pool_along(g, x, reduction, axis, count):
 
 
 def _adaptive(spatial, kind, reduction):
-    """Pools to fixed sizes: all at once, by windows that are all alike, or along one dimension after another."""
+    """Pools to fixed sizes: all at once, by windows that are alike, or one dimension after another."""
 
     def translate(g, x, output_size):
         wanted, sizes = _each(output_size, spatial), x.shape[-spatial:]

@@ -18,7 +18,7 @@ VIEWS = {
 
 
 def program(seed, buffer, before_x=False):
-    """A function of a 3 by 3 tensor: views of a buffer are made, some tensors are written, then all are read."""
+    """A function of a 3 by 3 tensor: views of a buffer are made, some are written, then all are read."""
 
     def function(x):
         choices = random.Random(seed)

@@ -1,4 +1,4 @@
-"""Layers whose results keep their range from batch to batch (static scales fit), and those that do not (dynamic)."""
+"""Layers whose results keep their range from batch to batch, for static scales, and those that do not."""
 
 from rushlight import nn
 
@@ -6,7 +6,7 @@ from ._detector import POST_OBSERVER_NAME, PRE_OBSERVER_NAME, DetectorBase, Dete
 
 
 class DynamicStaticDetector(DetectorBase):
-    """Compares the average range of a batch with the range of all: ``tolerance`` and less is not stationary."""
+    """Compares the average range of a batch with that of all: ``tolerance`` and less is not stationary."""
 
     DEFAULT_PRE_OBSERVER_NAME = PRE_OBSERVER_NAME
     DEFAULT_POST_OBSERVER_NAME = POST_OBSERVER_NAME
@@ -90,8 +90,8 @@ class DynamicStaticDetector(DetectorBase):
         else:
             way, gain = "static", "static quantization is faster"
         text = (
-            f"For module {fqn} it is suggested to use {way} quantization because the distribution of data before it "
-            f"is {before} and the distribution after is {after}: {gain}."
+            f"For module {fqn} it is suggested to use {way} quantization because the distribution of data "
+            f"before it is {before} and the distribution after is {after}: {gain}."
         )
         if before == self.NON_STATIONARY_STR and after == self.STATIONARY_STR:
             text += " If it is static, quantize its input dynamically, per tensor: that is non-stationary."

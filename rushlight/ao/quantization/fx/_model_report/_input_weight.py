@@ -1,4 +1,4 @@
-"""Layers whose input and weight have ranges that differ from channel to channel, so that equalisation helps."""
+"""Layers whose input and weight differ in range from channel to channel, so that equalisation helps."""
 
 import rushlight
 
@@ -10,8 +10,8 @@ from .model_report_observer import _by_channel
 class InputWeightEqualizationDetector(DetectorBase):
     """Compares the ranges of an input's and a weight's channels.
 
-    A channel's number is ``sqrt(share of the weight's range / share of the input's range)``. Between the threshold
-    and its inverse, equalising the channel is worth while.
+    A channel's number is ``sqrt(share of the weight's range / share of the input's range)``. Between the
+    threshold and its inverse, equalising the channel is worth while.
     """
 
     SUPPORTED_MODULES = set(_LAYERS)
@@ -72,8 +72,8 @@ class InputWeightEqualizationDetector(DetectorBase):
         whole = ranges[prefix + self.GLOBAL_MAX_KEY] - ranges[prefix + self.GLOBAL_MIN_KEY]
         if whole == 0:
             raise ValueError(
-                f"The range of the {what} data for module {fqn} is 0, which means you have a constant value channel. "
-                "We recommend removing this channel as it doesn't provide any useful information."
+                f"The range of the {what} data for module {fqn} is 0, which means you have a constant value "
+                "channel. We recommend removing this channel as it doesn't provide any useful information."
             )
         return (ranges[prefix + self.PER_CHANNEL_MAX_KEY] - ranges[prefix + self.PER_CHANNEL_MIN_KEY]) / whole
 
@@ -112,7 +112,8 @@ class InputWeightEqualizationDetector(DetectorBase):
             lines.append(f"For Module {fqn} looked at with axis {self.ch_axis}: ")
             if helped / channels >= self.DEFAULT_RECOMMEND_INPUT_WEIGHT_CHANNEL_RATIO:
                 lines.append(
-                    f"\tWe suggest to use input weight equalization because {helped}/{channels} channels would benefit."
+                    "\tWe suggest to use input weight equalization because "
+                    f"{helped}/{channels} channels would benefit."
                 )
             else:
                 lines.append(

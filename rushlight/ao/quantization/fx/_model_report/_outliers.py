@@ -1,4 +1,4 @@
-"""Layers whose inputs have single numbers far beyond the others: these widen the range that integers must cover."""
+"""Layers whose inputs have single numbers far beyond the others, which widen the range of integers."""
 
 import rushlight
 
@@ -9,8 +9,8 @@ from ._detector import PRE_OBSERVER_NAME, DetectorBase
 class OutlierDetector(DetectorBase):
     """Compares a channel's greatest number with a percentile of its numbers.
 
-    A channel has outliers where their ratio is on average above ``ratio_threshold``. The ratio is trusted where at
-    least the share ``fraction_batches_used_threshold`` of the batches had numbers other than zero.
+    A channel has outliers where their ratio is on average above ``ratio_threshold``. The ratio is trusted
+    where at least the share ``fraction_batches_used_threshold`` of the batches had numbers other than zero.
     """
 
     DEFAULT_PRE_OBSERVER_NAME = PRE_OBSERVER_NAME

@@ -20,8 +20,9 @@ class ModelReport:
     """A report on a model of `prepare_fx`.
 
     1. `prepare_detailed_calibration` inserts the detectors' observers; then run samples through the model.
-    2. `generate_model_report` tells what they saw, `generate_qconfig_mapping` and `generate_equalization_mapping` what
-       to prepare the model with instead, `generate_visualizer` gives tables and pictures.
+    2. `generate_model_report` tells what they saw, `generate_qconfig_mapping` and
+       `generate_equalization_mapping` what to prepare the model with instead; `generate_visualizer` gives
+       tables and pictures.
     """
 
     def __init__(self, model, desired_report_detectors):
@@ -44,15 +45,16 @@ class ModelReport:
         return self._detector_name_to_observer_fqns.copy()
 
     def _detectors(self):
-        # A set has no order of its own. Where two ask for one observer the later one's settings hold: those of
-        # outliers, whose percentile the others do not read.
+        # A set has no order of its own. Where two ask for one observer the later one's settings hold: those
+        # of outliers, whose percentile the others do not read.
         return sorted(self._desired_report_detectors, key=lambda detector: detector.get_detector_name())
 
     def prepare_detailed_calibration(self):
         """The model with the detectors' observers."""
         if self._prepared_flag:
             raise ValueError(
-                "Already ran preparing detailed calibration. Run the report generation next after calibration."
+                "Already ran preparing detailed calibration. "
+                "Run the report generation next after calibration."
             )
         points = {}
         for detector in self._detectors():
@@ -114,7 +116,8 @@ class ModelReport:
                 if not all(_same(features[key], present[key]) for key in features.keys() & present.keys()):
                     raise ValueError(
                         "You have the same key with different values across detectors. "
-                        "Someone incorrectly implemented a detector with conflicting keys to existing detectors."
+                        "Someone incorrectly implemented a detector with conflicting keys to existing "
+                        "detectors."
                     )
                 present.update(features)
         return OrderedDict((fqn, merged[fqn]) for fqn, _ in self._model.named_modules() if fqn in merged)

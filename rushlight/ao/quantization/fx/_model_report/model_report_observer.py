@@ -16,8 +16,8 @@ class ModelReportObserver(ObserverBase):
     """Keeps ranges and percentiles of what passes.
 
     * of the whole tensor: the range of an epoch, and the average range of a batch;
-    * of each channel: the least and the greatest number, how many batches were constant, and how many times the
-      percentile ``comp_percentile`` the greatest number is, on average.
+    * of each channel: the least and the greatest number, how many batches were constant, and how many times
+      the percentile ``comp_percentile`` the greatest number is, on average.
     """
 
     epoch_activation_min: rushlight.Tensor
