@@ -1,6 +1,8 @@
 # ruff: noqa: UP031, F501, F507 - formatting by percent is what some of these scripts are about
 """What fails inside of scripts, when they run and when they are made."""
 
+from typing import List, NamedTuple, Optional  # noqa: UP035
+
 import pytest
 
 import rushlight as torch
@@ -128,3 +130,53 @@ def test_text_is_formatted_by_percent():
     ):
         with pytest.raises(RuntimeError, match=text):
             torch.jit.script(function)("foo")
+
+
+class Sized(NamedTuple):
+    a: int
+    b: float
+    c: List[int]  # noqa: UP006
+    d: Optional[torch.Tensor] = None  # noqa: UP045
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("return Sized(1, 2.0, [3]).b", None),
+        ("return Sized(c=[1], a=1, b=2.0, d=x).c", None),
+        (
+            "return Sized('a', 2.0, [3]).b",
+            "Expected a value of type 'int' for argument 'a' but .* type 'str'",
+        ),
+        ("return Sized(1, 2.0).b", "Argument c not provided"),
+        ("print(x, 'a', [1, 2])", None),
+        ("print(x, flush=True)", "print doesn't accept any keyword arguments"),
+        ("y = [1, 2, 3]\n    del y[1:]", "only support deletion at a single index"),
+        ("y = [1, 2, 3]\n    del y[1]", None),
+    ],
+)
+def test_named_tuples_and_statements_are_checked(body, words):
+    text = f"def f(x: Tensor):\n    {body}\n"
+    if words is None:
+        torch.jit.CompilationUnit(text)
+    else:
+        with pytest.raises(RuntimeError, match=words):
+            torch.jit.CompilationUnit(text)
+
+
+def test_signatures_have_no_bodies_and_methods_have_self():
+    with pytest.raises(RuntimeError, match="Only `pass` statement or `...` can be the body"):
+
+        @torch.jit._overload
+        def doubled(x: int) -> int:
+            return 2 * x
+
+    @torch.jit._overload
+    def halved(x: int) -> int: ...
+
+    with pytest.raises(RuntimeError, match="methods must have a self argument"):
+
+        class Without(torch.jit.ScriptModule):
+            @torch.jit.script_method
+            def forward():
+                return 3

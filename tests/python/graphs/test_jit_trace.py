@@ -1,8 +1,6 @@
 """`torch.jit.trace`, and scripts in files."""
 
-import copy
 import io
-import math
 import os
 import random
 import subprocess
@@ -271,7 +269,6 @@ def test_scripts_under_the_alias(tmp_path):
 
 
 def test_warnings_of_the_library_itself_can_be_left_out():
-    import warnings
 
     def warned(module):
         with warnings.catch_warnings(record=True) as seen:
@@ -435,104 +432,6 @@ def test_settings_of_the_executor():
     assert repr(doubled.schema).startswith("doubled(Tensor x, int n) -> ")
 
 
-def test_arithmetic_of_sizes_is_followed_beyond_integers():
-    def halves(x):
-        n = x.shape[0]
-        return (
-            x.reshape(math.floor(n / 2), -1),
-            x * (n / 2),
-            x.new_zeros(math.ceil(n / 4)),
-            x * n**-0.5,
-            x.numel(),
-        )
-
-    traced = torch.jit.trace(halves, torch.ones(4))
-    file = io.BytesIO()
-    torch.jit.save(traced, file)
-    file.seek(0)
-    for program in (traced, torch.jit.load(file)):
-        for got, wanted in zip(program(torch.ones(6)), halves(torch.ones(6)), strict=True):
-            torch.testing.assert_close(got, torch.as_tensor(wanted))
-
-
-@pytest.mark.parametrize(
-    ("program", "what"),
-    [
-        (lambda x: x + 1 if x.shape[0] == 3 else x, "Converting a tensor to a Python boolean"),
-        (lambda x: x + 1 if x.shape[0] else x, "Converting a tensor to a Python boolean"),
-        (lambda x: torch.zeros(int(x.shape[0] * 0.5)), "Converting a tensor to a Python integer"),
-        (lambda x: x * float(x.shape[0]), "Converting a tensor to a Python float"),
-        (lambda x: x * math.sqrt(x.size(0)), "Converting a tensor to a Python float"),
-        (lambda x: x + len(x), "Using len to get tensor shape"),
-        (lambda x: [x, x + 1], "Encountering a list at the output"),
-    ],
-)
-def test_numbers_that_a_trace_keeps_are_warned_of_where_they_are_taken(program, what):
-    with pytest.warns(torch.jit.TracerWarning, match=what) as told:
-        torch.jit.trace(program, torch.ones(3))
-    if what.startswith("Converting"):
-        assert {warning.filename for warning in told} == {__file__}
-
-
-def test_layers_check_sizes_without_warnings():
-    model = nn.Sequential(nn.InstanceNorm1d(3), nn.TransformerEncoderLayer(4, 2, 8, 0.0))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        traced = torch.jit.trace(model, torch.ones(2, 3, 4))
-    assert "instance_norm(" in traced.code
-
-
-def test_one_tensor_given_twice_is_two_inputs():
-    x = torch.randn(2, requires_grad=True)
-    traced = torch.jit.trace(lambda a, b: a - b, (x, x))
-    assert traced(torch.ones(1), torch.zeros(1)).item() == 1
-    table = {"x": x}
-    traced = torch.jit.trace(lambda a, b: a["x"] + b["x"] * 2, (table, table))
-    assert traced({"x": torch.ones(1)}, {"x": torch.zeros(1)}).item() == 1
-
-    class Added(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.w = nn.Parameter(torch.ones(1))
-
-        def forward(self, x):
-            return x + self.w
-
-    model = Added()
-    assert torch.jit.trace(model, model.w)(torch.zeros(1)).item() == 1
-
-
-def test_gradients_are_not_lost_in_constants():
-    w = torch.ones(2, requires_grad=True)
-    with pytest.raises(RuntimeError, match="Cannot insert a Tensor that requires grad as a constant"):
-        torch.jit.trace(lambda x: x * w, torch.ones(2))
-    linear = nn.Linear(2, 2)
-    traced = torch.jit.trace(linear.forward, torch.ones(1, 2))  # the method of a module is its module
-    traced(torch.ones(1, 2)).sum().backward()
-    assert linear.weight.grad is not None
-    with pytest.raises(AttributeError, match="Please use trace_module"):
-        torch.jit.trace(linear.extra_repr, torch.ones(1))
-
-
-def test_functions_with_constants_are_saved_with_them():
-    offset = torch.tensor([5.0])
-    traced = torch.jit.trace(lambda x: x + offset, torch.ones(1))
-
-    class Doubling(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.add = traced
-
-        def forward(self, x):
-            return self.add(x) * 2
-
-    for program, wanted in ((traced, 6), (torch.jit.script(Doubling()), 12)):
-        file = io.BytesIO()
-        torch.jit.save(program, file)
-        file.seek(0)
-        assert torch.jit.load(file)(torch.ones(1)).item() == wanted
-
-
 def test_what_a_trace_gives_is_checked():
     for program, words in (
         (lambda x: (x, "a"), "Only tensors"),
@@ -565,78 +464,6 @@ def test_backward_hooks_are_refused():
     model.register_full_backward_hook(lambda *_: None)
     with pytest.raises(ValueError, match="backward hooks assigned"):
         torch.jit.trace(model, torch.ones(1, 2))
-
-
-class Attention(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.query, self.offset = nn.Linear(4, 4), torch.tensor([1.0])
-        self.register_buffer("scale", torch.tensor([2.0]))
-
-    def forward(self, x, mask=None):
-        scores = self.query(x) @ x.transpose(-1, -2) * self.scale + self.offset
-        return scores.softmax(-1) @ x, (scores + mask if mask is not None else scores, None, 3)
-
-
-class AttentionLayer(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.attention, self.lstm = Attention(), nn.LSTM(4, 4, batch_first=True)
-
-    def forward(self, x, mask):
-        y, (scores, _, _) = self.attention(x, mask=mask)
-        x, (h, _) = self.lstm(x + y)
-        return {"x": x, "scores": scores, "h": h}
-
-
-class Encoder(nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.embedding, self.layers = nn.Embedding(10, 4), nn.ModuleList([AttentionLayer(), AttentionLayer()])
-
-    def forward(self, tokens):
-        x = self.embedding(tokens)
-        mask = torch.zeros(x.size(1), x.size(1))
-        for layer in self.layers:
-            x = layer(x, mask)["x"]
-        return x
-
-
-def test_parts_of_traced_modules_are_called_by_themselves():
-    model = Encoder()
-    traced = torch.jit.trace(model, torch.zeros(2, 3, dtype=torch.long))
-    file = io.BytesIO()
-    torch.jit.save(traced, file)
-    file.seek(0)
-    x, mask, tokens = torch.randn(1, 5, 4), torch.randn(5, 5), torch.tensor([[1, 2, 3, 4, 5]])
-    frozen = torch.jit.freeze(torch.jit.trace(model.eval(), torch.zeros(2, 3, dtype=torch.long)))
-    for program in (traced, torch.jit.load(file), copy.deepcopy(traced), frozen):
-        torch.testing.assert_close(program(tokens), model(tokens))
-        for got, wanted in zip(program.layers, model.layers, strict=True):
-            torch.testing.assert_close(got(x, mask), wanted(x, mask))
-            torch.testing.assert_close(got.attention(x, mask), wanted.attention(x, mask))
-            torch.testing.assert_close(got.lstm(x)[0], wanted.lstm(x)[0])
-    assert list(traced.state_dict()) == list(model.state_dict())
-
-
-def test_a_part_that_takes_more_than_it_is_given_has_no_method():
-    class Part(nn.Module):
-        def forward(self, x):
-            return x * self.shared[0]
-
-    class Whole(nn.Module):
-        def __init__(self):
-            super().__init__()
-            self.part = Part()
-
-        def forward(self, x):
-            self.part.shared = [x + 1]
-            return self.part(x)
-
-    traced = torch.jit.trace(Whole(), torch.ones(2))
-    assert traced(torch.full((1,), 2.0)).item() == 6
-    with pytest.raises(NotImplementedError):
-        traced.part(torch.ones(1))
 
 
 def test_overloads_in_a_trace():
