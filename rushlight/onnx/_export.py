@@ -191,6 +191,7 @@ def export(
             dynamic_shapes = _from_axes(model, args, kwargs or {}, dynamic_axes, input_names or [])
         with _exporting():
             program = _captured(model, tuple(args), kwargs, dynamic_shapes)
+    program = _with_rules(program, custom_translation_table or {})
     translator = _Translator(program, max(opset, _OPSETS[0]), custom_translation_table or {})
     proto = translator.model(onnx, input_names, output_names)
     if opset < _OPSETS[0]:
@@ -204,6 +205,29 @@ def export(
     if verify:
         _verify(result, model, tuple(args), kwargs or {})
     return result
+
+
+def _with_rules(program, custom):
+    """The program with operators that have no rule taken apart, as far as decompositions are known."""
+    from rushlight._decomp import decomposition_table
+
+    while True:
+        nodes = program.graph.nodes
+        targets = {node.target for node in nodes if node.op == "call_function" and not _is_constant(node)}
+        unknown = {t for t in targets if t in decomposition_table and _rule_of(t, custom) is None}
+        if not unknown:
+            return program
+        program = program.run_decompositions({target: decomposition_table[target] for target in unknown})
+
+
+def _rule_of(target, custom):
+    from rushlight.onnx._rules import RULES
+
+    if target in custom:
+        return custom[target]
+    if target in _ON_SIZES or target is operator.getitem:
+        return target
+    return RULES.get(_operator_name(target))
 
 
 def _in_older_opset(onnx, proto, opset):
@@ -294,12 +318,9 @@ class _Translator:
     """Goes through the exported graph and writes each node by its rule."""
 
     def __init__(self, program, opset, custom):
-        from rushlight.onnx._rules import RULES
-
         self._program = program
         self._graph = Graph(opset)
-        self._custom = {str(target): rule for target, rule in custom.items()}
-        self._rules = RULES
+        self._custom = custom
         self._values = {}
         self._inputs = []
 
@@ -329,20 +350,13 @@ class _Translator:
         for node in graph.nodes:
             if node not in needed or node.op != "call_function" or _is_constant(node):
                 continue
-            if self._rule_of(node.target) is None:
+            if _rule_of(node.target, self._custom) is None:
                 missing.setdefault(str(node.target), node)
         if missing:
             raise NotImplementedError(
                 f"onnx.export: no rule for {', '.join(sorted(missing))}; pass custom_translation_table="
                 "{torch.ops...: rule} with rules for them"
             )
-
-    def _rule_of(self, target):
-        if str(target) in self._custom:
-            return self._custom[str(target)]
-        if target in _ON_SIZES or target is operator.getitem:
-            return target
-        return self._rules.get(_operator_name(target))
 
     def _add_inputs(self, graph, needed, names):
         program = self._program
@@ -381,7 +395,7 @@ class _Translator:
         if _is_constant(node):
             return self._graph.constant(node.target(*args, **kwargs))
         self._graph.out = node.meta.get("val")
-        rule = self._rule_of(node.target)
+        rule = _rule_of(node.target, self._custom)
         if node.target in _ON_SIZES:
             return _on_sizes(self._graph, node.target, *args)
         try:

@@ -195,6 +195,32 @@ def remainder(g, a, b):
     return g.op("Sub", a, g.op("Mul", floored, b), shape=g.out.shape)
 
 
+def _power_of_two(g, a, b):
+    a, b = g.promote(a, b)
+    return a, g.op("Pow", g.constant(2, a.dtype), b, shape=b.shape)
+
+
+@rule("bitwise_left_shift")
+def bitwise_left_shift(g, a, b):
+    a, factor = _power_of_two(g, a, b)
+    return g.op("Mul", a, factor, shape=g.out.shape)
+
+
+@rule("bitwise_right_shift")
+def bitwise_right_shift(g, a, b):
+    return floor_divide(g, *_power_of_two(g, a, b))
+
+
+@rule("copysign")
+def copysign(g, a, b):
+    a, b = g.promote(a, b)
+    size = g.op("Abs", a)
+    zero = g.constant(0, a.dtype)
+    below = [g.op("Less", v, zero, dtype=torch.bool, shape=b.shape) for v in (b, g.op("Reciprocal", b))]
+    negative = g.op("Or", *below, shape=b.shape)  # the reciprocal of -0 is less than 0
+    return g.op("Where", negative, g.op("Neg", size), size, dtype=a.dtype, shape=g.out.shape)
+
+
 @rule("fmod")
 def fmod(g, a, b):
     a, b = g.promote(a, b)

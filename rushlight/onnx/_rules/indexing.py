@@ -141,6 +141,31 @@ def scatter_add(g, x, dim, index, src):
     return g.op("ScatterElements", x, index, src, axis=dim % x.dim, reduction="add")
 
 
+@rule("scatter_reduce")
+def scatter_reduce(g, x, dim, index, src, reduce, *, include_self=True):
+    kinds = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}
+    if reduce not in kinds or not include_self:
+        raise NotImplementedError(
+            "onnx.export: scatter_reduce of means, or without the elements that are there"
+        )
+    return g.op("ScatterElements", x, index, src, axis=dim % x.dim, reduction=kinds[reduce])
+
+
+@rule("index_fill")
+def index_fill(g, x, dim, index, value):
+    """The places along the dimension are compared with the index."""
+    dim %= x.dim
+    places = g.op("Range", 0, g.size(x, dim), 1, dtype=torch.int64, shape=(x.shape[dim],))
+    behind = list(range(1, x.dim - dim + 1))
+    column = g.op("Unsqueeze", places, g.ints(behind), shape=(x.shape[dim], *[1] * len(behind)))
+    listed = g.reshape(index, [-1])
+    shape = (*column.shape[:-1], *listed.shape)
+    equal = g.cast(g.op("Equal", column, listed, dtype=torch.bool, shape=shape), torch.int32)
+    hit = g.cast(g.op("ReduceMax", equal, g.ints([-1]), keepdims=0, shape=shape[:-1]), torch.bool)
+    value = g.cast(value, x.dtype)
+    return g.op("Where", hit, value, x, dtype=x.dtype, shape=x.shape)
+
+
 @rule("index_put", "index_put_")
 def index_put(g, x, indices, values, accumulate=False, *_):
     places = [d for d, i in enumerate(indices) if i is not None]

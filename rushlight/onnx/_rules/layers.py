@@ -265,6 +265,34 @@ RULES["upsample_bicubic2d"] = _resize(
 )
 
 
+for _n in (1, 2, 3):
+    RULES[f"_upsample_nearest_exact{_n}d"] = _resize(
+        "nearest", coordinate_transformation_mode="half_pixel", nearest_mode="round_prefer_ceil"
+    )
+RULES["_upsample_bilinear2d_aa"] = _resize(
+    "linear", coordinate_transformation_mode="pytorch_half_pixel", antialias=1, exclude_outside=1
+)
+RULES["_upsample_bicubic2d_aa"] = _resize(
+    "cubic",
+    coordinate_transformation_mode="pytorch_half_pixel",
+    cubic_coeff_a=-0.5,
+    antialias=1,
+    exclude_outside=1,
+)
+
+
+@rule("_linalg_det")
+def det(g, x, *_):
+    return g.op("Det", x, shape=x.shape[:-2]), None, None
+
+
+@rule("grid_sampler_3d")
+def grid_sampler_3d(g, x, grid, interpolation_mode, padding_mode, align_corners):
+    if g.opset < 20:
+        raise NotImplementedError("onnx.export: grid_sample of volumes needs opset_version=20 or later")
+    return grid_sampler(g, x, grid, interpolation_mode, padding_mode, align_corners)
+
+
 @rule("grid_sampler_2d")
 def grid_sampler(g, x, grid, interpolation_mode, padding_mode, align_corners):
     linear, cubic = ("linear", "cubic") if g.opset >= 20 else ("bilinear", "bicubic")

@@ -132,6 +132,10 @@ def std_mean(g, x, dim=None, *, correction=None, keepdim=False):
 @rule("linalg_vector_norm")
 def vector_norm(g, x, ord=2, dim=None, keepdim=False, *, dtype=None):
     x = _cast(g, x, dtype)
+    if ord == 0:
+        return g.cast(
+            _reduce(g, "ReduceSum", g.cast(g.cast(x, torch.bool), torch.int64), dim, keepdim), x.dtype
+        )
     if ord in (1, 2):
         return _reduce(g, f"ReduceL{int(ord)}", x, dim, keepdim)
     size = g.op("Abs", x)
@@ -139,6 +143,17 @@ def vector_norm(g, x, ord=2, dim=None, keepdim=False, *, dtype=None):
         return _reduce(g, "ReduceMax" if ord > 0 else "ReduceMin", size, dim, keepdim)
     total = _reduce(g, "ReduceSum", g.op("Pow", size, ord), dim, keepdim)
     return g.op("Pow", total, 1 / ord)
+
+
+@rule("_cdist_forward")
+def cdist(g, x1, x2, p, compute_mode=None):
+    """Norms of the differences of all pairs of rows."""
+    rows, columns = x1.shape[-2], x2.shape[-2]
+    x1 = g.op("Unsqueeze", x1, g.ints([-2]), shape=(*x1.shape[:-1], 1, x1.shape[-1]))
+    x2 = g.op("Unsqueeze", x2, g.ints([-3]), shape=(*x2.shape[:-2], 1, *x2.shape[-2:]))
+    lead = torch.broadcast_shapes(x1.shape[:-3], x2.shape[:-3])
+    apart = g.op("Sub", x1, x2, shape=(*lead, rows, columns, x1.shape[-1]))
+    return vector_norm(g, apart, p, [-1])
 
 
 @rule("logsumexp")
@@ -161,7 +176,7 @@ def log_softmax(g, x, dim, half_to_float=False):
     return g.op("LogSoftmax", _cast(g, x), axis=dim)
 
 
-def _top(g, x, k, dim, largest, in_order):
+def top_elements(g, x, k, dim, largest, in_order):
     shape = tuple(k if d == dim % x.dim and isinstance(k, int) else n for d, n in enumerate(x.shape))
     how = {"axis": dim, "largest": int(largest), "sorted": int(in_order)}
     values, indices = g.op("TopK", x, g.ints([k]), outputs=2, shape=shape, **how)
@@ -170,14 +185,14 @@ def _top(g, x, k, dim, largest, in_order):
 
 @rule("topk")
 def topk(g, x, k, dim=-1, largest=True, sorted=True):
-    return _top(g, x, k, dim, largest, sorted)
+    return top_elements(g, x, k, dim, largest, sorted)
 
 
 @rule("sort")
 def sort(g, x, dim=-1, descending=False, *, stable=None):
-    return _top(g, x, g.size(x, dim), dim, descending, True)
+    return top_elements(g, x, g.size(x, dim), dim, descending, True)
 
 
 @rule("argsort")
 def argsort(g, x, dim=-1, descending=False, stable=False):
-    return _top(g, x, g.size(x, dim), dim, descending, True)[1]
+    return top_elements(g, x, g.size(x, dim), dim, descending, True)[1]

@@ -167,6 +167,30 @@ def _triangle(upper):
 RULES["tril"], RULES["triu"] = _triangle(0), _triangle(1)
 
 
+@rule("unfold")
+def unfold(g, x, dimension, size, step):
+    if not x.dim:
+        raise NotImplementedError("onnx.export: unfold of a tensor without dimensions")
+    dim = dimension % x.dim
+    windows = (x.shape[dim] - size) // step + 1
+    at = torch.arange(windows)[:, None] * step + torch.arange(size)
+    shape = (*x.shape[:dim], windows, size, *x.shape[dim + 1 :])
+    taken = g.op("Gather", x, g.constant(at), axis=dim, shape=shape)
+    order = [d for d in range(x.dim + 1) if d != dim + 1] + [dim + 1]
+    return g.op("Transpose", taken, perm=order, shape=g.out.shape)
+
+
+@rule("diag_embed")
+def diag_embed(g, x, offset=0, dim1=-2, dim2=-1):
+    dims = x.dim + 1
+    if offset or {dim1 % dims, dim2 % dims} != {dims - 2, dims - 1}:
+        raise NotImplementedError("onnx.export: diag_embed beside the main diagonal, or of other dimensions")
+    n = x.shape[-1]
+    each = g.op("Unsqueeze", x, g.ints([-1]), shape=(*x.shape, 1))
+    diagonal = g.constant(torch.eye(n, dtype=torch.bool))
+    return g.op("Where", diagonal, each, g.constant(0, x.dtype), dtype=x.dtype, shape=g.out.shape)
+
+
 def _paddings(pad, dim):
     before, after = [0] * dim, [0] * dim
     for i in range(len(pad) // 2):
