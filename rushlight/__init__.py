@@ -52,6 +52,7 @@ _SUBMODULES = frozenset(
         torch_version types utils version viz xpu _tensor_str _utils _jit_internal _dynamo _inductor
         _subclasses _custom_op _custom_ops _ops _library __future__ _higher_order_ops _logging _guards ops
         classes
+        _awaits _decomp _export _prims _prims_common
         _functorch _lobpcg _lowrank _weights_only_unpickler _linalg_utils _vmap_internals _VF
     """.split()
 )

@@ -3,6 +3,7 @@
 import functools
 
 from rushlight import _C
+from rushlight._command.submodules import submodules_of
 from rushlight._ops import _FUNCTIONAL, OpOverload, _built_in, _defined, _overload, _shown_extensions
 
 from . import decompositions as _tensors  # noqa: F401 (they fill the table)
@@ -93,3 +94,6 @@ def default_table():
     table = {**_expanding(), **{op: Expansion(op) for op in _composites_of_programs()}}
     table.update({op: fn for op, fn in decomposition_table.items() if op not in CORE_COMPOSITES})
     return table
+
+
+__getattr__ = submodules_of(__name__)

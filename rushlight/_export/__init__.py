@@ -1,1 +1,5 @@
 """Private names of `torch.export` that packages import."""
+
+from rushlight._command.submodules import submodules_of
+
+__getattr__ = submodules_of(__name__)

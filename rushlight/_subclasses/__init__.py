@@ -1,5 +1,6 @@
 """Fake tensors: programs run on shapes alone, on devices that need not exist."""
 
+from rushlight._command.submodules import submodules_of
 from rushlight._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -19,3 +20,5 @@ __all__ = [
     "UnsupportedFakeTensorException",
     "UnsupportedOperatorException",
 ]
+
+__getattr__ = submodules_of(__name__)

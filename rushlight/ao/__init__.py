@@ -1,11 +1,7 @@
 """Models with fewer bits: quantisation and its layers."""
 
-import importlib
+from rushlight._command.submodules import submodules_of
 
 __all__ = ["nn", "quantization"]
 
-
-def __getattr__(name):
-    if name in __all__:
-        return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = submodules_of(__name__)

@@ -6,6 +6,8 @@ build has no backend `is_available()` is False, and making a group says what to 
 
 import sys as _sys
 
+from rushlight._command.submodules import submodule as _submodule
+
 from . import distributed_c10d
 from ._initialize import is_available as is_available
 from .distributed_c10d import *  # noqa: F403
@@ -66,7 +68,7 @@ if TYPE_CHECKING:  # what `__getattr__` finds
 
 def __getattr__(name):
     if name not in _LAZY:
-        raise AttributeError(f"module 'torch.distributed' has no attribute {name!r}")
+        return _submodule(__name__, name)
     import importlib
 
     module = importlib.import_module(f"{__name__}.{_LAZY[name]}")

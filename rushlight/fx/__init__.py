@@ -4,6 +4,8 @@
 and whose `code` is Python generated from it.
 """
 
+from rushlight._command.submodules import submodules_of
+
 from . import immutable_collections
 from ._symbolic_trace import PH, ProxyableClassMeta, Tracer, symbolic_trace, wrap
 from .graph import CodeGen, Graph
@@ -45,13 +47,4 @@ if TYPE_CHECKING:  # what `__getattr__` finds
     from rushlight.fx import subgraph_rewriter as subgraph_rewriter
     from rushlight.fx import traceback as traceback
 
-
-def __getattr__(name):
-    import importlib
-
-    try:
-        return importlib.import_module(f"{__name__}.{name}")
-    except ModuleNotFoundError as error:
-        if error.name != f"{__name__}.{name}":
-            raise
-        raise AttributeError(f"module 'torch.fx' has no attribute {name!r}") from None
+__getattr__ = submodules_of(__name__)

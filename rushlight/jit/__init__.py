@@ -4,6 +4,7 @@
 of one run. Both give text in that subset, which runs on the library alone and goes into a file with the
 weights."""
 
+from rushlight._command.submodules import submodule as _submodule
 from rushlight.jit import _decorations
 from rushlight.jit._decorations import (
     Attribute,
@@ -118,11 +119,7 @@ def __getattr__(name):
         from rushlight._awaits import _Await
 
         return _Await
-    if name in ("frontend", "annotations", "_recursive", "_script", "_trace", "_logging"):
-        from importlib import import_module
-
-        return import_module(f"rushlight.jit.{name}")
-    raise AttributeError(f"module 'torch.jit' has no attribute {name!r}")
+    return _submodule(__name__, name)
 
 
 def _awaitable(func, *args, **kwargs):

@@ -10,6 +10,7 @@ from multiprocessing import *
 
 from rushlight._C import _get_thread_name, _set_thread_name
 from rushlight._C import _set_pdeathsig as _prctl_pr_set_pdeathsig
+from rushlight._command.submodules import submodules_of
 from rushlight.multiprocessing import reductions
 from rushlight.multiprocessing.reductions import init_reductions
 from rushlight.multiprocessing.spawn import (
@@ -52,3 +53,5 @@ def get_all_sharing_strategies():
 
 
 init_reductions()
+
+__getattr__ = submodules_of(__name__)

@@ -2,6 +2,7 @@
 (``torch.strided``)."""
 
 import rushlight
+from rushlight._command.submodules import submodules_of
 
 __all__ = [
     "as_nested_tensor",
@@ -165,3 +166,6 @@ def to_padded_tensor(input, padding, output_size=None, out=None):
         raise RuntimeError("to_padded_tensor: expected a nested tensor")
     result = input.to_padded_tensor(padding, output_size)
     return result if out is None else out.resize_(result.shape).copy_(result)
+
+
+__getattr__ = submodules_of(__name__)

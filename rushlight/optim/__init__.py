@@ -3,6 +3,7 @@ with it."""
 
 from importlib import import_module
 
+from rushlight._command.submodules import submodule as _submodule
 from rushlight.optim.adadelta import Adadelta
 from rushlight.optim.adafactor import Adafactor
 from rushlight.optim.adagrad import Adagrad
@@ -59,7 +60,7 @@ def __getattr__(name):
     elif name in _MODULES:
         value = import_module(f"rushlight.optim.{name}")
     else:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        value = _submodule(__name__, name)
     globals()[name] = value
     return value
 

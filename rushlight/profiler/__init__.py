@@ -1,5 +1,6 @@
 """Profiles of training loops: schedules, traces for Chrome and TensorBoard, tables."""
 
+from rushlight._command.submodules import submodules_of
 from rushlight.autograd._execution_trace import ExecutionTraceObserver
 from rushlight.autograd._profiler_enums import DeviceType, ProfilerActivity, RecordScope, _ExperimentalConfig
 from rushlight.autograd.profiler import KinetoStepTracker, kineto_available, record_function
@@ -28,3 +29,5 @@ __all__ = [
     "supported_activities",
     "tensorboard_trace_handler",
 ]
+
+__getattr__ = submodules_of(__name__)

@@ -4,6 +4,7 @@ A COO tensor lists positions ``indices [sparse_dim, nnz]`` and ``values [nnz, de
 matrix row starts, columns and values; the values of BSR are blocks. Operators without a rule for them say
 so; ``to_dense`` is the way out."""
 
+from rushlight._command.submodules import submodule as _submodule
 from rushlight.sparse._compressed import (
     _sparse_compressed_tensor_with_dims,
     _validate_compressed_sparse_indices,
@@ -53,7 +54,7 @@ def __getattr__(name):
         from rushlight.sparse import semi_structured
 
         return getattr(semi_structured, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _submodule(__name__, name)
 
 
 __all__ = [

@@ -3,6 +3,8 @@
 import os
 from importlib import import_module
 
+from rushlight._command.submodules import submodule as _submodule
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:  # what `__getattr__` finds
     from rushlight.utils import benchmark as benchmark
@@ -26,11 +28,4 @@ def __getattr__(name):
         return import_module(f"{__name__}._swap").swap_tensors
     if name == "cmake_prefix_path":  # for find_package(Rushlight), and for find_package(Torch)
         return os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "share", "cmake")
-    full = f"{__name__}.{name}"
-    if not name.startswith("__"):
-        try:
-            return import_module(full)
-        except ModuleNotFoundError as error:
-            if error.name != full:
-                raise
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _submodule(__name__, name)

@@ -1,11 +1,7 @@
 """Layers of quantised models: fused ones, those of training, and those that compute with integers."""
 
-import importlib
+from rushlight._command.submodules import submodules_of
 
 __all__ = ["intrinsic", "qat", "quantizable", "quantized"]
 
-
-def __getattr__(name):
-    if name in __all__:
-        return importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+__getattr__ = submodules_of(__name__)

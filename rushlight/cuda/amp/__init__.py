@@ -4,6 +4,7 @@ from functools import partial
 
 import rushlight as torch
 from rushlight import amp as _amp
+from rushlight._command.submodules import submodules_of
 
 __all__ = ["GradScaler", "amp_definitely_not_available", "autocast", "custom_bwd", "custom_fwd"]
 
@@ -51,3 +52,6 @@ def custom_bwd(bwd):
     """`torch.amp.custom_bwd` for CUDA."""
     _deprecated("custom_bwd(args...)", "custom_bwd(args..., device_type='cuda')")
     return _amp.custom_bwd(bwd, device_type="cuda")
+
+
+__getattr__ = submodules_of(__name__)

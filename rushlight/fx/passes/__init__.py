@@ -1,12 +1,5 @@
 """Passes: programs that look at graphs or change them."""
 
-import importlib
+from rushlight._command.submodules import submodules_of
 
-
-def __getattr__(name):
-    try:
-        return importlib.import_module(f"{__name__}.{name}")
-    except ModuleNotFoundError as error:
-        if error.name != f"{__name__}.{name}":
-            raise
-        raise AttributeError(f"module 'torch.fx.passes' has no attribute {name!r}") from None
+__getattr__ = submodules_of(__name__)

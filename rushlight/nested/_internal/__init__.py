@@ -1,1 +1,5 @@
 """The classes behind ``torch.nested``."""
+
+from rushlight._command.submodules import submodules_of
+
+__getattr__ = submodules_of(__name__)

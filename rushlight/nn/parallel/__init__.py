@@ -1,5 +1,7 @@
 """Modules on several devices at once."""
 
+from rushlight._command.submodules import submodules_of
+
 from .data_parallel import DataParallel, data_parallel
 from .distributed import DistributedDataParallel
 from .parallel_apply import parallel_apply
@@ -10,3 +12,5 @@ __all__ = [
     "DataParallel", "DistributedDataParallel", "data_parallel", "gather", "parallel_apply", "replicate",
     "scatter",
 ]  # fmt: skip
+
+__getattr__ = submodules_of(__name__)

@@ -1,5 +1,7 @@
 """Helpers around modules: gradient clipping, packed sequences, parametrizations, fusion."""
 
+from rushlight._command.submodules import submodule as _submodule
+
 # Modules of the functions' own names, which would hide them if they came later.
 from .spectral_norm import remove_spectral_norm as remove_spectral_norm
 from .spectral_norm import spectral_norm as spectral_norm
@@ -74,4 +76,4 @@ def __getattr__(name):
         value = getattr(importlib.import_module(f"{__name__}.{_LAZY_NAMES[name]}"), name)
         globals()[name] = value
         return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return _submodule(__name__, name)

@@ -1,5 +1,6 @@
 """Steps over streams, under their short names."""
 
+from rushlight._command.submodules import submodules_of
 from rushlight.utils.data.datapipes.iter.callable import CollatorIterDataPipe as Collator
 from rushlight.utils.data.datapipes.iter.callable import FilterIterDataPipe as Filter
 from rushlight.utils.data.datapipes.iter.callable import MapperIterDataPipe as Mapper
@@ -39,3 +40,5 @@ __all__ = [
     "UnBatcher",
     "Zipper",
 ]
+
+__getattr__ = submodules_of(__name__)
