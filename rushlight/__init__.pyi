@@ -9,9 +9,12 @@ from math import pi as pi
 from rushlight import _VF as _VF
 from rushlight import __config__ as __config__
 from rushlight import __future__ as __future__
+from rushlight import _awaits as _awaits
 from rushlight import _custom_op as _custom_op
 from rushlight import _custom_ops as _custom_ops
+from rushlight import _decomp as _decomp
 from rushlight import _dynamo as _dynamo
+from rushlight import _export as _export
 from rushlight import _functorch as _functorch
 from rushlight import _guards as _guards
 from rushlight import _higher_order_ops as _higher_order_ops
@@ -23,6 +26,8 @@ from rushlight import _lobpcg as _lobpcg
 from rushlight import _logging as _logging
 from rushlight import _lowrank as _lowrank
 from rushlight import _ops as _ops
+from rushlight import _prims as _prims
+from rushlight import _prims_common as _prims_common
 from rushlight import _subclasses as _subclasses
 from rushlight import _tensor_str as _tensor_str
 from rushlight import _utils as _utils

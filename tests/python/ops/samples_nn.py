@@ -77,6 +77,7 @@ LOSS = {
     + each((SCORES, unit(3, 4)), REDUCTIONS)
     + [((small(2, 4, 3), whole(2, 3, low=0, high=4)), {}), ((small(4), np.array(2)), {})],
     F + "nll_loss": each((SCORES, CLASSES), REDUCTIONS),
+    "ops.aten.nll_loss2d": [((small(2, 4, 3, 2), whole(2, 3, 2, low=0, high=4)), {})],
     F + "mse_loss": each((SCORES, TARGET), REDUCTIONS) + [((SCORES, TARGET), {"weight": unit(3, 4)})],
     F + "smooth_l1_loss": each((real(3, 4), TARGET), REDUCTIONS) + [((SCORES, TARGET), {"beta": 0.3})],
     F + "huber_loss": each((real(3, 4), TARGET), REDUCTIONS),

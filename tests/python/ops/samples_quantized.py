@@ -52,6 +52,9 @@ LEARNED = {
         ((real(4, 3), real(4, 3), SCALES, given(real(4)), 0, -5, 5, 0.5), {})
     ],
 }
+SEARCHED = {"choose_qparams_optimized": [((real(12), 12, 200, 0.16, 8), {})]}
+SATURATED = {"_saturate_weight_to_fp16": [((real(3, 4) * 1e5,), {})]}
+OUTSIDE = dict.fromkeys(("gradients", "gradcheck", "gradgradcheck"), "PyTorch writes outside of the graph")
 OBSERVED = {
     name: [
         ((real(4, 3), on, rounds, *STATE, 0.01, 0, 255, -1), {})
@@ -115,6 +118,8 @@ ROWS = [
     *fixed_rows(FAKE, dtypes=("float32",), refused={**ROUNDED, **NUMBERS}),
     *fixed_rows(MASKED, dtypes=("float32", "float64")),
     *fixed_rows(LEARNED, dtypes=("float32",), refused={**ROUNDED, **NUMBERS}),
+    *fixed_rows(SEARCHED, dtypes=("float32",), refused={**ROUNDED, **NUMBERS, "meta": "reads its operand"}),
+    *fixed_rows(SATURATED, dtypes=("float32",), refused=OUTSIDE),
     *fixed_rows(OBSERVED, dtypes=("float32",), refused={**ROUNDED, **WRITES, **FLOAT}),
     Row(
         "_convert_weight_to_int4pack_for_cpu",
