@@ -24,6 +24,7 @@ using ComplexV = Numbers;
 using Comparable = Numbers;
 using Real = std::false_type;
 using Ordered = Real;
+using RealB = Real;
 using Integers = Real;
 using Shiftable = Real;
 using Wide = Real;
