@@ -20,7 +20,7 @@ constexpr int kLanes = kRegisterBytes / static_cast<int>(sizeof(double));
 typedef double Vector __attribute__((vector_size(kRegisterBytes)));
 
 // From memory to all lanes. g++ reads into one lane otherwise and takes a unit of arithmetic to spread it.
-[[gnu::always_inline]] inline Vector spread(const double* x) {
+[[gnu::always_inline, maybe_unused]] inline Vector spread(const double* x) {
 #if defined(__AVX512F__)
   return _mm512_set1_pd(*x);
 #elif defined(__AVX2__)

@@ -1,5 +1,6 @@
 // What TorchScript computes with numbers; with a tensor among the arguments the table's operators are meant.
 #include <cmath>
+#include <numbers>
 #include <numeric>
 
 #include "frontend/torchscript/arguments.h"
@@ -339,8 +340,8 @@ std::vector<NamedBuiltin> number_builtins() {
        },
        true},
       {"aten::gcd", [](Arguments& a) { return IValue(std::gcd(a[0].toInt(), a[1].toInt())); }, true},
-      {"aten::degrees", [](Arguments& a) { return IValue(to_real(a[0]) * 180 / M_PI); }, true},
-      {"aten::radians", [](Arguments& a) { return IValue(to_real(a[0]) * M_PI / 180); }, true},
+      {"aten::degrees", [](Arguments& a) { return IValue(to_real(a[0]) * 180 / std::numbers::pi); }, true},
+      {"aten::radians", [](Arguments& a) { return IValue(to_real(a[0]) * std::numbers::pi / 180); }, true},
       {"aten::factorial",
        [](Arguments& a) { return IValue(to_integer(IValue(std::tgamma(to_real(a[0]) + 1)))); }, true},
       {"aten::sum", sum, true},
