@@ -52,6 +52,8 @@ SparseForm form_of(const Tensor& t);
 // A dense or sparse tensor in a compressed form; in any form.
 Tensor compressed_as(std::string_view who, const Tensor& t, const SparseForm& form);
 Tensor in_form(const Tensor& t, const SparseForm& form);
+// A copy between compressed tensors keeps how many elements there are, and in which blocks.
+void check_compressed_copy(const Tensor& self, const Tensor& source);
 // Of any layout, element by element: positions [sparse_dim_of, elements] and values [elements, dense...].
 Tensor element_indices(const Tensor& t);
 Tensor listed_values(const Tensor& t);

@@ -285,4 +285,28 @@ Tensor in_form(const Tensor& t, const SparseForm& form) {
                                           : compressed_as("to_sparse", t, form);
 }
 
+void check_compressed_copy(const Tensor& self, const Tensor& source) {
+  const Layout layout = layout_of(self);
+  RL_CHECK(layout == layout_of(source),
+           "torch.copy_: copy of sparse compressed tensors having different layouts is not supported. self "
+           "layout is ",
+           layout_text(layout), " and src layout is ", layout_text(layout_of(source)));
+  const SparseForm own = form_of(self), other = form_of(source);
+  RL_CHECK(
+      sparse_parts(self).values.size(own.batch_dims) == sparse_parts(source).values.size(other.batch_dims),
+      "torch.copy_: only sparse compressed tensors with the same number of specified elements are "
+      "supported.");
+  const int64_t line = by_rows(layout) ? 0 : 1;
+  const int64_t lines = self.size(own.batch_dims + line), given = source.size(other.batch_dims + line);
+  RL_CHECK(lines == given, "torch.copy_: expected shapes of self and src to match along dimension ",
+           own.batch_dims + line, " for ", layout_text(layout),
+           " layout but the corresponding dimensions of self and src are ", lines, " and ", given,
+           ", respectively.");
+  RL_CHECK(own.block_rows == other.block_rows && own.block_columns == other.block_columns,
+           "torch.copy_: copy of sparse compressed tensors having different block sizes is not supported. "
+           "self and src block sizes are [",
+           own.block_rows, ", ", own.block_columns, "] and [", other.block_rows, ", ", other.block_columns,
+           "], respectively.");
+}
+
 }  // namespace rushlight
