@@ -1,4 +1,5 @@
 // A = P L U, and what is solved with it: systems, inverses, determinants.
+#include "dispatch/warning.h"
 #include "ops/index.h"
 #include "ops/linalg_common.h"
 #include "ops/scan.h"
@@ -42,6 +43,14 @@ Two lu_factor_body(const Call&, const Tensor& a, bool pivot) {
 }
 
 Three lu_with_info_body(const Call&, const Tensor& a, bool pivot, bool check_errors) {
+  static OnceWarning deprecated(
+      "torch.lu is deprecated in favor of torch.linalg.lu_factor / torch.linalg.lu_factor_ex and will be "
+      "removed in a future PyTorch release.\n"
+      "LU, pivots = torch.lu(A, compute_pivots)\nshould be replaced with\n"
+      "LU, pivots = torch.linalg.lu_factor(A, compute_pivots)\nand\n"
+      "LU, pivots, info = torch.lu(A, compute_pivots, get_infos=True)\nshould be replaced with\n"
+      "LU, pivots, info = torch.linalg.lu_factor_ex(A, compute_pivots)");
+  deprecated.show();
   return linalg_lu_factor_ex(a, pivot, check_errors);
 }
 
@@ -184,6 +193,14 @@ Tensor lu_solve_gradient(const Tensor& g, const Tensor& lu, const Tensor& pivots
 }
 
 Tensor old_lu_solve_body(const Call&, const Tensor& b, const Tensor& lu, const Tensor& pivots) {
+  static OnceWarning deprecated(
+      "torch.lu_solve is deprecated in favor of torch.linalg.lu_solve and will be removed in a future "
+      "PyTorch "
+      "release.\n"
+      "Note that torch.linalg.lu_solve has its arguments reversed.\n"
+      "X = torch.lu_solve(B, LU, pivots)\nshould be replaced with\n"
+      "X = torch.linalg.lu_solve(LU, pivots, B)");
+  deprecated.show();
   return linalg_lu_solve(lu, pivots, b, true, false);
 }
 
@@ -332,6 +349,15 @@ Tensor det_gradient(const Tensor& g, const Tensor& a, const Tensor& d, const Ten
     return linalg_solve(adjoint_of(m), right(m, s), true);
   };
   const Tensor singular = abs(d) < Scalar(100 * epsilon);
+  if (!singular.has_data()) {  // under a transform: both ways for all, of matrices that suit the way
+    const auto chosen = [&](const Tensor& yes, const Tensor& no) {
+      return ops::where(as_row(as_column(singular)), yes, no);
+    };
+    const int64_t n = a.size(-1);
+    const Tensor one = identity(n, a.dtype(), a);
+    const Tensor apart = diagonal_matrix(cumsum(diagonal_of(one), -1, std::nullopt));  // 1, 2, ..., n
+    return chosen(adjugate_gradient(chosen(a, apart), g), regular(chosen(one, a), scale));
+  }
   const int64_t count =
       read_scalar(sum(to_dtype(detach(singular), DType::Int64), std::nullopt)).to<int64_t>();
   if (count == 0) return regular(a, scale);

@@ -147,3 +147,24 @@ def test_lobpcg_is_differentiated_as_eigh_is():
         symmetric = [(t + t.mT) / 2 for t in g]
         assert torch.allclose(*symmetric, atol=1e-6)
         assert torch.allclose(g[0], g[0].mT)
+
+
+@pytest.mark.parametrize("values", ["regular", "one singular", "all singular"])
+def test_determinants_under_transforms_need_no_values(values):
+    """Singular matrices have another formula than regular ones; under `vmap` nobody can ask which are which."""
+    a = torch.randn(3, 3, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    for i in {"regular": (), "one singular": (1,), "all singular": (0, 1, 2)}[values]:
+        a[i, 2] = a[i, 0]
+    leaf = a.clone().requires_grad_()
+    torch.linalg.det(leaf).sum().backward()
+
+    def gradient(x):
+        return torch.func.grad(torch.linalg.det)(x)
+
+    torch.testing.assert_close(torch.func.vmap(gradient)(a), leaf.grad)
+    torch.testing.assert_close(torch.func.vmap(lambda x: torch.func.vjp(torch.det, x)[1](x.sum())[0])(a),
+                               leaf.grad * a.sum((1, 2))[:, None, None])  # fmt: skip
+    step = torch.func.vmap(lambda x: torch.func.jvp(torch.linalg.det, (x,), (x,))[1])(a)
+    torch.testing.assert_close(step, (leaf.grad * a).sum((1, 2)))
+    second = torch.func.vmap(torch.func.hessian(torch.linalg.det))(a)
+    torch.testing.assert_close(second, torch.stack([torch.func.hessian(torch.linalg.det)(x) for x in a]))
