@@ -176,12 +176,11 @@ class autocast:  # noqa: N801 - PyTorch's name
     def _is_supported(self):
         if self.fast_dtype in _HALF_TYPES:
             return True
-        if self.fast_dtype != rushlight.float32:
-            warnings.warn(
-                "In CPU autocast, but the target dtype is not supported. Disabling autocast.\n"
-                "CPU Autocast only supports dtype of torch.bfloat16, torch.float16 currently.",
-                stacklevel=3,
-            )
+        warnings.warn(
+            "In CPU autocast, but the target dtype is not supported. Disabling autocast.\n"
+            "CPU Autocast only supports dtypes of torch.bfloat16, torch.float16 currently.",
+            stacklevel=3,
+        )
         return False
 
     def _is_present(self):
@@ -197,9 +196,7 @@ class autocast:  # noqa: N801 - PyTorch's name
                 )
                 return False
             return True
-        warnings.warn(
-            "User provided device_type of 'cuda', but CUDA is not available. Disabling", stacklevel=3
-        )
+        warnings.warn("CUDA is not available or torch_xla is imported. Disabling autocast.", stacklevel=3)
         return False
 
     def __enter__(self):

@@ -98,6 +98,14 @@ class profile:
         self.profile_all_threads = getattr(experimental_config, "profile_all_threads", False)
         self._events = None
         self._accumulated = []
+        if use_cuda:
+            import warnings
+
+            warnings.warn(
+                "The attribute `use_cuda` will be deprecated soon, please use ``use_device = 'cuda'`` instead.",
+                FutureWarning,
+                stacklevel=2,
+            )
         if self.use_device is not None and not (self.use_device == "cuda" and _C._cuda_getDeviceCount()):
             import warnings
 

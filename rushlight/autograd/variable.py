@@ -32,5 +32,11 @@ class Variable(metaclass=VariableMeta):
     _execution_engine = _ExecutionEngine()
 
     def __new__(cls, data=None, requires_grad=False, volatile=False):
+        if volatile:
+            import warnings
+
+            warnings.warn(
+                "volatile was removed and now has no effect. Use `with torch.no_grad():` instead.", stacklevel=2
+            )
         data = rushlight.empty(0) if data is None else data
         return data.detach().requires_grad_(requires_grad)

@@ -5,6 +5,7 @@
 #include "core/parallel.h"
 #include "cpu/copy.h"
 #include "cpu/pointwise.h"
+#include "dispatch/warning.h"
 #include "ops/copy.h"
 #include "ops/device_loops.h"
 #include "ops/factory.h"
@@ -149,6 +150,13 @@ Tensor straight_where(const Tensor& condition, const Tensor& self, const Tensor&
 
 Tensor where_kernel(const Call& call, const Tensor& condition, const Tensor& self, const Tensor& other) {
   check_condition(condition);
+  if (condition.dtype() == DType::UInt8) [[unlikely]] {
+    static OnceWarning deprecated(
+        "where received a uint8 condition tensor. This behavior is deprecated and will be removed in a "
+        "future "
+        "version of PyTorch. Use a boolean condition instead.");
+    deprecated.show();
+  }
   const DType type = result_type(self, other);
   RL_CHECK(!call.out || call.out->dtype() == type, "Expected out type to be ", legacy_name(type), " but got ",
            legacy_name(call.out->dtype()));

@@ -60,10 +60,10 @@ void copy_elements(const Tensor& self, const Tensor& source, bool non_blocking =
 
 // As in PyTorch, once a process.
 void tell_of_lost_parts(DType from, DType to) {
-  static std::atomic<bool> warned{false};
+  static OnceWarning lost("Casting complex values to real discards the imaginary part");
   if (!is_complex(from) || is_complex(to) || to == DType::Bool) [[likely]]
     return;
-  if (warns_now(warned)) show_warning("Casting complex values to real discards the imaginary part");
+  lost.show();
 }
 
 Tensor copy_kernel(const Call&, const Tensor& self, const Tensor& source, bool non_blocking) {
@@ -228,9 +228,11 @@ Tensor type_as_body(const Call&, const Tensor& self, const Tensor& other) {
   return ops::to(self, other.dtype(), other.device(), false, false, std::nullopt);
 }
 
-// In its own dtype: the gradient of a conversion converts back.
+// In its own dtype: the gradient of a conversion converts back. Of a real operand's only the real part is
+// meant.
 Tensor convert_back(const Tensor& g, const InputMeta& meta) {
-  return ops::to(g, meta.dtype, meta.device, false, false, std::nullopt);
+  const Tensor part = is_complex(g.dtype()) && !is_complex(meta.dtype) ? ops::real(g) : g;
+  return ops::to(part, meta.dtype, meta.device, false, false, std::nullopt);
 }
 
 void register_conversions(Table& t) {

@@ -1,5 +1,6 @@
 // gather and scatter: an index tensor names one position along a dimension for each of its elements.
 #include "cpu/index.h"
+#include "dispatch/warning.h"
 #include "ops/copy.h"
 #include "ops/device_loops.h"
 #include "ops/factory.h"
@@ -113,6 +114,10 @@ ScatterOp old_reduce_of(std::string_view reduce) {
 }
 Tensor scatter_src_reduce_kernel(const Call& call, const Tensor& self, int64_t dim, const Tensor& index,
                                  const Tensor& src, std::string_view reduce) {
+  static OnceWarning deprecated(
+      "The reduce argument of torch.scatter with Tensor src is deprecated and will be removed in a future "
+      "PyTorch release. Use torch.scatter_reduce instead for more reduction options.");
+  deprecated.show();
   return scatter_into(call, old_reduce_of(reduce), self, dim, index, src, false, "scatter");
 }
 Tensor scatter_value_reduce_kernel(const Call& call, const Tensor& self, int64_t dim, const Tensor& index,

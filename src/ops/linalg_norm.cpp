@@ -1,4 +1,5 @@
 // Norms of matrices, condition numbers, slices of bounded norm.
+#include "dispatch/warning.h"
 #include "ops/index.h"
 #include "ops/linalg_common.h"
 
@@ -91,14 +92,26 @@ Tensor norm_name_body(const Call&, const Tensor& a, std::string_view ord, const 
   return linalg_matrix_norm_name(a, ord, dim ? *dim : IntList{0, 1}, keepdim, dtype);
 }
 
+void tell_of_old_nuclear_norm() {
+  static OnceWarning deprecated(
+      "at::nuclear_norm is deprecated and it is just left for JIT compatibility. It will be removed in a "
+      "future PyTorch release. Please use `linalg.matrix_norm(A, 'nuc', dim, keepdim)` instead");
+  deprecated.show();
+}
 Tensor old_frobenius_body(const Call&, const Tensor& a, IntList dim, bool keepdim) {
+  static OnceWarning deprecated(
+      "at::frobenius_norm is deprecated and it is just left for JIT compatibility. It will be removed in a "
+      "future PyTorch release. Please use `linalg.vector_norm(A, 2., dim, keepdim)` instead");
+  deprecated.show();
   RL_CHECK(dim.size() <= 2, "Expected at most 2 dimensions, but got ", dim.size(), " dimensions instead.");
   return vector_norm(a, Scalar(2.0), dim, keepdim, std::nullopt);
 }
 Tensor old_nuclear_body(const Call&, const Tensor& a, bool keepdim) {
+  tell_of_old_nuclear_norm();
   return linalg_matrix_norm_name(a, "nuc", IntList{-2, -1}, keepdim, std::nullopt);
 }
 Tensor old_nuclear_dim_body(const Call&, const Tensor& a, IntList dim, bool keepdim) {
+  tell_of_old_nuclear_norm();
   RL_CHECK(dim.size() == 2, "nuclear norm requires a 'dim' argument of size 2");
   return linalg_matrix_norm_name(a, "nuc", dim, keepdim, std::nullopt);
 }

@@ -1,5 +1,4 @@
 // Products of matrices and vectors: chains, powers, exponentials, and small things made of them.
-#include <atomic>
 
 #include "core/long_work.h"
 #include "core/parallel.h"
@@ -66,6 +65,11 @@ Tensor multi_dot_body(const Call&, TensorList tensors) {
   return row ? squeeze_dim(result, 0) : result;
 }
 Tensor chain_matmul_body(const Call&, TensorList matrices) {
+  static OnceWarning deprecated(
+      "torch.chain_matmul is deprecated and will be removed in a future PyTorch release. Use "
+      "torch.linalg.multi_dot instead, which accepts a list of two or more tensors rather than multiple "
+      "parameters.");
+  deprecated.show();
   RL_CHECK(!matrices.empty(), "chain_matmul(): Expected one or more matrices");
   for (const Tensor& m : matrices)
     RL_CHECK(m.dim() == 2, "Tensor dimension is ", m.dim(), ", expected 2 instead.");
@@ -271,12 +275,12 @@ Tensor linalg_cross_body(const Call&, const Tensor& a, const Tensor& b, int64_t 
 // Without a dimension, the first one of size 3.
 Tensor cross_body(const Call&, const Tensor& a, const Tensor& b, OptInt dim) {
   if (dim) return cross_along(a, b, *dim);
-  static std::atomic<bool> warned = false;
-  if (warns_now(warned))
-    show_warning(
-        "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim "
-        "explicitly or simply use torch.linalg.cross.\nThe default value of dim will change to agree with "
-        "that of linalg.cross in a future release.");
+  static OnceWarning deprecated(
+      "Using torch.cross without specifying the dim arg is deprecated.\nPlease either pass the dim "
+      "explicitly "
+      "or simply use torch.linalg.cross.\nThe default value of dim will change to agree with that of "
+      "linalg.cross in a future release.");
+  deprecated.show();
   for (int64_t d = 0; d < a.dim(); ++d)
     if (a->sizes[d] == 3) return cross_along(a, b, d);
   RL_FAIL("no dimension of size 3 in input");

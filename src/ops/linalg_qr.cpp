@@ -1,4 +1,5 @@
 // Householder's reflectors and the QR factorisation made of them.
+#include "dispatch/warning.h"
 #include "ops/linalg_common.h"
 
 namespace rushlight {
@@ -68,6 +69,12 @@ Tensor qr_gradient(const Tensor& gq, const Tensor& gr, const Tensor& q, const Te
 }
 
 Two old_qr_body(const Call&, const Tensor& a, bool some) {
+  static OnceWarning deprecated(
+      "torch.qr is deprecated in favor of torch.linalg.qr and will be removed in a future PyTorch release.\n"
+      "The boolean parameter 'some' has been replaced with a string parameter 'mode'.\n"
+      "Q, R = torch.qr(A, some)\nshould be replaced with\n"
+      "Q, R = torch.linalg.qr(A, 'reduced' if some else 'complete')");
+  deprecated.show();
   return linalg_qr(a, some ? "reduced" : "complete");
 }
 

@@ -1,4 +1,5 @@
 // Triangular systems, and the factorisations of Hermitian and symmetric matrices: Cholesky's and L D L^H.
+#include "dispatch/warning.h"
 #include "ops/device_loops.h"
 #include "ops/linalg_common.h"
 #include "ops/sparse.h"
@@ -45,6 +46,15 @@ Tensor triangle_gradient(const Tensor& gb, const Tensor& x, bool upper, bool lef
 
 Two old_triangular_solve_kernel(const Call&, const Tensor& b, const Tensor& a, bool upper, bool transpose,
                                 bool unit) {
+  static OnceWarning deprecated(
+      "torch.triangular_solve is deprecated in favor of torch.linalg.solve_triangular and will be removed in "
+      "a "
+      "future PyTorch release.\n"
+      "torch.linalg.solve_triangular has its arguments reversed and does not return a copy of one of the "
+      "inputs.\n"
+      "X = torch.triangular_solve(B, A).solution\nshould be replaced with\n"
+      "X = torch.linalg.solve_triangular(A, B).");
+  deprecated.show();
   RL_CHECK(b.dim() >= 2, "torch.triangular_solve: Expected b to have at least 2 dimensions, but it has ",
            b.dim(), " dimensions instead");
   RL_CHECK(b.dtype() == a.dtype(), "Expected b and A to have the same dtype, but found b of type ",
@@ -80,6 +90,14 @@ Tensor cholesky_body(const Call&, const Tensor& a, bool upper) {
   return l;
 }
 Tensor old_cholesky_body(const Call&, const Tensor& a, bool upper) {
+  static OnceWarning deprecated(
+      "torch.cholesky is deprecated in favor of torch.linalg.cholesky and will be removed in a future "
+      "PyTorch "
+      "release.\n"
+      "L = torch.cholesky(A)\nshould be replaced with\nL = torch.linalg.cholesky(A)\nand\n"
+      "U = torch.cholesky(A, upper=True)\nshould be replaced with\nU = torch.linalg.cholesky(A).mH\n"
+      "This transform will produce equivalent results for all valid (symmetric positive definite) inputs.");
+  deprecated.show();
   if (a.numel() == 0) return clone(a, std::nullopt);  // of any shape, as in PyTorch
   check_square("cholesky", a, RefusedBy::Kernel);
   const auto [l, info] = linalg_cholesky_ex(a, upper, false);

@@ -1,5 +1,4 @@
 // Shape operators written over the views, and the in-place changes of geometry.
-#include <atomic>
 
 #include "core/long_work.h"
 #include "core/sparse.h"
@@ -39,31 +38,47 @@ Tensor broadcast_to_body(const Call&, const Tensor& self, IntList size) { return
 Tensor swap_body(const Call&, const Tensor& self, int64_t a, int64_t b) { return transpose(self, a, b); }
 
 Tensor numpy_t_body(const Call&, const Tensor& self) {
-  static std::atomic<bool> warned = false;
-  if (self.dim() != 2 && self.dim() != 0 && warns_now(warned))
-    show_warning(
-        str("The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and "
-            "it will throw "
-            "an error in a future release. Consider `x.mT` to transpose batches of matrices or "
-            "`x.permute(*torch.arange("
-            "x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor."));
+  static OnceWarning other_dimensions(
+      "The use of `x.T` on tensors of dimension other than 2 to reverse their shape is deprecated and it "
+      "will "
+      "throw an error in a future release. Consider `x.mT` to transpose batches of matrices or "
+      "`x.permute(*torch.arange(x.ndim - 1, -1, -1))` to reverse the dimensions of a tensor.");
+  static OnceWarning no_dimensions(
+      "Tensor.T is deprecated on 0-D tensors. This function is the identity in these cases.");
+  if (self.dim() != 2) (self.dim() ? other_dimensions : no_dimensions).show();
   Dims order;
   for (int64_t d = self.dim(); d-- > 0;) order.push_back(d);
   return permute(self, order);
 }
 
-Tensor matrix_transpose(const char* name, const Tensor& self) {
+Tensor matrix_transpose(const char* name, const Tensor& self, OnceWarning& no_dimensions) {
   RL_CHECK(self.dim() >= 2 || self.dim() == 0, "tensor.", name,
            " is only supported on matrices or batches of matrices. Got ", self.dim(), "-D tensor.");
-  return self.dim() == 0 ? alias(self) : transpose(self, -2, -1);
+  if (self.dim()) return transpose(self, -2, -1);
+  no_dimensions.show();
+  return self;
 }
-Tensor mt_body(const Call&, const Tensor& self) { return matrix_transpose("mT", self); }
-Tensor mh_body(const Call&, const Tensor& self) { return ops::conj(matrix_transpose("mH", self)); }
+Tensor mt_body(const Call&, const Tensor& self) {
+  static OnceWarning no_dimensions(
+      "Tensor.mT is deprecated on 0-D tensors. This function is the identity in these cases.");
+  return matrix_transpose("mT", self, no_dimensions);
+}
+Tensor mh_body(const Call&, const Tensor& self) {
+  static OnceWarning no_dimensions("Tensor.mH is deprecated on 0-D tensors. Consider using x.conj().");
+  return ops::conj(matrix_transpose("mH", self, no_dimensions));
+}
+Tensor adjoint_body(const Call&, const Tensor& self) {
+  static OnceWarning no_dimensions("adjoint() is deprecated on 0-D tensors. Consider using x.conj().");
+  return ops::conj(matrix_transpose("adjoint()", self, no_dimensions));
+}
 Tensor matrix_h_body(const Call&, const Tensor& self) {
+  static OnceWarning no_dimensions("Tensor.H is deprecated on 0-D tensors. Consider using x.conj().");
   RL_CHECK(self.dim() == 2 || self.dim() == 0, "tensor.H is only supported on matrices (2-D tensors). Got ",
            self.dim(), "-D tensor.",
            self.dim() > 2 ? " For batches of matrices, consider using tensor.mH" : "");
-  return ops::conj(self.dim() == 0 ? self : ops::t(self));
+  if (self.dim()) return ops::conj(ops::t(self));
+  no_dimensions.show();
+  return ops::conj(self);
 }
 
 Tensor movedim_body(const Call&, const Tensor& self, IntList source, IntList destination) {
@@ -407,7 +422,7 @@ void register_shape_operators(Table& t) {
   t.composite(mH, "mH(Tensor(a) self) -> Tensor(a)", mh_body)
       .doc("The conjugate transpose of the last two dimensions.")
       .method_only();
-  t.composite(adjoint, "adjoint(Tensor(a) self) -> Tensor(a)", mh_body)
+  t.composite(adjoint, "adjoint(Tensor(a) self) -> Tensor(a)", adjoint_body)
       .doc("The conjugate transpose of the last two dimensions.");
   t.composite(movedim, "movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)",
               movedim_body)

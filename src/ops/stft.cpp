@@ -1,5 +1,4 @@
 // Short-time Fourier transforms and their inverse.
-#include <atomic>
 
 #include "dispatch/table.h"
 #include "dispatch/warning.h"
@@ -22,10 +21,6 @@ std::string optional_text(const std::optional<T>& value) {
   return value ? str(static_cast<int64_t>(*value)) : "None";
 }
 std::string tensor_text(const Tensor& t) { return str("torch.", legacy_name(t.dtype()), "Tensor"); }
-
-void warn_once(std::atomic<bool>& warned, const char* text) {
-  if (warns_now(warned)) show_warning(text);
-}
 
 void check_devices(const char* who, const Tensor& self, const Tensor& window) {
   RL_CHECK(!window.defined() || window.device() == self.device(), who,
@@ -81,22 +76,21 @@ bool wants_complex(const Tensor& self, const Tensor& window, OptBool return_comp
   RL_CHECK(return_complex.has_value(),
            "stft requires the return_complex parameter be given for real inputs, and will further require "
            "that return_complex=True in a future PyTorch release.");
-  static std::atomic<bool> warned;
-  warn_once(warned,
-            "stft with return_complex=False is deprecated. In a future pytorch release, stft will return "
-            "complex tensors for all inputs, and return_complex=False will raise an error.\nNote: you can "
-            "still call torch.view_as_real on the complex output to recover the old return format.");
+  static OnceWarning deprecated(
+      "stft with return_complex=False is deprecated. In a future pytorch release, stft will return "
+      "complex tensors for all inputs, and return_complex=False will raise an error.\nNote: you can "
+      "still call torch.view_as_real on the complex output to recover the old return format.");
+  deprecated.show();
   return false;
 }
 
 void warn_of_no_window(const Tensor& window) {
-  static std::atomic<bool> warned;
-  if (!window.defined())
-    warn_once(warned,
-              "A window was not provided. A rectangular window will be applied,which is known to cause "
-              "spectral leakage. Other windows such as torch.hann_window or torch.hamming_window are "
-              "recommended to reduce spectral leakage.To suppress this warning and use a rectangular window, "
-              "explicitly set `window=torch.ones(n_fft, device=<device>)`.");
+  static OnceWarning no_window(
+      "A window was not provided. A rectangular window will be applied,which is known to cause "
+      "spectral leakage. Other windows such as torch.hann_window or torch.hamming_window are "
+      "recommended to reduce spectral leakage.To suppress this warning and use a rectangular window, "
+      "explicitly set `window=torch.ones(n_fft, device=<device>)`.");
+  if (!window.defined()) no_window.show();
 }
 
 Tensor stft_body(const Call&, const Tensor& self, int64_t n_fft, OptInt hop_length, OptInt win_length,
@@ -189,13 +183,11 @@ Tensor istft_body(const Call&, const Tensor& self, int64_t n_fft, OptInt hop_len
                   const Tensor& window, bool center, bool normalized, OptBool onesided, OptInt length,
                   bool return_complex) {
   check_devices("istft", self, window);
-  static std::atomic<bool> warned;
-  if (!window.defined())
-    warn_once(
-        warned,
-        "A window was not provided. A rectangular window will be applied.Please provide the same window "
-        "used by stft to make the inversion lossless.To suppress this warning and use a rectangular "
-        "window, explicitly set `window=torch.ones(n_fft, device=<device>)`.");
+  static OnceWarning no_window(
+      "A window was not provided. A rectangular window will be applied.Please provide the same window "
+      "used by stft to make the inversion lossless.To suppress this warning and use a rectangular "
+      "window, explicitly set `window=torch.ones(n_fft, device=<device>)`.");
+  if (!window.defined()) no_window.show();
   RL_CHECK(is_complex(self.dtype()),
            "istft requires a complex-valued input tensor matching the output from stft with "
            "return_complex=True.");

@@ -96,7 +96,7 @@ PyObject* get_grad(PyObject* self, void*) {
           "for a non-leaf Tensor, use .retain_grad() on the non-leaf Tensor. If you access the non-leaf "
           "Tensor "
           "by mistake, make sure you access the leaf Tensor instead. See "
-          "github.com/pytorch/pytorch/pull/30531 for more informations.");
+          "github.com/pytorch/pytorch/pull/30531 for more information.");
     return wrap(grad_of(t));
   });
 }

@@ -1,5 +1,7 @@
 """Reductions of embeddings over bags of indices."""
 
+import warnings
+
 import rushlight as torch
 from rushlight import Tensor
 
@@ -19,7 +21,12 @@ def embedding_bag(
 ) -> Tensor:
     """The sum, mean or max of the rows of weight that each bag of indices selects."""
     if weight.dtype == torch.long and input.is_floating_point():
-        weight, input = input, weight  # the order of the arguments before PyTorch 0.4
+        warnings.warn(
+            "Argument order of nn.functional.embedding_bag was changed. Usage `embedding_bag(weight, input, "
+            "...)` is deprecated, and should now be `embedding_bag(input, weight, ...)`.",
+            stacklevel=2,
+        )
+        weight, input = input, weight
     if per_sample_weights is not None and input.size() != per_sample_weights.size():
         raise ValueError(
             f"embedding_bag: If per_sample_weights ({per_sample_weights.shape}) is not None, then it must "

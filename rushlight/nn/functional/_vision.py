@@ -14,11 +14,11 @@ pixel_shuffle, pixel_unshuffle, channel_shuffle = (
 native_channel_shuffle = channel_shuffle
 
 
-def _warn_align_corners(name):
+def _warn_align_corners():
     warnings.warn(
-        f"Default {name} behavior has changed to align_corners=False since 1.3.0. Please specify "
-        "align_corners=True "
-        f"if the old behavior is desired. See the documentation of {name} for details.",
+        "Default grid_sample and affine_grid behavior has changed to align_corners=False since 1.3.0. Please "
+        "specify align_corners=True if the old behavior is desired. See the documentation of grid_sample for "
+        "details.",
         stacklevel=3,
     )
 
@@ -26,7 +26,7 @@ def _warn_align_corners(name):
 def affine_grid(theta: Tensor, size, align_corners: bool | None = None) -> Tensor:
     """The points of an image of the given size, mapped by the affine matrices theta, for `grid_sample`."""
     if align_corners is None:
-        _warn_align_corners("affine_grid and grid_sample")
+        _warn_align_corners()
         align_corners = False
     if not theta.is_floating_point():
         raise ValueError(f"Expected theta to have floating point type, but got {theta.dtype}")
@@ -76,6 +76,6 @@ def grid_sample(
             f"but got: '{padding_mode}'"
         )
     if align_corners is None:
-        _warn_align_corners("grid_sample and affine_grid")
+        _warn_align_corners()
         align_corners = False
     return torch.grid_sampler(input, grid, _MODES[mode], _PADDINGS[padding_mode], align_corners)

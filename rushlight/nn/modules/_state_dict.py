@@ -106,7 +106,7 @@ class StateDictMixin:
         if args:
             warnings.warn(
                 "Positional args are being deprecated, use kwargs instead. Refer to "
-                "https://docs.pytorch.org/docs/main/generated/torch.nn.Module.html"
+                "https://pytorch.org/docs/main/generated/torch.nn.Module.html"
                 "#torch.nn.Module.state_dict for details.",
                 FutureWarning,
                 stacklevel=2,
