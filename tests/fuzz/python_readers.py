@@ -18,6 +18,7 @@ import os
 import pickle
 import random
 import re
+import resource
 import sys
 import tempfile
 import traceback
@@ -28,7 +29,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = ROOT / "tests" / "fuzz" / "corpus" / "python"
 RECORD = re.compile(rb"(?:^|\n)=== ([^\n]{1,200})\n")
-REFUSED = (ValueError, RuntimeError, EOFError, OSError, MemoryError, pickle.UnpicklingError)
+REFUSED = (ValueError, RuntimeError, EOFError, OSError, pickle.UnpicklingError)
 
 
 def packed(data):
@@ -221,12 +222,27 @@ def exported(torch):
 # --- what comes of an input ---------------------------------------------------------------------------------
 
 
+MOST_MEMORY = 1 << 30  # that an input of some kilobytes may take
+
+
+def peak_memory():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
+
+
+def limit_memory():
+    """So that an input that asks for more than the machine has raises MemoryError, and ends nobody."""
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    resource.setrlimit(resource.RLIMIT_AS, (used + 4 * MOST_MEMORY, hard))
+
+
 class Judge:
     """Reads inputs; what is found is told once for each place, and kept."""
 
     def __init__(self, reader, kept):
         self.reader, self.kept = reader, kept
         self.inputs, self.refused, self.found = 0, 0, {}
+        self.peak = peak_memory()
 
     def __call__(self, data):
         self.inputs += 1
@@ -239,6 +255,10 @@ class Judge:
                 self.refused += 1
             else:
                 self.tell(data, error)
+        peak = peak_memory()
+        if peak > self.peak + MOST_MEMORY:
+            self.tell(data, MemoryError(f"{(peak - self.peak) >> 20} MB for {len(data)} bytes"))
+        self.peak = max(self.peak, peak)
 
     def tell(self, data, error):
         own = [f for f in traceback.extract_tb(error.__traceback__) if "rushlight" in f.filename]
@@ -340,6 +360,7 @@ def main():
         elif atheris:
             with_feedback(atheris, judge, inputs + kept, folder, rest)
         else:
+            limit_memory()
             blindly(judge, inputs + kept, options.blind or 20000, options.seed)
         judge.summary()
     return 1 if judge.found else 0

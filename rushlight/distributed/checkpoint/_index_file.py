@@ -6,6 +6,7 @@ import pickle
 import types
 
 import rushlight as torch
+from rushlight import _C
 from rushlight.distributed.checkpoint import metadata as m
 
 _MODULE = "torch.distributed.checkpoint.metadata"
@@ -67,7 +68,12 @@ class _Pickler(pickle._Pickler):  # type: ignore[name-defined]
         dispatch[_kind] = lambda pickler, obj: pickler.save_global(obj)  # type: ignore[attr-defined]
 
 
-class _Unpickler(pickle.Unpickler):
+_CALLABLES = {id(value) for value in _GLOBALS.values()}
+
+
+class _Unpickler(_C._Unpickler):
+    """Python's own would take 20 GB for a memo that a damaged file numbers so."""
+
     def find_class(self, module, name):
         if (module, name) in _GLOBALS:
             return _GLOBALS[module, name]
@@ -76,6 +82,26 @@ class _Unpickler(pickle.Unpickler):
         raise pickle.UnpicklingError(
             f"an index of a checkpoint names {module}.{name}, which is not part of one"
         )
+
+    def _check_callable(self, function):
+        if id(function) not in _CALLABLES:
+            raise pickle.UnpicklingError(f"an index of a checkpoint calls {function!r:.80}")
+
+    def _check_changed(self, container):
+        raise pickle.UnpicklingError(f"an index of a checkpoint fills {type(container).__name__}")
+
+    def _new_object(self, cls, args):
+        if id(cls) not in _CALLABLES or not isinstance(cls, type):
+            raise pickle.UnpicklingError(f"an index of a checkpoint makes {cls!r:.80}")
+        return cls.__new__(cls, *args)
+
+    def _build(self, target, state):
+        if type(target) not in _CLASSES.values() and type(target) is not m._StorageInfo:
+            raise pickle.UnpicklingError(f"an index of a checkpoint gives {type(target).__name__} a state")
+        if hasattr(type(target), "__setstate__"):
+            target.__setstate__(state)
+        else:
+            target.__dict__.update(state)
 
 
 def dump(index, stream):
@@ -86,7 +112,7 @@ def dump(index, stream):
 def load(stream):
     """Read an index; raises pickle.UnpicklingError for what is none."""
     try:
-        index = _Unpickler(stream).load()
+        index = _Unpickler(stream, "utf-8").load()
     except (EOFError, MemoryError, pickle.UnpicklingError):
         raise
     except Exception as error:  # a damaged pickle can call what it may name with anything

@@ -240,7 +240,7 @@ class FileSystemReader(StorageReader):
         return _done(None)
 
     def _where(self, index):
-        if index not in self._index.storage_data:
+        if index not in (self._index.storage_data or ()):
             raise CheckpointException(f"the index of the checkpoint does not say where {index.fqn} lies")
         return self._index.storage_data[index]
 
@@ -268,13 +268,12 @@ class FileSystemReader(StorageReader):
             raise CheckpointException(f"{self.path}: the index names a file elsewhere, {where.relative_path}")
         try:
             with open(os.path.join(self.path, name), "rb") as stream:
+                if os.fstat(stream.fileno()).st_size < where.offset + where.length:  # before memory for it is taken
+                    raise CheckpointException(f"{self.path}/{name} is shorter than its index says")
                 stream.seek(where.offset)
-                data = stream.read(where.length)
+                return stream.read(where.length)
         except (OSError, ValueError, OverflowError) as error:
             raise CheckpointException(f"{self.path}: {error}") from None
-        if len(data) != where.length:
-            raise CheckpointException(f"{self.path}/{name} is shorter than its index says")
-        return data
 
 
 def _give(planner, item, chunk):

@@ -2,6 +2,7 @@
 
 import io
 import pickle
+import tracemalloc
 
 import checkpoint_programs as programs
 import pytest
@@ -110,8 +111,19 @@ def test_an_index_of_an_older_python(tmp_path, monkeypatch):
         pickled = (
             b"\x80\x04cbuiltins\ngetattr\nc"
             + (b"torch\nSize\n" if asked[0] is torch.Size else f"{INDEX}\n{kind.__name__}\n".encode())
-            + f"V{asked[1]}\n".encode()
+            + bytes([0x8C, len(asked[1])])
+            + asked[1].encode()
             + b"\x86R."
         )
         with pytest.raises(pickle.UnpicklingError, match="asks for an attribute"):
             index_file.load(io.BytesIO(pickled))
+
+
+def test_an_index_claims_no_more_memory_than_it_is_long():
+    """Python's own unpickler keeps the memo in an array as long as its largest number: 20 GB and more."""
+    for claim in (b"r" + (2**31).to_bytes(4, "little"), b"\x96" + (2**34).to_bytes(8, "little")):
+        tracemalloc.start()
+        with pytest.raises(pickle.UnpicklingError):
+            index_file.load(io.BytesIO(b"\x80\x04N" + claim + b"."))
+        assert tracemalloc.get_traced_memory()[1] < 1 << 20
+        tracemalloc.stop()
