@@ -151,9 +151,12 @@ Tensor sum_to_size_body(const Call&, const Tensor& self, IntList size) {
 }
 
 Tensor logic(ReduceOp op, const Tensor& self, uint64_t dims, bool keepdim, const char* who) {
-  const bool bytes = self.dtype() == DType::Bool || self.dtype() == DType::UInt8;
-  const Tensor x = bytes ? self : ops::ne(self, wrapped_number(Scalar(int64_t{0})));
-  return reduce_dims(op, x, dims, keepdim, who, {});
+  const bool bytes = self.dtype() == DType::UInt8, alone = reduced_count(self.sizes(), dims) == 1;
+  // The kernel leaves a single byte as it is, and the result is 0 or 1.
+  const bool as_it_is = self.dtype() == DType::Bool || (bytes && !alone);
+  const Tensor x = as_it_is ? self : ops::ne(self, wrapped_number(Scalar(int64_t{0})));
+  const Tensor result = reduce_dims(op, x, dims, keepdim, who, {});
+  return bytes ? to_dtype(result, DType::UInt8) : result;
 }
 void check_logic_out(const Call& call) {
   RL_CHECK(!call.out || is_bool(call.out->dtype()) || call.out->dtype() == DType::UInt8, call.op.name(),

@@ -176,3 +176,13 @@ def test_adam_of_halves_is_that_of_floats_rounded(n, amsgrad, dtype):
         )
     for half, wide in zip(halves, floats, strict=True):
         assert half.tolist() == wide.to(dtype).tolist()
+
+
+def test_bytes_of_one_element_are_truth_values_of_0_and_1():
+    for x, dims in ((rl.tensor(6), (None, 0)), (rl.tensor([[6], [0]]), (1,)), (rl.tensor([6]), (None, 0))):
+        x = x.to(rl.uint8)
+        for f in (rl.all, rl.any):
+            for dim in dims:
+                result = f(x) if dim is None else f(x, dim)
+                assert result.dtype == rl.uint8 and result.tolist() == (x != 0).to(rl.uint8).reshape_as(result).tolist()
+    assert rl.any(rl.tensor([6, 3], dtype=rl.uint8), dim=[]).tolist() == [1, 1]
