@@ -308,6 +308,8 @@ def split(tensor, split_size_or_sections, dim=0):
         >>> torch.split(torch.arange(5), 2)
         (tensor([0, 1]), tensor([2, 3]), tensor([4]))
     """
+    if isinstance(split_size_or_sections, torch.Tensor) and split_size_or_sections.numel() == 1:
+        split_size_or_sections = int(split_size_or_sections)
     return _split(tensor, split_size_or_sections, dim)
 
 

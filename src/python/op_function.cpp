@@ -1,5 +1,6 @@
 #include "python/op_function.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <deque>
 #include <map>
@@ -136,6 +137,26 @@ static void mark_other_lists(std::vector<SignatureSpec*>& specs) {
             spec->parameters[i].type == Tag::TensorList && is_number_list(*other, i);
 }
 
+// An integer tensor of one element is a number only where no overload has something else to do with it.
+static void mark_integer_tensors(std::vector<SignatureSpec*>& specs) {
+  const auto takes_more = [](const SignatureSpec* spec, size_t i) {
+    return i < spec->parameters.size() && !spec->parameters[i].keyword_only &&
+           spec->parameters[i].type != Tag::Int;
+  };
+  for (SignatureSpec* spec : specs)
+    for (size_t i = 0; i < spec->parameters.size(); ++i)
+      spec->parameters[i].integer_tensors =
+          std::none_of(specs.begin(), specs.end(), [&](auto* other) { return takes_more(other, i); });
+}
+
+// PyTorch's Python functions reduce nothing unless they are told to, whatever the operator's schema says:
+// they read its default by a name that their parser doesn't know. `torch.nn.functional` always tells.
+static void default_to_no_reduction(SignatureSpec& spec) {
+  const int i = spec.op.schema.index_of("reduction");
+  if (i >= 0 && spec.parameters[i].type == Tag::Int && spec.parameters[i].has_default)
+    spec.defaults[static_cast<size_t>(i)] = Value(int64_t{0});
+}
+
 // Two threads may both build them; one result is kept.
 static void build_specs(OpFunction* f) {
   std::vector<SignatureSpec*> specs;
@@ -143,8 +164,10 @@ static void build_specs(OpFunction* f) {
     if (f->method ? !op->is_method : !op->is_function) continue;
     if (f->inplace && !op->has_inplace) continue;
     specs.push_back(new SignatureSpec(*op, f->method, f->inplace, takes_numbers(*f->set, *op)));
+    default_to_no_reduction(*specs.back());
   }
   mark_other_lists(specs);
+  mark_integer_tensors(specs);
   auto made = std::make_unique<const std::vector<const SignatureSpec*>>(specs.begin(), specs.end());
   const std::vector<const SignatureSpec*>* found = nullptr;
   if (f->specs.compare_exchange_strong(found, made.get(), std::memory_order_acq_rel))

@@ -121,8 +121,14 @@ static bool take_scalar(PyObject* o, Value& v) {
   return true;
 }
 
-static bool take_int(PyObject* o, Value& v) {
-  if (!is_int(o) && !(is_scalar_tensor(o) && is_integral(tensor_of(o).dtype()))) return false;
+static bool is_integer_tensor(const ParameterSpec& p, PyObject* o) {
+  if (!is_tensor(o)) return false;
+  const Tensor& t = tensor_of(o);
+  return is_integral(t.dtype()) && (t.dim() == 0 || (p.integer_tensors && t.numel() == 1));
+}
+
+static bool take_int(const ParameterSpec& p, PyObject* o, Value& v) {
+  if (!is_int(o) && !is_integer_tensor(p, o)) return false;
   new (&v) Value(to_int(o));
   return true;
 }
@@ -268,7 +274,7 @@ static bool take_value(const ParameterSpec& p, PyObject* o, Value& v, Arguments&
     case Tag::Scalar:
       return take_scalar(o, v);
     case Tag::Int:
-      return take_int(o, v);
+      return take_int(p, o, v);
     case Tag::Float:
       return take_float(o, v);
     case Tag::Bool:
@@ -541,7 +547,7 @@ bool parse(const SignatureSpec& spec, const CallArgs& call, Arguments& out, cons
         if (explain) throw_missing(spec, i, name);
         return false;
       }
-      if (p.role == ParameterSpec::kValue) new (&out.values()[i]) Value(p.schema->default_value);
+      if (p.role == ParameterSpec::kValue) new (&out.values()[i]) Value(spec.defaults[i]);
       continue;
     }
     if (o == Py_None && p.allow_none) {
@@ -549,7 +555,7 @@ bool parse(const SignatureSpec& spec, const CallArgs& call, Arguments& out, cons
     } else if (o == Py_None && p.has_default && p.type == Tag::TensorList && p.elements_optional) {
       new (&out.values()[i]) Value();
     } else if (o == Py_None && defaults_to_no_ints(p)) {
-      new (&out.values()[i]) Value(p.schema->default_value);
+      new (&out.values()[i]) Value(spec.defaults[i]);
     } else if (!take_argument(spec, i, o, out)) {
       if (!keyword && take_rest(spec, i, call, out)) {
         position = call.count;

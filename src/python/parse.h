@@ -16,8 +16,9 @@ struct ParameterSpec {
   Tag type = Tag::Tensor;
   Role role = kValue;
   bool has_default = false, allow_none = false, keyword_only = false, elements_optional = false;
-  bool numbers = false;     // a Tensor parameter that takes Python numbers
-  bool other_list = false;  // a Tensor[] parameter in whose place another overload has a list of numbers
+  bool numbers = false;          // a Tensor parameter that takes Python numbers
+  bool other_list = false;       // a Tensor[] parameter in whose place another overload has a list of numbers
+  bool integer_tensors = false;  // an int parameter that takes tensors of one element, whatever their shape
   int list_length = 0;
   const Parameter* schema = nullptr;
 };
