@@ -57,7 +57,10 @@ void set_gradient_edge(const Tensor& t, const Ref<Node>& node, uint32_t output) 
 
 }  // namespace
 
-void install_autograd_meta() { free_autograd_meta = free_meta; }
+void install_autograd_meta() {
+  free_autograd_meta = free_meta;
+  note_version = note_version_of;
+}
 
 // Where the gradient of `t` goes. It is the accumulator of a leaf for a stand-in that hooks gave for the
 // leaf.
@@ -73,7 +76,7 @@ Ref<Node> grad_fn(const Tensor& t) {
   return node && node->is_accumulate ? nullptr : node;
 }
 
-bool is_leaf(const Tensor& t) { return !requires_grad(t) || !grad_fn(t); }
+bool is_leaf(const Tensor& t) { return !requires_grad(t) || has_no_history(t) || !grad_fn(t); }
 
 Edge gradient_edge(const Tensor& t) {
   if (!requires_grad(t)) return {};

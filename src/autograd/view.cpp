@@ -153,6 +153,16 @@ static Ref<Node> renew(AutogradMeta& own, Ref<Node> node, uint32_t version) {
   return node;
 }
 
+void note_version_of(const Tensor& view) {
+  autograd_meta(view).seen_version = view.version();
+  view->flags |= kKnowsVersion;
+}
+
+bool has_no_history(const Tensor& view) {
+  AutogradMeta* meta = view->autograd;
+  return (view->flags & kNoGradView) && !(meta && recorded_node(*meta));
+}
+
 Ref<Node> view_grad_fn(const Tensor& view) {
   const Tensor base(view->view_base);
   AutogradMeta* meta = view->autograd;
@@ -165,6 +175,7 @@ Ref<Node> view_grad_fn(const Tensor& view) {
     if (has_own && (!counted || meta->seen_version == version)) return meta->grad_fn;
   }
   if (!counted) return nullptr;
+  if (!has_own && (view->flags & kKnowsVersion) && meta->seen_version != version) refuse_write(view, true);
   // A base that is a leaf was never written to under autograd, and a view under no_grad never had a history.
   if (!has_own && (is_leaf(base) || (view->flags & kNoGradView))) return nullptr;
   if (view->flags & (kMultiView | kCustomView)) refuse_write(view, true);

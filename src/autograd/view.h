@@ -17,7 +17,8 @@ namespace rushlight {
 // the base's
 //   flag too (dispatch/op.h, flags_of), and grad_fn() finds the base's history in the same way.
 // Views made under no_grad (kNoGradView) and several views from one operator (kMultiView) cannot be renewed
-// so: writing to them under autograd is an error, as in PyTorch.
+// so: writing to them under autograd is an error, as in PyTorch. So is asking a view that was taken under
+// no_grad for its history after a write to its base (kKnowsVersion).
 class CopySlices final : public PlainNode {
  public:
   CopySlices(const Tensor& base, const Tensor& view, Ref<Node> write);
@@ -47,6 +48,10 @@ class CopySlices final : public PlainNode {
 
 // The grad_fn of a view whose base has a history, made anew when out of date.
 Ref<Node> view_grad_fn(const Tensor& view);
+// Notes the version of its base in a view taken under no_grad; core calls it as it makes one.
+void note_version_of(const Tensor& view);
+// Taken under no_grad and not written to under autograd since.
+bool has_no_history(const Tensor& view);
 void check_view_inplace(const Tensor& view);
 // The gradient that `meta` keeps comes from another node now.
 void move_retained(AutogradMeta& meta, Node& from, Node& to);

@@ -18,6 +18,7 @@ __attribute__((tls_model("initial-exec"))) thread_local uint32_t view_flags = 0;
 __attribute__((tls_model("initial-exec"))) thread_local uint32_t new_tensor_flags = 0;
 void (*free_autograd_meta)(AutogradMeta*) = nullptr;
 bool (*release_pyobj)(TensorImpl*) = nullptr;
+void (*note_version)(const Tensor&) = nullptr;
 WrappingHooks wrapping_hooks;
 Scalar (*read_dispatched_scalar)(const Tensor&) = nullptr;
 
@@ -227,11 +228,15 @@ Tensor make_view(const Tensor& base, IntList sizes, IntList strides, int64_t off
   impl->flags = (impl->flags & ~kPassedOn) | (source->flags & kPassedOn);
   if (source->quantizer) [[unlikely]]
     impl->quantizer = new Quantizer(quantizer_of_view(*source, sizes, strides, offset));
-  if (differentiable && !(source->flags & kInference)) {
+  const bool recorded = differentiable && !(source->flags & kInference);
+  if (recorded) {
     impl->view_base = source->view_base ? source->view_base : Ref<TensorImpl>::share(source);
     impl->flags |= view_flags | view_origin(source->flags);
   }
-  return Tensor(std::move(impl));
+  Tensor view(std::move(impl));
+  if (recorded && view_flags && (view->view_base->flags & kAutograd)) [[unlikely]]
+    note_version(view);
+  return view;
 }
 
 // What a sparse tensor of one element holds; its parts list the element once, or never when it is zero.

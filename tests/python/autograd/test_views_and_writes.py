@@ -212,3 +212,34 @@ def test_memory_set_anew_ends_what_a_leaf_accumulates():
         torch.autograd.grad(before.sum(), p)
     with pytest.raises(RuntimeError, match="incompatible tensor type"):
         p.data = torch.ones(2).to_sparse()
+
+
+@pytest.mark.parametrize("mode", [torch.no_grad, torch.inference_mode])
+@pytest.mark.parametrize("write", [lambda t: t.add_(2), lambda t: t.view(-1).mul_(3), lambda t: t.t_()])
+def test_a_view_without_history_does_not_outlive_a_write_to_its_base(mode, write):
+    base = torch.ones(1, 3, requires_grad=True).clone()
+    with mode():
+        view, later = base.view(-1), base[0]
+    assert view.grad_fn is None and (view * 2).requires_grad
+    write(base)
+    with pytest.raises(RuntimeError, match="mode and its base or another view of its base has been modified"):
+        _ = view.grad_fn
+    with pytest.raises(RuntimeError, match="ambiguous and error-prone"):
+        _ = later * 2
+    assert view.is_leaf and view.requires_grad
+    assert repr(view).endswith("grad_fn=<Invalid>)")
+    with mode():
+        again = base.view(-1)  # it shows what was written
+        assert (view * 2).tolist() == (again * 2).tolist()
+    assert again.grad_fn is None
+
+
+def test_a_view_of_a_leaf_without_history_shows_writes_under_no_grad():
+    weight = torch.nn.Parameter(torch.ones(3))
+    with torch.no_grad():
+        view = weight[:]
+        view *= 2
+    assert repr(view) == "tensor([2., 2., 2.], grad_fn=<Invalid>)"
+    assert repr(weight.detach()) == "tensor([2., 2., 2.])"
+    with pytest.raises(RuntimeError, match="created in no_grad mode"):
+        (view * weight).sum().backward()
