@@ -80,8 +80,9 @@ class Pass {
              "A leaf node was passed to _will_engine_execute_node but we are currently running "
              "autograd.grad(). This is currently not supported.");
     const int64_t s = work_->find_known(&node);
-    return s >= 0 &&
-           ((*work_)[static_cast<uint32_t>(s)].executes || (*work_)[static_cast<uint32_t>(s)].capture >= 0);
+    if (s < 0) return false;
+    const NodeState& state = (*work_)[static_cast<uint32_t>(s)];
+    return state.visited && (state.executes || state.capture >= 0);  // an input may be out of reach
   }
   bool keeps_graph() const { return options_.keep_graph; }
   bool is_partial() const { return !inputs_.empty(); }

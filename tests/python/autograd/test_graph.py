@@ -46,6 +46,15 @@ def test_multi_grad_hook(mode):
         graph.register_multi_grad_hook([x], seen.append, mode="x")
 
 
+def test_multi_grad_hook_with_inputs_out_of_reach():
+    x, y, unused, seen = _leaf(), _leaf(), _leaf(), []
+    handle = graph.register_multi_grad_hook([unused, x, y], lambda g: seen.append([t is not None for t in g]))
+    for inputs in ([x, y], [unused], [unused, y]):
+        (x * y).sum().backward(inputs=inputs)
+    assert seen == [[False, True, True], [False, False, True]]
+    handle.remove()
+
+
 def test_hooks_on_saved_tensors():
     x, packed = _leaf(), []
 
