@@ -97,6 +97,17 @@ Tensor with_examples_of(const Tensor& t, const Tensor& like) {
   return to_dtype(ops::add(t, none), t.dtype());
 }
 
+// The tangent with what is pending of the primal, conjugation or a sign, pending of it, too.
+Tensor pending_as(const Tensor& primal, Tensor tangent) {
+  if (!((primal->flags ^ tangent->flags) & kPending)) return tangent;
+  const auto turned = [&](Tensor t) {
+    for (const uint32_t flag : {kPendingConj, kPendingNeg})
+      if (primal->flags & flag) t = turned_view(t, flag);
+    return t;
+  };
+  return turned(resolved(turned(std::move(tangent))));
+}
+
 // A tangent in memory like the primal's: what looks at that (as_strided) must find the same in both.
 Tensor laid_out_as(const Tensor& primal, const Tensor& tangent) {
   if ((primal->flags | tangent->flags) & (kPythonDispatch | kSpecialElements | kNotCpu)) return tangent;
@@ -239,7 +250,7 @@ Tensor make_dual(const Tensor& primal, const Tensor& tangent) {
   WithoutTangents scope;
   const Tensor dual_tensor = ops::alias(primal);
   const Tensor widened = with_examples_of(to_dtype(tangent, primal.dtype()), primal);
-  set_tangent(dual_tensor, laid_out_as(primal, widened));
+  set_tangent(dual_tensor, laid_out_as(primal, pending_as(primal, widened)));
   return dual_tensor;
 }
 

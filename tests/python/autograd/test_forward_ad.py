@@ -315,3 +315,18 @@ def test_a_tangent_lies_in_memory_as_its_tensor():
             NotImplementedError, match="Trying to use forward AD with .* that does not support it"
         ):
             torch.igamma(fwAD.make_dual(torch.rand(2), torch.rand(2)), torch.rand(2))
+
+
+def test_a_tangent_is_pending_as_its_tensor():
+    kinds = {"plain": lambda t: t, "conj": torch.conj, "negative": lambda t: t._neg_view()}
+    for of_primal, of_tangent in ((p, t) for p in kinds.values() for t in kinds.values()):
+        primal = of_primal(torch.randn(2, dtype=torch.complex128))
+        given = of_tangent(torch.randn(2, dtype=torch.complex128))
+        with fwAD.dual_level():
+            dual = fwAD.make_dual(primal, given)
+            tangent = fwAD.unpack_dual(dual).tangent
+            assert (tangent is given) == (of_primal is of_tangent)
+            assert (tangent.is_conj(), tangent.is_neg()) == (primal.is_conj(), primal.is_neg())
+            assert torch.equal(tangent, given)
+            assert torch.equal(fwAD.unpack_dual(torch.real(dual)).tangent, given.real)
+            assert torch.allclose(fwAD.unpack_dual(dual * dual).tangent, 2 * primal * given)
