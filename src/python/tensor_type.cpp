@@ -355,11 +355,10 @@ static int tensor_traverse(PyObject* object, visitproc visit, void* arg) {
 
 static int tensor_clear(PyObject* object) {
   PyTensor* self = as_tensor(object);
-  if (self->impl && self->impl->use_count() > 1 && !self->impl->owns_pyobj) {
-    // The collector found only Python's share of the cycle: what C++ still holds stays usable.
-  } else if (self->impl && self->impl->autograd && clear_autograd) {
-    clear_autograd(self->impl);
-  }
+  // The collector found only Python's share of the cycle: what C++ still holds keeps its attributes. The
+  // wrapper's references go as the others of the cycle are cleared, and its impl takes it over.
+  if (self->impl && self->impl->use_count() > 1 && !self->impl->owns_pyobj) return 0;
+  if (self->impl && self->impl->autograd && clear_autograd) clear_autograd(self->impl);
   if (Py_TYPE(object) != tensor_type) clear_slots(object);
   Py_CLEAR(self->dict);
   return 0;

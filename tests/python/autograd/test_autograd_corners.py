@@ -190,6 +190,27 @@ def test_nodes_that_are_registered_by_hand():
         del x.data
 
 
+def test_the_collector_leaves_attributes_of_what_a_graph_holds():
+    class Marked(torch.Tensor):
+        __slots__ = ("mark",)
+
+    for kind in (torch.Tensor, Marked):
+        saved = torch.rand(2, requires_grad=True).clone().as_subclass(kind)
+        saved.note = saved.mark = "kept"
+        with torch._C.DisableTorchFunctionSubclass():  # it would hand out another view
+            result = torch.sin(saved)
+        cycle = [saved]
+        cycle.append(cycle)
+        dead = weakref.ref(saved)
+        del saved, cycle
+        gc.collect()
+        found = result.grad_fn._saved_self
+        assert type(found) is kind and found.note == found.mark == "kept"
+        del found, result
+        gc.collect()
+        assert dead() is None
+
+
 def test_loading_leaves_no_cycles():
     model = torch.nn.LSTM(2, 2)
     state = model.state_dict()
