@@ -171,8 +171,12 @@ Dims pointwise_strides(IntList shape, std::span<const Tensor* const> inputs) {
     return strides;
   }
   const Dims sizes = shape.dims();
+  const auto rank = static_cast<int64_t>(sizes.size());
   const Dims order = walking_order(static_cast<int>(inputs.size()), sizes, [&](int i, int64_t d) {
-    return broadcast_stride(*inputs[i], sizes.size(), d);
+    const Tensor& t = *inputs[i];
+    const int64_t own = d - (rank - t.dim());
+    // A stride that nothing is read by still says where its dimension stands.
+    return own >= 0 && sizes[d] == 1 ? t.strides()[own] : broadcast_stride(t, sizes.size(), d);
   });
   int64_t step = 1;
   for (int64_t d : order) {

@@ -242,13 +242,10 @@ Tensor bounded_rule(const Call& call, const Tensor& self) {
   return quantize_as(function(dequantize_from(self)), self.dtype(), q);
 }
 
-// New elements are what lies in the memory.
-Tensor resize_rule(const Call& call, const Tensor& self, IntList size, std::optional<MemoryFormat>) {
+// New elements are what lies in the memory, of which there is a byte for each.
+Tensor resize_rule(const Call&, const Tensor& self, IntList size, std::optional<MemoryFormat>) {
   check_ordered("quantized_resize_cpu_");
   RL_CHECK(!quantizer_of(self).per_channel(), "Can only resize quantized tensors with per-tensor schemes!");
-  if (integers_per_byte(self.dtype()) > 1)
-    RL_NOT_IMPLEMENTED(call.op.name(), "(): a torch.", dtype_name(self.dtype()),
-                       " tensor, whose bytes hold several integers, can't be resized");
   resize_tensor(self, size);
   return self;
 }

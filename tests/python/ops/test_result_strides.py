@@ -23,7 +23,17 @@ def positive(module):
     return module.tensor([[4.0, 1, 2], [1, 3, 0], [2, 0, 5]])
 
 
+def spread(module, *order):
+    """Dimensions of size 1 beside others, with gaps in memory."""
+    return module.arange(48.0).reshape(1, 1, 4, 12)[..., ::2].permute(order)
+
+
+ORDERS = [(0, 2, 1, 3), (1, 2, 3, 0), (2, 3, 0, 1), (3, 0, 2, 1)]
+
 CASES = {
+    **{f"sum in order {o}": lambda m, o=o: spread(m, *o) + spread(m, *o) for o in ORDERS},
+    **{f"exponential in order {o}": lambda m, o=o: spread(m, *o).mul(0.1).exp() for o in ORDERS},
+    **{f"product with a row, order {o}": lambda m, o=o: m.ones(1) * spread(m, *o) for o in ORDERS},
     "lower factor": lambda m: m.linalg.cholesky(positive(m)),
     "lower factors of the transpose": lambda m: m.linalg.cholesky(m.stack([positive(m)] * 2).mT),
     "inverse": lambda m: m.linalg.inv(positive(m)),

@@ -104,3 +104,14 @@ def test_means_of_windows(name, last, zero_point):
     theirs, ours = call(torch), call(rushlight)
     assert ours.q_zero_point() == theirs.q_zero_point() and ours.q_scale() == theirs.q_scale()
     np.testing.assert_array_equal(ours.int_repr().numpy(), theirs.int_repr().numpy())
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("dtype", ["quint4x2", "quint2x4"])
+def test_packed_integers_are_resized(dtype):
+    def call(t, n):
+        q = t.quantize_per_tensor(t.arange(5.0) / 10, 0.1, 0, getattr(t, dtype)).resize_(n)
+        return list(q.shape), q.int_repr()[: min(n, 4) // 2 if dtype == "quint4x2" else 1].tolist()
+
+    for n in (3, 5, 12):
+        assert call(rushlight, n) == call(torch, n)
