@@ -21,8 +21,15 @@ def _c_name(name):
     return getattr(names, name)
 
 
+def _functorch_name(name):
+    """The same for `_C._functorch`."""
+    from rushlight._extension import functorch_names
+
+    return getattr(functorch_names, name)
+
+
 def _name_in(space):
-    """The same for the functions of a part of `_C`."""
+    """The same for the operators of a part of `_C`."""
 
     def find(name):
         from rushlight._extension.operator_names import function_of
@@ -33,6 +40,7 @@ def _name_in(space):
 
 
 _C.__getattr__ = _c_name
+_C._functorch.__getattr__ = _functorch_name
 _C._nn.__getattr__, _C._linalg.__getattr__ = _name_in("nn"), _name_in("linalg")
 _C._fft.__getattr__, _C._special.__getattr__ = _name_in("fft"), _name_in("special")
 _C.__path__ = [f"{__path__[0]}/_C"]  # whose parts programs import, too

@@ -4,17 +4,25 @@ import threading
 
 import rushlight
 from rushlight._extension.dispatch_keys import DispatchKey
+from rushlight._extension.functorch_names import TransformType
 from rushlight._ops import OperatorBase
 
 __capture__ = "through"  # Note [Capture marks]
+
+
+def _innermost_transform():
+    from rushlight._functorch.pyfunctorch import retrieve_current_functorch_interpreter
+
+    return retrieve_current_functorch_interpreter()
+
 
 _BELOW_AUTOGRAD = ("CompositeExplicitAutograd", "CompositeImplicitAutograd")
 
 
 class HigherOrderOperator(OperatorBase):
     """An operator of a program that takes functions besides tensors. A call runs the implementation of the
-    innermost dispatch mode, else of an operand's class, else of the autograd key, else of the device. An
-    implementation that calls its operator again reaches the next one."""
+    innermost function transform, else of the innermost dispatch mode, else of an operand's class, else of the
+    autograd key, else of the device. An implementation that calls its operator again reaches the next one."""
 
     def __init__(self, name, *, cacheable=False, supports_training_input_mutation=False):
         super().__init__()
@@ -48,9 +56,10 @@ class HigherOrderOperator(OperatorBase):
         """Decorates the implementation for a dispatch key, a class of modes or of tensors, or a transform."""
 
         def register(fn):
-            if key in self._implementations:
+            table = self.functorch_table if isinstance(key, TransformType) else self._implementations
+            if key in table:
                 raise AssertionError(f"{self._name} already has an implementation for {key}")
-            self._implementations[key] = fn
+            table[key] = fn
             return fn
 
         return register
@@ -84,6 +93,9 @@ class HigherOrderOperator(OperatorBase):
     def __call__(self, /, *args, **kwargs):
         from rushlight.utils._python_dispatch import _get_current_dispatch_mode, _pop_mode, _push_mode
 
+        if self.functorch_table and (transform := _innermost_transform()):
+            if transform.key() in self.functorch_table:
+                return transform.process(self, args, kwargs)
         mode = _get_current_dispatch_mode()
         if mode is not None:
             rule = self._find(type(mode))
@@ -108,8 +120,8 @@ class HigherOrderOperator(OperatorBase):
                 return answer
         if rushlight._C._functorch.maybe_current_level() is not None:
             raise NotImplementedError(
-                f"{self._name}: function transforms (vmap, grad, jvp) of operators that a program defines "
-                "are not followed; call the function that implements it instead"
+                f"{self._name} has no implementation for the function transform that is active: register one "
+                "with py_impl(torch._C._functorch.TransformType...), or call the function that implements it"
             )
         for name, autograd in self._keys(tensors):
             rule = self._find(_key(name))

@@ -232,6 +232,24 @@ class Function(_C._FunctionBase, FunctionCtx, metaclass=FunctionMeta):
         vmap: Callable[..., Any]  # type: ignore[no-redef]
 
 
+class _SingleLevelFunction(Function):
+    """A Function that the innermost function transform records as it stands: its ``forward`` itself says what
+    is computed further out. Only inside of `enable_single_level_autograd_function`."""
+
+    @classmethod
+    def apply(cls, *args, **kwargs):
+        from rushlight._extension.functorch_names import get_single_level_autograd_function_allowed
+
+        if _C._functorch._innermost_transform() is None:
+            return super().apply(*args, **kwargs)
+        if not get_single_level_autograd_function_allowed():
+            raise RuntimeError(
+                f"{cls.__name__} records at one level of function transforms alone: call it inside of "
+                "torch._functorch.utils.enable_single_level_autograd_function(), or make it a Function"
+            )
+        return cls._apply_here(*(_bind(cls, args, kwargs) if kwargs else args))
+
+
 def _bind(cls, args, kwargs):
     """Keyword arguments of ``apply`` in the order of ``forward``'s parameters."""
     import inspect
@@ -239,6 +257,10 @@ def _bind(cls, args, kwargs):
     given = args if _has_setup_context(cls) else (None, *args)
     bound = inspect.signature(cls.forward).bind(*given, **kwargs)
     bound.apply_defaults()
+    if any(isinstance(value, rushlight.Tensor) for value in bound.kwargs.values()):
+        raise NotImplementedError(
+            f"{cls.__name__}.apply: kwarg-only Tensor args of forward have no gradient; take them by position"
+        )
     return bound.args if _has_setup_context(cls) else bound.args[1:]
 
 
