@@ -1,6 +1,7 @@
 """MaskedTensor: data beside a mask of the elements that are there (True) or not (False)."""
 
 import rushlight as torch
+from rushlight.utils._pytree import tree_map_only
 
 __all__ = ["MaskedTensor", "as_masked_tensor", "is_masked_tensor", "masked_tensor"]
 
@@ -99,6 +100,8 @@ class MaskedTensor(torch.Tensor):
                 return _where(*args, **kwargs)
             if name == "backward":
                 return func(args[0].get_data(), *args[1:], **kwargs)
+            if func is torch.autograd.grad:
+                return _gradients(*args, **kwargs)
             return _pointwise(func, name in _SHAPES, args, kwargs)
 
 
@@ -144,6 +147,22 @@ def _pointwise(func, shapes, args, kwargs):
             )
     kwargs = {k: v.get_data() if isinstance(v, MaskedTensor) else v for k, v in kwargs.items()}
     return _wrap(func(*plain, **kwargs), masks[0])
+
+
+def _gradients(outputs, inputs, grad_outputs=None, *args, **kwargs):
+    """`torch.autograd.grad` of the data; a gradient has elements where its input has them."""
+    data = tree_map_only(MaskedTensor, MaskedTensor.get_data, (outputs, grad_outputs))
+    # A leaf is what gradients come to itself; of a result only the data are part of the graph.
+    whole = tree_map_only(MaskedTensor, lambda t: t if t.is_leaf else t.get_data(), inputs)
+    found = torch.autograd.grad(data[0], whole, data[1], *args, **kwargs)
+    inputs = (inputs,) if isinstance(inputs, torch.Tensor) else inputs
+    return tuple(_masked_like(g, x) for g, x in zip(found, inputs, strict=True))
+
+
+def _masked_like(gradient, x):
+    if gradient is None or not isinstance(x, MaskedTensor):
+        return gradient
+    return MaskedTensor(gradient, x.get_mask().expand(gradient.shape))
 
 
 def _where(condition, input, other):

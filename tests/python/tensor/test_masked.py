@@ -207,3 +207,22 @@ def test_no_dimensions_given_are_all_of_them():
         reduce = getattr(masked, name)
         found = reduce(x.to_sparse(), (), mask=mask.to_sparse())
         assert found.to_dense() == reduce(x, (), mask=mask) == reduce(x, mask=mask)
+
+
+def test_gradients_of_masked_tensors_are_masked():
+    data, mask = torch.tensor([1.0, 2.0, 3.0]), torch.tensor([True, False, True])
+    x, unused = masked.masked_tensor(data, mask, requires_grad=True), torch.ones(3, requires_grad=True)
+    (g,) = torch.autograd.grad((x**3).sum(), x, create_graph=True)
+    (second,) = torch.autograd.grad(g.sum(), x)
+    for found, values in ((g, [3, 27]), (second, [6, 18])):
+        assert masked.is_masked_tensor(found) and found.get_mask().equal(mask)
+        assert found.get_data()[mask].tolist() == values
+    squares = x * x
+    weights = masked.masked_tensor(torch.tensor([1.0, 5.0, 2.0]), mask)
+    found = torch.autograd.grad(squares, [x, unused], weights, allow_unused=True)
+    assert found[0].to_tensor(0).tolist() == [2, 0, 12] and found[1] is None
+    (inner,) = torch.autograd.grad(squares.exp().sum(), squares, retain_graph=True)
+    assert torch.allclose(inner.to_tensor(0), torch.tensor([1.0, 0, 9]).exp() * mask)
+    plain = data.clone().requires_grad_()
+    doubled = masked.as_masked_tensor(plain, mask) * 2
+    assert torch.autograd.grad(doubled.sum(), plain)[0].tolist() == [2, 0, 2]
