@@ -165,7 +165,13 @@ static PyObject* m_get_device(PyObject* self, PyObject*) {
 }
 
 static PyObject* m_is_same_size(PyObject* self, PyObject* other) {
-  return guard([&] {
+  return guard([&]() -> PyObject* {
+    if (is_tensor(other) && may_be_overridden(tensor_of(other))) [[unlikely]] {
+      PyRef method(check(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), "is_same_size")));
+      PyObject* args[] = {self, other};
+      PyObject* result = dispatch_torch_function(method.get(), CallArgs{args, 2, nullptr});
+      if (result || PyErr_Occurred()) return result;
+    }
     return PyBool_FromLong(tensor_of(self).sizes() ==
                            expect_tensor(other, "is_same_size(): argument 'other' (position 1)").sizes());
   });

@@ -5,6 +5,7 @@ import itertools
 
 import rushlight
 from rushlight import _C
+from rushlight._serialization.settings import skips_data
 from rushlight.nested._internal.nested_tensor import check_same_kind, plain
 
 __all__ = ["StridedNestedTensor", "strided_from_list"]
@@ -176,6 +177,8 @@ class StridedNestedTensor(rushlight.Tensor):
         return f"nested_tensor([\n{parts}\n]{grad})"
 
     def __reduce_ex__(self, protocol):
+        if skips_data():
+            raise RuntimeError("Cannot serialize nested tensor under skip_data context manager")
         places = self._nested_tensor_size(), self._nested_tensor_strides()
         places += (self._nested_tensor_storage_offsets(),)
         buffer = plain(self.detach()).requires_grad_(self.requires_grad)

@@ -43,6 +43,9 @@ def test_meta_tensors_have_nothing_to_skip(tmp_path):
     with serialization.skip_data():
         with pytest.warns(UserWarning, match="is a no-op"):
             torch.save(torch.ones(2, device="meta"), tmp_path / "m.pt")
+        nested = torch.nested.nested_tensor([torch.ones(2), torch.ones(3)])
+        with pytest.raises(RuntimeError, match="Cannot serialize nested tensor under skip_data"):
+            torch.save(nested, tmp_path / "n.pt")
 
 
 class Remembering:

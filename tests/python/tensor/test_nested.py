@@ -453,3 +453,13 @@ def test_refused_joins_and_products():
         rushlight.bmm(x, rushlight.ones(3, 2))
     with pytest.raises(RuntimeError, match="exceeds dimension size"):
         x.narrow(0, 1, 2)
+
+
+@pytest.mark.parametrize("make", [strided, jagged])
+def test_sizes_are_compared_among_nested_tensors(make):
+    for t in BOTH:
+        nested, plain = make(t), t.ones(2, 3)
+        assert nested.is_same_size(nested) and plain.is_same_size(t.ones(2, 3))
+        for call in (lambda: plain.is_same_size(nested), lambda: nested.is_same_size(plain)):
+            with pytest.raises(RuntimeError, match="Expected both self and other to be nested tensors"):
+                call()
