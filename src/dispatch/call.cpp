@@ -96,10 +96,14 @@ bool is_watched(const Tensor& result, const Tensor& target) {
 // `recorded`: by operators, which a tensor that is not memory needs.
 void store(const Frame& frame, const Tensor& result, const Tensor& target, bool recorded) {
   if (result.is_same(target)) return;
-  if (recorded && !frame.inplace)
+  if (recorded && !frame.inplace) {
     check_output_type(frame.op, target, result.dtype(), false);
-  else
+  } else {
+    const bool resized = target.sizes() != result.sizes();
     prepare_output(frame.op, target, result.sizes(), result.dtype(), frame.inplace);
+    if (resized && is_channels_last(result))  // as a new result would lie in memory
+      target->set_layout(result.sizes(), result.strides());
+  }
   copy_result(target, result, recorded);
 }
 

@@ -281,7 +281,7 @@ void add_plain(Table& t, F& handle, const char* name) {
   t.op(handle,
        kept_schema(str("nn::", name, "(Tensor input, int[", N, "] output_size, ", kScales[N], ") -> Tensor")),
        plain<filter>)
-      .out()
+      .out(OutRule::SameType)
       .doc(kDoc)
       .family(Family::Window)
       .on_devices()
@@ -300,7 +300,7 @@ void add_aligned(Table& t, F& handle, const char* name) {
        kept_schema(str("nn::", name, "(Tensor input, int[", N, "] output_size, bool align_corners, ",
                        kScales[N], ") -> Tensor")),
        aligned<filter>)
-      .out()
+      .out(OutRule::SameType)
       .doc(kDoc)
       .family(Family::Window)
       .on_devices()

@@ -101,3 +101,17 @@ def test_what_needs_values_is_refused(name):
 def test_refusals_are_in_the_records():
     refused = {r["name"] for r in torch._C._operator_records() if r["meta_refusal"]}
     assert {"nonzero", "masked_select", "equal", "_local_scalar_dense"} <= refused
+
+
+@pytest.mark.parametrize("device", ["cpu", "meta"])
+def test_an_output_that_is_resized_lies_as_a_new_result_would(device):
+    x = torch.ones(2, 3, 4, 4, device=device).contiguous(memory_format=torch.channels_last)
+    empty, full = torch.empty(0, device=device), torch.empty(2, 3, 8, 8, device=device)
+    torch._C._nn.upsample_nearest2d(x, (8, 8), out=empty)
+    assert empty.is_contiguous(memory_format=torch.channels_last)
+    torch._C._nn.upsample_nearest2d(x, (8, 8), out=full)
+    assert full.is_contiguous()
+    if device == "cpu":
+        assert empty.equal(full)
+    with pytest.raises(RuntimeError, match="Expected out tensor to have dtype float, but got double"):
+        torch._C._nn.upsample_nearest2d(x, (8, 8), out=full.double())
