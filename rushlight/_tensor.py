@@ -124,6 +124,9 @@ class Tensor(_C.TensorBase):
     def __idiv__(self, other):
         return self.__itruediv__(other)
 
+    def _fix_weakref(self):
+        """What a weak reference gives is whole: there is nothing to mend, where PyTorch may have to."""
+
     # --- copying and pickling --------------------------------------------------------------------
 
     def __deepcopy__(self, memo):

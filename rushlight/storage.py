@@ -90,6 +90,9 @@ class UntypedStorage(_C.StorageBase, _Conversions):
     def untyped(self):
         return self
 
+    def _fix_weakref(self):
+        """What a weak reference gives is whole: there is nothing to mend, where PyTorch may have to."""
+
     def __repr__(self):
         data = [] if self.device.type == "meta" else [f" {b}" for b in memoryview(self.cpu())[:1000]]
         more = ["..."] if self.nbytes() > 1000 else []

@@ -123,7 +123,8 @@ def test_the_level_of_a_tensor():
 
     x = torch.tensor(1.0)
     grad(f)(x)
-    assert functorch.dlevel(escaped[0]) == -1 and functorch.dlevel(escaped[0].sum()) == functorch.dlevel(x) == 0
+    assert functorch.dlevel(escaped[0]) == -1
+    assert functorch.dlevel(escaped[0].sum()) == functorch.dlevel(x) == 0
 
 
 def test_tensors_that_a_function_takes_by_keyword_alone():

@@ -88,3 +88,12 @@ def test_modules_are_tracked_forward_and_backward():
 
 def test_no_triton():
     assert has_triton() is False
+
+
+@pytest.mark.parametrize("make", [lambda: torch.ones(2), lambda: torch.ones(2).untyped_storage()])
+def test_what_a_weak_reference_gives_is_whole(make):
+    kept = make()
+    found = WeakIdRef(kept)()
+    found._fix_weakref()
+    del kept
+    assert found.nbytes() if hasattr(found, "resizable") else found.tolist() == [1, 1]
