@@ -151,38 +151,58 @@ def _wrap_outputs(outputs, out_dims, level):
     )  # fmt: skip
 
 
-class _RecordingContext:
-    """Stands for ctx while setup_context runs on examples: notes what is saved instead of saving it."""
+class WrappedCtx:
+    """Stands for a ctx: it keeps a few attributes of its own, all others are those of the ctx."""
+
+    _pt_reserved_attrs: tuple = ("_pt_reserved_attrs", "_pt_inner_ctx")
 
     def __init__(self, ctx):
-        object.__setattr__(self, "_ctx", ctx)
-        object.__setattr__(self, "_saved", {})
+        taken = [] if isinstance(ctx, WrappedCtx) else [n for n in self._pt_reserved_attrs if hasattr(ctx, n)]
+        if taken:
+            raise RuntimeError(
+                f"function transforms keep their own {taken[0]} on ctx: give your attribute another name to "
+                "avoid a name collision"
+            )
+        self._pt_inner_ctx = ctx
+
+    def __getattr__(self, name):
+        return getattr(self._pt_inner_ctx, name)
+
+    def __setattr__(self, name, value):
+        if name in type(self)._pt_reserved_attrs:
+            self.__dict__[name] = value
+        else:
+            setattr(self._pt_inner_ctx, name, value)
+
+
+class _RecordingCtx(WrappedCtx):
+    """While setup_context runs on examples: notes what is saved instead of saving it."""
+
+    _pt_reserved_attrs = (*WrappedCtx._pt_reserved_attrs, "_pt_saved")
+
+    def __init__(self, ctx):
+        super().__init__(ctx)
+        self._pt_saved = {}
 
     def save_for_backward(self, *tensors):
-        self._saved["save_for_backward"] = tensors
+        self._pt_saved["save_for_backward"] = tensors
 
     def save_for_forward(self, *tensors):
-        self._saved["save_for_forward"] = tensors
-
-    def __getattr__(self, name):
-        return getattr(self._ctx, name)
-
-    def __setattr__(self, name, value):
-        setattr(self._ctx, name, value)
+        self._pt_saved["save_for_forward"] = tensors
 
 
-class _SavedContext:
-    """Stands for ctx in backward and jvp on examples: the saved tensors are examples too."""
+class CtxWithSavedTensors(WrappedCtx):
+    """In backward and jvp on examples: the saved tensors are examples too."""
 
-    def __init__(self, ctx, saved):
-        object.__setattr__(self, "_ctx", ctx)
-        object.__setattr__(self, "saved_tensors", saved)
+    _pt_reserved_attrs = (*WrappedCtx._pt_reserved_attrs, "_pt_new_saved_tensors")
 
-    def __getattr__(self, name):
-        return getattr(self._ctx, name)
+    def __init__(self, ctx, new_saved_tensors):
+        super().__init__(ctx)
+        self._pt_new_saved_tensors = new_saved_tensors
 
-    def __setattr__(self, name, value):
-        setattr(self._ctx, name, value)
+    @property
+    def saved_tensors(self):
+        return self._pt_new_saved_tensors
 
 
 def _mapped(cls, in_dims, info):
@@ -191,15 +211,16 @@ def _mapped(cls, in_dims, info):
     found = {}
 
     def forward(*operands):
+        found["shapes"] = tuple(_shape_without(x, d) for x, d in zip(operands, in_dims))
         outputs, found["out"] = restore_vmap(cls.forward, in_dims, size, randomness)(*operands)
         return outputs
 
     def setup_context(ctx, inputs, outputs):
-        recorder = _RecordingContext(ctx)
+        recorder = _RecordingCtx(ctx)
 
         def setup(inputs, outputs):
             cls.setup_context(recorder, inputs, outputs)
-            return dict(recorder._saved)
+            return dict(recorder._pt_saved)
 
         saved, dims = restore_vmap(setup, (in_dims, found["out"]), size, randomness)(inputs, outputs)
         for how, tensors in saved.items():
@@ -210,7 +231,7 @@ def _mapped(cls, in_dims, info):
         saved_dims = ctx._saved_dims.get(how, ())
 
         def call(saved, values):
-            return method(_SavedContext(ctx, saved), *values)
+            return method(CtxWithSavedTensors(ctx, saved), *values)
 
         run = restore_vmap(call, (tuple(saved_dims), dims), size, randomness)
         return run(tuple(ctx.saved_tensors), tuple(values))
@@ -221,7 +242,10 @@ def _mapped(cls, in_dims, info):
         )
         results = results if isinstance(results, tuple) else (results,)
         dims = dims if isinstance(dims, tuple) else (dims,)
-        return tuple(_fit(g, d, w, size) for g, d, w in zip(results, dims, in_dims))
+        return tuple(
+            reductify_leaf(g, d, w, size, shape)
+            for g, d, w, shape in zip(results, dims, in_dims, found["shapes"])
+        )
 
     def jvp(ctx, *tangents):
         dims = tuple(None if t is None else d for t, d in zip(tangents, in_dims))
@@ -259,10 +283,28 @@ def _move(t, have, want, size):
     return t.movedim(have, want)
 
 
-def _fit(grad, have, want, size):
-    """The gradient of an input: of one that all examples share, the sum."""
-    if grad is None or not isinstance(grad, rushlight.Tensor):
-        return grad
-    if want is None:
-        return grad if have is None else grad.sum(have)
-    return _move(grad, have, want, size)
+def _shape_without(x, dim):
+    """Of one example of an operand; None of what is no tensor."""
+    if not isinstance(x, rushlight.Tensor):
+        return None
+    return tuple(x.shape) if dim is None else (*x.shape[:dim], *x.shape[dim + 1 :])
+
+
+def reductify_leaf(
+    grad_input, grad_input_bdim, input_bdim, batch_size, target_shape_without_bdim_to_reduce_to=None
+):
+    """The gradient of an input: of one that all examples share, the sum; of one that was broadcast, the sum
+    over the dimensions that its examples lack, which the engine could not tell from the examples."""
+    if grad_input is None or not isinstance(grad_input, rushlight.Tensor):
+        return grad_input
+    if input_bdim is None:
+        return grad_input if grad_input_bdim is None else grad_input.sum(grad_input_bdim)
+    target = target_shape_without_bdim_to_reduce_to
+    if target is None:
+        return _move(grad_input, grad_input_bdim, input_bdim, batch_size)
+    examples = _move(grad_input, grad_input_bdim, 0, batch_size)
+    lacking = examples.dim() - 1 - len(target)
+    if examples.shape[1:] != tuple(target) and lacking >= 0:
+        whole = (batch_size, *[1] * lacking, *target)
+        examples = examples.sum_to_size(whole).reshape(batch_size, *target)
+    return examples.movedim(0, input_bdim)

@@ -111,3 +111,64 @@ def test_what_is_missing_is_named(x):
         grad(lambda a: Old.apply(a).sum())(x)
     with pytest.raises(RuntimeError, match="does not have vmap support"):
         vmap(Bare.apply)(x)
+
+
+class Scaled(torch.autograd.Function):
+    """Its backward leaves it to the engine to sum the factor's gradient."""
+
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x, factor):
+        return x * factor
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx._ctx = ctx._saved = "the user's"
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, g):
+        x, factor = ctx.saved_tensors
+        assert ctx._ctx == ctx._saved == "the user's"
+        return g * factor, g * x
+
+
+@pytest.mark.parametrize("examples", [3, 4])  # as many as columns, too
+@pytest.mark.parametrize("factors", [(), (4,), (1, 4), (2, 1)])
+@pytest.mark.parametrize("place", [0, -1])
+def test_gradients_of_examples_that_were_broadcast(examples, factors, place):
+    x = torch.randn(examples, 2, 4, dtype=torch.float64)
+    factor = torch.randn(examples, *factors, dtype=torch.float64).movedim(0, place).requires_grad_()
+    result = torch.func.vmap(Scaled.apply, (0, place))(x, factor)
+    (found,) = torch.autograd.grad(result.sin().sum(), factor)
+    rows = factor.movedim(place, 0)
+    (wanted,) = torch.autograd.grad(
+        sum((x[i] * rows[i]).sin().sum() for i in range(examples)), factor
+    )
+    torch.testing.assert_close(found, wanted)
+
+
+def test_a_ctx_with_other_saved_tensors():
+    from rushlight._functorch.autograd_function import CtxWithSavedTensors
+
+    class Wrapping(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, name):
+            setattr(ctx, name, 1)
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            outer = CtxWithSavedTensors(CtxWithSavedTensors(ctx, (1, 2)), "other")
+            outer.note = "on the ctx"
+            assert outer.saved_tensors == "other" and ctx.note == "on the ctx"
+            assert outer.needs_input_grad == ctx.needs_input_grad
+            return g * 2, None
+
+    x = torch.ones(2, requires_grad=True)
+    Wrapping.apply(x, "free").sum().backward()
+    assert x.grad.tolist() == [2, 2]
+    with pytest.raises(RuntimeError, match="_pt_inner_ctx on ctx: .* name collision"):
+        Wrapping.apply(x, "_pt_inner_ctx").sum().backward()
