@@ -143,9 +143,7 @@ def test_gradients_of_examples_that_were_broadcast(examples, factors, place):
     result = torch.func.vmap(Scaled.apply, (0, place))(x, factor)
     (found,) = torch.autograd.grad(result.sin().sum(), factor)
     rows = factor.movedim(place, 0)
-    (wanted,) = torch.autograd.grad(
-        sum((x[i] * rows[i]).sin().sum() for i in range(examples)), factor
-    )
+    (wanted,) = torch.autograd.grad(sum((x[i] * rows[i]).sin().sum() for i in range(examples)), factor)
     torch.testing.assert_close(found, wanted)
 
 
