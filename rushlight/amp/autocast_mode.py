@@ -271,3 +271,14 @@ def custom_bwd(bwd=None, *, device_type):
             return bwd(*args, **kwargs)
 
     return decorated
+
+
+def _enter_autocast(*region):
+    """Starts a region of `autocast` and returns it: recorded programs call this and `_exit_autocast`."""
+    mode = autocast(*region)
+    mode.__enter__()
+    return mode
+
+
+def _exit_autocast(mode):
+    mode.__exit__(None, None, None)

@@ -20,10 +20,15 @@ class TorchDispatchMode:
     """Sees every operator call within its context: override ``__torch_dispatch__``.
 
     Autograd has had its turn: calls of backward passes are seen, requests for gradients are not. While the
-    handler runs, the mode is off the stack.
+    handler runs, the mode is off the stack. A mode with ``_dispatch_key=DispatchKey.PreDispatch`` sees calls
+    as the program makes them instead: composites whole, and autocast, transforms and autograd still to come.
     """
 
+    _dispatch_key = None
+
     def __init__(self, _dispatch_key=None):
+        if _dispatch_key is not None:
+            self._dispatch_key = _dispatch_key
         self.old_dispatch_mode_flags: list = []
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
@@ -39,7 +44,7 @@ class TorchDispatchMode:
         return self
 
     def __exit__(self, exc_type, exc_val, exc_tb):
-        _pop_mode()
+        _pop_mode(self._dispatch_key)
 
     @classmethod
     def push(cls, *args, **kwargs):
@@ -57,17 +62,24 @@ class BaseTorchDispatchMode(TorchDispatchMode):
         return func(*args, **(kwargs or {}))
 
 
+def _is_pre_dispatch(key):
+    return key is not None and key.name == "PreDispatch"
+
+
 def _push_mode(mode):
-    _C._push_on_torch_dispatch_stack(mode)
+    if _is_pre_dispatch(mode._dispatch_key):
+        _C._push_on_pre_dispatch_stack(mode)
+    else:
+        _C._push_on_torch_dispatch_stack(mode)
 
 
 def _pop_mode(k=None):
-    return _C._pop_torch_dispatch_stack()
+    return _C._pop_pre_dispatch_stack() if _is_pre_dispatch(k) else _C._pop_torch_dispatch_stack()
 
 
 @contextlib.contextmanager
 def _pop_mode_temporarily(k=None):
-    mode = _pop_mode()
+    mode = _pop_mode(k)
     try:
         yield mode
     finally:
@@ -75,7 +87,11 @@ def _pop_mode_temporarily(k=None):
 
 
 def _len_torch_dispatch_stack_pre_dispatch():
-    return 0
+    return _C._len_pre_dispatch_stack()
+
+
+def _pre_dispatch_mode_stack():
+    return [_C._get_pre_dispatch_stack_at(i) for i in range(_C._len_pre_dispatch_stack())]
 
 
 def _get_current_dispatch_mode():
@@ -85,6 +101,11 @@ def _get_current_dispatch_mode():
 
 def _get_current_dispatch_mode_stack():
     return [_C._get_dispatch_stack_at(i) for i in range(_C._len_torch_dispatch_stack())]
+
+
+def _all_modes():
+    """The modes of this thread, those that see calls before others do last."""
+    return [*_get_current_dispatch_mode_stack(), *_pre_dispatch_mode_stack()]
 
 
 def is_in_torch_dispatch_mode(include_infra_modes=True):
@@ -98,8 +119,8 @@ is_in_any_mode_without_ignore_compile_internals = is_in_torch_dispatch_mode
 
 @contextlib.contextmanager
 def _disable_current_modes():
-    """Take all modes off this thread's stack for a while."""
-    modes = [_pop_mode() for _ in range(_C._len_torch_dispatch_stack())]
+    """Take all modes off this thread's stacks for a while."""
+    modes = [_pop_mode(mode._dispatch_key) for mode in reversed(_all_modes())]
     try:
         yield modes[::-1]
     finally:

@@ -6,6 +6,7 @@
 #include "dispatch/cpu_fallback.h"
 #include "dispatch/operands.h"
 #include "dispatch/out_overlap.h"
+#include "dispatch/pre_dispatch.h"
 #include "dispatch/profiler.h"
 
 namespace rushlight {
@@ -23,8 +24,8 @@ namespace {
 
 // Outermost first: what a user wraps around a program comes before what a program does to tensors. Python
 // classes and modes come late: they see what really runs, derivatives' calls included.
-constexpr uint32_t kOrder[] = {kProfiled, kAutocast, kWrapped,        kForwardGrad,
-                               kAutograd, kLowered,  kPythonDispatch, kSpecialElements};
+constexpr uint32_t kOrder[] = {kProfiled, kPreDispatch, kAutocast,       kWrapped,        kForwardGrad,
+                               kAutograd, kLowered,     kPythonDispatch, kSpecialElements};
 Interceptor interceptors[32] = {};
 
 struct Operands {

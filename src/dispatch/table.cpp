@@ -1,5 +1,6 @@
 #include "dispatch/table.h"
 
+#include "dispatch/pre_dispatch.h"
 #include "dispatch/profiler.h"
 
 namespace rushlight {
@@ -9,7 +10,7 @@ Op& Table::add(const char* text, Op::Trampoline trampoline, size_t parameters) {
   op.schema = Schema::parse(text);
   op.trampoline = trampoline;
   op.id = static_cast<uint32_t>(ops_.size() - 1);
-  op.intercepted |= kProfiled;
+  op.intercepted |= kProfiled | kPreDispatch;
   const auto& list = op.schema.parameters;
   RL_ASSERT(parameters == kAnyLength || list.size() == parameters,
             "C++ signature and schema differ in length: ", text);

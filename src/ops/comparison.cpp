@@ -91,7 +91,8 @@ bool all_true(const Tensor& t) { return t.is_cpu() ? cpu::all_true(t) : read_sca
 bool allclose_body(const Call&, const Tensor& self, const Tensor& other, double rtol, double atol,
                    bool equal_nan) {
   const Tensor close = ops::isclose(self, other, rtol, atol, equal_nan);
-  if (close->flags & kPythonDispatch) return read_dispatched_scalar(ops::all(close)).to_int() != 0;
+  if ((close->flags | dispatch_state.always) & kPythonDispatch)
+    return read_dispatched_scalar(ops::all(close)).to_int() != 0;
   return all_true(close);
 }
 

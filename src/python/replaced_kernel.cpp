@@ -5,6 +5,7 @@
 
 #include "dispatch/operands.h"
 #include "dispatch/table.h"
+#include "python/mode_stack.h"
 #include "python/types.h"
 
 namespace rushlight::python {

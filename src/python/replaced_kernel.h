@@ -8,7 +8,5 @@ namespace rushlight::python {
 bool kernels_are_replaced();
 // Runs the Python function that replaces the kernel of a call; false where none does.
 bool run_replaced_kernel(Frame& frame);
-// Lets the thread see every call while modes or replaced kernels want to (torch_dispatch.cpp).
-void watch_python_dispatch();
 
 }  // namespace rushlight::python

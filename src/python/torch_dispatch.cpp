@@ -3,13 +3,18 @@
 // and, while modes are on this thread's stack, for every call. Composites never come here: what they call
 // does. The handler gets the operator's object of torch.ops and Python arguments; while it runs, its mode is
 // off the stack and nothing is recorded, because autograd and the transforms have had their turn.
+//
+// Modes of the other stack (dispatch/pre_dispatch.h) see calls as the program made them, composites whole and
+// everything else still to come.
 #include "python/torch_dispatch.h"
 
 #include <bit>
 
 #include "core/generator.h"
 #include "dispatch/operands.h"
+#include "dispatch/pre_dispatch.h"
 #include "dispatch/profiler.h"
+#include "python/mode_stack.h"
 #include "python/replaced_kernel.h"
 #include "python/types.h"
 
@@ -18,40 +23,6 @@ namespace rushlight::python {
 PyObject* wrap_scalar(const Scalar& s);  // convert.cpp
 
 namespace {
-
-// Owned, innermost last.
-std::vector<PyObject*>& mode_stack() {
-  static thread_local std::vector<PyObject*> modes;
-  return modes;
-}
-thread_local bool modes_disabled = false;
-
-void watch() {
-  const bool any = (!mode_stack().empty() || kernels_are_replaced()) && !modes_disabled;
-  dispatch_state.always =
-      any ? dispatch_state.always | kPythonDispatch : dispatch_state.always & ~uint32_t{kPythonDispatch};
-}
-void push(PyObject* owned) {
-  mode_stack().push_back(owned);
-  watch();
-}
-PyObject* pop() {
-  PyObject* mode = mode_stack().back();
-  mode_stack().pop_back();
-  watch();
-  return mode;
-}
-
-class ModeScope {
- public:
-  ModeScope() : mode_(pop()) {}
-  ~ModeScope() { push(mode_); }
-  ModeScope(const ModeScope&) = delete;
-  PyObject* mode() const { return mode_; }
-
- private:
-  PyObject* mode_;
-};
 
 const Name hook_name{"__torch_dispatch__"};
 
@@ -344,8 +315,8 @@ struct Handled {
 
 PyRef run_handlers(const Frame& frame, const Handled& call, const std::vector<PyRef>& operands) {
   PyRef mode;
-  if (!mode_stack().empty() && !modes_disabled) {
-    ModeScope scope;
+  if (dispatch_modes().active()) {
+    ModeScope scope(dispatch_modes());
     mode = PyRef::borrow(scope.mode());
     PyRef result = call.call(frame.op, scope.mode(), true);
     if (result.get() != Py_NotImplemented) return result;
@@ -424,15 +395,18 @@ void link_views(const Frame& frame, uint32_t made_under) {
   for (const Tensor& t : frame.results.list) link_view(op, base, t, made_under);
 }
 
+Form form_of(const Frame& frame) {
+  return frame.inplace ? Form::Inplace : frame.out ? Form::Out : Form::Functional;
+}
+
 void dispatch_python(Frame& frame) {
   GilAcquire gil;
   const std::vector<PyRef> operands = dispatching_operands(frame);
-  if (operands.empty() && (mode_stack().empty() || modes_disabled)) {
-    if (!modes_disabled && kernels_are_replaced() && run_replaced_kernel(frame)) return;
+  if (operands.empty() && !dispatch_modes().active()) {
+    if (!modes_are_disabled() && kernels_are_replaced() && run_replaced_kernel(frame)) return;
     return frame.proceed();
   }
-  const Form form = frame.inplace ? Form::Inplace : frame.out ? Form::Out : Form::Functional;
-  PyObject* func = overload_object(frame.op, form);
+  PyObject* func = overload_object(frame.op, form_of(frame));
   const PyRef types = types_of(operands);
   const BoxedCall boxed = box_call(frame);
   const Written written(frame);
@@ -445,39 +419,17 @@ void dispatch_python(Frame& frame) {
   written.count(frame.op);
 }
 
-// --- the stack from Python
-
-PyObject* push_mode(PyObject*, PyObject* mode) {
-  return guard([&]() -> PyObject* {
-    PyRef held = PyRef::borrow(mode);
-    push(held.get());
-    held.release();
-    Py_RETURN_NONE;
-  });
+void pre_dispatch(Frame& frame) {
+  GilAcquire gil;
+  PyObject* func = overload_object(frame.op, form_of(frame));
+  const PyRef types = types_of({});
+  const BoxedCall boxed = box_call(frame);
+  ModeScope scope(pre_dispatch_modes());
+  const Handled handled{func, types.get(), boxed.args.get(), boxed.kwargs.get()};
+  const PyRef result = handled.call(frame.op, scope.mode(), true);
+  if (result.get() == Py_NotImplemented) throw_unhandled(func, scope.mode(), {});
+  take_results(frame, result.get());
 }
-PyObject* pop_mode(PyObject*, PyObject*) {
-  if (mode_stack().empty()) {
-    PyErr_SetString(PyExc_RuntimeError, "no dispatch mode is active");
-    return nullptr;
-  }
-  return pop();
-}
-PyObject* mode_count(PyObject*, PyObject*) { return PyLong_FromSize_t(mode_stack().size()); }
-PyObject* mode_at(PyObject*, PyObject* index) {
-  const Py_ssize_t i = PyLong_AsSsize_t(index);
-  if (i == -1 && PyErr_Occurred()) return nullptr;
-  if (i < 0 || i >= static_cast<Py_ssize_t>(mode_stack().size())) {
-    PyErr_SetString(PyExc_IndexError, "no dispatch mode at this place");
-    return nullptr;
-  }
-  return Py_NewRef(mode_stack()[static_cast<size_t>(i)]);
-}
-
-PyMethodDef functions[] = {{"_push_on_torch_dispatch_stack", push_mode, METH_O, nullptr},
-                           {"_pop_torch_dispatch_stack", pop_mode, METH_VARARGS, nullptr},
-                           {"_len_torch_dispatch_stack", mode_count, METH_NOARGS, nullptr},
-                           {"_get_dispatch_stack_at", mode_at, METH_O, nullptr},
-                           {}};
 
 // --- contexts
 
@@ -490,16 +442,14 @@ struct StateGuard {
 PyObject* disable_enter(PyObject* self, PyObject*) {
   auto* g = reinterpret_cast<StateGuard*>(self);
   g->consider = dispatch_state.consider;
-  g->disabled = std::exchange(modes_disabled, true);
+  g->disabled = disable_modes(true);
   dispatch_state.consider &= ~uint32_t{kPythonDispatch};
-  watch();
   Py_RETURN_NONE;
 }
 PyObject* disable_exit(PyObject* self, PyObject*) {
   auto* g = reinterpret_cast<StateGuard*>(self);
-  modes_disabled = g->disabled;
+  disable_modes(g->disabled);
   dispatch_state.consider |= g->consider & kPythonDispatch;
-  watch();
   Py_RETURN_FALSE;
 }
 PyObject* below_enter(PyObject* self, PyObject*) {
@@ -523,7 +473,7 @@ PyObject* reentrant_enter(PyObject* self, PyObject*) {
   g->grad_enabled = dispatch_state.grad_enabled;
   g->view_flags = view_flags;
   if (const BelowTransforms* below = BelowTransforms::innermost()) below->restore_caller();
-  watch();
+  watch_python_dispatch();
   Py_RETURN_NONE;
 }
 PyObject* reentrant_exit(PyObject* self, PyObject*) {
@@ -532,7 +482,7 @@ PyObject* reentrant_exit(PyObject* self, PyObject*) {
   dispatch_state.consider = g->consider;
   dispatch_state.grad_enabled = g->grad_enabled;
   view_flags = g->view_flags;
-  watch();
+  watch_python_dispatch();
   Py_RETURN_FALSE;
 }
 PyMethodDef disable_methods[] = {{"__enter__", disable_enter, METH_NOARGS, nullptr},
@@ -574,17 +524,16 @@ Scalar ask_scalar(const Tensor& t) {
 
 Scalar read_item(const Tensor& t) {
   const uint32_t watched = dispatch_state.always | (t->flags & dispatch_state.consider);
-  return watched & kPythonDispatch ? ask_scalar(t) : read_scalar(t);
+  return watched & (kPythonDispatch | kPreDispatch) ? ask_scalar(t) : read_scalar(t);
 }
 
-void watch_python_dispatch() { watch(); }
-
 void init_torch_dispatch(PyObject* module) {
-  add_functions(module, functions);
+  init_mode_stacks(module);
   add_type(module, "_DisableTorchDispatch", &DisableTorchDispatchType);
   add_type(module, "_AutoDispatchBelowAutograd", &BelowAutogradType);
   add_type(module, "_RestorePythonTLSSnapshot", &RestoreCallerType);
   set_interceptor(kPythonDispatch, dispatch_python);
+  set_interceptor(static_cast<TensorFlag>(kPreDispatch), pre_dispatch);
   read_dispatched_scalar = ask_scalar;
 }
 

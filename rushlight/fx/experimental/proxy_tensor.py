@@ -10,6 +10,7 @@ import traceback
 
 import rushlight as torch
 from rushlight._command.names import is_own_file
+from rushlight._extension.dispatch_keys import DispatchKey
 from rushlight._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from rushlight.fx import PH, GraphModule, Tracer
 from rushlight.fx.node import map_aggregate
@@ -18,7 +19,7 @@ from rushlight.fx.proxy import Proxy
 from rushlight.utils import _pytree as pytree
 from rushlight.utils._python_dispatch import (
     TorchDispatchMode,
-    _get_current_dispatch_mode_stack,
+    _all_modes,
     _pop_mode,
     _push_mode,
 )
@@ -49,8 +50,6 @@ __all__ = [
 
 py_sym_types = (torch.SymInt, torch.SymFloat, torch.SymBool)
 CURRENT_DECOMPOSITION_TABLE: dict = {}
-
-_VALUE_OPERATORS = frozenset(["_local_scalar_dense", "equal"])
 
 
 class PythonKeyTracer(Tracer):
@@ -117,14 +116,17 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         pre_dispatch: bool = False,
         decomposition_table: Mapping[Any, Callable[..., Any]] | None = None,
     ) -> None:
-        super().__init__()
+        super().__init__(DispatchKey.PreDispatch if pre_dispatch else None)
         self.tracer, self.tracing_mode, self.pre_dispatch = tracer, tracing_mode, pre_dispatch
+        self.switches = None  # of a trace of calls as the program makes them
         self.decomposition_table = decomposition_table or {}
         self.enable_tracing = True
         self.fakes = FakeTensorMode(allow_non_fake_inputs=True)
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        if self.switches is not None:
+            self.switches.follow()
         decomposition = self.decomposition_table.get(func)
         if decomposition is not None:
             with self:
@@ -140,7 +142,7 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         return self._record(func, args, kwargs)
 
     def _asks_for_value(self, func, args):
-        if func._opname not in _VALUE_OPERATORS or self.fakes.data_numbers is not None:
+        if torch.Tag.data_dependent_output not in func.tags or self.fakes.data_numbers is not None:
             return False
         return any(isinstance(a, torch.Tensor) and self.tracer.proxy_of(a) is not None for a in args)
 
@@ -212,8 +214,8 @@ def dispatch_trace(root: Any, tracer: Any, concrete_args: dict[str, Any] | None 
 class _MakefxTracer:
     """One `make_fx`: how to trace, and the trace."""
 
-    def __init__(self, f, decomposition_table, tracing_mode, record_module_stack):
-        self.f, self.tracing_mode = f, tracing_mode
+    def __init__(self, f, decomposition_table, tracing_mode, pre_dispatch, record_module_stack):
+        self.f, self.tracing_mode, self.pre_dispatch = f, tracing_mode, pre_dispatch
         self.decomposition_table = decomposition_table
         self.record_module_stack = record_module_stack
 
@@ -228,7 +230,7 @@ class _MakefxTracer:
 
     def trace(self, *args, make=None, numbers=None):
         tracer = PythonKeyTracer()
-        mode = ProxyTorchDispatchMode(tracer, self.tracing_mode, decomposition_table=self.decomposition_table)
+        mode = ProxyTorchDispatchMode(tracer, self.tracing_mode, self.pre_dispatch, self.decomposition_table)
         leaves = pytree.tree_leaves(args)
         known = next((leaf.fake_mode for leaf in leaves if isinstance(leaf, FakeTensor)), None)
         if known is not None:  # fakes of two modes do not mix
@@ -249,8 +251,14 @@ class _MakefxTracer:
                 _describe(proxy.node, value, mode.fakes)
             if numbers is not None:
                 numbers.tracer, mode.fakes.data_numbers = tracer, numbers
+            if self.pre_dispatch:
+                from ._pre_dispatch import Switches
+
+                mode.switches = Switches(tracer)
             with self._fake_mode(mode), mode:
                 result = f(*pytree.tree_unflatten(inputs, spec))
+            if mode.switches is not None:
+                mode.switches.finish()
             mode.fakes.data_numbers = None
             return result
 
@@ -285,13 +293,15 @@ def make_fx(
 
     ``decomposition_table`` maps operators to functions that express them by others. ``tracing_mode`` is
     ``"real"`` or ``"fake"``, where shapes are those of the arguments, or ``"symbolic"``: the graph computes
-    with the sizes of its arguments, as far as the function allows other ones.
+    with the sizes of its arguments, as far as the function allows other ones. With ``pre_dispatch`` the graph
+    has the operators that the function calls, before autograd and autocast: composites whole, and changes of
+    grad mode and autocast as nodes.
     """
     if tracing_mode not in ("real", "fake", "symbolic"):
         raise AssertionError(
             f'tracing_mode should be one of "real", "fake", or "symbolic", got {tracing_mode}'
         )
-    maker = _MakefxTracer(f, decomposition_table, tracing_mode, record_module_stack)
+    maker = _MakefxTracer(f, decomposition_table, tracing_mode, pre_dispatch, record_module_stack)
 
     @functools.wraps(f)
     def wrapped(*args):
@@ -323,8 +333,7 @@ def get_isolated_graphmodule(
 
 def get_innermost_proxy_mode():
     """The mode that records now, or None."""
-    modes = reversed(_get_current_dispatch_mode_stack())
-    return next((mode for mode in modes if isinstance(mode, ProxyTorchDispatchMode)), None)
+    return next((mode for mode in reversed(_all_modes()) if isinstance(mode, ProxyTorchDispatchMode)), None)
 
 
 get_proxy_mode = get_innermost_proxy_mode
@@ -333,19 +342,16 @@ get_proxy_mode = get_innermost_proxy_mode
 @contextlib.contextmanager
 def disable_proxy_modes_tracing():
     """Within it, nothing is recorded."""
-    taken = []
-    while _get_current_dispatch_mode_stack():
-        taken.append(_pop_mode())
-    for mode in reversed(taken):
-        if not isinstance(mode, ProxyTorchDispatchMode):
-            _push_mode(mode)
+    taken = [_pop_mode(mode._dispatch_key) for mode in reversed(_all_modes())][::-1]
+    others = [mode for mode in taken if not isinstance(mode, ProxyTorchDispatchMode)]
+    for mode in others:
+        _push_mode(mode)
     try:
         yield
     finally:
+        for mode in reversed(others):
+            _pop_mode(mode._dispatch_key)
         for mode in taken:
-            if not isinstance(mode, ProxyTorchDispatchMode):
-                _pop_mode()
-        for mode in reversed(taken):
             _push_mode(mode)
 
 

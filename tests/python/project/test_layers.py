@@ -33,10 +33,10 @@ PUBLIC = frozenset(
 # PyTorch's own private paths, which programs and packages import.
 PRIVATE_PATHS = frozenset(
     """
-        _C _VF _awaits _custom_op _custom_ops _decomp _dynamo _export _functorch _guards _higher_order_ops
-        _inductor _jit_internal _library _linalg_utils _lobpcg _logging _lowrank _ops _prims _prims_common
-        _subclasses
-        _tensor _tensor_str _utils _vmap_internals _weights_only_unpickler
+        _C _VF _awaits _custom_op _custom_ops _decomp _dispatch _dynamo _export _functorch _guards
+        _higher_order_ops _inductor _jit_internal _library _linalg_utils _lobpcg _logging _lowrank _ops _prims
+        _prims_common _subclasses _tensor _tensor_str _utils _vmap_internals
+        _weights_only_unpickler
     """.split()
 )
 FOLDERS = frozenset(

@@ -1,0 +1,1 @@
+"""PyTorch's private path to what a program may ask of the dispatcher."""
