@@ -116,7 +116,7 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         pre_dispatch: bool = False,
         decomposition_table: Mapping[Any, Callable[..., Any]] | None = None,
     ) -> None:
-        super().__init__(DispatchKey.PreDispatch if pre_dispatch else None)
+        super().__init__(DispatchKey["PreDispatch"] if pre_dispatch else None)
         self.tracer, self.tracing_mode, self.pre_dispatch = tracer, tracing_mode, pre_dispatch
         self.switches = None  # of a trace of calls as the program makes them
         self.decomposition_table = decomposition_table or {}
