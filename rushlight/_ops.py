@@ -149,7 +149,7 @@ class OpOverload(OperatorBase):
             f".{entry.overload}" if entry.overload else ""
         )
         self._op = _C._overload_function((entry.index,), entry.form, self)
-        self._defined_in_python = self._qualified_op_name
+        self._defined_in_python = entry.name in _defined.get(entry.namespace, {})
 
     @functools.cached_property
     def tags(self):

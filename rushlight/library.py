@@ -10,10 +10,11 @@ import weakref
 import rushlight as torch
 from rushlight import _C, _ops
 from rushlight._extension.dispatch_keys import DispatchKey
-from rushlight._library import replaced_kernels
+from rushlight._library import replaced_kernels, simple_registry
 from rushlight._library.autograd import autograd_kernel
 from rushlight._library.custom_ops import CustomOpDef, _definitions, custom_op
 from rushlight._library.infer_schema import infer_schema
+from rushlight._library.utils import has_kwarg_only_tensors
 
 __all__ = [
     "CustomOpDef",
@@ -61,7 +62,6 @@ _KEYS = {
     "CompositeImplicitAutograd": "composite",
     "": "composite",
 }
-_AUTOCAST_KEYS = {"AutocastCPU": "cpu", "AutocastCUDA": "cuda"}
 _namespaces_defined: set = set()
 _impls: set = set()  # "namespace/operator/key" of the kernels that libraries have given
 
@@ -145,8 +145,8 @@ class Library:
             raise NotImplementedError(
                 "Library.impl(with_keyset=True): there are no dispatch key sets to pass on"
             )
-        if key in _AUTOCAST_KEYS:
-            _C._set_operator_autocast(index, _AUTOCAST_KEYS[key], fn)
+        if key in replaced_kernels.AUTOCAST_DEVICES:
+            _C._set_operator_autocast(index, replaced_kernels.AUTOCAST_DEVICES[key], fn)
         elif key in replaced_kernels.AUTOGRAD_KEYS:
             _C._set_operator_autograd(index, fn)
         elif key in _KEYS:
@@ -174,7 +174,9 @@ class Library:
             raise RuntimeError(f"There are no operators named {space}::{name}") from None
         if self._known(op_name, key) in _impls and not allow_override:
             self._replace(op_name, key, False)
-        if fn is not fallthrough_kernel:
+        if fn is fallthrough_kernel:
+            self._replaced += replaced_kernels.skip(found, key)
+        else:
             self._replaced += replaced_kernels.replace(found, key, fn)
         self._note(op_name, key)
 
@@ -219,6 +221,10 @@ class Library:
         name, _, overload = rest.partition(".")
         return space or self.ns, name, overload
 
+    def _qualified_name(self, op_name):
+        space, name, overload = self._parts(op_name)
+        return f"{space}::{name}" + (f".{overload}" if overload else "")
+
     def _is_to_come(self, op_name):
         space, name, overload = self._parts(op_name)
         return space != "aten" and overload not in _ops._defined.get(space, {}).get(name, {})
@@ -240,7 +246,14 @@ class Library:
             waiting = _to_come.setdefault(self._parts(op_name), [])
             waiting.append(lambda: self._register_fake(op_name, fn))
             return
-        _C._set_operator_kernel(self._index(op_name), "meta", fn)
+        index = self._index(op_name)
+        if any(self._known(op_name, key) in _impls for key in ("CompositeImplicitAutograd", "")):
+            raise RuntimeError(
+                f"register_fake(...): the operator {op_name} has a kernel for CompositeImplicitAutograd. Such "
+                "operators need no fake impl: the operators that they call may have one."
+            )
+        _C._set_operator_kernel(index, "meta", fn)
+        simple_registry.singleton.note_fake(self._qualified_name(op_name), fn)
 
     def _register_torch_dispatch_rule(self, op_name, torch_dispatch_class, fn):
         _C._set_operator_rule(self._index(op_name), torch_dispatch_class, fn)
@@ -273,12 +286,13 @@ _unused_records: dict = {}  # schema -> records of operators that are gone; thos
 
 
 def _forget(ns, kind, defs, impls, replaced):
-    replaced_kernels.restore(replaced)
+    replaced_kernels.undo(replaced)
     replaced.clear()
     _impls.difference_update(impls)
     impls.clear()
     for (name, overload), (index, schema) in list(defs.items()):
         _ops._undefine(ns, name, overload)
+        simple_registry.singleton.forget(f"{ns}::{name}" + (f".{overload}" if overload else ""))
         _C._forget_operator(index)
         _unused_records.setdefault(schema, []).append(index)
     defs.clear()
@@ -357,6 +371,13 @@ _TYPES = {"cpu": "CPU", "cuda": "CUDA", "meta": "Meta", "default": "CompositeExp
 _TYPES |= {name.lower(): name for name in ("XPU", "MPS", "HPU", "MTIA", "XLA", "IPU")}
 
 
+def _key_of(kind):
+    """The dispatch key that a device type or a key's own name means."""
+    if kind in _TYPES or kind in DispatchKey.__members__:  # type: ignore[attr-defined]
+        return _TYPES.get(kind, kind)
+    return torch.device(kind).type.upper()  # refuses what is no device type
+
+
 def _implementing(library, name, dispatch_key):
     def register(func):
         library.impl(name, func, dispatch_key)
@@ -372,12 +393,12 @@ def impl(qualname, types, func=None, *, lib=None):
     """
     if isinstance(qualname, Library):
         return _implementing(qualname, types, func or "")
-    types = [types] if isinstance(types, str) else list(types)
+    keys = [_key_of(kind) for kind in ([types] if isinstance(types, str) else types)]
 
     def register(func):
         library = _library_for(lib, qualname)
-        for kind in types:
-            library.impl(qualname, func, _TYPES.get(kind, kind))
+        for kind in keys:
+            library.impl(qualname, func, kind)
         return func
 
     return register if func is None else register(func)
@@ -426,6 +447,7 @@ def register_autograd(op, backward, /, *, setup_context=None, lib=None):
     if made is not None:
         return made.register_autograd(backward, setup_context=setup_context)
     overload = _overload_named(_qualified(op))
+    _refuse_kwarg_only_tensors("register_autograd", overload)
     if overload._schema.is_mutable:
         raise RuntimeError(
             f"Cannot register autograd formula for non-functional operator {op} with schema "
@@ -435,6 +457,14 @@ def register_autograd(op, backward, /, *, setup_context=None, lib=None):
     library = _library_for(lib, _qualified(op))
     library._note(overload, "Autograd")
     _C._set_operator_autograd(library._index(overload), autograd_kernel(overload, backward, setup_context))
+
+
+def _refuse_kwarg_only_tensors(what, overload):
+    if has_kwarg_only_tensors(overload._schema):
+        raise NotImplementedError(
+            f"{what} with kwarg-only Tensor args. In the original definition of the op, please make your "
+            f"tensors not kwarg-only. Got: {overload._schema}"
+        )
 
 
 def register_torch_dispatch(op, torch_dispatch_class, func=None, /, *, lib=None):
@@ -458,7 +488,9 @@ def register_vmap(op, func=None, /, *, lib=None):
         if made is not None:
             return made.register_vmap(func)
         name = _qualified(op)
-        _C._set_operator_batching(_library_for(lib, name)._index(_overload_named(name)), func)
+        overload = _overload_named(name)
+        _refuse_kwarg_only_tensors("register_vmap", overload)
+        _C._set_operator_batching(_library_for(lib, name)._index(overload), func)
 
     return register if func is None else register(func)
 

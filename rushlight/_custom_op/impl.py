@@ -86,6 +86,11 @@ class CustomOp:
                     "register one with impl."
                 )
             found = next((t.device.type for t in _tensors([args, kwargs])), "cpu")
+            if found == "meta":
+                raise NotImplementedError(
+                    f"{name}: attempted to run this operator with Meta tensors, but there was no fake impl or "
+                    "Meta kernel registered. Please use torch.library.register_fake to add one."
+                )
             raise NotImplementedError(
                 f"{name}: there was no {found} impl registered. Please register one via the "
                 "torch.library.impl API"
@@ -218,12 +223,22 @@ class CustomOp:
         outputs = output if isinstance(output, tuple) else (output,)
         if self._differentiable is not None:
             fixed = [o for o, d in zip(outputs, self._differentiable, strict=True) if not d]
+            self._check_outputs(outputs)
             ctx.mark_non_differentiable(*_tensors(fixed))
         saved = self._save(self._inputs(**given), output)
         leaves, ctx._rl_saved = torch.utils._pytree.tree_flatten(saved)
         ctx.save_for_backward(*[leaf for leaf in leaves if isinstance(leaf, torch.Tensor)])
         ctx._rl_plain = [None if isinstance(leaf, torch.Tensor) else (leaf,) for leaf in leaves]
         ctx._rl_given = given
+
+    def _check_outputs(self, outputs):
+        for i, (output, differentiable) in enumerate(zip(outputs, self._differentiable, strict=True)):
+            items = output if isinstance(output, (list, tuple)) else [output]
+            if differentiable and not all(isinstance(item, torch.Tensor) for item in items):
+                raise RuntimeError(
+                    f"With output_differentiability={self._differentiable}: output {i} of {self._qualname} "
+                    f"is marked as differentiable but is not a Tensor (or a list of them), got {type(output)}"
+                )
 
     def _gradients(self, ctx, *grads):
         tensors = iter(ctx.saved_tensors)
@@ -262,8 +277,6 @@ class CustomOp:
                 raise RuntimeError(
                     f"{start} the gradient of {name} to be either None or a Tensor, got {type(grad)}"
                 )
-            return
-        if grad is None:
             return
         if not isinstance(grad, (list, tuple)):
             raise RuntimeError(

@@ -7,6 +7,7 @@ import logging
 import rushlight as torch
 from rushlight import _C
 
+from . import simple_registry
 from .aliasing import check_no_aliasing
 from .autograd import autograd_kernel
 from .infer_schema import infer_schema
@@ -140,6 +141,7 @@ class CustomOpDef:
     def register_fake(self, fn, /):
         """The shapes and dtypes of the results, for meta and fake tensors."""
         self._abstract_fn = fn
+        simple_registry.singleton.note_fake(self._qualname, fn)
         return fn
 
     def register_autograd(self, backward, /, *, setup_context=None):

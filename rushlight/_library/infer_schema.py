@@ -27,6 +27,14 @@ def _supported():
     }
 
 
+SUPPORTED_RETURN_TYPES = {
+    torch.Tensor: "Tensor",
+    list[torch.Tensor]: "Tensor[]",
+    int: "SymInt",
+    float: "float",
+    bool: "bool",
+    torch.types.Number: "Scalar",
+}
 _LISTS = {"Tensor", "SymInt", "float", "bool", "Scalar"}
 
 
@@ -66,7 +74,7 @@ def infer_schema(prototype_function, /, *, mutates_args, op_name=None):
         raise ValueError(f"infer_schema(func): {what} Got func with signature {signature})")
 
     parameters, starred = [], False
-    for name, parameter in signature.parameters.items():
+    for i, (name, parameter) in enumerate(signature.parameters.items()):
         if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
             fail("We do not support positional-only args, varargs, or varkwargs.")
         if parameter.kind == parameter.KEYWORD_ONLY and not starred:
@@ -74,7 +82,7 @@ def infer_schema(prototype_function, /, *, mutates_args, op_name=None):
             starred = True
         if parameter.annotation is parameter.empty:
             fail(f"Parameter {name} must have a type annotation.")
-        parameters.append(_parameter(name, parameter, hints[name], mutates_args, fail))
+        parameters.append(_parameter(i, parameter, hints[name], mutates_args, fail))
     if mutates_args != "unknown":
         unknown = set(mutates_args) - set(signature.parameters)
         if unknown:
@@ -85,7 +93,8 @@ def infer_schema(prototype_function, /, *, mutates_args, op_name=None):
     return f"{op_name or ''}({', '.join(parameters)}) -> {returns}"
 
 
-def _parameter(name, parameter, annotation, mutates_args, fail):
+def _parameter(position, parameter, annotation, mutates_args, fail):
+    name = parameter.name
     kind = _type_text(annotation)
     if kind is None:
         if get_origin(annotation) in (tuple, tuple):
@@ -104,7 +113,7 @@ def _parameter(name, parameter, annotation, mutates_args, fail):
                     "be mutated"
                 )
         else:
-            kind = f"Tensor(a{name}!){kind[len('Tensor') :]}"
+            kind = f"Tensor(a{position}!){kind[len('Tensor') :]}"
     if parameter.default is parameter.empty:
         return f"{kind} {name}"
     return f"{kind} {name}={_default(parameter.default, name, fail)}"
@@ -136,15 +145,8 @@ def _returns(annotation, fail):
 
 
 def _return_type(annotation, fail):
-    table = {
-        torch.Tensor: "Tensor",
-        int: "SymInt",
-        float: "float",
-        bool: "bool",
-        torch.types.Number: "Scalar",
-    }
-    if annotation in table:
-        return table[annotation]
-    if get_origin(annotation) in (list, list) and get_args(annotation) == (torch.Tensor,):
-        return "Tensor[]"
-    fail(f"Return has unsupported type {annotation}. The valid types are: {[*table, list[torch.Tensor]]}.")
+    if get_origin(annotation) is list and get_args(annotation) == (torch.Tensor,):
+        return "Tensor[]"  # also where it is written `typing.List`
+    if annotation in SUPPORTED_RETURN_TYPES:
+        return SUPPORTED_RETURN_TYPES[annotation]
+    fail(f"Return has unsupported type {annotation}. The valid types are: {[*SUPPORTED_RETURN_TYPES]}.")

@@ -1,5 +1,7 @@
 """Kernels of built-in operators that a library replaces for as long as it lives."""
 
+import functools
+
 from rushlight import _C
 
 AUTOGRAD_KEYS = ("Autograd", "AutogradCPU", "AutogradCUDA", "AutogradMeta")
@@ -9,11 +11,12 @@ ELSEWHERE = frozenset(
     for prefix in ("", "Autograd", "Autocast")
     for device in ("XPU", "MPS", "HPU", "MTIA", "XLA", "IPU", "Lazy")
 )
+AUTOCAST_DEVICES = {"AutocastCPU": "cpu", "AutocastCUDA": "cuda"}
 _DEVICES = ("cpu", "cuda", "meta")
 
 
 def replace(overload, key, function):
-    """Let a function compute an operator on the devices of a dispatch key; what `restore` undoes it by.
+    """Let a function compute an operator on the devices of a dispatch key; what `undo` undoes it by.
 
     Raises NotImplementedError for a key whose kernels cannot be replaced.
     """
@@ -22,13 +25,27 @@ def replace(overload, key, function):
     places = [(entry.index, int(entry.form), device) for device in devices]
     for place in places:
         _C._replace_kernel(*place, function, records)
-    return places
+    return [functools.partial(_C._replace_kernel, *place, None, False) for place in places]
 
 
-def restore(places):
+def skip(overload, key):
+    """Let nothing be done to calls of an operator for a dispatch key; what `undo` undoes it by.
+
+    Raises NotImplementedError for a key that cannot be skipped.
+    """
+    if key in AUTOGRAD_KEYS:
+        raise NotImplementedError(f"Library.impl: {overload} has a derivative, which cannot be left out")
+    if key not in AUTOCAST_DEVICES:
+        return []
+    place = overload._entry.index, AUTOCAST_DEVICES[key]
+    _C._skip_autocast(*place, True)
+    return [functools.partial(_C._skip_autocast, *place, False)]
+
+
+def undo(changes):
     """The operators compute by their own kernels again."""
-    for place in places:
-        _C._replace_kernel(*place, None, False)
+    for change in changes:
+        change()
 
 
 def _meant(overload, key):

@@ -47,7 +47,7 @@ class UnsupportedOperatorException(NotImplementedError):
     """An operator that the program defined, `func`, has no function for tensors without data."""
 
     def __init__(self, func, reason=None):
-        super().__init__(f"{func}: {reason}" if reason else func)
+        super().__init__(reason or func)
         self.func = func
 
 

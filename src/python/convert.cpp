@@ -181,11 +181,19 @@ static PyObject* wrap_many(const Op& op, Results& r, bool written) {
   return out.release();
 }
 
+static PyObject* wrap_list(std::vector<Tensor>&& tensors) {
+  PyRef list(check(PyList_New(static_cast<Py_ssize_t>(tensors.size()))));
+  for (size_t i = 0; i < tensors.size(); ++i)
+    PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), wrap(std::move(tensors[i])));
+  return list.release();
+}
+
 PyObject* wrap_results(const Op& op, Results& r, bool written) {
   const auto& returns = op.schema.returns;
   if (returns.size() == 1) {
     if (returns[0].type == Tag::Tensor) return wrap(std::move(r.tensors[0]));
-    if (returns[0].type == Tag::TensorList) return wrap_tuple(std::move(r.list));
+    if (returns[0].type == Tag::TensorList)
+      return op.made_in_python ? wrap_list(std::move(r.list)) : wrap_tuple(std::move(r.list));
     return wrap_value(r.plain);
   }
   if (returns.empty()) Py_RETURN_NONE;

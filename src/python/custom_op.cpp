@@ -69,10 +69,7 @@ void run_in_python(const void* kernel, const Call& call, const Value* args, Resu
   GilAcquire gil;
   const auto& slot = *static_cast<const CustomOp::Slot*>(kernel);
   const CustomOp& op = custom(call.op);
-  PyObject* function = slot.function ? slot.function
-                       : slot.device == DeviceType::Meta && call.op.family != Family::Composite
-                           ? nullptr
-                           : op.any_device;
+  PyObject* function = slot.function ? slot.function : op.any_device;
   if (!function) throw_no_kernel(call.op, slot.device);
   const PyRef keep = PyRef::borrow(function);
   const BoxedCall boxed = box_call(Frame{call.op, args, nullptr, false, 0, results});

@@ -50,16 +50,15 @@ PyObject* mode_at(PyObject*, PyObject* index) {
   return Py_NewRef(stack().at(static_cast<size_t>(i)));
 }
 
-PyMethodDef functions[] = {
-    {"_push_on_torch_dispatch_stack", push_mode<dispatch_modes>, METH_O, nullptr},
-    {"_pop_torch_dispatch_stack", pop_mode<dispatch_modes>, METH_VARARGS, nullptr},
-    {"_len_torch_dispatch_stack", mode_count<dispatch_modes>, METH_NOARGS, nullptr},
-    {"_get_dispatch_stack_at", mode_at<dispatch_modes>, METH_O, nullptr},
-    {"_push_on_pre_dispatch_stack", push_mode<pre_dispatch_modes>, METH_O, nullptr},
-    {"_pop_pre_dispatch_stack", pop_mode<pre_dispatch_modes>, METH_VARARGS, nullptr},
-    {"_len_pre_dispatch_stack", mode_count<pre_dispatch_modes>, METH_NOARGS, nullptr},
-    {"_get_pre_dispatch_stack_at", mode_at<pre_dispatch_modes>, METH_O, nullptr},
-    {}};
+PyMethodDef functions[] = {{"_push_on_torch_dispatch_stack", push_mode<dispatch_modes>, METH_O, nullptr},
+                           {"_pop_torch_dispatch_stack", pop_mode<dispatch_modes>, METH_VARARGS, nullptr},
+                           {"_len_torch_dispatch_stack", mode_count<dispatch_modes>, METH_NOARGS, nullptr},
+                           {"_get_dispatch_stack_at", mode_at<dispatch_modes>, METH_O, nullptr},
+                           {"_push_on_pre_dispatch_stack", push_mode<pre_dispatch_modes>, METH_O, nullptr},
+                           {"_pop_pre_dispatch_stack", pop_mode<pre_dispatch_modes>, METH_VARARGS, nullptr},
+                           {"_len_pre_dispatch_stack", mode_count<pre_dispatch_modes>, METH_NOARGS, nullptr},
+                           {"_get_pre_dispatch_stack_at", mode_at<pre_dispatch_modes>, METH_O, nullptr},
+                           {}};
 
 }  // namespace
 

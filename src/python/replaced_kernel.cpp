@@ -78,7 +78,28 @@ PyObject* replace_kernel(PyObject*, PyObject* args) {
   });
 }
 
-PyMethodDef functions[] = {{"_replace_kernel", replace_kernel, METH_VARARGS, nullptr}, {}};
+// _skip_autocast(id, device, skip): the operator takes its operands as they are, or casts as its record says.
+PyObject* skip_autocast(PyObject*, PyObject* args) {
+  unsigned id = 0;
+  int skip = 0;
+  const char* device = nullptr;
+  if (!PyArg_ParseTuple(args, "Isp", &id, &device, &skip)) return nullptr;
+  return guard([&]() -> PyObject* {
+    const auto& ops = operator_table().ops();
+    RL_CHECK_INDEX(id < ops.size(), "there is no operator ", id);
+    Traits& traits = const_cast<Op&>(ops[id]).traits;
+    static std::map<uint32_t, Traits> as_recorded;
+    const Traits& recorded = as_recorded.try_emplace(id, traits).first->second;
+    const bool cuda = named_device(device) == DeviceType::CUDA;
+    Cast& cast = cuda ? traits.autocast_cuda : traits.autocast_cpu;
+    cast = skip ? Cast::None : cuda ? recorded.autocast_cuda : recorded.autocast_cpu;
+    Py_RETURN_NONE;
+  });
+}
+
+PyMethodDef functions[] = {{"_replace_kernel", replace_kernel, METH_VARARGS, nullptr},
+                           {"_skip_autocast", skip_autocast, METH_VARARGS, nullptr},
+                           {}};
 
 }  // namespace
 

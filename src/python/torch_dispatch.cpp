@@ -104,6 +104,8 @@ bool is_default(const Value& v, const Parameter& p) {
     }
     case Tag::DType:
       return v.dtype() == d.dtype();
+    case Tag::Device:
+      return d.tag() == Tag::Device && v.device() == d.device();
     case Tag::MemoryFormat:
       return v.memory_format() == d.memory_format();
     default:

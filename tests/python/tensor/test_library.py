@@ -203,7 +203,7 @@ def test_schemas_are_inferred():
     ) -> tuple[Tensor, Tensor]: ...
 
     assert library.infer_schema(f, mutates_args={"x"}) == (
-        '(Tensor(ax!) x, SymInt n, float? s, SymInt[] l, Tensor? y=None, *, str name="a") -> (Tensor, Tensor)'
+        '(Tensor(a0!) x, SymInt n, float? s, SymInt[] l, Tensor? y=None, *, str name="a") -> (Tensor, Tensor)'
     )
     with pytest.raises(ValueError, match="must have a type annotation"):
         library.infer_schema(lambda x: x, mutates_args=())
@@ -400,8 +400,53 @@ def test_kernels_of_devices_that_are_not_here_are_accepted():
     library.impl("tests::elsewhere", ("xpu", "mps"), lambda x: x + 2)
     library.Library("tests", "FRAGMENT").impl("elsewhere", lambda x: x + 3, "AutogradXPU")
     assert torch.ops.tests.elsewhere(torch.ones(1)).item() == 2
-    with pytest.raises(NotImplementedError, match="no kernels can be registered"):
+    with pytest.raises(RuntimeError, match="Expected one of cpu, cuda"):
         library.impl("tests::elsewhere", "abacus", lambda x: x)
+
+
+def test_autocast_of_a_built_in_operator_falls_through(lib):
+    x = torch.ones(2, 2)
+    with library._scoped_library("aten", "IMPL") as mine, torch.autocast("cpu"):
+        mine.impl("mm", library.fallthrough_kernel, "AutocastCPU")
+        assert torch.mm(x, x).dtype == torch.float32 and torch.matmul(x, x).dtype == torch.bfloat16
+        with pytest.raises(NotImplementedError, match="cannot be left out"):
+            mine.impl("mm", library.fallthrough_kernel, "Autograd")
+    with torch.autocast("cpu"):
+        assert torch.mm(x, x).dtype == torch.bfloat16
+
+
+def test_kernels_for_all_devices_give_fake_results_too(lib):
+    lib.define("tripled(Tensor x) -> Tensor")
+    lib.impl("tripled", lambda x: x.repeat(3), "CompositeExplicitAutograd")
+    with torch._subclasses.FakeTensorMode():
+        assert torch.ops.tests.tripled(torch.ones(2)).shape == (6,)
+
+
+def test_operators_of_others_have_no_fake_function(lib):
+    lib.define("made(Tensor x) -> Tensor")
+    lib.impl("made", torch.sin, "CompositeImplicitAutograd")
+    with pytest.raises(RuntimeError, match="need no fake impl"):
+        library.register_fake("tests::made", torch.sin)
+
+
+def test_tensors_by_keyword_alone_have_no_derivative(lib):
+    lib.define("keyed(Tensor x, *, Tensor y) -> Tensor")
+    with pytest.raises(NotImplementedError, match="kwarg-only Tensor args"):
+        library.register_autograd("tests::keyed", lambda ctx, grad: grad)
+    with pytest.raises(NotImplementedError, match="kwarg-only Tensor args"):
+        library.register_vmap("tests::keyed", lambda info, in_dims, x, *, y: (x, 0))
+
+
+def test_where_a_fake_function_is():
+    from rushlight._library.simple_registry import singleton
+
+    def shapes(x):
+        return torch.empty_like(x)
+
+    library.define("tests::found", "(Tensor x) -> Tensor")
+    library.register_fake("tests::found", shapes)
+    assert __file__ in singleton.find("tests::found").fake_impl.kernel.source
+    assert singleton.find("tests::unknown").fake_impl.kernel is None
 
 
 def _operator_without_derivative(lib, schema, kernel):

@@ -96,3 +96,18 @@ def test_gradients_through_a_list_beside_a_number():
     with torch._subclasses.FakeTensorMode() as fakes:
         (first, second), at = cut(fakes.from_tensor(torch.ones(5)), 2)
     assert first.shape == (2,) and second.shape == (3,) and at == 2
+
+
+def test_gradients_through_a_list():
+    @library.custom_op("tests::pieces", mutates_args=())
+    def pieces(x: Tensor, at: int) -> list[Tensor]:
+        return [x[:at].clone(), x[at:].clone()]
+
+    pieces.register_autograd(
+        lambda ctx, grads: (torch.cat(grads), None), setup_context=lambda ctx, inputs, output: None
+    )
+    x = torch.ones(5, requires_grad=True)
+    result = pieces(x, 2)
+    assert type(result) is list
+    (result[0].sum() * 2 + result[1].sum() * 3).backward()
+    assert x.grad.tolist() == [2, 2, 3, 3, 3]
