@@ -20,6 +20,19 @@ class AsWritten(Exception):
     """The program cannot be a graph: it does what no graph of its inputs can say."""
 
 
+MOVED = (
+    "Found an input that received a metadata mutation, through e.g. a call to `.resize_()` or `.transpose_()`, "
+    "which no exported graph can do"
+)
+
+
+def refusal_of_shared(leaves):
+    """Why no graph can write to one of these inputs, some of which share memory."""
+    tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
+    kind = "duplicated" if len({id(t) for t in tensors}) < len(tensors) else "aliased"
+    return f"Encountered {kind} inputs that are mutated in the graph: what is written to must be no other input"
+
+
 @dataclass
 class Output:
     """One leaf of what a program returned."""
@@ -49,11 +62,11 @@ class Program:
         return [torch.empty_like(self.results[i]).detach() for i in self.differentiable]
 
 
-class _Run:
+class Run:
     """One run of the program under functionalization, on tensors of its own where gradients are wanted."""
 
-    def __init__(self, function, leaves, needs, clones):
-        self.mode = FunctionalizeMode()
+    def __init__(self, function, leaves, needs, clones, pre_dispatch=False):
+        self.mode = FunctionalizeMode(pre_dispatch=pre_dispatch)
         self.roots = {}  # position of a leaf -> where autograd's graph ends
         self.results = {}  # position -> tensor
         with self.mode:
@@ -70,6 +83,11 @@ class _Run:
 
     def value(self, tensor):
         return self.mode.values(tensor)
+
+    def is_where_it_was(self, i):
+        """Whether the tensor of an argument has the shape and the memory that it came with."""
+        mine = self.mine[i]
+        return _place(mine) == self.places[i] and mine.untyped_storage()._cdata == self.memory[i]
 
 
 def fake_leaves(leaves):
@@ -91,21 +109,21 @@ def analyse(function, leaves):
     fakes, given = fake_leaves(apart(leaves))
     program = Program(given, needs)
     with fakes:
-        run = _Run(function, given, needs, None)
+        run = Run(function, given, needs, None)
     tensors = [i for i, t in enumerate(run.mine) if isinstance(t, torch.Tensor)]
     if any(run.mine[i].untyped_storage()._cdata != run.memory[i] for i in tensors):
-        raise AsWritten  # `set_` gave an input other memory
+        raise AsWritten(MOVED)  # `set_` gave an input other memory
     program.written = [i for i, m in zip(tensors, run.mode.inputs) if run.value(m.outer) is not run.before[i]]
     for i in program.written:
         if i in needs and leaves[i].is_leaf:
             raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
         if _place(run.mine[i]) != run.places[i]:
             if run.places[i][1] != given[i].stride():
-                raise AsWritten
+                raise AsWritten(MOVED)
             program.places[i] = _place(run.mine[i])[:2]
         _add_result(program, run.mine[i])
     if program.written and any(a is not b for a, b in zip(leaves, apart(leaves))):
-        raise AsWritten  # what is written to one input shows in another
+        raise AsWritten(refusal_of_shared(leaves))  # what is written to one input shows in another
     program.spec = run.spec
     program.outputs = _Outputs(program, run, tensors).found
     return program
@@ -161,7 +179,7 @@ class _Outputs:
         if source is not None and value.dtype == self.run.mine[source].dtype:
             whole = self.run.mine[source]
             if whole.stride() != self.program.leaves[source].stride():
-                raise AsWritten
+                raise AsWritten(MOVED)
             place = None if value is whole else _place(value, whole)
             return Output(source=source, place=place, differentiable=value.requires_grad)
         if memory in self.shared:
@@ -201,7 +219,7 @@ def trace(function, program, leaves, decompositions=None, dynamic=False, joint=T
     table = dict(decompositions or {})
 
     def record_joint(primals, tangents):
-        run = _Run(function, primals, program.needs, set(program.written))
+        run = Run(function, primals, program.needs, set(program.written))
         with run.mode:
             results = _results(program, run)
             wanted = [results[i] for i in program.differentiable]
@@ -210,7 +228,7 @@ def trace(function, program, leaves, decompositions=None, dynamic=False, joint=T
         return run.value(results), run.value(list(gradients))
 
     def record_forward(primals):
-        run = _Run(function, primals, (), ())
+        run = Run(function, primals, (), ())
         return run.value(_results(program, run))
 
     plain = [leaf.detach() if isinstance(leaf, torch.Tensor) else leaf for leaf in apart(leaves)]
@@ -219,11 +237,18 @@ def trace(function, program, leaves, decompositions=None, dynamic=False, joint=T
     else:
         with torch.no_grad():
             module = make_fx(record_forward, table, mode)(plain)
+    tidy(module)
+    return module
+
+
+def tidy(module, differentiated=True):
+    """Makes a trace's output flat, and drops what does not count; ``differentiated``: all gradients that are
+    wanted are in it."""
     _flatten_output(module.graph)
-    _without_detach(module.graph)
+    if differentiated:
+        _without_detach(module.graph)
     module.graph.eliminate_dead_code()
     module.recompile()
-    return module
 
 
 def _flatten_output(graph):

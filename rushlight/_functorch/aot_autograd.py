@@ -13,11 +13,15 @@ import rushlight as torch
 from rushlight.utils import _pytree as pytree
 
 from . import _joint_run, _joint_trace
+from ._aot_export import BackwardSignature, GraphSignature, aot_export_joint_simple, aot_export_module
 from .functional_call import functional_call
 from .partitioners import default_partition
 
 __all__ = [
+    "BackwardSignature",
+    "GraphSignature",
     "aot_export_joint_simple",
+    "aot_export_module",
     "aot_function",
     "aot_module",
     "aot_module_simplified",
@@ -246,26 +250,3 @@ def aot_module_simplified(
     for name in ("zero_grad", "named_parameters", "named_buffers"):
         setattr(forward, name, getattr(mod, name))
     return forward
-
-
-def aot_export_joint_simple(func, args, *, trace_joint, num_params_buffers=0, decompositions=None):
-    """The graph of a function of tensors: of its results, or also of gradients of its arguments.
-
-    Arguments may not nest, and the function may not write to arguments or return views of them."""
-    if any(not isinstance(a, (torch.Tensor, int, float, bool)) for a in args):
-        raise RuntimeError("aot_export_joint_simple requires individual inputs not to be pytrees")
-    with torch.set_grad_enabled(trace_joint):
-        try:
-            program = _joint_trace.analyse(func, args)
-        except _joint_trace.AsWritten as error:
-            raise RuntimeError(
-                "aot_export_joint_simple: Encountered aliased inputs that are mutated, or an input whose "
-                "shape or memory changes"
-            ) from error
-        if program.written:
-            raise RuntimeError(f"Found an input that received a metadata or data mutation: {program.written}")
-        if any(o.source is not None for o in program.outputs):
-            raise RuntimeError("aot_export_joint_simple does not support outputs that alias inputs")
-        if trace_joint and not program.differentiable:
-            raise RuntimeError("no result depends on an argument that requires grad: no backward pass")
-        return _joint_trace.trace(func, program, args, decompositions, joint=trace_joint)

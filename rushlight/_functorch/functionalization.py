@@ -12,10 +12,11 @@ import functools
 from dataclasses import dataclass, field
 
 import rushlight as torch
+from rushlight._extension.dispatch_keys import DispatchKey
 from rushlight.utils import _pytree as pytree
 from rushlight.utils._python_dispatch import (
     TorchDispatchMode,
-    _get_current_dispatch_mode_stack,
+    _all_modes,
     _pop_mode,
     _push_mode,
 )
@@ -26,17 +27,17 @@ aten = torch.ops.aten  # type: ignore[attr-defined]
 @contextlib.contextmanager
 def _modes_off(which=TorchDispatchMode):
     """Within it, modes of this kind see nothing; the others stay in order."""
-    stack = list(_get_current_dispatch_mode_stack())
+    stack = _all_modes()
     kept = [mode for mode in stack if not isinstance(mode, which)]
-    for _ in stack:
-        _pop_mode()
+    for mode in reversed(stack):
+        _pop_mode(mode._dispatch_key)
     for mode in kept:
         _push_mode(mode)
     try:
         yield
     finally:
-        for _ in kept:
-            _pop_mode()
+        for mode in reversed(kept):
+            _pop_mode(mode._dispatch_key)
         for mode in stack:
             _push_mode(mode)
 
@@ -188,10 +189,12 @@ class _Member:
 
 
 class FunctionalizeMode(TorchDispatchMode):
-    """Within it, operators reach the modes outside without mutation; ``copies`` turns views to copies too."""
+    """Within it, operators reach the modes outside without mutation; ``copies`` turns views to copies too.
 
-    def __init__(self, copies=False):
-        super().__init__()
+    With ``pre_dispatch`` it sees operators as the program calls them, as `make_fx` does."""
+
+    def __init__(self, copies=False, pre_dispatch=False):
+        super().__init__(DispatchKey["PreDispatch"] if pre_dispatch else None)
         self.copies = copies
         self.members = {}  # id -> member, which holds the tensor, so that ids and storages stay unique
         self.groups = {}  # storage -> group
@@ -306,6 +309,10 @@ class FunctionalizeMode(TorchDispatchMode):
         geometry, value = _Geometry.of(args[0]), self._value(parent)
         with _recording_off():
             made = func(*args, **kwargs)
+        if made is args[0]:
+            return made
+        if isinstance(made, torch.Tensor) and not _shares(made, args[0]):  # `reshape` may copy
+            return self._call(func, self.values(args), self.values(kwargs))
         if isinstance(made, torch.Tensor):
             step = _Step(func, args[1:], kwargs, geometry)
             self._add(made, parent.group, (*parent.steps, step), step.replay(value, self.copies))
@@ -368,6 +375,10 @@ class FunctionalizeMode(TorchDispatchMode):
             self._write(self._member(outers[key]), copy)
         back = {id(copy): outers[key] for key, copy in copies.items()}
         return pytree.tree_map_only(torch.Tensor, lambda t: back.get(id(t), t), made)
+
+
+def _shares(a, b):
+    return a.untyped_storage()._cdata == b.untyped_storage()._cdata
 
 
 _GEOMETRIES = {name + "_": name for name in ("t", "transpose", "squeeze", "unsqueeze", "as_strided")}
