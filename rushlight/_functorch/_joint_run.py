@@ -63,6 +63,7 @@ def _function(program, forward, backward, saved):
             others = [r for i, r in enumerate(results) if i not in differentiable]
             ctx.mark_non_differentiable(*(r for r in others if isinstance(r, torch.Tensor)))
             ctx.leaf_count = len(leaves)
+            ctx.written_late = [leaves[i] for i in program.written_late]
             return tuple(results)
 
         @staticmethod
@@ -72,6 +73,7 @@ def _function(program, forward, backward, saved):
             tangents = [_laid_out(gradients[i], s) for i, s in zip(program.differentiable, strides)]
             with torch.no_grad():
                 made = list(backward([*kept, *tangents]))
+            made = _write_late(ctx.written_late, made)
             if torch.is_grad_enabled():
                 made = _Once.apply(torch.empty(0, requires_grad=True), *made)
             found = [None] * ctx.leaf_count
@@ -80,6 +82,19 @@ def _function(program, forward, backward, saved):
             return tuple(found)
 
     return CompiledFunction
+
+
+def _write_late(targets, made):
+    """The gradients, after the writes that the backward pass does to leaves."""
+    count = len(made) - len(targets)
+    if torch.is_grad_enabled() and any(t.requires_grad for t in targets):
+        raise RuntimeError(
+            "aot_autograd does not support input mutations with requires_grad in backward for create_graph=True"
+        )
+    with torch.no_grad():
+        for target, value in zip(targets, made[count:]):
+            target.copy_(value)
+    return made[:count]
 
 
 def _apart(kept, written):
@@ -102,7 +117,8 @@ def _finish(program, leaves, results):
     for i, value in zip(program.written, results):
         if i in program.places:
             leaves[i].as_strided_(*program.places[i], leaves[i].storage_offset())
-        leaves[i].copy_(value)
+        with torch.set_grad_enabled(torch.is_grad_enabled() and i not in program.hidden):
+            leaves[i].copy_(value)
     outputs = [_output(o, leaves, results) for o in program.outputs]
     return pytree.tree_unflatten(outputs, program.spec)
 

@@ -56,6 +56,8 @@ class Program:
     places: dict = field(default_factory=dict)  # position of a leaf -> its new sizes, strides and offset
     results: list = field(default_factory=list)  # fakes: new values of what is written to, then results
     differentiable: list = field(default_factory=list)  # positions of results that have gradients
+    hidden: list = field(default_factory=list)  # positions of leaves written to behind autograd's back
+    written_late: list = field(default_factory=list)  # positions of leaves that the backward pass writes to
 
     @property
     def tangents(self):
@@ -79,10 +81,28 @@ class Run:
             self.before = {i: self.mode.values(t) for i, t in tensors.items()}
             self.places = {i: _place(t) for i, t in tensors.items()}
             self.memory = {i: t.untyped_storage()._cdata for i, t in tensors.items()}
+            self.history = {i: t.grad_fn for i, t in tensors.items()}
             self.returned, self.spec = pytree.tree_flatten(function(*self.mine))
 
     def value(self, tensor):
         return self.mode.values(tensor)
+
+    def new_value(self, program, i):
+        """What an argument that is written to holds afterwards, as a result of the graph."""
+        return self.mine[i].detach() if i in program.hidden else self.mine[i]
+
+    def gradients(self, program, results, tangents):
+        """Those that are wanted, and the new values of leaves that the backward pass writes to."""
+        tensors = [i for i, t in enumerate(self.mine) if isinstance(t, torch.Tensor)]
+        before = {i: (self.value(self.mine[i]), _place(self.mine[i])) for i in tensors}
+        with self.mode:
+            wanted = [results[i] for i in program.differentiable]
+            roots = [self.roots[i] for i in program.needs]
+            found = torch.autograd.grad(wanted, roots, tangents, allow_unused=True)
+        if any(_place(self.mine[i]) != before[i][1] for i in tensors):
+            raise AssertionError("Found an input that had its metadata mutated in the backward, which is banned")
+        program.written_late = [i for i in tensors if self.value(self.mine[i]) is not before[i][0]]
+        return self.value([*found, *(self.mine[i] for i in program.written_late)])
 
     def is_where_it_was(self, i):
         """Whether the tensor of an argument has the shape and the memory that it came with."""
@@ -116,12 +136,16 @@ def analyse(function, leaves):
     program.written = [i for i, m in zip(tensors, run.mode.inputs) if run.value(m.outer) is not run.before[i]]
     for i in program.written:
         if i in needs and leaves[i].is_leaf:
-            raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+            if run.mine[i].grad_fn is not run.history[i]:
+                raise RuntimeError(
+                    "a leaf Variable that requires grad is being used in an in-place operation."
+                )
+            program.hidden.append(i)
         if _place(run.mine[i]) != run.places[i]:
             if run.places[i][1] != given[i].stride():
                 raise AsWritten(MOVED)
             program.places[i] = _place(run.mine[i])[:2]
-        _add_result(program, run.mine[i])
+        _add_result(program, run.new_value(program, i))
     if program.written and any(a is not b for a, b in zip(leaves, apart(leaves))):
         raise AsWritten(refusal_of_shared(leaves))  # what is written to one input shows in another
     program.spec = run.spec
@@ -204,7 +228,8 @@ class _Outputs:
 def _results(program, run):
     """The tensors that are results of the graph, in this run."""
     again = Program(program.leaves, program.needs)
-    written = [run.mine[i] for i in program.written]
+    with run.mode:
+        written = [run.new_value(program, i) for i in program.written]
     for tensor in written:
         _add_result(again, tensor)
     tensors = [i for i, t in enumerate(run.mine) if isinstance(t, torch.Tensor)]
@@ -222,12 +247,10 @@ def trace(function, program, leaves, decompositions=None, dynamic=False, joint=T
         run = Run(function, primals, program.needs, set(program.written))
         with run.mode:
             results = _results(program, run)
-            wanted = [results[i] for i in program.differentiable]
-            roots = [run.roots[i] for i in program.needs]
-            gradients = torch.autograd.grad(wanted, roots, tangents, allow_unused=True)
-        return run.value(results), run.value(list(gradients))
+        made = run.value(results)
+        return made, run.gradients(program, results, tangents)
 
-    def record_forward(primals):
+    def record_forward(*primals):
         run = Run(function, primals, (), ())
         return run.value(_results(program, run))
 
@@ -236,7 +259,7 @@ def trace(function, program, leaves, decompositions=None, dynamic=False, joint=T
         module = make_fx(record_joint, table, mode)(plain, program.tangents)
     else:
         with torch.no_grad():
-            module = make_fx(record_forward, table, mode)(plain)
+            module = make_fx(record_forward, table, mode)(*plain)
     tidy(module)
     return module
 

@@ -309,10 +309,11 @@ class FunctionalizeMode(TorchDispatchMode):
         geometry, value = _Geometry.of(args[0]), self._value(parent)
         with _recording_off():
             made = func(*args, **kwargs)
-        if made is args[0]:
-            return made
-        if isinstance(made, torch.Tensor) and not _shares(made, args[0]):  # `reshape` may copy
-            return self._call(func, self.values(args), self.values(kwargs))
+        if func.traits.family == "composite" and isinstance(made, torch.Tensor):  # may do nothing, or copy
+            if made is args[0]:
+                return made
+            if not _shares(made, args[0]):
+                return self._call(func, self.values(args), self.values(kwargs))
         if isinstance(made, torch.Tensor):
             step = _Step(func, args[1:], kwargs, geometry)
             self._add(made, parent.group, (*parent.steps, step), step.replay(value, self.copies))

@@ -272,3 +272,73 @@ def test_minimum_cut():
     flow.add("s", "a", math.inf)
     flow.add("a", "t", math.inf)
     assert flow.cut("s", "t")[0] == math.inf
+
+
+def test_gradients_through_writes_to_a_view():
+    def program(x):
+        row = x[0]
+        return row.masked_fill_(torch.ones_like(row, dtype=torch.bool), 0)
+
+    x = torch.ones(2, 2, requires_grad=True)
+    aot_function(program, lambda graph, _: graph)(x.clone()).sum().backward()
+    assert x.grad.tolist() == [[0, 0], [0, 0]]
+
+
+class _Emptying(torch.autograd.Function):
+    """Its backward pass writes to an argument."""
+
+    @staticmethod
+    def forward(ctx, x, y):
+        ctx.y = y
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, gradient):
+        with torch.no_grad():
+            ctx.y.zero_()
+        return gradient * 2, None
+
+
+def test_backward_passes_that_write_to_arguments():
+    run = aot_function(lambda x, y: _Emptying.apply(x, y) + y, lambda graph, _: graph)
+    x, y = torch.ones(2, requires_grad=True), torch.ones(2)
+    result = run(x, y)
+    assert result.tolist() == [3, 3] and y.tolist() == [1, 1]
+    result.sum().backward()
+    assert y.tolist() == [0, 0] and x.grad.tolist() == [2, 2]
+    y = torch.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="create_graph=True"):
+        torch.autograd.grad(run(x, y).sum(), x, create_graph=True)
+
+
+def test_backward_passes_may_not_turn_arguments():
+    class Turning(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            ctx.y = y
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, gradient):
+            ctx.y.t_()
+            return gradient * 2, None
+
+    run = aot_function(lambda x, y: Turning.apply(x, y), lambda graph, _: graph)
+    with pytest.raises(AssertionError, match="metadata mutated in the backward"):
+        run(torch.ones(2, 2, requires_grad=True), torch.ones(2, 3))
+
+
+@pytest.mark.parametrize("is_leaf", [True, False])
+def test_writes_that_autograd_does_not_see(is_leaf):
+    def program(x):
+        x.detach().mul_(2)
+        with torch.no_grad():
+            x.add_(1)
+        return x * 3
+
+    leaf = torch.ones(2, requires_grad=True)
+    x = leaf if is_leaf else leaf.clone()
+    result = aot_function(program, lambda graph, _: graph)(x)
+    assert x.tolist() == [3, 3] and result.tolist() == [9, 9]
+    result.sum().backward()
+    assert leaf.grad.tolist() == [3, 3]
