@@ -136,7 +136,7 @@ def _forward_graph(exported, table, mode, pre_dispatch, _):
 
     plain = _without_history(exported.leaves)
     with torch.set_grad_enabled(pre_dispatch and torch.is_grad_enabled()):
-        return make_fx(record, table, mode, pre_dispatch=pre_dispatch)(*plain), None
+        return make_fx(record, table, mode, _allow_non_fake_inputs=True, pre_dispatch=pre_dispatch)(*plain), None
 
 
 def _without_history(leaves):
@@ -172,7 +172,7 @@ def _joint_graph(exported, table, mode, _, loss_index):
         )
 
     with torch.enable_grad():
-        return make_fx(record, table, mode)(*_without_history(leaves)), backward
+        return make_fx(record, table, mode, _allow_non_fake_inputs=True)(*_without_history(leaves)), backward
 
 
 def _loss_of(returned, index):

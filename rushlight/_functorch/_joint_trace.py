@@ -256,10 +256,10 @@ def trace(function, program, leaves, decompositions=None, dynamic=False, joint=T
 
     plain = [leaf.detach() if isinstance(leaf, torch.Tensor) else leaf for leaf in apart(leaves)]
     if joint:
-        module = make_fx(record_joint, table, mode)(plain, program.tangents)
+        module = make_fx(record_joint, table, mode, _allow_non_fake_inputs=True)(plain, program.tangents)
     else:
         with torch.no_grad():
-            module = make_fx(record_forward, table, mode)(*plain)
+            module = make_fx(record_forward, table, mode, _allow_non_fake_inputs=True)(*plain)
     tidy(module)
     return module
 

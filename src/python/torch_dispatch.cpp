@@ -43,7 +43,7 @@ BelowTransforms::BelowTransforms()
       grad_enabled_(dispatch_state.grad_enabled),
       view_flags_(view_flags),
       outer_(std::exchange(innermost_below, this)) {
-  dispatch_state.always &= kPythonDispatch | kProfiled;
+  dispatch_state.always &= kPythonDispatch | kProfiled | kPreDispatch;
   dispatch_state.consider &= kPythonDispatch | kNotCpu | kSpecialElements;
   dispatch_state.grad_enabled = false;
 }
@@ -424,13 +424,19 @@ void dispatch_python(Frame& frame) {
 void pre_dispatch(Frame& frame) {
   GilAcquire gil;
   PyObject* func = overload_object(frame.op, form_of(frame));
-  const PyRef types = types_of({});
+  const std::vector<PyRef> operands = dispatching_operands(frame);
+  const PyRef types = types_of(operands);
   const BoxedCall boxed = box_call(frame);
-  ModeScope scope(pre_dispatch_modes());
   const Handled handled{func, types.get(), boxed.args.get(), boxed.kwargs.get()};
-  const PyRef result = handled.call(frame.op, scope.mode(), true);
-  if (result.get() == Py_NotImplemented) throw_unhandled(func, scope.mode(), {});
-  take_results(frame, result.get());
+  PyRef result, mode;
+  {
+    ModeScope scope(pre_dispatch_modes());
+    mode = PyRef::borrow(scope.mode());
+    result = handled.call(frame.op, scope.mode(), true);
+  }
+  if (result.get() != Py_NotImplemented) return take_results(frame, result.get());
+  if (operands.empty()) throw_unhandled(func, mode.get(), {});
+  frame.proceed();  // a class that answers is asked at its turn
 }
 
 // --- contexts

@@ -58,6 +58,7 @@ class PythonKeyTracer(Tracer):
     def __init__(self) -> None:
         super().__init__(autowrap_modules=())
         self.tensor_tracker = {}  # id -> (tensor, its proxy): held, so that ids stay unique
+        self.constants = set()  # ids of tracked tensors whose numbers no argument and no chance decides
 
     def call_module(self, m: Module, forward, args: tuple[Argument, ...], kwargs: dict[str, Argument]) -> Any:
         return forward(*args, **kwargs)
@@ -115,16 +116,24 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         tracing_mode: str = "real",
         pre_dispatch: bool = False,
         decomposition_table: Mapping[Any, Callable[..., Any]] | None = None,
+        *,
+        allow_non_fake_inputs: bool = True,
+        refuse_values: bool = True,
     ) -> None:
         super().__init__(DispatchKey["PreDispatch"] if pre_dispatch else None)
         self.tracer, self.tracing_mode, self.pre_dispatch = tracer, tracing_mode, pre_dispatch
         self.switches = None  # of a trace of calls as the program makes them
         self.decomposition_table = decomposition_table or {}
         self.enable_tracing = True
-        self.fakes = FakeTensorMode(allow_non_fake_inputs=True)
+        self.refuse_values = refuse_values
+        self.fakes = FakeTensorMode(allow_non_fake_inputs=allow_non_fake_inputs)
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        if any(map(_answers_itself, types)):
+            tensors = _tensors_of(args, kwargs)
+            if any(_answers_itself(type(t)) and self.tracer.proxy_of(t) is None for t in tensors):
+                return NotImplemented  # what its class does is seen then
         if self.switches is not None:
             self.switches.follow()
         decomposition = self.decomposition_table.get(func)
@@ -139,12 +148,34 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
                 "out! It's likely that this is caused by data-dependent control flow or similar. The graph "
                 f"cannot depend on values of its inputs, as it does in {_user_line()}."
             )
+        if torch.Tag.inplace_view in func.tags:
+            self._keep_description(args[0])
         return self._record(func, args, kwargs)
 
     def _asks_for_value(self, func, args):
         if torch.Tag.data_dependent_output not in func.tags or self.fakes.data_numbers is not None:
             return False
-        return any(isinstance(a, torch.Tensor) and self.tracer.proxy_of(a) is not None for a in args)
+        tracked = [a for a in args if isinstance(a, torch.Tensor) and self.tracer.proxy_of(a) is not None]
+        return self.refuse_values and any(id(a) not in self.tracer.constants for a in tracked)
+
+    def _note_constants(self, func, args, kwargs, result):
+        """Numbers computed of constants alone are constants, too, which a program may read."""
+        constants, given = self.tracer.constants, _tensors_of(args, kwargs)
+        known = torch.Tag.nondeterministic_seeded not in func.tags and all(
+            id(t) in constants or self.tracer.proxy_of(t) is None for t in given
+        )
+        results = [t for t in pytree.tree_leaves(result) if isinstance(t, torch.Tensor)]
+        if known and given and all(t.numel() == 1 for t in results):
+            constants.update(map(id, results))
+        elif func._schema.is_mutable:
+            constants.difference_update(map(id, given))
+
+    def _keep_description(self, tensor):
+        """The node of a tensor that is about to get another shape keeps what is known of it now."""
+        proxy = self.tracer.proxy_of(tensor)
+        if proxy is not None and proxy.node.meta.get("val") is tensor:
+            with disable_proxy_modes_tracing():
+                proxy.node.meta["val"] = tensor.detach()
 
     def _record(self, func, args, kwargs):
         if func._opname == "lift_fresh":
@@ -159,6 +190,8 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         if numbers is not None and func._opname == "_local_scalar_dense":
             numbers.attach(proxy)
         track_tensor_tree(result, proxy, constant=None, tracer=self.tracer)
+        if self.tracing_mode == "real":
+            self._note_constants(func, args, kwargs, result)
         _describe(proxy.node, result, self.fakes)
         return result
 
@@ -167,6 +200,15 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
             return self.fakes.data_numbers.floats.get(float.__add__(tensor, 0.0), tensor)
         proxy = self.tracer.proxy_of(tensor)
         return tensor if proxy is None else proxy
+
+
+def _tensors_of(args, kwargs):
+    return [t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
+
+
+def _answers_itself(kind):
+    """Whether operators on tensors of this class are what the class makes of them."""
+    return kind.__torch_dispatch__ is not torch.Tensor.__torch_dispatch__ and not issubclass(kind, FakeTensor)
 
 
 def _user_line():
@@ -214,10 +256,9 @@ def dispatch_trace(root: Any, tracer: Any, concrete_args: dict[str, Any] | None 
 class _MakefxTracer:
     """One `make_fx`: how to trace, and the trace."""
 
-    def __init__(self, f, decomposition_table, tracing_mode, pre_dispatch, record_module_stack):
+    def __init__(self, f, tracing_mode, pre_dispatch, **options):
         self.f, self.tracing_mode, self.pre_dispatch = f, tracing_mode, pre_dispatch
-        self.decomposition_table = decomposition_table
-        self.record_module_stack = record_module_stack
+        self.options = options  # of the mode
 
     def trace_sizes(self, *args):
         """The trace with sizes that are computed."""
@@ -230,7 +271,7 @@ class _MakefxTracer:
 
     def trace(self, *args, make=None, numbers=None):
         tracer = PythonKeyTracer()
-        mode = ProxyTorchDispatchMode(tracer, self.tracing_mode, self.pre_dispatch, self.decomposition_table)
+        mode = ProxyTorchDispatchMode(tracer, self.tracing_mode, self.pre_dispatch, **self.options)
         leaves = pytree.tree_leaves(args)
         known = next((leaf.fake_mode for leaf in leaves if isinstance(leaf, FakeTensor)), None)
         if known is not None:  # fakes of two modes do not mix
@@ -296,16 +337,27 @@ def make_fx(
     with the sizes of its arguments, as far as the function allows other ones. With ``pre_dispatch`` the graph
     has the operators that the function calls, before autograd and autocast: composites whole, and changes of
     grad mode and autocast as nodes.
+
+    Real tensors that a function takes from elsewhere are refused among fake ones, unless
+    ``_allow_non_fake_inputs``.
     """
     if tracing_mode not in ("real", "fake", "symbolic"):
         raise AssertionError(
             f'tracing_mode should be one of "real", "fake", or "symbolic", got {tracing_mode}'
         )
-    maker = _MakefxTracer(f, decomposition_table, tracing_mode, pre_dispatch, record_module_stack)
+    maker = _MakefxTracer(
+        f,
+        tracing_mode,
+        pre_dispatch,
+        decomposition_table=decomposition_table,
+        allow_non_fake_inputs=_allow_non_fake_inputs,
+        refuse_values=_error_on_data_dependent_ops,
+    )
 
     @functools.wraps(f)
     def wrapped(*args):
-        return maker.trace(*args) if tracing_mode == "real" else maker.trace_sizes(*args)
+        with disable_proxy_modes_tracing():  # a trace around this one sees what its graph does alone
+            return maker.trace(*args) if tracing_mode == "real" else maker.trace_sizes(*args)
 
     return wrapped
 
