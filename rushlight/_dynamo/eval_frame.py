@@ -130,6 +130,10 @@ def compile_callable(model, fullgraph, backend, mode, options, dynamic=None):
         backend = get_default_backend()
     if backend == "inductor" and mode is not None and mode not in _MODES:
         raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(_MODES)}")
+    if backend == "inductor" and options:
+        from rushlight._inductor import check_options
+
+        check_options(options)
     made = _backend_with(backend, mode, options)
     if isinstance(model, OptimizedModule):
         model = model._orig_mod

@@ -1,5 +1,7 @@
 """The default back end of `torch.compile`: no compiler is needed where it runs."""
 
+import warnings
+
 from rushlight._inductor import config, utils
 from rushlight._inductor.compile_fx import compile_fx
 
@@ -20,4 +22,22 @@ def list_mode_options(mode=None, dynamic=None):
 
 def list_options():
     """The names that ``options=`` takes."""
-    return [name for name in vars(config) if not name.startswith("_")]
+    return list(config._config)
+
+
+def check_options(options):
+    """Refuses a value of another type than the setting's, and tells of names that are no settings here: those
+    of PyTorch's code generator, and misspelt ones."""
+    known = config._config
+    for name, value in options.items():
+        if name in known and not isinstance(value, type(getattr(config, name))):
+            kind = type(getattr(config, name)).__name__
+            raise RuntimeError(f"Unexpected type of attr {name}, got {type(value).__name__} should be {kind}")
+    unknown = [name for name in options if name not in known]
+    if unknown:
+        warnings.warn(
+            f"torch.compile: the options {', '.join(map(repr, unknown))} have no effect: this back end has no "
+            f"such setting. It has: {', '.join(known)}",
+            UserWarning,
+            stacklevel=4,
+        )

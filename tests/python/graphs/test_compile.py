@@ -82,6 +82,17 @@ def test_module_compile_in_place():
     assert list(model.state_dict()) == ["weight", "bias"]
 
 
+def test_options_are_checked():
+    model = nn.Linear(4, 2)
+    with pytest.warns(UserWarning, match="the options 'typo' have no effect"):
+        compiled = torch.compile(model, options={"typo": 1, "freezing": True})
+    assert torch.equal(compiled(X), model(X))
+    with pytest.raises(RuntimeError, match="Unexpected type of attr freezing, got str should be bool"):
+        torch.compile(model, options={"freezing": "yes"})
+    assert {"freezing", "triton.cudagraphs"} <= set(torch._inductor.list_options())
+    assert "sys" not in torch._inductor.list_options()
+
+
 def test_backends(monkeypatch):
     seen = []
 
