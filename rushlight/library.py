@@ -249,8 +249,8 @@ class Library:
         index = self._index(op_name)
         if any(self._known(op_name, key) in _impls for key in ("CompositeImplicitAutograd", "")):
             raise RuntimeError(
-                f"register_fake(...): the operator {op_name} has a kernel for CompositeImplicitAutograd. Such "
-                "operators need no fake impl: the operators that they call may have one."
+                f"register_fake(...): the operator {op_name} has a kernel for CompositeImplicitAutograd. "
+                "Such operators need no fake impl: the operators that they call may have one."
             )
         _C._set_operator_kernel(index, "meta", fn)
         simple_registry.singleton.note_fake(self._qualified_name(op_name), fn)

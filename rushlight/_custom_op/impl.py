@@ -88,8 +88,8 @@ class CustomOp:
             found = next((t.device.type for t in _tensors([args, kwargs])), "cpu")
             if found == "meta":
                 raise NotImplementedError(
-                    f"{name}: attempted to run this operator with Meta tensors, but there was no fake impl or "
-                    "Meta kernel registered. Please use torch.library.register_fake to add one."
+                    f"{name}: attempted to run this operator with Meta tensors, but there was no fake impl "
+                    "or Meta kernel registered. Please use torch.library.register_fake to add one."
                 )
             raise NotImplementedError(
                 f"{name}: there was no {found} impl registered. Please register one via the "
@@ -223,7 +223,7 @@ class CustomOp:
         outputs = output if isinstance(output, tuple) else (output,)
         if self._differentiable is not None:
             fixed = [o for o, d in zip(outputs, self._differentiable, strict=True) if not d]
-            self._check_outputs(outputs)
+            self._check_outputs(outputs, self._differentiable)
             ctx.mark_non_differentiable(*_tensors(fixed))
         saved = self._save(self._inputs(**given), output)
         leaves, ctx._rl_saved = torch.utils._pytree.tree_flatten(saved)
@@ -231,12 +231,12 @@ class CustomOp:
         ctx._rl_plain = [None if isinstance(leaf, torch.Tensor) else (leaf,) for leaf in leaves]
         ctx._rl_given = given
 
-    def _check_outputs(self, outputs):
-        for i, (output, differentiable) in enumerate(zip(outputs, self._differentiable, strict=True)):
+    def _check_outputs(self, outputs, differentiable):
+        for i, (output, wanted) in enumerate(zip(outputs, differentiable, strict=True)):
             items = output if isinstance(output, (list, tuple)) else [output]
-            if differentiable and not all(isinstance(item, torch.Tensor) for item in items):
+            if wanted and not all(isinstance(item, torch.Tensor) for item in items):
                 raise RuntimeError(
-                    f"With output_differentiability={self._differentiable}: output {i} of {self._qualname} "
+                    f"With output_differentiability={differentiable}: output {i} of {self._qualname} "
                     f"is marked as differentiable but is not a Tensor (or a list of them), got {type(output)}"
                 )
 

@@ -33,6 +33,7 @@ class _Key(enum.IntEnum):
 
 _members = {name: number for number, name in enumerate(_NAMES)}
 DispatchKey = _Key("DispatchKey", _members, module=__name__)  # type: ignore[call-arg, arg-type]
+PRE_DISPATCH = DispatchKey.__members__["PreDispatch"]  # type: ignore[attr-defined]
 
 
 class DispatchKeySet:

@@ -1,6 +1,7 @@
 """Graphs of functions and modules for whoever runs them elsewhere: without mutation, and flat."""
 
 from dataclasses import dataclass, field
+from typing import Any
 
 import rushlight as torch
 from rushlight.fx.experimental.proxy_tensor import make_fx
@@ -54,7 +55,8 @@ class _Exported:
         self.names = list(held)
         given, self.in_spec = pytree.tree_flatten((tuple(args), kwargs))
         self.leaves = [*held.values(), *given]
-        self.written, self.out_spec = [], None
+        self.written: list = []
+        self.out_spec: Any = None
         self._mod = mod
 
     def __call__(self, *leaves):
@@ -85,9 +87,7 @@ class _Exported:
             user_outputs=user_outputs,
             inputs_to_parameters=dict(zip(inputs, parameters)),
             inputs_to_buffers=dict(zip(inputs[len(parameters) :], self.buffers)),
-            buffers_to_mutate={
-                o: self.names[i] for o, i in mutated.items() if len(parameters) <= i < count
-            },
+            buffers_to_mutate={o: self.names[i] for o, i in mutated.items() if len(parameters) <= i < count},
             parameters_to_mutate={o: self.names[i] for o, i in mutated.items() if i < len(parameters)},
             user_inputs_to_mutate={o: inputs[i] for o, i in mutated.items() if i >= count},
             in_spec=self.in_spec,
@@ -136,7 +136,8 @@ def _forward_graph(exported, table, mode, pre_dispatch, _):
 
     plain = _without_history(exported.leaves)
     with torch.set_grad_enabled(pre_dispatch and torch.is_grad_enabled()):
-        return make_fx(record, table, mode, _allow_non_fake_inputs=True, pre_dispatch=pre_dispatch)(*plain), None
+        make = make_fx(record, table, mode, _allow_non_fake_inputs=True, pre_dispatch=pre_dispatch)
+        return make(*plain), None
 
 
 def _without_history(leaves):

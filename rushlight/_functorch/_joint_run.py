@@ -89,7 +89,8 @@ def _write_late(targets, made):
     count = len(made) - len(targets)
     if torch.is_grad_enabled() and any(t.requires_grad for t in targets):
         raise RuntimeError(
-            "aot_autograd does not support input mutations with requires_grad in backward for create_graph=True"
+            "aot_autograd does not support input mutations with requires_grad in backward for "
+            "create_graph=True"
         )
     with torch.no_grad():
         for target, value in zip(targets, made[count:]):

@@ -21,8 +21,8 @@ class AsWritten(Exception):
 
 
 MOVED = (
-    "Found an input that received a metadata mutation, through e.g. a call to `.resize_()` or `.transpose_()`, "
-    "which no exported graph can do"
+    "Found an input that received a metadata mutation, through e.g. a call to `.resize_()` or "
+    "`.transpose_()`, which no exported graph can do"
 )
 
 
@@ -30,7 +30,9 @@ def refusal_of_shared(leaves):
     """Why no graph can write to one of these inputs, some of which share memory."""
     tensors = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor)]
     kind = "duplicated" if len({id(t) for t in tensors}) < len(tensors) else "aliased"
-    return f"Encountered {kind} inputs that are mutated in the graph: what is written to must be no other input"
+    return (
+        f"Encountered {kind} inputs that are mutated in the graph: what is written to must be no other input"
+    )
 
 
 @dataclass
@@ -100,7 +102,9 @@ class Run:
             roots = [self.roots[i] for i in program.needs]
             found = torch.autograd.grad(wanted, roots, tangents, allow_unused=True)
         if any(_place(self.mine[i]) != before[i][1] for i in tensors):
-            raise AssertionError("Found an input that had its metadata mutated in the backward, which is banned")
+            raise AssertionError(
+                "Found an input that had its metadata mutated in the backward, which is banned"
+            )
         program.written_late = [i for i in tensors if self.value(self.mine[i]) is not before[i][0]]
         return self.value([*found, *(self.mine[i] for i in program.written_late)])
 

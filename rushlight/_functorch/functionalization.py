@@ -12,7 +12,7 @@ import functools
 from dataclasses import dataclass, field
 
 import rushlight as torch
-from rushlight._extension.dispatch_keys import DispatchKey
+from rushlight._extension.dispatch_keys import PRE_DISPATCH
 from rushlight.utils import _pytree as pytree
 from rushlight.utils._python_dispatch import (
     TorchDispatchMode,
@@ -194,7 +194,7 @@ class FunctionalizeMode(TorchDispatchMode):
     With ``pre_dispatch`` it sees operators as the program calls them, as `make_fx` does."""
 
     def __init__(self, copies=False, pre_dispatch=False):
-        super().__init__(DispatchKey["PreDispatch"] if pre_dispatch else None)
+        super().__init__(PRE_DISPATCH if pre_dispatch else None)
         self.copies = copies
         self.members = {}  # id -> member, which holds the tensor, so that ids and storages stay unique
         self.groups = {}  # storage -> group

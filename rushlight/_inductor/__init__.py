@@ -22,22 +22,23 @@ def list_mode_options(mode=None, dynamic=None):
 
 def list_options():
     """The names that ``options=`` takes."""
-    return list(config._config)
+    return list(config.get_config_copy())
 
 
 def check_options(options):
     """Refuses a value of another type than the setting's, and tells of names that are no settings here: those
     of PyTorch's code generator, and misspelt ones."""
-    known = config._config
+    known = config.get_config_copy()
     for name, value in options.items():
-        if name in known and not isinstance(value, type(getattr(config, name))):
-            kind = type(getattr(config, name)).__name__
-            raise RuntimeError(f"Unexpected type of attr {name}, got {type(value).__name__} should be {kind}")
+        if name in known and not isinstance(value, type(known[name])):
+            kind = type(known[name]).__name__
+            given = type(value).__name__
+            raise RuntimeError(f"Unexpected type of attr {name}, got {given} should be {kind}")
     unknown = [name for name in options if name not in known]
     if unknown:
         warnings.warn(
-            f"torch.compile: the options {', '.join(map(repr, unknown))} have no effect: this back end has no "
-            f"such setting. It has: {', '.join(known)}",
+            f"torch.compile: the options {', '.join(map(repr, unknown))} have no effect: this back end has "
+            f"no such setting. It has: {', '.join(known)}",
             UserWarning,
             stacklevel=4,
         )

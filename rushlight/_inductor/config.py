@@ -9,6 +9,7 @@ if TYPE_CHECKING:  # what `install_config_module` gives
     from typing import Any
 
     patch: Any
+    get_config_copy: Any
 
 measure = True  # compare the first calls with running the program itself, and keep what is faster
 force_disable_caches = False  # keep nothing on disk

@@ -1,4 +1,4 @@
-"""Which function gives an operator's shapes, and where it is: what packages look up by the operator's name."""
+"""Which function gives an operator's shapes, and where it is, by the operator's name."""
 
 import inspect
 from dataclasses import dataclass, field

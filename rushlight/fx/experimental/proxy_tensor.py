@@ -10,7 +10,7 @@ import traceback
 
 import rushlight as torch
 from rushlight._command.names import is_own_file
-from rushlight._extension.dispatch_keys import DispatchKey
+from rushlight._extension.dispatch_keys import PRE_DISPATCH
 from rushlight._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from rushlight.fx import PH, GraphModule, Tracer
 from rushlight.fx.node import map_aggregate
@@ -120,7 +120,7 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         allow_non_fake_inputs: bool = True,
         refuse_values: bool = True,
     ) -> None:
-        super().__init__(DispatchKey["PreDispatch"] if pre_dispatch else None)
+        super().__init__(PRE_DISPATCH if pre_dispatch else None)
         self.tracer, self.tracing_mode, self.pre_dispatch = tracer, tracing_mode, pre_dispatch
         self.switches = None  # of a trace of calls as the program makes them
         self.decomposition_table = decomposition_table or {}

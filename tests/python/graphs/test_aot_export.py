@@ -35,10 +35,9 @@ def test_graphs_of_results(pre_dispatch):
     module, x = Program(), torch.randn(2, 3)
     graph, signature = aot_export_module(module, [x], trace_joint=False, pre_dispatch=pre_dispatch)
     assert not any(n.target._schema.is_mutable for n in graph.graph.nodes if n.op == "call_function")
-    for x in (x, torch.randn(2, 3)):
-        torch.testing.assert_close(
-            list(graph(*module.parameters(), *module.buffers(), x)), _results(module, x)
-        )
+    for given in (x, torch.randn(2, 3)):
+        found = graph(*module.parameters(), *module.buffers(), given)
+        torch.testing.assert_close(list(found), _results(module, given))
     assert signature.parameters == ["linear.weight", "linear.bias"] and signature.buffers == ["count"]
     assert list(signature.buffers_to_mutate.values()) == ["count"]
     assert signature.user_inputs == ["arg3_1"] and len(signature.user_outputs) == 2
