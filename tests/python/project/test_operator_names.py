@@ -98,7 +98,6 @@ LISTS = {
     },
     "export._align": {"_LAYOUT": is_operator, "_VIEWS": is_operator},
     "fx._names": {"_NATIVE_NN": is_called, "_NATIVE_TORCH": is_called, "_OWN_FUNCTIONAL": is_called},
-    "fx.experimental.proxy_tensor": {"_VALUE_OPERATORS": is_operator},
     "masked.maskedtensor": {"_SHAPES": is_called, "_REDUCTIONS": is_called, "_PLAIN": is_called},
     "nested._internal.ops": {
         "_OPERATORS": is_called,
