@@ -3,6 +3,7 @@
 #pragma once
 #include <algorithm>
 #include <cstring>
+#include <type_traits>
 
 #include "cpu/isa/byte_steps_inl.h"
 #include "cpu/isa/fused_inl.h"
@@ -65,34 +66,41 @@ struct Rest {
 
   // `taken_off`: what the sums miss of each activation.
   Rest(const ByteProduct& p, int64_t first, int64_t columns, int32_t taken_off) {
-    int32_t ints[kColumns] = {};
-    for (int64_t j = 0; j < columns; ++j)
-      ints[place_of(j)] = static_cast<int32_t>(static_cast<uint32_t>(p.a_zero - taken_off) *
-                                               static_cast<uint32_t>(p.b->column_sums()[first + j]));
-    std::memcpy(column_terms, ints, sizeof(ints));
-    std::fill_n(ints, kColumns, 0);
-    if (p.b_zeros) put(p.b_zeros + first, columns, ints);
-    std::memcpy(zeros, ints, sizeof(ints));
-    float floats[kColumns] = {};
-    if (p.scales) put(p.scales + first, columns, floats);
-    std::memcpy(scales, floats, sizeof(floats));
-    std::fill_n(floats, kColumns, 0.0f);
-    if (p.bias) put(p.bias + first, columns, floats);
-    std::memcpy(bias, floats, sizeof(floats));
+    put(p.b->column_sums() + first, columns, column_terms);
+    for (Words& term : column_terms) term *= static_cast<uint32_t>(p.a_zero - taken_off);
+    put(p.b_zeros ? p.b_zeros + first : nullptr, columns, zeros);
+    put(p.scales ? p.scales + first : nullptr, columns, scales);
+    put(p.bias ? p.bias + first : nullptr, columns, bias);
   }
-  template <class T>
-  static void put(const T* from, int64_t columns, T* to) {
-    for (int64_t j = 0; j < columns; ++j) to[place_of(j)] = from[j];
+  // Numbers of columns to their places, four by four; zeros where there are none.
+  template <class T, class V>
+  static void put(const T* from, int64_t columns, V (&to)[kVectors]) {
+    T whole[kColumns] = {}, placed[kColumns];
+    if (from && columns < kColumns) std::copy_n(from, columns, whole);
+    if (columns < kColumns || !from) from = whole;
+    for (int64_t j = 0; j < kColumns; j += 4)
+      std::memcpy(placed + place_of(j), from + j, 4 * sizeof(T));
+    std::memcpy(to, placed, sizeof(to));
   }
 };
 
-template <class T, class V>
-[[gnu::always_inline]] inline void store(V value, int64_t count, void* c, int64_t at) {
-  T* to = static_cast<T*>(c) + at;
+template <class V, class T>
+[[gnu::always_inline]] inline void store(V value, int64_t count, T* to) {
   if (count >= kLanes)
     __builtin_memcpy(to, &value, sizeof(value));
   else
     std::memcpy(to, &value, static_cast<size_t>(count) * sizeof(T));
+}
+// Whole panels apart: the others' vectors have addresses, and would be written to the stack for all.
+template <class V, class T>
+[[gnu::always_inline]] inline void store_panel(V a, V b, int64_t columns, T* to) {
+  if (columns == kColumns) {
+    __builtin_memcpy(to, &a, sizeof(a));
+    __builtin_memcpy(to + kLanes, &b, sizeof(b));
+    return;
+  }
+  V both[kVectors] = {a, b};
+  std::memcpy(to, both, static_cast<size_t>(columns) * sizeof(T));
 }
 
 #if defined(__AVX2__)
@@ -168,22 +176,21 @@ template <ByteResult R, bool Rows>
   const auto number = [&](int r, int v, int64_t row) {
     return (__builtin_convertvector(sum_of(r, v, row), Floats) + rest.bias[v]) * rest.scales[v];
   };
-  if constexpr (R == ByteResult::kInt32) {
-    for (int r = 0; r < rows; ++r, ++i) {
-      Ints a = sum_of(r, 0, i), b = sum_of(r, 1, i);
-      in_order(a, b);
-      store<int32_t>(a, columns, p.c, i * p.ldc + first);
-      if (columns > kLanes) store<int32_t>(b, columns - kLanes, p.c, i * p.ldc + first + kLanes);
-    }
-  } else if constexpr (R == ByteResult::kFloat) {  // out_zero is 0
+  if constexpr (R == ByteResult::kInt32 || R == ByteResult::kFloat) {
+    using T = std::conditional_t<R == ByteResult::kFloat, float, int32_t>;
     const Floats low = Floats{} + p.low, high = Floats{} + p.high;
-    for (int r = 0; r < rows; ++r, ++i) {
-      Floats a = fused(__builtin_convertvector(sum_of(r, 0, i), Floats), rest.scales[0], rest.bias[0]),
-             b = fused(__builtin_convertvector(sum_of(r, 1, i), Floats), rest.scales[1], rest.bias[1]);
-      a = clamped(a, low, high), b = clamped(b, low, high);
+    const auto value = [&](int r, int v, int64_t row) {
+      if constexpr (R == ByteResult::kInt32)
+        return sum_of(r, v, row);
+      else  // out_zero is 0
+        return clamped(
+            fused(__builtin_convertvector(sum_of(r, v, row), Floats), rest.scales[v], rest.bias[v]), low, high);
+    };
+    T* to = static_cast<T*>(p.c) + i * p.ldc + first;
+    for (int r = 0; r < rows; ++r, ++i, to += p.ldc) {
+      auto a = value(r, 0, i), b = value(r, 1, i);
       in_order(a, b);
-      store<float>(a, columns, p.c, i * p.ldc + first);
-      if (columns > kLanes) store<float>(b, columns - kLanes, p.c, i * p.ldc + first + kLanes);
+      store_panel(a, b, columns, to);
     }
   } else {
     constexpr bool kUnsigned = R == ByteResult::kUInt8;
@@ -203,8 +210,8 @@ template <ByteResult R, bool Rows>
     const Ints zero = Ints{} + p.out_zero;
     for (int r = 0; r < rows; ++r, ++i, to += p.ldc)
       for (int v = 0; v < kVectors && v * kLanes < columns; ++v)
-        store<int8_t>(bytes_of<kUnsigned>(rounded(bounded(number(r, v, i), low, high)) + zero),
-                      columns - v * kLanes, to, v * kLanes);
+        store(bytes_of<kUnsigned>(rounded(bounded(number(r, v, i), low, high)) + zero), columns - v * kLanes,
+              to + v * kLanes);
 #endif
   }
 }

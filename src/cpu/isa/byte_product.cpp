@@ -154,13 +154,26 @@ int32_t taken_off([[maybe_unused]] const ByteProduct& p) {
   return 0;
 }
 
+// Asks for what will be read or written; nothing happens behind the end of memory.
+template <int Locality, bool Written = false>
+[[gnu::always_inline]] inline void fetch(const void* from, int64_t bytes) {
+  constexpr int64_t kLine = 64;
+  for (int64_t at = 0; at < bytes; at += kLine)
+    __builtin_prefetch(static_cast<const char*>(from) + at, Written, Locality);
+}
+
+// With fewer it is memory that a product waits for, and asking ahead only gets in the way.
+constexpr int kComputingRows = 4;
+
 template <class P, int R>
 [[gnu::noinline]] void multiply_rows(const ByteProduct& p, const char* a, const int8_t* panel, Ints* out) {
   constexpr int64_t kStep = kColumns * P::depth, kBytes = kStep / kVectors;
   const int64_t groups = steps_of<P>(p.b->k);
   const TileRows rows(a, p.a->row_bytes());
   Ints sums[R][kVectors] = {};
-  for (int64_t g = 0; g < groups; ++g, panel += kStep)
+  for (int64_t g = 0; g < groups; ++g, panel += kStep) {
+    // The next panel: processors foresee no more than a page.
+    if constexpr (R >= kComputingRows) fetch<2>(panel + groups * kStep, kStep);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
       const auto factor =
@@ -168,6 +181,7 @@ template <class P, int R>
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) sums[r][v] = P::add(sums[r][v], factor, panel + v * kBytes);
     }
+  }
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 4
@@ -179,11 +193,12 @@ template <class P>
 class RowBlock {
  public:
   RowBlock(const ByteProduct& p, int64_t begin, int64_t end) : p_(p), begin_(begin), end_(end) {}
-  // f(row, number of rows, their sums) for each group of rows.
-  template <class F>
-  void multiply(int8_t* panel, F f) const {
+  // For each group of rows before(row, number of rows), then f(row, number of rows, their sums).
+  template <class Before, class F>
+  void multiply(int8_t* panel, Before before, F f) const {
     for_row_groups<kVectors>(begin_, end_, [&]<int R>(int64_t at) {
       Ints sums[R * kVectors];
+      before(at, R);
       multiply_rows<P, R>(p_, row(at), panel, sums);
       f(at, R, sums);
     });
@@ -207,11 +222,12 @@ class RowBlock<Runs> {
       split_.split<R>(static_cast<const char*>(p.a->data()) + at * row, row, taken_off<Runs>(p), at - begin);
     });
   }
-  template <class F>
-  void multiply(int8_t* panel, F f) const {
+  template <class Before, class F>
+  void multiply(int8_t* panel, Before before, F f) const {
     const Plan plan(panel, steps_);
     for_row_groups<kVectors>(begin_, end_, [&]<int R>(int64_t at) {
       Ints sums[R * kVectors];
+      before(at, R);
       split_.multiply<R>(panel, plan, at - begin_, sums);
       f(at, R, sums);
     });
@@ -222,6 +238,15 @@ class RowBlock<Runs> {
   SplitRows split_;
 };
 #endif
+
+// Rows of a panel's results come to the cache while their sums are made: stores that wait for them would hold
+// up all that follow.
+void fetch_results(const ByteProduct& p, int64_t row, int64_t rows, int64_t first) {
+  if (rows < kComputingRows) return;
+  const int64_t element = p.result == ByteResult::kInt32 || p.result == ByteResult::kFloat ? 4 : 1;
+  const char* to = static_cast<const char*>(p.c) + (row * p.ldc + first) * element;
+  for (; rows > 0; --rows, to += p.ldc * element) fetch<3, true>(to, kColumns * element);
+}
 
 template <class P>
 void multiply(const ByteProduct& p, int64_t row, int64_t row_end, int64_t begin, int64_t end) {
@@ -238,10 +263,12 @@ void multiply(const ByteProduct& p, int64_t row, int64_t row_end, int64_t begin,
     for (int64_t first_row = row; first_row < row_end; first_row += kRows) {
       const RowBlock<P> block(p, first_row, std::min(row_end, first_row + kRows));
       for (int64_t panel = begin; panel < last_panel; ++panel)
-        block.multiply(const_cast<int8_t*>(p.b->panels()) + panel * panel_bytes<P>(p.b->k),
-                       [&](int64_t at, int rows, const Ints* sums) {
-                         finish(p, rests[panel - begin], sums, rows, at, panel * kColumns);
-                       });
+        block.multiply(
+            const_cast<int8_t*>(p.b->panels()) + panel * panel_bytes<P>(p.b->k),
+            [&](int64_t at, int rows) { fetch_results(p, at, rows, panel * kColumns); },
+            [&](int64_t at, int rows, const Ints* sums) {
+              finish(p, rests[panel - begin], sums, rows, at, panel * kColumns);
+            });
     }
   }
 }
