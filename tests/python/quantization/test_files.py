@@ -208,6 +208,22 @@ def test_weight_only_layers(bits, shape):
         torch.testing.assert_close(found, nn.functional.linear(x, table, bias), rtol=1e-4, atol=1e-4)
 
 
+@pytest.mark.parametrize("group", [32, 64, 96])
+@pytest.mark.parametrize("shape", [(9, 768), (6, 320), (5, 96), (3, 32), (4, 200)])
+def test_a_token_by_weights_of_four_bits(shape, group):
+    """One row has a loop of its own where groups are of whole blocks: numbers are centred by the sum of x."""
+    from rushlight.export._small_weights import of_four_bits
+
+    n, k = shape
+    integers, scales = of_four_bits(torch.randn(n, k), group)
+    table = torch.ops.aten._weight_only_embedding(integers, scales, torch.arange(n), group)
+    for x in (torch.randn(1, k), torch.randn(k) + 3, torch.ones(1, k)):
+        found = torch.ops.aten._weight_only_linear(x, integers, scales, None, group)
+        exact = nn.functional.linear(x.double(), table.double())
+        size = nn.functional.linear(x.double().abs(), table.double().abs())
+        assert ((found - exact).abs() <= 4e-6 * size).all()
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [
