@@ -78,8 +78,7 @@ struct Rest {
     T whole[kColumns] = {}, placed[kColumns];
     if (from && columns < kColumns) std::copy_n(from, columns, whole);
     if (columns < kColumns || !from) from = whole;
-    for (int64_t j = 0; j < kColumns; j += 4)
-      std::memcpy(placed + place_of(j), from + j, 4 * sizeof(T));
+    for (int64_t j = 0; j < kColumns; j += 4) std::memcpy(placed + place_of(j), from + j, 4 * sizeof(T));
     std::memcpy(to, placed, sizeof(to));
   }
 };
@@ -184,7 +183,8 @@ template <ByteResult R, bool Rows>
         return sum_of(r, v, row);
       else  // out_zero is 0
         return clamped(
-            fused(__builtin_convertvector(sum_of(r, v, row), Floats), rest.scales[v], rest.bias[v]), low, high);
+            fused(__builtin_convertvector(sum_of(r, v, row), Floats), rest.scales[v], rest.bias[v]), low,
+            high);
     };
     T* to = static_cast<T*>(p.c) + i * p.ldc + first;
     for (int r = 0; r < rows; ++r, ++i, to += p.ldc) {

@@ -230,8 +230,7 @@ typedef uint32_t WholeScales __attribute__((vector_size(4 * kScalesAtOnce)));
   for (int64_t first = 0; first < groups; first += kScalesAtOnce) {
     const int64_t last = std::min(groups, first + kScalesAtOnce);
     float scales[kWeightRows][kScalesAtOnce];
-    for (int w = 0; w < kWeightRows; ++w)
-      read_scales(settings + w * groups + first, last - first, scales[w]);
+    for (int w = 0; w < kWeightRows; ++w) read_scales(settings + w * groups + first, last - first, scales[w]);
     for (int64_t g = first; g < last; ++g) {
       Floats start = {}, part[kWeightRows];
       if constexpr (kCentre != 0) start[0] = -kCentre * group_sums[g];
@@ -320,8 +319,7 @@ template <int W>
                                        : read_settings<float>(p, j, W, scratch);
   int64_t i = 0;
   for (; i + kRows <= p.m; i += kRows)
-    p.bits == 8 ? byte_products<kRows, W>(p, scratch, i, j)
-                : half_products<kRows, W>(p, scratch, sums, i, j);
+    p.bits == 8 ? byte_products<kRows, W>(p, scratch, i, j) : half_products<kRows, W>(p, scratch, sums, i, j);
   for (; i < p.m; ++i)
     p.bits == 8 ? byte_products<1, W>(p, scratch, i, j) : half_products<1, W>(p, scratch, sums, i, j);
 }
