@@ -11,6 +11,7 @@ process.py      runs programs: in the foreground, or watched behind the progress
 problems.py     failures whose cause is known, said in one line
 cross.py        another processor's system, compiler and emulator, for `./dev cross`
 cross_wheel.py  a wheel of such a build
+sanitized_server.py  rushlight-serve under sanitizers, for `./dev fuzz server`
 portability.py  what compilers for other systems say of the sources
 times.py        edit-to-test times, and units that have become slower (unit_costs.txt)
 """

@@ -5,7 +5,7 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from . import cross, cross_wheel, fuzz, machine, portability, times, wasm
+from . import cross, cross_wheel, fuzz, machine, portability, sanitized_server, times, wasm
 from .build import build, update
 from .environment import LIBRARIES, debian_packages, install
 from .paths import BUILD, PYTHON, ROOT
@@ -16,6 +16,7 @@ COMMANDS = {}  # name: (usage, summary, function)
 BUILT = ("bin", "include", "lib")  # folders of the package that a build writes, beside its modules
 DEVELOPMENT = BUILD / "dev"  # the build in place
 NO_LIBRARIES = ("-DRUSHLIGHT_BLAS=none", "-DRUSHLIGHT_ONEDNN=off", "-DRUSHLIGHT_TBB=off")
+SERVER = "server"  # what `./dev fuzz` takes beside readers of files
 THREADED_TESTS = ("tests/python/tensor/test_threads.py", "tests/python/data/test_data_threads.py")
 # What decides by the names of modules, or starts processes; tests/packages runs under the alias by itself.
 ALIAS_TESTS = (
@@ -310,14 +311,22 @@ def sanitize(*arguments):
 
 
 @command(
-    "fuzz READER [libFuzzer options]", "hostile files for a C++ reader, with coverage feedback (needs clang)"
+    "fuzz READER|server [options]",
+    "hostile files for a C++ reader, with coverage feedback (needs clang); requests to rushlight-serve",
 )
 def fuzz_reader(reader="", *options):
     """Readers are the folders of tests/fuzz/corpus; what is found lies in build/fuzz. Without options a
-    million inputs are run; -max_total_time=600 is a time in seconds, a file's name runs that file alone."""
-    if reader not in fuzz.READERS:
-        raise Failure(f"fuzz: {reader!r} is none of {', '.join(fuzz.READERS)}")
+    million inputs are run; -max_total_time=600 is a time in seconds, a file's name runs that file alone.
+
+    `server` is rushlight-serve under sanitizers (g++), with options of tests/fuzz/server_requests.py: 100,000
+    malformed requests unless --cases says otherwise."""
+    if reader not in (*fuzz.READERS, SERVER):
+        raise Failure(f"fuzz: {reader!r} is none of {', '.join((*fuzz.READERS, SERVER))}")
     build(DEVELOPMENT)
+    if reader == SERVER:
+        if sanitized_server.fuzz(sanitized_server.build(DEVELOPMENT), options):
+            raise Failure("fuzz: the server fails: what it said, and the request, stand above")
+        return
     if fuzz.run(fuzz.build(DEVELOPMENT), reader, options):
         raise Failure(f"fuzz: the reader of {reader} fails: the input lies in build/fuzz/found")
 
