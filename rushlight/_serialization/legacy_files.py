@@ -72,7 +72,9 @@ def load_legacy(file, name, restore, unpickle):
         del _local.unfilled
     keys = unpickle(file, persistent_load)
     if not isinstance(keys, (list, tuple)):
-        raise RuntimeError(f"load: {name}: the list of storages is a {type(keys).__name__}; the file is damaged")
+        raise RuntimeError(
+            f"load: {name}: the list of storages is a {type(keys).__name__}; the file is damaged"
+        )
     for key in keys:
         key = key.decode() if isinstance(key, bytes) else key
         if key not in loaded:

@@ -102,7 +102,8 @@ class profile:
             import warnings
 
             warnings.warn(
-                "The attribute `use_cuda` will be deprecated soon, please use ``use_device = 'cuda'`` instead.",
+                "The attribute `use_cuda` will be deprecated soon, please use ``use_device = 'cuda'`` "
+                "instead.",
                 FutureWarning,
                 stacklevel=2,
             )

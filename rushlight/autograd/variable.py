@@ -36,7 +36,8 @@ class Variable(metaclass=VariableMeta):
             import warnings
 
             warnings.warn(
-                "volatile was removed and now has no effect. Use `with torch.no_grad():` instead.", stacklevel=2
+                "volatile was removed and now has no effect. Use `with torch.no_grad():` instead.",
+                stacklevel=2,
             )
         data = rushlight.empty(0) if data is None else data
         return data.detach().requires_grad_(requires_grad)

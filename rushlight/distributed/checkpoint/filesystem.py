@@ -268,7 +268,7 @@ class FileSystemReader(StorageReader):
             raise CheckpointException(f"{self.path}: the index names a file elsewhere, {where.relative_path}")
         try:
             with open(os.path.join(self.path, name), "rb") as stream:
-                if os.fstat(stream.fileno()).st_size < where.offset + where.length:  # before memory for it is taken
+                if os.fstat(stream.fileno()).st_size < where.offset + where.length:
                     raise CheckpointException(f"{self.path}/{name} is shorter than its index says")
                 stream.seek(where.offset)
                 return stream.read(where.length)

@@ -184,5 +184,8 @@ def test_bytes_of_one_element_are_truth_values_of_0_and_1():
         for f in (rl.all, rl.any):
             for dim in dims:
                 result = f(x) if dim is None else f(x, dim)
-                assert result.dtype == rl.uint8 and result.tolist() == (x != 0).to(rl.uint8).reshape_as(result).tolist()
+                assert (
+                    result.dtype == rl.uint8
+                    and result.tolist() == (x != 0).to(rl.uint8).reshape_as(result).tolist()
+                )
     assert rl.any(rl.tensor([6, 3], dtype=rl.uint8), dim=[]).tolist() == [1, 1]

@@ -132,8 +132,8 @@ def run_under_callgrind(dumps, options, program, **variables):
 def count_starts():
     """As `count`, of imports: by a bare interpreter, whose own start is taken off, from compiled files.
 
-    The least of two counts after a run that compiles: a source that another process touches in between is compiled
-    again, for some 30 million instructions.
+    The least of two counts after a run that compiles: a source that another process touches in between is
+    compiled again, for some 30 million instructions.
     """
     found = {}
     with tempfile.TemporaryDirectory() as folder:

@@ -151,7 +151,7 @@ def test_lobpcg_is_differentiated_as_eigh_is():
 
 @pytest.mark.parametrize("values", ["regular", "one singular", "all singular"])
 def test_determinants_under_transforms_need_no_values(values):
-    """Singular matrices have another formula than regular ones; under `vmap` nobody can ask which are which."""
+    """Singular matrices have another formula; under `vmap` nobody can ask which these are."""
     a = torch.randn(3, 3, 3, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
     for i in {"regular": (), "one singular": (1,), "all singular": (0, 1, 2)}[values]:
         a[i, 2] = a[i, 0]

@@ -30,13 +30,15 @@ def test_other_tensors_are_no_int(number):
 
 
 def test_functions_of_losses_reduce_nothing_unless_told_to():
-    """As PyTorch's, whose schemas say otherwise; torch.ops goes by the schemas, torch.nn.functional always tells."""
+    """As PyTorch's, whose schemas say otherwise. torch.ops goes by these; torch.nn.functional always tells."""
     x, y, sign = torch.rand(3, 2), torch.rand(3, 2), torch.ones(3)
     assert torch.kl_div(x, y).shape == torch.binary_cross_entropy_with_logits(x, y).shape == (3, 2)
     assert torch.hinge_embedding_loss(x, sign[:, None]).shape == (3, 2)
     assert torch.cosine_embedding_loss(x, y, sign).shape == torch.triplet_margin_loss(x, y, y).shape == (3,)
     assert torch.margin_ranking_loss(x[:, 0], y[:, 0], sign).shape == (3,)
     lengths = torch.tensor([5, 5, 5]), torch.tensor([1, 1, 1])
-    assert torch.ctc_loss(torch.randn(5, 3, 2).log_softmax(-1), torch.ones(3, 1, dtype=torch.int64), *lengths).shape == (3,)
+    assert torch.ctc_loss(
+        torch.randn(5, 3, 2).log_softmax(-1), torch.ones(3, 1, dtype=torch.int64), *lengths
+    ).shape == (3,)
     assert torch.kl_div(x, y, 1).shape == torch.kl_div(x, y, reduction=2).shape == ()
     assert torch.ops.aten.kl_div(x, y).shape == torch.nn.functional.mse_loss(x, y).shape == ()
