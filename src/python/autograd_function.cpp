@@ -22,22 +22,36 @@ FunctionNode::FunctionNode(PyObject* ctx) {
 void FunctionNode::free() noexcept {
   if (Py_IsInitialized()) {
     GilAcquire gil;
-    Py_DECREF(static_cast<PyObject*>(pyobj.exchange(nullptr)));
+    Py_XDECREF(static_cast<PyObject*>(pyobj.exchange(nullptr)));
   }
   delete this;
 }
 
 bool FunctionNode::leave() noexcept {
-  PyFunctionObject& object = ctx();
-  const IdentityLock guard(&object);
-  if (!release()) return false;
-  object.node = nullptr;
-  return true;
+  if (!Py_IsInitialized()) return release();
+  GilAcquire gil;
+  auto* object = static_cast<PyObject*>(pyobj.get());
+  if (!object) return release();  // given up by its ctx object, which dies
+  {
+    const IdentityLock guard(object);
+    if (!release()) return false;
+    PyFunctionObject& ctx = *reinterpret_cast<PyFunctionObject*>(object);
+    if (Py_REFCNT(object) == 1) {
+      ctx.node = nullptr;
+      return true;
+    }
+    ctx.owns_node = true;  // by the reference that release() left counted
+    pyobj = nullptr;
+  }
+  Py_DECREF(object);
+  return false;
 }
 
 Ref<FunctionNode> recorded(PyFunctionObject& ctx) {
   const IdentityLock guard(&ctx);
-  return Ref<FunctionNode>::share(ctx.node);
+  if (!std::exchange(ctx.owns_node, false)) return Ref<FunctionNode>::share(ctx.node);
+  ctx.node->pyobj = Py_NewRef(reinterpret_cast<PyObject*>(&ctx));
+  return Ref<FunctionNode>::adopt(ctx.node);
 }
 
 std::string FunctionNode::name() const {
@@ -88,11 +102,10 @@ Gradients FunctionNode::read_result(PyRef result) {
   for (size_t i = 0; i < n; ++i) {
     PyObject* item = PyTuple_GET_ITEM(result.get(), i);
     if (is_tensor_input[i]) {
-      if (item != Py_None && !is_tensor(item))
-        throw_python(PyExc_TypeError, str("expected Variable or None (got ", type_name(item), ")"));
+      RL_CHECK(item == Py_None || is_tensor(item), "expected Variable or None (got ", type_name(item), ")");
       grads[edge++] = optional_tensor(item, "gradient");
     } else {
-      RL_CHECK(item == Py_None, "function ", name(), " returned a gradient different from None at position ",
+      RL_CHECK(item == Py_None, "function ", name(), " returned a gradient different than None at position ",
                i + 1, ", but the corresponding forward input was not a Variable");
     }
   }
@@ -314,6 +327,7 @@ PyObject* function_new(PyTypeObject* type, PyObject*, PyObject*) {
 
 int function_clear(PyObject* o) {
   PyFunctionObject& f = self_of(o);
+  if (f.owns_node) f.node->release_saved();
   for (PyObject** slot :
        {&f.to_save, &f.saved_for_forward, &f.non_differentiable, &f.dirty_tensors, &f.needs_input_grad})
     Py_CLEAR(*slot);
@@ -324,10 +338,12 @@ int function_traverse(PyObject* o, visitproc visit, void* arg) {
   for (PyObject* held :
        {f.to_save, f.saved_for_forward, f.non_differentiable, f.dirty_tensors, f.needs_input_grad})
     Py_VISIT(held);
-  return 0;
+  return f.owns_node ? visit_node(f.node, visit, arg) : 0;
 }
 void function_dealloc(PyObject* o) {
   PyObject_GC_UnTrack(o);
+  if (PyFunctionObject& f = self_of(o); f.owns_node) Ref<Node>::adopt(std::exchange(f.node, nullptr));
+  self_of(o).owns_node = false;
   function_clear(o);
   Py_TYPE(o)->tp_free(o);
 }

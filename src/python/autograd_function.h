@@ -10,15 +10,17 @@ class FunctionNode;
 
 // The ctx object: an instance of "XBackward". Note [Custom functions]
 struct PyFunctionObject {
-  PyObject_HEAD FunctionNode*
-      node;  // borrowed, so ask recorded(); null before recording and after the end of the graph
+  PyObject_HEAD FunctionNode* node;  // ask recorded(); null before recording and after the end of the graph
   PyObject *to_save, *saved_for_forward, *non_differentiable, *dirty_tensors, *needs_input_grad;
   bool materialize_grads, materialize_non_diff_grads, pure_view;
+  bool owns_node;
 };
 
 // Note [Custom functions]
 // The node owns its ctx object; the ctx object merely knows the node. As long as a tensor of the graph lives,
-// so do both. grad_fn of such a tensor is the ctx object itself.
+// so do both. grad_fn of such a tensor is the ctx object itself. When the graph lets go of a node whose ctx
+// object Python still holds, ownership turns round (owns_node): the object keeps the node, which no longer
+// knows it. recorded() turns it back, so nothing but the object refers to a node in that state.
 class FunctionNode final : public PlainNode {
  public:
   explicit FunctionNode(PyObject* ctx);

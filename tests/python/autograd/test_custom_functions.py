@@ -122,7 +122,7 @@ def test_wrong_number_of_gradients():
     ):
         y.backward(retain_graph=True)
     Bad.result = (None, rl.zeros(1))
-    with pytest.raises(RuntimeError, match="returned a gradient different from None at position 2"):
+    with pytest.raises(RuntimeError, match="returned a gradient different than None at position 2"):
         y.backward()
 
 
@@ -321,3 +321,78 @@ def test_nodes_of_functions_belong_to_the_library():
 
     node = Own.apply(rl.ones(1, requires_grad=True)).grad_fn
     assert repr(node).startswith(f"<{rl.autograd.function.__name__}.OwnBackward object at 0x")
+
+
+class Doubled(rl.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, held):
+        ctx.held = held
+        ctx.save_for_backward(x)
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * 2, None
+
+
+def test_the_node_lives_as_long_as_python_holds_it():
+    x = leaf(3.0)
+    node = Doubled.apply(x, None).grad_fn  # the tensor is gone
+    gc.collect()
+    assert node.name() == "DoubledBackward" and node.saved_tensors[0] is x
+    assert node.next_functions[0][0].variable is x and node.metadata == {}
+    edge = rl.autograd.graph.GradientEdge(node, 0)
+    assert rl.autograd.grad([edge], [x], [rl.ones(1, dtype=F64)])[0].tolist() == [2]
+
+    names = []  # the walk of programs that draw graphs
+    fn = (Doubled.apply(Doubled.apply(x, None), None) * 2).sum().grad_fn
+    while fn is not None:
+        names.append(fn.name())
+        fn = fn.next_functions[0][0] if fn.next_functions else None
+    assert names[1:-1] == ["MulBackward0", "DoubledBackward", "DoubledBackward"]
+
+
+def test_a_node_that_python_held_is_freed_at_once():
+    class Held:
+        pass
+
+    def is_freed(program):
+        held = Held()
+        watch = weakref.ref(held)
+        gc.disable()
+        try:
+            program(leaf(1.0), held)
+            del held
+            return watch() is None
+        finally:
+            gc.enable()
+
+    def tensor_last(x, held):
+        y = Doubled.apply(x, held)
+        assert y.grad_fn.name() and repr(y)
+
+    def node_last(x, held):
+        y = Doubled.apply(x, held)
+        node = y.grad_fn
+        del y
+        assert node.name() and node.held is held and node.next_functions
+
+    def node_of_node(x, held):
+        node = (Doubled.apply(x, held) * 3).grad_fn.next_functions[0][0]
+        assert node.held is held and node.name()
+
+    assert is_freed(tensor_last) and is_freed(node_last) and is_freed(node_of_node)
+
+
+def test_cycles_through_a_held_node_are_collected():
+    class Held:
+        pass
+
+    held = Held()
+    watch = weakref.ref(held)
+    node = Doubled.apply(leaf(1.0), held).grad_fn
+    node.myself = node
+    held.node = node
+    del node, held
+    gc.collect()
+    assert watch() is None
