@@ -13,6 +13,7 @@
 #include "ops/index_common.h"
 #include "ops/operators.h"
 #include "ops/reduction.h"
+#include "ops/refused_derivative.h"
 #include "ops/sort.h"
 #include "ops/sort_common.h"
 #include "ops/view.h"
@@ -346,6 +347,7 @@ std::vector<Tensor> equal_edges(const Tensor& points, IntList bins, const OptFlo
   RL_CHECK(!range || range->size() == static_cast<size_t>(2 * n), "torch.histogramdd: for a ", n,
            "-dimensional histogram range should have ", 2 * n, " elements, but got ",
            range ? range->size() : 0);
+  const GradMode off(false);  // edges are numbers
   std::vector<Tensor> edges;
   for (int64_t i = 0; i < n; ++i) {
     const auto [low, high] = outer_edges(points, i, range);
@@ -371,21 +373,18 @@ Tensor counts_between(const Tensor& points, TensorList edges, bool equal, const 
 
 std::vector<Tensor> histogramdd_edges_body(const Call& call, const Tensor& self, IntList bins,
                                            const OptFloats& range, const Tensor& weight, bool) {
-  const GradMode off(false);
   const Tensor points = points_of(call, self);
   weights_of(self, self.sizes().slice(0, static_cast<size_t>(self.dim() - 1)), weight);
   return equal_edges(points, bins, range);
 }
 Tensor histogramdd_counts_body(const Call& call, const Tensor& self, IntList bins, const OptFloats& range,
                                const Tensor& weight, bool density) {
-  const GradMode off(false);
   const Tensor points = points_of(call, self);
   const Tensor w = weights_of(self, self.sizes().slice(0, static_cast<size_t>(self.dim() - 1)), weight);
   return counts_between(points, equal_edges(points, bins, range), true, w, density);
 }
 Tensor histogramdd_tensors_body(const Call& call, const Tensor& self, TensorList bins, const Tensor& weight,
                                 bool density) {
-  const GradMode off(false);
   const Tensor points = points_of(call, self);
   const Tensor w = weights_of(self, self.sizes().slice(0, static_cast<size_t>(self.dim() - 1)), weight);
   check_edges(points, bins);
@@ -394,7 +393,6 @@ Tensor histogramdd_tensors_body(const Call& call, const Tensor& self, TensorList
 
 TwoTensors histogram_body(const Call& call, const Tensor& self, int64_t bins, const OptFloats& range,
                           const Tensor& weight, bool density) {
-  const GradMode off(false);
   const Tensor points = points_of(call, reshape(self, IntList{-1, 1}));
   const Tensor w = weights_of(self, self.sizes(), weight);
   const std::vector<Tensor> edges = equal_edges(points, IntList{bins}, range);
@@ -402,7 +400,6 @@ TwoTensors histogram_body(const Call& call, const Tensor& self, int64_t bins, co
 }
 TwoTensors histogram_tensor_body(const Call& call, const Tensor& self, const Tensor& bins,
                                  const Tensor& weight, bool density) {
-  const GradMode off(false);
   const Tensor points = points_of(call, reshape(self, IntList{-1, 1}));
   const Tensor w = weights_of(self, self.sizes(), weight);
   check_edges(points, {bins});
@@ -474,7 +471,7 @@ void register_histogram_operators(Table& t) {
       .doc("How many points, or weights of points, lie in each box between edges of their coordinates.")
       .function_only()
       .family(Family::Reduction)
-      .not_differentiable("counts do not vary smoothly");
+      .derivative(refused_derivative<"derivative for aten::histogram is not implemented">);
 }
 
 }  // namespace rushlight

@@ -2,6 +2,7 @@
 #include "dispatch/warning.h"
 #include "ops/device_loops.h"
 #include "ops/linalg_common.h"
+#include "ops/refused_derivative.h"
 #include "ops/sparse.h"
 
 namespace rushlight {
@@ -301,7 +302,7 @@ void register_linalg_triangular_operators(Table& t) {
       .family(Family::LinearAlgebra)
       .on_devices()
       .batching(Batching::LeadingDims)
-      .not_differentiable("PyTorch defines no derivative either");
+      .derivative(refused_derivative<"derivative for aten::linalg_ldl_factor_ex is not implemented">);
   t.composite("linalg::ldl_factor(Tensor A, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)",
               ldl_factor_body)
       .out(OutRule::SameType)
@@ -314,7 +315,7 @@ void register_linalg_triangular_operators(Table& t) {
       .family(Family::LinearAlgebra)
       .on_devices()
       .batching(Batching::LeadingDims)
-      .not_differentiable("PyTorch defines no derivative either");
+      .derivative(refused_derivative<"derivative for aten::linalg_ldl_solve is not implemented">);
 }
 
 }  // namespace rushlight

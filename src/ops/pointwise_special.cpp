@@ -12,6 +12,7 @@
 #include "ops/factory.h"
 #include "ops/pointwise_family.h"
 #include "ops/reduction.h"
+#include "ops/refused_derivative.h"
 #include "ops/register.h"
 #include "ops/register_alias.h"
 #include "ops/sparse.h"
@@ -321,10 +322,7 @@ void register_pairs(Table& t) {
       .data(pointwise::make_spec(Formula::Heaviside, Promote::Same))
       .inplace()
       .out()
-      // PyTorch refuses it in the backward pass alone; without history a loss would lose a part unseen.
-      .derivative([](Grad, Needs) -> Grads {
-        RL_NOT_IMPLEMENTED("derivative for aten::heaviside is not implemented");
-      })
+      .derivative(refused_derivative<"derivative for aten::heaviside is not implemented">)
       .doc("0, values or 1 by the sign of self. It has no gradient: the backward pass refuses it.");
   t.op(power_of_two, "_power_of_two(Tensor exponents) -> Tensor", power_of_two_kernel)
       .internal()

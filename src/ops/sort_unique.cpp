@@ -14,6 +14,7 @@
 #include "ops/join.h"
 #include "ops/operators.h"
 #include "ops/reduction.h"
+#include "ops/refused_derivative.h"
 #include "ops/scan.h"
 #include "ops/sort.h"
 #include "ops/sort_common.h"
@@ -285,11 +286,6 @@ UniqueResult unique_consecutive_kernel(const Call&, const Tensor& self, bool ret
              : unique_elements(self, true, return_inverse, return_counts);
 }
 
-// The values do depend on the input: a result without a history would leave their part of a gradient out.
-Tensor no_derivative(const char* op) {
-  RL_NOT_IMPLEMENTED("the derivative for '", op, "' is not implemented.");
-}
-
 }  // namespace
 
 void register_unique_operators(Table& t) {
@@ -303,7 +299,7 @@ void register_unique_operators(Table& t) {
       .family(Family::Scan)
       .on_devices()
       .data_dependent_shape()
-      .derivative([](Grad) { return no_derivative("_unique2"); });
+      .derivative(refused_derivative<"the derivative for '_unique2' is not implemented.">);
   t.op(unique_dim,
        "unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool "
        "return_counts=False) -> (Tensor, Tensor, Tensor)",
@@ -314,7 +310,7 @@ void register_unique_operators(Table& t) {
       .family(Family::Scan)
       .on_devices()
       .data_dependent_shape()
-      .derivative([](Grad) { return no_derivative("unique_dim"); });
+      .derivative(refused_derivative<"the derivative for 'unique_dim' is not implemented.">);
   t.op(unique_consecutive,
        "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) "
        "-> (Tensor, Tensor, Tensor)",
@@ -325,7 +321,7 @@ void register_unique_operators(Table& t) {
       .family(Family::Scan)
       .on_devices()
       .data_dependent_shape()
-      .derivative([](Grad) { return no_derivative("unique_consecutive"); });
+      .derivative(refused_derivative<"the derivative for 'unique_consecutive' is not implemented.">);
 }
 
 }  // namespace rushlight
