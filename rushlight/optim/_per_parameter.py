@@ -19,6 +19,7 @@ class _PerParameter(Optimizer):
     """
 
     _takes_sparse = False
+    _instead_for_sparse = ""  # what a refusal of sparse gradients recommends
     _fused_rule: str | None = None
     _fused_states: tuple[
         str, ...
@@ -106,7 +107,8 @@ class _PerParameter(Optimizer):
             if grad is None:
                 continue
             if grad.is_sparse and not self._takes_sparse:
-                raise RuntimeError(f"{type(self).__name__} does not support sparse gradients")
+                name = type(self).__name__
+                raise RuntimeError(f"{name} does not support sparse gradients{self._instead_for_sparse}")
             state = self.state[p] if self._keeps_state(group) else {}
             if not state:
                 self._start(group, p, state)

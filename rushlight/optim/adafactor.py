@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import rushlight
 from rushlight.optim._per_parameter import _new_step, _PerParameter, _zeros
-from rushlight.optim.optimizer import _check_learning_rate, _number
+from rushlight.optim.optimizer import _number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -48,7 +48,9 @@ class Adafactor(_PerParameter):
         foreach: bool | None = None,
         maximize: bool = False,
     ) -> None:
-        _check_learning_rate(lr)
+        if isinstance(lr, rushlight.Tensor) and lr.numel() != 1:
+            raise ValueError("Tensor lr must be 1-element")
+        _check_at_least("Learning rate", lr, 0)
         if not beta2_decay <= 0.0:
             raise ValueError(f"beta2_decay should be <= 0 but is: {beta2_decay}")
         if eps[0] is not None:

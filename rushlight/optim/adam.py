@@ -78,6 +78,7 @@ class Adam(_PerParameter):
             state["max_exp_avg_sq"] = _zeros(p)
 
     _fused_rule = "adam"
+    _instead_for_sparse = ", please consider SparseAdam instead"
 
     def _step_fused(self, group, params, grads):
         states = self._states_of(group, params)

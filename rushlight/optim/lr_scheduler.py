@@ -252,9 +252,9 @@ class CosineAnnealingLR(LRScheduler):
 
     def get_lr(self) -> list[float | Tensor]:
         current = self._current()
-        if self.last_epoch == 0:
+        if self._is_initial or self.last_epoch == 0:  # a resumed optimizer has the rate where it was left
             return current
-        if self._is_initial:
+        if self._step_count == 1:
             return self._get_closed_form_lr()
         if (self.last_epoch - 1 - self.T_max) % (2 * self.T_max) == 0:
             # The step before was at the bottom, where the ratio of two cosines is not defined.

@@ -92,9 +92,9 @@ class SGD(_PerParameter):
         )
 
     def _update(self, group, p, grad, state):
-        if grad.is_sparse and (group["weight_decay"] != 0 or group["momentum"] != 0):
-            raise RuntimeError("SGD: sparse gradients are supported without weight decay and momentum only")
         if group["weight_decay"] != 0:
+            if grad.is_sparse:
+                raise RuntimeError("SGD: weight_decay option is not compatible with sparse gradients")
             grad = grad.add(p, alpha=group["weight_decay"])
         momentum = group["momentum"]
         if momentum != 0:

@@ -29,6 +29,7 @@ class SparseAdam(_PerParameter):
         maximize: bool = False,
     ) -> None:
         _check_learning_rate(lr)
+        _check_range("learning rate", lr, 0.0 < lr)
         _check_range("epsilon value", eps, 0.0 < eps)
         _check_range("beta parameter at index 0", betas[0], 0.0 <= betas[0] < 1.0)
         _check_range("beta parameter at index 1", betas[1], 0.0 <= betas[1] < 1.0)

@@ -173,7 +173,7 @@ class StridedNestedTensor(rushlight.Tensor):
     def __repr__(self, *, tensor_contents=None):
         parts = ",\n".join("  " + repr(t.detach()).replace("\n", "\n  ") for t in self.unbind())
         grad = ", requires_grad=True" if self.requires_grad else ""
-        grad = f", grad_fn={self.grad_fn}" if self.grad_fn else grad
+        grad = f", grad_fn=<{type(self.grad_fn).__name__}>" if self.grad_fn else grad
         return f"nested_tensor([\n{parts}\n]{grad})"
 
     def __reduce_ex__(self, protocol):

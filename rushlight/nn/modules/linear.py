@@ -143,6 +143,7 @@ class LazyLinear(LazyModuleMixin, Linear):
 
     def initialize_parameters(self, input):
         if not self.has_uninitialized_params():
+            self.in_features = self.weight.shape[-1]  # loaded from a state_dict
             return
         with torch.no_grad():
             self.in_features = input.shape[-1]

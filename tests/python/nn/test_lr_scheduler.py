@@ -75,6 +75,25 @@ def test_follows_pytorch(name, args, kwargs, kind):
                          key == "_last_lr" else value), key  # fmt: skip
 
 
+@pytest.mark.parametrize("name,args,kwargs", CASES)
+def test_a_resumed_run_follows_pytorch(name, args, kwargs):
+    rows = []
+    for lib in (rushlight, torch):
+        optimizer = _optimizer(lib)
+        for group in optimizer.param_groups:
+            low_to_high = {"min_lr": 0.001, "max_lr": 0.4, "base_momentum": 0.8, "max_momentum": 0.9}
+            group.update(low_to_high, initial_lr=group["lr"])
+            group["lr"] *= 0.7  # where the run was left
+        schedule = getattr(lib.optim.lr_scheduler, name)(optimizer, *args, last_epoch=3, **kwargs)
+        row = list(schedule.get_last_lr())
+        for _ in range(6):
+            optimizer.step()
+            schedule.step()
+            row += schedule.get_last_lr()
+        rows.append(row)
+    assert rows[0] == pytest.approx(rows[1], rel=1e-12, abs=1e-15)
+
+
 CLOSED = [
     name for name in SCHEDULES if name not in ("LambdaLR", "MultiplicativeLR", "CyclicLR", "OneCycleLR")
 ]

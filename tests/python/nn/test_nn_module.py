@@ -521,6 +521,15 @@ def test_lazy_modules_take_their_sizes_from_the_first_input():
     assert tuple(net[0].weight.shape) == (4, 3, 3, 3) and net[3].in_features == 36
 
 
+def test_a_lazy_layer_with_loaded_weights_knows_its_sizes():
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        layer = nn.LazyLinear(2)
+    layer.load_state_dict(nn.Linear(3, 2).state_dict())
+    layer(rushlight.zeros(1, 3))
+    assert type(layer) is nn.Linear and layer.in_features == 3
+
+
 def test_a_module_is_freed_without_the_collector():
     gc.disable()
     try:

@@ -170,6 +170,19 @@ def test_one_missing_momentum_buffer_uses_the_loop():
     assert p.tolist() == [-0.5, -0.5] and q.tolist() == [0.0, 0.0]
 
 
+def _step_sparse(optimizer, lib, p):
+    p.grad = lib.ones(2).to_sparse()
+    optimizer.step()
+
+
+def test_a_blank_line_parts_the_groups_when_printed():
+    shown = []
+    for lib in (rushlight, torch):
+        p, q = lib.nn.Parameter(lib.ones(1)), lib.nn.Parameter(lib.ones(1))
+        shown.append(repr(lib.optim.SGD([{"params": [p]}, {"params": [q], "lr": 0.5}], lr=0.1)))
+    assert shown[0] == shown[1]
+
+
 @pytest.mark.parametrize(
     "build",
     [
@@ -199,6 +212,10 @@ def test_one_missing_momentum_buffer_uses_the_loop():
         lambda lib, p: lib.optim.Adam([p], betas=(lib.tensor(0.9), lib.tensor(0.99)), foreach=True),
         lambda lib, p: lib.optim.AdamW([p], betas=(lib.tensor([0.9, 0.8]), lib.tensor(0.99))),
         lambda lib, p: lib.optim.SparseAdam([lib.zeros(2, dtype=lib.complex64)]),
+        lambda lib, p: lib.optim.SparseAdam([p], lr=0),
+        lambda lib, p: lib.optim.Adafactor([p], lr=-1),
+        lambda lib, p: _step_sparse(lib.optim.Adam([p]), lib, p),
+        lambda lib, p: _step_sparse(lib.optim.RMSprop([p]), lib, p),
     ],
 )
 def test_messages(build):

@@ -464,3 +464,10 @@ def test_sizes_are_compared_among_nested_tensors(make):
             # PyTorch has words of its own for jagged tensors.
             with pytest.raises((RuntimeError, ValueError), match="other to be nested tensors|to be a jagged"):
                 a.is_same_size(b)
+
+
+def test_a_strided_result_prints_its_node_by_name():
+    for lib in BOTH:
+        nested = lib.nested.nested_tensor([lib.ones(1), lib.ones(2)], requires_grad=True)
+        end = repr(nested * 2).splitlines()[-1]
+        assert end.startswith("], grad_fn=<") and " object at " not in end

@@ -30,7 +30,7 @@ def test_other_tensors_are_no_int(number):
 
 
 def test_functions_of_losses_reduce_nothing_unless_told_to():
-    """As PyTorch's, whose schemas say otherwise. torch.ops goes by these; torch.nn.functional always tells."""
+    """As PyTorch's, whose schemas say otherwise. torch.ops goes by these; nn.functional always tells."""
     x, y, sign = torch.rand(3, 2), torch.rand(3, 2), torch.ones(3)
     assert torch.kl_div(x, y).shape == torch.binary_cross_entropy_with_logits(x, y).shape == (3, 2)
     assert torch.hinge_embedding_loss(x, sign[:, None]).shape == (3, 2)

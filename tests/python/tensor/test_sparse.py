@@ -185,13 +185,23 @@ def test_embedding_gradients():
     assert results[0] == results[1]
 
 
-@pytest.mark.parametrize("name", ["SGD", "Adagrad", "SparseAdam"])
-def test_optimizers_take_sparse_gradients(name):
+@pytest.mark.parametrize(
+    "name,options",
+    [
+        ("SGD", {}),
+        ("SGD", {"momentum": 0.9}),
+        ("SGD", {"momentum": 0.9, "nesterov": True, "maximize": True}),
+        ("SGD", {"momentum": 0.5, "dampening": 0.3}),
+        ("Adagrad", {}),
+        ("SparseAdam", {}),
+    ],
+)
+def test_optimizers_take_sparse_gradients(name, options):
     results = []
     for t in BOTH:
         t.manual_seed(0)
         table = t.nn.Embedding(6, 2, sparse=True)
-        optimizer = getattr(t.optim, name)(table.parameters(), lr=0.1)
+        optimizer = getattr(t.optim, name)(table.parameters(), lr=0.1, **options)
         for step in range(3):
             optimizer.zero_grad()
             table(t.tensor([0, step, 5])).pow(2).sum().backward()
