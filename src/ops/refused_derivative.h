@@ -1,5 +1,5 @@
-// Derivatives that PyTorch refuses in the backward pass alone. Results without a history would leave their part
-// of a gradient out unseen, so these have one:
+// Derivatives that PyTorch refuses in the backward pass alone. Results without a history would leave their
+// part of a gradient out unseen, so these have one:
 //   .derivative(refused_derivative<"derivative for aten::heaviside is not implemented">)
 #pragma once
 #include <algorithm>

@@ -1,4 +1,4 @@
-"""Operators whose derivative PyTorch refuses in the backward pass alone: a loss may not lose a part unseen."""
+"""Operators whose derivative PyTorch refuses in the backward pass: a loss may not lose a part unseen."""
 
 import pytest
 
