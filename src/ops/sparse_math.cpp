@@ -462,7 +462,8 @@ Tensor cat_kernel(const Call&, TensorList tensors, int64_t dim) {
     RL_CHECK(is_sparse(t) && sparse_dim_of(t) == sparse_dim_of(tensors[0]) && t.dim() == tensors[0].dim(),
              "cat: expected sparse tensors of one kind, got shape ", t.sizes());
     RL_CHECK(d < sparse_dim_of(t), "cat: only sparse dimensions can be joined, got dimension ", d);
-    const SparseParts& p = sparse_parts(to_layout(t, Layout::SparseCoo));
+    const Tensor listed = to_layout(t, Layout::SparseCoo);
+    const SparseParts& p = sparse_parts(listed);
     Tensor moved = clone(p.indices, std::nullopt);
     const Tensor row = ops::select(moved, 0, d);
     copy_result(row, row + Scalar(offset), false);

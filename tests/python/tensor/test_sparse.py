@@ -312,3 +312,15 @@ def test_fewer_than_two_elements_are_coalesced(elements):
     if elements < 2:
         assert ours.indices().tolist() == theirs.indices().tolist()
         assert ours.values().tolist() == theirs.values().tolist()
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+@pytest.mark.parametrize("layout", ["sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"])
+def test_joined_matrices_keep_their_layout(layout, dim):
+    layout = getattr(rushlight, layout)
+    dense = rushlight.arange(24.0).view(4, 6) % 5
+    blocks = (2, 2) if layout in (rushlight.sparse_bsr, rushlight.sparse_bsc) else None
+    parts = [(dense * k).to_sparse(layout=layout, blocksize=blocks) for k in (1, 2)]
+    joined = rushlight.cat(parts, dim)
+    assert joined.layout == layout
+    assert joined.to_dense().tolist() == rushlight.cat([dense, dense * 2], dim).tolist()
