@@ -161,6 +161,10 @@ Tensor where_kernel(const Call& call, const Tensor& condition, const Tensor& sel
   const DType type = result_type(self, other);
   RL_CHECK(!call.out || call.out->dtype() == type, "Expected out type to be ", legacy_name(type), " but got ",
            legacy_name(call.out->dtype()));
+  const bool half =
+      type == DType::Float16 || type == DType::BFloat16;  // they take what overflows as infinity
+  for (const Tensor* t : {&self, &other})
+    if (t->is_wrapped_number() && t->is_cpu()) read_scalar(*t).check_fits(half ? DType::Float32 : type);
   if (!call.out && condition.is_cpu() && is_bool(condition.dtype()) && condition.is_contiguous() &&
       condition.numel() <= kGrainSize && is_straight(condition, self, type) &&
       is_straight(condition, other, type))

@@ -172,7 +172,10 @@ static T number_as(PyObject* o, DType dtype) {
     throw_python(PyExc_TypeError, "must be real number, not complex");
   if constexpr (std::is_same_v<T, int64_t>)
     if (PyLong_Check(o)) return to_int(o);
-  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool> && sizeof(T) < 8) {
+  if constexpr (std::is_same_v<T, uint64_t>)
+    if (s.is_integral() && s.kind() != Scalar::Kind::UInt && s.to_int() < 0)
+      throw_python(PyExc_OverflowError, "can't convert negative int to unsigned");
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
     // Negative numbers wrap round in unsigned types, as in PyTorch.
     if (!(std::is_unsigned_v<T> && s.is_integral() && s.to_int() < 0 &&
           -s.to_int() <= static_cast<int64_t>(std::numeric_limits<T>::max())))

@@ -8,6 +8,7 @@
 #include "core/deferred_layout.h"
 #include "core/lazy_clone.h"
 #include "core/quantizer.h"
+#include "core/sparse.h"
 #include "core/storage_life.h"
 #include "core/write_watch.h"
 #include "python/op_function.h"
@@ -348,6 +349,12 @@ static void count_apart(const Tensor& t) {
 }
 
 // set_(), set_(tensor), set_(storage), set_(source, storage_offset, size, stride=None)
+static void check_dense(const Tensor& t) {
+  if (is_sparse(t))
+    RL_NOT_IMPLEMENTED("Could not run 'aten::set_' with arguments from the 'SparseCPU' backend: ",
+                       describe(t), " has parts in place of a storage");
+}
+
 static PyObject* m_set(PyObject* self, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"source", "storage_offset", "size", "stride", nullptr};
   PyObject *source = nullptr, *offset = nullptr, *size = nullptr, *stride = nullptr;
@@ -363,7 +370,9 @@ static PyObject* m_set(PyObject* self, PyObject* args, PyObject* kwargs) {
       meta->accumulator = nullptr;
     }
     const Dims no_sizes{0};
+    check_dense(t);
     if (source) {
+      if (is_tensor(source)) check_dense(tensor_of(source));
       const Device from =
           is_tensor(source) ? tensor_of(source).device() : expect_storage(source, t.dtype())->device();
       RL_CHECK(from == t.device(), "Attempted to set the storage of a tensor on device \"", t.device(),

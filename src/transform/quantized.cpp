@@ -73,7 +73,12 @@ void on_integers(Frame& frame, const Tensor& first) {
 
 void on_numbers(Frame& frame, const Tensor& first, bool requantize) {
   const Replaced with(frame, of_special_dtype, [](const Tensor& t) { return dequantize_from(t); });
-  if (!requantize) return run(frame, with, frame.out, frame.inplace, frame.results);
+  if (!requantize) {
+    for (int i = 0; frame.out && i < target_count(frame); ++i)
+      RL_CHECK(!is_quantized(frame.out[i]), "The 'out' tensor must have dtype 'torch.bool', but ",
+               frame.op.name(), "() was given ", describe(frame.out[i]));
+    return run(frame, with, frame.out, frame.inplace, frame.results);
+  }
   RL_CHECK(!quantizer_of(first).per_channel(),
            "Expected quantizer->qscheme() == kPerTensorAffine to be true, but got false. (", frame.op.name(),
            "() takes tensors with one scale for all elements)");

@@ -1,5 +1,6 @@
 """`tensor` of nested sequences, of arrays among them, and of memory that is not to be written to."""
 
+import math
 import subprocess
 import sys
 
@@ -49,6 +50,35 @@ def test_nested_sequences(text):
 @pytest.mark.filterwarnings("ignore")
 def test_nested_sequences_of_a_given_dtype(text, dtype):
     assert made(rl, text, dtype=getattr(rl, dtype)) == made(torch, text, dtype=getattr(torch, dtype))
+
+
+NUMBERS = ["nan", "inf", "-inf", "1e30", "2.0**63", "-129", "300", "2**40", "-1.0", "-0.5", "255.9"]
+PLACES = {
+    "tensor": lambda t, v, dtype: t.tensor([v], dtype=dtype),
+    "scalar": lambda t, v, dtype: t.tensor(v, dtype=dtype),
+    "asarray": lambda t, v, dtype: t.asarray([[v]], dtype=dtype),
+    "new_tensor": lambda t, v, dtype: t.ones(1, dtype=dtype).new_tensor([v]),
+    "full": lambda t, v, dtype: t.full((1,), v, dtype=dtype),
+    "item": lambda t, v, dtype: t.ones(1, dtype=dtype).index_put_((t.tensor([0]),), t.tensor(v, dtype=dtype)),
+    "where": lambda t, v, dtype: t.where(t.tensor([False]), t.ones(1, dtype=dtype), v).to(dtype),
+    "where, method": lambda t, v, dtype: t.ones(1, dtype=dtype).where(t.tensor([False]), v).to(dtype),
+}
+
+
+@pytest.mark.parametrize("dtype", ["int64", "int32", "int8", "uint8", "bool", "float16", "float32"])
+@pytest.mark.parametrize("place", PLACES)
+def test_numbers_without_a_counterpart_are_refused(place, dtype):
+    if (place, dtype) == ("full", "float16"):
+        pytest.skip("PyTorch fills with infinity, and refuses the same number in masked_fill")
+    for text in NUMBERS:
+        value = eval(text, {"nan": math.nan, "inf": math.inf})
+        results = []
+        for lib in (rl, torch):
+            try:
+                results.append(repr(PLACES[place](lib, value, getattr(lib, dtype)).tolist()))
+            except RuntimeError as error:
+                results.append("refused" if "without overflow" in str(error) else str(error))
+        assert results[0] == results[1], (place, dtype, text)
 
 
 def test_arrays_in_lists_are_checked_like_numbers():

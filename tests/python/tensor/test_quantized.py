@@ -462,3 +462,16 @@ def test_no_warnings_of_our_own():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert per_tensor(rushlight).relu().dequantize().min() >= 0
+
+
+@pytest.mark.parametrize("name", ["eq", "ne", "lt", "le", "gt", "ge"])
+@pytest.mark.parametrize("kind", ["tensor", "channel"])
+def test_comparisons_are_not_written_into_integers(name, kind):
+    x = rushlight.tensor([[1.0, 2.0]])
+    if kind == "tensor":
+        q = rushlight.quantize_per_tensor(x, 0.1, 3, rushlight.quint8)
+    else:  # PyTorch crashes
+        q = rushlight.quantize_per_channel(x, rushlight.tensor([0.1]), rushlight.tensor([0]), 0, rushlight.qint8)
+    for call in (lambda: getattr(q, name + "_")(q), lambda: getattr(rushlight, name)(q, q, out=q.clone())):
+        with pytest.raises(RuntimeError, match="The 'out' tensor must have dtype 'torch.bool'"):
+            call()

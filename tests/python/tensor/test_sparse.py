@@ -324,3 +324,12 @@ def test_joined_matrices_keep_their_layout(layout, dim):
     joined = rushlight.cat(parts, dim)
     assert joined.layout == layout
     assert joined.to_dense().tolist() == rushlight.cat([dense, dense * 2], dim).tolist()
+
+
+def test_a_dense_tensor_does_not_take_the_storage_of_a_sparse_one():
+    for lib in BOTH:
+        dense, listed = lib.ones(2, 2), lib.eye(2).to_sparse()
+        for call in (lambda: dense.set_(listed), lambda: listed.set_(dense)):
+            with pytest.raises(NotImplementedError, match="Sparse"):
+                call()
+        assert dense.tolist() == [[1, 1], [1, 1]]
