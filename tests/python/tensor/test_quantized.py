@@ -471,7 +471,8 @@ def test_comparisons_are_not_written_into_integers(name, kind):
     if kind == "tensor":
         q = rushlight.quantize_per_tensor(x, 0.1, 3, rushlight.quint8)
     else:  # PyTorch crashes
-        q = rushlight.quantize_per_channel(x, rushlight.tensor([0.1]), rushlight.tensor([0]), 0, rushlight.qint8)
+        scales, zeros = rushlight.tensor([0.1]), rushlight.tensor([0])
+        q = rushlight.quantize_per_channel(x, scales, zeros, 0, rushlight.qint8)
     for call in (lambda: getattr(q, name + "_")(q), lambda: getattr(rushlight, name)(q, q, out=q.clone())):
         with pytest.raises(RuntimeError, match="The 'out' tensor must have dtype 'torch.bool'"):
             call()
