@@ -7,6 +7,7 @@
 #include "core/lazy_clone.h"
 #include "core/parallel.h"
 #include "core/pending.h"
+#include "core/quantizer.h"
 #include "core/sparse.h"
 #include "cpu/copy.h"
 #include "cpu/pointwise.h"
@@ -75,7 +76,8 @@ Tensor copy_kernel(const Call&, const Tensor& self, const Tensor& source, bool n
 }
 
 void copy_result_body(const Tensor& target, const Tensor& source, bool recorded) {
-  if (recorded || is_sparse(target) || is_pending(target) || is_pending(source)) {
+  const bool requantized = is_quantized(target) && target.dtype() != source.dtype();
+  if (recorded || requantized || is_sparse(target) || is_pending(target) || is_pending(source)) {
     if (target.sizes() != source.sizes()) ops::resize_(target, source.sizes(), std::nullopt);
     ops::copy_(target, source, false);
   } else {
