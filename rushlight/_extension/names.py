@@ -204,6 +204,7 @@ _HOMES = {
         AnyType BoolType ComplexType DeviceObjType DictType FloatType IntType ListType NoneType NumberType
         OptionalType PyObjectType StreamObjType StringType TupleType
     """,
+    "jit._containers": "ScriptDict ScriptList",
     "jit._script": "ScriptFunction ScriptModule",
     "_serialization.file_records": "PyTorchFileReader PyTorchFileWriter",
     "_quantized.packed": "ScriptObject",

@@ -363,6 +363,8 @@ def value_type(value):
     if type(value) in (tuple, rushlight.Size):
         return t.tuple_of(map(value_type, value))
     if isinstance(value, (list, dict)):
+        if (known := getattr(value, "_script_type", None)) is not None:
+            return known
         kinds = [_common(value)] if isinstance(value, list) else [_common(value), _common(value.values())]
         return t.Type("List" if isinstance(value, list) else "Dict", kinds)
     if isinstance(value, enum.Enum):

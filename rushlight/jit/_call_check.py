@@ -307,11 +307,18 @@ def _items(value):
         raise _Unfit from None
 
 
+def _shared(value, kind):
+    """Whether it is a `ScriptList` or `ScriptDict` of this type, which its writes keep."""
+    return getattr(value, "_script_type", None) == kind
+
+
 def _list(kind):
     element, exact = _converter(kind.args[0]), _EXACT_TYPES.get(kind.args[0].kind)
     numeric = kind.args[0] in (t.INT, t.FLOAT, t.BOOL, t.COMPLEX, t.TENSOR)
 
     def convert(value):
+        if _shared(value, kind):
+            return value
         if type(value) is list and exact and all(type(v) is exact for v in value):
             return value
         if numeric and isinstance(value, (str, bytes, dict)):
@@ -331,6 +338,8 @@ def _dict(kind):
     key, item = map(_converter, kind.args)
 
     def convert(value):
+        if _shared(value, kind):
+            return value
         if value is None or isinstance(value, rushlight.Tensor):
             raise _Unfit
         try:

@@ -475,8 +475,9 @@ def script(
     knows.
 
     Args:
-        obj: a function gives a ``ScriptFunction``, a Module a ``ScriptModule`` that shares its tensors; other
-            classes, which scripts may use as they are, and functions of the library are given back.
+        obj: a function gives a ``ScriptFunction``, a Module a ``ScriptModule`` that shares its tensors, a list
+            or dictionary one whose writes by scripts Python sees; other classes, which scripts may use as they
+            are, and functions of the library are given back.
     """
     if not _state._enabled or isinstance(obj, (ScriptFunction, ScriptModule)):
         return obj
@@ -504,7 +505,11 @@ def script(
                 "determine which overload to call."
             )
         return ScriptFunction(script_function(function, {}), function.__doc__)
-    if callable(obj) or isinstance(obj, (list, dict)) or _is_scripted_class(type(obj)):
+    if isinstance(obj, (list, dict)):
+        from rushlight.jit._containers import ScriptDict, ScriptList
+
+        return (ScriptList if isinstance(obj, list) else ScriptDict)(obj)
+    if callable(obj) or _is_scripted_class(type(obj)):
         return obj
     raise TypeError(f"script: expected a function, a class or a Module, got {type(obj).__name__}")
 
