@@ -246,6 +246,14 @@ class Tensor(_C.TensorBase):
             f"Tensor.__contains__ only supports Tensor or scalar, but you passed in a {type(element)}."
         )
 
+    def _iterated_rows(self):
+        """What a loop over this tensor goes through where modes or subclasses follow what is done with it."""
+        if rushlight.jit.is_tracing():
+            from rushlight.jit._tracer_warnings import warn_of_iteration
+
+            warn_of_iteration()
+        return self.unbind(0)
+
     @_overridable
     def __reversed__(self):
         return self if self.dim() == 0 else self.flip(0)

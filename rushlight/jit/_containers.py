@@ -1,7 +1,8 @@
 """`ScriptList` and `ScriptDict`: a list or dictionary that scripts and Python share.
 
-Scripts copy the plain lists and dictionaries that they are called with. What `torch.jit.script` makes of one is
-of one type, which every write is checked against, so scripts take it as it is and both sides see all writes."""
+Scripts copy the plain lists and dictionaries that they are called with. What `torch.jit.script` makes of
+one is of one type, which every write is checked against, so scripts take it as it is and both sides see all
+writes."""
 
 from collections.abc import Mapping
 

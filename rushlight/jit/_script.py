@@ -475,9 +475,9 @@ def script(
     knows.
 
     Args:
-        obj: a function gives a ``ScriptFunction``, a Module a ``ScriptModule`` that shares its tensors, a list
-            or dictionary one whose writes by scripts Python sees; other classes, which scripts may use as they
-            are, and functions of the library are given back.
+        obj: a function gives a ``ScriptFunction``, a Module a ``ScriptModule`` that shares its tensors, a
+            list or dictionary one whose writes by scripts Python sees; other classes, which scripts may use
+            as they are, and functions of the library are given back.
     """
     if not _state._enabled or isinstance(obj, (ScriptFunction, ScriptModule)):
         return obj

@@ -8,7 +8,6 @@ import functools
 import inspect
 import warnings
 
-import rushlight
 from rushlight import Tensor
 from rushlight._quantized.packed import ScriptObject
 from rushlight.jit import _decorations, _state
@@ -23,10 +22,15 @@ from rushlight.jit._script import (
     script_class,
     shell,
 )
+from rushlight.jit._trace_check import TracingCheckError as TracingCheckError
+from rushlight.jit._trace_check import check_traced
 from rushlight.jit._trace_graph import _get_trace_graph as _get_trace_graph
+from rushlight.jit._trace_inputs import check_inputs as check_traceable
+from rushlight.jit._traced_exports import add_exports
 from rushlight.jit._traced_parts import method_tree, watching_parts
 from rushlight.jit._traced_sizes import TracedSize
-from rushlight.jit._tracer_warnings import TracerWarning, warn
+from rushlight.jit._tracer_warnings import TracerWarning as TracerWarning
+from rushlight.jit._tracer_warnings import warn
 from rushlight.jit._types import ANY, TENSOR
 from rushlight.jit.frontend import Unit
 from rushlight.nn import Module
@@ -36,14 +40,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
-
-
-class TracingCheckError(Exception):
-    """Two runs of a program gave different operations, so one of them cannot stand for it."""
-
-    def __init__(self, graph_diff_error, tensor_compare_error, extra_msg=None) -> None:
-        parts = ["Tracing failed sanity checks!", extra_msg, graph_diff_error, tensor_compare_error]
-        super().__init__("\n".join(part for part in parts if part))
 
 
 class TopLevelTracedModule(ScriptModule):
@@ -71,6 +67,7 @@ def _parameters_of(function, args, kwargs):
 
 def _record(name, function, module, args, kwargs):
     """Run once; the unit of what ran, and the tensors that it found lying about."""
+    check_traceable(args, kwargs)
     recorder = Recorder()
     positional, by_name = _parameters_of(getattr(function, "forward", function), args, kwargs)
     names = [recorder.fresh(n) for n in positional] + list(by_name)
@@ -295,7 +292,7 @@ def trace(
     made = _traced(owner, {"forward": func}, [(args, kwargs)], strict)
     if check_trace:
         more = [(_as_tuple(i), {}) for i in check_inputs or ()]
-        _check(made, {"forward": func}, owner, [[(args, kwargs), *more]], check_tolerance)
+        check_traced(made, {"forward": func}, owner, [[(args, kwargs), *more]], check_tolerance, _record)
     return _as_function(made, func)
 
 
@@ -356,7 +353,7 @@ def trace_module(
             [examples[i], *(split(more[name]) for more in check_inputs or () if name in more)]
             for i, name in enumerate(inputs)
         ]
-        _check(made, functions, mod, checks, check_tolerance)
+        check_traced(made, functions, mod, checks, check_tolerance, _record)
     return made
 
 
@@ -375,7 +372,7 @@ def _traced(module, functions, examples, strict):
             found = {renamed[c]: v for c, v in found.items()}
         constants.update(found)
         _strict_result(recorded.result, strict)
-    methods = {name: unit.function() for name, unit in units.items()}
+    methods = {name: unit.checked(True) for name, unit in units.items()}
     cls = script_class(Module, type(module).__name__, methods, units, TopLevelTracedModule)
     made = _shell_of(module, cls, {}, parts)
     for path in ("", *parts):
@@ -385,6 +382,7 @@ def _traced(module, functions, examples, strict):
     for name, tensor in constants.items():
         made._buffers[name] = tensor
         made._non_persistent_buffers_set.add(name)
+    add_exports(made, module)
     return made
 
 
@@ -423,83 +421,10 @@ def _shell_of(module, cls, seen, parts, path=""):
         of_library = type(child) is base and base is not Module
         place = f"{path}.{name}" if path else name
         units = {} if of_library or place not in parts else {"forward": parts[place]}
-        methods = {name: unit.function() for name, unit in units.items()}
+        methods = {name: unit.checked(True) for name, unit in units.items()}
         below = script_class(base if of_library else Module, type(child).__name__, methods, units)
         made._modules[name] = _shell_of(child, below, seen, parts, place)
         if of_library:
             own = made._modules[name].__dict__
             own.update({k: v for k, v in child.__dict__.items() if k not in own})
     return made
-
-
-def _check(made, functions, module, checks, tolerance):
-    """Record again, which must give the same operations, and compare what script and program compute."""
-    for (name, function), examples in zip(functions.items(), checks, strict=True):
-        traced = made if name == "forward" else getattr(made, name)
-        unit = type(made)._script_methods[name]
-        if unit.drawing:
-            nodes = "".join(f"\t{line}\n" for line in unit.drawing)
-            warn(
-                "Trace had nondeterministic nodes. Did you forget call .eval() on your model? Nodes:\n"
-                f"{nodes}This may cause errors in trace checking. To disable trace checking, pass "
-                "check_trace=False to torch.jit.trace()"
-            )
-        for args, kwargs in examples:
-            with rushlight.random.fork_rng(devices=[]):
-                runs = _Runs(module, args, kwargs)
-                _same_operations(
-                    unit, lambda *a, f=function, n=name, **k: _record(n, f, module, a, k).unit, runs
-                )
-                _compare(runs(function), runs(traced), tolerance)
-
-
-class _Runs:
-    """Runs functions from equal states: inputs, buffers and random numbers."""
-
-    def __init__(self, module, args, kwargs):
-        self.module, self.inputs, self.random = module, (args, kwargs), rushlight.get_rng_state()
-        self.state = [(tensor, tensor.detach().clone()) for tensor in module.buffers()]
-
-    def __call__(self, function):
-        rushlight.set_rng_state(self.random)
-        args, kwargs = _detached(self.inputs)
-        try:
-            return function(*args, **kwargs)
-        finally:
-            with rushlight.no_grad():
-                for tensor, value in self.state:
-                    tensor.copy_(value)
-
-
-def _detached(inputs):
-    return tree_map_only(Tensor, lambda t: t.detach().clone().requires_grad_(t.requires_grad), inputs)
-
-
-def _same_operations(unit, record, runs):
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TracerWarning)
-        again = runs(record)
-    if again.code != unit.code:
-        import difflib
-
-        lines = difflib.ndiff(unit.code.splitlines(), again.code.splitlines())
-        difference = "\n\t\t".join(lines)
-        raise TracingCheckError(
-            f"ERROR: Graphs differed across invocations!\n\tGraph diff:\n\t\t{difference}", None
-        )
-
-
-def _compare(expected, got, tolerance):
-    from rushlight.utils._pytree import tree_leaves
-
-    for number, (a, b) in enumerate(zip(tree_leaves(expected), tree_leaves(got), strict=True), 1):
-        try:
-            a = rushlight.tensor(a) if isinstance(a, int) else a  # a size, which a trace gives as a tensor
-            rushlight.testing.assert_close(b, a, rtol=tolerance, atol=tolerance, equal_nan=True)
-        except AssertionError as error:
-            warnings.warn(
-                f"Output nr {number}. of the traced function does not match the corresponding output of the "
-                f"Python function. Detailed error:\n{error}",
-                TracerWarning,
-                stacklevel=4,
-            )

@@ -48,6 +48,15 @@ def warn_of_size(what):
         warn_of_value(what)
 
 
+def warn_of_iteration():
+    """A loop ran over the rows of a tensor: the trace has as many steps as it had."""
+    warn(
+        "Iterating over a tensor might cause the trace to be incorrect. Passing a tensor of different shape "
+        "won't change the number of iterations executed (and might lead to errors or silently give incorrect "
+        "results)."
+    )
+
+
 LENGTH = (
     "Using len to get tensor shape might cause the trace to be incorrect. Recommended usage would be "
     "tensor.shape[0]. Passing a tensor of different shape might lead to errors or silently give incorrect "

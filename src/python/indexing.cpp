@@ -415,8 +415,8 @@ PyObject* tensor_iter(PyObject* self) {
   return guard([&] {
     const Tensor& t = tensor_of(self);
     if (t.dim() == 0) throw_python(PyExc_TypeError, "iteration over a 0-d tensor");
-    // Rows of a subclass are what its __torch_function__ makes of unbind's.
-    PyRef rows(may_be_overridden(t) ? check(PyObject_CallMethod(self, "unbind", "i", 0))
+    // Rows of a subclass are what its __torch_function__ makes of unbind's; a trace warns of the loop.
+    PyRef rows(may_be_overridden(t) ? check(PyObject_CallMethod(self, "_iterated_rows", nullptr))
                                     : wrap_tuple(ops::unbind(t, 0)));
     return check(PyObject_GetIter(rows.get()));
   });
