@@ -378,24 +378,40 @@ class CodeGen:
         wraps = "\n".join(f'torch.fx._symbolic_trace.wrap("{name}")' for name in writer.wrapped)
         options = {"expanded_def": True} if expanded_def else {}
         prologue = self.gen_fn_def(writer.parameters, writer.returns, **options)
-        body, line_of = _statements(writer, len(nodes))
+        body, starts = writer.body, {at: i for i, at in writer.line_of.items()}
         if self._body_transformer is not None:
-            body = self._body_transformer(body)
+            body = self._body_transformer(list(writer.body))
+            starts = _moved(starts, writer.body, body)
+        line_of = _lines(body, starts)
         code = "\n".join("    " + line for line in "".join(body).lstrip("\n").split("\n"))
         start = wraps.count("\n") + 4
         lines = {start_line + prologue.count("\n"): node for start_line, node in line_of.items()}
         return PythonCode(f"\n{wraps}\n\n{prologue}\n{code}", names.table, lines, start)
 
 
-def _statements(writer, count):
-    """The body, and which line of it (from 1) belongs to which node."""
-    starts = {at: i for i, at in writer.line_of.items()}
+def _lines(body, starts):
+    """Which line of a body (from 1) belongs to which node; ``starts`` has the nodes by their first parts."""
     lines, line, current = {}, 1, None
-    for at, text in enumerate(writer.body):
+    for at, text in enumerate(body):
         current = starts.get(at, current)
         lines[line] = current
         line += text.count("\n")
-    return writer.body, lines
+    return lines
+
+
+def _moved(starts, before, after):
+    """``starts`` for a body that a transformer made of another one, by the parts that it kept."""
+    moved, at = {}, 0
+    places = {}
+    for place, part in enumerate(before):
+        places.setdefault(id(part), []).append(place)
+    for now, part in enumerate(after):
+        place = next((p for p in places.get(id(part), ()) if p >= at), None)
+        if place is not None:
+            at = place + 1
+            if place in starts:
+                moved[now] = starts[place]
+    return moved
 
 
 class _BoxedCodeGen(CodeGen):

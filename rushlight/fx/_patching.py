@@ -72,6 +72,10 @@ class _Patcher:
         there = name in vars(cls)
         self._apply(_Patch(cls, name, vars(cls).get(name), False, there), new_fn)
 
+    def patch_item(self, table, name, value):
+        """Put an entry into a dictionary, an instance's attributes say."""
+        self._apply(_Patch(table, name, table.get(name), True, name in table), value)
+
     def patch_module_reads(self, hook):
         """Let `hook(module, name, value)` say what reading a parameter, buffer or submodule gives."""
         self.patches.append(_ReadHook(_C._set_module_read_hook(hook)))

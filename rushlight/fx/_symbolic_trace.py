@@ -30,6 +30,7 @@ from .graph import Graph
 from .graph_module import GraphModule
 from .node import base_types
 from .proxy import ParameterProxy, Scope, ScopeContextManager, TracerBase
+from ._script_calls import patch_scripts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -101,6 +102,15 @@ def _transfer_attrs(fr, to):
 
 def _assert_is_none(value, msg):
     assert value is None, msg
+
+
+def _place_of(code):
+    """Where a program was written, as tracebacks of the code that is generated from it name it."""
+    return {
+        "co_name": code.co_name,
+        "co_filename": code.co_filename,
+        "co_firstlineno": code.co_firstlineno,
+    }
 
 
 def _calling(operator):
@@ -367,6 +377,7 @@ class Tracer(TracerBase):
             self.tensor_attrs = {}
             self._collect_tensor_attrs(self.root, "")
             fn_globals = inspect.unwrap(fn).__globals__
+            self.graph._co_fields = _place_of(inspect.unwrap(fn).__code__)
             fn, args = self.create_args_for_root(fn, isinstance(root, torch.nn.Module), concrete_args)
             with _Patcher() as patcher:
                 self._patch(patcher, fn_globals)
@@ -418,6 +429,7 @@ class Tracer(TracerBase):
 
         patcher.patch_module_reads(read)
         patcher.patch_method(torch.nn.Module, "__call__", call_wrapper, deduplicate=False)
+        patch_scripts(patcher, self)
         patch_wrapped_functions(patcher)
         autowrap_check(patcher, fn_globals, self._autowrap_function_ids)
         for module in self._autowrap_search:

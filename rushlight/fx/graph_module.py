@@ -168,6 +168,10 @@ class GraphModule(torch.nn.Module):
         for node in graph.nodes:
             if node.op in ("get_attr", "call_module"):
                 _copy_attr(root, self, node.target)
+        if isinstance(root, _CodeOnlyModule):  # a copy, or out of a file: what no node uses is kept, too
+            for table in (root._modules, root._buffers, root._parameters):
+                for name in table:
+                    _copy_attr(root, self, name)
 
     def _take_from_dict(self, root, graph):
         targets = []
@@ -221,6 +225,7 @@ class GraphModule(torch.nn.Module):
         self._lineno_map, self._prologue_start = code._lineno_map, code._prologue_start
         cls = type(self)
         cls.forward = _forward_from_src(self._code, code.globals, self._graph._co_fields)
+        cls.forward.__qualname__ = f"{cls.__name__}.forward"
         self._wrap_call(cls)
         return code
 
@@ -339,9 +344,9 @@ class GraphModule(torch.nn.Module):
         made.graph._codegen = copy.deepcopy(self.graph._codegen)
         for name in _KEPT_HOOKS:
             setattr(made, name, copy.copy(self.__dict__[name]))
-        made.meta = self.meta.copy()
-        for name in self.meta.get(_USER_PRESERVED_ATTRIBUTES_KEY, ()):
-            setattr(made, name, self.meta[_USER_PRESERVED_ATTRIBUTES_KEY][name])
+        made.meta = held.meta
+        for name, value in self.meta.get(_USER_PRESERVED_ATTRIBUTES_KEY, {}).items():
+            setattr(made, name, value)
         for hook in self._deepcopy_hooks:
             hook(made)
         return made

@@ -24,6 +24,7 @@ def told(error, boundary):
     if isinstance(error, Warning) or (own := _script_frames(error.__traceback__, boundary)) is None:
         return error
     places, raised = own
+    raised = raised or isinstance(error, AssertionError)  # which functions that scripts call raise for them
     known = getattr(error, "_in_scripts", None)  # of a script that this one called
     if known is not None:
         text, inner = known

@@ -22,14 +22,17 @@ def _add(scripting, made, module, seen):
     if not wanted:
         return
     units, methods = {}, {}
-    scripting._methods(type(module), library_base(type(module)), units, methods, wanted, type(made))
+    scripting._methods(type(module), library_base(type(module)), units, methods, wanted)
+    known = type(made)._script_methods  # what was recorded stays
+    units = {name: unit for name, unit in units.items() if name not in known}
     for unit in units.values():
         for name in unit.attributes_of_self:
             if not hasattr(made, name) and hasattr(module, name):
                 made.__dict__[name] = getattr(module, name)
-    type(made)._script_methods.update(units)
     for name, method in methods.items():
-        setattr(type(made), name, method)
+        if name not in known:
+            setattr(type(made), name, method)
+    known.update(units)
     scripting._finish(made, units, module)
     describe_methods(made)
 
