@@ -29,7 +29,8 @@ class _EvalCacheLoader:
             key += f" from {co_fields['co_filename']}:{co_fields['co_firstlineno']} in {co_fields['co_name']}"
         self.eval_cache[key] = src
         globals.update(__name__=key, __loader__=self)
-        linecache.lazycache(key, globals)
+        if not linecache.lazycache(key, globals):  # which takes no name that ends as "<lambda>" does
+            linecache.cache[key] = len(src), None, src.splitlines(keepends=True), key
         return key
 
     def forget(self, key):

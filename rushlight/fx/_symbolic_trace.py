@@ -26,11 +26,11 @@ from ._patching import (  # noqa: F401
     without_varargs,
     wrap,
 )
+from ._script_calls import patch_scripts
 from .graph import Graph
 from .graph_module import GraphModule
 from .node import base_types
 from .proxy import ParameterProxy, Scope, ScopeContextManager, TracerBase
-from ._script_calls import patch_scripts
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:

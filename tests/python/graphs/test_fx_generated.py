@@ -1,4 +1,4 @@
-"""Generated modules: what copies and files keep, where their lines come from, and scripts among their parts."""
+"""Generated modules: what copies and files keep, where their lines come from, scripts among their parts."""
 
 import copy
 import io
