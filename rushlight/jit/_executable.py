@@ -6,7 +6,11 @@ import re
 
 from rushlight.jit._percent import percent
 
-__all__ = ["HELPERS", "broadcast_length", "executable"]
+__all__ = ["BUILTINS", "HELPERS", "broadcast_length", "executable"]
+
+# What the library itself loads on its first use is imported by the builtins of the frame that is running. No
+# script can say this name: the compiler knows what each name stands for.
+BUILTINS = {"__import__": __import__}
 
 
 def executable(tree):

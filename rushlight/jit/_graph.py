@@ -6,9 +6,10 @@ says them."""
 
 import ast
 import enum
+import weakref
 
 from rushlight.jit._annotations import Annotations, plain_name, python_type, value_type
-from rushlight.jit._graph_types import JitType, TensorType
+from rushlight.jit._graph_types import ClassType, JitType, TensorType
 from rushlight.jit._types import TENSOR, UNKNOWN, plain
 
 
@@ -30,10 +31,20 @@ class Value:
     def type(self):
         if self._complete is not None:
             return self._complete
-        return TensorType() if self._type == "Tensor" else JitType(self._annotation)
+        if self._type == "Tensor":
+            return TensorType()
+        return (ClassType if self._type.startswith("__torch__.") else JitType)(self._annotation)
+
+    def setType(self, type_):  # noqa: N802
+        """Say more of a tensor, or give a value another type."""
+        self._complete = type_ if isinstance(type_, TensorType) else None
+        self._annotation = type_.annotation_str
+        if self._complete is None:
+            self._type = type_.annotation_str
+        return self
 
     def isCompleteTensor(self):  # noqa: N802
-        return self._complete is not None
+        return self._complete is not None and self._complete.is_complete()
 
     def node(self):
         """What gives it; what the graph or a block takes has a node that says so."""
@@ -179,9 +190,10 @@ class Block:
 class Graph(Block):
     """All operations of a function."""
 
-    def __init__(self, name="forward"):
+    def __init__(self, name="forward", unit=None, module=None):
         super().__init__()
-        self.name = name
+        self.name, self.unit = name, unit  # the script that it shows
+        self.module = None if module is None else weakref.ref(module)
 
     @property
     def schema(self):
@@ -191,7 +203,7 @@ class Graph(Block):
     def copy(self):
         import copy
 
-        return copy.deepcopy(self)
+        return copy.deepcopy(self, {id(self.unit): self.unit})
 
     def lint(self):
         """Nothing to check: the graph is made from a function that compiled."""
@@ -206,7 +218,7 @@ class Graph(Block):
 
 def graph_of(unit, module=None):
     """The graph of a unit; `module` tells the type of `self`."""
-    graph = Graph(unit.tree.name)
+    graph = Graph(unit.tree.name, unit, module)
     _Lowering(graph, unit, module).function(unit.tree)
     return graph
 

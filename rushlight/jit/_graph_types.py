@@ -6,7 +6,7 @@ import weakref
 import rushlight
 from rushlight.jit import _types as t
 
-__all__ = ["CompleteTensorType", "JitType", "LateGraph", "TensorType", "assert_is_instance"]
+__all__ = ["ClassType", "JitType", "LateGraph", "TensorType", "assert_is_instance"]
 
 
 class JitType:
@@ -47,51 +47,89 @@ class JitType:
         return self.annotation_str
 
 
-class TensorType(JitType):
-    """The type of tensors, of which a script knows no more."""
+class ClassType(JitType):
+    """The type of a module or of an object of a scripted class."""
 
-    def __init__(self):
+    def kind(self):
+        return "ClassType"
+
+    def qualified_name(self):
+        return self.annotation_str
+
+    def name(self):
+        return self.annotation_str.rpartition(".")[2]
+
+
+class TensorType(JitType):
+    """The type of tensors: what is known of their sizes, strides, element type, device and gradient."""
+
+    def __init__(self, sizes=None, strides=None, dtype=None, device=None, requires_grad=None):
         super().__init__("Tensor")
+        self._sizes, self._strides, self._dtype = sizes, strides, dtype
+        self._device, self._grad = device, requires_grad
 
     @staticmethod
     def get():
         return TensorType()
 
+    @staticmethod
+    def getInferred():  # noqa: N802
+        """The type of an argument that has no annotation."""
+        return TensorType()
+
+    @staticmethod
+    def create_from_tensor(tensor):
+        """What a tensor is like."""
+        strides = list(tensor.stride()) if tensor.layout is rushlight.strided else []
+        return TensorType(
+            list(tensor.size()), strides, tensor.dtype, tensor.device, bool(tensor.requires_grad)
+        )
+
+    def _with(self, **known):
+        made = TensorType(self._sizes, self._strides, self._dtype, self._device, self._grad)
+        made.__dict__.update({f"_{name}": value for name, value in known.items()})
+        return made
+
+    def with_sizes(self, sizes):
+        """Of these sizes; None is one that is not known."""
+        return self._with(sizes=None if sizes is None else list(sizes), strides=None)
+
+    def with_dtype(self, dtype):
+        return self._with(dtype=dtype)
+
+    def with_device(self, device):
+        return self._with(device=device)
+
     def kind(self):
         return "TensorType"
 
     def sizes(self):
-        """None: sizes are known when a script runs."""
+        """The sizes where all are known, else None."""
+        return None if self._sizes is None or None in self._sizes else list(self._sizes)
 
-    dim = dtype = device = scalarType = strides = sizes  # noqa: N815
-
-
-class CompleteTensorType(TensorType):
-    """The type of a tensor that a run had: what it was like then."""
-
-    def __init__(self, tensor):
-        super().__init__()
-        self._sizes, self._strides = list(tensor.size()), _strides_of(tensor)
-        self._dtype, self._device, self._grad = tensor.dtype, tensor.device, tensor.requires_grad
-        self._scalar_type = tensor.type().rpartition(".")[2].removesuffix("Tensor")
-
-    def sizes(self):
-        return list(self._sizes)
+    def symbolic_sizes(self):
+        """The sizes, where one that is not known is a negative number of its own."""
+        if self._sizes is None:
+            return None
+        return [-1 - i if size is None else size for i, size in enumerate(self._sizes)]
 
     def varyingSizes(self):  # noqa: N802
-        return self.sizes()
+        return None if self._sizes is None else list(self._sizes)
 
     def strides(self):
-        return list(self._strides)
+        return None if self._strides is None else list(self._strides)
 
     def dim(self):
-        return len(self._sizes)
+        return None if self._sizes is None else len(self._sizes)
 
     def dtype(self):
         return self._dtype
 
     def scalarType(self):  # noqa: N802
-        return self._scalar_type
+        """The name of the element type, ``Float`` say."""
+        if self._dtype is None:
+            return None
+        return rushlight.empty(0, dtype=self._dtype).type().rpartition(".")[2].removesuffix("Tensor")
 
     def device(self):
         return self._device
@@ -101,17 +139,29 @@ class CompleteTensorType(TensorType):
 
     requires_grad = requiresGrad
 
+    def is_complete(self):
+        return self.sizes() is not None and self._dtype is not None
+
+    def _known(self):
+        return self._sizes, self._strides, self._dtype, self._device, self._grad
+
+    def __eq__(self, other):
+        if isinstance(other, TensorType):
+            return self._known() == other._known()
+        return isinstance(other, JitType) and other.annotation_str == "Tensor" and self == TensorType()
+
+    def __hash__(self):
+        return hash("Tensor")
+
     def __repr__(self):
-        parts = [*map(str, self._sizes)]
-        parts += [f"strides={self._strides}"] if self._sizes else []
-        parts += [f"requires_grad={int(self._grad)}", f"device={self._device}"]
-        return f"{self.scalarType()}({', '.join(parts)})"
+        parts = ["*" if size is None else str(size) for size in self._sizes or ()]
+        parts += [f"strides={self._strides}"] if self._sizes and self._strides else []
+        parts += [] if self._grad is None else [f"requires_grad={int(self._grad)}"]
+        parts += [] if self._device is None else [f"device={self._device}"]
+        name = self.scalarType() or "Tensor"
+        return f"{name}({', '.join(parts)})" if parts or self._sizes == [] else name
 
     __str__ = __repr__
-
-
-def _strides_of(tensor):
-    return list(tensor.stride()) if tensor.layout is rushlight.strided else []
 
 
 _KINDS = {"str": "String", "bool": "Bool", "int": "Int", "float": "Float", "NoneType": "None", "Dict": "Dict"}
@@ -130,6 +180,10 @@ class LateGraph:
 
             self._graph = graph_of(self._unit, self._module())
         return self._graph
+
+    @property
+    def __class__(self):  # what `isinstance` asks for
+        return type(self._made())
 
     def __getattr__(self, name):
         if name in ("_unit", "_module", "_graph"):

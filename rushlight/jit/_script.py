@@ -47,7 +47,7 @@ class ScriptFunction:
     def __init__(self, unit, doc=None, example=None) -> None:
         self.unit, self.name, self.qualified_name = unit, unit.name, f"__torch__.{unit.name}"
         self.__name__, self.__doc__, self.__module__ = unit.tree.name, doc, "__torch__"
-        self._function = unit.checked()
+        self._function, self._graph = unit.checked(), None
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         recorder = getattr(_tracing, "recorder", None)
@@ -61,9 +61,12 @@ class ScriptFunction:
 
     @property
     def graph(self) -> Any:
-        from rushlight.jit._graph import graph_of
+        """The operations: one graph, which passes may change."""
+        if self._graph is None:
+            from rushlight.jit._graph import graph_of
 
-        return graph_of(self.unit)
+            self._graph = graph_of(self.unit)
+        return self._graph
 
     inlined_graph = graph
 

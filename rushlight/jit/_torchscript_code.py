@@ -11,6 +11,7 @@ from collections import namedtuple
 import rushlight
 from rushlight.jit import _torchscript_ops as operators
 from rushlight.jit import _torchscript_values as values
+from rushlight.jit._executable import BUILTINS
 
 _ROOTS = ("torch", "ops", "__torch__", "CONSTANTS")
 _COMPARISONS = {
@@ -158,7 +159,7 @@ class _Translator:
     def __init__(self, unit, node):
         self.unit, self.node = unit, node
         self.globals = {
-            "__builtins__": {},
+            "__builtins__": BUILTINS,
             "$get": values.get_attribute,
             "$set": values.set_attribute,
             "$method": values.method,

@@ -10,7 +10,7 @@ from rushlight import _C, Tensor
 from rushlight.jit import _decorations
 from rushlight.jit._annotations import value_type
 from rushlight.jit._graph import Graph, Node, Value
-from rushlight.jit._graph_types import CompleteTensorType
+from rushlight.jit._graph_types import TensorType
 from rushlight.jit._types import ANY, INT, TENSOR, list_of
 from rushlight.nn import Module
 from rushlight.utils._pytree import tree_leaves
@@ -90,7 +90,7 @@ class OperatorGraph:
     def _value(self, tensor):
         """A new value, which the tensor is from now on: writes make another one."""
         value = self._unnamed(TENSOR)
-        value._complete = CompleteTensorType(tensor)
+        value._complete = TensorType.create_from_tensor(tensor)
         self._values[id(tensor)] = value
         self._alive.append(tensor)  # or another one gets its identity
         return value

@@ -19,7 +19,7 @@ from rushlight.jit._annotations import schema_of
 from rushlight.jit._call_check import checked
 from rushlight.jit._checker import check_function
 from rushlight.jit._decorations import _overloaded
-from rushlight.jit._executable import HELPERS, executable
+from rushlight.jit._executable import BUILTINS, HELPERS, executable
 from rushlight.jit._library import library_name
 from rushlight.jit._run_errors import UNIT
 from rushlight.jit._scripted_class import record_of
@@ -103,7 +103,7 @@ class Unit:
         """The function, compiled so that its tracebacks show the program's own lines."""
         if self._function is None:
             module = ast.Module(body=[executable(self.tree)], type_ignores=[])
-            space = {"__builtins__": {}, UNIT: self, **HELPERS, **self.names}
+            space = {"__builtins__": BUILTINS, UNIT: self, **HELPERS, **self.names}
             exec(compile(ast.fix_missing_locations(module), self.filename, "exec"), space)
             self._function = space[self.tree.name]
             self._function.__module__ = "__torch__"

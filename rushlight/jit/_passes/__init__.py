@@ -1,0 +1,1 @@
+"""Passes over graphs of scripts, under PyTorch's paths."""
