@@ -22,6 +22,9 @@ from rushlight.nn import Module
 
 _VERSION = 1
 
+# What Python itself may ask of a module out of a file.
+_SPECIAL_METHODS = frozenset(("__call__", "__contains__", "__getstate__", "__len__", "__setstate__"))
+
 
 def save(m, f, _extra_files=None):
     """Write a ScriptModule or ScriptFunction to a path or file object.
@@ -366,10 +369,7 @@ class _Reader:
             methods.setdefault(name, self._value(value))
         for name in saved.get("unused", ()):
             methods.setdefault(name, unusable(name))
-        if not all(
-            n.isidentifier() and (n[:2] != "__" or n in ("__call__", "__len__", "__contains__"))
-            for n in methods
-        ):
+        if not all(n.isidentifier() and (n[:2] != "__" or n in _SPECIAL_METHODS) for n in methods):
             raise RuntimeError(
                 f"jit.load: {self.name}: methods of {saved['name']} have names that are not allowed"
             )

@@ -530,9 +530,9 @@ class _Lowering:
         if name in self.scope:
             return self.emit("prim::CallMethod", [self.scope[name], *values], attributes={"name": "forward"})
         if name.startswith("__torch__."):
-            return self.emit(
-                "prim::CallFunction", values, attributes={"name": name.rpartition(".")[2]}, line=node.lineno
-            )
+            attributes = {"name": name.rpartition(".")[2]}
+            function = self.emit("prim::Constant", type_="Function", attributes=attributes)
+            return self.emit("prim::CallFunction", [function, *values], line=node.lineno)
         if name.startswith("torch.ops."):
             space, own = name.split(".")[2:4]
             return self.emit(f"{space}::{own}", values, line=node.lineno)

@@ -312,9 +312,11 @@ class _Scripting:
 
     def _finish(self, made, units, module):
         """Check methods of a made module, once what they call on modules below it is compiled, too."""
-        for unit in list(units.values()):
+        for name, unit in sorted(units.items(), key=lambda item: item[0] != "__getstate__"):
             self._methods_below(made, unit)
             self._check_attributes(made, unit, module)
+            if name == "__setstate__":
+                _take_state_type(unit, units.get("__getstate__"))
             if self.is_method[unit] and not unit.overloaded:
                 check_function(unit, unit.outside, True, made)
         describe_methods(made)
@@ -439,6 +441,12 @@ class _Scripting:
                     f"the Python module, but we failed to convert Python type: '{type(value).__name__}' to a "
                     f"TorchScript type.) :\n{where}"
                 )
+
+
+def _take_state_type(setter, getter):
+    """`__setstate__` takes what `__getstate__` gives, where it does not say what."""
+    if getter is not None and setter.schema.arguments[0].type.kind == "Inferred":
+        setter.schema.arguments[0].type = getter.schema.returns
 
 
 _VALUES = (

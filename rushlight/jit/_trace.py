@@ -137,7 +137,7 @@ def _scripts_by_name(module, recorder):
     replaced = []
     for path, child in module.named_modules():
         hooks = child._forward_hooks or child._forward_pre_hooks
-        scripted = type(child).__name__ == "RecursiveScriptModule" and type(child)._script_methods
+        scripted = isinstance(child, ScriptModule) and type(child)._script_methods
         if path and scripted and not hooks and "forward" not in vars(child):
             forward = functools.partial(recorder.call_of_module, _path_text("self", path), child.forward)
             child.__dict__["forward"] = forward

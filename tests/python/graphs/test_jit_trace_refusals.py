@@ -105,3 +105,24 @@ def test_exported_methods_are_scripted_in_a_trace():
         part = made.get_submodule("0")
         assert torch.equal(part.moved(ONE), ONE + 3)
         assert "moved" in part._c._method_names()
+
+
+class WithState(Exporting):
+    @torch.jit.export
+    def __getstate__(self):
+        return (self.offset, self.training)
+
+    @torch.jit.export
+    def __setstate__(self, state):
+        self.offset = state[0]
+        self.training = state[1]
+
+
+def test_setstate_takes_what_getstate_gives():
+    for made in (torch.jit.trace(WithState(), ONE), torch.jit.script(WithState())):
+        file = io.BytesIO()
+        torch.jit.save(made, file)
+        file.seek(0)
+        for one in (made, torch.jit.load(file)):
+            assert {"__getstate__", "__setstate__"} <= set(one._c._method_names())
+            assert torch.equal(one(ONE), ONE * 2)
