@@ -135,7 +135,8 @@ _HOMES = {
         sym_constrain_range_for_size _choose_qparams_per_tensor
     """,
     "jit": "ScriptFunction ScriptModule",
-    "jit._graph": "Block Graph JitType Node TensorType Value",
+    "jit._graph_nodes": "Block Graph Node Value",
+    "jit._graph_types": "JitType TensorType",
     "jit._type_objects": """
         AnyType BoolType ComplexType DeviceObjType DictType FloatType IntType ListType NoneType NumberType
         OptionalType PyObjectType StreamObjType StringType TupleType

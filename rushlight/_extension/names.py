@@ -199,12 +199,15 @@ def _debug_only_are_vmap_fallback_warnings_enabled():
 
 
 _HOMES = {
-    "jit._graph": "Block ClassType Graph JitType Node TensorType Value",
+    "jit._graph_nodes": "Block Graph Node Value",
+    "jit._graph_types": "ClassType JitType TensorType",
     "jit._graph_properties": (
         "_jit_pass_complete_shape_analysis _jit_pass_erase_shape_information _jit_pass_propagate_device "
         "_jit_pass_propagate_dtype _jit_pass_propagate_shapes_on_graph _propagate_shapes"
     ),
-    "jit._graph_passes": "_create_function_from_graph",
+    "jit._graph_passes": (
+        "_create_function_from_graph _jit_pass_canonicalize _jit_pass_dce _jit_pass_inline"
+    ),
     "jit._type_objects": """
         AnyType BoolType ComplexType DeviceObjType DictType FloatType IntType ListType NoneType NumberType
         OptionalType PyObjectType StreamObjType StringType TupleType

@@ -6,220 +6,16 @@ says them."""
 
 import ast
 import enum
-import weakref
 
-from rushlight.jit._annotations import Annotations, plain_name, python_type, value_type
-from rushlight.jit._graph_types import ClassType, JitType, TensorType
+from rushlight.jit._annotations import Annotations, python_type, value_type
+from rushlight.jit._graph_nodes import Block, Graph, Node, Value
 from rushlight.jit._types import TENSOR, UNKNOWN, plain
-
-
-class Value:
-    """What a node gives or a graph takes."""
-
-    def __init__(self, name, type_="Tensor", node=None, annotation=None):
-        self._name, self._type, self._node, self._uses = name, type_, node, []
-        self._annotation = annotation or type_  # the type as annotations write it
-        self._complete = None  # the type of a tensor of which the sizes are known
-
-    def debugName(self):  # noqa: N802 - PyTorch's names
-        return self._name
-
-    def setDebugName(self, name):  # noqa: N802
-        self._name = name
-        return self
-
-    def type(self):
-        if self._complete is not None:
-            return self._complete
-        if self._type == "Tensor":
-            return TensorType()
-        return (ClassType if self._type.startswith("__torch__.") else JitType)(self._annotation)
-
-    def setType(self, type_):  # noqa: N802
-        """Say more of a tensor, or give a value another type."""
-        self._complete = type_ if isinstance(type_, TensorType) else None
-        self._annotation = type_.annotation_str
-        if self._complete is None:
-            self._type = type_.annotation_str
-        return self
-
-    def isCompleteTensor(self):  # noqa: N802
-        return self._complete is not None and self._complete.is_complete()
-
-    def node(self):
-        """What gives it; what the graph or a block takes has a node that says so."""
-        return Node("prim::Param", (), ()) if self._node is None else self._node
-
-    def uses(self):
-        return list(self._uses)
-
-    def unique(self):
-        return self._name
-
-    def toIValue(self):  # noqa: N802
-        """The value of a constant, else None."""
-        constant = self._node is not None and self._node.kind() == "prim::Constant"
-        return self._node._attributes.get("value") if constant else None
-
-    def _typed(self):
-        return f"%{self._name} : {self._complete or self._type}"
-
-    def __repr__(self):
-        return f"{self._name} defined in ({self._node!r})"
-
-
-class Node:
-    """One operation: its kind, what it takes and gives, and the blocks of control flow."""
-
-    def __init__(self, kind, inputs, outputs, attributes=None, blocks=(), line=None, scope=""):
-        self._scope, self._kind, self._inputs, self._outputs = scope, kind, list(inputs), outputs
-        self._attributes, self._blocks, self._line = dict(attributes or {}), list(blocks), line
-        for value in outputs:
-            value._node = self
-        for value in self._inputs:
-            value._uses.append(self)
-
-    def kind(self):
-        return self._kind
-
-    def inputs(self):
-        return iter(self._inputs)
-
-    def outputs(self):
-        return iter(self._outputs)
-
-    def inputsSize(self):  # noqa: N802
-        return len(self._inputs)
-
-    def outputsSize(self):  # noqa: N802
-        return len(self._outputs)
-
-    def input(self):
-        (value,) = self._inputs
-        return value
-
-    def output(self):
-        (value,) = self._outputs
-        return value
-
-    def inputsAt(self, i):  # noqa: N802
-        return self._inputs[i]
-
-    def outputsAt(self, i):  # noqa: N802
-        return self._outputs[i]
-
-    def blocks(self):
-        return iter(self._blocks)
-
-    def attributeNames(self):  # noqa: N802
-        return list(self._attributes)
-
-    def hasAttribute(self, name):  # noqa: N802
-        return name in self._attributes
-
-    def __getitem__(self, name):
-        return self._attributes[name]
-
-    s = i = f = t = ival = __getitem__
-
-    def sourceRange(self):  # noqa: N802
-        return f"line {self._line}"
-
-    def scopeName(self):  # noqa: N802
-        return self._scope
-
-    def findNode(self, kind, recurse=True):  # noqa: N802
-        return next(iter(self.findAllNodes(kind, recurse)), None)
-
-    def findAllNodes(self, kind, recurse=True):  # noqa: N802
-        return [n for block in self._blocks for n in block.findAllNodes(kind, recurse)]
-
-    def __repr__(self):
-        return self._text("").rstrip("\n")
-
-    __str__ = __repr__
-
-    def _text(self, indent):
-        outputs = ", ".join(v._typed() for v in self._outputs)
-        attributes = ", ".join(f"{k}={_shown(v)}" for k, v in self._attributes.items())
-        attributes = f"[{attributes}]" if attributes else ""
-        inputs = ", ".join(f"%{v._name}" for v in self._inputs)
-        head = f"{indent}{outputs}{' = ' if outputs else ''}{self._kind}{attributes}({inputs})\n"
-        for number, block in enumerate(self._blocks):
-            head += f"{indent}  block{number}({', '.join(v._typed() for v in block._inputs)}):\n"
-            head += block._body(indent + "    ")
-            head += f"{indent}    -> ({', '.join(f'%{v._name}' for v in block._outputs)})\n"
-        return head
-
-
-def _shown(value):
-    if isinstance(value, enum.Enum):
-        return f"{plain_name(type(value))}.{value.name}"
-    return f'"{value}"' if type(value) is str else repr(value)
-
-
-class Block:
-    """A sequence of nodes with inputs and outputs."""
-
-    def __init__(self):
-        self._inputs, self._nodes, self._outputs = [], [], []
-
-    def inputs(self):
-        return iter(self._inputs)
-
-    def outputs(self):
-        return iter(self._outputs)
-
-    def nodes(self):
-        return iter(self._nodes)
-
-    def findNode(self, kind, recurse=True):  # noqa: N802
-        return next(iter(self.findAllNodes(kind, recurse)), None)
-
-    def findAllNodes(self, kind, recurse=True):  # noqa: N802
-        found = []
-        for node in self._nodes:
-            found += [node] if node.kind() == kind else []
-            found += node.findAllNodes(kind) if recurse else []
-        return found
-
-    def _body(self, indent):
-        return "".join(node._text(indent) for node in self._nodes)
-
-
-class Graph(Block):
-    """All operations of a function."""
-
-    def __init__(self, name="forward", unit=None, module=None):
-        super().__init__()
-        self.name, self.unit = name, unit  # the script that it shows
-        self.module = None if module is None else weakref.ref(module)
-
-    @property
-    def schema(self):
-        arguments = ", ".join(f"{v._type} {v._name}" for v in self._inputs)
-        return f"{self.name}({arguments}) -> {self._outputs[0]._type if self._outputs else '()'}"
-
-    def copy(self):
-        import copy
-
-        return copy.deepcopy(self, {id(self.unit): self.unit})
-
-    def lint(self):
-        """Nothing to check: the graph is made from a function that compiled."""
-
-    def __repr__(self):
-        inputs = (",\n      ").join(v._typed() for v in self._inputs)
-        returned = ", ".join(f"%{v._name}" for v in self._outputs)
-        return f"graph({inputs}):\n{self._body('  ')}  return ({returned})\n"
-
-    __str__ = __repr__
 
 
 def graph_of(unit, module=None):
     """The graph of a unit; `module` tells the type of `self`."""
     graph = Graph(unit.tree.name, unit, module)
-    _Lowering(graph, unit, module).function(unit.tree)
+    Lowering(graph, unit, module).function(unit.tree)
     return graph
 
 
@@ -236,12 +32,13 @@ _UNARY = {ast.USub: "neg", ast.Not: "__not__", ast.Invert: "bitwise_not", ast.UA
 _TYPES = {bool: "bool", int: "int", float: "float", str: "str", complex: "complex", type(None): "NoneType"}
 
 
-class _Lowering:
+class Lowering:
     """Emits nodes for statements and expressions into the innermost block."""
 
     def __init__(self, graph, unit, module):
         self.graph, self.unit, self.module = graph, unit, module
         self.block, self.scope, self.count = graph, {}, 0
+        self.modules = {}  # the modules that values stand for
 
     def value(self, type_="Tensor", stem=None):
         self.count += 1
@@ -414,12 +211,16 @@ class _Lowering:
         base = self.expression(node.value)
         if base._name == "self" or base._type == "Module":
             type_, found = "Tensor", None
-            if base._name == "self" and self.module is not None:
-                found = getattr(self.module, node.attr, None)
+            owner = self.modules.get(base, self.module if base._name == "self" else None)
+            if owner is not None:
+                found = getattr(owner, node.attr, None)
                 type_ = "Module" if hasattr(found, "_modules") else _TYPES.get(type(found), "Tensor")
                 if isinstance(found, enum.Enum):
                     type_ = value_type(found).schema()
-            return self.emit("prim::GetAttr", [base], type_, {"name": node.attr})
+            made = self.emit("prim::GetAttr", [base], type_, {"name": node.attr})
+            if type_ == "Module":
+                self.modules[made] = found
+            return made
         owner = _kind(node.value).kind
         if base._type.startswith("Enum<") and node.attr in ("name", "value"):
             return self.emit(f"prim::Enum{node.attr.title()}", [base])
@@ -476,9 +277,12 @@ class _Lowering:
         if (
             isinstance(node.value, ast.Attribute) and node.value.attr == "_modules"
         ):  # a child whose name is a number
-            return self.emit(
-                "prim::GetAttr", [self.expression(node.value.value)], "Module", {"name": node.slice.value}
-            )
+            base, name = self.expression(node.value.value), node.slice.value
+            made = self.emit("prim::GetAttr", [base], "Module", {"name": name})
+            owner = self.modules.get(base, self.module if base._name == "self" else None)
+            if owner is not None and name in owner._modules:
+                self.modules[made] = owner._modules[name]
+            return made
         base, parts = (
             self.expression(node.value),
             node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice],
@@ -509,35 +313,40 @@ class _Lowering:
         if isinstance(node.func, ast.Attribute):
             base = self.expression(node.func.value)
             values = [base, *map(self.expression, arguments)]
-            if base._name == "self":
-                found = getattr(self.module, node.func.attr, None)
+            if base._name == "self" or base in self.modules:
+                found = getattr(self.modules.get(base, self.module), node.func.attr, None)
                 if hasattr(found, "_modules"):  # a module of ours is called
                     values[0] = self.emit("prim::GetAttr", [base], "Module", {"name": node.func.attr})
-                    return self.emit(
-                        "prim::CallMethod", values, attributes={"name": "forward"}, line=node.lineno
-                    )
-                return self.emit(
-                    "prim::CallMethod", values, attributes={"name": node.func.attr}, line=node.lineno
-                )
+                    self.modules[values[0]] = found
+                    return self.called_method(node, "forward", values)
+                return self.called_method(node, node.func.attr, values)
             return self.emit(f"aten::{node.func.attr}", values, line=node.lineno)
         values = list(map(self.expression, arguments))
         if not isinstance(node.func, ast.Name):
             function = self.expression(node.func)
             if function._type == "Module":
-                return self.emit("prim::CallMethod", [function, *values], attributes={"name": "forward"})
+                return self.called_method(node, "forward", [function, *values])
             return self.emit("prim::CallFunction", [function, *values], line=node.lineno)
         name = node.func.id
         if name in self.scope:
-            return self.emit("prim::CallMethod", [self.scope[name], *values], attributes={"name": "forward"})
+            return self.called_method(node, "forward", [self.scope[name], *values])
         if name.startswith("__torch__."):
-            attributes = {"name": name.rpartition(".")[2]}
-            function = self.emit("prim::Constant", type_="Function", attributes=attributes)
-            return self.emit("prim::CallFunction", [function, *values], line=node.lineno)
+            return self.called_function(node, name, values)
         if name.startswith("torch.ops."):
             space, own = name.split(".")[2:4]
             return self.emit(f"{space}::{own}", values, line=node.lineno)
         space = "aten" if "." in name else "prim"
         return self.emit(f"{space}::{name.rpartition('.')[2]}", values, line=node.lineno)
+
+    def called_method(self, node, name, values):
+        """A method is called of the module that is the first value."""
+        return self.emit("prim::CallMethod", values, attributes={"name": name}, line=node.lineno)
+
+    def called_function(self, node, name, values):
+        """A script is called that is no method."""
+        attributes = {"name": name.rpartition(".")[2]}
+        function = self.emit("prim::Constant", type_="Function", attributes=attributes)
+        return self.emit("prim::CallFunction", [function, *values], line=node.lineno)
 
     def asked(self, node):
         """The types that an `isinstance` asks for, as graphs write them."""

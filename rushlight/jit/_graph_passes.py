@@ -1,13 +1,81 @@
 """Passes of `torch._C` over graphs of scripts."""
 
+from rushlight import ops
+from rushlight.jit._graph_inline import inlined_graph_of
 from rushlight.jit._script import ScriptFunction
 
-__all__ = ["_create_function_from_graph"]
+__all__ = ["_create_function_from_graph", "_jit_pass_canonicalize", "_jit_pass_dce", "_jit_pass_inline"]
 
 
 def _create_function_from_graph(qualname, graph):
     """A script of a graph."""
     if graph.unit is None:
         raise RuntimeError(f"{qualname}: the graph is not that of a script")
-    module = graph.module and graph.module()
+    module = graph.module()
     return ScriptFunction(graph.unit) if module is None else module
+
+
+def _jit_pass_inline(graph):
+    """Write out the scripts that a script calls."""
+    if graph.unit is not None:
+        made = inlined_graph_of(graph.unit, graph.module())
+        graph._inputs[:], graph._nodes[:], graph._outputs[:] = made._inputs, made._nodes, made._outputs
+
+
+def _jit_pass_canonicalize(graph):
+    """A copy whose values are numbered in their order, but for those of the program's own names."""
+    made = graph.copy()
+    for number, value in enumerate(v for v in _values(made) if v.debugName().isdigit()):
+        value.setDebugName(str(number))
+    return made
+
+
+def _values(block):
+    yield from block._inputs
+    for node in block._nodes:
+        yield from node._outputs
+        for inner in node._blocks:
+            yield from _values(inner)
+
+
+def _jit_pass_dce(graph):
+    """Remove the operations whose results nothing uses, if they change nothing else."""
+    _sweep(graph, set())
+
+
+def _sweep(block, used):
+    used.update(block._outputs)
+    kept = []
+    for node in reversed(block._nodes):
+        if used.isdisjoint(node._outputs) and not _has_effect(node):
+            for value in node._inputs:
+                value._uses.remove(node)
+            continue
+        for inner in node._blocks:
+            _sweep(inner, used)
+        used.update(node._inputs)
+        kept.append(node)
+    block._nodes[:] = reversed(kept)
+
+
+_PURE = frozenset(
+    f"prim::{kind}"
+    for kind in """Constant ListConstruct TupleConstruct DictConstruct ListUnpack TupleUnpack TupleIndex
+    GetAttr NumToTensor isinstance shape dtype device""".split()
+)
+
+
+def _has_effect(node):
+    """Whether an operation does more than give its results."""
+    if node._blocks:
+        return any(_has_effect(inner) for block in node._blocks for inner in block._nodes)
+    space, _, name = node.kind().partition("::")
+    if space == "prim":
+        return node.kind() not in _PURE
+    packet = getattr(getattr(ops, space, None), name, None)
+    if packet is None:
+        return True
+    schemas = [getattr(packet, overload)._schema for overload in packet.overloads()]
+    return any(
+        a.alias_info and a.alias_info.is_write and a.name != "out" for s in schemas for a in s.arguments
+    )

@@ -88,7 +88,7 @@ def _says(kind, fact):
 
 def _results(graph):
     """What a run without data gives; nothing where it fails, for values decide, say."""
-    module = graph.module and graph.module()
+    module = graph.module()
     inputs = graph._inputs[1:] if graph._inputs and graph._inputs[0].debugName() == "self" else graph._inputs
     if graph.unit is None or not any(_is_told(value.type()) for value in inputs):
         return ()

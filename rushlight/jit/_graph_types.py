@@ -170,15 +170,18 @@ _KINDS = {"str": "String", "bool": "Bool", "int": "Int", "float": "Float", "None
 class LateGraph:
     """The graph of a method, made when something is asked of it."""
 
-    def __init__(self, unit, module):
-        self._unit, self._graph = unit, None
+    def __init__(self, unit, module, inlined=False):
+        self._unit, self._graph, self._inlined = unit, None, inlined
         self._module = (lambda: None) if module is None else weakref.ref(module)
 
     def _made(self):
         if self._graph is None:
             from rushlight.jit._graph import graph_of
+            from rushlight.jit._graph_inline import inlined_graph_of
 
-            self._graph = graph_of(self._unit, self._module())
+            make = inlined_graph_of if self._inlined else graph_of
+            self._graph = make(self._unit, self._module())
+            self._graph.module = self._module  # which holds this
         return self._graph
 
     @property
@@ -186,7 +189,7 @@ class LateGraph:
         return type(self._made())
 
     def __getattr__(self, name):
-        if name in ("_unit", "_module", "_graph"):
+        if name in ("_unit", "_module", "_graph", "_inlined"):
             raise AttributeError(name)
         return getattr(self._made(), name)
 

@@ -68,7 +68,12 @@ class ScriptFunction:
             self._graph = graph_of(self.unit)
         return self._graph
 
-    inlined_graph = graph
+    @property
+    def inlined_graph(self) -> Any:
+        """The operations, those of the scripts that are called in place of the calls."""
+        from rushlight.jit._graph_inline import inlined_graph_of
+
+        return inlined_graph_of(self.unit)
 
     @property
     def schema(self) -> Any:
@@ -139,7 +144,12 @@ class ScriptModule(Module):
 
         return graph_of(self._unit(), self)
 
-    inlined_graph = graph
+    @property
+    def inlined_graph(self) -> Any:
+        from rushlight.jit._graph_inline import inlined_graph_of
+
+        return inlined_graph_of(self._unit(), self)
+
     forward_magic_method = None
 
     @property
@@ -255,7 +265,8 @@ def describe_methods(module):
         method = vars(type(module)).get(name)
         if isinstance(method, types.FunctionType):
             graph = LateGraph(unit, module)
-            vars(method).update(code=unit.code, schema=unit.schema, graph=graph, inlined_graph=graph)
+            inlined = LateGraph(unit, module, inlined=True)
+            vars(method).update(code=unit.code, schema=unit.schema, graph=graph, inlined_graph=inlined)
 
 
 def library_base(cls):
@@ -532,7 +543,7 @@ def script_method(fn: Any) -> Callable[..., Any]:
     unit = script_function(fn, {}, True)
     compiled = unit.checked(True)
     compiled._script_unit, compiled.schema, compiled.code = unit, unit.schema, unit.code
-    compiled.graph = compiled.inlined_graph = LateGraph(unit, None)
+    compiled.graph, compiled.inlined_graph = LateGraph(unit, None), LateGraph(unit, None, inlined=True)
     return compiled
 
 

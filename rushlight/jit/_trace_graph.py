@@ -9,7 +9,7 @@ import rushlight
 from rushlight import _C, Tensor
 from rushlight.jit import _decorations
 from rushlight.jit._annotations import value_type
-from rushlight.jit._graph import Graph, Node, Value
+from rushlight.jit._graph_nodes import Graph, Node, Value
 from rushlight.jit._graph_types import TensorType
 from rushlight.jit._types import ANY, INT, TENSOR, list_of
 from rushlight.nn import Module
