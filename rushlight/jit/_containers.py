@@ -76,7 +76,7 @@ class ScriptList(list):
     def extend(self, values):
         super().extend([converted(v, self._element) for v in values])
 
-    def __iadd__(self, values):
+    def __iadd__(self, values):  # type: ignore[misc]
         self.extend(values)
         return self
 
@@ -128,6 +128,6 @@ class ScriptDict(dict):
         for key, value in [*pairs, *more.items()]:
             self[key] = value
 
-    def __ior__(self, values):
+    def __ior__(self, values):  # type: ignore[misc]
         self.update(values)
         return self

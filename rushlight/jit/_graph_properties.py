@@ -111,9 +111,9 @@ def _example(kind):
         if kind.annotation_str.startswith("Optional["):
             return None
         return _EXAMPLES[kind.annotation_str]
-    options = {"dtype": kind.dtype() or float32, "device": kind.device() or "cpu"}
+    dtype, device = kind.dtype() or float32, kind.device() or "cpu"
     if kind.sizes() is None:
-        return empty([size or 1 for size in kind._sizes or (1,)], **options)
+        return empty([size or 1 for size in kind._sizes or (1,)], dtype=dtype, device=device)
     if kind.strides() is None or len(kind.strides()) != kind.dim():
-        return empty(kind.sizes(), **options)
-    return empty_strided(kind.sizes(), kind.strides(), **options)
+        return empty(kind.sizes(), dtype=dtype, device=device)
+    return empty_strided(kind.sizes(), kind.strides(), dtype=dtype, device=device)

@@ -185,7 +185,7 @@ class LateGraph:
         return self._graph
 
     @property
-    def __class__(self):  # what `isinstance` asks for
+    def __class__(self):  # type: ignore[misc] # what `isinstance` asks for
         return type(self._made())
 
     def __getattr__(self, name):

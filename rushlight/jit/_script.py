@@ -26,6 +26,7 @@ from rushlight.jit._graph_types import LateGraph
 from rushlight.jit._hooks import check_hooks
 from rushlight.jit._interfaces import misfit
 from rushlight.jit._library import library_name, own_module
+from rushlight.jit._python_calls import in_script
 from rushlight.jit._scripted_class import known_record, record_of
 from rushlight.jit._types import DTYPE_LIKE
 from rushlight.jit.frontend import FrontendError, Unit, script_function
@@ -380,7 +381,7 @@ class _Scripting:
         defined = {name: member for c in reversed(own) for name, member in vars(c).items()}
         for name, member in defined.items():  # what stays Python may be called from Python, too
             if getattr(member, "_torchscript_modifier", None) == "ignore":
-                methods[name] = member
+                methods[name] = in_script(member, True)
         wanted = wanted or [
             n
             for n, m in defined.items()
@@ -402,7 +403,8 @@ class _Scripting:
                     methods[name] = member  # a constant of the class
                 continue
             if getattr(function, "_torchscript_modifier", None) in ("ignore", "unused"):
-                methods[name] = getattr(function, "_in_script", member)
+                plain = member is function or hasattr(function, "_in_script")
+                methods[name] = in_script(function, True) if plain else member
                 continue
             is_method = type(member) is not staticmethod
             unit = vars(function).get("_script_unit")  # what `script_method` compiled

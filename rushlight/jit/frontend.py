@@ -21,6 +21,7 @@ from rushlight.jit._checker import check_function
 from rushlight.jit._decorations import _overloaded
 from rushlight.jit._executable import BUILTINS, HELPERS, executable
 from rushlight.jit._library import library_name
+from rushlight.jit._python_calls import in_script
 from rushlight.jit._run_errors import UNIT
 from rushlight.jit._scripted_class import record_of
 from rushlight.jit._source import Source
@@ -439,7 +440,7 @@ class _Resolver(ast.NodeTransformer):
         )
 
     def _kept_in_python(self, value, name=None):
-        value = getattr(value, "_in_script", value)
+        value = in_script(value)
         name = f"__python__.{name or value.__qualname__}"
         self.python.append(name)
         return name, value

@@ -180,3 +180,39 @@ def test_signatures_have_no_bodies_and_methods_have_self():
             @torch.jit.script_method
             def forward():
                 return 3
+
+
+@torch.jit.ignore
+def halved(x: int) -> int:
+    return x / 2  # type: ignore[return-value]
+
+
+@torch.jit.ignore
+def counted(x: int) -> float:
+    return x
+
+
+class Ignoring(torch.nn.Module):
+    def forward(self, x):
+        return self.described(x)
+
+    @torch.jit.ignore
+    def described(self, x) -> torch.Tensor:
+        return str(x)  # type: ignore[return-value]
+
+
+def test_what_python_gives_back_to_scripts_is_of_the_type_that_it_declares():
+    @torch.jit.script
+    def program(x: int):
+        return halved(x)
+
+    @torch.jit.script
+    def converted(x: int):
+        return counted(x)
+
+    with pytest.raises(RuntimeError, match="expected value of type int for return value but instead got"):
+        program(5)
+    result = converted(2)
+    assert type(result) is float and result == 2.0
+    with pytest.raises(RuntimeError, match="expected value of type Tensor"):
+        torch.jit.script(Ignoring())(torch.ones(1))
