@@ -184,8 +184,8 @@ class LateGraph:
             self._graph.module = self._module  # which holds this
         return self._graph
 
-    @property
-    def __class__(self):  # type: ignore[misc] # what `isinstance` asks for
+    @property  # type: ignore[misc]
+    def __class__(self):  # what `isinstance` asks for
         return type(self._made())
 
     def __getattr__(self, name):
