@@ -28,7 +28,7 @@ def set_fusion_strategy(strategy: list[tuple[str, int]]) -> list[tuple[str, int]
 
 @contextlib.contextmanager
 def fuser(name: str):
-    """A block that names one of PyTorch's fusers, ``"fuser0"`` to ``"fuser3"``, or ``"none"``."""
+    """A block that names one of PyTorch's fusers, ``"fuser0"`` to ``"fuser3"``, or none."""
     if name not in ("fuser0", "fuser1", "fuser2", "fuser3", "none"):
         raise ValueError(f"unrecognized fuser option (name: {name})")
     yield
