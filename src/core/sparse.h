@@ -28,6 +28,8 @@ inline const SparseParts& sparse_parts(const Tensor& t) {
   RL_CHECK(t->sparse, "expected a sparse tensor, but got a strided one of shape ", t.sizes());
   return *t->sparse;
 }
+// Of a temporary, whose parts would die with it.
+inline SparseParts sparse_parts(Tensor&& t) { return sparse_parts(std::as_const(t)); }
 inline Layout layout_of(const Tensor& t) { return t->sparse ? t->sparse->layout : Layout::Strided; }
 Tensor make_sparse(SparseParts parts, IntList sizes);
 // Another tensor of the same parts and version: the only view that sparse tensors have.
