@@ -40,22 +40,35 @@ static const Name special_hook_names[] = {Name{"_forward_hooks_with_kwargs"},
 
 // --- attributes
 
+// A dictionary that is read as one; subclasses may load what they hold when it is asked for.
+static bool is_plain_table(PyObject* table) {
+  return PyDict_Check(table) &&
+         Py_TYPE(table)->tp_as_mapping->mp_subscript == PyDict_Type.tp_as_mapping->mp_subscript;
+}
+
 // Parameters, buffers and submodules live in tables beside the other attributes. Empty without an error.
-static Found find_registered(PyObject* dict, PyObject* name) {
-  if (!dict) return Found(nullptr);
+static PyRef find_registered(PyObject* dict, PyObject* name) {
+  if (!dict) return PyRef(nullptr);
   for (const Name* table_name : {&parameters_name, &modules_name, &buffers_name}) {
-    const Found table = find_item(dict, *table_name);
-    if (!table || !PyDict_Check(table.get()) || PyDict_GET_SIZE(table.get()) == 0) continue;
-    if (Found found = find_item(table.get(), name)) return found;
+    Found table = find_item(dict, *table_name);
+    if (!table) continue;
+    if (is_plain_table(table.get())) [[likely]] {
+      if (PyDict_GET_SIZE(table.get()) == 0) continue;
+      if (Found found = find_item(table.get(), name)) return PyRef(found.new_ref());
+    } else if (PyMapping_Check(table.get())) {
+      const PyRef keep(table.new_ref());
+      const int holds = PySequence_Contains(keep.get(), name);
+      if (holds != 0) return PyRef(holds > 0 ? PyObject_GetItem(keep.get(), name) : nullptr);
+    }
   }
-  return Found(nullptr);
+  return PyRef(nullptr);
 }
 
 // What a program reads: the registered object itself, unless a tracer wants to give another.
-static PyObject* read_registered(PyObject* self, PyObject* name, Found found) {
+static PyObject* read_registered(PyObject* self, PyObject* name, PyRef value) {
   if (!read_hook) [[likely]]
-    return found.new_ref();
-  PyRef hook = read_hook.get(), value(found.new_ref());
+    return value.release();
+  PyRef hook = read_hook.get();
   return hook ? PyObject_CallFunctionObjArgs(hook.get(), self, name, value.get(), nullptr) : value.release();
 }
 
@@ -82,14 +95,14 @@ PyObject* module_getattro(PyObject* self, PyObject* name) {
     PyRef keep(in_type.new_ref());
     return bind(keep.get(), self, reinterpret_cast<PyObject*>(Py_TYPE(self)));
   }
-  if (Found found = find_registered(dict, name)) return read_registered(self, name, std::move(found));
+  if (PyRef found = find_registered(dict, name)) return read_registered(self, name, std::move(found));
   if (!PyErr_Occurred()) set_no_attribute(self, name);
   return nullptr;
 }
 
 // What subclasses call as super().__getattr__(name).
 static PyObject* m_getattr(PyObject* self, PyObject* name) {
-  if (Found found = find_registered(dict_of(self), name))
+  if (PyRef found = find_registered(dict_of(self), name))
     return read_registered(self, name, std::move(found));
   if (!PyErr_Occurred()) set_no_attribute(self, name);
   return nullptr;

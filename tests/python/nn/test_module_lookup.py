@@ -1,5 +1,7 @@
 """How a module's own ``__getattr__`` stands to parameters, buffers and submodules."""
 
+from collections.abc import MutableMapping
+
 import pytest
 
 import rushlight as torch
@@ -83,3 +85,57 @@ def test_members_by_dotted_names():
     assert access.check_keys(["0.weight"])[0] == [
         "0.bias", "1.bias", "1.num_batches_tracked", "1.running_mean", "1.running_var", "1.weight",
     ]  # fmt: skip
+
+
+class LoadedWhenRead(MutableMapping):
+    """A table of parameters that keeps something else than what it gives."""
+
+    def __init__(self, held):
+        self.kept = {name: value.detach().numpy() for name, value in held.items()}
+
+    def __getitem__(self, name):
+        return nn.Parameter(torch.from_numpy(self.kept[name]))
+
+    def __setitem__(self, name, value):
+        self.kept[name] = value.detach().numpy()
+
+    def __delitem__(self, name):
+        del self.kept[name]
+
+    def __iter__(self):
+        return iter(self.kept)
+
+    def __len__(self):
+        return len(self.kept)
+
+
+class Doubling(dict):
+    def __getitem__(self, name):
+        return super().__getitem__(name) * 2
+
+
+def test_tables_that_are_no_dictionaries():
+    layer, x = nn.Linear(2, 3), torch.ones(1, 2)
+    expected = layer(x)
+    layer._parameters = LoadedWhenRead(layer._parameters)
+    assert torch.equal(layer(x), expected)
+    del layer.weight
+    assert not hasattr(layer, "weight") and hasattr(layer, "bias")
+    layer.weight = nn.Parameter(torch.zeros(3, 2))
+    assert torch.equal(layer(x)[0], layer.bias)
+    assert [name for name, _ in layer.named_parameters()] == ["bias", "weight"]
+
+    class Broken(LoadedWhenRead):
+        def __getitem__(self, name):
+            raise OSError("not there")
+
+    layer._parameters = Broken({"weight": torch.ones(3, 2)})
+    with pytest.raises(OSError, match="not there"):
+        layer.weight
+
+
+def test_tables_that_are_dictionaries_of_their_own_kind():
+    layer = nn.Linear(2, 2)
+    weight = layer.weight
+    layer._parameters = Doubling(layer._parameters)
+    assert torch.equal(layer.weight, weight * 2)
