@@ -91,7 +91,7 @@ _HOMES = {
         is_warn_always_enabled set_default_device set_default_tensor_type
         set_deterministic_debug_mode set_float32_matmul_precision set_warn_always
         use_deterministic_algorithms get_num_interop_threads set_num_interop_threads
-        set_flush_denormal is_batch_invariant_enabled use_batch_invariant
+        set_flush_denormal set_vital is_batch_invariant_enabled use_batch_invariant
     """,
     "_functions.helpers": """
         _debug_has_internal_overlap _nnpack_available

@@ -155,3 +155,12 @@ def get_default_device():
     from rushlight.utils import _device
 
     return _device.current() or rushlight.device("cpu")
+
+
+def set_vital(vital, attribute, value):
+    """Deprecated, as in PyTorch, which records nothing either; loaders of older packages call it."""
+    import warnings
+
+    from rushlight._command.names import program_level
+
+    warnings.warn("'set_vital' is deprecated, please do not call", stacklevel=program_level())

@@ -378,6 +378,14 @@ def __getattr__(name):
         from typing import Any
 
         return Callable[[list], Any]
+    if name == "_worker_init_fn_t":
+        from collections.abc import Callable
+
+        return Callable[[int], None]
+    if name == "_sharding_worker_init_fn":
+        from rushlight.utils.data import graph_settings
+
+        return graph_settings._sharding_worker_init_fn
     return type_variable(__name__, name)
 
 

@@ -102,9 +102,14 @@ class _ShardingInit:
         self._init_fn = init_fn
 
     def __call__(self, worker_id):
-        from rushlight.utils.data import get_worker_info
+        _sharding_worker_init_fn(self._init_fn, 1, 0, worker_id)
 
-        info = get_worker_info()
-        apply_sharding(info.dataset, info.num_workers, worker_id)
-        if self._init_fn is not None:
-            self._init_fn(worker_id)
+
+def _sharding_worker_init_fn(worker_init_fn, world_size, rank_id, worker_id):
+    """Takes a worker's share of a pipe, which processes share first, then their workers."""
+    from rushlight.utils.data import get_worker_info
+
+    info = get_worker_info()
+    apply_sharding(info.dataset, info.num_workers * world_size, worker_id * world_size + rank_id)
+    if worker_init_fn is not None:
+        worker_init_fn(worker_id)

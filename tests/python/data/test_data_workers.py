@@ -566,3 +566,51 @@ def test_iterators_take_loaders_of_other_classes():
     loader = DataLoader(list(range(8)), batch_size=4, num_workers=1)
     batches = list(rushlight.utils.data.dataloader._MultiProcessingDataLoaderIter(Own(loader)))
     assert [b.tolist() for b in batches] == [[0, 1, 2, 3], [4, 5, 6, 7]]
+
+
+def test_workers_of_loaders_from_elsewhere_are_watched():
+    from rushlight.utils.data._utils import signal_handling
+
+    process = subprocess.Popen([sys.executable, "-c", "raise SystemExit(3)"])
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    signal_handling._set_worker_pids(1, [process.pid])
+    try:
+        with pytest.raises(ValueError, match="only once"):
+            signal_handling._set_worker_pids(1, [])
+        with pytest.raises(RuntimeError, match=rf"pid {process.pid}\) exited unexpectedly with exit code 3"):
+            signal_handling._error_if_any_worker_fails()
+        signal_handling._error_if_any_worker_fails()  # told once
+    finally:
+        signal_handling._remove_worker_pids(1)
+    assert process.wait() == 3  # it was looked at only
+    with pytest.raises(ValueError, match="Cannot find"):
+        signal_handling._remove_worker_pids(1)
+
+
+def test_a_thread_that_pins_batches_for_loaders_from_elsewhere():
+    import queue
+    import threading
+
+    from rushlight.utils.data._utils.pin_memory import _pin_memory_loop
+
+    class Batch:
+        def pin_memory(self):
+            return "pinned"
+
+    class Broken:
+        def pin_memory(self):
+            raise KeyError("lost")
+
+    given, taken, done = queue.Queue(), queue.Queue(), threading.Event()
+    for pair in enumerate([Batch(), Broken()]):
+        given.put(pair)
+    thread = threading.Thread(target=_pin_memory_loop, args=(given, taken, 0, done, None), daemon=True)
+    thread.start()
+    assert taken.get(timeout=60) == (0, "pinned")
+    index, error = taken.get(timeout=60)
+    done.set()
+    given.put((2, None))  # so that it sees that it is done
+    thread.join(60)
+    assert index == 1 and not thread.is_alive()
+    with pytest.raises(KeyError, match="lost"):
+        error.reraise()
