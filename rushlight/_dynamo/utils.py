@@ -1,9 +1,11 @@
 """What packages ask the compiler's front end for."""
 
+import contextlib
 import functools
+import sys
 from collections import Counter, defaultdict
 
-__all__ = ["clone_input", "counters", "is_compile_supported", "warn_once"]
+__all__ = ["clone_input", "counters", "disable_cache_limit", "is_compile_supported", "warn_once"]
 
 # Numbers by subject that back ends and passes of packages count here.
 counters: defaultdict = defaultdict(Counter)
@@ -30,3 +32,19 @@ def warn_once(msg, stacklevel=1):
     import warnings
 
     warnings.warn(msg, stacklevel=stacklevel + 2)
+
+
+@contextlib.contextmanager
+def disable_cache_limit():
+    """While it lasts, a function may be compiled for any number of shapes and settings."""
+    from rushlight._dynamo import config
+
+    limits = "cache_size_limit", "recompile_limit", "accumulated_cache_size_limit", "accumulated_recompile_limit"
+    before = {name: getattr(config, name) for name in limits}
+    for name in limits:
+        setattr(config, name, sys.maxsize)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(config, name, value)

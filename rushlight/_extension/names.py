@@ -32,6 +32,11 @@ def _get_tracing_state():
     return tracing_state()
 
 
+def _is_tracing():
+    """Whether `torch.jit.trace` records what this thread runs."""
+    return _get_tracing_state() is not None
+
+
 def _is_torch_function_mode_enabled():
     """Whether a function mode sees what is called."""
     from rushlight import _C

@@ -19,6 +19,10 @@ _SEMI_STRUCTURED_SPARSE_CONFIG = namedtuple(
 class SparseSemiStructuredTensor(rushlight.Tensor):
     """Base of the two formats. Making one is refused: where PyTorch refuses it, in its words."""
 
+    _DEFAULT_ALG_ID = 0
+    _FORCE_CUTLASS = False
+    _FUSE_TRANSPOSE = False
+    _PROTOTYPE_WARNING_SHOWN = False
     _DTYPE_SHAPE_CONSTRAINTS: dict = {}
 
     @classmethod

@@ -262,3 +262,46 @@ def test_elements_that_share_memory():
     assert overlap(torch.ones(10).as_strided((2, 1, 5), (1, 0, 2))) == 0
     assert overlap(torch.ones(6)[::2]) == 2
     assert torch._nnpack_available() is False
+
+
+def test_whether_an_operator_writes_or_shares_memory():
+    from rushlight.testing._internal.composite_compliance import is_inplace, is_inplace_view_fn, is_view_fn
+
+    aten = torch.ops.aten
+    told = {
+        op: (is_inplace(op), is_inplace_view_fn(op), is_view_fn(op))
+        for op in (aten.add_.Tensor, aten.unsqueeze_.default, aten.transpose.int, aten.mul.Tensor)
+    }
+    assert list(told.values()) == [
+        (True, False, False),
+        (True, True, False),
+        (False, False, True),
+        (False, False, False),
+    ]
+
+
+def test_whether_a_trace_is_recorded():
+    seen = []
+
+    def f(x):
+        seen.append(torch._C._is_tracing())
+        return x + 1
+
+    torch.jit.trace(f, torch.ones(2), check_trace=False)
+    assert seen == [True] and not torch._C._is_tracing()
+
+
+def test_vitals_are_deprecated():
+    with pytest.warns(UserWarning, match="'set_vital' is deprecated"):
+        assert torch.set_vital("Dataloader", "enabled", "True") is None
+
+
+def test_any_number_of_graphs_of_a_function():
+    from rushlight._dynamo import config
+    from rushlight._dynamo.utils import disable_cache_limit
+
+    before = config.recompile_limit
+    with pytest.raises(KeyError), disable_cache_limit():
+        assert min(config.recompile_limit, config.cache_size_limit) > 10**9
+        raise KeyError
+    assert config.recompile_limit == before

@@ -1,0 +1,1 @@
+"""What packages call of PyTorch's own test helpers."""
