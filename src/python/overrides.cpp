@@ -54,8 +54,11 @@ static void add_overloaded(std::vector<PyObject*>& list, PyObject* o) {
   list.insert(list.begin() + static_cast<std::ptrdiff_t>(at), o);
 }
 
+// A tuple or list of a class of its own may be an operand itself, such as a named tuple that stands for a
+// tensor.
 static void add_overloaded_deep(std::vector<PyObject*>& list, PyObject* o, std::vector<Items>& kept) {
-  if (!PyTuple_Check(o) && !PyList_Check(o)) return add_overloaded(list, o);
+  const bool sequence = PyTuple_Check(o) || PyList_Check(o);
+  if (!sequence || (!is_basic(o) && type_has_torch_function(Py_TYPE(o)))) return add_overloaded(list, o);
   for (PyObject* item : kept.emplace_back(o)) add_overloaded(list, item);
 }
 

@@ -1,5 +1,7 @@
 """__torch_function__: subclasses and modes see functions, methods, properties and operators alike."""
 
+from typing import NamedTuple
+
 import pytest
 
 import rushlight as torch
@@ -308,3 +310,35 @@ def test_text_collectives_and_private_members_are_overridable():
         assert torch.distributed.all_gather([Like()], torch.ones(1)) == "all_gather"
         assert torch.distributed.send(Like(), 0) == "send"
         assert torch.overrides.resolve_name(torch.distributed.recv) == "torch.distributed.recv"
+
+
+class Scaled(NamedTuple):
+    value: object
+    scale: float
+
+
+class ScaledTensor(Scaled):
+    """A named tuple that stands for a tensor, as the quantised tensors of brevitas do."""
+
+    @classmethod
+    def __torch_function__(cls, function, types, args=(), kwargs=None):
+        def plain(a):
+            if isinstance(a, cls):
+                return a.value * a.scale
+            return [plain(item) for item in a] if type(a) in (list, tuple) else a
+
+        return function(*map(plain, args), **(kwargs or {}))
+
+
+def test_named_tuples_that_stand_for_tensors():
+    x = ScaledTensor(torch.ones(1, 2, 4, 4), 2.0)
+    w = ScaledTensor(torch.ones(3, 2, 1, 1), 3.0)
+    assert torch.add(x, 1).unique().tolist() == [3]
+    assert (torch.ones(()) + x).unique().tolist() == [3]
+    assert torch.sum(x, 0).shape == (2, 4, 4)
+    assert torch.cat((x, torch.zeros(1, 2, 4, 4))).unique().tolist() == [0, 2]
+    assert torch.nn.functional.conv2d(x, w, None).unique().tolist() == [12]
+    assert torch.nn.functional.max_pool2d(x, 2).shape == (1, 2, 2, 2)
+    assert torch.nn.functional.dropout(x, training=False).unique().tolist() == [2]
+    assert torch.zeros(1, 2, 4, 4).add_(x).unique().tolist() == [2]
+    assert torch.nn.ReLU()(x).unique().tolist() == [2]
