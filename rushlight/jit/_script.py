@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import functools
 import inspect
 import pickle
 import textwrap
@@ -440,7 +441,7 @@ class _Scripting:
         use."""
         if not unit.tree.args.args or not self.is_method[unit]:
             return
-        for name, line in unit.attributes_of_self.items():
+        for name, line in unit.attributes_needed(functools.partial(hasattr, made)).items():
             if not hasattr(made, name):
                 where = f'  File "{unit.filename}", line {line}, in {unit.name}'
                 raise RuntimeError(f"Module '{type(module).__name__}' has no attribute '{name}' :\n{where}")

@@ -53,6 +53,23 @@ _SPACES = (types.ModuleType, type, rushlight._ops._OpNamespace, rushlight._ops.O
 _CONSTANTS = (bool, int, float, complex, str, bytes, type(None), type(...))
 
 
+def _answer_of_hasattr(test, first, holds):
+    """What a condition made of ``hasattr(self, "name")`` says, or None where it is another one."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        answer = _answer_of_hasattr(test.operand, first, holds)
+        return None if answer is None else not answer
+    if isinstance(test, ast.BoolOp):
+        answers = [_answer_of_hasattr(value, first, holds) for value in test.values]
+        decides = isinstance(test.op, ast.Or)
+        return decides if decides in answers else None if None in answers else not decides
+    if not (isinstance(test, ast.Call) and isinstance(test.func, ast.Name) and test.func.id == "hasattr"):
+        return None
+    match test.args:
+        case [ast.Name(id=name), ast.Constant(value=str(attribute))] if name == first:
+            return holds(attribute)
+    return None
+
+
 class Unit:
     """One function or method: its tree, what its names from outside stand for, and what it asks of `self`."""
 
@@ -82,6 +99,27 @@ class Unit:
             for node in ast.walk(self.tree)
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == first
         }
+
+    def attributes_needed(self, holds):
+        """Those of `attributes_of_self` that are not left out by ``hasattr``, whose answers `holds` gives."""
+        first = self.tree.args.args[0].arg if self.tree.args.args else None
+        needed = {}
+
+        def visit(node):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == first:
+                needed.setdefault(node.attr, node.lineno)
+            if isinstance(node, (ast.If, ast.IfExp)):
+                taken = _answer_of_hasattr(node.test, first, holds)
+                if taken is not None:
+                    branch = node.body if taken else node.orelse
+                    for child in branch if isinstance(branch, list) else [branch]:
+                        visit(child)
+                    return
+            for child in ast.iter_child_nodes(node):
+                visit(child)
+
+        visit(self.tree)
+        return needed
 
     @property
     def methods_of_others(self):

@@ -438,3 +438,34 @@ def test_indices_as_graphs_write_them():
     x = torch.arange(6.0).view(2, 3)
     for module in (Slices(), torch.fx.symbolic_trace(Slices())):
         assert torch.jit.script(module)(x).tolist() == Slices()(x).tolist()
+
+
+class AsksForParts(nn.Module):
+    def __init__(self, part):
+        super().__init__()
+        if part:
+            self.part = nn.Linear(2, 2)
+
+    def forward(self, x: torch.Tensor):
+        if hasattr(self, "part"):
+            x = self.part(x)
+        if not hasattr(self, "part") and not hasattr(self, "other"):
+            x = x + 1
+        return x * 2 if not hasattr(self, "other") else self.other(x)
+
+
+@pytest.mark.parametrize("part", [True, False])
+def test_attributes_that_are_asked_for_may_be_missing(part):
+    module, x = AsksForParts(part), torch.ones(1, 2)
+    assert torch.equal(torch.jit.script(module)(x), module(x))
+
+
+def test_attributes_beside_those_that_are_asked_for_may_not():
+    class Lacking(nn.Module):
+        def forward(self, x: torch.Tensor):
+            if hasattr(self, "part"):
+                x = x + 1
+            return x + self.weight
+
+    with pytest.raises(RuntimeError, match="'Lacking' has no attribute 'weight'"):
+        torch.jit.script(Lacking())
