@@ -1,6 +1,7 @@
 """Decorations of TorchScript under the name that packages import them from."""
 
 import functools
+import weakref
 
 from rushlight.jit import annotations as _annotations
 from rushlight.jit._decorations import (
@@ -31,6 +32,7 @@ __all__ = [
     "_overload",
     "_overload_method",
     "boolean_dispatch",
+    "boolean_dispatched",
     "check_empty_containers",
     "export",
     "ignore",
@@ -45,6 +47,10 @@ def _copy_to_script_wrapper(fn):
     return fn
 
 
+# What such functions are made of, which packages that bind arguments look up.
+boolean_dispatched: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+
+
 def boolean_dispatch(arg_name, arg_index, default, if_true, if_false, module_name, func_name):
     """A function that is one of two, by an argument: ``max_pool2d`` with and without indices."""
 
@@ -54,4 +60,11 @@ def boolean_dispatch(arg_name, arg_index, default, if_true, if_false, module_nam
         return if_true(*args, **kwargs) if wanted else if_false(*args, **kwargs)
 
     chosen.__module__, chosen.__name__ = module_name, func_name
+    boolean_dispatched[chosen] = {
+        "if_true": if_true,
+        "if_false": if_false,
+        "index": arg_index,
+        "default": default,
+        "arg_name": arg_name,
+    }
     return chosen

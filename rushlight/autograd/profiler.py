@@ -324,6 +324,7 @@ _record_function_with_args_exit = _record_function_exit
 
 for _function in (_record_function_enter, _record_function_exit):
     _function.__module__ = "torch._ops.profiler"
+_record_function_exit._RecordFunction = _record_function_exit  # type: ignore[attr-defined]  # as an overload
 
 
 class _Annotations:

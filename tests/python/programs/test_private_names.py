@@ -305,3 +305,8 @@ def test_any_number_of_graphs_of_a_function():
         assert min(config.recompile_limit, config.cache_size_limit) > 10**9
         raise KeyError
     assert config.recompile_limit == before
+
+
+def test_the_end_of_a_range_as_an_overload():
+    handle = torch.ops.profiler._record_function_enter("range")
+    torch.ops.profiler._record_function_exit._RecordFunction(handle)
