@@ -4,12 +4,14 @@ import functools
 import operator
 import os
 import warnings
+from dataclasses import replace
 from typing import Any
 
 import rushlight as torch
 from rushlight._command.names import program_level
 from rushlight.export.graph_signature import InputKind
-from rushlight.onnx._graph import Graph, Value, element_type
+from rushlight.onnx._graph import Complex, Graph, Value, element_type
+from rushlight.onnx._rules.complex_numbers import is_complex, on_pairs
 from rushlight.onnx._rules.quantized import INTEGER_RULES, on_numbers
 from rushlight.utils import _pytree as pytree
 
@@ -26,6 +28,8 @@ def _of_shapes(results, like):
     """Results with the example's shapes: rules name those that they need only."""
     if isinstance(results, (list, tuple)) and isinstance(like, (list, tuple)):
         return tuple(map(_of_shapes, results, like))
+    if isinstance(results, Complex) and isinstance(like, torch.Tensor):
+        return Complex(*(replace(part, shape=tuple(like.shape)) for part in (results.real, results.imag)))
     if isinstance(results, Value) and isinstance(like, torch.Tensor):
         quantizer = (like.q_scale(), like.q_zero_point()) if like.is_quantized else None
         return Value(results.name, results.dtype, tuple(like.shape), quantizer)
@@ -395,13 +399,17 @@ class _Translator:
         if _is_constant(node):
             return self._graph.constant(node.target(*args, **kwargs))
         self._graph.out = node.meta.get("val")
+        self._graph.operands = [getattr(a, "meta", {}).get("val") for a in node.args]
         rule = _rule_of(node.target, self._custom)
         if node.target in _ON_SIZES:
             return _on_sizes(self._graph, node.target, *args)
         try:
             if _on_numbers(node.target, args):
                 rule = on_numbers(rule)
-            return _of_shapes(rule(self._graph, *args, **kwargs), self._graph.out)
+            out = self._graph.out  # which rules may replace by that of a part
+            if any(map(is_complex, pytree.tree_leaves((args, kwargs, out)))):
+                rule = on_pairs(node.target, _operator_name(node.target), rule)
+            return _of_shapes(rule(self._graph, *args, **kwargs), out)
         except NotImplementedError:
             raise
         except Exception as error:
@@ -416,6 +424,10 @@ class _Translator:
         described = []
         for i, leaf in enumerate(results[mutated:]):
             value = self._graph.constant(self._value_of(leaf))
+            if isinstance(value, Complex):
+                raise NotImplementedError(
+                    "onnx.export: ONNX has no complex tensors; return torch.view_as_real of the result"
+                )
             name = self._graph.name(names[i] if i < len(names) else f"output_{i}" if i else "output")
             self._graph.nodes.append(self._graph._helper.make_node("Identity", [value.name], [name]))
             sizes = [None] * value.dim  # worked out by whoever reads the file

@@ -6,7 +6,7 @@ from typing import Any
 
 import rushlight as torch
 
-__all__ = ["DTYPES", "Graph", "Value", "element_type"]
+__all__ = ["DTYPES", "Complex", "Graph", "Value", "element_type"]
 
 # ONNX's numbers of element types.
 DTYPES = {
@@ -55,8 +55,30 @@ class Value:
         return self.dtype.is_floating_point
 
 
+@dataclass(frozen=True, eq=False)
+class Complex:
+    """Complex numbers in the ONNX graph: two real values."""
+
+    real: Value
+    imag: Value
+    quantizer = None
+
+    @property
+    def dtype(self):
+        return self.real.dtype.to_complex()
+
+    @property
+    def shape(self):
+        return self.real.shape
+
+    @property
+    def dim(self):
+        return len(self.shape)
+
+
 class Graph:
-    """Collects nodes and constants; ``out`` is the example of the result that is being translated."""
+    """Collects nodes and constants; ``out`` and ``operands`` are the examples of the result that is
+    being translated and of its arguments."""
 
     def __init__(self, opset):
         from onnx import helper
@@ -65,6 +87,7 @@ class Graph:
         self.opset = opset
         self.nodes, self.initializers = [], []
         self.out = None
+        self.operands = []
         self._constants, self._names = {}, set()
         self.known = {}  # name -> tensor, of constants
 
@@ -100,7 +123,7 @@ class Graph:
 
     def constant(self, data, dtype=None):
         """A value for numbers, lists of numbers or a tensor; equal numbers share one."""
-        if isinstance(data, Value):
+        if isinstance(data, (Value, Complex)):
             return data
         key = None
         if not isinstance(data, torch.Tensor):
@@ -115,6 +138,9 @@ class Graph:
 
     def initializer(self, name, tensor):
         """A value whose numbers are kept in the file."""
+        if tensor.is_complex():
+            parts = torch.view_as_real(tensor.resolve_conj())
+            return Complex(*(self.initializer(name, parts[..., at]) for at in (0, 1)))
         tensor = tensor.detach().cpu().contiguous()
         name = self.name(name)
         data = tensor.reshape(-1).view(torch.uint8).numpy().tobytes() if tensor.numel() else b""
@@ -171,6 +197,7 @@ class Graph:
 
     def size(self, value, dim):
         """The size of a dimension, as an int64 scalar."""
+        value = value.real if isinstance(value, Complex) else value
         dim %= value.dim
         vector = self.op("Shape", value, dtype=torch.int64, shape=(1,), start=dim, end=dim + 1)
         return self.op("Squeeze", vector, self.constant([0], torch.int64), shape=())

@@ -5,6 +5,8 @@ Arguments are those of the operator's schema: tensors are values, sizes are numb
 
 from . import (
     arithmetic,
+    complex_numbers,
+    counting,
     indexing,
     layers,
     quantized,
@@ -14,6 +16,7 @@ from . import (
     scans,
     searching,
     shapes,
+    special_functions,
 )
 from ._registry import RULES
 

@@ -1,5 +1,7 @@
 """Operators that take and put elements by index."""
 
+import math
+
 import rushlight as torch
 
 from .._graph import Value
@@ -80,9 +82,10 @@ def take(g, x, index):
 
 @rule("index")
 def index(g, x, indices):
+    if any(i is not None and i.dtype == torch.bool and i.dim == x.dim for i in indices):
+        return masked_select(g, x, indices[0])
+    indices = _positions(g, indices)
     places = [d for d, i in enumerate(indices) if i is not None]
-    if any(indices[d].dtype == torch.bool for d in places):
-        return _masked(g, x, indices, places)
     if len(places) == 1:
         return g.op("Gather", x, indices[places[0]], axis=places[0], shape=g.out.shape)
     # The indexed dimensions come first, are gathered together, and go where the first one was.
@@ -108,13 +111,6 @@ def _column(g, one, places, indices, shape):
     return g.op("Unsqueeze", g.cast(one, torch.int64), g.ints([-1]), shape=(*shape, 1))
 
 
-def _masked(g, x, indices, places):
-    if len(places) != 1 or places[0]:
-        raise NotImplementedError("onnx.export: masks beside other indices, x[:, mask] or x[mask, i]")
-    rows = RULES["nonzero"](g, indices[0])
-    return g.op("GatherND", x, rows, dtype=x.dtype, shape=g.out.shape)
-
-
 @rule("nonzero")
 def nonzero(g, x):
     by_dimension = g.op("NonZero", x, dtype=torch.int64, shape=(x.dim, 1))
@@ -123,7 +119,15 @@ def nonzero(g, x):
 
 @rule("masked_select")
 def masked_select(g, x, mask):
-    return _masked(g, x, [mask], [0])
+    if mask.shape != x.shape:
+        x, mask = _equally_large(g, x, mask)
+    return g.op("GatherND", x, RULES["nonzero"](g, mask), dtype=x.dtype, shape=g.out.shape)
+
+
+def _equally_large(g, *values):
+    shape = torch.broadcast_shapes(*(v.shape for v in values))
+    sizes = [g.op("Shape", v, dtype=torch.int64, shape=(v.dim,)) for v in values]
+    return [g.op("Expand", v, other, shape=shape) for v, other in zip(values, reversed(sizes))]
 
 
 @rule("scatter")
@@ -143,12 +147,30 @@ def scatter_add(g, x, dim, index, src):
 
 @rule("scatter_reduce")
 def scatter_reduce(g, x, dim, index, src, reduce, *, include_self=True):
-    kinds = {"sum": "add", "prod": "mul", "amax": "max", "amin": "min"}
-    if reduce not in kinds or not include_self:
-        raise NotImplementedError(
-            "onnx.export: scatter_reduce of means, or without the elements that are there"
-        )
-    return g.op("ScatterElements", x, index, src, axis=dim % x.dim, reduction=kinds[reduce])
+    how = {"sum": "add", "mean": "add", "prod": "mul", "amax": "max", "amin": "min"}[reduce]
+    write = lambda base, values: g.op("ScatterElements", base, index, values, axis=dim % x.dim, reduction=how)
+    if not include_self:
+        x = _neutral_where_written(g, x, dim, index, reduce)
+    result = write(x, src)
+    if reduce != "mean":
+        return result
+    each = lambda value, like: g.op(
+        "Expand", g.constant(value, x.dtype), g.op("Shape", like, dtype=torch.int64, shape=(like.dim,)), shape=like.shape
+    )  # fmt: skip
+    count = write(each(int(include_self), x), each(1, index))
+    options = {} if x.is_floating_point else {"rounding_mode": "floor"}
+    return RULES["div"](g, result, g.op("Max", count, 1), **options)
+
+
+def _neutral_where_written(g, x, dim, index, reduce):
+    """The elements that `scatter_reduce` starts from: what is written over does not count."""
+    sizes = [g.op("Shape", v, dtype=torch.int64, shape=(v.dim,)) for v in (x, index)]
+    untouched, ones = (
+        g.op("Expand", g.constant(n, torch.int32), s, shape=v.shape) for n, s, v in zip((0, 1), sizes, (x, index))
+    )  # fmt: skip
+    hit = g.cast(g.op("ScatterElements", untouched, index, ones, axis=dim % x.dim), torch.bool)
+    neutral = {"prod": 1, "amax": g.infinity(x.dtype, -1), "amin": g.infinity(x.dtype)}.get(reduce, 0)
+    return g.op("Where", hit, g.constant(neutral, x.dtype), x, dtype=x.dtype, shape=x.shape)
 
 
 @rule("index_fill")
@@ -168,16 +190,114 @@ def index_fill(g, x, dim, index, value):
 
 @rule("index_put", "index_put_")
 def index_put(g, x, indices, values, accumulate=False, *_):
+    if len(indices) == 1 and indices[0].dtype == torch.bool and not accumulate and not values.dim:
+        return _filled(g, x, indices[0], values)
+    indices = _positions(g, indices)
     places = [d for d, i in enumerate(indices) if i is not None]
-    if places != list(range(len(places))) or any(indices[d].dtype == torch.bool for d in places):
-        raise NotImplementedError("onnx.export: writing through masks, or to dimensions after the first ones")
     shape = torch.broadcast_shapes(*(indices[d].shape for d in places))
     columns = [_column(g, indices[d], places, indices, shape) for d in places]
     together = g.op("Concat", *columns, axis=-1, shape=(*shape, len(places)))
-    rest = [g.size(x, d) for d in range(len(places), x.dim)]
-    sizes = [g.size(together, d) for d in range(len(shape))]
-    updates = g.op("Expand", values, g.ints(sizes + rest), dtype=x.dtype)
-    return g.op("ScatterND", x, together, updates, reduction="add" if accumulate else None)
+    # The indexed dimensions are written as the first ones.
+    rest = [d for d in range(x.dim) if d not in places]
+    order = places + rest
+    moved = g.op("Transpose", x, perm=order, shape=[x.shape[d] for d in order])
+    counts = [g.size(together, d) for d in range(len(shape))]
+    sizes = [g.size(x, d) for d in rest]
+    before = places[0] if places == list(range(places[0], places[-1] + 1)) else 0
+    full = g.ints(sizes[:before] + counts + sizes[before:])
+    full_shape = (*(x.shape[d] for d in rest[:before]), *shape, *(x.shape[d] for d in rest[before:]))
+    updates = g.op("Expand", values, full, dtype=x.dtype, shape=full_shape)
+    if before:
+        axes = [*range(before, before + len(shape)), *range(before)]
+        axes += range(len(axes), len(full_shape))
+        updates = g.op("Transpose", updates, perm=axes, shape=[full_shape[a] for a in axes])
+    written = g.op("ScatterND", moved, together, updates, reduction="add" if accumulate else None)
+    return g.op("Transpose", written, perm=[order.index(d) for d in range(x.dim)], shape=x.shape)
+
+
+def _filled(g, x, mask, value):
+    behind = list(range(mask.dim, x.dim))
+    if behind:
+        mask = g.op("Unsqueeze", mask, g.ints(behind), shape=(*mask.shape, *[1] * len(behind)))
+    return g.op("Where", mask, g.cast(value, x.dtype), x, dtype=x.dtype, shape=x.shape)
+
+
+def _positions(g, indices):
+    """Masks replaced by where they are true, an index for each of their dimensions."""
+    found = []
+    for index in indices:
+        if index is None or index.dtype != torch.bool:
+            found.append(index)
+            continue
+        by_dimension = g.op("NonZero", index, dtype=torch.int64, shape=(index.dim, 1))
+        for d in range(index.dim):
+            found.append(g.op("Gather", by_dimension, g.constant(d, torch.int64), axis=0, shape=(1,)))
+    return found
+
+
+@rule("put")
+def put(g, x, index, source, accumulate=False):
+    flat = g.reshape(x, [-1])
+    places = g.op("Unsqueeze", g.reshape(index, [-1]), g.ints([-1]), shape=(math.prod(index.shape), 1))
+    how = "add" if accumulate else None
+    written = g.op("ScatterND", flat, _from_front(g, places, flat), g.reshape(source, [-1]), reduction=how)
+    return g.op("Reshape", written, g.op("Shape", x, dtype=torch.int64, shape=(x.dim,)), shape=x.shape)
+
+
+def _from_front(g, places, flat):
+    """Places counted from the end as those from the front."""
+    negative = g.op("Less", places, 0, dtype=torch.bool)
+    return g.op("Where", negative, g.op("Add", places, g.size(flat, 0)), places, dtype=torch.int64)
+
+
+@rule("masked_scatter")
+def masked_scatter(g, x, mask, source):
+    """The n-th place that is true takes the n-th element of the source."""
+    shape = torch.broadcast_shapes(x.shape, mask.shape)
+    sizes = g.op("Shape", x, dtype=torch.int64, shape=(x.dim,))
+    if mask.shape != x.shape:
+        mask = g.op("Expand", mask, sizes, shape=shape)
+    rows = RULES["nonzero"](g, mask)
+    count = g.op("Shape", rows, dtype=torch.int64, shape=(1,), start=0, end=1)
+    taken = g.op("Slice", g.reshape(source, [-1]), g.ints([0]), count, shape=(1,))
+    return g.op("ScatterND", x, rows, taken, shape=x.shape)
+
+
+@rule("as_strided")
+def as_strided(g, x, size, stride, storage_offset=None):
+    """Of a tensor that lies as it is read, whose elements are then counted from its first one."""
+    example = g.operands[0]
+    known = all(isinstance(n, int) for n in (*size, *stride, storage_offset or 0))
+    if not known or not example.is_contiguous() or example.storage_offset():
+        raise NotImplementedError("onnx.export: as_strided of a tensor that is not contiguous, or of open sizes")
+    places = torch.full((), storage_offset or 0, dtype=torch.int64)
+    for n, step in zip(size, stride, strict=True):
+        places = places[..., None] + torch.arange(n) * step
+    return g.op("Gather", g.reshape(x, [-1]), g.initializer("places", places), axis=0, shape=tuple(size))
+
+
+@rule("diagonal_scatter")
+def diagonal_scatter(g, x, src, offset=0, dim1=0, dim2=1):
+    """The diagonal is chosen from the source, which is spread along the other dimension."""
+    dim1, dim2 = dim1 % x.dim, dim2 % x.dim
+    zero, one = g.constant(0, torch.int64), g.constant(1, torch.int64)
+    rows, columns = (
+        g.op("Range", zero, g.size(x, d), one, shape=(x.shape[d],)) for d in (dim1, dim2)
+    )  # fmt: skip
+    first = g.op("Unsqueeze", rows, g.ints([1]), shape=(x.shape[dim1], 1))
+    square = (x.shape[dim1], x.shape[dim2])
+    mask = g.op("Equal", g.op("Add", first, offset), columns, dtype=torch.bool, shape=square)
+    # Where along the source each row lies.
+    last = g.op("Sub", g.size(src, -1), 1, shape=())
+    place = rows if offset >= 0 else g.op("Add", rows, offset)
+    place = g.op("Clip", place, zero, last)
+    spread = g.op("Gather", src, place, axis=src.dim - 1, shape=(*src.shape[:-1], x.shape[dim1]))
+    spread = g.op("Unsqueeze", spread, g.ints([-1]), shape=(*spread.shape, 1))
+    others = [d for d in range(x.dim) if d not in (dim1, dim2)]
+    order = [*others, dim1, dim2]
+    moved = g.op("Transpose", x, perm=order, shape=[x.shape[d] for d in order])
+    written = g.op("Where", mask, g.cast(spread, x.dtype), moved, dtype=x.dtype, shape=moved.shape)
+    return g.op("Transpose", written, perm=[order.index(d) for d in range(x.dim)], shape=x.shape)
 
 
 @rule("one_hot")
