@@ -38,8 +38,7 @@ class Conditions(Checking):
         if isinstance(node, ast.Call) and self.named(node.func) in ("isinstance", "torch.jit.isinstance"):
             return self.is_instance(node)
         if isinstance(node, ast.Call) and self.named(node.func) == "hasattr":
-            self.expression(node)
-            return Refinements()
+            return self.has_attribute(node)
         if isinstance(node, ast.Constant) and isinstance(node.value, bool):
             return Refinements(node.value)
         if isinstance(node, ast.Call) and self.named(node.func) == "torch.jit.is_scripting":
@@ -49,6 +48,14 @@ class Conditions(Checking):
         kind = self.simple(node)
         if kind.known and kind.kind in ("Optional", "Tuple", "NoneType", "Device"):
             self.refuse(f"Could not cast value of type {kind} to bool", node)
+        return Refinements()
+
+    def has_attribute(self, node):
+        """What a module has is known when it is compiled; the branch that is not taken may say anything."""
+        self.expression(node)
+        owner, name = self.expression(node.args[0]), node.args[1]
+        if isinstance(owner, Container) and owner.module is not None and isinstance(name, ast.Constant):
+            return Refinements(hasattr(owner.module, name.value))
         return Refinements()
 
     def constant(self, node):

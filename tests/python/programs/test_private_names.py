@@ -310,3 +310,12 @@ def test_any_number_of_graphs_of_a_function():
 def test_the_end_of_a_range_as_an_overload():
     handle = torch.ops.profiler._record_function_enter("range")
     torch.ops.profiler._record_function_exit._RecordFunction(handle)
+
+
+def test_where_files_of_the_package_lie(tmp_path):
+    from rushlight import _utils_internal
+
+    assert _utils_internal.get_file_path("__init__.py") == torch.__file__
+    (tmp_path / "library.so").touch()
+    (tmp_path / "link.so").symlink_to(tmp_path / "library.so")
+    assert _utils_internal.resolve_library_path(tmp_path / "link.so") == str((tmp_path / "library.so").resolve())
