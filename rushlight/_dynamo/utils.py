@@ -39,7 +39,12 @@ def disable_cache_limit():
     """While it lasts, a function may be compiled for any number of shapes and settings."""
     from rushlight._dynamo import config
 
-    limits = "cache_size_limit", "recompile_limit", "accumulated_cache_size_limit", "accumulated_recompile_limit"
+    limits = (
+        "cache_size_limit",
+        "recompile_limit",
+        "accumulated_cache_size_limit",
+        "accumulated_recompile_limit",
+    )
     before = {name: getattr(config, name) for name in limits}
     for name in limits:
         setattr(config, name, sys.maxsize)

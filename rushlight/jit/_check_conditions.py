@@ -55,7 +55,7 @@ class Conditions(Checking):
         self.expression(node)
         owner, name = self.expression(node.args[0]), node.args[1]
         if isinstance(owner, Container) and owner.module is not None and isinstance(name, ast.Constant):
-            return Refinements(hasattr(owner.module, name.value))
+            return Refinements(hasattr(owner.module, str(name.value)))
         return Refinements()
 
     def constant(self, node):

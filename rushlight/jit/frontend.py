@@ -106,14 +106,18 @@ class Unit:
         needed = {}
 
         def visit(node):
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == first:
+            if (
+                isinstance(node, ast.Attribute)
+                and isinstance(node.value, ast.Name)
+                and node.value.id == first
+            ):
                 needed.setdefault(node.attr, node.lineno)
             if isinstance(node, (ast.If, ast.IfExp)):
                 taken = _answer_of_hasattr(node.test, first, holds)
                 if taken is not None:
                     branch = node.body if taken else node.orelse
-                    for child in branch if isinstance(branch, list) else [branch]:
-                        visit(child)
+                    for part in branch if isinstance(branch, list) else [branch]:
+                        visit(part)
                     return
             for child in ast.iter_child_nodes(node):
                 visit(child)

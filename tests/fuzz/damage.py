@@ -7,6 +7,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "python" / "tensor"))
 
 from hostile import LAYOUTS  # noqa: E402
+from odd_values import odd_tensors, odd_value  # noqa: E402
 from operator_samples import DTYPES  # noqa: E402
 
 HUGE = (
@@ -65,6 +66,8 @@ class Damage:
             lambda: [rl.ones(2), rl.ones(3, dtype=rl.int64)],
             lambda: rl.zeros(3, device="meta"),
             lambda: [[1.0] * 3, [2.0] * pick((2, 3))],
+            lambda: odd_value(self.rng),
+            lambda: pick(odd_tensors(rl))(),
         )
         return pick(makers)()
 
@@ -102,6 +105,14 @@ class Damage:
             options += [lambda: t.unsqueeze(at).expand(*t.shape[:at], 3, *t.shape[at:])]
         return rng.choice(options)()
 
+    def restrided(self, t):
+        """Elements that lie on top of each other, or one element with strides that no memory has."""
+        rng, room = self.rng, t.untyped_storage().nbytes() // max(1, t.element_size())
+        if self.chance(0.5) or room <= sum(n - 1 for n in t.shape):
+            shape = [rng.choice((0, 1)) for _ in t.shape]
+            return t.as_strided(shape, [rng.choice((0, 1, 2**40, 2**62)) for _ in shape])
+        return t.as_strided(t.shape, [rng.choice((0, 1)) for _ in t.shape], 0)
+
     def with_values(self, t):
         rng = self.rng
         if t.dtype == self.rl.bool or not t.numel():
@@ -138,6 +149,8 @@ class Damage:
             lambda t: t.detach().to_sparse(),
             lambda t: t.conj(),
             self.emptied,
+            self.restrided,
+            lambda t: rng.choice(odd_tensors(rl))(),
             lambda t: t.new_empty(0),
             lambda t: self.anything(),
         )
@@ -154,7 +167,7 @@ class Damage:
         if isinstance(value, bool):
             return self.rng.choice((not value, 2, None, "yes", -1))
         if isinstance(value, int):
-            return self.integer(value)
+            return self.integer(int.__add__(value, 0))  # of subclasses, whose methods may fail
         if isinstance(value, float):
             whole = int(value) if math.isfinite(value) else 0
             return self.rng.choice((self.rng.choice(FLOATS), -value, whole, str(value)))
@@ -169,6 +182,27 @@ class Damage:
             return slice(self.damaged(value.start or 0), value.stop, value.step)
         return self.anything()
 
+    def target(self, args):
+        """An `out` of some type, shape and place: the operand itself, part of it, or a list."""
+        rl, rng = self.rl, self.rng
+        operand = next((a for a in args if isinstance(a, rl.Tensor)), rl.ones(2, 3))
+        dtype = getattr(rl, rng.choice(DTYPES))
+        made = (
+            lambda: rl.empty(operand.shape, dtype=dtype),
+            lambda: rl.empty(0, dtype=dtype),
+            lambda: operand,
+            lambda: operand[..., :1].expand(operand.shape),
+            lambda: rng.choice(LAYOUTS)(rl, rl.zeros(operand.shape, dtype=dtype)),
+            lambda: operand.detach().to("meta"),
+            lambda: operand.detach().to_sparse(),
+            lambda: (
+                rl.zeros(operand.shape, dtype=dtype, requires_grad=True) if dtype.is_floating_point else None
+            ),
+            lambda: self.anything(),
+        )
+        one = rng.choice(made)()
+        return rng.choice((one, one, one, (one, rl.empty(0, dtype=rl.int64)), [one] * 3))
+
     def call(self, args, kwargs):
         """The arguments with one or two damaged, sometimes left out or more than there are."""
         args, kwargs = list(args), dict(kwargs)
@@ -179,7 +213,12 @@ class Damage:
             at = self.rng.choice(places)
             where = args if isinstance(at, int) else kwargs
             where[at] = self.damaged(where[at])
-        if self.chance(0.03) and args:
+        if self.chance(0.06):
+            try:
+                kwargs["out"] = self.target(args)
+            except EXPECTED:
+                kwargs["out"] = self.anything()
+        elif self.chance(0.03) and args:
             args.pop()
         elif self.chance(0.03):
             args.append(self.anything())

@@ -1,6 +1,7 @@
 """Complex numbers, which ONNX has no operators for, as two real tensors; Fourier transforms."""
 
 import cmath
+from typing import Any
 
 import rushlight as torch
 from rushlight.utils import _pytree as pytree
@@ -108,6 +109,8 @@ def _product(g, rule, args, kwargs):
     g.out = _real_example(g.out)
     (a, b), (c, d) = (((f.real, f.imag) if is_complex(f) else (f, None)) for f in args[:2])
     multiply = lambda x, y: None if x is None or y is None else rule(g, x, y, *args[2:], **kwargs)
+    real: Any
+    imag: Any
     real, imag = multiply(a, c), multiply(a, d)
     less, more = multiply(b, d), multiply(b, c)
     real = real if less is None else g.op("Sub", real, less)
@@ -221,7 +224,7 @@ def _scaled(g, z, count, normalization, forward):
     power = {0: 0.0, 1: -0.5, 2: -1.0}[normalization] + (0.0 if forward else 1.0)
     if not power:
         return z
-    parts = (z.real, z.imag) if isinstance(z, Complex) else (z,)
+    parts = [z.real, z.imag] if isinstance(z, Complex) else [z]
     factor = g.op("Pow", g.cast(count, parts[0].dtype), g.constant(power, parts[0].dtype))
     parts = [g.op("Mul", part, factor) for part in parts]
     return Complex(*parts) if len(parts) > 1 else parts[0]

@@ -154,9 +154,11 @@ def scatter_reduce(g, x, dim, index, src, reduce, *, include_self=True):
     result = write(x, src)
     if reduce != "mean":
         return result
-    each = lambda value, like: g.op(
-        "Expand", g.constant(value, x.dtype), g.op("Shape", like, dtype=torch.int64, shape=(like.dim,)), shape=like.shape
-    )  # fmt: skip
+
+    def each(value, like):
+        sizes = g.op("Shape", like, dtype=torch.int64, shape=(like.dim,))
+        return g.op("Expand", g.constant(value, x.dtype), sizes, shape=like.shape)
+
     count = write(each(int(include_self), x), each(1, index))
     options = {} if x.is_floating_point else {"rounding_mode": "floor"}
     return RULES["div"](g, result, g.op("Max", count, 1), **options)
@@ -164,10 +166,12 @@ def scatter_reduce(g, x, dim, index, src, reduce, *, include_self=True):
 
 def _neutral_where_written(g, x, dim, index, reduce):
     """The elements that `scatter_reduce` starts from: what is written over does not count."""
-    sizes = [g.op("Shape", v, dtype=torch.int64, shape=(v.dim,)) for v in (x, index)]
-    untouched, ones = (
-        g.op("Expand", g.constant(n, torch.int32), s, shape=v.shape) for n, s, v in zip((0, 1), sizes, (x, index))
-    )  # fmt: skip
+
+    def filled(number, like):
+        sizes = g.op("Shape", like, dtype=torch.int64, shape=(like.dim,))
+        return g.op("Expand", g.constant(number, torch.int32), sizes, shape=like.shape)
+
+    untouched, ones = filled(0, x), filled(1, index)
     hit = g.cast(g.op("ScatterElements", untouched, index, ones, axis=dim % x.dim), torch.bool)
     neutral = {"prod": 1, "amax": g.infinity(x.dtype, -1), "amin": g.infinity(x.dtype)}.get(reduce, 0)
     return g.op("Where", hit, g.constant(neutral, x.dtype), x, dtype=x.dtype, shape=x.shape)
@@ -269,7 +273,9 @@ def as_strided(g, x, size, stride, storage_offset=None):
     example = g.operands[0]
     known = all(isinstance(n, int) for n in (*size, *stride, storage_offset or 0))
     if not known or not example.is_contiguous() or example.storage_offset():
-        raise NotImplementedError("onnx.export: as_strided of a tensor that is not contiguous, or of open sizes")
+        raise NotImplementedError(
+            "onnx.export: as_strided of a tensor that is not contiguous, or of open sizes"
+        )
     places = torch.full((), storage_offset or 0, dtype=torch.int64)
     for n, step in zip(size, stride, strict=True):
         places = places[..., None] + torch.arange(n) * step

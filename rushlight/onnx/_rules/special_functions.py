@@ -57,7 +57,9 @@ def _near_bessel(g, z, order):
     terms = 18 if torch.finfo(z.dtype).eps > 1e-10 else 28
     value = g.constant(0.0, z.dtype)
     for k in reversed(range(terms)):
-        value = g.op("Add", g.op("Mul", value, z), 1 / (math.factorial(k) * math.factorial(k + order)), shape=z.shape)
+        value = g.op(
+            "Add", g.op("Mul", value, z), 1 / (math.factorial(k) * math.factorial(k + order)), shape=z.shape
+        )
     return value
 
 
@@ -221,7 +223,9 @@ def lgamma(g, x):
     value = _where(g, _compare(g, "Less", z, 8.0), near, far, x)
     distance, whole = _from_half_turn(g, z)
     sine = g.op("Abs", g.op("Sin", g.op("Mul", distance, math.pi)))
-    reflected = g.op("Sub", g.op("Log", g.op("Div", g.constant(math.pi, x.dtype), g.op("Mul", z, sine))), value)
+    reflected = g.op(
+        "Sub", g.op("Log", g.op("Div", g.constant(math.pi, x.dtype), g.op("Mul", z, sine))), value
+    )
     reflected = _where(g, whole, math.inf, reflected, x)
     value = _where(g, _compare(g, "LessOrEqual", x, 0), reflected, value, x)
     return _where(g, g.op("IsInf", x, dtype=torch.bool), math.inf, value, x)
@@ -235,7 +239,7 @@ def _rest_of_digamma(u):
 
 @rule("digamma")
 def digamma(g, x):
-    """From 8 on by its asymptotic series, below it eight steps further; by reflection for negative numbers."""
+    """From 8 on by its asymptotic series, below it eight steps on; by reflection for negative numbers."""
     x = _floats(g, x)
     one, negative = g.constant(1.0, x.dtype), _compare(g, "Less", x, 0)
     z = _where(g, negative, g.op("Sub", one, x), x, x)

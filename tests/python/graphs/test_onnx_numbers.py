@@ -59,9 +59,9 @@ COMPLEX = {
     "matrix product": lambda s, x: (torch.complex(x, x) @ torch.complex(x, -x).mT).real,
     "real matrix": lambda s, x: torch.view_as_real(torch.complex(x, x + 1) @ (x.mT + 0j)),
     "sums": lambda s, x: (torch.fft.fft(x).sum(1).abs(), torch.fft.fft(x).mean((0, 2)).imag),
-    "sums of products": lambda s, x: torch.einsum(
-        "bij,bkj->bik", torch.complex(x, x), torch.complex(x, -x)
-    ).imag,
+    "sums of products": lambda s, x: (
+        torch.einsum("bij,bkj->bik", torch.complex(x, x), torch.complex(x, -x)).imag
+    ),
     "exponential and logarithm": lambda s, x: torch.view_as_real(torch.log(torch.exp(1j * x) * 2)),
     "joined and taken": lambda s, x: torch.view_as_real(torch.cat([torch.complex(x, x), x + 0j])[INTS]),
     "with numbers": lambda s, x: ((torch.complex(x, x) + 2 - 1j) * (1 + 2j)).abs(),

@@ -318,4 +318,6 @@ def test_where_files_of_the_package_lie(tmp_path):
     assert _utils_internal.get_file_path("__init__.py") == torch.__file__
     (tmp_path / "library.so").touch()
     (tmp_path / "link.so").symlink_to(tmp_path / "library.so")
-    assert _utils_internal.resolve_library_path(tmp_path / "link.so") == str((tmp_path / "library.so").resolve())
+    assert _utils_internal.resolve_library_path(tmp_path / "link.so") == str(
+        (tmp_path / "library.so").resolve()
+    )
