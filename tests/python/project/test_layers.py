@@ -35,7 +35,7 @@ PRIVATE_PATHS = frozenset(
     """
         _C _VF _awaits _custom_op _custom_ops _decomp _dispatch _dynamo _export _functorch _guards
         _higher_order_ops _inductor _jit_internal _library _linalg_utils _lobpcg _logging _lowrank _ops _prims
-        _prims_common _subclasses _tensor _tensor_str _utils _vmap_internals
+        _prims_common _subclasses _tensor _tensor_str _utils _utils_internal _vmap_internals
         _weights_only_unpickler
     """.split()
 )
