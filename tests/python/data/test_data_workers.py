@@ -569,8 +569,9 @@ def test_iterators_take_loaders_of_other_classes():
 
 
 def test_workers_of_loaders_from_elsewhere_are_watched():
-    from rushlight.utils.data._utils import signal_handling
+    from rushlight.utils.data._utils import python_exit_status, signal_handling
 
+    assert python_exit_status is False
     process = subprocess.Popen([sys.executable, "-c", "raise SystemExit(3)"])
     os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
     signal_handling._set_worker_pids(1, [process.pid])
