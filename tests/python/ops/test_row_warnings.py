@@ -14,7 +14,8 @@ import rushlight as rl
 from rushlight._command.names import is_aliased
 
 OF_PYTORCH_ITSELF = re.compile(
-    "beta|experimental|implicitly disabled|other quantized tensor creation functions|FOUND weight out of range"
+    "beta|experimental|implicitly disabled|other quantized tensor creation functions|"
+    "FOUND weight out of range"
 )
 IN_OTHER_WORDS = {  # a blank that PyTorch forgot
     "solve_triangularand": "solve_triangular and",
