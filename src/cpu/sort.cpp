@@ -315,11 +315,16 @@ constexpr bool kNarrows = std::is_integral_v<T> && sizeof(T) == 8;
 template <class T>
 NarrowedLine<T> narrowed(Line<const T> x, int64_t n) {
   if (n < 64) return {};  // which short lines do not repay
+  auto& to = thread_sorter<uint32_t>().narrow;
+  to.resize(static_cast<size_t>(n));
+  if (x.stride == 1) {
+    uint64_t first = 0;
+    if (!count_from_least(x.data, n, std::is_signed_v<T>, to.data(), &first)) return {};
+    return {static_cast<T>(first), {to.data(), 1}};
+  }
   T least = x[0], most = x[0];
   for (int64_t i = 1; i < n; ++i) least = std::min(least, x[i]), most = std::max(most, x[i]);
   if ((static_cast<uint64_t>(most) - static_cast<uint64_t>(least)) >> 32) return {};
-  auto& to = thread_sorter<uint32_t>().narrow;
-  to.resize(static_cast<size_t>(n));
   for (int64_t i = 0; i < n; ++i)
     to[i] = static_cast<uint32_t>(static_cast<uint64_t>(x[i]) - static_cast<uint64_t>(least));
   return {least, {to.data(), 1}};

@@ -1,4 +1,4 @@
-// What lets topk pass over most of a long line.
+// Passes over whole lines that make selections and sorts of them shorter.
 #pragma once
 #include <cstdint>
 
@@ -10,5 +10,9 @@ namespace rushlight::cpu {
 // before the one at `bound`, n where none does.
 using SkipOrdered = int64_t (*)(const void* x, int64_t begin, int64_t n, int64_t bound);
 SkipOrdered skip_ordered(DType dtype, bool largest);  // null for rare types
+
+// Adjacent whole numbers of 64 bits as distances from the least, which is written to `least` with its bits;
+// false where some take more than 32 bits.
+bool count_from_least(const void* x, int64_t n, bool is_signed, uint32_t* to, uint64_t* least);
 
 }  // namespace rushlight::cpu

@@ -27,6 +27,7 @@
 #include "cpu/rnn.h"
 #include "cpu/small_matrices.h"
 #include "cpu/small_products.h"
+#include "cpu/topk.h"
 #include "cpu/weight_product.h"
 
 namespace rushlight::cpu {
@@ -101,6 +102,9 @@ NARROW(CombineRun combine_run_variant(RunOp op, DType dtype), combine_run_varian
 NARROW(FilterGradientKernels filter_gradient_kernels(), filter_gradient_kernels, ())
 NARROW(LineConvKernels line_conv_kernels(), line_conv_kernels, ())
 NARROW(PackedConvKernels packed_conv_kernels(), packed_conv_kernels, ())
+NARROW(SkipOrdered skip_ordered_variant(DType dtype, bool largest), skip_ordered_variant, (dtype, largest))
+NARROW(bool count_from_least_variant(const void* x, int64_t n, bool is_signed, uint32_t* to, uint64_t* least),
+       count_from_least_variant, (x, n, is_signed, to, least))
 NARROW(const DistanceLoops& distance_loops(bool double_precision), distance_loops, (double_precision))
 #undef NARROW
 
