@@ -78,6 +78,8 @@ struct ReduceLoops {
     if constexpr (requires { F::sum_of(x, n); }) return F::sum_of(x, n);
     if constexpr (requires { F::kSticksToNan; } && std::is_floating_point_v<In>)
       if (Acc extreme; n >= kFew && extreme_without_nan(x, n, extreme)) return extreme;
+    if constexpr (requires { F::kSticksToNan; } && (std::is_same_v<In, BFloat16> || std::is_same_v<In, Half>))
+      return extreme_of_halves(x, n);
     if (n < kLanes) return few(x, n, centre);
     Acc lanes[kLanes];
     for (int l = 0; l < kLanes; ++l) lanes[l] = F::init();
@@ -146,6 +148,32 @@ struct ReduceLoops {
     result = F::closer(lanes[0], result);
     sum += sums[0];
     return i;
+  }
+  // By whole numbers in the same order as halves: their bits, flipped but for the sign where that is set.
+  // What lies beyond the infinities is no number.
+  static int16_t half_order(int16_t bits) { return static_cast<int16_t>(bits ^ (bits >> 15 & 0x7fff)); }
+  static Acc extreme_of_halves(const In* x, int64_t n) {
+    constexpr int kAtOnce = 64;
+    const auto key = [&](int64_t i) { return half_order(static_cast<int16_t>(x[i].bits)); };
+    const auto number = [](int16_t order) {
+      In half;
+      half.bits = static_cast<uint16_t>(half_order(order));
+      return static_cast<Acc>(half);
+    };
+    int16_t low = key(0), high = low, lows[kAtOnce], highs[kAtOnce];
+    int64_t i = 0;
+    if (n >= kAtOnce) {
+      std::fill_n(lows, kAtOnce, low), std::fill_n(highs, kAtOnce, high);
+      for (; i + kAtOnce <= n; i += kAtOnce)
+        for (int l = 0; l < kAtOnce; ++l) {
+          const int16_t k = key(i + l);
+          lows[l] = std::min(lows[l], k), highs[l] = std::max(highs[l], k);
+        }
+      for (int l = 0; l < kAtOnce; ++l) low = std::min(low, lows[l]), high = std::max(high, highs[l]);
+    }
+    for (; i < n; ++i) low = std::min(low, key(i)), high = std::max(high, key(i));
+    const Acc least = number(low), greatest = number(high);
+    return least != least ? least : greatest != greatest ? greatest : F::closer(least, greatest);
   }
   template <int Width, class Combine = decltype(&F::combine)>
   [[gnu::always_inline]] static void fold(Acc* lanes, Combine combine = F::combine) {
