@@ -30,6 +30,8 @@ cpu::SamplePlan sample_plan(const Tensor& input, const Tensor& grid, int64_t mod
   }
   RL_CHECK(p.plane() < (int64_t{1} << 31), "grid_sampler(): expected fewer than 2^31 pixels, got ",
            input.sizes());
+  p.step = {p.size[1] * p.size[2], p.size[2], 1};
+  p.channel_step = p.plane(), p.batch_step = p.channels * p.plane();
   p.mode = static_cast<cpu::SampleMode>(mode);
   p.padding = static_cast<cpu::SamplePadding>(padding);
   p.align_corners = align;
@@ -65,19 +67,39 @@ void check_grid(const Tensor& input, const Tensor& grid, int64_t mode) {
            "grid_sampler(): bicubic interpolation only supports 4D input");
 }
 
+// Whether an input that is not contiguous is sampled where it lies: its planes are, or few of its pixels are
+// read.
+bool pays_in_place(const Tensor& input, const cpu::SamplePlan& p) {
+  int64_t last = 0, dense = 1;
+  bool planes = true;
+  for (int64_t d = input.dim(); d-- > 2; dense *= input->sizes[d]) {
+    last += (input->sizes[d] - 1) * input->strides[d];
+    planes &= input->sizes[d] == 1 || input->strides[d] == dense;
+  }
+  return planes || (last < (int64_t{1} << 31) && 8 * p.points <= p.plane());
+}
+void lie_as(const Tensor& input, cpu::SamplePlan& p) {
+  p.batch_step = input->strides[0], p.channel_step = input->strides[1];
+  for (int64_t d = 0; d < p.dims; ++d) p.step[static_cast<size_t>(3 - p.dims + d)] = input->strides[2 + d];
+}
+
 Tensor sampler_kernel(const Call&, const Tensor& input, const Tensor& grid, int64_t mode, int64_t padding,
                       bool align) {
   check_grid(input, grid, mode);
   Dims sizes{input->sizes[0], input->sizes[1]};
   for (int64_t d = 1; d < grid.dim() - 1; ++d) sizes.push_back(grid.size(d));
   Tensor result = empty_tensor(sizes, input.dtype(), input.device());
-  const cpu::SamplePlan plan = sample_plan(input, grid, mode, padding, align);
+  cpu::SamplePlan plan = sample_plan(input, grid, mode, padding, align);
   if (result.device().is_meta() || result.numel() == 0) return result;
-  const Tensor x = contiguous(input), where = contiguous(grid);
+  const Tensor where = contiguous(grid);
   if (const DeviceLayers* layers = device_layers(result)) {
+    const Tensor x = contiguous(input);
     layers->grid_sample(result.device().index(), plan, x.data_ptr(), where.data_ptr(), result.data_ptr());
     return result;
   }
+  const bool in_place = !input.is_contiguous() && pays_in_place(input, plan);
+  if (in_place) lie_as(input, plan);
+  const Tensor x = in_place ? input : contiguous(input);
   cpu::grid_sample(plan, x.data_ptr(), where.data_ptr(), result.data_ptr());
   return result;
 }

@@ -22,16 +22,16 @@ void gather(const Taps<T>& taps, const T* plane, int n, T* out) {
 
 template <int K, class T>
 void sample(const SamplePlan& p, const T* input, const T* grid, T* out) {
-  const int64_t plane = p.plane();
   for_blocks(p, p.channels * 8, [&](int64_t b, int64_t first, int n) {
     Taps<T> taps;
     taps.fill(p, grid + (b * p.points + first) * p.dims, n);
-    for (int64_t c = b * p.channels; c < (b + 1) * p.channels; ++c) {
-      T* to = out + c * p.points + first;
+    for (int64_t c = 0; c < p.channels; ++c) {
+      const T* plane = input + b * p.batch_step + c * p.channel_step;
+      T* to = out + (b * p.channels + c) * p.points + first;
       if (taps.all_inside)
-        gather<K, true>(taps, input + c * plane, n, to);
+        gather<K, true>(taps, plane, n, to);
       else
-        gather<K, false>(taps, input + c * plane, n, to);
+        gather<K, false>(taps, plane, n, to);
     }
   });
 }

@@ -152,12 +152,13 @@ struct Taps {
   void place(const SamplePlan& p, int k, int n) {
     const int32_t *a = axis[0].at[tap(p, k, 0)], *b = axis[1].at[tap(p, k, 1)];
     int32_t* to = offset[k];
-    const auto width = static_cast<int32_t>(p.size[2]), height = static_cast<int32_t>(p.size[1]);
-    const int32_t step = p.dims == 2 ? width : height;
-    for (int i = 0; i < n; ++i) to[i] = (a[i] | b[i]) < 0 ? -1 : a[i] * step + b[i];
+    const auto first = static_cast<int32_t>(p.step[static_cast<size_t>(3 - p.dims)]),
+               second = static_cast<int32_t>(p.step[static_cast<size_t>(4 - p.dims)]);
+    for (int i = 0; i < n; ++i) to[i] = (a[i] | b[i]) < 0 ? -1 : a[i] * first + b[i] * second;
     if (p.dims == 2) return;
     const int32_t* c = axis[2].at[tap(p, k, 2)];
-    for (int i = 0; i < n; ++i) to[i] = (to[i] | c[i]) < 0 ? -1 : to[i] * width + c[i];
+    const auto third = static_cast<int32_t>(p.step[2]);
+    for (int i = 0; i < n; ++i) to[i] = (to[i] | c[i]) < 0 ? -1 : to[i] + c[i] * third;
   }
   // The weight of tap k as the product over the dimensions, with the slope in dimension `sloped`; 0 outside.
   void weigh(const SamplePlan& p, int k, int n, int sloped, C* to) const {
