@@ -99,9 +99,27 @@ struct ErfInverseFloat {
     return y * (root * horner(kFar, 1 / root - 0.26593499366821444));
   }
 };
+// -log(x) - 1 of numbers in [2^-126, 1]: the power of two's share of the logarithm has so few bits that it is
+// exact, and a polynomial in f = m - 1, of even and odd powers, none of which waits for the others, is the
+// rest.
+RL_HD [[gnu::always_inline]] inline float negative_log_less_one(float x) {
+  constexpr float kHigh = 0.693359375f, kLow = -2.1219444e-4f;                     // log 2
+  const auto bits = std::bit_cast<int32_t>(x), power = (bits - 0x3f2aaaab) >> 23;  // m in [2/3, 4/3)
+  const float f = std::bit_cast<float>(bits - (power << 23)) - 1.0f, square = f * f;
+  const auto e = static_cast<float>(power);
+  float even = -0.15629059f;
+  even = even * square - 0.16365291f;
+  even = even * square - 0.25011015f;
+  even = even * square - 0.4999988f;
+  float odd = 0.14584535f;
+  odd = odd * square + 0.13867141f;
+  odd = odd * square + 0.2002044f;
+  odd = odd * square + 0.33332995f;
+  return (-kHigh * e - 1.0f) - ((even + odd * f) * square + (kLow * e + f));
+}
 RL_HD [[gnu::always_inline]] inline ErfInverseFloat erf_inverse(float y, float product) {
-  const float s = -log(product > 0 ? product : 1.0f) - 1.0f;  // elsewhere -1
-  // By even and odd powers, none of which waits for the others.
+  constexpr float kLeast = 0.0045165809f;  // exp(-5.4)
+  const float s = negative_log_less_one(product > kLeast ? product : 1.0f);
   const float square = s * s;
   float even = 7.168573684e-11f;
   even = even * square - 7.530280485e-9f;
@@ -114,8 +132,9 @@ RL_HD [[gnu::always_inline]] inline ErfInverseFloat erf_inverse(float y, float p
   odd = odd * square - 4.319548286e-6f;
   odd = odd * square + 0.0001001239746f;
   odd = odd * square + 0.004250717114f;
-  const double ratio = static_cast<double>((even + odd * s) * s) + 1.127374393;
-  return {y, product, static_cast<float>(y * ratio), product > 0 && product <= 0.0045165809f};  // exp(-5.4)
+  // erfinv(y) / y less 1, which leaves the last addition but a small error to add to its own.
+  const float more = (even + odd * s) * s + 0.127374393f;
+  return {y, product, y + y * more, product > 0 && product <= kLeast};
 }
 
 // `scale` times the inverse inside of the range where it is defined, `edge` elsewhere.
