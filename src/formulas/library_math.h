@@ -231,7 +231,7 @@ RL_HD inline T fmod(T x, T y) {
 }
 // For activations: a rational minimax approximation, within 6 ULP and at half the price of the library's.
 // From 4 on it is above 1. Of the size alone, for bounds on one side make less code than on both.
-RL_HD inline float fast_erf(float x) {
+RL_HD [[gnu::always_inline]] inline float fast_erf(float x) {
   const float whole = std::fabs(x), size = whole > 4.0f ? 4.0f : whole, t = size * size;
   float p = 2.03633816e-06f, q = 3.79434465e-05f;
   p = p * t + 0.000284761455f, q = q * t + 0.00116710665f;

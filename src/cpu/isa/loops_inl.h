@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "cpu/isa/half_inl.h"
+#include "cpu/isa/pairs_inl.h"
 #include "cpu/isa/tables.h"
 #include "cpu/loops.h"
 #include "cpu/truth.h"
@@ -83,13 +84,60 @@ struct ResultOf<std::complex<T>, FormulaResult::Part> {
   using type = T;
 };
 
+// One pass over bfloat16 by pairs, see pairs_inl.h. Results are rounded in a loop of their own: in that of
+// the formula the compiler would round each outcome of a choice in its branch.
+template <class F, unsigned Scalars>
+inline void pass_pairs(BFloat16* out, const BFloat16* const* inputs, int64_t n, const float* parameters) {
+  constexpr bool kX = !(Scalars & 1), kY = F::kInputs > 1 && !(Scalars & 2), kZ = F::kInputs > 2;
+  constexpr int64_t kBlock = 128;
+  float p[F::kParameters + 1] = {}, values[2 * kBlock];
+  std::copy_n(parameters, F::kParameters, p);
+  const BFloat16 *x = inputs[0], *y = kY ? inputs[1] : x, *z = kZ ? inputs[2] : x;
+  const float same_x = kX ? 0.0f : static_cast<float>(*x),
+              same_y = F::kInputs > 1 && !kY ? static_cast<float>(*inputs[1]) : 0.0f;
+  const auto value = [&](float a, float b, float c) {
+    return static_cast<float>(F::template apply<float>(kX ? a : same_x, kY ? b : same_y, kZ ? c : 0.0f, p));
+  };
+  const auto *xs = reinterpret_cast<const Pair*>(x), *ys = reinterpret_cast<const Pair*>(y),
+             *zs = reinterpret_cast<const Pair*>(z);
+  const int64_t pairs = n / 2;
+  for (int64_t first = 0; first < pairs; first += kBlock) {
+    const int64_t count = std::min(kBlock, pairs - first);
+    float* second = values + count;
+#pragma GCC ivdep
+    for (int64_t i = 0; i < count; ++i) {
+      const uint32_t a = kX ? xs[first + i] : 0u, b = kY ? ys[first + i] : 0u, c = kZ ? zs[first + i] : 0u;
+      values[i] = value(lower_number(a), lower_number(b), lower_number(c));
+      second[i] = value(upper_number(a), upper_number(b), upper_number(c));
+    }
+    join_pairs(values, out + 2 * first, 2 * count);
+  }
+  if (n % 2 == 0) return;
+  const auto last = [n](const BFloat16* from, bool read) {
+    return read ? static_cast<float>(from[n - 1]) : 0.0f;
+  };
+  out[n - 1] = BFloat16(value(last(x, kX), last(y, kY), last(z, kZ)));
+}
+template <class F>
+inline void pass_pairs(BFloat16* out, const BFloat16* x, const BFloat16* y, const BFloat16* z,
+                       unsigned scalars, int64_t n, const float* p) {
+  const BFloat16* const inputs[3] = {x, y, z};
+  if constexpr (F::kInputs == 2) {
+    if (scalars == 1) return pass_pairs<F, 1>(out, inputs, n, p);
+    if (scalars == 2) return pass_pairs<F, 2>(out, inputs, n, p);
+  }
+  pass_pairs<F, 0>(out, inputs, n, p);
+}
+
 // One pass over n elements. The pragma says that a result written never changes a later operand: operands are
 // equal to the result (in place) or apart.
 template <class F, class T, class R>
 [[gnu::always_inline]] inline void pass(R* out, const Stored<T>* x, const Stored<T>* y, const Stored<T>* z,
                                         unsigned scalars, int64_t n, const compute_type<T>* p) {
   using C = compute_type<T>;
-  if constexpr (F::kInputs == 1) {
+  if constexpr (std::is_same_v<T, BFloat16> && std::is_same_v<R, BFloat16>) {
+    pass_pairs<F>(out, x, y, z, scalars, n, p);
+  } else if constexpr (F::kInputs == 1) {
 #pragma GCC ivdep
     for (int64_t i = 0; i < n; ++i) out[i] = R(F::template apply<C>(C(x[i]), C{}, C{}, p));
   } else if constexpr (F::kInputs == 2) {
