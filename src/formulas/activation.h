@@ -5,7 +5,7 @@
 #define RL_ACTIVATION_FORMULAS(_)                                                                         \
   _(Relu, 1, 0, RealB, Same, x < T(0) ? T(0) : x)                                                         \
   _(LeakyRelu, 1, 1, Floating, Same, x > 0 ? x : x * p[0])                                                \
-  _(Threshold, 1, 2, Real, Same, x <= p[0] ? p[1] : x)                                                    \
+  _(Threshold, 1, 2, Real, Same, chosen(x <= p[0], p[1], x))                                              \
   _(Elu, 1, 3, FloatingV, Same, elu(x, p[0], p[1], p[2]))                                                 \
   _(GeluErf, 1, 0, FloatingH, Same, x* T(0.5) * twice_normal(x))                                          \
   _(GeluTanh, 1, 0, FloatingV, Same, x* T(0.5) * (T(1) + tanh(gelu_inner(x))))                            \

@@ -9,6 +9,11 @@ inline constexpr T kSqrtHalf = T(0.70710678118654752440);
 template <class T>
 inline constexpr T kSqrtTwoOverPi = T(0.79788456080286535588);
 
+// Of two numbers that are both at hand, so that the choice needs no branch.
+template <class T>
+RL_HD [[gnu::always_inline]] inline T chosen(bool first, T a, T b) {
+  return first ? a : b;
+}
 // exp of what can't overflow, taken for every element: a call inside a branch would not become a vector call.
 template <class T>
 RL_HD [[gnu::always_inline]] inline T elu(T x, T negative, T positive, T scale) {
