@@ -220,8 +220,10 @@ Tensor to_coo_kernel(const Call&, const Tensor& self, int64_t dims) {
              " to Sparse with sparse_dim ", dims, " is not supported: it has ", sparse_dim_of(self));
     return as_coo(self);
   }
-  RL_CHECK(dims > 0 || self.dim() == 0, "sparse_dim must be >0");
-  RL_CHECK(dims <= self.dim(), "sparse_dim must be less than or equal to self.dim()");
+  RL_CHECK(dims >= 0 && dims <= self.dim(), "dense_to_sparse: sparse_dim argument must be in [0,", self.dim(),
+           "] range, but ", dims, " is given");
+  RL_CHECK(dims > 0 || self.dim() == 0,
+           "dense_to_sparse: sparse_dim argument must be in >0 when self.dim()>0");
   const Tensor flat = reshape(self, flattened_sizes(self, dims));
   int64_t row_size = 1;  // -1 would not do where there are no rows
   for (int64_t d = dims; d < self.dim(); ++d) row_size *= self.size(d);

@@ -65,7 +65,9 @@ def test_extremes_of_halves(dtype, n):
 @pytest.mark.parametrize("n", LENGTHS)
 def test_bytes_are_rounded_to_even_and_kept_within_bounds(dtype, n):
     low, high = (0, 255) if dtype == torch.quint8 else (-128, 127)
-    values = np.resize(np.array([0.5, 1.5, -0.5, 2.5, 1e30, -1e30, np.inf, -np.inf, 3.25, -127.5], np.float32), n)
+    values = np.resize(
+        np.array([0.5, 1.5, -0.5, 2.5, 1e30, -1e30, np.inf, -np.inf, 3.25, -127.5], np.float32), n
+    )
     got = torch.quantize_per_tensor(torch.from_numpy(values), 1.0, 3, dtype).int_repr().numpy()
     np.testing.assert_array_equal(got, np.clip(np.rint(values + np.float32(3)), low, high))
     nan = torch.quantize_per_tensor(torch.full((n,), float("nan")), 1.0, 3, dtype).int_repr()

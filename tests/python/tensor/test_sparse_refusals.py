@@ -142,3 +142,14 @@ def test_gradients_are_listed_in_the_order_in_which_they_come():
         return x.grad._indices().tolist(), x.grad._values().tolist()
 
     assert listed(rushlight) == listed(oracle)
+
+
+@pytest.mark.parametrize("shape", [(), (2, 3)])
+@pytest.mark.parametrize("dims", [-1, -2, 3, 2**40])
+def test_numbers_of_sparse_dimensions_lie_in_range(shape, dims):
+    """-1 sparse dimensions of a number ended the process."""
+    for lib in (rushlight, oracle):
+        with pytest.raises(
+            RuntimeError, match=rf"argument must be in \[0,{len(shape)}\] range, but {dims} is"
+        ):
+            lib.ones(shape).to_sparse(dims)
