@@ -207,7 +207,9 @@ Tensor masked_fill_kernel(const Call& call, const Tensor& self, const Tensor& ma
     fill_expanded(self, mask, filling);
     return self;
   }
-  const Tensor out = pointwise::result(call, shape, self.dtype(), {&self, &mask});
+  // A new result is contiguous whatever the operands' order: programs call view() on it.
+  const Tensor out = call.out ? pointwise::result(call, shape, self.dtype(), {&self, &mask})
+                              : empty_tensor(shape, self.dtype(), (self.is_cpu() ? mask : self).device());
   loops::where(out, mask, filling, self);
   return out;
 }

@@ -201,7 +201,7 @@ Tensor index_fill_kernel(const Call& call, const Tensor& self, int64_t given_dim
     check_apart_from(self, TensorList(&given, 1));
   }
   const Tensor number = to_dtype(value, self.dtype());
-  const Tensor result = working_copy(call, self);
+  const Tensor result = call.inplace ? working_copy(call, self) : clone(self, MemoryFormat::Preserve);
   if (result.device().is_cuda()) return write_slices(result, dim, index, number);
   const cpu::IndexBlocks blocks = plan_slices(at_least_vector(result), dim, index, nullptr, true);
   if (blocks.numel() > 0 && result.is_cpu())

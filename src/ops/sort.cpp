@@ -226,7 +226,7 @@ Tensor quantile_of(const Tensor& self, const Tensor& q, OptInt given_dim, bool k
   if (!in_range) check_fractions(q.is_wrapped_number() ? q : dense(detach(fractions)), who);
   if (q.dim() == 0) fractions = to(fractions, std::nullopt, self.device(), false, false, std::nullopt);
   const int64_t dim = given_dim ? wrap_dim(*given_dim, self.dim()) : 0;
-  Tensor x = given_dim ? (self.dim() ? transpose(self, dim, -1) : reshape(self, {1})) : reshape(self, {-1});
+  Tensor x = given_dim ? (self.dim() ? movedim_int(self, dim, -1) : reshape(self, {1})) : reshape(self, {-1});
   const bool selecting = !skip_nan && selects(x, fractions);
   if (!selecting) x = std::get<0>(sort(x, -1));
   // Ranks: one row of lines per q, [..., q].
@@ -257,13 +257,11 @@ Tensor quantile_of(const Tensor& self, const Tensor& q, OptInt given_dim, bool k
     if (how == "linear" || how == "midpoint")
       result = interpolated(result, gather(x, -1, high), rank - floor(rank), how);
   }
-  // [..., q] with `dim` last, to q first.
+  // [..., q] without `dim`, to q first.
   Dims sizes;
   if (given_dim && self.dim() > 0) {
-    result = unsqueeze(result, 0);
-    result = transpose(result, 0, -1);  // q, ..., 1
-    result = transpose(result, dim + 1, -1);
-    if (!keepdim) result = squeeze_dim(result, dim + 1);
+    result = movedim_int(result, -1, 0);
+    if (keepdim) result = unsqueeze(result, dim + 1);
   } else {
     sizes.push_back(fractions.numel());
     if (keepdim) sizes.resize(static_cast<size_t>(self.dim()) + 1, 1);

@@ -1,4 +1,6 @@
 // vmap of indexing, gathering and scattering: the example's number is one more index.
+#include <algorithm>
+
 #include "ops/comparison.h"
 #include "ops/copy.h"
 #include "ops/embedding.h"
@@ -45,6 +47,7 @@ struct Indices {
   int64_t rank = 0;    // of the common shape
   int64_t before = 0;  // dimensions of the result in front of it; 0 where the indices are apart
   bool moved = false;  // one level out it stands in front instead
+  bool apart = false;  // not one after the other
 
   Indices(const BatchCall& c, TensorList given, Device device) {
     const std::vector<Tensor> logical = without_masks(c, given);
@@ -56,6 +59,7 @@ struct Indices {
       last = static_cast<int64_t>(i), ++count;
     }
     const bool adjacent = count == last - first + 1;
+    apart = !adjacent;
     before = adjacent ? first : 0;
     moved = adjacent && first > 0;
     list.push_back(example_numbers(c, rank, device));
@@ -83,7 +87,21 @@ struct Indices {
   }
 };
 
+// Indices that all examples share leave the examples' dimension as it is, and so the result's order in memory.
+bool index_alike(BatchCall& c) {
+  const TensorList given = c.arg(1).tensors();
+  if (std::any_of(given.begin(), given.end(), [&](const Tensor& t) { return t.defined() && c.is_batched(t); }))
+    return false;
+  const Indices at(c, given, c.logical(0).device());
+  std::vector<Tensor> list = at.list;
+  list[0] = Tensor();
+  const Tensor result = ops::index(c.front(0), list);
+  c.result(at.apart ? ops::movedim_int(result, at.rank, 0) : result);
+  return true;
+}
+
 void index_rule(BatchCall& c) {
+  if (index_alike(c)) return;
   const Tensor self = c.examples(0);
   const Indices at(c, c.arg(1).tensors(), self.device());
   c.result(at.reorder(ops::index(self, at.list), false));

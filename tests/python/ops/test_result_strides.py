@@ -30,6 +30,14 @@ def spread(module, *order):
 
 ORDERS = [(0, 2, 1, 3), (1, 2, 3, 0), (2, 3, 0, 1), (3, 0, 2, 1)]
 
+INDICES = {
+    "in front": lambda i: i,
+    "behind": lambda i: (slice(None), i),
+    "at the end": lambda i: (Ellipsis, i),
+    "apart": lambda i: (i, slice(None), i),
+    "together": lambda i: (slice(None), i, i),
+}
+
 CASES = {
     **{f"sum in order {o}": lambda m, o=o: spread(m, *o) + spread(m, *o) for o in ORDERS},
     **{f"exponential in order {o}": lambda m, o=o: spread(m, *o).mul(0.1).exp() for o in ORDERS},
@@ -41,6 +49,16 @@ CASES = {
     "sort": lambda m: m.sort(matrix(m, 3, 4).t(), 0)[0],
     "sort of an expanded row": lambda m: m.sort(matrix(m, 1, 4).expand(3, 4))[0],
     "argsort of images": lambda m: m.argsort(image(m), stable=True),
+    "masked_fill": lambda m: matrix(m, 3, 4).t().masked_fill(matrix(m, 3, 4).t() > 5, 1.0),
+    "masked_fill of images": lambda m: image(m).masked_fill(image(m) > 5, 1.0),
+    "quantile": lambda m: m.quantile(lines(m), 0.25, dim=0),
+    "index_fill": lambda m: matrix(m, 3, 4).t().index_fill(0, m.tensor([0, 2]), 1.0),
+    **{
+        f"indices {name} in vmap": lambda m, at=at: m.vmap(lambda x: x[at(m.tensor([0, 1, 0, 1]))])(
+            m.arange(120.0).reshape(2, 3, 4, 5)
+        )
+        for name, at in INDICES.items()
+    },
     "complex": lambda m: m.complex(matrix(m, 3, 4).t(), matrix(m, 3, 4).t()).real,
     "polar": lambda m: m.polar(image(m), image(m)).imag,
     "qr": lambda m: m.linalg.qr(matrix(m, 3, 3))[1],
