@@ -75,15 +75,29 @@ void check_divisor(const Tensor& a, const Tensor& b, DType common) {
     RL_FAIL("ZeroDivisionError");
 }
 
-Tensor rounded_division(const Call& call, Formula floating, Formula integer, const Tensor& a,
-                        const Tensor& b) {
+bool is_half(DType t) { return t == DType::Float16 || t == DType::BFloat16; }
+
+// An operand of a division whose quotient is made whole. What is not of a half type is rounded to it first,
+// as in PyTorch: the result jumps where the quotient is whole.
+Tensor rounded_operand(const Tensor& t, DType common) {
+  return is_half(common) && t.dtype() != common ? to_dtype(t, common) : t;
+}
+// The same for a divisor that stays in float where it is a number.
+Tensor rounded_divisor(const Tensor& t, DType common) {
+  return t.dim() == 0 ? t : rounded_operand(t, common);
+}
+
+Tensor rounded_division(const Call& call, Formula floating, Formula integer, const Tensor& a, const Tensor& b,
+                        Tensor (*divisor)(const Tensor&, DType) = rounded_operand) {
   const DType common = pointwise::common_type(Promote::Same, {&a, &b});
   check_divisor(a, b, common);
-  return pointwise::compute(call, is_integral_or_bool(common) ? integer : floating, common, {&a, &b});
+  const Tensor dividend = rounded_operand(a, common), by = divisor(b, common);
+  return pointwise::compute(call, is_integral_or_bool(common) ? integer : floating, common, {&dividend, &by});
 }
 
 Tensor floor_divide_kernel(const Call& call, const Tensor& self, const Tensor& other) {
-  return rounded_division(call, Formula::FloorDivide, Formula::FloorDivideInteger, self, other);
+  return rounded_division(call, Formula::FloorDivide, Formula::FloorDivideInteger, self, other,
+                          rounded_divisor);
 }
 Tensor remainder_kernel(const Call& call, const Tensor& self, const Tensor& other) {
   return rounded_division(call, Formula::Remainder, Formula::RemainderInteger, self, other);
@@ -103,9 +117,10 @@ Tensor div_mode_kernel(const Call& call, const Tensor& self, const Tensor& other
   check_divisor(self, other, common);
   if (is_integral_or_bool(common))
     return pointwise::compute(call, Formula::TruncDivideInteger, common, {&self, &other});
-  // Quotients of half types are rounded to that type before they are cut.
-  const Scalar spacing[] = {pointwise::spacing_kind(common)};
-  return pointwise::compute(call, Formula::TruncDivide, common, {&self, &other}, spacing);
+  // Quotients of half types are rounded to that type before they are cut, but for those by a number.
+  const Scalar spacing[] = {other.dim() == 0 ? 0.0 : pointwise::spacing_kind(common)};
+  const Tensor dividend = rounded_operand(self, common), by = rounded_divisor(other, common);
+  return pointwise::compute(call, Formula::TruncDivide, common, {&dividend, &by}, spacing);
 }
 
 Tensor div_self_grad(const Tensor& g, const Tensor& b) { return g / conj_of(b); }

@@ -87,10 +87,12 @@ struct Indices {
   }
 };
 
-// Indices that all examples share leave the examples' dimension as it is, and so the result's order in memory.
+// Indices that all examples share leave the examples' dimension as it is, and so the result's order in
+// memory.
 bool index_alike(BatchCall& c) {
   const TensorList given = c.arg(1).tensors();
-  if (std::any_of(given.begin(), given.end(), [&](const Tensor& t) { return t.defined() && c.is_batched(t); }))
+  if (std::any_of(given.begin(), given.end(),
+                  [&](const Tensor& t) { return t.defined() && c.is_batched(t); }))
     return false;
   const Indices at(c, given, c.logical(0).device());
   std::vector<Tensor> list = at.list;

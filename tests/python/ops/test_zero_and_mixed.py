@@ -315,3 +315,27 @@ def test_poisson_nll_loss_keeps_the_dtype_of_its_input(full):
         return m.nn.functional.poisson_nll_loss(x, m.tensor([1, 2, 3]), full=full)
 
     same(f)
+
+
+DIVISIONS = {
+    "fmod": lambda m, x: m.fmod(x, 0.43),
+    "remainder": lambda m, x: x % 0.43,
+    "remainder of a number": lambda m, x: 0.43 % x,
+    "floor": lambda m, x: x // 0.43,
+    "floor of a number": lambda m, x: 0.43 // x,
+    "trunc": lambda m, x: m.div(x, 0.43, rounding_mode="trunc"),
+    "remainder by a wider tensor": lambda m, x: x % m.tensor(0.43),
+    "in place": lambda m, x: x.clone().fmod_(0.43),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("name", DIVISIONS)
+def test_divisions_of_halves_by_numbers_jump_where_those_of_pytorch_do(name, dtype):
+    """A number of which a half lies a rounding error away: it is rounded first, but for floor and trunc."""
+
+    def f(m):
+        x = m.cat([m.arange(-300, 301) / 100, m.tensor([0.43, -0.43, 0.86])]).to(getattr(m, dtype))
+        return DIVISIONS[name](m, x)
+
+    same(f)
