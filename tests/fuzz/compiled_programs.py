@@ -20,6 +20,10 @@ import types
 import warnings
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+import limits  # noqa: E402
+
 HEAD = """
 import collections, contextlib, copy, dataclasses, enum, functools, itertools, math, operator, os
 import sys, threading, types, weakref
@@ -263,11 +267,13 @@ def main():
     parser.add_argument("--whole", action="store_true")
     chosen = parser.parse_args()
     torch = prepared(chosen.name)
+    limits.limit_memory()
     attempt, seeds = try_case, range(chosen.seed, chosen.seed + chosen.cases)
     if chosen.whole:
         attempt, seeds = try_whole, range(len(PARTS["whole"]))
     failed = 0
     for seed in seeds:
+        limits.start_clock()
         wrong = attempt(torch, seed, chosen.name, backend=chosen.backend, dynamic=chosen.dynamic)
         if wrong:
             failed += 1

@@ -27,6 +27,10 @@ import zipfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(Path(__file__).parent))
+
+import limits  # noqa: E402
+
 CORPUS = ROOT / "tests" / "fuzz" / "corpus" / "python"
 RECORD = re.compile(rb"(?:^|\n)=== ([^\n]{1,200})\n")
 REFUSED = (ValueError, RuntimeError, EOFError, OSError, pickle.UnpicklingError)
@@ -223,17 +227,11 @@ def exported(torch):
 
 
 MOST_MEMORY = 1 << 30  # that an input of some kilobytes may take
+SECONDS = 30  # the same of the processor
 
 
 def peak_memory():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-
-def limit_memory():
-    """So that an input that asks for more than the machine has raises MemoryError, and ends nobody."""
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
-    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    resource.setrlimit(resource.RLIMIT_AS, (used + 4 * MOST_MEMORY, hard))
 
 
 class Judge:
@@ -301,6 +299,7 @@ def mutated(data, others, draw):
 def blindly(judge, inputs, runs, seed):
     draw = random.Random(seed)
     for _ in range(runs):
+        limits.start_clock(SECONDS)
         judge(mutated(draw.choice(inputs), inputs, draw))
 
 
@@ -311,7 +310,7 @@ def with_feedback(atheris, judge, inputs, folder, options):
     for number, data in enumerate(inputs):
         (corpus / f"good{number}").write_bytes(data)
     given = options or ["-runs=100000"]
-    limits = [f"-max_len={judge.reader.longest}", "-timeout=30", "-rss_limit_mb=4096"]
+    limits = [f"-max_len={judge.reader.longest}", f"-timeout={SECONDS}", "-rss_limit_mb=4096"]
     if judge.kept:
         limits.append(f"-artifact_prefix={judge.kept}/")
     atexit.register(lambda: (judge.summary(), sys.stdout.flush(), os._exit(1) if judge.found else None))
@@ -360,7 +359,7 @@ def main():
         elif atheris:
             with_feedback(atheris, judge, inputs + kept, folder, rest)
         else:
-            limit_memory()
+            limits.limit_memory()
             blindly(judge, inputs + kept, options.blind or 20000, options.seed)
         judge.summary()
     return 1 if judge.found else 0

@@ -32,6 +32,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 
+import limits  # noqa: E402
 import program_parts as parts  # noqa: E402
 
 MODES = ("eager", "vmap", "compile", "export", "file", "threads", "ranks")
@@ -379,6 +380,7 @@ def work(options):
     import torch
 
     torch.set_num_threads(1)
+    limits.limit_memory()
     deadline = time.monotonic() + (options.seconds or 1e9)
     counts = collections.Counter()
     with open(options.progress, "w") as progress:
@@ -387,6 +389,7 @@ def work(options):
             progress.seek(0)
             progress.write(f"{index} {library:9} {mode:9}\n")
             progress.flush()
+            limits.start_clock()
 
         mode = "make"
         for index in range(options.first, options.programs):

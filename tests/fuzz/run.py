@@ -23,6 +23,7 @@ ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 import cases  # noqa: E402
+import limits  # noqa: E402
 from engine import dtype_name, flatten, resolve  # noqa: E402
 
 import rushlight  # noqa: E402
@@ -127,6 +128,7 @@ def is_explained(case, words, known):
 def work(options):
     """Run cases in this process; lines of JSON tell what was found, a file which case is under way."""
     global note
+    limits.limit_memory()
     known, deadline = explanations(), time.monotonic() + (options.seconds or 1e9)
     done = 0
     with open(options.progress, "w") as progress:
@@ -135,6 +137,7 @@ def work(options):
             progress.seek(0)
             progress.write(f"{index} {library:9}\n")
             progress.flush()
+            limits.start_clock()
 
         for index in range(options.first, options.first + options.cases):
             if time.monotonic() > deadline:

@@ -16,7 +16,9 @@ import sys
 import threading
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).parent)]
+
+import limits  # noqa: E402
 
 from rushlight.distributed import _tcp_store as tcp  # noqa: E402
 from rushlight.distributed.rpc import _wire  # noqa: E402
@@ -123,6 +125,7 @@ def main():
     parser.add_argument("--messages", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=0)
     options = parser.parse_args()
+    limits.limit_memory()
     sent, found = fuzz(options.messages, options.seed)
     for text in found:
         print("FOUND", text[:600])
