@@ -46,7 +46,8 @@ void sum_of_products(BatchCall& c, const Tensor& a) {
   check_ranks(c, 0, 1, 1);
   RL_CHECK(c.logical(0).sizes() == c.logical(1).sizes(), "inconsistent tensor size, expected tensor ",
            c.logical(0).sizes(), " and src ", c.logical(1).sizes(), " to have the same number of elements");
-  c.result(ops::sum_dim(a * c.front(1), OptIntList(IntList{-1}), false, std::nullopt));
+  // Sums of integers are int64 by themselves; products keep their dtype.
+  c.result(ops::sum_dim(a * c.front(1), OptIntList(IntList{-1}), false, a.dtype()));
 }
 void dot_rule(BatchCall& c) { sum_of_products(c, c.front(0)); }
 void vdot_rule(BatchCall& c) { sum_of_products(c, conj_of(c.front(0))); }

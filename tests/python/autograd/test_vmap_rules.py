@@ -75,3 +75,10 @@ def test_examples_that_are_no_matrices_are_refused(name):
     call = getattr(torch.linalg, name)
     with pytest.raises(RuntimeError, match="dimension"):
         torch.vmap(lambda a: call(a))(torch.eye(3))
+
+
+@pytest.mark.parametrize("dtype", [torch.uint8, torch.int8, torch.int32, torch.float16])
+@pytest.mark.parametrize("name", ["dot", "vdot", "inner", "matmul"])
+def test_products_of_vectors_keep_their_dtype(name, dtype):
+    call, x = getattr(torch, name), torch.tensor([[100, 100, 3], [1, 2, 3]]).to(dtype)
+    torch.testing.assert_close(vmap(call)(x, x), torch.stack([call(row, row) for row in x]))
