@@ -217,31 +217,26 @@ std::vector<int64_t> count_before(const Tensor& t) {
   return before;
 }
 
-// The coordinates of set elements: written always and kept where set, so that nothing branches.
+// The coordinates of set elements, a column for each dimension, from row k on up to `end`; the row after the
+// last. In the last dimension they are written always and kept where set, so that nothing branches.
 template <class T>
-int64_t* write_coordinates(const Tensor& t, const T* x, int64_t stride, int64_t n, int64_t index,
-                           int64_t* out, const int64_t* end) {
-  const int64_t dims = t.dim(), last = dims - 1, length = t->sizes[last];
-  Dims at(dims);
+int64_t write_coordinates(const Tensor& t, const T* x, int64_t stride, int64_t n, int64_t index,
+                          int64_t* columns, int64_t rows, int64_t k, int64_t end) {
+  const int64_t last = t.dim() - 1, length = t->sizes[last];
+  int64_t* column = columns + last * rows;
+  Dims at(t.dim());
   for (int64_t d = last; d >= 0; index /= t->sizes[d--]) at[d] = index % t->sizes[d];
-  while (n > 0 && out != end) {
-    const int64_t first = at[last], count = std::min(n, length - first);
-    if (dims == 1) {
-      for (int64_t j = 0; j < count && out != end; ++j) {
-        *out = first + j;
-        out += is_set(x[j * stride]);
-      }
-    } else {
-      for (int64_t j = 0; j < count && out != end; ++j) {
-        for (int64_t d = 0; d < last; ++d) out[d] = at[d];
-        out[last] = first + j;
-        out += is_set(x[j * stride]) ? dims : 0;
-      }
+  while (n > 0 && k != end) {
+    const int64_t first = at[last], count = std::min(n, length - first), before = k;
+    for (int64_t j = 0; j < count && k != end; ++j) {
+      column[k] = first + j;
+      k += is_set(x[j * stride]);
     }
+    for (int64_t d = 0; d < last; ++d) std::fill(columns + d * rows + before, columns + d * rows + k, at[d]);
     n -= count, x += count * stride, at[last] = 0;
     for (int64_t d = last - 1; d >= 0 && ++at[d] == t->sizes[d]; --d) at[d] = 0;
   }
-  return out;
+  return k;
 }
 
 // f(piece, index of its first element, its end, set elements before it, set elements in it)
@@ -263,13 +258,11 @@ int64_t nonzero(const Tensor& t, FunctionRef<int64_t*(int64_t)> make_out) {
     const std::vector<int64_t> before = count_before<T>(t);
     count = before.back();
     int64_t* out = make_out(count);
-    const int64_t dims = t.dim();
-    if (dims == 0) return;  // no coordinates to write
+    if (t.dim() == 0) return;  // no coordinates to write
     for_each_piece(t.numel(), before, [&](int64_t begin, int64_t end, int64_t first, int64_t set) {
-      int64_t* to = out + first * dims;
-      const int64_t* last = to + set * dims;
+      int64_t k = first;
       for_each_span<T>(t, begin, end, [&](const T* x, int64_t stride, int64_t n, int64_t index) {
-        to = write_coordinates(t, x, stride, n, index, to, last);
+        k = write_coordinates(t, x, stride, n, index, out, count, k, first + set);
       });
     });
   });

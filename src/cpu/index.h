@@ -37,7 +37,7 @@ bool gather(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& 
 bool scatter(ScatterOp op, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
              bool check);
 
-// Row-major coordinates of the elements that are not zero, int64 [count, dims], to where make_out(count)
+// Coordinates of the elements that are not zero, in order, int64 [dims, count], to where make_out(count)
 // says; returns the count.
 int64_t nonzero(const Tensor& t, detail::FunctionRef<int64_t*(int64_t)> make_out);
 // The elements of t where `mask` (bool) is true; both contiguous and of one shape.

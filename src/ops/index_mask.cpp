@@ -21,10 +21,10 @@ Tensor nonzero_kernel(const Call& call, const Tensor& self) {
   require_data(self, "nonzero");
   Tensor out;
   cpu::nonzero(self, [&](int64_t count) {
-    out = empty_tensor({count, self.dim()}, DType::Int64, self.device());
+    out = empty_tensor({self.dim(), count}, DType::Int64, self.device());
     return out.data<int64_t>();
   });
-  return out;
+  return ops::t(out);  // the coordinates of one dimension side by side, as in PyTorch
 }
 
 Tensor nonzero_static_kernel(const Call&, const Tensor& self, int64_t size, int64_t fill_value) {
@@ -39,7 +39,7 @@ Tensor nonzero_static_kernel(const Call&, const Tensor& self, int64_t size, int6
     return out;
   }
   const int64_t known = std::min(found.numel(), out.numel());
-  std::copy_n(found.data<int64_t>(), known, out.data<int64_t>());
+  std::copy_n(contiguous(found).data<int64_t>(), known, out.data<int64_t>());
   std::fill_n(out.data<int64_t>() + known, out.numel() - known, fill_value);
   return out;
 }

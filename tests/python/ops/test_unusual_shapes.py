@@ -189,3 +189,15 @@ def test_bytes_of_one_element_are_truth_values_of_0_and_1():
                     and result.tolist() == (x != 0).to(rl.uint8).reshape_as(result).tolist()
                 )
     assert rl.any(rl.tensor([6, 3], dtype=rl.uint8), dim=[]).tolist() == [1, 1]
+
+
+@pytest.mark.parametrize("shape", [(7,), (3, 5), (2, 3, 4), (5, 1), (1, 1, 6)])
+def test_coordinates_of_a_dimension_lie_side_by_side(shape):
+    x = rl.from_numpy(np.random.default_rng(0).random(shape) < 0.5)
+    x[(0,) * len(shape)] = True
+    found = rl.nonzero(x)
+    assert found.stride() == (1, len(found))
+    assert found.tolist() == np.argwhere(x.numpy()).tolist()
+    assert all(column.is_contiguous() for column in rl.where(x))
+    turned = x.permute(*reversed(range(x.dim())))
+    assert rl.nonzero(turned).tolist() == np.argwhere(turned.numpy()).tolist()
