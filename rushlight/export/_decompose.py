@@ -266,6 +266,17 @@ def _without(mode):
 # --- running what was taken apart -------------------------------------------------------------------
 
 
+def write_of(graph, kind, target, value):
+    """A node that writes ``value``. A buffer takes its numbers alone: history would grow with each call."""
+    held = target.meta.get("val")
+    if kind == OutputKind.BUFFER_MUTATION:
+        value = graph.call_function(aten.detach.default, (value,))
+        value.meta["val"] = held
+    written = graph.call_function(aten.copy_.default, (target, value))
+    written.meta["val"] = held
+    return written
+
+
 def write_in_place(graph, specs, inputs):
     """Outputs that stand for writes become writes: ``inputs`` has the nodes to write to, by target."""
     output = graph.output_node()
@@ -276,8 +287,7 @@ def write_in_place(graph, specs, inputs):
             kept.append(value)
             continue
         with graph.inserting_before(output):
-            node = graph.call_function(aten.copy_.default, (target, value))
-        node.meta["val"] = target.meta.get("val")
+            write_of(graph, spec.kind, target, value)
     output.args = (tuple(kept),)
 
 

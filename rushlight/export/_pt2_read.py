@@ -317,12 +317,14 @@ class _ProgramReader:
 
     def _write(self, kind, spec, value):
         """What PyTorch hands out to be written is written here by the program itself."""
+        from ._decompose import write_of
+
         key = "user_input_name" if kind == "user_input_mutation" else kind.replace("mutation", "name")
         target = spec[key]
         for made in self.inputs:
             if target in (made.target, made.arg.name if kind == "user_input_mutation" else None):
                 holder = self.reader.nodes[made.arg.name]
-                self.reader.graph.call_function(torch.ops.aten.copy_.default, (holder, value))
+                write_of(self.reader.graph, OutputKind[kind.upper()], holder, value)
                 return
         raise ValueError(f"the program writes to {target!r}, which it does not have")
 

@@ -1,13 +1,14 @@
 """`ExportedProgram`: a graph of operators with its tensors beside it."""
 
 import dataclasses
+import functools
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import rushlight as torch
 from rushlight import fx
 from rushlight.fx._codegen import _PyTreeCodeGen, _PyTreeInfo
-from rushlight.fx.graph_module import _assign_attr
+from rushlight.fx.graph_module import _USER_PRESERVED_ATTRIBUTES_KEY, _assign_attr
 from rushlight.utils import _pytree as pytree
 
 from ._layers import restore_layers
@@ -280,7 +281,17 @@ def _unlift(program, check_guards):
             owner = module.get_submodule(path)
             registered = owner._buffers if name in owner._buffers else owner._parameters
             vars(owner)[name] = registered.pop(name)
+    modes = {name: functools.partial(_refuse_mode, name) for name in ("train", "eval")}
+    module.meta.setdefault(_USER_PRESERVED_ATTRIBUTES_KEY, {}).update(modes)  # copies refuse, too
+    vars(module).update(modes)
     return module
+
+
+def _refuse_mode(name, mode=True):
+    """The graph has dropout and normalisation in one mode: to change a flag would change nothing it computes."""
+    raise NotImplementedError(
+        f"Calling {name}() is not supported yet. The program keeps the mode that its module had at export."
+    )
 
 
 def _hold(root, spec, tensor):

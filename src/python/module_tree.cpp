@@ -31,6 +31,12 @@ bool keeps(PyObject* module, PyObject* method) {
          type_attribute(reinterpret_cast<PyTypeObject*>(module_class), method).get();
 }
 
+// Whether the instance does, too: programs freeze a layer by `layer.train = ...`.
+bool instance_keeps(PyObject* module, PyObject* method) {
+  PyObject* dict = module_dict(module);
+  return dict && PyDict_Contains(dict, method) == 0 && keeps(module, method);
+}
+
 // A table of the module; empty if it is no plain dictionary.
 Found table_of(PyObject* module, PyObject* name) {
   PyObject* dict = module_dict(module);
@@ -177,8 +183,8 @@ bool is_empty_table(PyObject* module, PyObject* name) {
 
 bool saves_plainly(PyObject* module) {
   const Names& n = names();
-  return is_module(module) && keeps(module, n.state_dict) && keeps(module, n.save) &&
-         keeps(module, n.extra_state) && is_empty_table(module, n.pre_hooks) &&
+  return is_module(module) && instance_keeps(module, n.state_dict) && instance_keeps(module, n.save) &&
+         instance_keeps(module, n.extra_state) && is_empty_table(module, n.pre_hooks) &&
          is_empty_table(module, n.hooks) && table_of(module, n.parameters) && table_of(module, n.buffers) &&
          table_of(module, n.modules);
 }
@@ -270,7 +276,7 @@ void set_training(PyObject* module, PyObject* mode) {
 }
 
 bool walks_plainly(PyObject* module) {
-  return keeps(module, names().children) && keeps(module, names().named_children) &&
+  return instance_keeps(module, names().children) && instance_keeps(module, names().named_children) &&
          static_cast<bool>(table_of(module, names().modules));
 }
 
@@ -284,7 +290,7 @@ void train_tree(PyObject* module, PyObject* mode) {
   for (Py_ssize_t i = 0; i < PyList_GET_SIZE(children.get()); ++i) {
     PyObject* child = PyList_GET_ITEM(children.get(), i);
     if (child == Py_None) continue;
-    if (is_module(child) && keeps(child, names().train))
+    if (is_module(child) && instance_keeps(child, names().train))
       train_tree(child, mode);
     else
       PyRef(check(PyObject_CallMethodOneArg(child, names().train, mode)));

@@ -43,9 +43,9 @@ class Partition:
 class _Splitter:
     """The steps of `split_module`."""
 
-    def __init__(self, m, callback, qualname_map, keep_original_order, affix):
+    def __init__(self, m, callback, qualname_map, keep_original_order, keep_names, affix):
         self.m, self.callback = m, callback
-        self.qualname_map = qualname_map
+        self.qualname_map, self.keep_names = qualname_map, keep_names
         self.keep_original_order, self.affix = keep_original_order, affix
         self.nodes = {node.name: node for node in m.graph.nodes}
         self.partitions, self.part_of = OrderedDict(), {}
@@ -116,22 +116,28 @@ class _Splitter:
 
         target = node.target
         if node.op == "call_module":
-            partition.targets[target] = self.m.get_submodule(target)
+            target = target.replace(".", "_")  # parts hold their modules side by side
+            partition.targets[target] = self.m.get_submodule(node.target)
             if self.qualname_map is not None:
                 self.qualname_map[f"{partition.submod_name}.{target}"] = node.target
-        made = partition.graph.create_node(
-            node.op, target, map_arg(node.args, here), map_arg(node.kwargs, here), node.name, node.type
-        )
+        args, kwargs = map_arg(node.args, here), map_arg(node.kwargs, here)
+        name = node.name if self.keep_names else None
+        made = partition.graph.create_node(node.op, target, args, kwargs, name, node.type)
         made.meta = node.meta.copy()
         partition.environment[node] = made
 
 
 def _base_graph(splitter):
-    """Placeholders and attributes of the whole, in their order; parts are called where they are ready."""
+    """Placeholders and attributes of the whole, in their order; parts are called where they are ready.
+
+    As in PyTorch, a placeholder that keeps its node's name gives it to the argument, too.
+    """
     graph, env, attributes = Graph(), {}, {}
     for node in splitter.m.graph.nodes:
         if node.op == "placeholder":
-            env[node.name] = _copied(graph, node)
+            argument = node.name if splitter.keep_names else node.target
+            made = graph.create_node("placeholder", argument, node.args, type_expr=node.type)
+            made.meta, env[node.name] = node.meta.copy(), made
         elif node.op == "get_attr":
             attributes[node.target] = _get_attr(splitter.m, node.target)
             if not splitter.keep_original_order:
@@ -147,7 +153,8 @@ def _copied(graph, node):
 
 def _call_partition(partition, graph, env, attributes, tuple_return):
     """Finish a part's graph, and put a call of it into the whole."""
-    outputs = tuple(partition.environment[n] for n in (_by_name(partition, o) for o in partition.outputs))
+    made = {node.name: copied for node, copied in partition.environment.items()}
+    outputs = tuple(made[name] for name in partition.outputs)
     single = len(outputs) == 1 and not tuple_return
     partition.graph.output(outputs[0] if single else outputs)
     attributes[partition.submod_name] = GraphModule(partition.targets, partition.graph)
@@ -158,10 +165,6 @@ def _call_partition(partition, graph, env, attributes, tuple_return):
         return
     for i, name in enumerate(names):
         env[name] = graph.call_function(operator.getitem, (call, i))
-
-
-def _by_name(partition, name):
-    return next(node for node in partition.environment if node.name == name)
 
 
 def split_module(
@@ -179,9 +182,12 @@ def split_module(
     """Split a graph module into submodules; ``split_callback(node)`` gives the number of a node's part.
 
     Returns a module that calls ``submod_0``, ``submod_1`` and so on. ``qualname_map`` takes up where each
-    submodule's target came from. With ``tuple_return`` every part returns a tuple.
+    submodule's target came from. Nodes are named anew unless ``keep_original_node_name``. With
+    ``tuple_return`` every part returns a tuple.
     """
-    splitter = _Splitter(m, split_callback, qualname_map, keep_original_order, partition_affix)
+    splitter = _Splitter(
+        m, split_callback, qualname_map, keep_original_order, keep_original_node_name, partition_affix
+    )
     splitter.assign()
     splitter.connect()
     splitter.fill()

@@ -208,6 +208,22 @@ def test_a_function_of_the_program_takes_an_operator_apart():
     assert aten.sigmoid.default not in targets(program)
 
 
+def test_buffers_take_numbers_without_their_history(tmp_path):
+    """Running statistics depend on weights: with history, steps would pile up, and a loaded program fail."""
+    module, x = nn.Sequential(nn.Linear(3, 3), nn.BatchNorm1d(3)), torch.randn(4, 3)
+    program = export(module, (x,)).run_decompositions()
+    torch.export.save(program, tmp_path / "norm.pt2")
+    eager = copy.deepcopy(module)
+    for made in (program.module(), torch.export.load(tmp_path / "norm.pt2").module()):
+        ours, theirs = made, copy.deepcopy(eager)
+        for _ in range(3):
+            ours(x).square().sum().backward()
+            theirs(x)
+        for name in ("1.running_mean", "1.running_var", "1.num_batches_tracked"):
+            assert not ours.get_buffer(name).requires_grad
+            torch.testing.assert_close(ours.get_buffer(name), theirs.get_buffer(name))
+
+
 def test_decomposed_programs_are_saved_and_loaded(tmp_path):
     model = nn.Sequential(nn.Linear(4, 3), nn.BatchNorm1d(3), nn.Softplus())
     x = torch.randn(5, 4)

@@ -435,3 +435,12 @@ def test_the_signature_names_returned_sizes():
     for made in (program, program.run_decompositions()):
         assert made.graph_signature.user_outputs == ("mul", "sym_size_int", 2)
         assert made.module()(torch.ones(5, 2))[1:] == (5, 2)
+
+
+def test_a_program_has_the_mode_it_was_exported_in():
+    """A flag would be set in vain, and dropout go on in what looks like evaluation."""
+    module = export(nn.Sequential(nn.Linear(2, 2), nn.Dropout()).train(), (torch.ones(1, 2),)).module()
+    for program in (module, copy.deepcopy(module)):
+        for change in (program.eval, program.train, nn.Sequential(program).eval):
+            with pytest.raises(NotImplementedError, match="is not supported yet"):
+                change()

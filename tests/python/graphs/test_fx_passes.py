@@ -128,6 +128,21 @@ def in_threes():
     return callback
 
 
+@pytest.mark.parametrize("keep_names", [False, True])
+@pytest.mark.parametrize("nested", [False, True])
+def test_parts_name_nodes_and_modules_as_pytorchs_do(nested, keep_names):
+    texts = []
+    for t, passes in zip((rushlight, torch), both("fx.passes.split_module")):
+        whole = t.nn.Sequential(t.nn.Sequential(t.nn.Linear(2, 2), t.nn.ReLU()), t.nn.Linear(2, 2))
+        whole = t.nn.Sequential(whole, t.nn.Tanh()) if nested else whole
+        traced = t.fx.symbolic_trace(whole)
+        list(traced.graph.nodes)[2].name = "rectified"
+        names = {}
+        made = passes.split_module(traced, whole, in_threes(), names, keep_original_node_name=keep_names)
+        texts.append([made.code, names, list(made.state_dict()), *(c.code for c in made.children())])
+    assert texts[0] == texts[1]
+
+
 @pytest.mark.parametrize("keep", [False, True])
 def test_splitting_reads_like_pytorchs(keep):
     texts = []

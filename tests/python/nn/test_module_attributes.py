@@ -182,3 +182,19 @@ def test_no_attribute_of_a_module_is_a_container_class():
     assert all(isinstance(getattr(module, n), dict) for n in dicts), dicts
     assert rushlight.nn.Module.T_destination is module.T_destination
     assert rushlight.nn.Module.T_destination.__bound__.__origin__ is dict
+
+
+def test_methods_given_to_one_module_are_called_in_walks():
+    """Programs freeze a layer by `layer.train = ...`: a walk that passes it by would change it silently."""
+    nn = rushlight.nn
+    layer, modes = nn.BatchNorm1d(2), []
+    layer.train = lambda mode=True: modes.append(mode)
+    whole = nn.Sequential(nn.Linear(2, 2), nn.Sequential(layer))
+    whole.eval()
+    assert modes == [False] and layer.training and not whole[0].training
+    layer.state_dict = lambda *args, **kwargs: kwargs["destination"].update({kwargs["prefix"] + "own": 1})
+    assert list(whole.state_dict()) == ["0.weight", "0.bias", "1.0.own"]
+    first = whole[0]
+    first._save_to_state_dict = lambda found, prefix, keep: found.update({prefix + "x": 2})
+    first.get_extra_state = lambda: 3
+    assert next(iter(whole.state_dict())) == "0.x"
