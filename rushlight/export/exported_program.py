@@ -288,7 +288,7 @@ def _unlift(program, check_guards):
 
 
 def _refuse_mode(name, mode=True):
-    """The graph has dropout and normalisation in one mode: to change a flag would change nothing it computes."""
+    """The graph has dropout and normalisation in one mode: a flag would change nothing that it computes."""
     raise NotImplementedError(
         f"Calling {name}() is not supported yet. The program keeps the mode that its module had at export."
     )
