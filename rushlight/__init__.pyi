@@ -159,6 +159,7 @@ from rushlight._functions.settings import use_deterministic_algorithms as use_de
 from rushlight._functions.settings import get_num_interop_threads as get_num_interop_threads
 from rushlight._functions.settings import set_num_interop_threads as set_num_interop_threads
 from rushlight._functions.settings import set_flush_denormal as set_flush_denormal
+from rushlight._functions.settings import set_vital as set_vital
 from rushlight._functions.settings import is_batch_invariant_enabled as is_batch_invariant_enabled
 from rushlight._functions.settings import use_batch_invariant as use_batch_invariant
 from rushlight._functions.helpers import _debug_has_internal_overlap as _debug_has_internal_overlap

@@ -2,6 +2,7 @@
 
 import collections
 import importlib.util
+import re
 
 COLUMNS = ("derivative", "double derivative", "jvp", "vmap", "meta shape", "trace")
 HEAD = """# Coverage
@@ -18,9 +19,9 @@ operator whose result is an integer or a bool has no derivative, and neither hav
 - meta shape: shape, dtype and strides without data, from the operator's own checks.
 - trace: how a recorded program shows the operator.
 """
-# What `make_fx` refuses; see rushlight/fx/experimental/proxy_tensor.py.
-READS_VALUES = frozenset(["item", "_local_scalar_dense", "is_nonzero", "equal"])
 RULE, DERIVED, REFUSED = "rule", "derived", "refused"
+# Among the results; of what has none, and reads values, `make_fx` makes no graph.
+TENSORS = re.compile(r"-> .*Tensor")
 
 
 def matrix(records):
@@ -40,7 +41,7 @@ def cells(record, tracer):
     yield (REFUSED, refusal) if refusal else (DERIVED, "composite" if composite else "its own checks")
     if not tracer:
         yield REFUSED, "no tracer in this version"
-    elif record["name"] in READS_VALUES:
+    elif refusal and not TENSORS.search(record["schema"]):
         yield REFUSED, "its result is a value, and a graph can't depend on values"
     else:
         yield (DERIVED, "by what it calls") if composite else (RULE, "itself")

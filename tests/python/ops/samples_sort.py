@@ -37,6 +37,7 @@ COUNTED = {
 }
 STEPS = {
     "gradcheck": "counts are steps, and PyTorch's have no gradient",
+    "gradients": "counts are steps, and PyTorch's have no gradient",
     "trace": "the range is read",
     "fuzz": "halves are refused here",
 }
