@@ -35,9 +35,13 @@ def warn_always():
 
 
 def warnings_of(call, *args):
+    """The warnings of a call; its error where it is refused."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        call(*args)
+        try:
+            call(*args)
+        except (RuntimeError, TypeError, ValueError, IndexError, AttributeError) as error:
+            return f"refused: {error}"
     said = (re.sub(r" ?\(Triggered internally.*", "", str(w.message), flags=re.S) for w in caught)
     return {text for text in said if not OF_PYTORCH_ITSELF.search(text)}
 
@@ -65,11 +69,9 @@ def test_warnings_are_pytorchs(row):
         pytest.skip("torch is Rushlight here")
     for dtype in {row.dtypes[0], row.dtypes[-1]}:
         for sample in samples(row, dtype)[:3]:
-            try:
-                theirs = warnings_of(run, torch, row, sample, dtype)
-            except Exception:
-                continue  # what PyTorch refuses
-            assert warnings_of(run, rl, row, sample, dtype) == {as_we_say(t) for t in theirs}
+            theirs = warnings_of(run, torch, row, sample, dtype)
+            if isinstance(theirs, set):  # what PyTorch refuses may work here
+                assert warnings_of(run, rl, row, sample, dtype) == {as_we_say(t) for t in theirs}
 
 
 @pytest.mark.parametrize("name", ["T", "mT", "H", "mH", "adjoint"])

@@ -308,8 +308,10 @@ def test_any_number_of_graphs_of_a_function():
 
 
 def test_the_end_of_a_range_as_an_overload():
-    handle = torch.ops.profiler._record_function_enter("range")
-    torch.ops.profiler._record_function_exit._RecordFunction(handle)
+    with torch.profiler.profile() as profile:
+        handle = torch.ops.profiler._record_function_enter("range")
+        torch.ops.profiler._record_function_exit._RecordFunction(handle)
+    assert "range" in {event.name for event in profile.events()}
 
 
 def test_where_files_of_the_package_lie(tmp_path):
