@@ -98,7 +98,7 @@ inline void pass_pairs(BFloat16* out, const BFloat16* const* inputs, int64_t n, 
   const auto value = [&](float a, float b, float c) {
     return static_cast<float>(F::template apply<float>(kX ? a : same_x, kY ? b : same_y, kZ ? c : 0.0f, p));
   };
-  const auto *xs = reinterpret_cast<const Pair*>(x), *ys = reinterpret_cast<const Pair*>(y),
+  const Pair *xs = reinterpret_cast<const Pair*>(x), *ys = reinterpret_cast<const Pair*>(y),
              *zs = reinterpret_cast<const Pair*>(z);
   const int64_t pairs = n / 2;
   for (int64_t first = 0; first < pairs; first += kBlock) {

@@ -9,6 +9,7 @@
 namespace rushlight::cpu::RL_ISA {
 namespace {
 
+// Named where it is used: `auto` would deduce a type that may not alias.
 typedef uint32_t Pair __attribute__((may_alias, aligned(2)));
 
 [[gnu::always_inline]] inline float lower_number(uint32_t pair) { return std::bit_cast<float>(pair << 16); }
@@ -25,7 +26,7 @@ typedef uint32_t Pair __attribute__((may_alias, aligned(2)));
 
 // An even number of elements as floats, the first of all pairs before the second of all; and back.
 inline void part_pairs(const BFloat16* from, float* to, int64_t n) {
-  const auto* pairs = reinterpret_cast<const Pair*>(from);
+  const Pair* pairs = reinterpret_cast<const Pair*>(from);
   float* second = to + n / 2;
 #pragma GCC ivdep
   for (int64_t i = 0; i < n / 2; ++i) {
@@ -34,7 +35,7 @@ inline void part_pairs(const BFloat16* from, float* to, int64_t n) {
   }
 }
 inline void join_pairs(const float* from, BFloat16* to, int64_t n) {
-  auto* pairs = reinterpret_cast<Pair*>(to);
+  Pair* pairs = reinterpret_cast<Pair*>(to);
   const float* second = from + n / 2;
 #pragma GCC ivdep
   for (int64_t i = 0; i < n / 2; ++i)

@@ -66,20 +66,27 @@ struct Halves {
 
 // The same for one row of x. AVX2 saves a shift: the high halves keep a sixteenth of the low ones, which
 // unmix() takes off what those are multiplied by.
+constexpr bool kMixed =
+#if defined(__AVX2__) && !defined(__AVX512F__)
+    true;
+#else
+    false;
+#endif
 #if defined(__AVX2__) && !defined(__AVX512F__)
 [[gnu::always_inline]] inline Halves mixed_halves(const uint8_t* from) {
   const __m256i bytes = _mm256_cvtepu8_epi32(_mm_loadl_epi64(reinterpret_cast<const __m128i*>(from)));
   return {Floats(_mm256_cvtepi32_ps(_mm256_and_si256(bytes, _mm256_set1_epi32(15)))),
           Floats(_mm256_cvtepi32_ps(bytes))};
 }
-[[gnu::always_inline]] inline void unmix(Floats& low, Floats& high) {
-  high *= 1.0f / 16;
-  low -= high;
-}
 #else
 [[gnu::always_inline]] inline Halves mixed_halves(const uint8_t* from) { return halves(from); }
-[[gnu::always_inline]] inline void unmix(Floats&, Floats&) {}
 #endif
+[[gnu::always_inline]] inline void unmix(Floats& low, Floats& high) {
+  if constexpr (kMixed) {
+    high *= 1.0f / 16;
+    low -= high;
+  }
+}
 
 template <size_t... I>
 [[gnu::always_inline]] inline float sum_of(Floats v, std::index_sequence<I...>) {

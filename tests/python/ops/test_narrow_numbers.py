@@ -130,3 +130,26 @@ def test_steps_of_halves_are_steps_of_floats(dtype, n):
     torch._fused_sgd_([p], [g], [b], **options)
     same_bits(p, wide[0].to(dtype))
     same_bits(b, wide[2].to(dtype))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_every_formula_gives_its_last_elements_what_it_gives_them_alone(dtype):
+    """The ends of rows go through buffers; a product with 6 elements beyond full vectors had lost these."""
+    pointwise, inputs, numbers = torch.ops.aten._fused_pointwise.default, [], [0.25, 0.5, 0.75]
+    for seed in range(3):
+        generator = torch.Generator().manual_seed(seed)
+        inputs.append((torch.rand(150, generator=generator) * 0.8 + 0.1).to(dtype))
+    tried = 0
+    for number, name in enumerate(torch._C._formula_names()):
+        for operands in ([0], [0, 1], [0, 1, 2], [0, 1, 2, 0], [0, 1, 2, 0, 1]):
+            code = [1, number, *operands, 1, 6]
+            try:
+                (whole,) = pointwise(inputs, code, numbers, dtype)
+            except ValueError:
+                continue  # of another number of operands, or without a loop in halves
+            ones = ([x[k : k + 1] for x in inputs] for k in range(150))
+            alone = torch.cat([pointwise(one, code, numbers, dtype)[0] for one in ones])
+            assert torch.equal(torch.nan_to_num(whole), torch.nan_to_num(alone)), name
+            tried += 1
+            break
+    assert tried > 140
