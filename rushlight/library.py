@@ -156,6 +156,12 @@ class Library:
         elif key not in replaced_kernels.ELSEWHERE:
             raise NotImplementedError(f"Library.impl: no kernels can be registered for dispatch key {key!r}")
 
+    def _impl_stand_in(self, op_name, fn):
+        """The composite kernel of an operator that another package takes for its own: it gives it fakes and
+        kernels of meta tensors, which are not needed."""
+        self.impl(op_name, fn, "CompositeImplicitAutograd")
+        _impls.discard(self._known(op_name, "CompositeImplicitAutograd"))
+
     def _is_built_in(self, op_name):
         space, name, overload = self._parts(op_name)
         return space == "aten" and overload not in _ops._defined.get(space, {}).get(name, {})
