@@ -117,6 +117,7 @@ const FormulaLoops division_loops[0 RL_DIVISION_FORMULAS(COUNT)] = {};
 const FormulaLoops gamma_loops[0 RL_GAMMA_FORMULAS(COUNT)] = {};
 const FormulaLoops bessel_loops[0 RL_BESSEL_FORMULAS(COUNT)] = {};
 const FormulaLoops polynomial_loops[0 RL_POLYNOMIAL_FORMULAS(COUNT)] = {};
+const FormulaLoops activation_loops[0 RL_ACTIVATION_FORMULAS(COUNT)] = {};
 const std::array<std::array<CastLoop, kDTypeCount>, kDTypeCount> cast_table = {};
 const std::array<WhereLoop, 5> where_table = avx2::where_table;
 const BitLoops bit_loops = baseline::bit_loops;
