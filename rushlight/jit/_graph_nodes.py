@@ -182,6 +182,14 @@ class Block:
     def _body(self, indent):
         return "".join(node._text(indent) for node in self._nodes)
 
+    def _values(self):
+        """What comes in and what operations give, those of inner blocks included."""
+        yield from self._inputs
+        for node in self._nodes:
+            yield from node._outputs
+            for inner in node._blocks:
+                yield from inner._values()
+
 
 class Graph(Block):
     """All operations of a function."""

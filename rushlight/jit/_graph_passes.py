@@ -25,17 +25,9 @@ def _jit_pass_inline(graph):
 def _jit_pass_canonicalize(graph):
     """A copy whose values are numbered in their order, but for those of the program's own names."""
     made = graph.copy()
-    for number, value in enumerate(v for v in _values(made) if v.debugName().isdigit()):
+    for number, value in enumerate(v for v in made._values() if v.debugName().isdigit()):
         value.setDebugName(str(number))
     return made
-
-
-def _values(block):
-    yield from block._inputs
-    for node in block._nodes:
-        yield from node._outputs
-        for inner in node._blocks:
-            yield from _values(inner)
 
 
 def _jit_pass_dce(graph):

@@ -22,17 +22,8 @@ _EXAMPLES = {"int": 1, "float": 1.0, "bool": True, "str": "", "complex": 1j, "Sc
 
 def _jit_pass_erase_shape_information(graph):
     """Forget what tensors are like."""
-    for value in _values(graph):
+    for value in graph._values():
         value._complete = None
-
-
-def _values(block):
-    yield from block._inputs
-    yield from block._outputs
-    for node in block._nodes:
-        yield from node._outputs
-        for inner in node._blocks:
-            yield from _values(inner)
 
 
 def _jit_pass_propagate_shapes_on_graph(graph):
