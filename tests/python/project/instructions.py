@@ -111,10 +111,10 @@ def missing():
     return None if shutil.which("valgrind") else "valgrind is not installed"
 
 
-def run_under_callgrind(dumps, options, program, **variables):
-    """What the program prints; the counts are written to `dumps`."""
+def run_under_callgrind(dumps, options, program, path=(), **variables):
+    """What the program prints, which finds modules in our root and in `path`; the counts are written to `dumps`."""
     root = str(pathlib.Path(__file__).resolve().parents[3])
-    path = os.pathsep.join([root, *filter(None, sys.path)])
+    path = os.pathsep.join([root, *filter(None, path)])
     fixed = {"PYTHONPATH": path, "PYTHONHASHSEED": "0", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}
     done = subprocess.run(
         ["valgrind", "--tool=callgrind", f"--callgrind-out-file={dumps}", *options, sys.executable, *program],
@@ -132,8 +132,9 @@ def run_under_callgrind(dumps, options, program, **variables):
 def count_starts():
     """As `count`, of imports: by a bare interpreter, whose own start is taken off, from compiled files.
 
-    The least of two counts after a run that compiles: a source that another process touches in between is
-    compiled again, for some 30 million instructions.
+    Modules are sought in our root and in Python's library alone: each folder more costs half a million, and a run of
+    the whole suite has fifty. The least of two counts after a run that compiles: a source that another process touches
+    in between is compiled again.
     """
     found = {}
     with tempfile.TemporaryDirectory() as folder:
@@ -181,7 +182,7 @@ def count():
     """Name -> {"all": instructions of a call with the interpreter's, "core": those of the core alone}."""
     with tempfile.TemporaryDirectory() as folder:
         dumps = os.path.join(folder, "dump")
-        printed = run_under_callgrind(dumps, ["--dump-before=getppid"], [__file__, "--rows"])
+        printed = run_under_callgrind(dumps, ["--dump-before=getppid"], [__file__, "--rows"], sys.path)
         counts = {}
         for i, name in enumerate(printed.split("\n")[:-1]):
             with open(f"{dumps}.{2 * i + 2}") as dump:
