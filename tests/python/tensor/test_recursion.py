@@ -47,6 +47,7 @@ WALKS = {
     "trace": lambda m: rl.jit.trace(m, rl.ones(2)),
     "export": lambda m: rl.export.export(m, (rl.ones(2),)),
 }
+WALKS_IN_C = {"state_dict", "train", "zero_grad", "parameters", "named_modules"}
 
 
 @pytest.mark.parametrize("make", [looped_module, deep_module])
@@ -58,8 +59,9 @@ def test_modules(make, walk):
         WALKS[walk](module)
     except RecursionError:
         pass
-    else:
-        assert make is looped_module and walk in ("zero_grad", "parameters"), walk
+    else:  # from Python 3.12 on, calls in C have a depth of their own, which 1200 modules do not reach
+        in_c = sys.version_info >= (3, 12) and walk in WALKS_IN_C
+        assert in_c if make is deep_module else walk in ("zero_grad", "parameters"), walk
     assert depth() == before
     assert nn.Linear(2, 2).state_dict().keys() == {"weight", "bias"}
 
