@@ -399,7 +399,8 @@ static PyMethodDef functions[] = {
     {"get_default_dtype", py_get_default_dtype, METH_NOARGS,
      "The dtype of tensors made from Python floats."
      "\n\nExample:\n    >>> torch.get_default_dtype()\n    torch.float32"},
-    {"set_default_dtype", py_set_default_dtype, METH_O, "Sets the dtype of tensors made from Python floats."},
+    {"set_default_dtype", py_set_default_dtype, METH_O,
+     "set_default_dtype($module, d, /)\n--\n\nSets the dtype of tensors made from Python floats."},
     {"promote_types", reinterpret_cast<PyCFunction>(py_promote_types), METH_FASTCALL,
      "promote_types(type1, type2): the smallest dtype that both fit in."
      "\n\nArgs:\n    type1 (dtype): one dtype.\n    type2 (dtype): the other.\n\nExample:\n    >>> "

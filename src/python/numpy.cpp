@@ -450,7 +450,7 @@ static PyMethodDef tensor_methods[] = {
     {}};
 static PyMethodDef functions[] = {
     {"from_numpy", f_from_numpy, METH_O,
-     "from_numpy(ndarray): a tensor on the array's memory."
+     "from_numpy($module, ndarray, /)\n--\n\nA tensor on the array's memory."
      "\n\nArgs:\n    ndarray (numpy.ndarray): the array.\n\nExample:\n    >>> import numpy\n    >>> "
      "torch.from_numpy(numpy.arange(3)).shape\n    torch.Size([3])"},
     {"frombuffer", method(f_frombuffer), METH_VARARGS | METH_KEYWORDS,

@@ -87,7 +87,8 @@ static PyObject* f_result_type(PyObject*, PyObject* const* args, Py_ssize_t n) {
 
 static PyMethodDef functions[] = {
     {"get_num_threads", f_get_num_threads, METH_NOARGS, "The number of threads that operators use."},
-    {"set_num_threads", f_set_num_threads, METH_O, "Sets the number of threads that operators use."},
+    {"set_num_threads", f_set_num_threads, METH_O,
+     "set_num_threads($module, int, /)\n--\n\nSets the number of threads that operators use."},
     {"_cpu_capability", f_cpu_capability, METH_NOARGS, "The instruction set of the kernels that run here."},
     {"_set_flush_denormal", f_set_flush_denormal, METH_O,
      "Whether results too small for a normal number become zero; returns whether the processor can."},
