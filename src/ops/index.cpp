@@ -17,14 +17,23 @@ using namespace ops;
 
 namespace {
 
-// Masks become one index tensor per dimension that they cover.
-void add_mask(std::vector<Tensor>& indices, const Tensor& self, const Tensor& mask) {
+bool is_mask(const Tensor& index) {
+  return index.defined() && (index.dtype() == DType::Bool || index.dtype() == DType::UInt8);
+}
+
+// A mask covers the dimensions of self from `first` on.
+void check_mask(const Tensor& self, const Tensor& mask, size_t first) {
   for (int64_t d = 0; d < mask.dim(); ++d) {
-    const size_t at = indices.size() + static_cast<size_t>(d);
+    const size_t at = first + static_cast<size_t>(d);
     RL_CHECK_INDEX(at < self.sizes().size() && mask->sizes[d] == self->sizes[at], "The shape of the mask ",
                    mask.sizes(), " at index ", d, " does not match the shape of the indexed tensor ",
                    self.sizes(), " at index ", at);
   }
+}
+
+// Masks become one index tensor per dimension that they cover.
+void add_mask(std::vector<Tensor>& indices, const Tensor& self, const Tensor& mask) {
+  check_mask(self, mask, indices.size());
   require_data(mask, "index");
   const Tensor found = nonzero(mask);
   if (mask.dim() == 1) {
@@ -52,7 +61,7 @@ std::vector<Tensor> expand_indices(const Tensor& self, TensorList given) {
     }
     RL_CHECK_INDEX(is_integral_or_bool(t.dtype()),
                    "tensors used as indices must be long, int, byte or bool tensors");
-    if (t.dtype() == DType::Bool || t.dtype() == DType::UInt8) {
+    if (is_mask(t)) {
       if (t.dtype() == DType::UInt8)
         show_warning(
             "indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.");
@@ -167,6 +176,18 @@ IndexPlan plan_index(const Tensor& self, TensorList given) {
   return plan;
 }
 
+// Whether a mask without values says where to write, so that nobody knows how many places there are.
+bool has_unknown_mask(const Tensor& self, TensorList indices) {
+  bool found = false;
+  size_t at = 0;
+  for (const Tensor& t : indices) {
+    if (is_mask(t)) check_mask(self, t, at);
+    found = found || (is_mask(t) && t.device().is_meta());
+    at += is_mask(t) ? static_cast<size_t>(t.dim()) : 1;
+  }
+  return found;
+}
+
 bool is_plain_mask(const Tensor& self, TensorList indices) {
   return indices.size() == 1 && indices[0].defined() && indices[0].dtype() == DType::Bool &&
          indices[0].sizes() == self.sizes() && indices[0].device() == self.device();
@@ -199,6 +220,7 @@ Tensor index_put_kernel_(const Call&, const Tensor& self, TensorList indices, co
            "unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
            "single memory location. Please clone() the tensor before performing the operation.");
   check_apart_from(self, indices);
+  if (self.device().is_meta() && has_unknown_mask(self, indices)) return self;
   const IndexPlan plan = plan_index(self, indices);
   bool fits = given.dim() <= static_cast<int64_t>(plan.result.size());
   for (int64_t i = 0; fits && i < given.dim(); ++i) {

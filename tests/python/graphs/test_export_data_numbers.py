@@ -259,3 +259,42 @@ def test_sizes_that_fake_functions_ask_for():
     assert traced(torch.ones(2, 3)).shape == (6, 2)
     with pytest.raises(DynamicOutputShapeException), FakeTensorMode() as fakes:
         found(fakes.from_tensor(x), 0)
+
+
+def _fill(x, mask):
+    x[mask] = 0
+    return x
+
+
+def _turn(x, mask):
+    x[mask] = x[mask].flip(-1)
+    return x
+
+
+def _add_in_columns(x, mask):
+    x[:, mask] += 1
+    return x
+
+
+@pytest.mark.parametrize("write", [_fill, _turn, _add_in_columns])
+def test_writes_under_a_mask_of_rows_export_at_all_sizes(write):
+    class Program(torch.nn.Module):
+        def forward(self, x, mask):
+            return write(x.clone(), mask)
+
+    rows = {write is _add_in_columns: torch.export.Dim("n")}
+    example = torch.randn(4, 4), torch.tensor([True, False, True, True])
+    exported = torch.export.export(Program(), example, dynamic_shapes=(rows, {0: torch.export.Dim("n")}))
+    for size in (1, 4, 7):
+        shape = (4, size) if write is _add_in_columns else (size, 4)
+        x, mask = torch.randn(shape), torch.arange(size) % 3 != 1
+        assert torch.equal(exported.module()(x, mask), Program()(x, mask))
+
+
+def test_a_mask_without_data_must_fit():
+    x = torch.zeros(4, 3, device="meta")
+    x[torch.zeros(4, dtype=torch.bool, device="meta")] = 1
+    with pytest.raises(IndexError, match=r"shape of the mask \[5\] at index 0 does not match"):
+        x[torch.zeros(5, dtype=torch.bool, device="meta")] = 1
+    with pytest.raises(IndexError, match=r"shape of the mask \[4\] at index 0 does not match .* at index 1"):
+        x[:, torch.zeros(4, dtype=torch.bool, device="meta")] = 1
