@@ -17,6 +17,7 @@ from ._data import source_of
 from ._explain import Samples, Unexplained, explain, few
 from ._lower import own_frame, place_of
 from ._numeric import computes_alike
+from ._reals import explain_real
 from ._sizes import Extreme, Part, Quotient
 from .dynamic_shapes import UserError
 
@@ -247,16 +248,21 @@ class Dynamics:
     def _explain(self, node, k, i, names, point, ranges):
         def value_at(sizes):
             value = self.rows(sizes)[k][i]
-            if type(value) is not int:
+            if type(value) is not kind:
                 raise Specialized(f"computes {value!r} from sizes in `{name_of(node)}`", node)
             return value
 
+        kind = type(self.rows(point)[k][i])
+        if kind not in (int, float):
+            raise Specialized(f"computes {self.rows(point)[k][i]!r} from sizes in `{name_of(node)}`", node)
         try:
-            return explain(Samples(value_at, point, ranges, self.usable), names)
+            return (explain if kind is int else explain_real)(
+                Samples(value_at, point, ranges, self.usable), names
+            )
         except Unexplained:
             raise Specialized(
                 f"computes {value_at(point)} in `{name_of(node)}` from {_listed(names)} otherwise than by "
-                "sums, products, quotients, max and min",
+                "sums, products, quotients, max and min" + (", or roots of these" if kind is float else ""),
                 node,
             ) from None
 
@@ -270,7 +276,7 @@ class Dynamics:
                 if isinstance(value, Node) or (node, i) in self.choices:
                     continue
                 polynomial = expected.get((node, i))
-                value = value if polynomial is None else int(polynomial.at(sizes))
+                value = value if polynomial is None else polynomial.number(sizes)
                 if not same(value, other):
                     raise Specialized(
                         f"computes {other!r} with {_told(sizes)} in `{name_of(node)}`, not {value!r}", node
@@ -397,7 +403,7 @@ class Dynamics:
                         return False
                     continue
                 polynomial = expected.get((node, i))
-                if not same(value if polynomial is None else int(polynomial.at(sizes)), theirs_):
+                if not same(value if polynomial is None else polynomial.number(sizes), theirs_):
                     return False
         return True
 
@@ -412,6 +418,8 @@ class Dynamics:
         graph, symbol = self.template.graph, self.symbols[name]
         placeholders = [n for n in graph.nodes if n.op == "placeholder"]
         tensor = placeholders[len(self.template.held) + place.leaf]
+        if place.dim is None:
+            return tensor
         with graph.inserting_before(next(n for n in graph.nodes if n.op != "placeholder")):
             node = graph.create_node("call_method", "size", (tensor, place.dim), {}, "sym_size_int")
             node.meta["val"] = place.factor * symbol.value + place.offset

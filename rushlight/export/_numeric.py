@@ -33,7 +33,7 @@ class Computation:
 def _cut(leaf, wanted):
     """The example at other sizes: some of its elements, or all several times."""
     if not isinstance(leaf, torch.Tensor):
-        return leaf
+        return wanted.get(None, leaf)
     leaf = leaf.detach()
     for dim, size in wanted.items():
         leaf = leaf.index_select(dim, torch.arange(size, device=leaf.device) % max(leaf.shape[dim], 1))
@@ -71,7 +71,7 @@ def _run_program(trace, computation, inputs):
 
 
 def _run_graph(trace, planned, sizes, inputs):
-    expected = {(node, i): int(polynomial.at(sizes)) for node, i, polynomial in planned}
+    expected = {(node, i): polynomial.number(sizes) for node, i, polynomial in planned}
     given = iter([*(h.tensor.detach().clone() for h in trace.held), *inputs])
     known = {}
     for node in trace.graph.nodes:

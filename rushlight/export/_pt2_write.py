@@ -38,6 +38,13 @@ _INPUTS = {
     InputKind.BUFFER: "buffer",
     InputKind.CONSTANT_TENSOR: "tensor_constant",
 }
+_OF_NUMBERS = {
+    torch.sym_max: ("torch.sym_max", ["a", "b"]),
+    torch.sym_min: ("torch.sym_min", ["a", "b"]),
+    torch.sym_float: ("torch.sym_float", ["a"]),
+    torch._sym_sqrt: ("torch.sym_sqrt", ["a"]),  # type: ignore[attr-defined]
+}
+_SYMBOLIC = {bool: "as_sym_bool", int: "as_sym_int", float: "as_sym_float"}  # numbers that nodes compute
 _SIZES = {"size": "sym_size.int", "stride": "sym_stride.int", "numel": "sym_numel.default"}
 
 
@@ -140,7 +147,8 @@ class _Shapes:
 class _GraphWriter:
     def __init__(self, program):
         self.program, self.shapes = program, _Shapes(program)
-        self.tensors, self.numbers, self.truths, self.nodes = {}, {}, {}, []
+        self.tensors, self.numbers, self.nodes = {}, {}, []
+        self.truths, self.fractions = {}, {}
         self.same = {}  # a node that names a result again -> the name that stands in the file
 
     def name(self, node):
@@ -164,7 +172,7 @@ class _GraphWriter:
             "sym_bool_values": self.truths,
             "is_single_tensor_return": False,
             "custom_obj_values": {},
-            "sym_float_values": {},
+            "sym_float_values": self.fractions,
         }
 
     def _refuse(self, node, what):
@@ -196,8 +204,8 @@ class _GraphWriter:
         """(name, parameters) of what a node calls."""
         if node.op == "call_method" and node.target in _SIZES:
             return f"torch.ops.aten.{_SIZES[node.target]}", ["self", "dim"]
-        if node.target in (torch.sym_max, torch.sym_min):
-            return f"torch.{node.target.__name__}", ["a", "b"]
+        if node.target in _OF_NUMBERS:
+            return _OF_NUMBERS[node.target]
         name = getattr(node.target, "__name__", "")
         if name in _NUMBERS and getattr(operator, name) is node.target:
             return f"_operator.{name}", ["a", "b"]
@@ -223,9 +231,10 @@ class _GraphWriter:
         if type(value) is int and not self._is_constant(node):
             self.numbers[node.name] = self.shapes.numbers(node.name, 0, [value])[0]
             return {"as_sym_int": {"as_name": node.name}}
-        if type(value) is bool and node.op == "call_function":
-            self.truths[node.name] = {"as_bool": value}
-            return {"as_sym_bool": {"as_name": node.name}}
+        if type(value) in (bool, float) and node.op == "call_function":
+            table, kind = (self.truths, "bool") if type(value) is bool else (self.fractions, "float")
+            table[node.name] = {f"as_{kind}": value}
+            return {f"as_sym_{kind}": {"as_name": node.name}}
         return self.argument(value)
 
     def _is_constant(self, node):
@@ -270,7 +279,7 @@ class _GraphWriter:
             return {"as_tensor": {"name": self.name(node)}}
         if self._is_constant(node):
             return self.argument(node.meta["val"])
-        kind = "as_sym_bool" if type(node.meta.get("val")) is bool else "as_sym_int"
+        kind = _SYMBOLIC.get(type(node.meta.get("val")), "as_sym_int")
         return {kind: {"as_name": self.name(node)}}
 
     def _list(self, items):

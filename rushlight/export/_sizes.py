@@ -73,6 +73,14 @@ class Polynomial:
     def at(self, values):
         return sum(c * math.prod(_value(n, values) for n in names) for names, c in self.terms.items())
 
+    def number(self, values):
+        """The whole number at some sizes."""
+        return int(self.at(values))
+
+    def build(self, builder):
+        """The node that computes it."""
+        return builder.sum(self)
+
     def is_whole(self):
         return all(c.denominator == 1 for c in self.terms.values())
 
@@ -206,7 +214,7 @@ class _Builder:
 
     def build(self, polynomial, user):
         with self.graph.inserting_before(user):
-            return self.sum(polynomial)
+            return polynomial.build(self)
 
     def source(self, name):
         if name not in self.sources:

@@ -228,7 +228,7 @@ def _fake_mode(values):
 
 def _fake(fakes, leaf, changed):
     if not isinstance(leaf, torch.Tensor):
-        return leaf
+        return changed[None] if changed else leaf
     if not changed or all(leaf.shape[d] == size for d, size in changed.items()):
         return fakes.from_tensor(leaf)
     shape = [changed.get(d, size) for d, size in enumerate(leaf.shape)]

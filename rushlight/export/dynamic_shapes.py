@@ -112,10 +112,10 @@ class ValueRanges:
 
 @dataclass(frozen=True)
 class Place:
-    """A size of an input: ``factor * symbol + offset``."""
+    """A size of an input: ``factor * symbol + offset``; without a dimension the input, which is a number."""
 
     leaf: int
-    dim: int
+    dim: Any  # int or None
     symbol: str
     factor: int = 1
     offset: int = 0

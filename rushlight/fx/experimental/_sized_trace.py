@@ -1,8 +1,8 @@
 """`make_fx(tracing_mode="symbolic")`: a graph that computes with the sizes of its arguments.
 
 Sizes are plain numbers while a function runs, so it is traced at several of them, as `torch.export` does
-(`rushlight.export._dynamics`). Equal sizes change together, as in PyTorch; those that the function allows
-only as they are, and sizes of one and zero, stay numbers of the graph.
+(`rushlight.export._dynamics`). Equal sizes change together, as in PyTorch; integers among the arguments
+change alone. What the function allows only as it is, and sizes of one and zero, stay numbers of the graph.
 """
 
 import math
@@ -37,11 +37,9 @@ def trace(function, args, traced_at, symbolic=True):
     symbols: dict = {}
     places = []
     for i, leaf in enumerate(leaves):
-        for d, size in enumerate(leaf.shape if symbolic and isinstance(leaf, torch.Tensor) else ()):
-            if size > 1:
-                name = f"s{size}"
-                symbols.setdefault(name, Symbol(name, size, 2, math.inf, False, asked_lower=2))
-                places.append(Place(i, d, name))
+        for name, dim, size in _numbers_of(i, leaf) if symbolic else ():
+            symbols.setdefault(name, Symbol(name, size, 2, math.inf, False, given=False, asked_lower=2))
+            places.append(Place(i, dim, name))
     modules = {}
 
     def one(sizes, numbers, **_):
@@ -67,6 +65,13 @@ def trace(function, args, traced_at, symbolic=True):
     module = modules[id(found)][0]
     module.recompile()
     return module
+
+
+def _numbers_of(i, leaf):
+    """(symbol, dimension, number) of what may change in an argument: its sizes, or the integer that it is."""
+    if isinstance(leaf, torch.Tensor):
+        return [(f"s{size}", d, size) for d, size in enumerate(leaf.shape) if size > 1]
+    return [(f"i{i}", None, leaf)] if type(leaf) is int and leaf > 1 else []
 
 
 def _sizes_as_operators(graph):

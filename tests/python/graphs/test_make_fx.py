@@ -208,3 +208,34 @@ def test_symbolic_graphs_of_what_allows_one_size():
     assert scalar(torch.tensor(0.0)).item() == 0
     with pytest.raises(AssertionError, match="tracing_mode should be one of"):
         make_fx(torch.sin, tracing_mode="shapes")
+
+
+def _shifted(x):
+    return torch.empty(10 - x.shape[0])
+
+
+def _scaled(x):
+    return x / x.shape[-1] ** 0.5, x * (1 / x.shape[0]), x.shape[0] / 5
+
+
+def _scaled_by(x, n):
+    return x * n, x.new_ones(n, n + 1), n // 2
+
+
+@pytest.mark.parametrize(
+    ("function", "first", "further"),
+    [
+        (_shifted, (torch.ones(2),), [(torch.ones(3),), (torch.ones(9),)]),
+        (_scaled, (torch.ones(5, 4),), [(torch.ones(3, 7),), (torch.ones(64, 2),)]),
+        (_scaled_by, (torch.ones(3), 4), [(torch.ones(3), 9), (torch.ones(8), 2)]),
+    ],
+)
+def test_symbolic_graphs_compute_with_what_the_example_had(function, first, further):
+    graph = make_fx(function, tracing_mode="symbolic")(*first)
+    for args in (first, *further):
+        found, expected = (torch.utils._pytree.tree_leaves(run(*args)) for run in (graph, function))
+        for a, b in zip(found, expected, strict=True):
+            if function is _shifted:  # memory as it was found
+                assert a.shape == b.shape
+            else:
+                assert torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b

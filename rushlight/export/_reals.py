@@ -1,0 +1,122 @@
+"""Numbers with a fraction as functions of sizes: quotients, square roots, and one divided by these."""
+
+import math
+import operator
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import rushlight as torch
+
+from ._explain import Samples, Unexplained, explain, few
+from ._sizes import Polynomial
+
+_LARGEST_DIVISOR = 512
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True)
+class Form:
+    """A function of a quotient of whole numbers: its inverse, what it computes, and nodes that compute it."""
+
+    quotient_of: Callable[[float], float]
+    compute: Callable[[int, int], float]
+    build: Callable[[Any, Any, int], Any]  # of builder, dividend, divisor
+
+
+def _quotient(builder, dividend, divisor):
+    if divisor == 1:
+        return builder.call(torch.sym_float, dividend)
+    return builder.call(operator.truediv, dividend, divisor)
+
+
+def _root(builder, dividend, divisor):
+    inner = dividend if divisor == 1 else _quotient(builder, dividend, divisor)
+    return builder.call(torch._sym_sqrt, inner)  # type: ignore[attr-defined]
+
+
+def _power(exponent):
+    """A program's `n**0.5` may differ from its `math.sqrt(n)` by a rounding."""
+
+    def build(builder, dividend, divisor):
+        return builder.call(operator.pow, _quotient(builder, dividend, divisor), exponent)
+
+    return Form(lambda x: x ** (1 / exponent), lambda p, q: (p / q) ** exponent, build)
+
+
+_FORMS = (
+    Form(lambda x: x, lambda p, q: p / q, _quotient),
+    Form(lambda x: 1 / x, lambda p, q: q / p, lambda b, p, q: b.call(operator.truediv, q, p)),
+    _power(0.5),
+    Form(lambda x: x * x, lambda p, q: math.sqrt(p / q), _root),
+    _power(-0.5),
+    Form(
+        lambda x: 1 / (x * x),
+        lambda p, q: 1 / math.sqrt(p / q),
+        lambda b, p, q: b.call(operator.truediv, 1.0, _root(b, p, q)),
+    ),
+)
+
+
+@dataclass(frozen=True)
+class Real:
+    """A form of a polynomial divided by a number."""
+
+    form: Form
+    dividend: Polynomial
+    divisor: int
+
+    @property
+    def terms(self):
+        return self.dividend.terms
+
+    def number(self, values):
+        """The number at some sizes."""
+        return self.form.compute(self.dividend.number(values), self.divisor)
+
+    def build(self, builder):
+        """The node that computes it."""
+        return self.form.build(builder, builder.sum(self.dividend), self.divisor)
+
+
+def explain_real(samples, names):
+    """The `Real` that a float is, to its last bit; it depends on the named sizes alone."""
+    for form in _FORMS:
+        try:
+            found = _in_form(form, samples, names)
+            if all(found.number(sizes) == samples.value_at(sizes) for sizes in _points(samples, names)):
+                return found
+        except (Unexplained, ArithmeticError):
+            continue
+    raise Unexplained
+
+
+def _in_form(form, samples, names):
+    def quotient_at(sizes):
+        exact = form.quotient_of(samples.value_at(sizes))
+        found = Fraction(exact).limit_denominator(_LARGEST_DIVISOR)
+        if abs(found - exact) > _ROUNDING * abs(exact):
+            raise Unexplained
+        return found
+
+    divisor = math.lcm(*(quotient_at(sizes).denominator for sizes in _points(samples, names)))
+    if divisor > _LARGEST_DIVISOR:
+        raise Unexplained
+
+    def dividend_at(sizes):
+        found = quotient_at(sizes) * divisor
+        if found.denominator != 1:
+            raise Unexplained
+        return int(found)
+
+    dividends = Samples(dividend_at, samples.base, samples.ranges, samples.usable)
+    return Real(form, explain(dividends, names), divisor)
+
+
+def _points(samples, names):
+    """The sizes of the base, and some that differ in one."""
+    points = [samples.base]
+    for name in names:
+        points += [{**samples.base, name: n} for n in few(samples.ranges[name], samples.base[name])]
+    return [sizes for sizes in points if samples.usable(sizes)]
