@@ -18,7 +18,7 @@ from ._one_file import FileModel, load_file, save_file
 from ._quantize import Quantized, QuantizeError, quantize_file
 from ._sizes import apply
 from ._text_service import TextService
-from ._trace import input_names, name_returned_sizes, trace_module
+from ._trace import input_names, name_returned_sizes, plain_state, trace_module
 from .decomp_utils import CustomDecompTable
 from .dynamic_shapes import (
     AdditionalInputs,
@@ -144,7 +144,7 @@ def _guards(leaf_names, leaves, places):
 
 def _program(mod, base, names, leaf_names, leaves, in_spec, symbols, places, examples):
     graph_module = fx.GraphModule(torch.nn.Module(), base.graph)
-    state = dict(mod.state_dict(keep_vars=True))
+    state = plain_state(mod)
     constants = dict(base.constants)
     constants.update({h.target: h.tensor for h in base.held if h.persistent is False})
     signature = ModuleCallSignature([], [], in_spec, base.out_spec, names)

@@ -64,6 +64,14 @@ def held_tensors(module):
     return found
 
 
+def plain_state(module):
+    """The state dict by the modules' own names, which hooks of `state_dict` may change."""
+    state: dict = {}
+    for path, child in module.named_modules(remove_duplicate=False):
+        child._save_to_state_dict(state, f"{path}." if path else "", keep_vars=True)
+    return state
+
+
 def _plain_attributes(module):
     """id -> qualified name, of tensors that modules keep as ordinary attributes."""
     return {

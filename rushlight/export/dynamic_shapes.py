@@ -170,8 +170,18 @@ def spread(module, args, kwargs, dynamic_shapes):
         if isinstance(each, (tuple, list)) and len(each) == len(args) - star:
             nested = any(isinstance(one, (dict, tuple, list)) for one in each)
             if nested or len(dynamic_shapes) != count:
-                return [*dynamic_shapes[:star], *each, *dynamic_shapes[star + 1 :]]
-    return dynamic_shapes
+                dynamic_shapes = [*dynamic_shapes[:star], *each, *dynamic_shapes[star + 1 :]]
+    return _by_name(module, args, kwargs, dynamic_shapes)
+
+
+def _by_name(module, args, kwargs, dynamic_shapes):
+    """What is said in the order of the signature, where keywords are given in another one."""
+    names = argument_names(module, args, kwargs)
+    parameters = [name for name in inspect.signature(module.forward).parameters if name in names]
+    sequence = isinstance(dynamic_shapes, (tuple, list)) and len(dynamic_shapes) == len(names)
+    if not sequence or parameters == names or len(parameters) < len(names):
+        return dynamic_shapes
+    return dict(zip(parameters, dynamic_shapes))
 
 
 class ShapesCollection:
