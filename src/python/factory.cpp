@@ -364,8 +364,7 @@ static FactoryArguments parse_factory(const char* f, PyObject* const* args, Py_s
   return a;
 }
 
-// A constant enters the program here: dispatch modes may want a tensor of their own in its place.
-static Tensor lifted(Tensor t) {
+Tensor lifted(Tensor t) {
   if (!(dispatch_state.always & kPythonDispatch)) [[likely]]
     return t;
   static const Op& op = *operator_table().find("", "lift_fresh")[0];

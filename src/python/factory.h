@@ -6,6 +6,8 @@ namespace rushlight::python {
 
 // A tensor of nested sequences or numbers; `dtype` or else what PyTorch infers.
 Tensor tensor_from_data(PyObject* data, OptDType dtype, Device device = {});
+// A constant enters the program here: dispatch modes may want a tensor of their own in its place.
+Tensor lifted(Tensor t);
 // A tensor on the memory of an object that exports a buffer (a NumPy array); keeps the object alive.
 Tensor tensor_from_buffer(PyObject* object);       // numpy.cpp
 void release_object(void* object, void*, size_t);  // numpy.cpp; ends what a storage keeps of an object

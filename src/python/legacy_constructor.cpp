@@ -70,12 +70,19 @@ static Tensor legacy_tensor(PyObject* args, PyObject* kwargs, DType dtype, bool 
   return t;
 }
 
+// What is made of numbers or sizes is new to the program; a tensor given is not.
+static PyObject* wrap_constant(Tensor t, PyObject* args) {
+  const bool given = PyTuple_GET_SIZE(args) == 1 && is_tensor(PyTuple_GET_ITEM(args, 0));
+  return wrap(given ? std::move(t) : lifted(std::move(t)));
+}
+
 PyObject* tensor_new(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
   return guard([&]() -> PyObject* {
     if (type == &TensorBaseType)
       throw_python(PyExc_RuntimeError,
                    "Cannot directly construct TensorBase; subclass it and then construct that");
-    return wrap_as(type, legacy_tensor(args, kwargs, get_default_dtype(), /*any_dtype=*/true));
+    Tensor t = legacy_tensor(args, kwargs, get_default_dtype(), /*any_dtype=*/true);
+    return type == tensor_type ? wrap_constant(std::move(t), args) : wrap_as(type, std::move(t));
   });
 }
 
@@ -84,7 +91,8 @@ static PyObject* f_legacy(PyObject*, PyObject* const* args, Py_ssize_t n) {
   return guard([&] {
     if (n != 3 || !is_dtype(args[0]) || !PyTuple_Check(args[1]))
       throw_python(PyExc_TypeError, "_legacy_tensor(dtype, args, kwargs)");
-    return wrap(legacy_tensor(args[1], args[2] == Py_None ? nullptr : args[2], dtype_of_object(args[0])));
+    Tensor t = legacy_tensor(args[1], args[2] == Py_None ? nullptr : args[2], dtype_of_object(args[0]));
+    return wrap_constant(std::move(t), args[1]);
   });
 }
 

@@ -232,3 +232,23 @@ def test_keys_of_tensors():
         assert "Autograd" not in torch._C._dispatch_key_set(torch.rand(2))
     x = torch.rand(4)
     assert torch._C._storage_id(x) == torch._C._storage_id(x[1:]) != torch._C._storage_id(x.clone())
+
+
+def test_legacy_constructors_make_fakes():
+    with FakeTensorMode():
+        made = [
+            torch.Tensor([1, 2, 3]),
+            torch.Tensor(2, 3),
+            torch.Tensor(torch.ones(2)),
+            torch.LongTensor([4]),
+            torch.ones(2).new([5.0, 6.0]),
+            torch.ones(2).new(7),
+        ]
+    assert [(type(t), tuple(t.shape), t.dtype) for t in made] == [
+        (FakeTensor, (3,), torch.float32),
+        (FakeTensor, (2, 3), torch.float32),
+        (FakeTensor, (2,), torch.float32),
+        (FakeTensor, (1,), torch.int64),
+        (FakeTensor, (2,), torch.float32),
+        (FakeTensor, (7,), torch.float32),
+    ]
