@@ -22,6 +22,7 @@ from ._sizes import Extreme, Part, Quotient
 from .dynamic_shapes import UserError
 
 _LARGE = 1 << 12  # a size at which programs that differ for large ones do
+_MOST_TIMES, _MOST_APART = 4, 2  # of sizes without a name that follow others
 _MORE_POINTS = 3  # with random sizes, to check
 
 
@@ -143,6 +144,43 @@ class Dynamics:
         if rest:
             self.traces = {}
 
+    def _link(self):
+        """Let hinted sizes that cannot change alone follow others; whether some do."""
+        before = len(self.symbols)
+        for name in [n for n, symbol in self.symbols.items() if not symbol.given]:
+            if self._changes({name}):  # maybe since another one follows it
+                continue
+            for base in [n for n in self.symbols if n != name]:
+                relation = self._relation(name, base)
+                if relation is not None:
+                    self._follow(name, base, *relation)
+                    break
+        return len(self.symbols) < before
+
+    def _relation(self, name, base):
+        """(factor, offset) with which a size follows another one: a small multiple, or a few more or less."""
+        value, other = self.symbols[name].value, self.symbols[base].value
+        difference, (factor, rest) = value - other, divmod(value, max(other, 1))
+        found = [(factor, 0)] if rest == 0 and 1 < factor <= _MOST_TIMES else []
+        found += [(1, difference)] if 0 < abs(difference) <= _MOST_APART else []
+        for factor, offset in found:
+            for size in (other + 7, other + 1):
+                try:
+                    self.at({base: size, name: factor * size + offset})
+                    return factor, offset
+                except Specialized:
+                    continue
+        return None
+
+    def _follow(self, name, base, factor, offset):
+        other, kept = self.symbols.pop(name), self.symbols[base]
+        kept.lower = max(kept.lower, -((offset - other.lower) // factor))
+        kept.upper = min(kept.upper, (other.upper - offset) // factor)
+        for i, place in enumerate(self.places):
+            if place.symbol == name:  # itself no expression, since it is a hint
+                self.places[i] = place.__class__(place.leaf, place.dim, base, factor, offset)
+        self.traces = {}
+
     # --- the plan ---
 
     def settle(self):
@@ -153,6 +191,8 @@ class Dynamics:
             planned = self._plan(self.symbols)
         except Specialized as error:
             planned = self._planned_whole()
+            if planned is None and self._link():
+                return self.settle()
             if planned is None and all(symbol.required for symbol in self.symbols.values()):
                 raise _violated(self.symbols, error) from None
             planned = self._without_some_hints() if planned is None else planned

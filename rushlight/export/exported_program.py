@@ -107,11 +107,11 @@ class _Guards(torch.nn.Module):
             raise AssertionError(f"Guard failed: {text} >= {place.factor * symbol.lower + place.offset}")
         if value > symbol.upper:
             raise AssertionError(f"Guard failed: {text} <= {place.factor * symbol.upper + place.offset}")
-        first = known.setdefault(place.symbol, (value, text))
-        if first[0] != value:
-            raise AssertionError(
-                f"Guard failed: {text} == {first[1]}, got {size} for {place.symbol} = {first[0]}"
-            )
+        first, told, by = known.setdefault(place.symbol, (value, text, place))
+        if first != value:
+            alike = (by.factor, by.offset) == (place.factor, place.offset)
+            wanted = told if alike else f"{place.factor * first + place.offset} since {told} is known"
+            raise AssertionError(f"Guard failed: {text} == {wanted}, got {size} for {place.symbol} = {first}")
 
 
 @dataclass(repr=False)

@@ -204,3 +204,31 @@ def test_no_state_changes():
     export(module, (x,), dynamic_shapes=({0: Dim("n")},))
     assert all(torch.equal(before[name], value) for name, value in module.state_dict().items())
     assert module.training and torch.equal(torch.get_rng_state(), state)
+
+
+def _shifted(x, y):
+    return torch.cat([x, x[:1]]) * y
+
+
+def _grouped(x, y):
+    return x.view(-1, 3) + y.view(-1, 1)
+
+
+@pytest.mark.parametrize(
+    ("function", "sizes", "others", "wrong"),
+    [(_shifted, (4, 5), [(7, 8), (2, 3)], (7, 9)), (_grouped, (12, 4), [(30, 10), (3, 1)], (12, 5))],
+)
+def test_hinted_sizes_that_belong_together_change_together(function, sizes, others, wrong):
+    class Program(nn.Module):
+        def forward(self, x, y, z):
+            return function(x, y), z * 2
+
+    def inputs(sizes, last):
+        return (*(torch.arange(float(n)) for n in sizes), torch.ones(last, 6))
+
+    program = export(Program(), inputs(sizes, 6), dynamic_shapes=({0: Dim.AUTO},) * 3)
+    for further in others:
+        given = inputs(further, 11)  # a size of its own
+        assert all(map(torch.equal, program.module()(*given), Program()(*given)))
+    with pytest.raises(AssertionError, match=r"y\.size\(\)\[0\] == \d+ since x\.size\(\)\[0\] is known, got"):
+        program.module()(*inputs(wrong, 6))
