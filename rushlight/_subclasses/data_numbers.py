@@ -238,7 +238,27 @@ class DataNumbers:
             c = difference[unit]
             rest = {n: -c * d for n, d in difference.items() if n != unit}
             raise Infeasible(text, unit, derived=rest)
+        for least in (2, -math.inf):  # sizes of one and zero take shortcuts
+            for name in free:
+                value = self._sample_that_holds(truth.relation, difference, name)
+                if value is not None and value >= least:
+                    raise Infeasible(text, name, value)
         raise Infeasible(text, free[0])
+
+    def _sample_that_holds(self, relation, difference, name):
+        """A sample of one number with which an inequality holds, by one more than it needs where possible."""
+        c = difference[name]
+        others = {n: d for n, d in difference.items() if n != name and d}
+        edge = -sum(d * (1 if n is None else self.samples_of(n)) for n, d in others.items()) / c
+        relation = _MIRRORED.get(relation, relation) if c < 0 else relation
+        low, high = self.bounds[name]
+        if relation in (operator.ge, operator.gt):
+            tried = math.floor(edge) + 1, math.ceil(edge)
+        elif relation in (operator.le, operator.lt):
+            tried = math.ceil(edge) - 1, math.floor(edge)
+        else:
+            return None
+        return next((n for n in tried if low <= n <= high and relation(n, edge)), None)
 
     def refuse(self, number):
         """A program wants a plain number of one that depends on its data."""
@@ -499,6 +519,8 @@ def _float_arithmetic(name, operation):
 def _proxy_of(operand):
     if isinstance(operand, DataInt):
         return operand.numbers.proxy(operand.expression)
+    if isinstance(operand, DataTruth):
+        return operand.numbers.proxy(Expression(operand.relation, operand.first, operand.second))
     return operand.proxy if isinstance(operand, DataFloat) else operand
 
 

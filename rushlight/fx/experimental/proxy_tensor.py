@@ -82,7 +82,7 @@ class PythonKeyTracer(Tracer):
                 return proxy.node
             is_parameter = isinstance(a, torch.nn.Parameter)
             return self._constant(a, "_param_constant" if is_parameter else "_tensor_constant")
-        if isinstance(a, (torch.SymInt, torch.SymFloat)):  # a number that the program read from its data
+        if isinstance(a, py_sym_types):  # a number or truth that the program read from its data
             from rushlight._subclasses.data_numbers import _proxy_of
 
             return super().create_arg(_proxy_of(a))

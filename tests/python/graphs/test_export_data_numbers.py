@@ -298,3 +298,29 @@ def test_a_mask_without_data_must_fit():
         x[torch.zeros(5, dtype=torch.bool, device="meta")] = 1
     with pytest.raises(IndexError, match=r"shape of the mask \[4\] at index 0 does not match .* at index 1"):
         x[:, torch.zeros(4, dtype=torch.bool, device="meta")] = 1
+
+
+def test_numbers_that_a_check_relates_get_samples_that_suit_it():
+    def best(scores, count):
+        found = scores[scores > 0]
+        n = torch.minimum(count, torch.tensor(found.shape[0])).item()
+        torch._check_is_size(n)
+        torch._check(found.shape[0] >= n)
+        return found.sort(descending=True).values[:n] * 2
+
+    scores = torch.tensor([0.5, -1.0, 2.0, 3.0])
+    program = _exported(lambda x, n: best(x, n), scores, torch.tensor(2))
+    _alike(best, program, (scores, torch.tensor(2)), (scores, torch.tensor(9)), (-scores, torch.tensor(1)))
+
+
+def test_a_truth_of_the_data_may_be_a_result():
+    def told(flag, x):
+        return flag.item(), (x > 0).sum().item() >= 2, x + 1
+
+    x = torch.tensor([1.0, 2.0, -3.0])
+    program = _exported(told, torch.tensor(True), x)
+    for flag in (True, False):
+        for sign in (1, -1):
+            given = torch.tensor(flag), sign * x
+            found, expected = program.module()(*given), told(*given)
+            assert found[:2] == expected[:2] and torch.equal(found[2], expected[2])
