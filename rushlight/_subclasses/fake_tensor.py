@@ -47,7 +47,8 @@ class UnsupportedOperatorException(NotImplementedError):
     """An operator that the program defined, `func`, has no function for tensors without data."""
 
     def __init__(self, func, reason=None):
-        super().__init__(reason or func)
+        name = func._schema.name if reason else ""
+        super().__init__(f"{func}: {reason.removeprefix(name + ': ')}" if reason else func)
         self.func = func
 
 

@@ -11,6 +11,7 @@ from rushlight._subclasses import (
     DynamicOutputShapeException,
     FakeTensor,
     FakeTensorMode,
+    UnsupportedOperatorException,
 )
 
 
@@ -252,3 +253,12 @@ def test_legacy_constructors_make_fakes():
         (FakeTensor, (2,), torch.float32),
         (FakeTensor, (7,), torch.float32),
     ]
+
+
+def test_an_operator_without_a_fake_function_is_named_with_its_overload():
+    with torch.library._scoped_library("fakes_test", "FRAGMENT") as library:
+        library.define("plain(Tensor x) -> Tensor")
+        library.impl("plain", lambda x: x.cos(), "CPU")
+        told = r"^fakes_test\.plain\.default: attempted"
+        with FakeTensorMode(), pytest.raises(UnsupportedOperatorException, match=told):
+            torch.ops.fakes_test.plain(torch.ones(2))
