@@ -54,7 +54,7 @@ class GraphTypeChecker:
         if n.type is None:
             n.type = Dyn
         if n.op == "get_attr":
-            n.type = TensorType(tuple(get_parameter(self.traced, n.target).shape))
+            n.type = TensorType(tuple(get_parameter(self.traced, str(n.target)).shape))
         elif n.op == "call_function":
             return self._rule([n.target], n)(n)
         elif n.op == "call_module":
