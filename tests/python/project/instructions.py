@@ -112,7 +112,7 @@ def missing():
 
 
 def run_under_callgrind(dumps, options, program, path=(), **variables):
-    """What the program prints, which finds modules in our root and in `path`; the counts are written to `dumps`."""
+    """What the program prints, which finds modules in our root and `path`; counts are written to `dumps`."""
     root = str(pathlib.Path(__file__).resolve().parents[3])
     path = os.pathsep.join([root, *filter(None, path)])
     fixed = {"PYTHONPATH": path, "PYTHONHASHSEED": "0", "MKL_ENABLE_INSTRUCTIONS": "AVX2"}
@@ -132,9 +132,9 @@ def run_under_callgrind(dumps, options, program, path=(), **variables):
 def count_starts():
     """As `count`, of imports: by a bare interpreter, whose own start is taken off, from compiled files.
 
-    Modules are sought in our root and in Python's library alone: each folder more costs half a million, and a run of
-    the whole suite has fifty. The least of two counts after a run that compiles: a source that another process touches
-    in between is compiled again.
+    Modules are sought in our root and in Python's library alone: each folder more costs half a million, and a
+    run of the whole suite has fifty. The least of two counts after a run that compiles: a source that another
+    process touches in between is compiled again.
     """
     found = {}
     with tempfile.TemporaryDirectory() as folder:
