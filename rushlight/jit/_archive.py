@@ -15,6 +15,7 @@ from rushlight.jit._annotations import is_compiled_class, qualified_name
 from rushlight.jit._archive_classes import ClassReader, described
 from rushlight.jit._closed_source import unit_from_source
 from rushlight.jit._decorations import unusable
+from rushlight.jit._frozen_modules import fold, is_frozen, whole
 from rushlight.jit._library import class_name, library_name, own_module
 from rushlight.jit._script import ScriptFunction, ScriptModule, script, script_class, shell
 from rushlight.jit.frontend import FrontendError, script_function
@@ -169,10 +170,13 @@ class _Writer:
         return self.written[cls]
 
     def _module(self, module):
-        if id(module) not in self.module_numbers:
-            number = self.module_numbers[id(module)] = len(self.modules)
+        key = id(module)
+        if key not in self.module_numbers:
+            number = self.module_numbers[key] = len(self.modules)
             self.modules.append(None)
+            frozen = is_frozen(module) and [sorted(module._kept), list(module._script_methods)]
             self.alive.append(module)
+            module = whole(module)
             cls = self._class(self._written(type(module)))
             tensors = {
                 id(t): n
@@ -191,6 +195,7 @@ class _Writer:
                             raise RuntimeError(f"save: {error}") from None
             self.modules[number] = {
                 "class": cls,
+                "frozen": frozen or None,
                 "parameters": dict(module._parameters),
                 "buffers": dict(module._buffers),
                 "transient": sorted(module._non_persistent_buffers_set),
@@ -202,7 +207,7 @@ class _Writer:
                     if getattr(module, table)
                 },
             }
-        return self.module_numbers[id(module)]
+        return self.module_numbers[key]
 
     def _hook(self, hook, module):
         """The name and text of a hook, which is compiled as a method of its module is."""
@@ -271,7 +276,7 @@ class _Writer:
 
 
 _HOOKS = "_forward_pre_hooks", "_forward_hooks"
-_TABLES = frozenset(Module().__dict__) - {"training"}
+_TABLES = frozenset((*Module().__dict__, "_graphs")) - {"training"}
 
 
 def load(f, map_location=None, _extra_files=None, _restore_shapes=False):
@@ -344,6 +349,9 @@ class _Reader:
         self.modules = [shell(self.classes[m["class"]], dict(Module().__dict__)) for m in content["modules"]]
         for module, saved in zip(self.modules, content["modules"], strict=True):
             self._fill(module, saved)
+        for module, saved in zip(self.modules, content["modules"], strict=True):
+            if saved.get("frozen"):
+                fold(module, *saved["frozen"])
 
     def root(self):
         root = self.content["root"]

@@ -14,6 +14,10 @@ from rushlight.jit._types import TENSOR, UNKNOWN, plain
 
 def graph_of(unit, module=None):
     """The graph of a unit; `module` tells the type of `self`."""
+    if "_folded" in getattr(module, "__dict__", ()):
+        from rushlight.jit._graph_frozen import frozen_graph_of
+
+        return frozen_graph_of(unit, module)
     graph = Graph(unit.tree.name, unit, module)
     Lowering(graph, unit, module).function(unit.tree)
     return graph

@@ -3,6 +3,7 @@
 import copy
 import enum
 
+from rushlight import Tensor
 from rushlight.jit._annotations import plain_name
 from rushlight.jit._graph_types import ClassType, JitType, TensorType
 
@@ -151,6 +152,8 @@ class Node:
 def _shown(value):
     if isinstance(value, enum.Enum):
         return f"{plain_name(type(value))}.{value.name}"
+    if isinstance(value, Tensor):
+        return f"{{{value.item()}}}" if value.dim() == 0 else "<Tensor>"
     return f'"{value}"' if type(value) is str else repr(value)
 
 

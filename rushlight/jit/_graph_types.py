@@ -175,12 +175,14 @@ class LateGraph:
         self._module = (lambda: None) if module is None else weakref.ref(module)
 
     def _made(self):
+        module = self._module()
+        if module is not None and not self._inlined:
+            return module._graph_of(self._unit)
         if self._graph is None:
             from rushlight.jit._graph import graph_of
             from rushlight.jit._graph_inline import inlined_graph_of
 
-            make = inlined_graph_of if self._inlined else graph_of
-            self._graph = make(self._unit, self._module())
+            self._graph = (inlined_graph_of if self._inlined else graph_of)(self._unit, module)
             self._graph.module = self._module  # which holds this
         return self._graph
 

@@ -12,6 +12,8 @@ class Handle:
         self._module = module
 
     def __getattr__(self, name):
+        if not hasattr(self._module, name):
+            raise AttributeError(f"{self.qualified_name} (a script) does not have a field with name '{name}'")
         found = getattr(self._module, name)
         return Handle(found) if name in self._module._modules and found is not None else found
 
@@ -73,9 +75,7 @@ class Method:
 
     @property
     def graph(self):
-        from rushlight.jit._graph import graph_of
-
-        return graph_of(self._unit, self.owner)
+        return self.owner._graph_of(self._unit)
 
 
 def wrap_cpp_module(cpp_module):
@@ -85,6 +85,6 @@ def wrap_cpp_module(cpp_module):
 
 def freeze_handle(cpp_module, preservedAttrs=(), freezeInterfaces=True, preserveParameters=False):  # noqa: N803
     """The handle of the frozen module."""
-    from rushlight.jit._freeze import freeze
+    from rushlight.jit._freeze import frozen
 
-    return Handle(freeze(cpp_module._module, [*preservedAttrs]))
+    return Handle(frozen(cpp_module._module, [*preservedAttrs], False))

@@ -142,9 +142,16 @@ class ScriptModule(Module):
 
     @property
     def graph(self) -> Any:
+        """The operations of `forward`: one graph, which passes may change."""
+        return self._graph_of(self._unit())
+
+    def _graph_of(self, unit):
         from rushlight.jit._graph import graph_of
 
-        return graph_of(self._unit(), self)
+        known = self.__dict__.setdefault("_graphs", {})
+        if unit not in known:
+            known[unit] = graph_of(unit, self)
+        return known[unit]
 
     @property
     def inlined_graph(self) -> Any:
@@ -204,13 +211,14 @@ class ScriptModule(Module):
         )
 
     def __copy__(self):
-        return shell(type(self), dict(self.__dict__))
+        return shell(type(self), {n: v for n, v in self.__dict__.items() if n != "_graphs"})
 
     def __deepcopy__(self, memo):
         import copy
 
         made = memo[id(self)] = shell(type(self), {})
-        made.__dict__.update(copy.deepcopy(self.__dict__, memo))
+        state = {name: value for name, value in self.__dict__.items() if name != "_graphs"}
+        made.__dict__.update(copy.deepcopy(state, memo))
         return made
 
 
