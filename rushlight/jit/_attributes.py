@@ -11,6 +11,7 @@ import warnings
 from rushlight.jit import _types as t
 from rushlight.jit._annotations import python_type
 from rushlight.jit._decorations import Attribute
+from rushlight.nn import Module
 
 __all__ = ["constants_of", "declared_types", "take_attributes", "warn_of_annotations"]
 
@@ -56,11 +57,26 @@ def constants_of(cls):
 
 
 def take_attributes(state, types):
-    """Put the values of `torch.jit.Attribute` in its place, and note their types."""
+    """Put the values of `torch.jit.Attribute` in its place, and note their types. Lists, dictionaries and
+    tuples are copied: what a script writes to them, the module that it was made of does not see."""
     for name, value in list(state.items()):
         if isinstance(value, Attribute):
-            state[name] = value.value
             types[name] = python_type(value.type) or t.UNKNOWN
+            value = value.value
+        if name not in _TABLES:
+            state[name] = _copied(value)
+
+
+_TABLES = frozenset(Module().__dict__)
+
+
+def _copied(value):
+    """A container, and those in it, as new ones; all else as it is."""
+    if type(value) in (list, tuple):
+        return type(value)([_copied(part) for part in value])
+    if type(value) is dict:
+        return {key: _copied(part) for key, part in value.items()}
+    return value
 
 
 def warn_of_annotations(cls):

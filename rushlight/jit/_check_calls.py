@@ -49,7 +49,7 @@ class Calls(Checking):
         if isinstance(function, Python):
             return self.call_python(function, node, given, by_name)
         if isinstance(function, t.Type) and function.known and function.kind not in _CALLABLE:
-            self.refuse(f"'{function}' object is not callable", node)
+            self.refuse(f"cannot call a value of type '{function}'", node)
         return t.UNKNOWN
 
     def argument(self, node):
@@ -69,8 +69,18 @@ class Calls(Checking):
 
     # --- functions
 
+    def call_fork(self, node, given):
+        """What runs beside the script gives a future of what it would give."""
+        if isinstance(given[0], t.Type) and given[0].known and given[0].kind not in _CALLABLE:
+            self.refuse(f"cannot call a value of type '{given[0]}'", node)
+        call = ast.Call(func=node.args[0], args=node.args[1:], keywords=node.keywords)
+        result = self.expression(ast.copy_location(call, node))
+        return t.future_of(result) if isinstance(result, t.Type) and result.known else t.UNKNOWN
+
     def call_python(self, function, node, given, by_name):
         value, name = function.value, function.name
+        if name in ("torch.jit.fork", "torch.jit._fork") and given:
+            return self.call_fork(node, given)
         unit = getattr(value, "unit", None)
         if unit is not None:
             return self.call_unit(unit.schema, node, given, by_name)

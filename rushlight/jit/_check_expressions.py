@@ -61,6 +61,8 @@ class Expressions(Conditions, Calls):
             if found.name == "range":
                 self.refuse("range cannot be used as a value", node)
             return t.UNKNOWN
+        if isinstance(found, Bound) and found.owner.kind != "Class" and not argument:
+            self.refuse("builtin cannot be used as a value", node)
         if isinstance(found, Python):
             value = found.value
             if isinstance(value, type) and issubclass(value, BaseException):
@@ -100,6 +102,8 @@ class Expressions(Conditions, Calls):
         owner = self.expression(node.value)
         if isinstance(owner, Container):
             return self.module_attribute(owner.module, node)
+        if isinstance(owner, Bound) and owner.owner.kind != "Class":
+            self.refuse("attribute lookup is not defined on builtin", node)
         if isinstance(owner, NotAValue):
             return t.UNKNOWN
         return self.attribute(owner, node)
@@ -343,7 +347,10 @@ class Expressions(Conditions, Calls):
             return right if left == t.INT else left
         if left.kind == "Class":
             return self.overloaded(op, left, right, node)
-        if any(s.kind in ("NoneType", "Optional", "Dict") for s in sides) or t.STR in sides and left != right:
+        kinds = {left.kind, right.kind}
+        if kinds & {"NoneType", "Optional", "Dict"} or (t.STR in sides and left != right):
+            self.no_operator(op, sides, node)
+        if "Tuple" in kinds and isinstance(op, (ast.Add, ast.Sub, ast.Div)):
             self.no_operator(op, sides, node)
         return t.UNKNOWN
 
@@ -459,6 +466,8 @@ class Expressions(Conditions, Calls):
             return owner.args[1]
         if owner.kind in ("Tuple", "NamedTuple"):
             index = node.slice
+            if not sliced and parts[0][0] in (t.FLOAT, t.STR):
+                self.refuse("tuple index must be an integer", node)
             negative = isinstance(index, ast.UnaryOp) and isinstance(index.op, ast.USub)
             index = index.operand if negative else index
             if isinstance(index, ast.Constant) and type(index.value) is int and not sliced:

@@ -104,6 +104,10 @@ class _Checker(Expressions):
         said = self.unit.schema.returns if tree.returns is not None else None
         self.declared = said
         exits = self.block(tree.body)
+        if self.declared is not None and not exits and self.declared not in (t.NONE, t.UNKNOWN):
+            self.refuse(
+                "Function was not annotated as having type None, but does not return along all paths", tree
+            )
         if self.declared is None:
             result = self.returned
             if not exits:
@@ -121,6 +125,9 @@ class _Checker(Expressions):
 
     def statement_Delete(self, node):  # noqa: N802
         for target in node.targets:
+            if isinstance(target, ast.Name):
+                self.name(target)
+                self.frames[-1][target.id] = _Undefined(f"undefined value {target.id}")
             if isinstance(target, ast.Subscript):
                 owner = self.expression(target.value)
                 self.index_parts(target.slice)

@@ -177,8 +177,8 @@ def _memory(key):
 def _refuse(root, changes):
     if any(c.chosen_by_value for c in changes):
         raise RuntimeError(
-            "Freezing modules containing prim::ModuleContainerIndex is not supported: a run chooses a module of "
-            "a container by an index or key"
+            "Freezing modules containing prim::ModuleContainerIndex is not supported: a run chooses a module "
+            "of a container by an index or key"
         )
     for owner, name in {key for c in changes for key in c.written}:
         said = declared_type(owner, name)
