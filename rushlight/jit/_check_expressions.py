@@ -350,7 +350,7 @@ class Expressions(Conditions, Calls):
         kinds = {left.kind, right.kind}
         if kinds & {"NoneType", "Optional", "Dict"} or (t.STR in sides and left != right):
             self.no_operator(op, sides, node)
-        if "Tuple" in kinds and isinstance(op, (ast.Add, ast.Sub, ast.Div)):
+        if "Tuple" in kinds and any(s in _NUMERIC for s in sides) and not isinstance(op, ast.Mult):
             self.no_operator(op, sides, node)
         return t.UNKNOWN
 
