@@ -1,6 +1,9 @@
 """Decorations of TorchScript under the name that packages import them from."""
 
 import functools
+import inspect
+import types
+import typing
 import weakref
 
 from rushlight.jit import annotations as _annotations
@@ -35,7 +38,9 @@ __all__ = [
     "boolean_dispatched",
     "check_empty_containers",
     "export",
+    "get_callable_argument_names",
     "ignore",
+    "is_optional",
     "is_scripting",
     "unused",
 ]
@@ -45,6 +50,20 @@ def _copy_to_script_wrapper(fn):
     """Marks a method that scripted modules keep as it is in Python."""
     fn._torchscript_modifier = "copy_to_script_wrapper"
     return fn
+
+
+def get_callable_argument_names(fn):
+    """The arguments of a function that may be given by place and by name; none without a signature."""
+    try:
+        parameters = inspect.signature(fn).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+
+
+def is_optional(ann):
+    """Whether an annotation says that a value may be None."""
+    return typing.get_origin(ann) in (typing.Union, types.UnionType) and type(None) in typing.get_args(ann)
 
 
 # What such functions are made of, which packages that bind arguments look up.

@@ -411,7 +411,9 @@ class _OpNamespace(types.ModuleType):
             importlib.import_module("rushlight._quantized.wrapped")
         elif self.name == "prims" and key == "convert_element_type":
             importlib.import_module("rushlight._operators.prim_operators")
-        if key.startswith("__") or not _find(self.name, key):
+        if key.startswith("__"):
+            raise AttributeError(f"Invalid attribute '{key}' for '_OpNamespace' '{self.name}'")
+        if not _find(self.name, key):
             raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{key}'")
         packet = _packet(self.name, key)
         setattr(self, key, packet)

@@ -23,10 +23,11 @@ def _jit_pass_inline(graph):
 
 
 def _jit_pass_canonicalize(graph):
-    """A copy whose values are numbered in their order, but for those of the program's own names."""
+    """A copy whose values are numbered by their places, but for those of the program's own names."""
     made = graph.copy()
-    for number, value in enumerate(v for v in made._values() if v.debugName().isdigit()):
-        value.setDebugName(str(number))
+    for number, value in enumerate(made._values()):
+        if value.debugName().isdigit():
+            value.setDebugName(str(number))
     return made
 
 

@@ -272,3 +272,12 @@ def test_limits_of_powers_of_two():
     facts = torch.finfo(torch.float8_e8m0fnu)  # has no sign
     assert facts.min == facts.tiny == 2.0**-127 and "min=5.87747e-39" in repr(facts)
     assert torch.finfo(torch.float8_e5m2).min == -57344.0
+
+
+def test_annotations_and_arguments_that_compilers_ask_for():
+    internal = torch._jit_internal
+    assert internal.is_optional(int | None) and not internal.is_optional(int | str)
+    assert internal.get_callable_argument_names(lambda a, /, b, *c, d=1, **e: 0) == ["b"]
+    assert internal.get_callable_argument_names(type) == []
+    with pytest.raises(AttributeError, match="Invalid attribute '__origin__' for '_OpNamespace' 'aten'"):
+        _ = torch.ops.aten.__origin__
