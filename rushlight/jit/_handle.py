@@ -32,6 +32,11 @@ class Handle:
             getattr(type(self._module), "_qualified_name", None) or f"__torch__.{self._module.original_name}"
         )
 
+    def _type(self):
+        from rushlight.jit._module_types import module_type
+
+        return module_type(self._module, self.qualified_name)
+
     def getattr(self, name):
         found = getattr(self._module, name)
         return Handle(found) if hasattr(type(found), "_script_methods") else found
