@@ -1,4 +1,4 @@
-"""The types of scripted modules: those of one class share a type where their attributes have the same types."""
+"""The types of scripted modules: those of one class share one where their attributes have the same types."""
 
 from rushlight.jit._annotations import value_type
 from rushlight.jit._attributes import constants_of
