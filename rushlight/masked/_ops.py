@@ -117,6 +117,30 @@ def _highest(dtype):
     return 1 if dtype == torch.bool else torch.iinfo(dtype).max
 
 
+# What masked-out elements count as where a function of torch has to leave them out.
+_IDENTITIES = {
+    "all": lambda dtype: True,
+    "any": lambda dtype: False,
+    "sum": lambda dtype: 0,
+    "prod": lambda dtype: 1,
+    "amax": _lowest,
+    "amin": _highest,
+    "argmax": _lowest,
+    "argmin": _highest,
+    "logsumexp": _lowest,
+    "norm": lambda dtype: 0,
+}
+
+
+def _combine_input_and_mask(op, input, mask):
+    """`input` with masked-out elements that `op`, a reduction, passes over."""
+    name = getattr(op, "__name__", str(op))
+    if name not in _IDENTITIES:
+        raise NotImplementedError(f"identity of {name} on {input.dtype} input")
+    input, mask = _parts(input, mask)
+    return _filled(input, mask, _IDENTITIES[name](input.dtype))
+
+
 def _sum_dtype(input, dtype):
     """Sums of integers are int64."""
     if dtype is not None:

@@ -80,7 +80,11 @@ PyObject* make_wrapper_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
                                    dtype == Py_None ? get_default_dtype() : parse_dtype(dtype),
                                    device == Py_None ? Device{} : parse_device(device));
     PyRef self(wrap_as(type, t));
-    if (requires_grad) set_requires_grad(t, true);
+    if (requires_grad) {
+      RL_CHECK(is_differentiable(t.dtype()),
+               "Only Tensors of floating point and complex dtype can require gradients");
+      set_requires_grad(t, true);
+    }
     return self.release();
   });
 }

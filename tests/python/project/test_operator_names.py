@@ -98,7 +98,12 @@ LISTS = {
     },
     "export._align": {"_LAYOUT": is_operator, "_VIEWS": is_operator},
     "fx._names": {"_NATIVE_NN": is_called, "_NATIVE_TORCH": is_called, "_OWN_FUNCTIONAL": is_called},
-    "masked.maskedtensor": {"_SHAPES": is_called, "_REDUCTIONS": is_called, "_PLAIN": is_called},
+    "masked.maskedtensor.rules": {
+        "_POSITIONS": is_called,
+        "_ALONG_A_DIMENSION": is_called,
+        "_MOVES": is_called,
+        "_MOVES_OF_NUMBERS": is_operator,
+    },
     "nested._internal.ops": {
         "_OPERATORS": is_called,
         "_VALUEWISE": is_called,

@@ -57,6 +57,8 @@ def test_masked_tensor():
     with pytest.raises(TypeError, match="bool"):
         masked.masked_tensor(data, mask.int())
     with pytest.raises(ValueError, match="data.size"):
+        masked.masked_tensor(data, mask[:, :2])
+    with pytest.raises(ValueError, match="data.dim"):
         masked.masked_tensor(data, mask[0])
 
 
@@ -225,4 +227,78 @@ def test_gradients_of_masked_tensors_are_masked():
     assert torch.allclose(inner.to_tensor(0), torch.tensor([1.0, 0, 9]).exp() * mask)
     plain = data.clone().requires_grad_()
     doubled = masked.as_masked_tensor(plain, mask) * 2
-    assert torch.autograd.grad(doubled.sum(), plain)[0].tolist() == [2, 0, 2]
+    assert torch.autograd.grad(doubled.sum(), plain)[0].to_tensor(0).tolist() == [2, 0, 2]
+
+
+MASKED_PROGRAMS = {
+    "by indices": lambda m: (m * 2).to_sparse().to_dense().sum(),
+    "rows": lambda m: m.to_sparse_csr().sin().to_dense().mean(1),
+    "softmax": lambda m: m.softmax(-1),
+    "largest": lambda m: m.amax(dim=0),
+    "pieces": lambda m: m.unfold(1, 2, 2),
+    "product": lambda m: m.prod(),
+}
+
+
+@pytest.mark.parametrize("name", MASKED_PROGRAMS)
+def test_masked_tensors_of_all_layouts_as_pytorchs(name):
+    """Data, masks and gradients of masked tensors, some of them sparse."""
+    oracle = pytest.importorskip("torch")
+    results = []
+    for lib in (torch, oracle):
+        m = lib.masked.masked_tensor(lib.tensor(ROWS), lib.tensor(MASK), requires_grad=True)
+        y = MASKED_PROGRAMS[name](m)
+        y.sum().backward()
+        there = y.get_mask()
+        results.append(
+            [
+                there.tolist(),
+                y.get_data().masked_fill(~there, 0).tolist(),
+                m.grad.get_mask().tolist(),
+                m.grad.to_tensor(0.0).tolist(),
+            ]
+        )
+    for here, there in zip(*results, strict=True):
+        torch.testing.assert_close(torch.tensor(here), torch.tensor(there))
+
+
+def test_masked_tensors_join_and_are_written():
+    a = masked.masked_tensor(torch.tensor([1.0, 4.0]), torch.tensor([True, False]), requires_grad=True)
+    b = masked.masked_tensor(torch.tensor([2.0, 3.0]), torch.tensor([False, True]))
+    rows = torch.stack([a, b])
+    assert rows.get_mask().tolist() == [[True, False], [False, True]]
+    rows.sum().backward()
+    assert a.grad.to_tensor(0).tolist() == [1, 0]
+    assert torch.cat([b, torch.ones(1)]).get_mask().tolist() == [False, True, True]
+    b.mul_(2)
+    assert b.get_data().tolist() == [4, 6]
+    with pytest.raises(TypeError, match="plain tensor"):
+        torch.ones(2).add_(b)
+    with pytest.raises(TypeError, match="aten.max.default"):
+        b.max()
+
+
+@pytest.mark.parametrize("layout", [torch.sparse_coo, torch.sparse_csr], ids=str)
+@pytest.mark.parametrize("name", ["sum", "prod", "amax", "argmax", "mean"])
+def test_sparse_masked_tensors_reduce_as_dense_ones(layout, name):
+    found = []
+    for m in (masked.masked_tensor(torch.tensor(ROWS), torch.tensor(MASK), requires_grad=True) for _ in "ab"):
+        other = m._to_layout(layout) if found else m
+        y = getattr(other * 2, name)()
+        if y.requires_grad:
+            y.backward()
+        found.append((y.get_data().item(), None if m.grad is None else m.grad.to_tensor(0.0).tolist()))
+    assert found[0] == found[1]
+
+
+def test_sparse_masks_fit_their_data():
+    at, other = torch.tensor([[0, 1], [2, 0]]), torch.tensor([[0, 1], [2, 1]])
+    data = torch.sparse_coo_tensor(at, torch.tensor([3.0, 4.0]), (2, 4))
+    truths = torch.tensor([True, True])
+    m = masked.masked_tensor(data, torch.sparse_coo_tensor(at, truths, (2, 4)))
+    assert m.layout is torch.sparse_coo and m.to_tensor(0).tolist() == data.to_dense().tolist()
+    assert "4.0000" in repr(m)
+    with pytest.raises(ValueError, match="same indices"):
+        masked.masked_tensor(data, torch.sparse_coo_tensor(other, truths, (2, 4)))
+    with pytest.raises(TypeError, match="same layout"):
+        masked.masked_tensor(data, torch.ones(2, 4, dtype=torch.bool))
