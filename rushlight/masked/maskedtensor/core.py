@@ -142,8 +142,8 @@ class MaskedTensor(torch.Tensor):
         rule = rules.for_operator(func)
         if rule is None:
             raise TypeError(
-                f"no implementation found for 'torch._ops.{func}' on types that implement __torch_dispatch__: "
-                f"{cls.__name__}; use get_data(), get_mask() or to_tensor(value)"
+                f"no implementation found for 'torch._ops.{func}' on types that implement "
+                f"__torch_dispatch__: {cls.__name__}; use get_data(), get_mask() or to_tensor(value)"
             )
         return rule(func, args, kwargs or {})
 

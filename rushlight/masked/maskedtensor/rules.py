@@ -1,7 +1,8 @@
 """What functions and operators do with the data and the masks of masked tensors.
 
-A function whose derivative depends on the masks (a reduction, softmax, where) is computed of plain tensors before
-gradients are recorded, so that its derivative is theirs. Operators below that level act on data and masks alike.
+A function whose derivative depends on the masks (a reduction, softmax, where) is computed of plain tensors
+before gradients are recorded, so that its derivative is theirs. Operators below that level act on data and
+masks alike.
 """
 
 import rushlight as torch

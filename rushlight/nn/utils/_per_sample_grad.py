@@ -61,7 +61,7 @@ def _batch_size(leaves, dim):
     if not sizes:
         raise RuntimeError(
             "Unable to find a tensor in the passed args and kwargs. They may not be pytree-able and so "
-            "ExpandedWeights cannot determine the batch size from the inputs. Please explicitly pass the "
+            "ExpandedWeights cannot compute the batch size from the inputs. Please explicitly pass the "
             "batch size"
         )
     if len(set(sizes)) > 1:
