@@ -2,6 +2,7 @@
 programs meet are those of devices, autograd and autocast, and leaving them out means what it says."""
 
 import enum
+import threading
 from contextlib import ExitStack
 
 import rushlight as torch
@@ -83,14 +84,21 @@ class DispatchKeySet:
         return DispatchKeySet(*(key for key in DispatchKey if bits >> key & 1))
 
 
+_excluded = threading.local()  # `sets`: those of the guards that this thread is in
+
+
 class _ExcludeDispatchKeyGuard:
     """A context in which operators skip the keys of a set: autocast of the devices named, and autograd."""
 
     def __init__(self, keys):
+        self._keys = keys
         self._names = [key.name for key in keys]
 
     def __enter__(self):
         self._stack = ExitStack()
+        sets = _excluded.__dict__.setdefault("sets", [])
+        sets.append(self._keys)
+        self._stack.callback(sets.remove, self._keys)
         for name in self._names:
             device = name.removeprefix("Autocast").lower()
             if name.startswith("Autocast") and torch.amp.is_autocast_available(device):
@@ -112,6 +120,14 @@ class ExcludeDispatchKeyGuard(_ExcludeDispatchKeyGuard):
 
     def __del__(self):
         self._stack.close()
+
+
+def _dispatch_tls_local_exclude_set():
+    """The keys that operators of this thread skip, as guards ask."""
+    excluded = DispatchKeySet()
+    for keys in getattr(_excluded, "sets", ()):
+        excluded = excluded | keys
+    return excluded
 
 
 def _dispatch_key_name(key):

@@ -228,7 +228,7 @@ _HOMES = {
     ),
     "_extension.dispatch_keys": (
         "DispatchKey DispatchKeySet ExcludeDispatchKeyGuard _ExcludeDispatchKeyGuard _dispatch_key_name "
-        "_dispatch_key_parse _dispatch_key_set _dispatch_keys"
+        "_dispatch_key_parse _dispatch_key_set _dispatch_keys _dispatch_tls_local_exclude_set"
     ),
 }
 

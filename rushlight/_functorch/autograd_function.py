@@ -10,7 +10,7 @@ import rushlight
 from rushlight import _C
 from rushlight._C import _functorch
 from rushlight._functorch.vmap import restore_vmap, unwrap_batched, wrap_batched
-from rushlight.autograd.function import Function
+from rushlight.autograd.function import Function, _has_setup_context
 from rushlight.utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_map_only
 
 __all__ = ["VmapInfo", "custom_function_call"]
@@ -38,11 +38,15 @@ class _Outside:
         _functorch._step_in()
 
 
+def _belongs_to_a_transform(arg):
+    return isinstance(arg, rushlight.Tensor) and _functorch.is_functorch_wrapped_tensor(arg)
+
+
 def custom_function_call(cls, args):
     innermost = _functorch._innermost_transform()
-    if innermost is None:
+    if innermost is None or not (_has_setup_context(cls) or any(map(_belongs_to_a_transform, args))):
         return cls._apply_here(*args)
-    if cls.setup_context is Function.setup_context:
+    if not _has_setup_context(cls):
         raise RuntimeError(
             "In order to use an autograd.Function with functorch transforms (vmap, grad, jvp, jacrev, ...), "
             "it must override the setup_context staticmethod. For more details, please see "

@@ -43,15 +43,36 @@ bool is_ordering(Formula f) {
   return f == Formula::Maximum || f == Formula::Minimum || f == Formula::Fmax || f == Formula::Fmin;
 }
 
+// Whether elements of `out` are other elements of an input, so that reads would see what was written. PyTorch
+// refuses that where the memory has no gaps; elsewhere it is computed apart.
+bool must_compute_apart(const Tensor& out, Inputs inputs) {
+  RL_CHECK(!has_internal_overlap(out),
+           "unsupported operation: more than one element of the written-to tensor refers to a single memory "
+           "location. "
+           "Please clone() the tensor before performing the operation.");
+  bool apart = false;
+  for (const Tensor* t : inputs) {
+    if ((*t)->storage.get() != out->storage.get() || memory_overlap(out, *t) != Overlap::Partial) continue;
+    RL_CHECK(!is_non_overlapping_and_dense(out) || !is_non_overlapping_and_dense(*t),
+             "unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
+             "single memory "
+             "location. Please clone() the tensor before performing the operation.");
+    apart = true;
+  }
+  return apart;
+}
+
 DType compute_type(const Call& call, Formula f, DType common, Inputs inputs) {
   const cpu::LoopRow& row = cpu::row(f);
   if (!row.supported[static_cast<int>(common)]) common_shape(inputs);  // shapes that don't fit are told first
   RL_CHECK(!is_complex(common) || !is_ordering(f), call.op.name(), " not implemented for complex tensors.");
   if (!row.supported[static_cast<int>(common)]) {
     // PyTorch finds first that the result does not fit where it shall go.
-    if (call.out)
+    if (call.out) {
       prepare_output(call.op, *call.out, call.inplace ? common_shape(inputs) : Dims((*call.out)->sizes),
                      result_type_of(f, common), call.inplace);
+      must_compute_apart(*call.out, inputs);
+    }
     RL_NOT_IMPLEMENTED("\"", call.op.name(), "_cpu\" not implemented for '", legacy_name(common), "'");
   }
   return row.compute[static_cast<int>(common)];
@@ -144,29 +165,6 @@ DType common_type(Promote promote, Inputs inputs) {
   const DType type = promotion.result();
   return promote == Promote::Float ? float_type(type) : type;
 }
-
-namespace {
-
-// Whether elements of `out` are other elements of an input, so that reads would see what was written. PyTorch
-// refuses that where the memory has no gaps; elsewhere it is computed apart.
-bool must_compute_apart(const Tensor& out, Inputs inputs) {
-  RL_CHECK(!has_internal_overlap(out),
-           "unsupported operation: more than one element of the written-to tensor refers to a single memory "
-           "location. "
-           "Please clone() the tensor before performing the operation.");
-  bool apart = false;
-  for (const Tensor* t : inputs) {
-    if ((*t)->storage.get() != out->storage.get() || memory_overlap(out, *t) != Overlap::Partial) continue;
-    RL_CHECK(!is_non_overlapping_and_dense(out) || !is_non_overlapping_and_dense(*t),
-             "unsupported operation: some elements of the input tensor and the written-to tensor refer to a "
-             "single memory "
-             "location. Please clone() the tensor before performing the operation.");
-    apart = true;
-  }
-  return apart;
-}
-
-}  // namespace
 
 Tensor result(const Call& call, IntList shape, DType dtype, Inputs inputs) {
   if (call.out) {

@@ -132,12 +132,12 @@ bool has_setup_context(PyObject* cls) {
 
 class TangentsOff {
  public:
-  TangentsOff() : enabled_(forward_mode_enabled()) { set_forward_mode(false); }
-  ~TangentsOff() { set_forward_mode(enabled_); }
+  TangentsOff() : allowed_(tangents_allowed()) { allow_tangents(false); }
+  ~TangentsOff() { allow_tangents(allowed_); }
   TangentsOff(const TangentsOff&) = delete;
 
  private:
-  bool enabled_;
+  bool allowed_;
 };
 
 // The arguments' tangents as jvp takes them: None for what is no tensor, zeros (or None) where there is none.

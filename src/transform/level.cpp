@@ -237,6 +237,18 @@ void compute_one_level_out(Frame& frame) {
   for (const Tensor& t : results.list) frame.results.list.push_back(wrap_result(frame, level, t));
 }
 
+// Whether a level maps over tangents of operands that it does not wrap: `vmap` over calls of forward mode.
+bool has_wrapped_tangent(const Frame& frame) {
+  if (!forward_mode_enabled()) return false;
+  bool found = false;
+  each_operand(frame, [&](const Tensor& t) {
+    if (!(t->flags & kForwardGrad)) return;
+    const Tensor tangent = tangent_of(t);
+    found |= tangent.defined() && tangent->wrapping;
+  });
+  return found;
+}
+
 // --- the interceptor
 
 void run_through_levels(Frame& frame) {
@@ -259,6 +271,7 @@ void run_through_levels(Frame& frame) {
   }
   RL_CHECK(!wrapped, frame.op.name(),
            "(): a tensor was used outside of the function transform that it belongs to");
+  if (has_wrapped_tangent(frame)) return frame.proceed();  // the rule's calls for tangents come back here
   AtLevel bottom(nullptr);
   call_boxed(frame.op, frame.args, frame.results, frame.out, frame.inplace);
 }

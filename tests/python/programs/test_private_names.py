@@ -62,7 +62,9 @@ def test_sets_of_dispatch_keys():
     with torch.autocast("cpu"):
         with torch._C._ExcludeDispatchKeyGuard(both):
             assert (x @ x).dtype == torch.float32
+            assert torch._C._dispatch_tls_local_exclude_set() == both
         assert (x @ x).dtype == torch.bfloat16
+    assert not list(torch._C._dispatch_tls_local_exclude_set())
 
 
 def test_a_fake_rule_may_come_before_its_operator():
