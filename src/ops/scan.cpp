@@ -36,8 +36,16 @@ Tensor accumulate_kernel(const Call& call, const Tensor& self, int64_t dim, OptD
   return to_dtype(out, target);
 }
 
-Tensor logcumsumexp_kernel(const Call&, const Tensor& self, int64_t dim) {
+// `out` number `i` must have this dtype: results of scans are not converted.
+void check_out_dtype(const Call& call, int i, DType wanted) {
+  if (!call.out) return;
+  const DType found = call.out[i].dtype();
+  RL_CHECK(found == wanted, "expected scalar_type ", legacy_name(wanted), " but found ", legacy_name(found));
+}
+
+Tensor logcumsumexp_kernel(const Call& call, const Tensor& self, int64_t dim) {
   const Tensor x = is_integral_or_bool(self.dtype()) ? to_dtype(self, get_default_dtype()) : self;
+  check_out_dtype(call, 0, x.dtype());
   const Tensor out = empty_tensor(x.sizes(), x.dtype(), x.device());
   const int64_t d = wrap_dim(dim, x.dim());
   if (x.numel() > 0) cpu::logcumsumexp(x, d, out);
@@ -45,7 +53,9 @@ Tensor logcumsumexp_kernel(const Call&, const Tensor& self, int64_t dim) {
 }
 
 template <bool largest>
-std::tuple<Tensor, Tensor> extreme_kernel(const Call&, const Tensor& self, int64_t dim) {
+std::tuple<Tensor, Tensor> extreme_kernel(const Call& call, const Tensor& self, int64_t dim) {
+  check_out_dtype(call, 0, self.dtype());
+  check_out_dtype(call, 1, DType::Int64);
   const Tensor values = empty_tensor(self.sizes(), self.dtype(), self.device());
   const Tensor indices = empty_tensor(self.sizes(), DType::Int64, self.device());
   const int64_t d = wrap_dim(dim, self.dim());

@@ -371,10 +371,11 @@ OptDType dtype_of_array(PyObject* array) {
 void warn_if_read_only(const Tensor& t, std::string_view what) {
   static std::atomic<bool> warned;
   if (!t->storage || !t->storage->read_only() || !warns_now(warned)) return;
-  show_warning(str("The given ", what,
-                   " is not writable: writing to this tensor will be refused. You may want to copy it to "
-                   "protect its data, or make it writable, before converting it to a tensor. This type of "
-                   "warning will be suppressed for the rest of this program."));
+  show_warning(
+      str("The given ", what,
+          " is not writable, and writing to non-writable tensors is refused. You may want to copy it to "
+          "protect its data, or make it writable, before converting it to a tensor. This type of "
+          "warning will be suppressed for the rest of this program."));
 }
 
 static PyObject* f_from_numpy(PyObject*, PyObject* o) {

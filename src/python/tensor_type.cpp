@@ -340,8 +340,8 @@ static bool is_held_by_core(const PyTensor* self) {
   return self->impl && !self->impl->owns_pyobj && self->impl->use_count() > 1;
 }
 
-// What a tensor refers to is reachable as long as C++ holds it: the attributes are then not shown, so that a cycle
-// through them stays whole.
+// What a tensor refers to is reachable as long as C++ holds it: the attributes are then not shown, so that a
+// cycle through them stays whole.
 static int tensor_traverse(PyObject* object, visitproc visit, void* arg) {
   PyTensor* self = as_tensor(object);
   if (Py_TYPE(object)->tp_flags & Py_TPFLAGS_HEAPTYPE) Py_VISIT(Py_TYPE(object));

@@ -105,3 +105,20 @@ def test_copies_between_gaps_see_nothing_written():
     x = rl.arange(9.0).view(3, 3)
     x[:, 1:] = x[:, :-1]
     assert x.tolist() == [[0, 0, 1], [3, 3, 4], [6, 6, 7]]
+
+
+@pytest.mark.parametrize("name", ["bitwise_and_", "bitwise_left_shift_", "lcm_", "add_"])
+def test_overlap_is_found_before_the_dtype(name):
+    for package in (rl, torch):
+        memory = package.rand(4)
+        with pytest.raises(RuntimeError, match="unsupported operation: some elements of the input"):
+            getattr(memory[:-1], name)(memory[1:])
+
+
+@pytest.mark.parametrize("name", ["cummax", "cummin", "logcumsumexp"])
+def test_scans_do_not_convert_their_results(name):
+    for package in (rl, torch):
+        x, out = package.rand(4), package.empty(4, dtype=package.int16)
+        out = out if name == "logcumsumexp" else (out, package.empty(4, dtype=package.int64))
+        with pytest.raises(RuntimeError, match="expected scalar_type Float but found Short"):
+            getattr(package, name)(x, 0, out=out)
