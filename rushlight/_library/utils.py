@@ -87,7 +87,8 @@ def has_kernel(op, key):
     that are made of others have the composite key, the rest all others."""
     if op._record():
         return (op.traits.family == "composite") == (key == "CompositeImplicitAutograd")
-    from rushlight.library import _definitions, _impls
+    from rushlight._library.custom_ops import _definitions
+    from rushlight._library.libraries import _impls
 
     name = op.name()
     if key in ("Autograd", "Meta") and name.removesuffix(".default") in _definitions:
