@@ -935,13 +935,13 @@ from rushlight._C._VariableFunctions import nanquantile as nanquantile
 from rushlight._C._VariableFunctions import searchsorted as searchsorted
 from rushlight._C._VariableFunctions import bucketize as bucketize
 from rushlight._C._VariableFunctions import isin as isin
+from rushlight._C._VariableFunctions import _histogram_cells as _histogram_cells
 from rushlight._C._VariableFunctions import histogram as histogram
 from rushlight._C._VariableFunctions import _histogramdd_bin_edges as _histogramdd_bin_edges
 from rushlight._C._VariableFunctions import _histogramdd_from_bin_cts as _histogramdd_from_bin_cts
 from rushlight._C._VariableFunctions import _histogramdd_from_bin_tensors as _histogramdd_from_bin_tensors
 from rushlight._C._VariableFunctions import bincount as bincount
 from rushlight._C._VariableFunctions import histc as histc
-from rushlight._C._VariableFunctions import _histogram_cells as _histogram_cells
 from rushlight._C._VariableFunctions import _unique2 as _unique2
 from rushlight._C._VariableFunctions import _softmax as _softmax
 from rushlight._C._VariableFunctions import _log_softmax as _log_softmax

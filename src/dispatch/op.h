@@ -46,7 +46,7 @@ struct Op {
   const void* sparse_kernel = nullptr;                 // for operands with sparse parts, of the same type
   const void* quantized_kernel = nullptr;              // for quantised operands, likewise
   Derivative derivative;
-  const char* refusal = nullptr;         // why there is no derivative, if there is none
+  const char* refusal = nullptr;         // why there is no derivative, or why it only refuses
   const char* meta_refusal = nullptr;    // why there are no shapes without data, if there are none
   const void* made_in_python = nullptr;  // what src/python keeps of an operator that a program defined
   const void* family_data = nullptr;     // what the family's kernels read: the loops of a pointwise formula

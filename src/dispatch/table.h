@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "dispatch/op.h"
+#include "dispatch/refused_derivative.h"
 
 namespace rushlight {
 
@@ -28,6 +29,17 @@ class OpBuilder {
   OpBuilder& not_differentiable(const char* reason) {
     op_.refusal = reason;
     op_.intercepted &= ~kAutograd;
+    return *this;
+  }
+  // Recorded, but the backward pass raises this reason.
+  template <RefusalText reason, int... more_outputs>
+  OpBuilder& refused_derivative() {
+    op_.refusal = reason.text;
+    return derivative(RefusedDerivative<reason, more_outputs...>{});
+  }
+  // Of a composite: what it calls is recorded and refuses.
+  OpBuilder& refused_derivative_of(const Op& called) {
+    op_.refusal = called.refusal;
     return *this;
   }
   // What the result looks like depends on the operands' values: no shapes on the meta device.

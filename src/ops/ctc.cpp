@@ -224,9 +224,7 @@ void register_ctc_operators(Table& t) {
       .doc("The gradient of log_probs.")
       .internal()
       .family(Family::Gradient)
-      .derivative([](Grad) -> Grads {
-        RL_NOT_IMPLEMENTED("derivative for aten::_ctc_loss_backward is not implemented");
-      });
+      .refused_derivative<"derivative for aten::_ctc_loss_backward is not implemented">();
   t.composite(ctc_parts_tensor,
               "_ctc_loss.Tensor(Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor "
               "target_lengths, int blank=0, bool zero_infinity=False) -> (Tensor, Tensor)",

@@ -13,7 +13,6 @@
 #include "ops/index_common.h"
 #include "ops/operators.h"
 #include "ops/reduction.h"
-#include "ops/refused_derivative.h"
 #include "ops/sort.h"
 #include "ops/sort_common.h"
 #include "ops/view.h"
@@ -407,6 +406,13 @@ TwoTensors histogram_tensor_body(const Call& call, const Tensor& self, const Ten
 }
 
 void register_histograms_of_points(Table& t) {
+  t.op(histogram_cells,
+       "_histogram_cells(Tensor self, Tensor[] edges, bool equal, Tensor? weight=None) -> Tensor",
+       histogram_cells_kernel)
+      .doc("How many points, or weights of points, lie in each box between edges of their coordinates.")
+      .function_only()
+      .family(Family::Reduction)
+      .refused_derivative<"derivative for aten::histogram is not implemented">();
   const char* doc =
       "Counts (or sums of weights) of values in bins, and the bins' edges: equal bins over `range` (or over "
       "the values), or those between the edges in a tensor. With `density` the integral over the bins is 1.";
@@ -416,6 +422,7 @@ void register_histograms_of_points(Table& t) {
        histogram_tensor_body)
       .out(OutRule::SameType)
       .example_by_example()
+      .refused_derivative_of(histogram_cells.op())
       .doc(doc);
   t.composite(
        "histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, bool "
@@ -423,6 +430,7 @@ void register_histograms_of_points(Table& t) {
        histogram_body)
       .out(OutRule::SameType)
       .example_by_example()
+      .refused_derivative_of(histogram_cells.op())
       .doc(doc);
   t.composite(
        "_histogramdd_bin_edges(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, bool "
@@ -437,6 +445,7 @@ void register_histograms_of_points(Table& t) {
        histogramdd_counts_body)
       .function_only()
       .example_by_example()
+      .refused_derivative_of(histogram_cells.op())
       .doc("Counts of points in equal boxes.");
   t.composite(
        "_histogramdd_from_bin_tensors(Tensor self, Tensor[] bins, *, Tensor? weight=None, bool "
@@ -444,6 +453,7 @@ void register_histograms_of_points(Table& t) {
        histogramdd_tensors_body)
       .function_only()
       .example_by_example()
+      .refused_derivative_of(histogram_cells.op())
       .doc("Counts of points in the boxes between edges.");
 }
 
@@ -465,13 +475,6 @@ void register_histogram_operators(Table& t) {
       .family(Family::Reduction)
       .on_devices()
       .not_differentiable("counts do not vary smoothly");
-  t.op(histogram_cells,
-       "_histogram_cells(Tensor self, Tensor[] edges, bool equal, Tensor? weight=None) -> Tensor",
-       histogram_cells_kernel)
-      .doc("How many points, or weights of points, lie in each box between edges of their coordinates.")
-      .function_only()
-      .family(Family::Reduction)
-      .derivative(refused_derivative<"derivative for aten::histogram is not implemented">);
 }
 
 }  // namespace rushlight

@@ -1,7 +1,6 @@
 // Householder's reflectors and the QR factorisation made of them.
 #include "dispatch/warning.h"
 #include "ops/linalg_common.h"
-#include "ops/refused_derivative.h"
 
 namespace rushlight {
 namespace {
@@ -206,7 +205,7 @@ void register_linalg_qr_operators(Table& t) {
       .on_devices()
       .batching(Batching::LeadingDims)
       .autocast(Cast::Float, Cast::None)
-      .derivative(refused_derivative<"the derivative for 'geqrf' is not implemented: use linalg.qr.", 1>);
+      .refused_derivative<"the derivative for 'geqrf' is not implemented: use linalg.qr.", 1>();
   t.op(linalg_qr, "linalg::qr(Tensor A, str mode='reduced') -> (Tensor Q, Tensor R)", qr_kernel)
       .out(OutRule::SameType)
       .doc("A = Q R, Q with orthonormal columns and R upper triangular.")

@@ -2,7 +2,6 @@
 #include "dispatch/warning.h"
 #include "ops/device_loops.h"
 #include "ops/linalg_common.h"
-#include "ops/refused_derivative.h"
 #include "ops/sparse.h"
 
 namespace rushlight {
@@ -302,10 +301,11 @@ void register_linalg_triangular_operators(Table& t) {
       .family(Family::LinearAlgebra)
       .on_devices()
       .batching(Batching::LeadingDims)
-      .derivative(refused_derivative<"derivative for aten::linalg_ldl_factor_ex is not implemented">);
+      .refused_derivative<"derivative for aten::linalg_ldl_factor_ex is not implemented">();
   t.composite("linalg::ldl_factor(Tensor A, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)",
               ldl_factor_body)
       .out(OutRule::SameType)
+      .refused_derivative_of(linalg_ldl_factor_ex.op())
       .doc("A = L D L^T, or L D L^H, for symmetric or Hermitian A.");
   t.op(linalg_ldl_solve,
        "linalg::ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor",
@@ -315,7 +315,7 @@ void register_linalg_triangular_operators(Table& t) {
       .family(Family::LinearAlgebra)
       .on_devices()
       .batching(Batching::LeadingDims)
-      .derivative(refused_derivative<"derivative for aten::linalg_ldl_solve is not implemented">);
+      .refused_derivative<"derivative for aten::linalg_ldl_solve is not implemented">();
 }
 
 }  // namespace rushlight

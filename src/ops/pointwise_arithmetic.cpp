@@ -4,7 +4,6 @@
 #include "ops/epilogue.h"
 #include "ops/factory.h"
 #include "ops/pointwise_family.h"
-#include "ops/refused_derivative.h"
 #include "ops/register.h"
 #include "ops/register_alias.h"
 #include "ops/view.h"
@@ -357,7 +356,7 @@ void register_products(Table& t) {
       .out()
       .numbers(Numbers::All)
       .node("NotImplemented")
-      .derivative(refused_derivative<"derivative for aten::floor_divide is not implemented">)
+      .refused_derivative<"derivative for aten::floor_divide is not implemented">()
       .doc("Division rounded down, as Python's //.");
   t.op(ops::remainder, "remainder.Tensor(Tensor self, Tensor other) -> Tensor", remainder_kernel)
       .family(Family::Pointwise)

@@ -12,7 +12,6 @@
 #include "ops/factory.h"
 #include "ops/pointwise_family.h"
 #include "ops/reduction.h"
-#include "ops/refused_derivative.h"
 #include "ops/register.h"
 #include "ops/register_alias.h"
 #include "ops/sparse.h"
@@ -322,7 +321,7 @@ void register_pairs(Table& t) {
       .data(pointwise::make_spec(Formula::Heaviside, Promote::Same))
       .inplace()
       .out()
-      .derivative(refused_derivative<"derivative for aten::heaviside is not implemented">)
+      .refused_derivative<"derivative for aten::heaviside is not implemented">()
       .doc("0, values or 1 by the sign of self. It has no gradient: the backward pass refuses it.");
   t.op(power_of_two, "_power_of_two(Tensor exponents) -> Tensor", power_of_two_kernel)
       .internal()

@@ -14,7 +14,6 @@
 #include "ops/join.h"
 #include "ops/operators.h"
 #include "ops/reduction.h"
-#include "ops/refused_derivative.h"
 #include "ops/scan.h"
 #include "ops/sort.h"
 #include "ops/sort_common.h"
@@ -299,7 +298,7 @@ void register_unique_operators(Table& t) {
       .family(Family::Scan)
       .on_devices()
       .data_dependent_shape()
-      .derivative(refused_derivative<"the derivative for '_unique2' is not implemented.">);
+      .refused_derivative<"the derivative for '_unique2' is not implemented.">();
   t.op(unique_dim,
        "unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool "
        "return_counts=False) -> (Tensor, Tensor, Tensor)",
@@ -310,7 +309,7 @@ void register_unique_operators(Table& t) {
       .family(Family::Scan)
       .on_devices()
       .data_dependent_shape()
-      .derivative(refused_derivative<"the derivative for 'unique_dim' is not implemented.">);
+      .refused_derivative<"the derivative for 'unique_dim' is not implemented.">();
   t.op(unique_consecutive,
        "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) "
        "-> (Tensor, Tensor, Tensor)",
@@ -321,7 +320,7 @@ void register_unique_operators(Table& t) {
       .family(Family::Scan)
       .on_devices()
       .data_dependent_shape()
-      .derivative(refused_derivative<"the derivative for 'unique_consecutive' is not implemented.">);
+      .refused_derivative<"the derivative for 'unique_consecutive' is not implemented.">();
 }
 
 }  // namespace rushlight

@@ -96,7 +96,7 @@ PyObject* record(const Op& op) {
   set(dict.get(), "schema", to_python(op.schema.text));
   set(dict.get(), "doc", to_python(op.doc));
   set(dict.get(), "family", to_python(family_name(op.family)));
-  set(dict.get(), "differentiable", static_cast<bool>(op.derivative));
+  set(dict.get(), "differentiable", static_cast<bool>(op.derivative) && !op.refusal);
   set(dict.get(), "refusal", op.refusal ? to_python(op.refusal) : Py_NewRef(Py_None));
   set(dict.get(), "meta_refusal", op.meta_refusal ? to_python(op.meta_refusal) : Py_NewRef(Py_None));
   set(dict.get(), "inplace", op.has_inplace);

@@ -35,7 +35,7 @@ def cells(record, tracer):
     yield derivative(record, composite)
     first, text = derivative(record, composite)
     yield (first, text) if first == REFUSED else (DERIVED, "derived")
-    yield tangent(record, composite)
+    yield tangent(record)
     yield batching(record)
     refusal = record.get("meta_refusal")
     yield (REFUSED, refusal) if refusal else (DERIVED, "composite" if composite else "its own checks")
@@ -48,16 +48,16 @@ def cells(record, tracer):
 
 
 def derivative(record, composite):
-    if composite:
-        return DERIVED, "composite"
-    return (RULE, "rule") if record["differentiable"] else (REFUSED, record["refusal"])
+    if record["refusal"]:
+        return REFUSED, record["refusal"]
+    return (DERIVED, "composite") if composite else (RULE, "rule")
 
 
-def tangent(record, composite):
+def tangent(record):
     kind = record["traits"].tangent
-    if kind == "none":
+    if record["refusal"] or kind == "none":
         return REFUSED, record["refusal"] or "its result carries no tangent"
-    return (DERIVED, kind) if composite or record["differentiable"] else (REFUSED, record["refusal"])
+    return DERIVED, kind
 
 
 def batching(record):

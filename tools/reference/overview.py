@@ -10,9 +10,9 @@ operators it is written in), or why there is none. Forms: `f` function, `m` meth
 
 
 def rule(record):
-    if record["family"] == "composite":
-        return "composite"
-    return "derivative" if record["differentiable"] else f"none: {record['refusal']}"
+    if record["refusal"]:
+        return f"none: {record['refusal']}"
+    return "composite" if record["family"] == "composite" else "derivative"
 
 
 def forms(record):

@@ -96,10 +96,8 @@ def _no_out(row):
 
 
 def _no_gradient(row):
-    records = records_of(row)
-    composed = not records or any(r["family"] == "composite" for r in records)
-    reasons = [r["refusal"] for r in records if not r["differentiable"] and r["refusal"]]
-    if not composed and len(reasons) == len(records):
+    reasons = [r["refusal"] for r in records_of(row)]
+    if reasons and all(reasons):
         return reasons[0]
     dtype = main_dtype(row)
     return None if dtype.startswith(("float", "complex")) else "integer operands"

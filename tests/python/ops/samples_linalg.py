@@ -42,13 +42,12 @@ PIVOTED = {
     "linalg.lu_solve": [((BATCH, np.array([[1, 2, 3]] * 2, np.int32), real(2, 3, 2)), {})],
     "lu_solve": [((real(2, 3, 2), BATCH, np.array([[1, 2, 3]] * 2, np.int32)), {})],
 }
-REFUSED_BACKWARD = {
+WITHOUT_DERIVATIVE = {
     "linalg.ldl_factor": [((POSITIVE,), {})],
     "linalg.ldl_factor_ex": [((POSITIVE,), {})],
     "linalg.ldl_solve": [((POSITIVE, np.array([[1, 2, 3]] * 2, np.int32), real(2, 3, 2)), {})],
     "geqrf": [((real(4, 3),), {})],
 }
-NO_SLOPES = dict.fromkeys(("gradcheck", "gradients"), "the backward pass refuses it, as PyTorch's")
 PARTS = {"gradcheck": "half of the matrix is not read; test_linalg_gradients.py checks along such matrices"}
 
 TABLE = {
@@ -116,8 +115,7 @@ TABLE = {
     "corrcoef": [((real(3, 5),), {})],
 }
 ROWS = [
-    *fixed_rows({**TABLE, **PIVOTED}),
-    *fixed_rows(REFUSED_BACKWARD, refused=NO_SLOPES),
+    *fixed_rows({**TABLE, **PIVOTED, **WITHOUT_DERIVATIVE}),
     *fixed_rows(OF_PARTS, refused=PARTS),
     *fixed_rows(FACTORS, refused=OPEN),
 ]
