@@ -105,15 +105,13 @@ class _Step:
             return _emit(getattr(aten, name + "_scatter").default, value, part, *self.args, **self.kwargs)
         if name == "unbind":
             return _emit(aten.select_scatter.default, value, part, (*self.args, 0)[0], self.item)
-        if name in ("alias", "detach", "lift_fresh"):
-            return part
         if name in ("t", "transpose"):
             return self.replay(part, copies)
         if name == "permute":
             order = [d % value.dim() for d in self.args[0]]
             permute = _copying(self.func) if copies else self.func
             return _emit(permute, part, [order.index(d) for d in range(value.dim())])
-        if self.func in _SAME_ELEMENTS:
+        if self.func.traits.same_elements:
             return _reshape(part, value.shape)
         if name in ("view_as_real", "view_as_complex"):
             back = {"view_as_real": aten.view_as_complex, "view_as_complex": aten.view_as_real}[name]
@@ -151,9 +149,6 @@ def _put(value, index, part):
     return _reshape(_emit(aten.index_put.default, flat, where, _reshape(part, (-1,))), value.shape)
 
 
-_SAME_ELEMENTS = frozenset(
-    getattr(aten, name).default for name in ("view", "_unsafe_view", "unsqueeze", "squeeze")
-) | {aten.squeeze.dim, aten.squeeze.dims}
 # What writes to one element of these would have to show at others: no step back, but one to the beginning.
 _OVERLAPPING = frozenset([aten.expand.default, aten.as_strided.default, aten.unfold.default])
 
@@ -288,8 +283,9 @@ class FunctionalizeMode(TorchDispatchMode):
             func = aten.view.default
         if func._opname == "native_batch_norm":
             return self._batch_norm(func, args, kwargs)
-        if func._opname in _GEOMETRIES:
-            return self._geometry(func, args, kwargs)
+        view = _view_in_place(func)
+        if view is not None:
+            return self._geometry(func, view, args, kwargs)
         if func._opname in ("resize_", "set_", "resize_as_"):
             raise NotImplementedError(
                 f"functionalize: {func} changes a tensor's storage, which has no pure form"
@@ -323,11 +319,11 @@ class FunctionalizeMode(TorchDispatchMode):
             self._add(outer, parent.group, (*parent.steps, step), part)
         return made
 
-    def _geometry(self, func, args, kwargs):
+    def _geometry(self, func, view, args, kwargs):
         """`t_`, `squeeze_`, ...: from now on the tensor is a view of what it was."""
-        outer, pure = args[0], getattr(aten, _GEOMETRIES[func._opname])
+        outer = args[0]
         member = self._member(outer)
-        step = _Step(_same_arguments(pure, func), args[1:], kwargs, _Geometry.of(outer))
+        step = _Step(view, args[1:], kwargs, _Geometry.of(outer))
         member.value = step.replay(self._value(member), self.copies)
         member.steps = (*member.steps, step)
         with _recording_off():
@@ -382,7 +378,13 @@ def _shares(a, b):
     return a.untyped_storage()._cdata == b.untyped_storage()._cdata
 
 
-_GEOMETRIES = {name + "_": name for name in ("t", "transpose", "squeeze", "unsqueeze", "as_strided")}
+@functools.cache
+def _view_in_place(func):
+    """The view that `t_`, `squeeze_`, ... make of a tensor in place, or None."""
+    if not func._schema.is_mutable or (func.traits.family != "view" and func is not aten.as_strided_.default):
+        return None
+    packet = getattr(aten, func._opname.removesuffix("_"), None)
+    return None if packet is None else _same_arguments(packet, func)
 
 
 def _same_arguments(packet, func):

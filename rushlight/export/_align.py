@@ -5,10 +5,10 @@ another. A trace that has all steps stands for the others if what they lack woul
 """
 
 import rushlight as torch
+from rushlight._ops import OpOverload
 from rushlight.fx.node import Node
 from rushlight.utils import _pytree as pytree
 
-_LAYOUT = frozenset("alias clone contiguous detach reshape squeeze unsqueeze _unsafe_view view".split())
 _VIEWS = frozenset(("view", "_unsafe_view"))  # `reshape` is one or the other, as strides allow
 
 
@@ -41,7 +41,11 @@ def align(template, other):
 
 def work_of(graph):
     """The nodes that do more than lay the same elements out in another way."""
-    return [n for n in graph.nodes if name_of(n) not in _LAYOUT]
+    return [n for n in graph.nodes if not _same_elements(n.target)]
+
+
+def _same_elements(target):
+    return isinstance(target, OpOverload) and target.traits.same_elements
 
 
 def steps_of(graph):

@@ -144,6 +144,10 @@ class OpBuilder {
     op_.traits.elementwise = true;
     return *this;
   }
+  OpBuilder& same_elements() {
+    op_.traits.same_elements = true;
+    return *this;
+  }
   OpBuilder& examples(uint64_t parameters) {
     op_.traits.examples = parameters;
     return *this;

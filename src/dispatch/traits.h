@@ -149,6 +149,8 @@ struct Traits {
   bool uninitialized = false;  // gives memory as it was found
   // Each element of the results comes from the elements at its place in the operands, broadcast together.
   bool elementwise = false;
+  // The result has the first operand's elements in their order: reshape makes one of the other.
+  bool same_elements = false;
   // Parameters whose first dimension counts examples, each of which alone gives its part of the results; the
   // other tensors are shared by all.
   uint64_t examples = 0;

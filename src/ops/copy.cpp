@@ -243,11 +243,13 @@ void register_conversions(Table& t) {
       .on_devices()
       .doc("A copy with its own memory.")
       .family(Family::Copy)
+      .same_elements()
       .linear()
       .derivative([](Grad g) { return g; });
   t.op(lazy_clone, "_lazy_clone(Tensor self) -> Tensor", lazy_clone_kernel)
       .doc("A clone that shares the tensor's memory until one of the two is written to.")
       .family(Family::Copy)
+      .same_elements()
       .linear()
       .derivative([](Grad g) { return g; });
   t.op(ops::to_copy,
@@ -265,6 +267,7 @@ void register_conversions(Table& t) {
               "contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)",
               contiguous_body)
       .method_only()
+      .same_elements()
       .doc("The tensor itself if it is laid out so, else a copy.");
   t.composite(ops::to,
               "_to(Tensor(a) self, *, ScalarType? dtype=None, Device? device=None, bool non_blocking=False, "
@@ -340,6 +343,7 @@ void register_copy_operators(Table& t) {
       .on_devices()
       .internal()
       .family(Family::Copy)
+      .same_elements()
       .may_return_input()
       .not_differentiable("the tensor is a constant, just made")
       .doc("A tensor just made from Python data; dispatch modes see it enter here.");

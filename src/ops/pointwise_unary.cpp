@@ -345,6 +345,7 @@ void register_signs(Table& t) {
       .linear()
       .batching(Batching::Pointwise)
       .may_return_input()
+      .same_elements()
       .derivative([](Grad g) { return g; });
   record(ops::abs, "abs(Tensor self) -> Tensor", abs_kernel, Formula::Abs)
       .doc("Absolute value.")

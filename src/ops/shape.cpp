@@ -323,18 +323,22 @@ void register_inplace_geometry(Table& t) {
   t.op(squeeze_, "squeeze_(Tensor(a!) self) -> Tensor(a!)", squeeze_inplace)
       .doc("Takes all dimensions of size 1 out of the tensor's own shape.")
       .family(Family::View)
+      .same_elements()
       .derivative([](Grad g, Shape<0> self) { return reshape(g, self); });
   t.op(squeeze_dim_, "squeeze_.dim(Tensor(a!) self, int dim) -> Tensor(a!)", squeeze_dim_inplace)
       .doc("Takes the dimension dim out of the tensor's own shape, if its size is 1.")
       .family(Family::View)
+      .same_elements()
       .derivative([](Grad g, Shape<0> self) { return reshape(g, self); });
   t.op(squeeze_dims_, "squeeze_.dims(Tensor(a!) self, int[] dim) -> Tensor(a!)", squeeze_dims_inplace)
       .doc("Takes those of the named dimensions whose size is 1 out of the tensor's own shape.")
       .family(Family::View)
+      .same_elements()
       .derivative([](Grad g, Shape<0> self) { return reshape(g, self); });
   t.op(unsqueeze_, "unsqueeze_(Tensor(a!) self, int dim) -> Tensor(a!)", unsqueeze_inplace)
       .doc("Puts a dimension of size 1 into the tensor's own shape.")
       .family(Family::View)
+      .same_elements()
       .derivative([](Grad g, Shape<0> self) { return reshape(g, self); });
   t.op(t_, "t_(Tensor(a!) self) -> Tensor(a!)", t_inplace)
       .doc("Transposes a matrix in its own shape and strides; vectors stay.")
@@ -394,11 +398,14 @@ void register_shape_operators(Table& t) {
        })
       .doc("The tensor seen through the geometry of `src`, of which it was a slice.");
   t.composite(reshape, "reshape(Tensor(a) self, int[1] shape) -> Tensor(a)", reshape_body)
+      .same_elements()
       .doc("The same elements in another shape: a view where possible, else a copy. One size may be -1.");
   t.composite(view_as, "view_as(Tensor(a) self, Tensor other) -> Tensor(a)", view_as_body)
+      .same_elements()
       .doc("A view in the shape of other.")
       .method_only();
   t.composite(reshape_as, "reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)", reshape_as_body)
+      .same_elements()
       .doc("The same elements in the shape of other; see reshape.")
       .method_only();
   t.composite(expand_as, "expand_as(Tensor(a) self, Tensor other) -> Tensor(a)", expand_as_body)
@@ -443,12 +450,17 @@ void register_shape_operators(Table& t) {
       .doc("As narrow, with start in a 0-dimensional integer tensor.");
   t.composite(flatten, "flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)",
               flatten_body)
+      .same_elements()
       .doc("Merges the dimensions start_dim to end_dim into one.");
-  t.composite(ravel, "ravel(Tensor(a) self) -> Tensor(a)", [](const Call&, const Tensor& self) {
-     const Tensor x = self.is_contiguous() ? self : clone(self, MemoryFormat::Contiguous);
-     return view(x, IntList{-1});
-   }).doc("All elements as a vector: a view of a contiguous tensor, else a copy.");
+  t.composite(ravel, "ravel(Tensor(a) self) -> Tensor(a)",
+              [](const Call&, const Tensor& self) {
+                const Tensor x = self.is_contiguous() ? self : clone(self, MemoryFormat::Contiguous);
+                return view(x, IntList{-1});
+              })
+      .same_elements()
+      .doc("All elements as a vector: a view of a contiguous tensor, else a copy.");
   t.composite(unflatten, "unflatten.int(Tensor(a) self, int dim, int[] sizes) -> Tensor(a)", unflatten_body)
+      .same_elements()
       .doc("Splits the dimension dim into sizes, one of which may be -1.");
   t.composite(chunk, "chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor[]", chunk_body)
       .doc("At most that many views along dim, of equal size but for the last one.");

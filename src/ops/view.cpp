@@ -413,15 +413,18 @@ void register_view_operators(Table& t) {
   t.op(alias, "alias(Tensor(a) self) -> Tensor(a)", alias_kernel)
       .internal()
       .family(Family::View)
+      .same_elements()
       .doc("A view of the whole tensor.")
       .derivative([](Grad g) { return Tensor(g); });
   t.op(detach, "detach(Tensor(a) self) -> Tensor(a)", detach_kernel)
       .family(Family::View)
+      .same_elements()
       .doc("The same data outside the graph: no gradient flows back through the result.")
       .not_differentiable("cuts the graph on purpose");
   t.op(view, "view(Tensor(a) self, int[1] size) -> Tensor(a)", view_kernel)
       .method_only()
       .family(Family::View)
+      .same_elements()
       .doc(
           "The same data in another shape, without copying. One size may be -1. RuntimeError where only a "
           "copy could do it.")
@@ -436,6 +439,7 @@ void register_view_operators(Table& t) {
   t.op(unsafe_view, "_unsafe_view(Tensor self, int[] size) -> Tensor", unsafe_view_kernel)
       .internal()
       .family(Family::View)
+      .same_elements()
       .doc("view of a fresh contiguous tensor that nobody else sees.")
       .derivative([](Grad g, Shape<0> self) { return reshape(g, self); });
   t.op(expand, "expand(Tensor(a) self, int[1] size, *, bool implicit=False) -> Tensor(a)", expand_kernel)
@@ -458,20 +462,24 @@ void register_view_operators(Table& t) {
       .derivative([](Grad g, Attr<1, IntList> dims) { return permute_back(g, dims); });
   t.op(squeeze, "squeeze(Tensor(a) self) -> Tensor(a)", squeeze_kernel)
       .family(Family::View)
+      .same_elements()
       .doc("Drops dimensions of size 1.")
       .derivative([](Grad g, Shape<0> self) { return reshape(g, self); });
   t.op(squeeze_dim, "squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)", squeeze_dim_kernel)
       .doc("A view without the dimension dim, if its size is 1.")
       .family(Family::View)
+      .same_elements()
       .node("SqueezeBackward1")
       .derivative([](Grad g, Shape<0> self) { return reshape(g, self); });
   t.op(squeeze_dims, "squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)", squeeze_dims_kernel)
       .doc("A view without those of the named dimensions whose size is 1.")
       .family(Family::View)
+      .same_elements()
       .node("SqueezeBackward2")
       .derivative([](Grad g, Shape<0> self) { return reshape(g, self); });
   t.op(unsqueeze, "unsqueeze(Tensor(a) self, int dim) -> Tensor(a)", unsqueeze_kernel)
       .family(Family::View)
+      .same_elements()
       .doc("Inserts a dimension of size 1.")
       .derivative([](Grad g, Shape<0> self) { return reshape(g, self); });
   t.op(select, "select.int(Tensor(a) self, int dim, int index) -> Tensor(a)", select_kernel)

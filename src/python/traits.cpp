@@ -51,6 +51,7 @@ PyStructSequence_Field fields[] = {
     {"random", "whether equal calls may differ: it draws numbers or updates statistics"},
     {"uninitialized", "whether it gives memory as it was found"},
     {"elementwise", "whether each element of the results comes from those at its place"},
+    {"same_elements", "whether the result has the first operand's elements in their order"},
     {"examples", "parameters whose first dimension counts examples that are computed alone, as bits"},
     {"data_dependent_shape", "whether shapes depend on values"},
     {"one_node", "a composite that is one step for autograd's names"},
@@ -113,6 +114,7 @@ PyObject* wrap_traits(const Op& op) {
   put(PyBool_FromLong(t.random));
   put(PyBool_FromLong(t.uninitialized));
   put(PyBool_FromLong(t.elementwise));
+  put(PyBool_FromLong(t.same_elements));
   put(PyLong_FromUnsignedLongLong(t.examples));
   put(PyBool_FromLong(t.data_dependent_shape));
   put(PyBool_FromLong(t.one_node));

@@ -29,6 +29,9 @@ def every_view(x):
     y.transpose(0, 1)[1].fill_(3)
     y.diagonal()[0] = 7.0
     y.permute(1, 0).unsqueeze(0)[0, 2].mul_(-1)
+    y.flatten()[1:3].neg_()
+    y.swapdims_(0, 1).unflatten(0, (3, 1))[2].add_(1)
+    y.swapaxes_(0, 1)
     y.split(1)[1].sub_(0.5)
     y.expand(2, *y.shape)[0, 0, 0].exp_()
     y.as_strided((2, 2), (2, 1), 1).add_(10)

@@ -1,6 +1,8 @@
 """What records say of operators besides their schemas is true, and Python's layers read it."""
 
 import pytest
+from engine import arguments, flatten, resolve
+from loader import ROWS, main_dtype, records_of, samples
 
 import rushlight
 from rushlight._operators.traits import names_of
@@ -33,6 +35,33 @@ def test_examples_are_computed_alone():
     joined = [aten.cat([one, one], 1) for one in x.split(1)]
     assert aten.cat.default.traits.examples == 1
     assert rushlight.equal(aten.cat([x, x], 1), rushlight.cat(joined))
+
+
+def keeps_elements(row):
+    """Whether each sample's result has the elements of the first operand in their order."""
+    for sample in samples(row, main_dtype(row)):
+        args, kwargs = arguments(rushlight, sample, main_dtype(row))
+        results = flatten(resolve(rushlight, row.name)(*args, **kwargs))
+        if len(results) != 1 or results[0].dtype != args[0].dtype:
+            return False
+        if not rushlight.equal(results[0].reshape(-1), args[0].reshape(-1)):
+            return False
+    return True
+
+
+def rows_of(fits):
+    rows = [(row, [r["traits"] for r in records_of(row)]) for row in ROWS]
+    return [pytest.param(row, id=row.id) for row, traits in rows if traits and all(map(fits, traits))]
+
+
+@pytest.mark.parametrize("row", rows_of(lambda traits: traits.same_elements))
+def test_elements_stay_in_order(row):
+    assert keeps_elements(row)
+
+
+@pytest.mark.parametrize("row", rows_of(lambda traits: traits.family == "view" and not traits.same_elements))
+def test_other_views_give_other_elements(row):
+    assert not keeps_elements(row)
 
 
 def test_traits_cannot_be_changed():
@@ -68,7 +97,7 @@ def test_traits_agree_with_the_record(record):
     if traits.data_dependent_shape:
         assert traits.batching.startswith("refused")
     if traits.tangent not in ("none", "composite", "linear"):
-        assert record["differentiable"]
+        assert record["differentiable"] or record["refusal"]
     if traits.one_node:
         assert traits.family == "composite"
     assert not traits.out_apart >> schema.split("->")[0].count(",") + 1

@@ -65,7 +65,7 @@ def is_pytorchs(name):
 LISTS = {
     "_dynamo._backward": {"VIEWS": is_operator},
     "_dynamo._capture": {"_VALUES": is_operator, "_WHOLE": is_operator, "_REFUSED": is_operator},
-    "_functorch.functionalization": {"_GEOMETRIES": is_operator, "_SAME_ELEMENTS": is_operator},
+    "_functorch.functionalization": {"_OVERLAPPING": is_operator},
     "_inductor._functional": {"_NAMES": is_operator},
     "_inductor._fuse": {"_PLAIN": is_operator, "_TURNED": is_operator},
     "_inductor._joint": {"_WHOLE": is_operator},
@@ -96,7 +96,7 @@ LISTS = {
         "_BY_NAME": is_operator,
         "_OURS_ALONE": is_operator,
     },
-    "export._align": {"_LAYOUT": is_operator, "_VIEWS": is_operator},
+    "export._align": {"_VIEWS": is_operator},
     "fx._names": {"_NATIVE_NN": is_called, "_NATIVE_TORCH": is_called, "_OWN_FUNCTIONAL": is_called},
     "masked.maskedtensor.rules": {
         "_POSITIONS": is_called,
