@@ -21,6 +21,17 @@ struct Launch {
   const char* name;
 };
 
+// The threads of one block, or of one warp, which reduce values together.
+struct Block {
+  int64_t index;
+  uint32_t thread, threads;
+};
+// The threads of one block as rows of `across` threads, a power of two.
+struct Tile {
+  int64_t index;
+  uint32_t x, y, across, rows;
+};
+
 constexpr uint32_t kIndexThreads = 256, kBlockThreads = 256, kWideThreads = 1024;
 
 #ifdef __CUDA_ARCH__
@@ -42,17 +53,6 @@ void on_stream(const Launch& at, F&& f) {
   check(cudaGetLastError(), at.name);
   backend.launched(at.device, at.name);
 }
-
-// The threads of one block, or of one warp, which reduce values together.
-struct Block {
-  int64_t index;
-  uint32_t thread, threads;
-};
-// The threads of one block as rows of `across` threads, a power of two.
-struct Tile {
-  int64_t index;
-  uint32_t x, y, across, rows;
-};
 
 template <class F>
 __global__ void index_kernel(int64_t n, F f) {
@@ -230,15 +230,6 @@ __device__ T block_scan(const Block& block, T value, T start, Combine combine, T
 
 // Given by whoever runs kernels on the host.
 void enqueue_on_host(const Launch& at, std::function<void()> work);
-
-struct Block {
-  int64_t index;
-  uint32_t thread, threads;
-};
-struct Tile {
-  int64_t index;
-  uint32_t x, y, across, rows;
-};
 
 template <class F>
 void for_each_index(const Launch& at, int64_t n, const F& f) {

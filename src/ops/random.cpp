@@ -43,21 +43,10 @@ Tensor as_reals(const Tensor& t) {
 
 bool draw_on_device(DeviceKernels::Random kind, const Tensor& self, double a, double b, uint64_t range,
                     Generator* generator) {
-  if (!self.device().is_cuda()) return false;
-  RL_CHECK(!has_internal_overlap(self),
-           "unsupported operation: more than one element of the written-to tensor refers to a single memory "
-           "location. Please clone() the tensor before performing the operation.");
-  Generator& g = generator ? *generator : device_generator(self.device().index());
-  RL_CHECK(g.device().is_cuda(), "Expected a 'cuda' device type for generator but found 'cpu'");
-  if (self.numel() == 0) return true;
-  const DeviceKernels& kernels = loops::kernels_on(self);
-  const Tensor ordered = self.is_contiguous() ? self : in_memory_order(self);
-  const Tensor target =
-      ordered.is_contiguous() ? ordered : empty_tensor(ordered.sizes(), self.dtype(), self.device());
-  RL_CHECK_AS(NotImplemented, kernels.random && kernels.random(kind, target, a, b, range, g),
-              "random numbers of dtype ", dtype_name(self.dtype()), " on a device");
-  if (!ordered.is_contiguous()) copy_result(ordered, target, false);
-  return true;
+  return draw_on_device(self, generator, [&](const Tensor& target, Generator& g) {
+    const DeviceKernels& kernels = loops::kernels_on(target);
+    return kernels.random && kernels.random(kind, target, a, b, range, g);
+  });
 }
 
 namespace {

@@ -35,20 +35,9 @@ Tensor aligned(const Tensor& parameter, const Tensor& self) {
 
 // On devices; false on the CPU.
 bool draw_by_probability(const Tensor& self, const Tensor& values, Generator* generator) {
-  if (!self.device().is_cuda()) return false;
-  RL_CHECK(!has_internal_overlap(self),
-           "unsupported operation: more than one element of the written-to tensor refers to a single memory "
-           "location. Please clone() the tensor before performing the operation.");
-  Generator& g = generator ? *generator : device_generator(self.device().index());
-  RL_CHECK(g.device().is_cuda(), "Expected a 'cuda' device type for generator but found 'cpu'");
-  if (self.numel() == 0) return true;
-  const Tensor ordered = self.is_contiguous() ? self : in_memory_order(self);
-  const Tensor target =
-      ordered.is_contiguous() ? ordered : empty_tensor(ordered.sizes(), self.dtype(), self.device());
-  RL_CHECK_AS(NotImplemented, loops::moves_on(self).bernoulli(target, values, g), "random numbers of dtype ",
-              dtype_name(self.dtype()), " on a device");
-  if (!ordered.is_contiguous()) copy_result(ordered, target, false);
-  return true;
+  return draw_on_device(self, generator, [&](const Tensor& target, Generator& g) {
+    return loops::moves_on(target).bernoulli(target, values, g);
+  });
 }
 
 Tensor bernoulli_tensor_kernel(const Call&, const Tensor& self, const Tensor& p, OptGenerator generator) {
