@@ -5,7 +5,6 @@ import math
 import rushlight
 from rushlight import _C
 from rushlight._C import _disabled_torch_dispatch_impl, _has_torch_function_unary
-from rushlight._errors.advice import advised
 from rushlight._utils import _rebuild_from_type_v2  # noqa: F401 (files and packages look for it here)
 
 __all__ = ["Tensor"]
@@ -132,61 +131,9 @@ class Tensor(_C.TensorBase):
     def __deepcopy__(self, memo):
         if _has_torch_function_unary(self):
             return _C._handle_torch_function(Tensor.__deepcopy__, (self,), self, memo)
-        if not self.is_leaf:
-            raise advised(
-                RuntimeError(
-                    "Only Tensors created explicitly by the user (graph leaves) support the deepcopy "
-                    "protocol at the moment. If you were attempting to deepcopy a module, this may be "
-                    "because of a torch.nn.utils.weight_norm usage, see "
-                    "https://github.com/pytorch/pytorch/pull/103001"
-                )
-            )
-        if id(self) in memo:
-            return memo[id(self)]
-        from rushlight._utils import _is_data_less_wrapper
+        from rushlight._serialization.deep_copy import deep_copy
 
-        with rushlight.no_grad():
-            if _is_data_less_wrapper(self):
-                new = self.clone()
-                if type(new) is not type(self):
-                    raise RuntimeError(
-                        "The default implementation of __deepcopy__() for wrapper subclasses only works for "
-                        "subclass types that properly implement clone() and for which cloning returns "
-                        "another instance of the same subclass: got "
-                        f"{type(new).__name__} for {type(self).__name__}"
-                    )
-            elif self.layout != rushlight.strided or self.is_conj() or self.is_neg():
-                new = self.detach().clone()
-            elif self.is_meta:
-                new = rushlight.empty_strided(
-                    self.size(), self.stride(), dtype=self.dtype, device=self.device
-                )
-            else:
-                storage = self.untyped_storage().__deepcopy__(memo)
-                layout = self.storage_offset(), self.size(), self.stride()
-                if self.is_quantized:
-                    from rushlight._utils import _quantized_on, _quantizer_parts
-
-                    new = _quantized_on(storage, self.dtype, *layout, _quantizer_parts(self))
-                else:
-                    new = rushlight.empty(0, dtype=self.dtype, device=self.device)
-                    new.set_(storage, *layout)
-            if type(self) is not type(new):
-                new = new.as_subclass(type(self))
-        from copy import deepcopy
-
-        from rushlight._utils import _slot_values
-
-        # First what the class added: its __torch_function__ may look at that.
-        for name, value in _slot_values(self).items():
-            setattr(new, name, deepcopy(value, memo))
-        new.__dict__.update(deepcopy(self.__dict__, memo))
-        if self.requires_grad:
-            new.requires_grad_()
-        if self.grad is not None:
-            new.grad = self.grad.__deepcopy__(memo)
-        memo[id(self)] = new
-        return new
+        return deep_copy(self, memo)
 
     def __reduce_ex__(self, protocol):
         if _has_torch_function_unary(self):
@@ -507,34 +454,9 @@ class Tensor(_C.TensorBase):
         """The array interface of Numba, version 2: for libraries that read CUDA memory."""
         if _has_torch_function_unary(self):
             return _C._handle_torch_function(Tensor.__cuda_array_interface__.__get__, (self,), self)
-        if not self.is_cuda:
-            raise AttributeError(
-                f"Can't get __cuda_array_interface__ on non-CUDA tensor type: {self.type()} "
-                "If CUDA data is required use tensor.cuda() to copy tensor to device memory."
-            )
-        if self.is_sparse:
-            raise AttributeError(
-                f"Can't get __cuda_array_interface__ on sparse type: {self.type()} "
-                "Use Tensor.to_dense() to convert to a dense tensor first."
-            )
-        if self.requires_grad:
-            raise RuntimeError(
-                "Can't get __cuda_array_interface__ on Variable that requires grad. "
-                "If gradients aren't required, use var.detach() to get Variable that doesn't require grad."
-            )
-        kind = "b" if self.dtype == rushlight.bool else "c" if self.is_complex() else "f"
-        if not self.dtype.is_floating_point and kind == "f":
-            kind = "i" if self.dtype.is_signed else "u"
-        if self.dtype == rushlight.bfloat16:
-            kind = "V"  # no type string names it
-        size = self.element_size()
-        return {
-            "typestr": f"{'|' if size == 1 else '<'}{kind}{size}",
-            "shape": tuple(self.shape),
-            "strides": None if self.is_contiguous() else tuple(s * size for s in self.stride()),
-            "data": (self.data_ptr() if self.numel() else 0, False),
-            "version": 2,
-        }
+        from rushlight.cuda._array_interface import array_interface
+
+        return array_interface(self)
 
     def const_data_ptr(self):
         """The address of the first element, to read from."""
