@@ -89,6 +89,19 @@ def _root(group, rank, group_rank, what):
     return get_group_rank(group, rank) if group_rank is None else group_rank
 
 
+def _check_list_of_root(group, root, tensors, like, what, role):
+    """Raise unless the root, and no other, gives a list of a tensor for each rank."""
+    if group.rank() == root:
+        if not tensors:
+            raise ValueError(f"Argument ``{what}_list`` must be specified on {role} rank.")
+        _check_tensor_list(tensors, f"{what}_list")
+        if len(tensors) != group.size():
+            raise ValueError(f"{what}: {what}_list has {len(tensors)} tensors for {group.size()} ranks")
+        _check_same(tensors, like, what)
+    elif tensors:
+        raise ValueError(f"Argument ``{what}_list`` must NOT be specified on non-{role} ranks.")
+
+
 def _result(work, async_op):
     return work if async_op else None
 
@@ -221,15 +234,7 @@ def gather(
         return _warn_not_in_group("gather")
     group = _group_or_default(group)
     root = _root(group, dst, group_dst, "dst") if (dst, group_dst) != (None, None) else 0
-    if group.rank() == root:
-        if not gather_list:
-            raise ValueError("Argument ``gather_list`` must be specified on destination rank.")
-        _check_tensor_list(gather_list, "gather_list")
-        if len(gather_list) != group.size():
-            raise ValueError(f"gather: gather_list has {len(gather_list)} tensors for {group.size()} ranks")
-        _check_same(gather_list, tensor, "gather")
-    elif gather_list:
-        raise ValueError("Argument ``gather_list`` must NOT be specified on non-destination ranks.")
+    _check_list_of_root(group, root, gather_list, tensor, "gather", "destination")
     return _result(group.engine.gather(tensor, gather_list, root, async_op), async_op)
 
 
@@ -247,17 +252,7 @@ def scatter(
         return _warn_not_in_group("scatter")
     group = _group_or_default(group)
     root = _root(group, src, group_src, "src") if (src, group_src) != (None, None) else 0
-    if group.rank() == root:
-        if not scatter_list:
-            raise ValueError("Argument ``scatter_list`` must be specified on source rank.")
-        _check_tensor_list(scatter_list, "scatter_list")
-        if len(scatter_list) != group.size():
-            raise ValueError(
-                f"scatter: scatter_list has {len(scatter_list)} tensors for {group.size()} ranks"
-            )
-        _check_same(scatter_list, tensor, "scatter")
-    elif scatter_list:
-        raise ValueError("Argument ``scatter_list`` must NOT be specified on non-source ranks.")
+    _check_list_of_root(group, root, scatter_list, tensor, "scatter", "source")
     return _result(group.engine.scatter(tensor, scatter_list, root, async_op), async_op)
 
 

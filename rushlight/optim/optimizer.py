@@ -449,6 +449,11 @@ def _check_range(name, value, valid):
         raise advised(ValueError(f"Invalid {name}: {value}"))
 
 
+def _check_betas(betas):
+    for i in (0, 1):
+        _check_range(f"beta parameter at index {i}", betas[i], 0.0 <= betas[i] < 1.0)
+
+
 def _check_learning_rate(lr):
     if isinstance(lr, rushlight.Tensor) and lr.numel() != 1:
         raise ValueError("Tensor lr must be 1-element")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from rushlight.optim._functional import radam
 from rushlight.optim._per_parameter import _for_each_step, _new_step, _PerParameter, _zeros
-from rushlight.optim.optimizer import _check_learning_rate, _check_range, _number
+from rushlight.optim.optimizer import _check_betas, _check_learning_rate, _check_range, _number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,8 +45,7 @@ class RAdam(_PerParameter):
     ) -> None:
         _check_learning_rate(lr)
         _check_range("epsilon value", eps, 0.0 <= eps)
-        _check_range("beta parameter at index 0", betas[0], 0.0 <= betas[0] < 1.0)
-        _check_range("beta parameter at index 1", betas[1], 0.0 <= betas[1] < 1.0)
+        _check_betas(betas)
         _check_range("weight_decay value", weight_decay, 0.0 <= weight_decay)
         defaults = {
             "lr": lr,

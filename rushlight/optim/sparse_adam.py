@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import rushlight
 from rushlight.optim._per_parameter import _PerParameter, _zeros
-from rushlight.optim.optimizer import _check_learning_rate, _check_range, _number
+from rushlight.optim.optimizer import _check_betas, _check_learning_rate, _check_range, _number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -31,8 +31,7 @@ class SparseAdam(_PerParameter):
         _check_learning_rate(lr)
         _check_range("learning rate", lr, 0.0 < lr)
         _check_range("epsilon value", eps, 0.0 < eps)
-        _check_range("beta parameter at index 0", betas[0], 0.0 <= betas[0] < 1.0)
-        _check_range("beta parameter at index 1", betas[1], 0.0 <= betas[1] < 1.0)
+        _check_betas(betas)
         super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
         self._refuse("Sparse", lambda p: p.is_sparse, "requires dense parameter tensors")
         self._refuse("Complex", rushlight.is_complex, "does not support complex parameters")

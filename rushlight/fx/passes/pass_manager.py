@@ -2,11 +2,7 @@
 
 from functools import wraps
 
-from .infra.pass_manager import (
-    _topological_sort_passes,
-    _validate_pass_schedule_constraint,
-    this_before_that_pass_constraint,
-)
+from .infra.pass_manager import Schedule, this_before_that_pass_constraint
 
 __all__ = ["PassManager", "inplace_wrapper", "loop_pass", "these_before_those_pass_constraint"]
 __all__ += ["this_before_that_pass_constraint"]
@@ -51,24 +47,12 @@ def these_before_those_pass_constraint(these, those):
     return depends_on
 
 
-class PassManager:
+class PassManager(Schedule):
     """Runs passes in an order that obeys the constraints."""
-
-    def __init__(self, passes=None, constraints=None):
-        self.passes, self.constraints = list(passes or []), list(constraints or [])
-        self._validated = False
 
     @classmethod
     def build_from_passlist(cls, passes):
         return cls(passes)
-
-    def add_pass(self, _pass):
-        self.passes.append(_pass)
-        self._validated = False
-
-    def add_constraint(self, constraint):
-        self.constraints.append(constraint)
-        self._validated = False
 
     def remove_pass(self, _passes):
         self.passes = [p for p in self.passes if p.__name__ not in _passes]
@@ -80,14 +64,7 @@ class PassManager:
         self._validated = False
 
     def validate(self):
-        if not self._validated:
-            for constraint in self.constraints:
-                _validate_pass_schedule_constraint(constraint, self.passes)
-            self._validated = True
-
-    def solve_constraints(self):
-        self.passes = _topological_sort_passes(self.passes, self.constraints)
-        self._validated = True
+        self.validate_constraints()
 
     def __call__(self, source):
         self.validate()

@@ -74,22 +74,12 @@ def this_before_that_pass_constraint(this, that):
     return depends_on
 
 
-class PassManager:
-    """Runs passes on a module, at most ``steps`` times, as long as they change it."""
+class Schedule:
+    """Passes, and constraints on their order."""
 
-    def __init__(
-        self,
-        passes=None,
-        constraints=None,
-        steps=None,
-        run_checks_after_each_pass=False,
-        suppress_check_failures=False,
-    ):
+    def __init__(self, passes=None, constraints=None):
         self.passes, self.constraints = list(passes or []), list(constraints or [])
-        self.steps = 1 if steps is None else steps
         self._validated = False
-        self.run_checks_after_each_pass = run_checks_after_each_pass
-        self.suppress_check_failures = suppress_check_failures
 
     def add_pass(self, _pass):
         self.passes.append(_pass)
@@ -110,6 +100,23 @@ class PassManager:
         """Bring the passes into an order that obeys the constraints."""
         self.passes = _topological_sort_passes(self.passes, self.constraints)
         self._validated = True
+
+
+class PassManager(Schedule):
+    """Runs passes on a module, at most ``steps`` times, as long as they change it."""
+
+    def __init__(
+        self,
+        passes=None,
+        constraints=None,
+        steps=None,
+        run_checks_after_each_pass=False,
+        suppress_check_failures=False,
+    ):
+        super().__init__(passes, constraints)
+        self.steps = 1 if steps is None else steps
+        self.run_checks_after_each_pass = run_checks_after_each_pass
+        self.suppress_check_failures = suppress_check_failures
 
     def add_checks(self, check):
         """A function on modules that raises if something is wrong."""

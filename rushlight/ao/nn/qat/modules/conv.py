@@ -3,6 +3,8 @@
 from rushlight import nn
 from rushlight.ao.nn.intrinsic.modules.fused import _FusedModule
 
+from ._rounding import check_source, round_weights
+
 __all__ = ["Conv1d", "Conv2d", "Conv3d"]
 
 _NAMES = ("in_channels", "out_channels", "kernel_size", "stride", "padding", "dilation", "groups")
@@ -41,16 +43,7 @@ class _ConvNd(nn.modules.conv._ConvNd):
             device=device,
             dtype=dtype,
         )
-        self._round_weights(qconfig, device, dtype)
-
-    def _round_weights(self, qconfig, device=None, dtype=None):
-        if not qconfig:
-            raise AssertionError("qconfig must be provided for QAT module")
-        self.qconfig = qconfig
-        made = (
-            {} if device is None and dtype is None else {"factory_kwargs": {"device": device, "dtype": dtype}}
-        )
-        self.weight_fake_quant = qconfig.weight(**made)
+        round_weights(self, qconfig, device, dtype)
 
     def forward(self, input):
         return self._conv_forward(input, self.weight_fake_quant(self.weight), self.bias)
@@ -58,15 +51,7 @@ class _ConvNd(nn.modules.conv._ConvNd):
     @classmethod
     def from_float(cls, mod, use_precomputed_fake_quant=False):
         """From a plain layer, or a fused one; weights are shared."""
-        if type(mod) is not cls._FLOAT_MODULE:
-            raise AssertionError(
-                f"qat.{cls.__name__}.from_float only works for {cls._FLOAT_MODULE.__name__}, got "
-                f"{type(mod).__name__}"
-            )
-        if not hasattr(mod, "qconfig"):
-            raise AssertionError("Input float module must have qconfig defined")
-        if not mod.qconfig:
-            raise AssertionError("Input float module must have a valid qconfig")
+        check_source(cls, mod)
         plain = mod[0] if isinstance(mod, _FusedModule) else mod
         made = cls(
             *(getattr(plain, name) for name in _NAMES),

@@ -4,6 +4,8 @@ import rushlight
 from rushlight import nn
 from rushlight.nn import functional as F
 
+from ._rounding import check_source, round_weights
+
 __all__ = ["Embedding", "EmbeddingBag"]
 
 _PLAIN = (
@@ -18,34 +20,17 @@ _PLAIN = (
 _BAG = ("num_embeddings", "embedding_dim", "max_norm", "norm_type", "scale_grad_by_freq", "mode", "sparse")
 
 
-def _check_scheme(kind, qconfig):
-    scheme = qconfig.weight().qscheme
-    if scheme != rushlight.per_channel_affine_float_qparams:
+_SCHEME = rushlight.per_channel_affine_float_qparams
+
+
+def _check_scheme(table, qconfig):
+    """Raise unless the qconfig rounds the table's weights row by row."""
+    scheme = qconfig.weight().qscheme if qconfig else _SCHEME
+    if scheme != _SCHEME:
+        kind = "Embedding" if issubclass(table, nn.Embedding) else "Embedding Bag"
         raise AssertionError(
             f"{kind} weights requires a qscheme of torch.per_channel_affine_float_qparams Got {scheme}"
         )
-
-
-def _round_weights(layer, qconfig, device, dtype):
-    if not qconfig:
-        raise AssertionError("qconfig must be provided for QAT module")
-    _check_scheme("Embedding" if isinstance(layer, nn.Embedding) else "Embedding Bag", qconfig)
-    layer.qconfig = qconfig
-    made = {} if device is None and dtype is None else {"factory_kwargs": {"device": device, "dtype": dtype}}
-    layer.weight_fake_quant = qconfig.weight(**made)
-
-
-def _check_float(cls, mod):
-    if type(mod) is not cls._FLOAT_MODULE:
-        raise AssertionError(
-            f"qat.{cls.__name__}.from_float only works for {cls._FLOAT_MODULE.__name__}, got "
-            f"{type(mod).__name__}"
-        )
-    if not hasattr(mod, "qconfig"):
-        raise AssertionError("Input float module must have qconfig defined")
-    if not mod.qconfig:
-        raise AssertionError("Input float module must have a valid qconfig")
-    _check_scheme("Embedding" if cls._FLOAT_MODULE is nn.Embedding else "Embedding Bag", mod.qconfig)
 
 
 class Embedding(nn.Embedding):
@@ -79,7 +64,8 @@ class Embedding(nn.Embedding):
             device=device,
             dtype=dtype,
         )
-        _round_weights(self, qconfig, device, dtype)
+        _check_scheme(type(self), qconfig)
+        round_weights(self, qconfig, device, dtype)
 
     def forward(self, input):
         return F.embedding(
@@ -95,7 +81,8 @@ class Embedding(nn.Embedding):
     @classmethod
     def from_float(cls, mod, use_precomputed_fake_quant=False):
         """From a plain layer; weights are shared."""
-        _check_float(cls, mod)
+        check_source(cls, mod)
+        _check_scheme(cls, mod.qconfig)
         return cls(
             *(getattr(mod, name) for name in _PLAIN),
             mod.weight,
@@ -148,7 +135,8 @@ class EmbeddingBag(nn.EmbeddingBag):
             device=device,
             dtype=dtype,
         )
-        _round_weights(self, qconfig, device, dtype)
+        _check_scheme(type(self), qconfig)
+        round_weights(self, qconfig, device, dtype)
 
     def forward(self, input, offsets=None, per_sample_weights=None):
         return F.embedding_bag(
@@ -168,7 +156,8 @@ class EmbeddingBag(nn.EmbeddingBag):
     @classmethod
     def from_float(cls, mod, use_precomputed_fake_quant=False):
         """From a plain layer; weights are shared."""
-        _check_float(cls, mod)
+        check_source(cls, mod)
+        _check_scheme(cls, mod.qconfig)
         return cls(
             *(getattr(mod, name) for name in _BAG),
             mod.weight,

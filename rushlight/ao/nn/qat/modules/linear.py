@@ -6,6 +6,8 @@ from rushlight.nn import functional as F
 from rushlight.nn.utils.parametrize import is_parametrized, transfer_parametrizations_and_params
 from rushlight.nn.utils.parametrize import type_before_parametrizations as kind_of
 
+from ._rounding import check_source, round_weights
+
 __all__ = ["Linear"]
 
 
@@ -16,13 +18,7 @@ class Linear(nn.Linear):
 
     def __init__(self, in_features, out_features, bias=True, qconfig=None, device=None, dtype=None):
         super().__init__(in_features, out_features, bias, device=device, dtype=dtype)
-        if not qconfig:
-            raise AssertionError("qconfig must be provided for QAT module")
-        self.qconfig = qconfig
-        made = (
-            {} if device is None and dtype is None else {"factory_kwargs": {"device": device, "dtype": dtype}}
-        )
-        self.weight_fake_quant = qconfig.weight(**made)
+        round_weights(self, qconfig, device, dtype)
 
     def forward(self, input):
         return F.linear(input, self.weight_fake_quant(self.weight), self.bias)
@@ -30,15 +26,7 @@ class Linear(nn.Linear):
     @classmethod
     def from_float(cls, mod, use_precomputed_fake_quant=False):
         """From a plain layer, or a fused one; weights are shared."""
-        if kind_of(mod) is not cls._FLOAT_MODULE:
-            raise AssertionError(
-                f"qat.{cls.__name__}.from_float only works for {cls._FLOAT_MODULE.__name__}, got "
-                f"{type(mod).__name__}"
-            )
-        if not hasattr(mod, "qconfig"):
-            raise AssertionError("Input float module must have qconfig defined")
-        if not mod.qconfig:
-            raise AssertionError("Input float module must have a valid qconfig")
+        check_source(cls, mod, kind_of(mod))
         plain = mod[0] if isinstance(mod, _FusedModule) else mod
         made = cls(
             plain.in_features,

@@ -7,7 +7,7 @@ from rushlight.ao.nn.qat.modules import conv as _qat
 from rushlight.nn import functional as F
 from rushlight.nn.utils.fusion import fuse_conv_bn_weights
 
-from .linear_fused import _share_statistics
+from ._folded_norm import FoldedNorm, share_statistics
 
 __all__ = [
     "ConvBn1d",
@@ -26,7 +26,7 @@ __all__ = [
 _NAMES = ("in_channels", "out_channels", "kernel_size", "stride", "padding", "dilation", "groups")
 
 
-class _ConvBnNd(nn.modules.conv._ConvNd, fused._FusedModule):
+class _ConvBnNd(FoldedNorm, nn.modules.conv._ConvNd, fused._FusedModule):
     """What they share: the weight is rounded with normalisation's factor in it, as it will be used."""
 
     _version = 2
@@ -50,9 +50,6 @@ class _ConvBnNd(nn.modules.conv._ConvNd, fused._FusedModule):
             self.freeze_bn_stats()
         self._enable_slow_path_for_better_numerical_stability = False
 
-    def reset_running_stats(self):
-        self.bn.reset_running_stats()
-
     def reset_bn_parameters(self):
         self.bn.reset_running_stats()
         nn.init.uniform_(self.bn.weight)
@@ -61,16 +58,6 @@ class _ConvBnNd(nn.modules.conv._ConvNd, fused._FusedModule):
             fan_in, _ = nn.init._calculate_fan_in_and_fan_out(self.weight)
             bound = fan_in**-0.5
             nn.init.uniform_(self.bias, -bound, bound)
-
-    def update_bn_stats(self):
-        self.freeze_bn = False
-        self.bn.training = True
-        return self
-
-    def freeze_bn_stats(self):
-        self.freeze_bn = True
-        self.bn.training = False
-        return self
 
     def _forward(self, input):
         if self._enable_slow_path_for_better_numerical_stability:
@@ -126,14 +113,6 @@ class _ConvBnNd(nn.modules.conv._ConvNd, fused._FusedModule):
     def forward(self, input):
         return self._forward(input)
 
-    def train(self, mode=True):
-        """Frozen statistics stay frozen."""
-        self.training = mode
-        if not self.freeze_bn:
-            for module in self.children():
-                module.train(mode)
-        return self
-
     def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing, unexpected, errors):
         """Version 1 had normalisation's numbers beside the weight."""
         if (local_metadata.get("version") or 1) < 2:
@@ -170,7 +149,7 @@ class _ConvBnNd(nn.modules.conv._ConvNd, fused._FusedModule):
             mod.qconfig,
         )
         made.weight, made.bias = conv.weight, conv.bias
-        _share_statistics(made.bn, bn)
+        share_statistics(made.bn, bn)
         return made
 
     def to_float(self):

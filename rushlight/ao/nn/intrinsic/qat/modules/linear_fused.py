@@ -7,10 +7,12 @@ from rushlight.ao.nn.qat.modules.linear import Linear
 from rushlight.nn import functional as F
 from rushlight.nn.utils.fusion import fuse_linear_bn_weights
 
+from ._folded_norm import FoldedNorm, share_statistics
+
 __all__ = ["LinearBn1d"]
 
 
-class LinearBn1d(Linear, fused._FusedModule):
+class LinearBn1d(FoldedNorm, Linear, fused._FusedModule):
     """Linear and BatchNorm1d. The weight is rounded with normalisation's factor in it, as it will be used."""
 
     def __init__(
@@ -27,23 +29,10 @@ class LinearBn1d(Linear, fused._FusedModule):
         else:
             self.freeze_bn_stats()
 
-    def reset_running_stats(self):
-        self.bn.reset_running_stats()
-
     def reset_bn_parameters(self):
         self.bn.reset_running_stats()
         nn.init.uniform_(self.bn.weight)
         nn.init.zeros_(self.bn.bias)
-
-    def update_bn_stats(self):
-        self.freeze_bn = False
-        self.bn.training = True
-        return self
-
-    def freeze_bn_stats(self):
-        self.freeze_bn = True
-        self.bn.training = False
-        return self
 
     def forward(self, input):
         bn = self.bn
@@ -56,14 +45,6 @@ class LinearBn1d(Linear, fused._FusedModule):
         if self.bias is not None:
             result = result + self.bias.reshape(1, -1)
         return bn(result)
-
-    def train(self, mode=True):
-        """Frozen statistics stay frozen."""
-        self.training = mode
-        if not self.freeze_bn:
-            for module in self.children():
-                module.train(mode)
-        return self
 
     @classmethod
     def from_float(cls, mod, use_precomputed_fake_quant=False):
@@ -84,7 +65,7 @@ class LinearBn1d(Linear, fused._FusedModule):
             mod.qconfig,
         )
         made.weight, made.bias = linear.weight, linear.bias
-        _share_statistics(made.bn, bn)
+        share_statistics(made.bn, bn)
         return made
 
     def to_float(self):
@@ -95,10 +76,3 @@ class LinearBn1d(Linear, fused._FusedModule):
             self.weight, self.bias, bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias
         )
         return made
-
-
-def _share_statistics(own, other):
-    """The parameters and statistics of another normalisation, shared with it."""
-    own.weight, own.bias = other.weight, other.bias
-    own.running_mean, own.running_var = other.running_mean, other.running_var
-    own.num_batches_tracked = other.num_batches_tracked
