@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 import rushlight as torch
 from rushlight._extension.dispatch_keys import PRE_DISPATCH
+from rushlight._operators.traits import argument, unmarked_writes
 from rushlight.utils import _pytree as pytree
 from rushlight.utils._python_dispatch import (
     TorchDispatchMode,
@@ -281,8 +282,8 @@ class FunctionalizeMode(TorchDispatchMode):
         kwargs = kwargs or {}
         if func is aten._unsafe_view.default:  # shares memory, though its schema does not say so
             func = aten.view.default
-        if func._opname == "native_batch_norm":
-            return self._batch_norm(func, args, kwargs)
+        if unmarked := unmarked_writes(func, args, kwargs):
+            return self._statistics(func, unmarked, args, kwargs)
         view = _view_in_place(func)
         if view is not None:
             return self._geometry(func, view, args, kwargs)
@@ -330,16 +331,19 @@ class FunctionalizeMode(TorchDispatchMode):
             func(*args, **kwargs)
         return outer
 
-    def _batch_norm(self, func, args, kwargs):
-        """Its running statistics are written to, though its schema does not say so."""
-        values = list(self.values(args))
-        running = [(i, args[i]) for i in (3, 4) if args[i] is not None and args[5]]
-        for i, _ in running:
-            values[i] = aten.clone.default(values[i])
-        result = func(*values, **kwargs)
-        for i, outer in running:
+    def _statistics(self, func, unmarked, args, kwargs):
+        """Running statistics are written to, though the schema does not say so."""
+        parameters = func._schema.arguments
+        given = {p.name: argument(func, i, args, kwargs) for i, p in enumerate(parameters)}
+        values = self.values(given)
+        running = [parameters[i].name for i in unmarked]
+        for name in running:
+            values[name] = aten.clone.default(values[name])
+        result = func(*(values[p.name] for p in parameters))
+        for name in running:
+            outer = given[name]
             with torch.autograd._unsafe_preserve_version_counter(outer):  # as the operator's own write
-                self._write(self._member(outer), values[i])
+                self._write(self._member(outer), values[name])
         return result
 
     def _mutation(self, func, args, kwargs):

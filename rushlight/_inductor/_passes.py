@@ -1,12 +1,10 @@
 """Passes over graphs of operators."""
 
 import rushlight as torch
+from rushlight._operators.traits import argument, unmarked_writes
 from rushlight.fx import Node
 
 __all__ = ["device_of", "draws", "has_effects", "remove_dead", "storage_of", "written_by"]
-
-# Where the share that dropout drops stands among the arguments.
-_DROPS = {"scaled_dot_product_attention": 4, "_scaled_dot_product_efficient_attention": 5}
 
 
 def has_effects(node):
@@ -24,11 +22,13 @@ def draws(node):
     """Whether a node draws random numbers."""
     if not _is_operator(node):
         return False
-    if drops := _DROPS.get(node.target._opname):
-        return bool(node.kwargs.get("dropout_p", node.args[drops] if len(node.args) > drops else 0))
-    if node.target.namespace != "aten":
+    target = node.target
+    for i, parameter in enumerate(target._schema.arguments):
+        if parameter.name == "dropout_p":
+            return bool(argument(target, i, node.args, node.kwargs))
+    if target.namespace != "aten":
         return True  # what a custom operator does in Python is not known
-    return node.target.traits.batching == "random"
+    return target.traits.batching == "random"
 
 
 def device_of(graph):
@@ -42,19 +42,15 @@ def written_by(node):
     """The values that a node writes to."""
     if not _is_operator(node):
         return []
-    if node.target._opname == "native_batch_norm":  # running statistics, while training
-        training = node.args[5] if len(node.args) > 5 else node.kwargs["training"]
-        return [a for a in node.args[3:5] if isinstance(a, Node)] if training else []
-    if not node.target._schema.is_mutable:
-        return []
-    found = []
-    for i, parameter in enumerate(node.target._schema.arguments):
-        if parameter.alias_info is not None and parameter.alias_info.is_write:
-            value = node.args[i] if i < len(node.args) else node.kwargs.get(parameter.name)
-            found += [
-                v for v in (value if isinstance(value, (list, tuple)) else [value]) if isinstance(v, Node)
-            ]
-    return found
+    target, args, kwargs = node.target, node.args, node.kwargs
+    written = unmarked_writes(target, args, kwargs)
+    if target._schema.is_mutable:
+        written += [i for i, parameter in enumerate(target._schema.arguments) if parameter.is_write]
+    found: list = []
+    for i in written:
+        value = argument(target, i, args, kwargs)
+        found += value if isinstance(value, (list, tuple)) else [value]
+    return [value for value in found if isinstance(value, Node)]
 
 
 def storage_of(node):

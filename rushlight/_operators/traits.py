@@ -1,10 +1,10 @@
-"""Operators by what their records say of them, for those who meet operators as functions, by name."""
+"""What records say of operators: for those who meet operators by name, and of one call's arguments."""
 
 import functools
 
 from rushlight import _C
 
-__all__ = ["names_of"]
+__all__ = ["argument", "names_of", "unmarked_writes"]
 
 
 @functools.cache
@@ -18,3 +18,22 @@ def _overloads():
 def names_of(fits):
     """The names of operators with an overload for which ``fits(traits)`` holds."""
     return frozenset(name for name, overloads in _overloads().items() if any(map(fits, overloads)))
+
+
+def argument(op, position, args, kwargs):
+    """What a call gives for a parameter, or the parameter's default."""
+    if position < len(args):
+        return args[position]
+    parameter = op._schema.arguments[position]
+    return kwargs.get(parameter.name, parameter.default_value)
+
+
+def unmarked_writes(op, args, kwargs):
+    """Positions of arguments that a call writes to although the schema does not say so: running statistics."""
+    traits = op.traits
+    if not traits.writes_unmarked:
+        return []
+    if traits.writes_where >= 0 and not argument(op, traits.writes_where, args, kwargs):
+        return []
+    marked = (i for i in range(len(op._schema.arguments)) if traits.writes_unmarked >> i & 1)
+    return [i for i in marked if argument(op, i, args, kwargs) is not None]

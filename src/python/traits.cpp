@@ -48,6 +48,7 @@ PyStructSequence_Field fields[] = {
     {"out_strict", "whether it must not be one of them either"},
     {"out_accumulates", "whether the kernel starts from what out= holds"},
     {"writes_unmarked", "parameters that it writes to although the schema does not mark them, as bits"},
+    {"writes_where", "the bool parameter under which it writes to those, or -1: always"},
     {"random", "whether equal calls may differ: it draws numbers or updates statistics"},
     {"uninitialized", "whether it gives memory as it was found"},
     {"elementwise", "whether each element of the results comes from those at its place"},
@@ -111,6 +112,7 @@ PyObject* wrap_traits(const Op& op) {
   put(PyBool_FromLong(t.out_overlap.strict));
   put(PyBool_FromLong(t.out_overlap.accumulates));
   put(PyLong_FromUnsignedLongLong(t.unmarked_writes.parameters));
+  put(PyLong_FromLong(t.unmarked_writes.where));
   put(PyBool_FromLong(t.random));
   put(PyBool_FromLong(t.uninitialized));
   put(PyBool_FromLong(t.elementwise));

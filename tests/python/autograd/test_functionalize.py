@@ -3,6 +3,7 @@
 import pytest
 
 import rushlight as torch
+from rushlight._functorch.functionalization import FunctionalizeMode
 from rushlight.func import functionalize, jvp, linearize, vmap
 from rushlight.fx.experimental.proxy_tensor import make_fx
 
@@ -76,6 +77,24 @@ def test_traces_are_pure_and_compute_the_same(f, remove):
         ours, theirs = other.clone(), other.clone()
         torch.testing.assert_close(module(ours), f(theirs))
         assert ours.equal(theirs)
+
+
+def test_statistics_are_values_too_where_normalisation_is_seen_whole():
+    """Its schema marks no write; before dispatch it is one operator."""
+
+    def program(x, mean, var):
+        return torch.batch_norm(x, None, None, mean, var, True, 0.1, 1e-5, False), mean + var
+
+    def pure(*inputs):
+        with FunctionalizeMode(pre_dispatch=True) as mode:
+            mode.add_inputs(inputs)
+            return mode.values(program(*inputs))
+
+    x, mean, var = torch.randn(4, 3), torch.zeros(3), torch.ones(3)
+    module = make_fx(pure, pre_dispatch=True)(x, mean.clone(), var.clone())
+    results = module(x, mean, var)
+    assert mean.tolist() == [0] * 3 and var.tolist() == [1] * 3
+    torch.testing.assert_close(results, program(x, mean, var))
 
 
 def test_without_a_recorder_nothing_changes():

@@ -5,7 +5,7 @@ from engine import arguments, flatten, resolve
 from loader import ROWS, main_dtype, records_of, samples
 
 import rushlight
-from rushlight._operators.traits import names_of
+from rushlight._operators.traits import names_of, unmarked_writes
 
 RECORDS = rushlight._C._operator_records()
 BY_SCHEMA = {record["schema"]: record["traits"] for record in RECORDS}
@@ -147,3 +147,12 @@ def test_autocasting_casts_what_pytorch_casts(name):
         with module.autocast("cpu", dtype=module.bfloat16):
             dtypes.append(str(pools(module)[name]().dtype))
     assert dtypes[0] == dtypes[1]
+
+
+def test_running_statistics_are_written_to_in_training_alone():
+    x, mean = rushlight.ones(2, 3), rushlight.zeros(3)
+    call = (x, None, None, mean, None, True, 0.1, 1e-5)
+    assert unmarked_writes(aten.native_batch_norm.default, call, {}) == [3]
+    assert unmarked_writes(aten.native_batch_norm.default, (*call[:5], False, *call[6:]), {}) == []
+    assert unmarked_writes(aten.batch_norm.default, call[:5], {"training": True}) == [3]
+    assert unmarked_writes(aten.add.Tensor, (x, x), {}) == []

@@ -69,7 +69,6 @@ LISTS = {
     "_inductor._functional": {"_NAMES": is_operator},
     "_inductor._fuse": {"_PLAIN": is_operator, "_TURNED": is_operator},
     "_inductor._joint": {"_WHOLE": is_operator},
-    "_inductor._passes": {"_DROPS": is_operator},
     "_inductor._rows": {"_REDUCTIONS": is_operator, "_SOFTMAXES": is_operator},
     "_inductor._simplify": {"_SHAPED": has_a_form},
     "_ops": {"_MORE_OVERLOADS": is_operator},
