@@ -6,15 +6,14 @@ import threading
 from dataclasses import dataclass
 
 import rushlight as torch
+from rushlight._operators.traits import gives_a_view
+from rushlight._ops import OpOverload
 from rushlight.fx import Graph, Node
 
-__all__ = ["VIEWS", "Backward", "BackwardGraph", "NoBackward"]
+__all__ = ["Backward", "BackwardGraph", "NoBackward"]
 
 aten = torch.ops.aten  # type: ignore[attr-defined]
 _lock = threading.RLock()
-
-# Operators whose result is a view: what a backward pass takes of them is taken again instead of being kept.
-VIEWS = frozenset("t transpose view permute unsqueeze squeeze expand select slice detach alias".split())
 
 
 class NoBackward(Exception):
@@ -193,7 +192,8 @@ class _Writer:
 
 
 def _is_view(node):
-    if node.op != "call_function" or getattr(node.target, "_opname", None) not in VIEWS:
+    """Whether a node is a view of another: a backward pass takes it again instead of keeping it."""
+    if node.op != "call_function" or not isinstance(node.target, OpOverload) or not gives_a_view(node.target):
         return False
     return isinstance(node.args[0], Node) and not any(
         isinstance(a, Node) for a in (*node.args[1:], *node.kwargs.values())

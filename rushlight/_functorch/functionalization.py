@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import rushlight as torch
 from rushlight._extension.dispatch_keys import PRE_DISPATCH
-from rushlight._operators.traits import argument, unmarked_writes
+from rushlight._operators.traits import argument, reshapes_in_place, unmarked_writes
 from rushlight.utils import _pytree as pytree
 from rushlight.utils._python_dispatch import (
     TorchDispatchMode,
@@ -385,7 +385,7 @@ def _shares(a, b):
 @functools.cache
 def _view_in_place(func):
     """The view that `t_`, `squeeze_`, ... make of a tensor in place, or None."""
-    if not func._schema.is_mutable or (func.traits.family != "view" and func is not aten.as_strided_.default):
+    if not reshapes_in_place(func) or func._opname == "resize_":
         return None
     packet = getattr(aten, func._opname.removesuffix("_"), None)
     return None if packet is None else _same_arguments(packet, func)

@@ -1,7 +1,8 @@
 """Simpler graphs that give the same, to the last bit: views are taken once, and not there and back."""
 
 import rushlight as torch
-from rushlight._dynamo._backward import VIEWS
+from rushlight._operators.traits import gives_a_view, reshapes_in_place
+from rushlight._ops import OpOverload
 from rushlight.fx import Node
 
 from ._passes import remove_dead
@@ -9,7 +10,6 @@ from ._passes import remove_dead
 __all__ = ["simplify"]
 
 aten = torch.ops.aten  # type: ignore[attr-defined]
-_SHAPED = VIEWS | frozenset("swapaxes swapdims as_strided resize".split())
 
 
 def simplify(graph):
@@ -31,13 +31,14 @@ def simplify(graph):
 
 def _changes_a_view(node):
     """Whether a node gives a tensor another shape in place: then two views of one kind are not one."""
-    name = getattr(node.target, "_opname", "")
-    return name.endswith("_") and name[:-1] in _SHAPED
+    return isinstance(node.target, OpOverload) and reshapes_in_place(node.target)
 
 
 def _same_as(node, known, fixed):
     """What gives the same memory as a view, if something does."""
-    if getattr(node.target, "_opname", None) not in VIEWS or not isinstance(node.args[0], Node):
+    if not isinstance(node.target, OpOverload) or not gives_a_view(node.target):
+        return None
+    if not isinstance(node.args[0], Node):
         return None
     source = node.args[0]
     if node.target is aten.t.default and source.target is aten.t.default:

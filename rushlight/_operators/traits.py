@@ -4,7 +4,7 @@ import functools
 
 from rushlight import _C
 
-__all__ = ["argument", "names_of", "unmarked_writes"]
+__all__ = ["argument", "gives_a_view", "names_of", "reshapes_in_place", "unmarked_writes"]
 
 
 @functools.cache
@@ -29,7 +29,7 @@ def argument(op, position, args, kwargs):
 
 
 def unmarked_writes(op, args, kwargs):
-    """Positions of arguments that a call writes to although the schema does not say so: running statistics."""
+    """Positions of arguments that a call writes to unmarked by the schema: running statistics."""
     traits = op.traits
     if not traits.writes_unmarked:
         return []
@@ -37,3 +37,14 @@ def unmarked_writes(op, args, kwargs):
         return []
     marked = (i for i in range(len(op._schema.arguments)) if traits.writes_unmarked >> i & 1)
     return [i for i in marked if argument(op, i, args, kwargs) is not None]
+
+
+def gives_a_view(op):
+    """Whether an operator's result is one view of its first operand."""
+    returns = op._schema.returns
+    return op.traits.aliasing == "view" and len(returns) == 1 and str(returns[0].type) == "Tensor"
+
+
+def reshapes_in_place(op):
+    """Whether an operator gives a tensor itself another shape or other strides: `t_`, `squeeze_`, ..."""
+    return op._schema.is_mutable and (op.traits.family == "view" or op._opname in ("as_strided_", "resize_"))

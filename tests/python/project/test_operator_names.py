@@ -39,11 +39,6 @@ def is_operator(name):
     return packet is not None and (not overload or overload in packet.overloads())
 
 
-def has_a_form(name):
-    """An operator, or the name of one that works in place without its last letter."""
-    return is_operator(name) or is_operator(name + "_")
-
-
 def is_called(name):
     """What a program calls: a function, a method, an attribute of tensors or Python's operator."""
     return any(hasattr(place, name) for place in PLACES)
@@ -63,14 +58,12 @@ def is_pytorchs(name):
 
 # (module, list): what its names are. Of a dict the keys; see VALUES.
 LISTS = {
-    "_dynamo._backward": {"VIEWS": is_operator},
     "_dynamo._capture": {"_VALUES": is_operator, "_WHOLE": is_operator, "_REFUSED": is_operator},
     "_functorch.functionalization": {"_OVERLAPPING": is_operator},
     "_inductor._functional": {"_NAMES": is_operator},
     "_inductor._fuse": {"_PLAIN": is_operator, "_TURNED": is_operator},
     "_inductor._joint": {"_WHOLE": is_operator},
     "_inductor._rows": {"_REDUCTIONS": is_operator, "_SOFTMAXES": is_operator},
-    "_inductor._simplify": {"_SHAPED": has_a_form},
     "_ops": {"_MORE_OVERLOADS": is_operator},
     "_subclasses._data_shapes": {"_MAKERS": is_operator},
     "_subclasses.fake_tensor": {"_DATA_DEPENDENT": is_operator},
