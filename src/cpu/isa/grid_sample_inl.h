@@ -13,6 +13,15 @@ namespace rushlight::cpu::RL_ISA {
 namespace {
 
 constexpr int kBlock = 64;
+constexpr int kStep = 16;  // points that are computed together: a block is filled up to a multiple of them
+
+// f(i) for points [0, n), and on to the end of a step: loops of known length become vectors without a rest.
+template <class F>
+[[gnu::always_inline]] inline void each_point(int n, F&& f) {
+  for (int first = 0; first < n; first += kStep)
+#pragma GCC ivdep
+    for (int i = first; i < first + kStep; ++i) f(i);
+}
 
 // What a block of points reads along one dimension: positions (-1: outside), weights and their slopes.
 template <class C>
@@ -29,15 +38,12 @@ struct Coordinate {
 
 template <class C>
 inline C reflect(C x, C low, C high, C& slope) {  // low and high given doubled
-  if (low == high) {
-    slope = 0;
-    return 0;
-  }
+  const bool flat = low == high;
   const C start = low / 2, span = (high - low) / 2, distance = x - start;
   const C length = std::abs(distance), flips = std::floor(length / span), extra = length - flips * span;
   const bool odd = flips - 2 * std::floor(flips / 2) != 0;
-  slope *= (distance < 0) != odd ? C(-1) : C(1);
-  return (odd ? span - extra : extra) + start;
+  slope = flat ? C(0) : (distance < 0) != odd ? -slope : slope;
+  return flat ? C(0) : (odd ? span - extra : extra) + start;
 }
 
 template <class C>
@@ -59,11 +65,11 @@ inline C padded(C x, int64_t size, bool align_corners, C& slope) {
 // Numbers that no position can hold, NaN among them, lie outside.
 template <class C>
 inline C sane(C x) {
-  return x > C(-1e9) && x < C(1e9) ? x : C(-100);
+  return (x > C(-1e9)) & (x < C(1e9)) ? x : C(-100);
 }
 template <class C>
 inline int32_t inside(C x, int64_t size) {
-  return x >= 0 && x < static_cast<C>(size) ? static_cast<int32_t>(x) : -1;
+  return (x >= 0) & (x < static_cast<C>(size)) ? static_cast<int32_t>(x) : -1;
 }
 
 template <class C, SamplePadding padding>
@@ -71,11 +77,11 @@ void fill_axis(const SamplePlan& p, int64_t size, const C* given, int n, AxisTap
   const C scale = p.align_corners ? static_cast<C>(size - 1) / 2 : static_cast<C>(size) / 2;
   const C shift = p.align_corners ? C(0) : C(-0.5);
   C x[kBlock], slope[kBlock];
-  for (int i = 0; i < n; ++i) x[i] = (given[i] + 1) * scale + shift, slope[i] = scale;
+  each_point(n, [&](int i) { x[i] = (given[i] + 1) * scale + shift, slope[i] = scale; });
   if (p.mode == SampleMode::Bicubic) {
     t.count = 4;
     constexpr C a = C(-0.75);
-    for (int i = 0; i < n; ++i) {
+    each_point(n, [&](int i) {
       const C base = std::floor(x[i]), u = x[i] - base;
       const C far = u + 1, near = u, mirrored = 1 - u, last = 2 - u;
       t.weight[0][i] = ((a * far - 5 * a) * far + 8 * a) * far - 4 * a;
@@ -91,28 +97,35 @@ void fill_axis(const SamplePlan& p, int64_t size, const C* given, int n, AxisTap
         const C at = padded<C, padding>(base + static_cast<C>(k - 1), size, p.align_corners, unused);
         t.at[k][i] = inside(std::nearbyint(sane(at)), size);
       }
-    }
+    });
     return;
   }
-  for (int i = 0; i < n; ++i) x[i] = sane(padded<C, padding>(x[i], size, p.align_corners, slope[i]));
+  each_point(n, [&](int i) { x[i] = sane(padded<C, padding>(x[i], size, p.align_corners, slope[i])); });
   if (p.mode == SampleMode::Nearest) {
     t.count = 1;
-    for (int i = 0; i < n; ++i) {
+    each_point(n, [&](int i) {
       t.at[0][i] = inside(std::nearbyint(x[i]), size);
       t.weight[0][i] = 1, t.slope[0][i] = 0;
-    }
+    });
     return;
   }
   t.count = 2;
-  for (int i = 0; i < n; ++i) {
+  each_point(n, [&](int i) {
     const C base = std::floor(x[i]), u = x[i] - base;
     t.at[0][i] = inside(base, size), t.at[1][i] = inside(base + 1, size);
     t.weight[0][i] = 1 - u, t.weight[1][i] = u;
     t.slope[0][i] = -slope[i], t.slope[1][i] = slope[i];
-  }
+  });
 }
 
-// The taps of a block of points over all dimensions.
+// Coordinate d of n points, which lie last dimension first; the last point once more up to the end of a step.
+template <int dims, class C, class T>
+void read_axis(const T* grid, int d, int n, C* to) {
+  for (int i = 0; i < n; ++i) to[i] = static_cast<C>(grid[i * dims + dims - 1 - d]);
+  for (int i = n; i % kStep != 0; ++i) to[i] = to[n - 1];
+}
+
+// The taps of a block of points over all dimensions; those of its last point fill the step's end.
 template <class T>
 struct Taps {
   using C = compute_type<T>;
@@ -125,7 +138,7 @@ struct Taps {
   [[gnu::noinline]] void fill(const SamplePlan& p, const T* grid, int n) {
     C given[kBlock];
     for (int d = 0; d < p.dims; ++d) {
-      for (int i = 0; i < n; ++i) given[i] = static_cast<C>(grid[i * p.dims + p.dims - 1 - d]);
+      p.dims == 2 ? read_axis<2>(grid, d, n, given) : read_axis<3>(grid, d, n, given);
       const int64_t size = p.size[static_cast<size_t>(3 - p.dims + d)];
       if (p.padding == SamplePadding::Zeros)
         fill_axis<C, SamplePadding::Zeros>(p, size, given, n, axis[d]);
@@ -139,7 +152,7 @@ struct Taps {
     int32_t signs = 0;
     for (int k = 0; k < count; ++k) {
       place(p, k, n);
-      for (int i = 0; i < n; ++i) signs |= offset[k][i];
+      each_point(n, [&](int i) { signs |= offset[k][i]; });
       weigh(p, k, n, -1, weight[k]);
     }
     all_inside = signs >= 0;
@@ -154,11 +167,11 @@ struct Taps {
     int32_t* to = offset[k];
     const auto first = static_cast<int32_t>(p.step[static_cast<size_t>(3 - p.dims)]),
                second = static_cast<int32_t>(p.step[static_cast<size_t>(4 - p.dims)]);
-    for (int i = 0; i < n; ++i) to[i] = (a[i] | b[i]) < 0 ? -1 : a[i] * first + b[i] * second;
+    each_point(n, [&](int i) { to[i] = (a[i] | b[i]) < 0 ? -1 : a[i] * first + b[i] * second; });
     if (p.dims == 2) return;
     const int32_t* c = axis[2].at[tap(p, k, 2)];
     const auto third = static_cast<int32_t>(p.step[2]);
-    for (int i = 0; i < n; ++i) to[i] = (to[i] | c[i]) < 0 ? -1 : to[i] + c[i] * third;
+    each_point(n, [&](int i) { to[i] = (to[i] | c[i]) < 0 ? -1 : to[i] + c[i] * third; });
   }
   // The weight of tap k as the product over the dimensions, with the slope in dimension `sloped`; 0 outside.
   void weigh(const SamplePlan& p, int k, int n, int sloped, C* to) const {
@@ -169,9 +182,9 @@ struct Taps {
     }
     const int32_t* at = offset[k];
     if (p.dims == 2)
-      for (int i = 0; i < n; ++i) to[i] = at[i] < 0 ? C(0) : of[0][i] * of[1][i];
+      each_point(n, [&](int i) { to[i] = at[i] < 0 ? C(0) : of[0][i] * of[1][i]; });
     else
-      for (int i = 0; i < n; ++i) to[i] = at[i] < 0 ? C(0) : of[0][i] * of[1][i] * of[2][i];
+      each_point(n, [&](int i) { to[i] = at[i] < 0 ? C(0) : of[0][i] * of[1][i] * of[2][i]; });
   }
 };
 
