@@ -101,11 +101,20 @@ ReduceNest make_nest(const Tensor& in, uint64_t dims, const Tensor& out, bool on
   return nest;
 }
 
-// Few outputs, much input: the outermost reduced dimension is cut into pieces that depend on the sizes only.
-// `outputs`: how many count for that.
+// The reduced dimension to cut: the outermost that makes enough pieces, which are whole stretches of memory
+// then, or else the longest.
+size_t dimension_to_cut(const Dims& reduced) {
+  constexpr int64_t kEnough = 16;
+  const auto longest = std::max_element(reduced.begin(), reduced.end());
+  const auto enough = std::find_if(reduced.begin(), longest, [](int64_t n) { return n >= kEnough; });
+  return static_cast<size_t>(enough - reduced.begin());
+}
+
+// Few outputs, much input: a reduced dimension is cut into pieces that depend on the sizes only. `outputs`:
+// how many count for that.
 void reduce_in_pieces(const ReduceKernel& kernel, const ReduceNest& nest, int64_t outputs, size_t itemsize,
                       const ReduceParams& params) {
-  const size_t cut = std::max_element(nest.reduced.begin(), nest.reduced.end()) - nest.reduced.begin();
+  const size_t cut = dimension_to_cut(nest.reduced);
   const int64_t length = nest.reduced[cut];
   const int64_t cost = std::max<int64_t>(1, outputs * nest.inputs_per_output / length);
   const int64_t piece = detail::reduction_piece(length, std::max<int64_t>(1, kGrainSize / cost));
