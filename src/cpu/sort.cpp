@@ -10,6 +10,7 @@
 #include "cpu/copy.h"
 #include "cpu/lines.h"
 #include "cpu/order_key.h"
+#include "cpu/repeated_lines.h"
 #include "cpu/scan.h"
 #include "cpu/topk.h"
 #include "cpu/truth.h"
@@ -249,13 +250,28 @@ struct LineSorter {
     const int bits = std::min<int>(std::popcount(any ^ all), std::bit_width(static_cast<K>(most - least)));
     return bits + 3 <= 2 * (static_cast<int>(std::bit_width(items.size())) - 1);
   }
+  // Whether two of the first items are equal: of lines with few different keys, which they then are of.
+  bool starts_with_ties() const {
+    constexpr size_t kFirst = 64, kSlots = 512;
+    constexpr int kSlotBits = 9, kWord = 64;
+    K held[kSlots];
+    uint64_t taken[kSlots / kWord] = {};
+    for (size_t i = 0; i < std::min(kFirst, items.size()); ++i) {
+      const K key = Traits::key(items[i]);
+      const auto slot = static_cast<size_t>((key * 0x9e3779b97f4a7c15u) >> (64 - kSlotBits));
+      if (taken[slot / kWord] >> slot % kWord & 1 && held[slot] == key) return true;
+      taken[slot / kWord] |= uint64_t{1} << slot % kWord, held[slot] = key;
+    }
+    return false;
+  }
   static constexpr LessByKey<Traits> less_by_key{};
   // As std::sort by key alone orders the items as loaded: only equal ones can tell it from sort(), which is
   // faster on long lines. In very long ones, which seldom are without equal elements, nobody asks for that.
   void sort_unstable() {
     constexpr size_t kVeryLong = 1 << 16;
     if (items.size() >= kVeryLong) return sort();
-    if (items.size() < kLong || surely_tied()) return std::sort(items.begin(), items.end(), less_by_key);
+    if (items.size() < kLong || surely_tied() || starts_with_ties())
+      return std::sort(items.begin(), items.end(), less_by_key);
     loaded = items;
     sort();
     const auto equal = [](const auto& a, const auto& b) { return Traits::key(a) == Traits::key(b); };
@@ -338,6 +354,11 @@ void check_length(int64_t n) {
 
 void sort(const Tensor& in, int64_t dim, bool descending, bool stable, const Tensor& values,
           const Tensor& indices) {
+  if (run_without_repeats(in, dim, values, indices,
+                          [&](const Tensor& once, const Tensor& v, const Tensor& i) {
+                            sort(once, dim, descending, stable, v, i);
+                          }))
+    return;
   if (sort_short_lines(in, dim, descending, values, indices)) return;
   const int64_t n = line_length(in, dim);
   check_length(n);
@@ -353,8 +374,11 @@ void sort(const Tensor& in, int64_t dim, bool descending, bool stable, const Ten
     for (int64_t d = dim + 1; d < in.dim(); ++d) width *= in->sizes[d];
     return parallel_for(0, indices.numel() / width, std::max<int64_t>(1, kGrainSize / width),
                         [&](int64_t begin, int64_t end) {
-                          for (int64_t row = begin; row < end; ++row)
-                            std::fill_n(indices.data<int64_t>() + row * width, width, row % n);
+                          int64_t position = begin % n, *to = indices.data<int64_t>() + begin * width;
+                          for (int64_t row = begin; row < end; ++row) {
+                            for (int64_t i = 0; i < width; ++i) *to++ = position;
+                            if (++position == n) position = 0;
+                          }
                         });
   }
   visit_dtype(OrderedTypes{}, in.dtype(), "sort", [&]<class T>(T) {
@@ -429,6 +453,11 @@ void load_topk(LineSorter<T>& sorter, Line<const T> x, int64_t n, int64_t k, boo
 
 void topk(const Tensor& in, int64_t dim, int64_t k, bool largest, bool sorted, const Tensor& values,
           const Tensor& indices) {
+  if (run_without_repeats(in, dim, values, indices,
+                          [&](const Tensor& once, const Tensor& v, const Tensor& i) {
+                            topk(once, dim, k, largest, sorted, v, i);
+                          }))
+    return;
   const int64_t n = line_length(in, dim);
   check_length(n);
   if (k == 1 && take_lines_of_one(in, dim, values, indices)) return;
@@ -550,6 +579,10 @@ int64_t position_of_mode(LineSorter<T>& sorter, int64_t n) {
 
 void select(Select what, const Tensor& in, int64_t dim, int64_t k, const Tensor& values,
             const Tensor& indices) {
+  if (run_without_repeats(
+          in, dim, values, indices,
+          [&](const Tensor& once, const Tensor& v, const Tensor& i) { select(what, once, dim, k, v, i); }))
+    return;
   if (take_lines_of_one(in, dim, values, indices)) return;
   const int64_t n = line_length(in, dim);
   check_length(n);
