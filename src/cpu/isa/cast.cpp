@@ -227,6 +227,34 @@ void cast_to_complex_halves(char* to, int64_t to_stride, const char* from, int64
   }
 }
 
+void cast_truths_to_complex_halves(char* to, int64_t to_stride, const char* from, int64_t from_stride,
+                                   int64_t n) {
+  cast_by_bytes(&cast_to_complex_halves<uint8_t>, to, to_stride, from, from_stride, n);
+}
+
+// Complex numbers from whole ones of 64 bits: a number and a zero.
+template <class Real>
+void cast_to_complex(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n) {
+  constexpr int64_t kChunk = 256;
+  alignas(64) Real reals[kChunk];
+  for (int64_t i = 0; i < n; i += kChunk) {
+    const int64_t count = n - i < kChunk ? n - i : kChunk;
+    cast<Real, int64_t>(reinterpret_cast<char*>(reals), sizeof(Real), from + i * from_stride, from_stride,
+                        count);
+    char* out = to + i * to_stride;
+    if (to_stride == 2 * sizeof(Real))
+      for (int64_t j = 0; j < count; ++j) {
+        reinterpret_cast<Real*>(out)[2 * j] = reals[j];
+        reinterpret_cast<Real*>(out)[2 * j + 1] = 0;
+      }
+    else
+      for (int64_t j = 0; j < count; ++j) {
+        reinterpret_cast<Real*>(out + j * to_stride)[0] = reals[j];
+        reinterpret_cast<Real*>(out + j * to_stride)[1] = 0;
+      }
+  }
+}
+
 template <class From, class To>
 constexpr CastLoop loop_of() {
   if constexpr (std::is_same_v<From, bool>)
@@ -267,7 +295,13 @@ constexpr auto make_table(TypeList<From...> types) {
   fill_row<int8_t>(table, Common{});
   fill_row<int16_t>(table, Common{});
   fill_row<Half>(table, TypeList<int8_t, int16_t>{});
-  fill_complex_halves(table, TypeList<int32_t, int64_t, Half, BFloat16, float, double>{});
+  fill_complex_halves(table, TypeList<uint8_t, int32_t, int64_t, Half, BFloat16, float, double>{});
+  const auto column = [&](DType to, DType from) -> CastLoop& {
+    return table[static_cast<int>(to)][static_cast<int>(from)];
+  };
+  column(DType::Complex32, DType::Bool) = &cast_truths_to_complex_halves;
+  column(DType::Complex64, DType::Int64) = &cast_to_complex<float>;
+  column(DType::Complex128, DType::Int64) = &cast_to_complex<double>;
 #endif
   return table;
 }
