@@ -82,8 +82,24 @@ bool may_join(const Tensor& t, size_t count) {
   return !on || (on->join && (count > kFew || t.nbytes() <= kSmall));
 }
 
+// Inputs whose single elements alternate in the result, contiguous: written there one by one, strided ones
+// would take longer than these copies. Empty if there is nothing to copy, or more than elements to weave.
+std::vector<Tensor> to_weave(TensorList tensors, DType dtype, int64_t rows) {
+  bool contiguous = true;
+  for (const Tensor& t : tensors) {
+    if (t.numel() != rows || !t.is_cpu() || t.dtype() != dtype || t.itemsize() > 8) return {};
+    contiguous = contiguous && t.is_contiguous();
+  }
+  std::vector<Tensor> copies;
+  if (contiguous || rows < 2 || tensors.size() < 2) return copies;
+  for (const Tensor& t : tensors) copies.push_back(as_contiguous(t));
+  return copies;
+}
+
 // All inputs contiguous and of the result's type: `rows` times a piece of each, one after the other.
 bool join_bytes(TensorList tensors, DType dtype, int64_t rows, const Tensor& out) {
+  if (const std::vector<Tensor> copies = to_weave(tensors, dtype, rows); !copies.empty())
+    return join_bytes(copies, dtype, rows, out);
   for (const Tensor& t : tensors)
     if (!t.is_contiguous() || t.dtype() != dtype || t.device() != out.device() ||
         !may_join(t, tensors.size()))
