@@ -18,7 +18,8 @@ struct StepType<double> {
 };
 
 // Runs `move(p, g, states)` over elements e.begin, e.begin + e.step, ...; `kStates` has a bit for each of the
-// three states that there are.
+// three states that there are. Elements that come in pairs are moved so, and return the first one that is
+// left.
 template <class T, int kStates, class Elements, class Move>
 RL_HD void each(const StepArrays& arrays, const UpdateOptions& o, Elements e, const Move& move) {
   using C = typename StepType<T>::type;
@@ -29,13 +30,20 @@ RL_HD void each(const StepArrays& arrays, const UpdateOptions& o, Elements e, co
   T* __restrict third = static_cast<T*>(arrays.third);
   const C sign = o.maximize ? C(-1) : C(1), decay = static_cast<C>(o.weight_decay),
           shrink = static_cast<C>(o.shrink);
-  for (int64_t i = e.begin; i < e.end; i += e.step) {
-    C p = shrink * static_cast<C>(param[i]), g = sign * static_cast<C>(grad[i]), a{}, b{}, c{};
+  const auto moved = [=](C number, C slope, C& a, C& b, C& c) {
+    C p = shrink * number, g = sign * slope;
     if (decay != 0) g += decay * p;
+    move(p, g, a, b, c);
+    return p;
+  };
+  if constexpr (requires { e.template in_pairs<kStates>(arrays, moved); })
+    e.begin = e.template in_pairs<kStates>(arrays, moved);
+  for (int64_t i = e.begin; i < e.end; i += e.step) {
+    C a{}, b{}, c{};
     if constexpr (kStates & 1) a = static_cast<C>(first[i]);
     if constexpr (kStates & 2) b = static_cast<C>(second[i]);
     if constexpr (kStates & 4) c = static_cast<C>(third[i]);
-    move(p, g, a, b, c);
+    const C p = moved(static_cast<C>(param[i]), static_cast<C>(grad[i]), a, b, c);
     if constexpr (kStates & 1) first[i] = static_cast<T>(a);
     if constexpr (kStates & 2) second[i] = static_cast<T>(b);
     if constexpr (kStates & 4) third[i] = static_cast<T>(c);
@@ -50,13 +58,19 @@ RL_HD void sgd(const StepArrays& s, const SgdOptions& o, Elements e) {
   using C = typename StepType<T>::type;
   const UpdateOptions common{{}, {}, o.weight_decay, 1.0, o.maximize};
   const C lr = static_cast<C>(o.lr), momentum = static_cast<C>(o.momentum);
-  const C fresh = static_cast<C>(1 - o.dampening), ahead = o.nesterov ? momentum : C(0);
+  const C fresh = static_cast<C>(1 - o.dampening);
   if (!s.first) return each<T, 0>(s, common, e, RL_MOVE { p -= lr * g; });
-  auto with_buffer = [&](auto buffer) {
+  auto with_buffer = [&](auto buffer) {  // two loops: a choice in one would keep it from vectors
+    if (o.nesterov)
+      return each<T, 1>(
+          s, common, e, RL_MOVE {
+            a = buffer(a, g);
+            p -= lr * (g + momentum * a);
+          });
     each<T, 1>(
         s, common, e, RL_MOVE {
           a = buffer(a, g);
-          p -= lr * (ahead != 0 ? g + ahead * a : a);
+          p -= lr * a;
         });
   };
   // A fresh buffer holds anything, also NaN: it must not be multiplied by zero.
@@ -65,34 +79,30 @@ RL_HD void sgd(const StepArrays& s, const SgdOptions& o, Elements e) {
 }
 
 template <class T, class Elements>
-RL_HD void adam(const StepArrays& a, const AdamOptions& o, Elements e) {
+RL_HD void adam(const StepArrays& s, const AdamOptions& o, Elements e) {
   using C = typename StepType<T>::type;
-  T* __restrict param = static_cast<T*>(a.param);
-  const T* __restrict grad = static_cast<const T*>(a.grad);
-  T* __restrict mean = static_cast<T*>(a.first);
-  T* __restrict square = static_cast<T*>(a.second);
-  T* __restrict largest = static_cast<T*>(a.third);
-  const C sign = o.maximize ? C(-1) : C(1), decay = static_cast<C>(o.decoupled ? 0 : o.weight_decay);
-  const C shrink = static_cast<C>(o.decoupled ? 1 - o.lr * o.weight_decay : 1);
+  const UpdateOptions common{
+      {}, {}, o.decoupled ? 0 : o.weight_decay, o.decoupled ? 1 - o.lr * o.weight_decay : 1, o.maximize};
   const C weight1 = static_cast<C>(1 - o.beta1), beta2 = static_cast<C>(o.beta2),
           weight2 = static_cast<C>(1 - o.beta2);
-  const C step = static_cast<C>(o.lr / a.correction1), root = static_cast<C>(std::sqrt(a.correction2));
+  const C step = static_cast<C>(o.lr / s.correction1), root = static_cast<C>(std::sqrt(s.correction2));
   const C eps = static_cast<C>(o.eps);
-  for (int64_t i = e.begin; i < e.end; i += e.step) {
-    const C p = shrink * static_cast<C>(param[i]);
-    C g = sign * static_cast<C>(grad[i]);
-    if (decay != 0) g += decay * p;
-    const C m0 = static_cast<C>(mean[i]), m = m0 + weight1 * (g - m0);
-    C v = beta2 * static_cast<C>(square[i]) + weight2 * g * g;
-    mean[i] = static_cast<T>(m);
-    square[i] = static_cast<T>(v);
-    if (largest) {
-      const C before = static_cast<C>(largest[i]);
-      v = before > v ? before : v;
-      largest[i] = static_cast<T>(v);
-    }
-    param[i] = static_cast<T>(p - step * m / (std::sqrt(v) / root + eps));
-  }
+  const auto means = [=](C g, C& a, C& b) {
+    a += weight1 * (g - a);
+    b = beta2 * b + weight2 * g * g;
+  };
+  if (s.third)
+    return each<T, 7>(
+        s, common, e, RL_MOVE {
+          means(g, a, b);
+          c = c > b ? c : b;
+          p -= step * a / (std::sqrt(c) / root + eps);
+        });
+  each<T, 3>(
+      s, common, e, RL_MOVE {
+        means(g, a, b);
+        p -= step * a / (std::sqrt(b) / root + eps);
+      });
 }
 
 // The rules of cpu/optimizer.h.
