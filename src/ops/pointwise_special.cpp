@@ -138,9 +138,13 @@ void split_exponents(const T* from, T* to, int32_t* powers, int64_t count) {
   using C = compute_type<T>;
   C x[kSplit] = {};
   int32_t exponents[kSplit];
-  for (int64_t i = 0; i < count; ++i) x[i] = static_cast<C>(from[i]);
+  const auto convert = [&]<class To, class From>(To* out, const From* in) {
+    cpu::cast_loop(dtype_of<To>, dtype_of<From>)(reinterpret_cast<char*>(out), sizeof(To),
+                                                 reinterpret_cast<const char*>(in), sizeof(From), count);
+  };
+  convert(x, from);
   for (int64_t i = 0; i < kSplit; ++i) x[i] = split_exponent(x[i], exponents[i]);
-  for (int64_t i = 0; i < count; ++i) to[i] = T(x[i]);
+  convert(to, x);
   std::memcpy(powers, exponents, static_cast<size_t>(count) * sizeof(int32_t));
 }
 #if defined(__GNUC__) && !defined(__clang__) && !defined(RUSHLIGHT_INFERENCE)
