@@ -128,7 +128,6 @@ _HOMES = {
         sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor spmm _validate_sparse_coo_tensor_args
         _validate_sparse_compressed_tensor_args _validate_sparse_csr_tensor_args
         _validate_sparse_csc_tensor_args _validate_sparse_bsr_tensor_args _validate_sparse_bsc_tensor_args
-        _validate_compressed_sparse_indices
     """,
     "_functions.composites": """
         detach_ histogramdd from_file _check_tensor_all_with set_anomaly_enabled sym_sum sym_constrain_range

@@ -297,7 +297,6 @@ from rushlight.sparse import _validate_sparse_csr_tensor_args as _validate_spars
 from rushlight.sparse import _validate_sparse_csc_tensor_args as _validate_sparse_csc_tensor_args
 from rushlight.sparse import _validate_sparse_bsr_tensor_args as _validate_sparse_bsr_tensor_args
 from rushlight.sparse import _validate_sparse_bsc_tensor_args as _validate_sparse_bsc_tensor_args
-from rushlight.sparse import _validate_compressed_sparse_indices as _validate_compressed_sparse_indices
 from rushlight._functions.composites import detach_ as detach_
 from rushlight._functions.composites import histogramdd as histogramdd
 from rushlight._functions.composites import from_file as from_file
@@ -1149,6 +1148,7 @@ from rushlight._C._VariableFunctions import coalesce as coalesce
 from rushlight._C._VariableFunctions import _sparse_broadcast_to as _sparse_broadcast_to
 from rushlight._C._VariableFunctions import _sparse_sampled_addmm as _sparse_sampled_addmm
 from rushlight._C._VariableFunctions import _sparse_mm_reduce_impl as _sparse_mm_reduce_impl
+from rushlight._C._VariableFunctions import _validate_compressed_sparse_indices as _validate_compressed_sparse_indices
 from rushlight import _C as _C, _tensor as _tensor
 from rushlight._ops import ops as ops
 from rushlight._tensor import Tensor as Tensor

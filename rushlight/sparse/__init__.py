@@ -7,7 +7,6 @@ so; ``to_dense`` is the way out."""
 from rushlight._command.submodules import submodule as _submodule
 from rushlight.sparse._compressed import (
     _sparse_compressed_tensor_with_dims,
-    _validate_compressed_sparse_indices,
     _validate_sparse_bsc_tensor_args,
     _validate_sparse_bsr_tensor_args,
     _validate_sparse_compressed_tensor_args,

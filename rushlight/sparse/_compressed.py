@@ -5,6 +5,7 @@ from rushlight import _C
 from rushlight.sparse._factories import _finish, _index_tensor, _values
 
 _unsafe_compressed = _C._VariableFunctions._sparse_compressed_tensor_unsafe
+_check_indices = _C._VariableFunctions._validate_compressed_sparse_indices
 
 _ROWS = "crow_indices", "col_indices"
 _COLUMNS = "ccol_indices", "row_indices"
@@ -76,26 +77,6 @@ def _check_size(names, compressed, values, size, block_shape, by_rows):
     return lines, width, dense
 
 
-def _check_indices(names, compressed, plain, width):
-    """Each line of each batch: starts that rise from 0 to nnz, sorted and distinct places inside."""
-    nnz, batches = plain.shape[-1], compressed.shape[:-1].numel()
-    compressed, plain = compressed.reshape(batches, compressed.shape[-1]), plain.reshape(batches, nnz)
-    if (compressed[:, 0] != 0).any():
-        raise RuntimeError(f"`{names[0]}[..., 0] == 0` is not satisfied.")
-    if (compressed[:, -1] != nnz).any():
-        raise RuntimeError(f"`{names[0]}[..., -1] == nnz` is not satisfied.")
-    steps = compressed.diff(dim=-1)
-    if steps.numel() and (steps.min() < 0 or steps.max() > width):
-        raise RuntimeError(f"`0 <= {names[0]}[..., 1:] - {names[0]}[..., :-1] <= {width}` is not satisfied.")
-    if plain.numel() and (plain.min() < 0 or plain.max() >= width):
-        raise RuntimeError(f"`0 <= {names[1]} < {width}` is not satisfied.")
-    first = rushlight.zeros(plain.shape[0], nnz + 1, dtype=rushlight.bool)
-    first.scatter_(1, compressed[:, :-1].long(), True)
-    falls = plain.diff(dim=-1) <= 0
-    if (falls & ~first[:, 1:nnz]).any():
-        raise RuntimeError(f"`{names[1]}` must be sorted and distinct along each line.")
-
-
 def _smallest(compressed, plain, values, block_shape, by_rows):
     batch = compressed.dim() - 1
     lines = compressed.shape[-1] - 1
@@ -116,8 +97,8 @@ def _compressed(layout, compressed, plain, values, size, dtype, device, requires
     block_shape = tuple(values.shape[compressed.dim() : compressed.dim() + 2]) if block else (1, 1)
     if size is None:
         size = _smallest(compressed, plain, values, block_shape, by_rows)
-    _, width, _ = _check_size(names, compressed, values, tuple(size), block_shape, by_rows)
-    _check_indices(names, compressed, plain, width)
+    lines, width, _ = _check_size(names, compressed, values, tuple(size), block_shape, by_rows)
+    _check_indices(by_rows, compressed, plain, lines, width, plain.shape[-1])
     values = values if values.requires_grad else values.detach()
     tensor = _unsafe_compressed(compressed.detach(), plain.detach(), values, list(size), layout=layout)
     return _finish(tensor, requires_grad)
@@ -226,16 +207,6 @@ def _validate_sparse_compressed_tensor_args(
 ):
     """Raises ``RuntimeError`` that names the rule which the parts of a compressed tensor break."""
     sparse_compressed_tensor(compressed_indices, plain_indices, values, size, layout=layout)
-
-
-def _validate_compressed_sparse_indices(is_crow, compressed_idx, plain_idx, cdim, dim, nnz):
-    """Raises ``RuntimeError`` that names the rule which indices of `cdim` lines of `dim` places break."""
-    names = _ROWS if is_crow else _COLUMNS
-    _check_index_types(names, compressed_idx, plain_idx)
-    for name, indices, length in zip(names, (compressed_idx, plain_idx), (cdim + 1, nnz), strict=True):
-        if indices.shape[-1] != length:
-            raise RuntimeError(f"{name}.shape[-1] must be equal to {length}, but got {indices.shape[-1]}")
-    _check_indices(names, compressed_idx, plain_idx, dim)
 
 
 def _sparse_compressed_tensor_with_dims(

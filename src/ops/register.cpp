@@ -28,6 +28,7 @@ void register_sparse_operators(Table& t);
 void register_sparse_math_operators(Table& t);
 void register_sparse_product_operators(Table& t);
 void register_sparse_reduce_operators(Table& t);
+void register_sparse_validation(Table& t);
 void register_random_gradient_operators(Table& t);
 void register_grid_sample_backward_operators(Table& t);
 
@@ -61,6 +62,7 @@ void register_all_operators(Table& t) {
   register_sparse_math_operators(t);
   register_sparse_product_operators(t);
   register_sparse_reduce_operators(t);
+  register_sparse_validation(t);
   register_quantized_rules(t);
 }
 

@@ -125,6 +125,10 @@ PARTS = {
     "view_as_real_copy": [((np.array([1 + 2j, 3 - 1j]),), {})],
     "view_as_complex_copy": [((IMAGE[0, :, :2],), {})],
 }
-CHECKS = {"_assert_async": [((ONE,), {}), ((ONE, "message"), {})]}
+STARTS, PLACES = np.array([0, 2, 2, 3]), np.array([0, 2, 1])
+CHECKS = {
+    "_assert_async": [((ONE,), {}), ((ONE, "message"), {})],
+    "_validate_compressed_sparse_indices": [((True, STARTS, PLACES, 3, 4, 3), {})],
+}
 SILENT = {**INNER, "values": "it gives nothing"}
 ROWS = [*LOSSES, *LAYERS, *SAMPLED, *fixed_rows(PARTS, refused=INNER), *fixed_rows(CHECKS, refused=SILENT)]
