@@ -102,3 +102,126 @@ def test_filters_of_one_pixel_read_planes(shape, out, bias):
     for want, got in pairs:
         want = want.detach().numpy()
         np.testing.assert_allclose(got.detach().numpy(), want, rtol=0, atol=1e-5 * np.abs(want).max())
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "nearest", "bicubic"])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("size", [(5, 7), (4, 2), (3, 1), (2, 3, 4)])
+def test_sampled_pixels_outside_count_nothing(size, padding, mode):
+    if len(size) == 3 and mode == "bicubic":
+        pytest.skip("of images alone")
+    rng = np.random.default_rng(1)
+    image = rng.normal(size=(2, 3, *size)).astype("float32")
+    grid = rng.uniform(-1.6, 1.6, (2, *([9] * len(size)), len(size))).astype("float32")
+    if padding == "zeros":
+        image[..., 0], image[..., -1] = np.inf, np.nan  # that may meet no weight of a tap outside
+    for aligned in (False, True):
+        options = {"mode": mode, "padding_mode": padding, "align_corners": aligned}
+        want, got = (
+            m.nn.functional.grid_sample(m.tensor(image), m.tensor(grid), **options).numpy()
+            for m in (torch, rl)
+        )
+        np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+@pytest.mark.parametrize("name", ["sum", "mean", "amax", "amin", "nansum"])
+@pytest.mark.parametrize("shape", [(3, 5, 100), (64, 4, 1024), (15, 2, 3, 2000)])
+def test_reductions_around_a_dimension(shape, name, dtype):
+    x = rl.tensor(np.random.default_rng(2).normal(size=shape)).to(getattr(rl, dtype))
+    dims = (0, -1)
+    got = getattr(x, name)(dims)
+    moved = x.movedim(0, -2).contiguous()  # whose rows follow each other
+    expected = getattr(moved, name)((-2, -1))
+    assert got.shape == expected.shape
+    tolerance = {"float32": 1e-5, "float64": 1e-12, "bfloat16": 1e-2}[dtype]
+    np.testing.assert_allclose(got.double().numpy(), expected.double().numpy(), tolerance, tolerance)
+
+
+@pytest.mark.parametrize("name", ["cummax", "cummin"])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+def test_running_extremes_of_edges(dtype, name):
+    rng = np.random.default_rng(3)
+    for length in (1, 15, 16, 40):
+        x = torch.tensor(rng.choice([-e for e in EDGES] + EDGES, (30, length))).to(getattr(torch, dtype))
+        want, got = getattr(torch, name)(x, 1), getattr(rl, name)(ours(x), 1)
+        np.testing.assert_array_equal(got[1].numpy(), want[1].numpy())
+        number = ~torch.isnan(want[0]).numpy()
+        np.testing.assert_array_equal(bits(got[0])[number], bits(want[0])[number])
+        assert np.isnan(got[0].double().numpy()[~number]).all()
+
+
+@pytest.mark.parametrize("name, options", [("sort", {}), ("topk", {"k": 3}), ("cummax", {}), ("median", {})])
+def test_lines_of_expanded_tensors(name, options):
+    x = torch.tensor(np.random.default_rng(4).integers(0, 9, (3, 1, 20))).float()
+    for sizes, dim in (((3, 4, 20), 2), ((2, 3, 4, 20), 3), ((3, 4, 20), 0)):
+        want = getattr(x.expand(sizes), name)(**options, dim=dim)
+        got = getattr(ours(x).expand(sizes), name)(**options, dim=dim)
+        for result, expected in zip(got, want, strict=True):
+            np.testing.assert_array_equal(result.numpy(), expected.numpy())
+            assert result.is_contiguous()
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "bfloat16", "float32", "int64"])
+@pytest.mark.parametrize("part", [lambda x: x[::2, ::2], lambda x: x.t(), lambda x: x[:1].expand(12, 20)])
+def test_strided_elements_are_woven(part, dtype):
+    x = rl.arange(240).reshape(12, 20).to(getattr(rl, dtype))
+    numbers = part(x).double().numpy()
+    for count in (2, 3, 5):
+        np.testing.assert_array_equal(
+            rl.stack([part(x)] * count, -1).double().numpy(), np.stack([numbers] * count, -1)
+        )
+    columns = rl.cat([part(x)[..., None], part(x + 1)[..., None]], -1)
+    np.testing.assert_array_equal(
+        columns.double().numpy(), np.stack([numbers, part(x + 1).double().numpy()], -1)
+    )
+
+
+@pytest.mark.parametrize("source", ["bool", "uint8", "int64"])
+@pytest.mark.parametrize("target", ["complex32", "complex64", "complex128"])
+def test_whole_numbers_become_complex(target, source):
+    x = np.random.default_rng(5).integers(0, 2 if source == "bool" else 200, 1000)
+    given = rl.tensor(x).to(getattr(rl, source))
+    for part in (given, given[::3]):
+        got = part.to(getattr(rl, target)).to(rl.complex128).numpy()
+        np.testing.assert_array_equal(got, part.to(rl.float64).numpy().astype("complex128"))
+    into = rl.zeros(1000, 2, dtype=getattr(rl, target))
+    into[:, 1] = given
+    np.testing.assert_array_equal(into[:, 1].to(rl.complex128).numpy().real, given.double().numpy())
+    assert (into[:, 0] == 0).all()
+
+
+@pytest.mark.parametrize("shape", [(7, 5), (3, 5, 33), (0, 5), (4, 5, 3, 3)])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16"])
+def test_likelihood_of_counted_targets(dtype, shape):
+    rng = np.random.default_rng(6)
+    scores, targets = rng.normal(size=shape), rng.integers(0, 5, (shape[0], *shape[2:]))
+    targets[rng.random(targets.shape) < 0.3] = 3
+    scores[:, 0] = np.nan if shape[0] else 0
+    targets[targets == 0] = 3  # the class whose scores are no numbers is read by none
+    want, got = (
+        m.nn.functional.nll_loss(
+            m.tensor(scores).to(getattr(m, dtype)), m.tensor(targets), ignore_index=3, reduction="sum"
+        )
+        for m in (torch, rl)
+    )
+    np.testing.assert_allclose(
+        got.double().numpy(), want.double().numpy(), 1e-2 if dtype == "bfloat16" else 1e-6
+    )
+    with pytest.raises(IndexError, match="Target 5 is out of bounds"):
+        rl.nn.functional.nll_loss(rl.zeros(2, 5), rl.tensor([1, 5]))
+
+
+@pytest.mark.parametrize("count", [1, 2, 33, 64])
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "Adagrad"])
+def test_steps_of_bfloat16_by_pairs(name, count):
+    """Each number is what the same step makes of floats, rounded."""
+    start, slopes = rl.randn(count, dtype=rl.bfloat16), rl.randn(count, dtype=rl.bfloat16)
+    options = {"lr": 0.1, **({"momentum": 0.9} if name == "SGD" else {"weight_decay": 0.1})}
+    results = []
+    for dtype in (rl.bfloat16, rl.float32):
+        p = start.clone().to(dtype).detach().requires_grad_()
+        p.grad = slopes.to(dtype)
+        getattr(rl.optim, name)([p], **options, fused=True).step()
+        results.append(p.detach().to(rl.bfloat16).float().numpy())
+    np.testing.assert_array_equal(*results)
