@@ -183,50 +183,64 @@ bool takes_over(T x, T extreme) {
     return kLargest ? a >= b : a <= b;
 }
 
-// Whole numbers in the order of elements, of which the greatest is the extreme; NaN is greater than any, and
-// zeros are equal.
-template <bool kLargest, class T>
-auto extreme_key(T x) {
-  if constexpr (std::is_same_v<T, BFloat16> || std::is_same_v<T, Half>) {
-    constexpr int kInfinity = std::is_same_v<T, Half> ? 0x7c00 : 0x7f80;
-    const int magnitude = x.bits & 0x7fff;
-    const int number = (x.bits >> 15) != !kLargest ? -magnitude : magnitude;
-    return magnitude > kInfinity ? 0x7fff : number;
-  } else if constexpr (std::is_floating_point_v<T>) {
-    const auto key = order_key(x);
-    return kLargest || x != x ? key : ~key;
-  } else {
-    return kLargest ? order_key(x) : ~order_key(x);
-  }
-}
-
 // Extremes change seldom in most lines: a block in which none does is looked at, and filled, as a whole.
 template <class T, bool kLargest>
 void extremes_of_line(const T* x, int64_t n, T* values, int64_t* indices) {
-  using Key = decltype(extreme_key<kLargest>(T()));
   constexpr int64_t kBlock = 16;
   T best = x[0];
-  Key best_key = extreme_key<kLargest>(best);
+  int64_t position = 0;
+  const auto changes = [&](const T* block) {
+    int over = 0;
+    for (int64_t j = 0; j < kBlock; ++j) over |= takes_over<T, kLargest>(block[j], best);
+    return over != 0;
+  };
+  for (int64_t first = 0; first < n; first += kBlock) {
+    if (first + kBlock <= n && !changes(x + first)) {
+      std::fill_n(values + first, kBlock, best);
+      std::fill_n(indices + first, kBlock, position);
+      continue;
+    }
+    for (int64_t i = first; i < std::min(n, first + kBlock); ++i) {
+      const bool over = takes_over<T, kLargest>(x[i], best);  // by bits: a branch would go wrong among equals
+      best = over ? x[i] : best, position ^= (position ^ i) & -static_cast<int64_t>(over);
+      values[i] = best, indices[i] = position;
+    }
+  }
+}
+
+// What takes_over() asks of halves, in one comparison: whole numbers of which the greatest is the extreme.
+// NaN is greater than any, and zeros are equal.
+template <bool kLargest, class T>
+int key_of_half(T x) {
+  constexpr int kInfinity = std::is_same_v<T, Half> ? 0x7c00 : 0x7f80;
+  const int magnitude = x.bits & 0x7fff;
+  const int number = (x.bits >> 15) != !kLargest ? -magnitude : magnitude;
+  return magnitude > kInfinity ? 0x7fff : number;
+}
+template <class T, bool kLargest>
+void extremes_of_halves(const T* x, int64_t n, T* values, int64_t* indices) {
+  constexpr int64_t kBlock = 16;
+  T best = x[0];
+  int best_key = key_of_half<kLargest>(best), keys[kBlock];
   int64_t position = 0;
   for (int64_t first = 0; first < n; first += kBlock) {
     const int64_t count = std::min(kBlock, n - first);
-    Key keys[kBlock];
-    int over = 0;
-    if (count == kBlock) {
-      for (int64_t j = 0; j < kBlock; ++j) keys[j] = extreme_key<kLargest>(x[first + j]);
-      for (int64_t j = 0; j < kBlock; ++j) over |= keys[j] >= best_key;
-      if (!over) {
+    if (count == kBlock) {  // of known length, by vectors
+      int any = 0;
+      for (int64_t j = 0; j < kBlock; ++j) keys[j] = key_of_half<kLargest>(x[first + j]);
+      for (int64_t j = 0; j < kBlock; ++j) any |= keys[j] >= best_key;
+      if (!any) {
         std::fill_n(values + first, kBlock, best);
         std::fill_n(indices + first, kBlock, position);
         continue;
       }
     } else {
-      for (int64_t j = 0; j < count; ++j) keys[j] = extreme_key<kLargest>(x[first + j]);
+      for (int64_t j = 0; j < count; ++j) keys[j] = key_of_half<kLargest>(x[first + j]);
     }
-    for (int64_t j = 0; j < count; ++j) {  // by bits: a branch would go wrong among equals
-      const bool takes = keys[j] >= best_key;
-      best_key = takes ? keys[j] : best_key, best = takes ? x[first + j] : best;
-      position ^= (position ^ (first + j)) & -static_cast<int64_t>(takes);
+    for (int64_t j = 0; j < count; ++j) {
+      const bool over = keys[j] >= best_key;
+      best_key = over ? keys[j] : best_key, best = over ? x[first + j] : best;
+      position ^= (position ^ (first + j)) & -static_cast<int64_t>(over);
       values[first + j] = best, indices[first + j] = position;
     }
   }
@@ -290,6 +304,11 @@ void extremes_of_slabs(const Tensor& in, int64_t n, int64_t width, const Tensor&
                        continue;
                      }
                    }
+                   if constexpr (std::is_same_v<T, BFloat16> || std::is_same_v<T, Half>)
+                     if (width == 1) {
+                       extremes_of_halves<T, kLargest>(x, n, v, where);
+                       continue;
+                     }
                    if (width == 1)
                      extremes_of_line<T, kLargest>(x, n, v, where);
                    else
