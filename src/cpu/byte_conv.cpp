@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "core/parallel.h"
+#include "cpu/byte_lines.h"
 
 namespace rushlight::cpu {
 namespace {
@@ -110,16 +111,18 @@ PackedFilters::PackedFilters(const ByteConvShape& s, const int8_t* filters, bool
     depthwise_ = std::make_unique<ByteDepthwiseFilters>(s, filters);
     return;
   }
-  // Patches hold all channels of a tap together.
-  std::vector<int8_t> ordered(static_cast<size_t>(each * channels * taps));
+  in_lines_ = !zeros && ByteLines::fit(s);
+  // All channels of a tap lie together, and the taps of a line.
+  const int64_t width = s.kernel[2], line = in_lines_ ? ByteLines::length(s) : width * channels,
+                k = taps / width * line;
+  std::vector<int8_t> ordered(static_cast<size_t>(each * k));
   for (int64_t g = 0; g < s.groups; ++g) {
     const int8_t* from = filters + g * each * channels * taps;
     for (int64_t f = 0; f < each; ++f)
       for (int64_t c = 0; c < channels; ++c)
         for (int64_t tap = 0; tap < taps; ++tap)
-          ordered[static_cast<size_t>((f * taps + tap) * channels + c)] = *from++;
-    groups_.push_back(
-        std::make_unique<PackedBytes>(taps * channels, each, MatrixView{ordered.data(), 1, taps * channels}));
+          ordered[static_cast<size_t>(f * k + tap / width * line + tap % width * channels + c)] = *from++;
+    groups_.push_back(std::make_unique<PackedBytes>(k, each, MatrixView{ordered.data(), 1, k}));
   }
 }
 
@@ -142,6 +145,11 @@ void byte_conv(const ByteConvShape& s, const PackedFilters& filters, const void*
     return byte_product(all);
   }
   if (filters.depthwise_) return filters.depthwise_->convolve(s, image, is_signed, all);
+  if (filters.in_lines_) {
+    const ByteLines lines(s, image, is_signed, padding);
+    all.a = &lines.rows(), all.b = filters.groups_[0].get();
+    return byte_product(all);
+  }
   const int64_t k = s.taps() * channels;
   parallel_for(0, (count + kBlock - 1) / kBlock, 1, [&](int64_t begin, int64_t end) {
     Window window(s, image);

@@ -79,6 +79,7 @@ class PackedFilters {
                         bool is_signed, const ByteProduct& rest);
   std::vector<std::unique_ptr<PackedBytes>> groups_;
   std::unique_ptr<ByteDepthwiseFilters> depthwise_;  // in their place
+  bool in_lines_ = false;                            // for byte_lines.h
 };
 
 // `rest` says what follows the sums: its a, b, and ldc are set here, and its settings are one a filter.

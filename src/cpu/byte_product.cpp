@@ -88,6 +88,15 @@ ByteRows::ByteRows(int64_t m, int64_t k, const void* bytes, bool is_signed, int6
                });
 }
 
+ByteRows::ByteRows(int64_t m, bool is_signed, const void* elements, const RowPieces& pieces)
+    : m(m),
+      k(pieces.count * pieces.length),
+      is_signed(is_signed),
+      own_(0),
+      data_(const_cast<void*>(elements)),
+      row_bytes_(0),
+      pieces_(&pieces) {}
+
 int32_t ByteRows::shift() const { return is_signed && row_kernels().element == 1 ? 128 : 0; }
 
 void ByteRows::fill(int64_t row, const void* bytes) {
@@ -117,8 +126,8 @@ void ByteRows::sums(int32_t* out) const {
 
 namespace {
 
-// Rows up to this length have sums that fit 32 bits whatever they hold.
-int64_t longest_row(bool zeros) { return INT32_MAX / (UINT8_MAX * (zeros ? UINT8_MAX : -INT8_MIN)); }
+// With zero points both factors may have eight bits and a sign.
+int64_t longest_row(bool zeros) { return zeros ? INT32_MAX / (UINT8_MAX * UINT8_MAX) : kLongestByteRow; }
 
 void finish_row(const ByteProduct& p, int64_t row, const int64_t* sums) {
   for (int64_t j = 0; j < p.b->n; ++j) {

@@ -25,9 +25,20 @@ class PackedBytes {
 
 struct ByteProduct;
 
+// Rows of up to this length have sums that fit 32 bits, whatever they hold.
+constexpr int64_t kLongestByteRow = INT32_MAX / (UINT8_MAX * -INT8_MIN);
+
+// Rows that lie in pieces of one length, as in an image. Offsets are in bytes.
+struct RowPieces {
+  const int64_t* rows;    // of each row
+  const int64_t* pieces;  // of each piece, from its row
+  int64_t count, length;  // pieces, and elements of each: a multiple of the depth
+};
+
 // What processors do with rows of one form.
 struct RowKernels {
-  int64_t element = 0;  // bytes of an element: 1 (unsigned) or 2 (words)
+  int64_t element = 0;     // bytes of an element: 1 (unsigned) or 2 (words)
+  bool in_pieces = false;  // whether rows may be
   // n bytes to elements, and zeros up to a multiple of the depth.
   void (*fill)(const void* bytes, bool is_signed, int64_t n, void* out) = nullptr;
   void (*quantize)(const float* x, int64_t n, float inverse_scale, int32_t zero_point, int32_t low,
@@ -58,6 +69,8 @@ class ByteRows {
   ByteRows(int64_t m, int64_t k, bool is_signed);
   // A copy with zeros outside of columns [begin, end).
   ByteRows(const ByteRows& from, int64_t begin, int64_t end);
+  // Elements in pieces, which are read where they lie. Such rows have no sums.
+  ByteRows(int64_t m, bool is_signed, const void* elements, const RowPieces& pieces);
 
   // Rows [begin, end) as clamp(round(x / scale) + zero_point, low, high) of floats that lie `row` apart.
   void quantize(int64_t begin, int64_t end, const float* x, int64_t row, float scale, int32_t zero_point,
@@ -73,6 +86,7 @@ class ByteRows {
   const bool is_signed;
   const void* data() const { return data_; }
   int64_t row_bytes() const { return row_bytes_; }
+  const RowPieces* pieces() const { return pieces_; }
   // What was added to each element.
   int32_t shift() const;
 
@@ -80,6 +94,7 @@ class ByteRows {
   Buffer own_;
   void* data_;
   int64_t row_bytes_;
+  const RowPieces* pieces_ = nullptr;
 };
 
 enum class ByteResult { kInt32, kFloat, kUInt8, kInt8 };

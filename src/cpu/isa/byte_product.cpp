@@ -165,27 +165,63 @@ template <int Locality, bool Written = false>
 // With fewer it is memory that a product waits for, and asking ahead only gets in the way.
 constexpr int kComputingRows = 4;
 
-template <class P, int R>
-[[gnu::noinline]] void multiply_rows(const ByteProduct& p, const char* a, const int8_t* panel, Ints* out) {
+// sums[R][kVectors] += some steps of R rows, of which `read` gives the factors.
+template <class P, int R, class Read>
+[[gnu::always_inline]] inline void add_steps(const int8_t* panel, int64_t steps, int64_t next, Read read,
+                                             Ints (&sums)[R][kVectors]) {
   constexpr int64_t kStep = kColumns * P::depth, kBytes = kStep / kVectors;
-  const int64_t groups = steps_of<P>(p.b->k);
-  const TileRows rows(a, p.a->row_bytes());
-  Ints sums[R][kVectors] = {};
-  for (int64_t g = 0; g < groups; ++g, panel += kStep) {
+  for (int64_t g = 0; g < steps; ++g, panel += kStep) {
     // The next panel: processors foresee no more than a page.
-    if constexpr (R >= kComputingRows) fetch<2>(panel + groups * kStep, kStep);
+    if constexpr (R >= kComputingRows) fetch<2>(panel + next, kStep);
 #pragma GCC unroll 8
     for (int r = 0; r < R; ++r) {
-      const auto factor =
-          rows.template read<typename P::Factor>(r, static_cast<int64_t>(sizeof(typename P::Factor)) * g);
+      const typename P::Factor factor = read(r, static_cast<int64_t>(sizeof(typename P::Factor)) * g);
 #pragma GCC unroll 4
       for (int v = 0; v < kVectors; ++v) sums[r][v] = P::add(sums[r][v], factor, panel + v * kBytes);
     }
   }
+}
+template <int R>
+[[gnu::always_inline]] inline void write_sums(const Ints (&sums)[R][kVectors], Ints* out) {
 #pragma GCC unroll 8
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) out[r * kVectors + v] = sums[r][v];
+}
+
+// R rows from `at` on.
+template <class P, int R>
+[[gnu::noinline]] void multiply_rows(const ByteProduct& p, int64_t at, const int8_t* panel, Ints* out) {
+  const TileRows rows(static_cast<const char*>(p.a->data()) + at * p.a->row_bytes(), p.a->row_bytes());
+  const int64_t steps = steps_of<P>(p.b->k);
+  Ints sums[R][kVectors] = {};
+  add_steps<P, R>(
+      panel, steps, steps * kColumns * P::depth,
+      [&](int r, int64_t byte) { return rows.template read<typename P::Factor>(r, byte); }, sums);
+  write_sums<R>(sums, out);
+}
+// The same for rows in pieces.
+template <class P, int R>
+[[gnu::noinline]] void multiply_pieces(const ByteProduct& p, int64_t at, const int8_t* panel, Ints* out) {
+  constexpr int64_t kStep = kColumns * P::depth;
+  const RowPieces& in = *p.a->pieces();
+  const int64_t steps = in.length / P::depth, next = steps_of<P>(p.b->k) * kStep;
+  Ints sums[R][kVectors] = {};
+  for (int64_t piece = 0; piece < in.count; ++piece, panel += steps * kStep) {
+    const char* rows[R];
+#pragma GCC unroll 8
+    for (int r = 0; r < R; ++r)
+      rows[r] = static_cast<const char*>(p.a->data()) + in.rows[at + r] + in.pieces[piece];
+    add_steps<P, R>(
+        panel, steps, next,
+        [&](int r, int64_t byte) {
+          typename P::Factor factor;
+          __builtin_memcpy(&factor, rows[r] + byte, sizeof(factor));
+          return factor;
+        },
+        sums);
+  }
+  write_sums<R>(sums, out);
 }
 
 // Some rows of a product, panel by panel.
@@ -199,15 +235,15 @@ class RowBlock {
     for_row_groups<kVectors>(begin_, end_, [&]<int R>(int64_t at) {
       Ints sums[R * kVectors];
       before(at, R);
-      multiply_rows<P, R>(p_, row(at), panel, sums);
+      if (p_.a->pieces())
+        multiply_pieces<P, R>(p_, at, panel, sums);
+      else
+        multiply_rows<P, R>(p_, at, panel, sums);
       f(at, R, sums);
     });
   }
 
  private:
-  const char* row(int64_t at) const {
-    return static_cast<const char*>(p_.a->data()) + at * p_.a->row_bytes();
-  }
   const ByteProduct& p_;
   const int64_t begin_, end_;
 };
@@ -282,7 +318,7 @@ bool has_avx_vnni() {  // which g++ 12 does not name
 
 template <class P>
 RowKernels row_kernels() {
-  return {sizeof(typename P::Element), fill<P>, quantize<P>, sum<P>, multiply<P>};
+  return {sizeof(typename P::Element), !kPlanned<P>, fill<P>, quantize<P>, sum<P>, multiply<P>};
 }
 template <class P>
 ByteKernels kernels() {
