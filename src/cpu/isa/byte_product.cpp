@@ -286,7 +286,7 @@ void fetch_results(const ByteProduct& p, int64_t row, int64_t rows, int64_t firs
 
 template <class P>
 void multiply(const ByteProduct& p, int64_t row, int64_t row_end, int64_t begin, int64_t end) {
-  constexpr int64_t kRows = 48;    // which stay in cache while panel by panel passes
+  constexpr int64_t kRows = 54;    // which stay in cache while panel by panel passes
   constexpr int64_t kPanels = 16;  // whose settings stay there
   const Finish finish = finish_of(p);
   alignas(Rest) char memory[kPanels * sizeof(Rest)];
@@ -296,8 +296,10 @@ void multiply(const ByteProduct& p, int64_t row, int64_t row_end, int64_t begin,
     for (int64_t panel = begin; panel < last_panel; ++panel)
       new (rests + (panel - begin))
           Rest(p, panel * kColumns, std::min(kColumns, p.b->n - panel * kColumns), taken_off<P>(p));
-    for (int64_t first_row = row; first_row < row_end; first_row += kRows) {
-      const RowBlock<P> block(p, first_row, std::min(row_end, first_row + kRows));
+    int64_t first_row = row, last_row = row;
+    for (int64_t blocks = (row_end - row + kRows - 1) / kRows; blocks > 0; --blocks, first_row = last_row) {
+      last_row += (row_end - first_row + blocks - 1) / blocks;
+      const RowBlock<P> block(p, first_row, last_row);
       for (int64_t panel = begin; panel < last_panel; ++panel)
         block.multiply(
             const_cast<int8_t*>(p.b->panels()) + panel * panel_bytes<P>(p.b->k),
