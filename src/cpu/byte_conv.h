@@ -16,6 +16,8 @@ struct ByteConvShape {
   bool depthwise() const { return groups > 1 && groups == channels && filters == channels; }
   // Whether the image is the matrix of patches.
   bool plain() const;
+  // Whether `rest` may have a sum.
+  bool takes_sum() const { return !depthwise() && taps() * (channels / groups) <= kLongestByteRow / 2; }
 };
 
 constexpr int64_t kByteDepthwiseChannels = 32;  // of a panel

@@ -19,8 +19,7 @@ int64_t pixels(const ByteConvShape& s) { return s.batch * s.out[0] * s.out[1] * 
 
 bool ByteLines::fit(const ByteConvShape& s) {
   return byte_kernels().rows.in_pieces && s.groups == 1 && !s.plain() &&
-         (s.dilation[2] == 1 || s.kernel[2] == 1) &&
-         s.kernel[0] * s.kernel[1] * length(s) <= kLongestByteRow;
+         (s.dilation[2] == 1 || s.kernel[2] == 1) && s.kernel[0] * s.kernel[1] * length(s) <= kLongestByteRow;
 }
 
 int64_t ByteLines::length(const ByteConvShape& s) { return filled_up(s.kernel[2] * s.channels); }

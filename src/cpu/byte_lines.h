@@ -1,5 +1,5 @@
-// Images of bytes that products read where they lie: a window's lines are pieces of a row, which overlap those
-// of its neighbours. Nothing is gathered; only a margin, if there is one, takes a copy of the image.
+// Images of bytes that products read where they lie: a window's lines are pieces of a row, which overlap
+// those of its neighbours. Nothing is gathered; only a margin, if there is one, takes a copy of the image.
 #pragma once
 #include <vector>
 

@@ -99,6 +99,18 @@ class ByteRows {
 
 enum class ByteResult { kInt32, kFloat, kUInt8, kInt8 };
 
+// What follows a result of bytes, which stand for (byte - zero) * scale: the sum with such bytes of another
+// tensor, rounded again: clamp(round(max(this + other, least) / out_scale) + out_zero, low, high). The bits
+// are those of add_affine.
+struct ByteSum {
+  const void *result, *other;  // where the product's result begins, and the bytes that are added to it
+  float scale, other_scale, other_zero, least, inverse_out_scale, low, high;
+  int32_t out_zero;
+  bool other_first;  // the first product is rounded together with the sum
+  // From a byte of the result to the one that is added to it.
+  int64_t away() const { return static_cast<const char*>(other) - static_cast<const char*>(result); }
+};
+
 // sum = (a - a_zero) (b - b_zero), then by `result`, which is exact for rows of any length but for kInt32:
 //   kInt32   sum
 //   kFloat   clamp(sum * scale + bias, low, high)
@@ -114,7 +126,8 @@ struct ByteProduct {
   float low = 0, high = 0;
   int32_t out_zero = 0;
   void* c = nullptr;
-  int64_t ldc = 0;  // elements between its rows
+  int64_t ldc = 0;               // elements between its rows
+  const ByteSum* sum = nullptr;  // of results of bytes; rows are short, and b_zeros null
   // Set by byte_product().
   const int32_t* row_terms = nullptr;
 };

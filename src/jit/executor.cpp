@@ -23,7 +23,10 @@ void check_type(const Tensor& t, const Type& type, std::string_view what) {
 bool is_size(const Size& size, int64_t n) { return !size.known || (size.symbol < 0 && size.offset == n); }
 
 Graph prepared(Graph graph, const ExecutorOptions& options) {
-  if (options.mapped_constants) fuse_convolutions(graph);
+  if (options.mapped_constants) {
+    fuse_convolutions(graph);
+    fuse_quantized_sums(graph);
+  }
   return graph;
 }
 

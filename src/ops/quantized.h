@@ -19,6 +19,10 @@ inline Fn<Tensor(const Tensor& self)> dequantize, int_repr, q_per_channel_scales
 inline Fn<std::vector<Tensor>(TensorList tensors)> dequantize_tensors;
 inline Fn<double(const Tensor& self)> q_scale;
 inline Fn<int64_t(const Tensor& self)> q_zero_point, q_per_channel_axis;
+// The sum of two tensors of integers with a scale and a zero point, or of floats, as integers.
+inline Fn<Tensor(const Tensor& a, double a_scale, int64_t a_zero_point, const Tensor& b, double b_scale,
+                 int64_t b_zero_point, double scale, int64_t zero_point, DType dtype, bool relu)>
+    quantized_sum;
 // Integers under a quantiser, copied.
 inline Fn<Tensor(const Tensor& self, double scale, int64_t zero_point)> make_per_tensor_quantized_tensor;
 inline Fn<Tensor(const Tensor& self, const Tensor& scale, const Tensor& zero_point, int64_t axis)>

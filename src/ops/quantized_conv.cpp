@@ -1,8 +1,12 @@
 // onednn::qconv*: convolutions of quantized images and filters, the filters a plain tensor of int8 with a
 // scale, and perhaps a zero point, for each filter or for all.
+#include <cmath>
+#include <limits>
+
 #include "core/prepared_weight.h"
 #include "cpu/byte_conv.h"
 #include "ops/copy.h"
+#include "ops/quantized.h"
 #include "ops/quantized_settings.h"
 #include "ops/register.h"
 #include "ops/view.h"
@@ -41,6 +45,13 @@ Fn<Tensor(const Tensor& qx, const Tensor& x_scale, const Tensor& x_zero_point, c
           std::string_view binary_attr, const OptScalar& alpha, OptString unary_attr,
           ScalarList unary_scalars, OptString unary_algorithm)>
     qconv2d_binary_tensor;
+
+Fn<Tensor(const Tensor& qx, double x_scale, int64_t x_zero_point, const Tensor& qw, const Tensor& w_scale,
+          const Tensor& w_zero_point, const Tensor& bias, IntList stride, IntList padding, IntList dilation,
+          int64_t groups, double output_scale, int64_t output_zero_point, DType output_dtype,
+          std::string_view attr, const Tensor& other, double other_scale, int64_t other_zero_point,
+          double scale, int64_t zero_point, bool relu, bool other_first)>
+    quantized_conv_sum;
 
 constexpr const char* kWho = "onednn::qconv_pointwise";
 
@@ -127,14 +138,55 @@ std::vector<int64_t> channels_last(int64_t dims, bool back) {
   return order;
 }
 
+// A sum of integers that follows: of the convolution's and another tensor's.
+struct SumAfter {
+  const Tensor& other;
+  double other_scale;
+  int64_t other_zero;
+  double scale;
+  int64_t zero;
+  bool relu, other_first;
+
+  // Whether the product can take it in; `lines` is what it computes, channels last.
+  bool fits(const cpu::ByteConvShape& s, const QuantizedOutput& conv, const Tensor& lines) const {
+    return conv.fused() && conv.is_quantized() && other.dtype() == conv.dtype && s.takes_sum() &&
+           std::isfinite(scale) && scale > 0 && other.dim() == lines.dim() &&
+           permute(other, channels_last(other.dim(), false)).sizes() == lines.sizes();
+  }
+  Tensor apart(const Tensor& y, const QuantizedOutput& conv) const {
+    if (other_first)
+      return quantized_sum(other, other_scale, other_zero, y, conv.scale, conv.zero_point, scale, zero,
+                           conv.dtype, relu);
+    return quantized_sum(y, conv.scale, conv.zero_point, other, other_scale, other_zero, scale, zero,
+                         conv.dtype, relu);
+  }
+  cpu::ByteSum described(const QuantizedOutput& conv, const Tensor& lines, const Tensor& others) const {
+    const bool is_signed = conv.dtype == DType::Int8;
+    return {.result = lines.data_ptr(),
+            .other = others.data_ptr(),
+            .scale = static_cast<float>(conv.scale),
+            .other_scale = static_cast<float>(other_scale),
+            .other_zero = static_cast<float>(other_zero),
+            .least = relu ? 0 : -std::numeric_limits<float>::infinity(),
+            .inverse_out_scale = 1 / static_cast<float>(scale),
+            .low = is_signed ? -128.0f : 0.0f,
+            .high = is_signed ? 127.0f : 255.0f,
+            .out_zero = static_cast<int32_t>(zero),
+            .other_first = other_first};
+  }
+};
+
+// `sum`: null for none.
 Tensor convolve(const Tensor& x, double x_scale, int64_t x_zero, const Tensor& weight, const Tensor& w_scale,
-                const Tensor& w_zero, const Tensor& bias, const Window& window, const QuantizedOutput& out) {
+                const Tensor& w_zero, const Tensor& bias, const Window& window, const QuantizedOutput& out,
+                const SumAfter* sum = nullptr) {
   check_quantized_input(kWho, x, x_scale);
   const cpu::ByteConvShape s = shape_of(x, weight, window);
   std::vector<int64_t> sizes{s.batch};
   for (size_t d = 5 - static_cast<size_t>(x.dim()); d < 3; ++d) sizes.push_back(s.out[d]);
   sizes.push_back(s.filters);
   const Tensor lines = empty_tensor(sizes, out.computed_dtype(), x.device());
+  bool summed = sum && sum->fits(s, out, lines);
   if (x.is_cpu() && lines.numel() > 0) {
     const Tensor image = contiguous(permute(x, channels_last(x.dim(), false)), MemoryFormat::Contiguous);
     const WeightSettings settings(s.filters, w_scale, w_zero, bias);
@@ -145,9 +197,29 @@ Tensor convolve(const Tensor& x, double x_scale, int64_t x_zero, const Tensor& w
     p.a_zero = static_cast<int32_t>(x_zero);
     last.describe(p);
     p.c = lines.data_ptr();
+    Tensor others;
+    cpu::ByteSum added{};
+    summed = summed && !p.b_zeros;
+    if (summed) {
+      others = contiguous(permute(sum->other, channels_last(x.dim(), false)), MemoryFormat::Contiguous);
+      added = sum->described(out, lines, others);
+      p.sum = &added;
+    }
     cpu::byte_conv(s, filters->packed, image.data_ptr(), x.dtype() == DType::Int8, p);
   }
-  return out.finish(permute(lines, channels_last(x.dim(), true)));
+  const Tensor y = out.finish(permute(lines, channels_last(x.dim(), true)));
+  return sum && !summed ? sum->apart(y, out) : y;
+}
+
+Tensor sum_body(const Call&, const Tensor& qx, double x_scale, int64_t x_zero, const Tensor& qw,
+                const Tensor& w_scale, const Tensor& w_zero, const Tensor& bias, IntList stride,
+                IntList padding, IntList dilation, int64_t groups, double conv_scale, int64_t conv_zero,
+                DType dtype, std::string_view attr, const Tensor& other, double other_scale,
+                int64_t other_zero, double scale, int64_t zero, bool relu, bool other_first) {
+  const QuantizedOutput out{conv_scale, conv_zero, dtype, attr, {}, ""};
+  const SumAfter sum{other, other_scale, other_zero, scale, zero, relu, other_first};
+  return convolve(qx, x_scale, x_zero, qw, w_scale, w_zero, bias, {stride, padding, dilation, groups}, out,
+                  &sum);
 }
 
 Tensor prepack_body(const Call&, const Tensor& weight, const Tensor&, double, int64_t, IntList, IntList,
@@ -223,6 +295,14 @@ void register_quantized_conv_operators(Table& t) {
   settle(t.op(qconv1d, "onednn::qconv1d_pointwise" RL_PLAIN, plain_body), kDoc);
   settle(t.op(qconv2d, "onednn::qconv2d_pointwise" RL_PLAIN, plain_body), kDoc);
   settle(t.op(qconv3d, "onednn::qconv3d_pointwise" RL_PLAIN, plain_body), kDoc);
+  settle(
+      t.op(quantized_conv_sum,
+           "_quantized_conv_sum" RL_INPUT("float", "int") RL_WINDOW
+           "float output_scale, int output_zero_point, ScalarType output_dtype, str attr, "
+           "Tensor other, float other_scale, int other_zero_point, float scale, "
+           "int zero_point, bool relu=False, bool other_first=False) -> Tensor",
+           sum_body),
+      "A convolution of integers, and _quantized_sum of it and another tensor, of the convolution's type.");
   settle(t.op(qconv_tensor, "onednn::qconv_pointwise.tensor" RL_WITH_TENSORS, tensor_body), kDoc);
   settle(t.op(qconv2d_tensor, "onednn::qconv2d_pointwise.tensor" RL_WITH_TENSORS, tensor_body), kDoc);
   settle(t.op(qconv2d_binary,

@@ -9,6 +9,7 @@
 #include "cpu/weight_product.h"
 #include "ops/copy.h"
 #include "ops/dense.h"
+#include "ops/quantized.h"
 #include "ops/quantized_settings.h"
 #include "ops/register.h"
 #include "ops/view.h"
@@ -24,9 +25,6 @@ Fn<Tensor(const Tensor& input, const Tensor& weight, const Tensor& scales, const
 Fn<Tensor(const Tensor& weight, const Tensor& scales, const Tensor& indices, int64_t group_size)>
     weight_only_embedding;
 Fn<Tensor(const Tensor& self, double scale, int64_t zero_point, DType dtype)> quantized_integers;
-Fn<Tensor(const Tensor& a, double a_scale, int64_t a_zero_point, const Tensor& b, double b_scale,
-          int64_t b_zero_point, double scale, int64_t zero_point, DType dtype, bool relu)>
-    quantized_sum;
 
 // --- weights of integers
 

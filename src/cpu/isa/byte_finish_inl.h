@@ -125,11 +125,11 @@ struct ByteBounds {
   Floats high;
   Ints zero;  // words
   PanelBytes least, most;
-  explicit ByteBounds(const ByteProduct& p)
-      : high(Floats{} + (p.high - static_cast<float>(p.out_zero))),
-        zero(Ints{} + (p.out_zero & 0xffff) * 0x10001) {
-    std::memset(&least, static_cast<int>(p.low), sizeof(least));
-    std::memset(&most, static_cast<int>(p.high), sizeof(most));
+  ByteBounds(float low_byte, float high_byte, int32_t out_zero)
+      : high(Floats{} + (high_byte - static_cast<float>(out_zero))),
+        zero(Ints{} + (out_zero & 0xffff) * 0x10001) {
+    std::memset(&least, static_cast<int>(low_byte), sizeof(least));
+    std::memset(&most, static_cast<int>(high_byte), sizeof(most));
   }
 };
 // A panel's numbers as bytes. What is no number becomes the least one: so does the conversion.
@@ -161,6 +161,110 @@ template <bool Unsigned>
 template <class V>
 [[gnu::always_inline]] inline void in_order(V&, V&) {}
 #endif
+
+// Stores a panel's rows as bytes.
+template <bool Unsigned>
+class ByteStore {
+ public:
+  ByteStore(float low, float high, int32_t zero)
+#if defined(__AVX2__)
+      : bounds_(low, high, zero){}
+#else
+      : low_(Floats{} + (low - static_cast<float>(zero))),
+        high_(Floats{} + (high - static_cast<float>(zero))),
+        zero_(Ints{} + zero) {
+  }
+#endif
+        [[gnu::always_inline]] void operator()(Floats a, Floats b, int64_t columns, char* to) const {
+#if defined(__AVX2__)
+    const PanelBytes bytes = panel_bytes_of<Unsigned>(a, b, bounds_);
+    if (columns == kColumns)
+      __builtin_memcpy(to, &bytes, sizeof(bytes));
+    else
+      std::memcpy(to, &bytes, static_cast<size_t>(columns));
+#else
+    store(bytes_of<Unsigned>(rounded(bounded(a, low_, high_)) + zero_), columns, to);
+    if (columns > kLanes)
+      store(bytes_of<Unsigned>(rounded(bounded(b, low_, high_)) + zero_), columns - kLanes, to + kLanes);
+#endif
+  }
+
+ private:
+#if defined(__AVX2__)
+  const ByteBounds bounds_;
+#else
+  const Floats low_, high_;
+  const Ints zero_;
+#endif
+};
+
+#if defined(__AVX512BW__)
+template <bool Unsigned>
+[[gnu::always_inline]] inline Floats numbers_of(__m128i bytes) {
+  return Floats(_mm512_maskz_cvtepi32_ps(0xffff, Unsigned ? _mm512_maskz_cvtepu8_epi32(0xffff, bytes)
+                                                          : _mm512_maskz_cvtepi8_epi32(0xffff, bytes)));
+}
+#elif defined(__AVX2__)
+template <bool Unsigned>
+[[gnu::always_inline]] inline Floats numbers_of(__m128i bytes) {
+  return Floats(_mm256_cvtepi32_ps(Unsigned ? _mm256_cvtepu8_epi32(bytes) : _mm256_cvtepi8_epi32(bytes)));
+}
+#endif
+// Bytes of a row as numbers in the columns' places.
+template <bool Unsigned>
+[[gnu::always_inline]] inline void read_places(const char* from, int64_t columns, Floats& a, Floats& b) {
+  alignas(32) char some[kColumns];
+  if (columns < kColumns) {
+    std::memset(some, 0, sizeof(some));
+    std::memcpy(some, from, static_cast<size_t>(columns));
+    from = some;
+  }
+#if defined(__AVX512BW__)
+  const __m256i bytes = _mm256_permutevar8x32_epi32(
+      _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)), _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
+  a = numbers_of<Unsigned>(_mm256_castsi256_si128(bytes));
+  b = numbers_of<Unsigned>(_mm256_extracti128_si256(bytes, 1));
+#elif defined(__AVX2__)
+  const __m128i bytes = _mm_shuffle_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)), 0xd8);
+  a = numbers_of<Unsigned>(bytes);
+  b = numbers_of<Unsigned>(_mm_bsrli_si128(bytes, 8));
+#else
+  using Byte = std::conditional_t<Unsigned, uint8_t, int8_t>;
+  for (int64_t j = 0; j < kColumns; ++j) {
+    const auto number = static_cast<float>(static_cast<Byte>(from[j]));
+    (j < kLanes ? a : b)[j % kLanes] = number;
+  }
+#endif
+}
+
+// The product's bytes are numbers already when they are added to the others'.
+template <bool Unsigned, bool OtherFirst>
+[[gnu::noinline]] void finish_sum(const ByteProduct& p, const Rest& rest, const Ints* sums, int rows,
+                                  int64_t i, int64_t first) {
+  const ByteSum s = *p.sum;  // bytes that are stored might be anything's
+  const int64_t columns = std::min(kColumns, p.b->n - first), ldc = p.ldc, away = s.away();
+  const auto zero = static_cast<float>(p.out_zero);
+  const Floats low = Floats{} + (p.low - zero), high = Floats{} + (p.high - zero), scale = Floats{} + s.scale,
+               other_scale = Floats{} + s.other_scale, other_zero = Floats{} + s.other_zero,
+               least = Floats{} + s.least, factor = Floats{} + s.inverse_out_scale;
+  const auto number = [&](int r, int v, Floats other) {
+    const auto sum = Ints(Words(sums[r * kVectors + v]) - rest.column_terms[v]);
+    const Floats wanted = (__builtin_convertvector(sum, Floats) + rest.bias[v]) * rest.scales[v];
+    const Floats steps = __builtin_convertvector(rounded(bounded(wanted, low, high)), Floats);
+    const Floats others = other - other_zero;
+    // Where the compiler takes a product into a sum it is the first one, here as in add_affine.
+    const Floats both =
+        OtherFirst ? others * other_scale + steps * scale : steps * scale + others * other_scale;
+    return (both > least ? both : least) * factor;
+  };
+  const ByteStore<Unsigned> store_bytes(s.low, s.high, s.out_zero);
+  char* to = static_cast<char*>(p.c) + i * ldc + first;
+  for (int r = 0; r < rows; ++r, ++i, to += ldc) {
+    Floats a, b;
+    read_places<Unsigned>(to + away, columns, a, b);
+    store_bytes(number(r, 0, a), number(r, 1, b), columns, to);
+  }
+}
 
 // R says what is returned, and Rows whether the weight has zero points.
 template <ByteResult R, bool Rows>
@@ -195,29 +299,18 @@ template <ByteResult R, bool Rows>
   } else {
     constexpr bool kUnsigned = R == ByteResult::kUInt8;
     char* to = static_cast<char*>(p.c) + i * p.ldc + first;
-#if defined(__AVX2__)
-    const ByteBounds bounds(p);
-    for (int r = 0; r < rows; ++r, ++i, to += p.ldc) {
-      const PanelBytes bytes = panel_bytes_of<kUnsigned>(number(r, 0, i), number(r, 1, i), bounds);
-      if (columns == kColumns)
-        __builtin_memcpy(to, &bytes, sizeof(bytes));
-      else
-        std::memcpy(to, &bytes, static_cast<size_t>(columns));
-    }
-#else
-    const Floats low = Floats{} + (p.low - static_cast<float>(p.out_zero)),
-                 high = Floats{} + (p.high - static_cast<float>(p.out_zero));
-    const Ints zero = Ints{} + p.out_zero;
+    const ByteStore<kUnsigned> store_bytes(p.low, p.high, p.out_zero);
     for (int r = 0; r < rows; ++r, ++i, to += p.ldc)
-      for (int v = 0; v < kVectors && v * kLanes < columns; ++v)
-        store(bytes_of<kUnsigned>(rounded(bounded(number(r, v, i), low, high)) + zero), columns - v * kLanes,
-              to + v * kLanes);
-#endif
+      store_bytes(number(r, 0, i), number(r, 1, i), columns, to);
   }
 }
 
 using Finish = void (*)(const ByteProduct& p, const Rest& rest, const Ints* sums, int rows, int64_t i,
                         int64_t first);
+template <bool OtherFirst>
+Finish finish_sum_for(ByteResult result) {
+  return result == ByteResult::kUInt8 ? finish_sum<true, OtherFirst> : finish_sum<false, OtherFirst>;
+}
 template <bool Rows>
 Finish finish_for(ByteResult result) {
   switch (result) {
@@ -233,6 +326,7 @@ Finish finish_for(ByteResult result) {
 }
 // Apart from the loop that sums: whose sums would have an address otherwise, and be written in each step.
 Finish finish_of(const ByteProduct& p) {
+  if (p.sum) return p.sum->other_first ? finish_sum_for<true>(p.result) : finish_sum_for<false>(p.result);
   return p.row_terms ? finish_for<true>(p.result) : finish_for<false>(p.result);
 }
 

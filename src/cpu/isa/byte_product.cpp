@@ -281,7 +281,11 @@ void fetch_results(const ByteProduct& p, int64_t row, int64_t rows, int64_t firs
   if (rows < kComputingRows) return;
   const int64_t element = p.result == ByteResult::kInt32 || p.result == ByteResult::kFloat ? 4 : 1;
   const char* to = static_cast<const char*>(p.c) + (row * p.ldc + first) * element;
-  for (; rows > 0; --rows, to += p.ldc * element) fetch<3, true>(to, kColumns * element);
+  const int64_t away = p.sum ? p.sum->away() : 0;
+  for (; rows > 0; --rows, to += p.ldc * element) {
+    fetch<3, true>(to, kColumns * element);
+    if (p.sum) fetch<3>(to + away, kColumns);
+  }
 }
 
 template <class P>

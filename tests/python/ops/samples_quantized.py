@@ -155,12 +155,27 @@ def quantized_sum(a, a_scale, a_zero, b, b_scale, b_zero, scale, zero_point, dty
     return quantized_integers(np.maximum(sums, 0) if relu else sums, scale, zero_point, dtype)
 
 
+def quantized_conv_sum(x, x_scale, x_zero, weight, scales, zeros, bias, *rest):
+    """Of filters of one pixel."""
+    _stride, _padding, _dilation, _groups, y_scale, y_zero, dtype, _activation, other, *settings = rest
+    filters = (weight[:, :, 0, 0] - np.float64(zeros)[:, None]) * np.float64(scales)[:, None]
+    y = np.einsum("nchw,fc->nfhw", (x - np.float64(x_zero)) * x_scale, filters) + bias[:, None, None]
+    q = quantized_integers(y, y_scale, y_zero, dtype)
+    other_scale, other_zero, scale, zero_point, relu, _other_first = settings
+    return quantized_sum(q, y_scale, y_zero, other, other_scale, other_zero, scale, zero_point, dtype, relu)
+
+
 def small_linear(x, weight, scales, bias=None, group=0):
     y = np.float64(x) @ (weight * np.float64(scales)[:, None]).T
     return y if bias is None else y + bias
 
 
 BYTES = [whole(3, 4, low=-100, high=100).astype(np.int8) for _ in range(2)]
+IMAGE, OTHER, FILTERS = (
+    whole(*sizes, low=-100, high=100).astype(np.int8) for sizes in ((1, 4, 2, 3), (1, 5, 2, 3), (5, 4, 1, 1))
+)
+CHANNELS = given(np.abs(real(5)) / 9), np.zeros(5, np.int64), real(5)
+LAYER = (IMAGE, 0.1, 3, FILTERS, *CHANNELS, (1, 1), (0, 0), (1, 1), 1)
 SMALL = (WEIGHT, given(np.abs(real(6)) / 9))
 OURS_ALONE = {
     "ops.aten._quantized_integers": (
@@ -173,6 +188,13 @@ OURS_ALONE = {
             ((BYTES[0], 0.1, 3, BYTES[1], 0.2, -4, 0.3, 9, "dtype:int8"), {}),
             ((BYTES[0], 0.1, 3, BYTES[1], 0.2, -4, 0.3, 9, "dtype:uint8", True), {}),
             ((BYTES[0], 0.1, 3, real(3, 4), 1.0, 0, 0.3, 9, "dtype:int8"), {}),
+        ],
+    ),
+    "ops.aten._quantized_conv_sum": (
+        quantized_conv_sum,
+        [
+            ((*LAYER, 2.5, 4, "dtype:int8", "none", OTHER, 1.5, -3, 4.5, 5, relu, not relu), {})
+            for relu in (False, True)
         ],
     ),
     "ops.aten._weight_only_linear": (
