@@ -260,7 +260,7 @@ template <bool Unsigned, bool OtherFirst>
   const ByteStore<Unsigned> store_bytes(s.low, s.high, s.out_zero);
   char* to = static_cast<char*>(p.c) + i * ldc + first;
   for (int r = 0; r < rows; ++r, ++i, to += ldc) {
-    Floats a, b;
+    Floats a = {}, b = {};
     read_places<Unsigned>(to + away, columns, a, b);
     store_bytes(number(r, 0, a), number(r, 1, b), columns, to);
   }
