@@ -71,10 +71,18 @@ class _Geometry:
     strides: tuple
     offset: int
     dtype: torch.dtype
+    pending: tuple = (False, False)  # conjugation, negation
 
     @classmethod
     def of(cls, tensor):
-        return cls(tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset(), tensor.dtype)
+        place = tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset()
+        return cls(*place, tensor.dtype, (tensor.is_conj(), tensor.is_neg()))
+
+    def turns_to(self, view):
+        """The operators by which numbers of a view differ from those that it shows: each undoes itself."""
+        if self.dtype != view.dtype:  # real and imaginary parts
+            return ()
+        return tuple(turn for turn, a, b in zip(_TURNS, self.pending, view.pending) if a != b)
 
 
 @dataclass
@@ -86,6 +94,7 @@ class _Step:
     kwargs: dict
     parent: _Geometry
     item: int | None = None  # of an operator with several results
+    turns: tuple = ()  # what makes its numbers of those that lie there
     _index: torch.Tensor | None = None
 
     def call(self, tensor, func, args=None):
@@ -102,10 +111,13 @@ class _Step:
     def scatter(self, value, part, copies):
         """The parent's value with this part of it replaced."""
         name = self.func._opname
+        part = _turned(part, self.turns)
         if name in ("select", "slice", "diagonal"):
             return _emit(getattr(aten, name + "_scatter").default, value, part, *self.args, **self.kwargs)
         if name == "unbind":
             return _emit(aten.select_scatter.default, value, part, (*self.args, 0)[0], self.item)
+        if name in ("conj", "_conj", "_neg_view"):  # `turns` have made of it what lies there
+            return part
         if name in ("t", "transpose"):
             return self.replay(part, copies)
         if name == "permute":
@@ -137,6 +149,8 @@ def _index(steps):
         where = torch.empty_strided(origin.shape, origin.strides, dtype=torch.int64)
         where.copy_(torch.arange(where.numel()).view(origin.shape))
         for step in steps:
+            if step.func in _PENDING:
+                continue
             args = list(step.args)
             if step.func is aten.as_strided.default and len(args) > 2:
                 args[2] -= origin.offset
@@ -150,6 +164,15 @@ def _put(value, index, part):
     return _reshape(_emit(aten.index_put.default, flat, where, _reshape(part, (-1,))), value.shape)
 
 
+def _turned(value, turns):
+    for turn in turns:
+        value = _emit(turn, value)
+    return value
+
+
+# Views whose conjugation or negation is pending, and what computes it.
+_PENDING = aten._conj.default, aten._neg_view.default
+_TURNS = aten.conj_physical.default, aten.neg.default
 # What writes to one element of these would have to show at others: no step back, but one to the beginning.
 _OVERLAPPING = frozenset([aten.expand.default, aten.as_strided.default, aten.unfold.default])
 
@@ -229,7 +252,10 @@ class FunctionalizeMode(TorchDispatchMode):
                     f"functionalize: a {tensor.dtype} view of a {group.geometry.dtype} tensor, made outside"
                 )
             place = geometry.shape, geometry.strides, geometry.offset
-            steps = (_Step(aten.as_strided.default, place, {}, group.geometry),)
+            views = [(aten.as_strided.default, place, ())]
+            turns = group.geometry.turns_to(geometry)
+            views += [(view, (), (turn,)) for view, turn in zip(_PENDING, _TURNS) if turn in turns]
+            steps = tuple(_Step(view, args, {}, group.geometry, turns=t) for view, args, t in views)
         return self._add(tensor, group, steps)
 
     def _add(self, outer, group, steps, value=None):
@@ -268,7 +294,7 @@ class FunctionalizeMode(TorchDispatchMode):
 
     def _scatter(self, whole, steps, value):
         if any(step.func in _OVERLAPPING for step in steps):
-            return _put(whole, _index(steps), value)
+            return _put(whole, _index(steps), _turned(value, [turn for s in steps for turn in s.turns]))
         parents = [whole]
         for step in steps[:-1]:
             parents.append(step.replay(parents[-1], self.copies))
@@ -312,7 +338,7 @@ class FunctionalizeMode(TorchDispatchMode):
             if not _shares(made, args[0]):
                 return self._call(func, self.values(args), self.values(kwargs))
         if isinstance(made, torch.Tensor):
-            step = _Step(func, args[1:], kwargs, geometry)
+            step = _Step(func, args[1:], kwargs, geometry, turns=geometry.turns_to(_Geometry.of(made)))
             self._add(made, parent.group, (*parent.steps, step), step.replay(value, self.copies))
             return made
         for i, (outer, part) in enumerate(zip(made, _emit(func, value, *args[1:], **kwargs))):

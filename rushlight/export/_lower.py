@@ -227,5 +227,6 @@ def _output_name(path, i, count):
 def lower(program):
     """(text, constants by name) of an exported program."""
     from ._decompose import with_writes
+    from ._pending import without_pending
 
-    return _Lowering(with_writes(program)).run()
+    return _Lowering(with_writes(without_pending(program))).run()

@@ -104,7 +104,7 @@ void save_safetensors(const OrderedDict<std::string, Tensor>& tensors, const std
   std::vector<Tensor> kept;
   int64_t at = 0;
   for (const auto& item : tensors) {
-    const Tensor t = item.value().detach().cpu().contiguous();
+    const Tensor t = item.value().detach().cpu().contiguous().resolve_conj().resolve_neg();
     const auto type = std::ranges::find(io::kSafetensorsTypes, t.dtype(), &io::SafetensorsType::dtype);
     RL_CHECK(type != std::end(io::kSafetensorsTypes), "save: safetensors files hold no tensors of dtype ",
              dtype_name(t.dtype()));

@@ -3,6 +3,7 @@
 #include <charconv>
 #include <cstring>
 
+#include "core/pending.h"
 #include "io/atomic_file.h"
 #include "io/mapped_file.h"
 #include "ops/copy.h"
@@ -94,7 +95,7 @@ Tensor read_npy(const std::string& path) {
 }
 
 void write_npy(const std::string& path, const Tensor& tensor) {
-  const Tensor t = ops::contiguous(tensor);
+  const Tensor t = ops::contiguous(is_pending(tensor) ? ops::clone(tensor) : tensor);
   const auto code = std::ranges::find(kCodes, t.dtype(), &std::pair<DType, std::string_view>::first);
   RL_CHECK(code != std::end(kCodes), "cannot write '", path, "': NumPy has no ", t.dtype());
   std::string header = str("{'descr': '", t.itemsize() == 1 ? '|' : '<', code->second,

@@ -5,6 +5,8 @@
 namespace rushlight::ops {
 
 inline Fn<Tensor(const Tensor& self)> real, imag, angle, conj, conj_physical, view_as_real, view_as_complex;
+// Views whose conjugation or sign is pending; only the whole library has them. core/pending.h
+inline Fn<Tensor(const Tensor& self)> conj_view, neg_view;
 inline Fn<Tensor(const Tensor& real, const Tensor& imag)> complex;
 inline Fn<Tensor(const Tensor& abs, const Tensor& angle)> polar;
 

@@ -207,7 +207,7 @@ Fn<Tensor(const Tensor& self)> lazy_clone;
 Tensor contiguous_body(const Call&, const Tensor& self, MemoryFormat format) {
   RL_CHECK(format != MemoryFormat::Preserve,
            "preserve memory format is unsupported by the contiguous operator");
-  return self.is_contiguous(format) && !is_pending(self) ? self : ops::clone(self, format);
+  return self.is_contiguous(format) ? self : ops::clone(self, format);
 }
 
 Tensor to_body(const Call&, const Tensor& self, OptDType dtype, OptDevice device, bool non_blocking,

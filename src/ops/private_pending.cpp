@@ -7,8 +7,6 @@
 namespace rushlight {
 namespace {
 
-Fn<Tensor(const Tensor& self)> conj_view, neg_view;
-
 Tensor turn(const Tensor& self, uint32_t flag) {
   const Tensor view = make_view(self, self.sizes(), self.strides(), self.storage_offset());
   const uint32_t flags = view->flags ^ flag;
@@ -16,12 +14,11 @@ Tensor turn(const Tensor& self, uint32_t flag) {
   return view;
 }
 
-// Which tensors may wait; what else there is computes at once.
+// Which tensors may wait. Sparse and quantised ones compute at once, and so do devices, whose libraries read
+// memory without asking; a tensor without data is read by nobody.
 bool may_wait(const Tensor& self) {
-  constexpr uint32_t kElsewhere = kPythonDispatch | kWrapped | kForwardGrad | kNotCpu;
-  if ((self->flags & kElsewhere) || (dispatch_state.always & ((kElsewhere & ~kForwardGrad) | kLowered)))
-    return false;
-  return is_pending(self) || !(self->flags & kSpecialElements);
+  if (is_pending(self)) return true;
+  return !(self->flags & kSpecialElements) && (self.is_cpu() || self.device().is_meta());
 }
 
 Tensor conj_view_kernel(const Call&, const Tensor& self) {
@@ -33,20 +30,21 @@ Tensor neg_view_kernel(const Call&, const Tensor& self) {
 }
 
 Tensor turned_view_of(const Tensor& t, uint32_t flag) {
-  if (!may_wait(t)) return flag == kPendingConj ? ops::conj_physical(t) : ops::neg(t);
-  return flag == kPendingConj ? conj_view(t) : neg_view(t);
+  const bool conjugated = flag == kPendingConj;
+  if (t->flags & kSpecialElements && !is_pending(t)) return conjugated ? ops::conj_physical(t) : ops::neg(t);
+  return conjugated ? ops::conj_view(t) : ops::neg_view(t);
 }
 
 }  // namespace
 
 void register_private_pending_operators(Table& t) {
   turned_view = turned_view_of;
-  t.op(conj_view, "_conj(Tensor(a) self) -> Tensor(a)", conj_view_kernel)
+  t.op(ops::conj_view, "_conj(Tensor(a) self) -> Tensor(a)", conj_view_kernel)
       .family(Family::View)
       .doc("The complex conjugate as a view: computed where the elements are read.")
       .node("ConjBackward0")
       .derivative([](Grad g) { return conj_of(g); });
-  t.op(neg_view, "_neg_view(Tensor(a) self) -> Tensor(a)", neg_view_kernel)
+  t.op(ops::neg_view, "_neg_view(Tensor(a) self) -> Tensor(a)", neg_view_kernel)
       .family(Family::View)
       .doc("The negative of each element as a view: computed where the elements are read.")
       .derivative([](Grad g) { return ops::neg(g); });

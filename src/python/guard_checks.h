@@ -5,6 +5,7 @@
 
 #include "autograd/engine.h"
 #include "autograd/saved.h"
+#include "core/pending.h"
 #include "dispatch/state.h"
 #include "python/op_function.h"
 #include "transform/autocast.h"
@@ -13,8 +14,8 @@ namespace rushlight::python::guards {
 
 // What code that was compiled for a tensor may rely on.
 struct TensorFacts {
-  static constexpr uint32_t kKinds =
-      kPythonDispatch | kWrapped | kForwardGrad | kSpecialElements | kNotCpu | kWrappedNumber | kInference;
+  static constexpr uint32_t kKinds = kPythonDispatch | kWrapped | kForwardGrad | kSpecialElements | kPending |
+                                     kNotCpu | kWrappedNumber | kInference;
 
   explicit TensorFacts(PyObject* tensor)
       : type(Py_TYPE(tensor)),

@@ -1,6 +1,7 @@
 // Tensors of Python classes that compute elsewhere: they have a shape, a dtype and a device, and no data.
 #include "autograd/meta.h"
 #include "core/deferred_layout.h"
+#include "core/pending.h"
 #include "core/quantizer.h"
 #include "python/factory.h"
 #include "python/torch_dispatch.h"
@@ -95,7 +96,7 @@ Tensor on_device(const Tensor& t, Device device) {
   auto impl = Ref<TensorImpl>::adopt(new TensorImpl(t->storage, t.storage_offset(), t.dtype(), device));
   impl->set_layout(t.sizes(), t.strides());
   impl->version = t->version;
-  impl->flags |= t->flags & kWrappedNumber;
+  impl->flags |= (t->flags & kWrappedNumber) | pending_flags(*t.impl());
   if (t->quantizer) impl->quantizer = new Quantizer(*t->quantizer);
   return Tensor(std::move(impl));
 }

@@ -5,7 +5,6 @@
 #include "ops/view.h"
 #include "transform/autograd.h"
 #include "transform/forward.h"
-#include "transform/pending.h"
 
 namespace rushlight {
 namespace {
@@ -22,7 +21,7 @@ Tensor new_wrapper(const TensorImpl& geometry, const Tensor& inner, const Ref<Le
   auto impl = Ref<TensorImpl>::adopt(
       new TensorImpl(geometry.storage, geometry.offset, geometry.dtype, geometry.device));
   impl->set_layout(geometry.sizes, geometry.strides);
-  impl->flags |= kWrapped | (geometry.flags & kWrappedNumber);
+  impl->flags |= kWrapped | (geometry.flags & kWrappedNumber) | pending_flags(*inner.impl());
   impl->flags &= ~uint32_t{kInference};
   impl->wrapping = new Wrapping{inner, level, dim};
   return Tensor(std::move(impl));
@@ -100,12 +99,10 @@ Tensor without_dead(const Tensor& t) {
 }
 
 Tensor wrap_tensor(const Tensor& inner, Level& level) {
-  if (is_pending(inner)) return wrap_tensor(resolved(inner), level);  // code at the level reads the memory
   return new_wrapper(*inner.impl(), inner, Ref<Level>::share(&level), -1);
 }
 
 Tensor wrap_batched(const Tensor& inner, int64_t dim, Level& level) {
-  if (is_pending(inner)) return wrap_batched(resolved(inner), dim, level);
   RL_ASSERT(dim < inner.dim(), "vmap: a result without a dimension of examples");
   RL_CHECK(!is_sparse(inner), "vmap: sparse tensors have no dimension of examples; use .to_dense() first");
   Tensor t = new_wrapper(TensorImpl(nullptr, inner.storage_offset(), inner.dtype(), inner.device()), inner,
@@ -134,7 +131,8 @@ void check_memory(const Tensor& t) {
 }
 
 bool promote_in_place(const Tensor& t, Level& level) {
-  if (t->pyobj || t->autograd || t->view_base || t->wrapping || (t->flags & kViewedAtLevel)) return false;
+  if (t->pyobj || t->autograd || t->view_base || t->wrapping || (t->flags & (kViewedAtLevel | kPending)))
+    return false;
   Tensor inner = make_view(t, t.sizes(), t.strides(), t.storage_offset(), false);
   int64_t dim = -1;
   if (level.kind == LevelKind::Vmap) {

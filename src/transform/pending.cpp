@@ -33,6 +33,9 @@ Tensor turned(Tensor stored, uint32_t pending) {
   return stored;
 }
 
+// A new tensor with the numbers of one that is pending; no step of the program.
+Tensor resolved(const Tensor& t) { return turned(as_stored(t), t->flags); }
+
 void write_back(const Op& op, const Tensor& target, const Tensor& numbers) {
   target.check_writable(op.name());
   if (target.sizes() != numbers.sizes()) resize_tensor(target, numbers.sizes());
@@ -51,8 +54,6 @@ bool is_written(const Frame& frame, const Tensor& t) {
 }
 
 }  // namespace
-
-Tensor resolved(const Tensor& t) { return turned(as_stored(t), t->flags); }
 
 bool has_pending(const Frame& frame) {
   bool pending = false;

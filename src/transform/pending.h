@@ -6,8 +6,6 @@ namespace rushlight {
 struct Frame;
 class Tensor;
 
-// A new tensor with the numbers of one that is pending; no step of the program.
-Tensor resolved(const Tensor& t);
 bool has_pending(const Frame& frame);
 // `others` continues where an operand is sparse or quantised besides.
 void pending_call(Frame& frame, void (*others)(Frame&));

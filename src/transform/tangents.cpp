@@ -9,7 +9,6 @@
 #include "ops/reduction.h"
 #include "ops/view.h"
 #include "transform/level.h"
-#include "transform/pending.h"
 
 namespace rushlight {
 namespace {
@@ -96,6 +95,9 @@ Tensor with_examples_of(const Tensor& t, const Tensor& like) {
   if (is_complex(none.dtype()) && !is_complex(t.dtype())) none = ops::real(none);
   return to_dtype(ops::add(t, none), t.dtype());
 }
+
+// `t`, or a copy where its numbers are not those of its memory.
+Tensor resolved(const Tensor& t) { return is_pending(t) ? ops::clone(t) : t; }
 
 // The tangent with what is pending of the primal, conjugation or a sign, pending of it, too.
 Tensor pending_as(const Tensor& primal, Tensor tangent) {

@@ -1,6 +1,7 @@
 // vmap of operators that rearrange elements: dimension arguments counted one further, sizes with one more.
 #include <deque>
 
+#include "ops/complex.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
 #include "ops/index.h"
@@ -248,6 +249,8 @@ void add_shape_rules(BatchTable& t) {
   t.set(ops::as_strided, as_strided_rule, "view");
   t.set(ops::alias, keep_rule, "view");
   t.set(ops::detach, keep_rule, "view");
+  t.set(ops::conj_view, keep_rule, "view");
+  t.set(ops::neg_view, keep_rule, "view");
   t.set(ops::clone, copy_rule, "pointwise");
   t.set(ops::to_copy, copy_rule, "pointwise");
   t.set(ops::zeros_like, copy_rule, "pointwise");

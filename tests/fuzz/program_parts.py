@@ -25,21 +25,61 @@ TEMPLATES = templates()
 # What computes a value, and how often it is drawn; the first TAKE_FLOATS need no tensor of another kind.
 WEIGHTS = {
     **{"pointwise": 5, "views": 5, "reductions": 3, "layers": 3, "gathers": 3, "steps": 4, "weighted": 3},
-    **{"kinds": 1, "complex": 3, "integers": 3, "truth": 2},
+    **{"kinds": 1, "complex": 3, "integers": 3, "truth": 2, "layouts": 3},
 }
 TAKE_FLOATS = 7
 WRITING_WEIGHTS = {
-    **{"writes": 4, "out_writes": 4, "complex_writes": 1, "integer_writes": 1, "truth_writes": 1},
+    **{"writes": 4, "out_writes": 4, "complex_writes": 2, "integer_writes": 1, "truth_writes": 1},
 }
 PURE = [TEMPLATES[name] for name in WEIGHTS]
 WRITING = [TEMPLATES[name] for name in WRITING_WEIGHTS]
 AROUND = TEMPLATES["wrapped"]
-# A layer's weights, of any shape.
+# A layer's weights, of any shape, and operators with derivatives of their own: one that autocasting leaves in
+# float32, one that transforms may enter.
 HELPER = """def W(dtype, shape):
     count = 1
     for size in shape:
         count *= size
     return torch.linspace(-0.7, 0.9, count, dtype=torch.float64).to(dtype).reshape(shape)
+
+
+class Product(torch.autograd.Function):
+    @staticmethod
+    @torch.amp.custom_fwd(device_type="cpu", cast_inputs=torch.float32)
+    def forward(ctx, a, b):
+        ctx.save_for_backward(a, b)
+        return a * b
+
+    @staticmethod
+    @torch.amp.custom_bwd(device_type="cpu")
+    def backward(ctx, grad):
+        a, b = ctx.saved_tensors
+        return (grad * b).sum_to_size(a.shape).to(a.dtype), (grad * a).sum_to_size(b.shape).to(b.dtype)
+
+
+class Cubed(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(a):
+        return a * a * a
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+        ctx.save_for_forward(*inputs)
+
+    @staticmethod
+    def backward(ctx, grad):
+        (a,) = ctx.saved_tensors
+        return 3 * a * a * grad
+
+    @staticmethod
+    def jvp(ctx, tangent):
+        (a,) = ctx.saved_tensors
+        return 3 * a * a * tangent
+
+
 """
 HEAD = "import torch\nimport torch.nn.functional as F\nimport torch.utils.checkpoint\n" + HELPER
 SHAPES = [

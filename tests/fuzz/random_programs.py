@@ -6,8 +6,8 @@ far as the program is stable: PyTorch runs it again with inputs moved by a round
 far tells nothing.
 
 ``--modes`` says how it runs here: ``eager`` and ``vmap`` (over three examples) are compared with PyTorch;
-``compile``, ``export``, ``file`` (one file, run without Python), ``threads`` (two) and ``ranks`` (spread over
-two processes) with our own eager run.
+``compile``, ``dynamic`` (compiled for any sizes), ``export``, ``file`` (one file, run without Python),
+``threads`` (two) and ``ranks`` (spread over two processes) with our own eager run.
 What differs is made small and printed as a script. ``--list FILE`` keeps the differences as JSON lines.
 """
 
@@ -35,7 +35,7 @@ sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
 import limits  # noqa: E402
 import program_parts as parts  # noqa: E402
 
-MODES = ("eager", "vmap", "compile", "export", "file", "threads", "ranks")
+MODES = ("eager", "vmap", "compile", "dynamic", "export", "file", "threads", "ranks")
 # Refused by PyTorch's backward pass and not here: we save less, and losses of two dtypes have gradients.
 STRICTER = re.compile("has been modified by an inplace operation|Found dtype")
 # Refused here: sizes that depend on values in a graph; what PyTorch lets pass where there are no elements.
@@ -167,9 +167,9 @@ def outcome(module, program, mode="eager", moved=False):
             args = leaves(module, program, batch=(3,), moved=moved)
             return finished(module, module.vmap(f), args)
         args = leaves(module, program, moved=moved)
-        if mode == "compile":
+        if mode in ("compile", "dynamic"):
             module._dynamo.reset()
-            compiled = module.compile(f)
+            compiled = module.compile(f, dynamic=mode == "dynamic" or None)
             for _ in range(3):  # the graph runs from the second call on
                 args = leaves(module, program)
                 result = finished(module, compiled, args)

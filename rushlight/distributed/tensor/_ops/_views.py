@@ -235,6 +235,8 @@ RULES = {
     "alias": _same_dims,
     "view_as_complex": _same_dims,
     "view_as_real": _same_dims,
+    "_conj": _same_dims,
+    "_neg_view": _same_dims,
     "select": _select,
     "slice": _slice,
     "split": _but_dim(),

@@ -1,0 +1,39 @@
+"""Programs without views whose conjugation or negation is pending: a file's tensors hold their numbers."""
+
+import copy
+
+import rushlight as torch
+from rushlight import fx
+from rushlight._ops import OpOverload
+
+aten = torch.ops.aten  # type: ignore[attr-defined]
+_COMPUTED = {aten._conj.default: aten.conj_physical.default, aten._neg_view.default: aten.neg.default}
+
+
+def without_pending(program):
+    """The same program, in which each such view is computed where it was made.
+
+    Where the memory that it shows is written to, the writes become values first."""
+    from ._decompose import decompose
+
+    views = [node for node in program.graph.nodes if node.target in _COMPUTED]
+    if not views:
+        return program
+    if any(_storage(node) in map(_storage, views) for node in program.graph.nodes if _writes(node)):
+        program = decompose(program, {})
+    made, graph = copy.copy(program), fx.Graph()
+    graph.output(graph.graph_copy(program.graph, {}))
+    for node in graph.nodes:
+        if node.op == "call_function":
+            node.target = _COMPUTED.get(node.target, node.target)
+    made.graph_module = fx.GraphModule(torch.nn.Module(), graph)
+    return made
+
+
+def _writes(node):
+    return isinstance(node.target, OpOverload) and node.target._schema.is_mutable
+
+
+def _storage(node):
+    value = node.meta.get("val")
+    return value.untyped_storage()._cdata if isinstance(value, torch.Tensor) else None
