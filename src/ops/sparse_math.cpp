@@ -270,11 +270,11 @@ Tensor empty_like_kernel(const Call& call, const Tensor& self, OptDType dtype, s
 }
 
 Tensor transpose_kernel(const Call&, const Tensor& self, int64_t dim0, int64_t dim1) {
-  const int64_t a = wrap_dim(dim0, self.dim(), false), b = wrap_dim(dim1, self.dim(), false);
+  const int64_t a = wrap_dim(dim0, self.dim()), b = wrap_dim(dim1, self.dim());
+  if (a == b) return self;
   SparseParts parts = sparse_parts(self);
   Dims sizes = self->sizes;
   std::swap(sizes[static_cast<size_t>(a)], sizes[static_cast<size_t>(b)]);
-  if (a == b) return self;
   if (parts.layout != Layout::SparseCoo) {
     const int64_t batch = batch_dims_of(parts);
     RL_CHECK(std::min(a, b) == batch && std::max(a, b) == batch + 1,
@@ -428,6 +428,13 @@ Tensor select_kernel(const Call&, const Tensor& self, int64_t dim, int64_t index
   return make_sparse(std::move(parts), sizes);
 }
 
+std::vector<Tensor> unbind_kernel(const Call&, const Tensor& self, int64_t dim) {
+  const int64_t d = wrap_dim(dim, self.dim(), false);
+  std::vector<Tensor> parts;
+  for (int64_t i = 0; i < self.size(d); ++i) parts.push_back(ops::select(self, d, i));
+  return parts;
+}
+
 Tensor index_select_kernel(const Call&, const Tensor& self, int64_t dim, const Tensor& index) {
   const int64_t d = wrap_dim(dim, self.dim(), false);
   const Tensor coo = coalesce(to_layout(self, Layout::SparseCoo));
@@ -579,6 +586,7 @@ void register_sparse_math_operators(Table& t) {
   t.sparse(ops::empty_like, empty_like_kernel);
   t.sparse(ops::sum_dim, sum_dim_kernel);
   t.sparse(ops::select, select_kernel);
+  t.sparse(ops::unbind, unbind_kernel);
   t.sparse(ops::index_select, index_select_kernel);
   t.sparse(ops::cat, cat_kernel);
   t.sparse(ops::stack, stack_kernel);

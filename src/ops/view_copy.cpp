@@ -1,9 +1,11 @@
 // Views as copies (`x_copy`), writes through a view into a copy (`x_scatter`), and the other ways to split.
+#include "core/sparse.h"
 #include "dispatch/table.h"
 #include "ops/comparison.h"
 #include "ops/complex.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
+#include "ops/index.h"
 #include "ops/read_element.h"
 #include "ops/register.h"
 #include "ops/view.h"
@@ -170,6 +172,17 @@ std::vector<Tensor> unsafe_chunk_body(const Call&, const Tensor& self, int64_t c
   return apart(self, dim, chunk(detach(self), chunks, dim));
 }
 
+// Sparse tensors have no views of a part.
+Tensor narrow_copy_body(const Call&, const Tensor& self, int64_t dim, int64_t start, int64_t length) {
+  if (layout_of(self) != Layout::SparseCoo) return dense(narrow(self, dim, start, length));
+  const int64_t n = self.size(wrap_dim(dim, self.dim(), false)), first = start < 0 ? start + n : start;
+  RL_CHECK(first >= 0 && length >= 0 && first + length <= n,
+           "Invalid range to narrow. range(start, start+length) must be a subset of range(0, ", n, ").");
+  const Tensor wanted = arange(Scalar(first), Scalar(first + length), Scalar(int64_t{1}), DType::Int64,
+                               std::nullopt, std::nullopt, std::nullopt);
+  return index_select(self, dim, wanted);
+}
+
 Tensor view_copy_body(const Call&, const Tensor& self, IntList size) { return dense(reshape(self, size)); }
 
 void register_copies(Table& t) {
@@ -187,7 +200,10 @@ void register_copies(Table& t) {
   copying<expand>(t, "expand_copy(Tensor self, int[] size, *, bool implicit=False) -> Tensor")
       .one_node()
       .node("ExpandBackward0_copy");
-  copying<narrow>(t, "narrow_copy(Tensor self, int dim, int start, int length) -> Tensor").one_node();
+  t.composite("narrow_copy(Tensor self, int dim, int start, int length) -> Tensor", narrow_copy_body)
+      .doc("What the view of that name shows, copied.")
+      .out(OutRule::SameType)
+      .one_node();
   copying<permute>(t, "permute_copy(Tensor self, int[] dims) -> Tensor")
       .one_node()
       .node("PermuteBackward0_copy");
