@@ -73,7 +73,6 @@ Tensor reduce_all(ReduceOp op, const Tensor& self, const char* who, const cpu::R
 
 Tensor sum_to(const Tensor& t, IntList sizes) {
   if (t.sizes() == sizes) return t;
-  if (t->sparse && sizes.empty()) return ops::sum(t);
   const int64_t lead = t.dim() - static_cast<int64_t>(sizes.size());
   Dims dims;
   for (int64_t d = 0; d < t.dim(); ++d)

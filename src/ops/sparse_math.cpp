@@ -386,7 +386,10 @@ Tensor sum_dim_kernel(const Call& call, const Tensor& self, const OptIntList& di
   }
   const Tensor typed = dtype ? to_dtype(p.values, *dtype) : p.values;
   const Tensor values = dense.empty() ? typed : sum_dim(typed, OptIntList(dense), keepdim, std::nullopt);
-  if (rows.empty()) return sum_dim(values, OptIntList(IntList{0}), false, std::nullopt);
+  const uint64_t all_listed = (uint64_t{1} << listed) - 1;
+  const bool listed_kept = (dims & all_listed) != all_listed || layout_of(self) != Layout::SparseCoo;
+  if (rows.empty() || !listed_kept)  // nothing is left to list
+    return reshape(sum_dim(values, OptIntList(IntList{0}), false, std::nullopt), sizes);
   const Tensor sum = coalesce(make_sparse(
       {.indices = stack(rows, 0), .compressed = Tensor(), .plain = Tensor(), .values = values}, sizes));
   return in_form(sum, form_of(self));

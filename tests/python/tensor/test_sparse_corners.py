@@ -280,3 +280,32 @@ def test_norms_are_of_all_elements():
     for options in ({"dim": 0}, {"ord": -1}):
         with pytest.raises(NotImplementedError, match="norms of all their elements"):
             rushlight.linalg.vector_norm(coo(rushlight), **options)
+
+
+def test_parts_of_sparse_tensors():
+    """narrow_copy, unbind and what needs them; sums that leave nothing to list are dense."""
+    for t in BOTH:
+        made = t.sparse_coo_tensor(t.tensor([[0, 2], [1, 0]]), t.tensor([3.0, -1.0]), (3, 2))
+        hybrid = t.sparse_coo_tensor(t.tensor([[0, 2]]), t.arange(6.0).reshape(2, 3), (4, 3))
+        for sparse, dim, start, length in ((made, 0, 1, 2), (made, 1, 1, 1), (hybrid, 1, 1, 2), (made, 0, 3, 0)):
+            part = sparse.narrow_copy(dim, start, length)
+            assert part.layout is t.sparse_coo
+            assert part.to_dense().tolist() == sparse.to_dense().narrow(dim, start, length).tolist()
+        assert [p.to_dense().tolist() for p in made.unbind(1)] == made.to_dense().t().tolist()
+        assert t.tensor(2.0).to_sparse().transpose(0, -1).to_dense().item() == 2.0
+        assert t.sum(made, (0, 1), True).layout is t.strided
+        assert t.sum(made, (0, 1), True).tolist() == [[2.0]]
+        assert t.sum(hybrid, (0, 1), True).layout is t.strided
+        assert t.sum(hybrid, (0,), True).tolist() == [[3.0, 5.0, 7.0]]
+        assert t.sum(made, (0,), True).layout is t.sparse_coo
+
+
+def test_gradients_through_parts_of_sparse_tensors():
+    for t in BOTH:
+        x = t.tensor([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]], requires_grad=True)
+        factor = t.tensor(2.0, requires_grad=True)
+        weights = t.arange(12.0).reshape(2, 2, 3)
+        (t.stack([x.to_sparse(), x.to_sparse()], 1).to_dense() * weights).sum().backward()
+        assert x.grad.tolist() == weights.sum(1).mul(x.detach() != 0).tolist()
+        (x.to_sparse() * factor.to_sparse()).to_dense().sum().backward()
+        assert factor.grad.to_dense().item() == 6.0
