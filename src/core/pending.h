@@ -10,9 +10,9 @@ namespace rushlight {
 // part of such a view have kPendingNeg. Their elements are no plain numbers, so they carry kSpecialElements
 // as well: calls of other tensors pay nothing, and the gate's last interceptor (transform/pending.cpp) hands
 // kernels copies that hold the numbers, and writes back what they wrote. make_view passes both flags on, so
-// operators that only look elsewhere in the same memory need not know. A tensor of a transform's level has the
-// flags of what it stands for, a fake tensor those of its meta tensor. Sparse tensors, those of other devices
-// and, without the whole library, all others are conjugated at once.
+// operators that only look elsewhere in the same memory need not know. A tensor of a transform's level has
+// the flags of what it stands for, a fake tensor those of its meta tensor. Sparse tensors, those of other
+// devices and, without the whole library, all others are conjugated at once.
 constexpr uint32_t kPendingConj = 1u << 24, kPendingNeg = 1u << 25;
 constexpr uint32_t kPending = kPendingConj | kPendingNeg;
 

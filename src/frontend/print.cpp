@@ -137,8 +137,11 @@ void print_slices(std::ostream& out, const Tensor& t, const double* values, int6
 }
 
 void print_values(std::ostream& out, const Tensor& t, int64_t line_size) {
-  const Tensor plain =
-      (t.layout() == kStrided ? t : t.to_dense()).detach().to(Device(kCPU), kDouble).resolve_neg().contiguous();
+  const Tensor plain = (t.layout() == kStrided ? t : t.to_dense())
+                           .detach()
+                           .to(Device(kCPU), kDouble)
+                           .resolve_neg()
+                           .contiguous();
   const double* values = static_cast<const double*>(plain.data_ptr());
   if (t.dim() == 0) {
     out << std::defaultfloat << values[0] << '\n';

@@ -1,4 +1,4 @@
-"""Calls every public function with tensors of every kind: ``python tests/fuzz/tensor_kinds.py --calls 40000``.
+"""Calls public functions with tensors of every kind: ``python tests/fuzz/tensor_kinds.py --calls 40000``.
 
 Kinds are sparse layouts, nested, quantised, meta and pending tensors, and what is narrow, empty, expanded or
 needs a gradient. A call may raise; it may not end the process, nor compute for more than 5 seconds. Without
@@ -24,7 +24,9 @@ import rushlight as torch  # noqa: E402
 
 SECONDS_PER_CALL = 5  # of the processor
 # They change how the process runs, wait for others or for a file's contents: later calls would tell nothing.
-NOT_CALLED = re.compile(r"set_|use_deterministic|fork$|wait$|compile$|load$|save$|from_file$|register_hook|seed")
+NOT_CALLED = re.compile(
+    "set_|use_deterministic|fork$|wait$|compile$|load$|save$|from_file$|register_hook|seed"
+)
 
 DENSE = torch.tensor([[1.0, 0, 2, 0], [0, 2, 0, 0], [0, 0, 3, 0], [4, 0, 0, 5]])
 BLOCKS = {torch.sparse_bsr: (2, 2), torch.sparse_bsc: (2, 2)}

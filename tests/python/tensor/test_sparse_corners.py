@@ -287,7 +287,12 @@ def test_parts_of_sparse_tensors():
     for t in BOTH:
         made = t.sparse_coo_tensor(t.tensor([[0, 2], [1, 0]]), t.tensor([3.0, -1.0]), (3, 2))
         hybrid = t.sparse_coo_tensor(t.tensor([[0, 2]]), t.arange(6.0).reshape(2, 3), (4, 3))
-        for sparse, dim, start, length in ((made, 0, 1, 2), (made, 1, 1, 1), (hybrid, 1, 1, 2), (made, 0, 3, 0)):
+        for sparse, dim, start, length in (
+            (made, 0, 1, 2),
+            (made, 1, 1, 1),
+            (hybrid, 1, 1, 2),
+            (made, 0, 3, 0),
+        ):
             part = sparse.narrow_copy(dim, start, length)
             assert part.layout is t.sparse_coo
             assert part.to_dense().tolist() == sparse.to_dense().narrow(dim, start, length).tolist()

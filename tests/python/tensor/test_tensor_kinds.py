@@ -10,9 +10,7 @@ ROOT = Path(__file__).resolve().parents[3]
 
 def _run(text):
     variables = {**os.environ, "PYTHONPATH": f"{ROOT}:{ROOT / 'tests/fuzz'}", "OMP_NUM_THREADS": "1"}
-    return subprocess.run(
-        [sys.executable, *text], env=variables, capture_output=True, text=True, timeout=600
-    )
+    return subprocess.run([sys.executable, *text], env=variables, capture_output=True, text=True, timeout=600)
 
 
 def test_no_call_ends_the_process():
