@@ -131,7 +131,8 @@ AMBIGUOUS = "Use of .* on expanded tensors is deprecated|.*which does not own it
 class Writer:
     """Makes one program; `module` is PyTorch, which tries each statement."""
 
-    def __init__(self, module, seed, length):
+    def __init__(self, module, seed, length, left_out=()):
+        self.weights = [0 if name in left_out else weight for name, weight in WEIGHTS.items()]
         self.rng, self.module = random.Random(seed), module
         self.kinds = self.rng.choice(DTYPES)
         self.inputs, self.lines, self.count = [], [], 0
@@ -209,7 +210,7 @@ class Writer:
             return self.fill(self.rng.choice(self.rng.choices(WRITING, WRITING_WEIGHTS.values())[0]))
         if kind < 0.3 and wrapped:
             return self.fill(self.rng.choice(AROUND))
-        text = self.fill(self.rng.choice(self.rng.choices(PURE, WEIGHTS.values())[0]))
+        text = self.fill(self.rng.choice(self.rng.choices(PURE, self.weights)[0]))
         self.count += 1
         return f"v{self.count} = {text}"
 
