@@ -158,6 +158,13 @@ def _index(steps):
         return where.contiguous()
 
 
+def _first_of_a_dtype(steps):
+    """From which step on, up to the first that overlaps, elements keep their dtype."""
+    end = next(i for i, step in enumerate(steps) if step.func in _OVERLAPPING)
+    kinds = [step.parent.dtype for step in steps[: end + 1]]
+    return max(i for i in range(end + 1) if i == 0 or kinds[i] != kinds[i - 1])
+
+
 def _put(value, index, part):
     """A value with a part of it, whose elements lie at an index, replaced."""
     where, flat = [_reshape(index, (-1,))], _reshape(value, (-1,))
@@ -293,11 +300,14 @@ class FunctionalizeMode(TorchDispatchMode):
         group.steps = {group.geometry: ()}
 
     def _scatter(self, whole, steps, value):
-        if any(step.func in _OVERLAPPING for step in steps):
-            return _put(whole, _index(steps), _turned(value, [turn for s in steps for turn in s.turns]))
         parents = [whole]
         for step in steps[:-1]:
             parents.append(step.replay(parents[-1], self.copies))
+        if any(step.func in _OVERLAPPING for step in steps):
+            first = _first_of_a_dtype(steps)
+            rest, steps, parent = steps[first:], steps[:first], parents[first]
+            value = _put(parent, _index(rest), _turned(value, [turn for s in rest for turn in s.turns]))
+            parents = parents[:first]
         for step, parent in zip(reversed(steps), reversed(parents)):
             value = step.scatter(parent, value, self.copies)
         return value

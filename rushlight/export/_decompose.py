@@ -156,6 +156,10 @@ class _Decomposition:
         made.output_specs = _trace.output_specs(trace.graph)
         for spec, i in zip(made.output_specs, written):
             kind, target = self.specs[i].kind, self.specs[i].target
+            if kind not in _MUTATIONS:
+                raise NotImplementedError(
+                    f"the program writes to its own tensor '{target}': make it a buffer of the module"
+                )
             spec.kind = _MUTATIONS[kind]
             spec.target = self.names[i] if target is None else target
         old = self.program.graph_signature.output_specs
