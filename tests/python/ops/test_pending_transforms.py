@@ -253,3 +253,16 @@ def test_forms_like_pytorch():
         mine, other = view_of(ours), view_of(theirs)
         assert plain([ours, mine]) == plain([theirs, other]), form
         assert (mine.is_conj(), mine.is_neg()) == (other.is_conj(), other.is_neg()), form
+
+
+@pytest.mark.parametrize("name", ["swapaxes_", "swapdims_", "transpose_"])
+def test_functionalized_geometry(name):
+    def f(x):
+        x = x * 1
+        view = x.conj()
+        getattr(view, name)(0, 1)
+        view[0].mul_(2j)
+        return x * 1, view * 1
+
+    x = numbers(shape=(3, 2))
+    close(make_fx(functionalize(f))(x)(x), f(x))
