@@ -1,9 +1,11 @@
 // Requests and answers as the server's parts see them; only connection.cpp knows the library below.
 #pragma once
+#include <charconv>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,7 +27,21 @@ struct Request {
       if (key == name) return value;
     return {};
   }
+  // How much of the body is text to parse; bytes of tensors follow it (the binary extension of the Open
+  // Inference Protocol). Nothing if the header says a length that the body does not have.
+  std::optional<size_t> text_size() const {
+    const std::string_view length = header("inference-header-content-length");
+    if (length.empty()) return body.size();
+    size_t n = 0;
+    const auto [end, error] = std::from_chars(length.data(), length.data() + length.size(), n);
+    if (error != std::errc() || end != length.data() + length.size() || n > body.size()) return {};
+    return n;
+  }
 };
+
+// Whether so much text and so many bytes behind it are read or written at once: on the thread that has them,
+// since another would cost more than the work.
+constexpr bool quick(size_t text, size_t bytes) { return text <= (16 << 10) && bytes <= (1 << 20); }
 
 struct Reply {
   int status = 200;

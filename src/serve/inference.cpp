@@ -1,6 +1,5 @@
 // Inference by the Open Inference Protocol v2, with its binary tensors.
 #include <algorithm>
-#include <charconv>
 
 #include "core/error.h"
 #include "io/json.h"
@@ -13,8 +12,6 @@ namespace {
 
 using runtime::TensorInfo;
 
-constexpr size_t kGlance = 16 << 10;  // results up to this are written where they were computed
-
 // How the answer shall be written.
 struct Wanted {
   std::string id;
@@ -23,13 +20,11 @@ struct Wanted {
 
 // The JSON of a request, and the bytes behind it.
 std::pair<std::string_view, std::string_view> parts_of(const Request& request) {
-  const std::string_view body = request.body, length = request.header("inference-header-content-length");
-  if (length.empty()) return {body, {}};
-  size_t n = 0;
-  const auto [end, error] = std::from_chars(length.data(), length.data() + length.size(), n);
-  if (error != std::errc() || end != length.data() + length.size() || n > body.size())
+  const std::string_view body = request.body;
+  const auto n = request.text_size();
+  if (!n)
     throw RequestError{400, "the header Inference-Header-Content-Length is no length within the body"};
-  return {body.substr(0, n), body.substr(n)};
+  return {body.substr(0, *n), body.substr(*n)};
 }
 
 bool flag(const io::Json& parameters, std::string_view name, bool otherwise) {
@@ -122,7 +117,8 @@ Wanted read_wanted(const io::Json& request, const std::vector<TensorInfo>& infos
 
 Reply answer(const std::string& model, const std::vector<TensorInfo>& infos, const Wanted& wanted,
              const std::vector<Tensor>& results) {
-  std::string bytes, list = "[";
+  std::string list = "[";
+  size_t bytes = 0;
   for (const auto& [place, binary] : wanted.outputs) {
     const Tensor& t = results[place];
     const std::string_view type = protocol_name(t.dtype());
@@ -133,7 +129,7 @@ Reply answer(const std::string& model, const std::vector<TensorInfo>& infos, con
     output.raw("shape", json_list(t.sizes(), [](int64_t n) { return std::to_string(n); }));
     if (binary) {
       output.raw("parameters", JsonObject().add("binary_data_size", t.nbytes()).done());
-      bytes += bytes_of(t);
+      bytes += t.nbytes();
     } else {
       std::string data;
       append_elements(data, t, str("the output '", infos[place].name, "'"));
@@ -150,7 +146,9 @@ Reply answer(const std::string& model, const std::vector<TensorInfo>& infos, con
   if (std::ranges::any_of(wanted.outputs, [](const auto& o) { return o.second; })) {
     reply.type = "application/octet-stream";
     reply.headers.emplace_back("Inference-Header-Content-Length", std::to_string(reply.body.size()));
-    reply.body += bytes;
+    reply.body.reserve(reply.body.size() + bytes);
+    for (const auto& [place, binary] : wanted.outputs)
+      if (binary) reply.body += bytes_of(results[place]);
   }
   return reply;
 }
@@ -196,11 +194,12 @@ void infer(App& app, const ExchangePtr& exchange) {
       counters.failures.fetch_add(1, std::memory_order_relaxed);
       return exchange->reply(error_reply(failure->status, failure->what));
     }
-    size_t size = 0;
-    for (const Tensor& t : results) size += t.nbytes();
-    auto write = [served, exchange, model, method, wanted, results = std::move(results), size] {
+    size_t text = 0, bytes = 0;
+    for (const auto& [place, binary] : wanted.outputs) (binary ? bytes : text) += results[place].nbytes();
+    const bool at_once = quick(text, bytes);
+    auto write = [served, exchange, model, method, wanted, results = std::move(results), text, bytes] {
       try {
-        if (!exchange->take_memory(4 * size))
+        if (!exchange->take_memory(4 * text + bytes))
           throw RequestError{503, "the server's memory for requests is taken"};
         exchange->reply(answer(served->name(), model->model.outputs(method), wanted, results));
       } catch (const RequestError& e) {
@@ -210,7 +209,7 @@ void infer(App& app, const ExchangePtr& exchange) {
         exchange->reply(error_reply(failed.status, failed.what));
       }
     };
-    size <= kGlance ? write() : app.server.post(std::move(write));
+    at_once ? write() : app.server.post(std::move(write));
   };
   if (served->queue.add(std::move(job))) return;
   served->counters.refused.fetch_add(1, std::memory_order_relaxed);

@@ -1,6 +1,7 @@
 // The one file that includes Boost, so that its 40 seconds are paid once (decision 0019).
 #include "serve/server.h"
 
+#include <algorithm>
 #include <atomic>
 #include <mutex>
 #include <utility>  // Boost 1.74's asio/awaitable.hpp lacks it
@@ -31,7 +32,7 @@ using std::chrono::seconds;
 
 constexpr auto kIdle = seconds(75), kHeader = seconds(10), kHandshake = seconds(10), kLinger = seconds(2);
 constexpr auto kTick = milliseconds(250);  // between looks at whether the client is still there
-constexpr size_t kGlance = 16 << 10;       // bodies up to this are looked at where they were read
+constexpr size_t kRead = 64 << 10;         // of a body at once, at most
 constexpr size_t kUnread = 4 << 20;        // of a stream that its client doesn't read
 constexpr int kLost = 499;                 // the client went away, as nginx logs it
 
@@ -207,6 +208,8 @@ class Connection final : public Line, public std::enable_shared_from_this<Connec
   void read_body() {
     const auto length = parser_->content_length();
     raw().expires_after(patience(length ? *length : shared_.options.max_body));
+    // A read takes what the buffer has room for, and costs more than copying it.
+    buffer_.reserve(static_cast<size_t>(std::min<uint64_t>(length.value_or(kRead), kRead)));
     http::async_read(stream_, buffer_, *parser_,
                      [self = this->shared_from_this()](beast::error_code e, size_t) { self->body_read(e); });
   }
@@ -218,6 +221,7 @@ class Connection final : public Line, public std::enable_shared_from_this<Connec
     live_->received = live_->request.body.size();
     shared_.counters.bytes_in.fetch_add(live_->received, std::memory_order_relaxed);
     raw().expires_never();
+    if (buffer_.size() == 0) buffer_.shrink_to_fit();  // waiting connections hold little
     look_again();
     auto handle = [&shared = shared_, live = live_]() mutable {
       try {
@@ -228,7 +232,8 @@ class Connection final : public Line, public std::enable_shared_from_this<Connec
         live->reply(error_reply(500, e.what()));
       }
     };
-    if (live_->request.body.size() <= kGlance) return handle();
+    const size_t size = live_->received, text = live_->request.text_size().value_or(0);
+    if (quick(text, size - text)) return handle();
     net::post(shared_.work, std::move(handle));
   }
   void take_request() {
