@@ -38,6 +38,30 @@ void check_same_sizes(const char* who, const Tensor& a, const Tensor& b) {
 
 Tensor scaled_by(const Tensor& t, const Scalar& alpha) { return alpha == Scalar(int64_t{1}) ? t : t * alpha; }
 
+// Walks through two lists of indices side by side, so that equal ones meet: what is added again and again to
+// the same elements lists each once. Of every element its row in the result, and of every row one element.
+std::pair<Tensor, Tensor> merged_rows(const Tensor& a, const Tensor& b) {
+  const Tensor left = contiguous(a), right = contiguous(b);
+  const int64_t dims = a.size(0), m = a.size(1), n = b.size(1);
+  const auto *p = left.data<int64_t>(), *q = right.data<int64_t>();
+  auto order = [&](int64_t i, int64_t j) {
+    if (i == m || j == n) return i == m ? 1 : -1;
+    for (int64_t d = 0; d < dims; ++d)
+      if (p[d * m + i] != q[d * n + j]) return p[d * m + i] < q[d * n + j] ? -1 : 1;
+    return 0;
+  };
+  const Tensor rows = empty_tensor({m + n}, DType::Int64), chosen = empty_tensor({m + n}, DType::Int64);
+  auto *row = rows.data<int64_t>(), *choice = chosen.data<int64_t>();
+  int64_t count = 0;
+  for (int64_t i = 0, j = 0; i < m || j < n; ++count) {
+    const int before = order(i, j);
+    choice[count] = before <= 0 ? i : m + j;
+    if (before <= 0) row[i++] = count;
+    if (before >= 0) row[m + j++] = count;
+  }
+  return {rows, narrow(chosen, 0, 0, count)};
+}
+
 Tensor add_sparse(const Tensor& a, const Tensor& b, const Scalar& alpha) {
   check_same_sizes("add", a, b);
   if (layout_of(a) != Layout::SparseCoo) {
@@ -54,11 +78,17 @@ Tensor add_sparse(const Tensor& a, const Tensor& b, const Scalar& alpha) {
   RL_CHECK(sparse_dim_of(a) == sparse_dim_of(other),
            "add: expected 'self' and 'other' to have same number of sparse dimensions, but ",
            sparse_dim_of(a), " != ", sparse_dim_of(other));
-  const Tensor sum = make_sparse(
-      {.indices = cat({p.indices, q.indices}, 1),
-       .values = cat({to_dtype(p.values, dtype), to_dtype(scaled_by(q.values, alpha), dtype)}, 0)},
-      a.sizes());
-  return p.coalesced && q.coalesced ? coalesce(sum) : sum;
+  const DType counted = dtype == DType::Bool ? DType::Int32 : dtype;
+  const Tensor addends =
+      cat({to_dtype(p.values, counted), to_dtype(scaled_by(q.values, alpha), counted)}, 0);
+  const auto [rows, chosen] = merged_rows(p.indices, q.indices);
+  Dims sizes = addends->sizes;
+  sizes[0] = chosen.size(0);
+  const Tensor none = new_zeros(addends, sizes, std::nullopt, std::nullopt, std::nullopt, std::nullopt);
+  return make_sparse({.indices = index_select(cat({p.indices, q.indices}, 1), 1, chosen),
+                      .values = to_dtype(index_add(none, 0, rows, addends, Scalar(int64_t{1})), dtype),
+                      .coalesced = p.coalesced && q.coalesced},
+                     a.sizes());
 }
 
 // Into the dense operand itself when the call is in place and its memory allows.
@@ -91,52 +121,6 @@ Tensor add_kernel(const Call& call, const Tensor& a, const Tensor& b, const Scal
 Tensor sub_kernel(const Call& call, const Tensor& a, const Tensor& b, const Scalar& alpha) {
   return add_kernel(call, a, b, -alpha);
 }
-
-}  // namespace
-
-Tensor sparse_broadcast(const Tensor& t, IntList wanted) {
-  const Tensor coo = to_layout(t, Layout::SparseCoo);
-  SparseParts parts = sparse_parts(coo);
-  const auto rank = static_cast<int64_t>(wanted.size());
-  RL_CHECK(rank >= t.dim(), "_sparse_broadcast_to(): a tensor of shape ", t.sizes(),
-           " can't be broadcast to the shape ", wanted);
-  const int64_t fresh = rank - t.dim(), listed = sparse_dim_of(coo);
-  std::vector<Tensor> rows;  // one for each listed dimension of the result
-  for (int64_t d = 0; d < fresh + listed; ++d)
-    rows.push_back(d < fresh ? ops::zeros_like(flat_positions(coo), DType::Int64, std::nullopt, std::nullopt,
-                                               std::nullopt, std::nullopt)
-                             : ops::select(parts.indices, 0, d - fresh));
-  for (int64_t d = 0; d < rank; ++d) {
-    const int64_t own = d < fresh ? 1 : t.size(d - fresh), size = wanted[static_cast<size_t>(d)];
-    RL_CHECK(own == size || own == 1, "_sparse_broadcast_to(): a tensor of shape ", t.sizes(),
-             " can't be broadcast to the shape ", wanted);
-    if (own == size || d >= fresh + listed) continue;
-    // Each listed element once for every position along the dimension.
-    const Tensor along = arange(Scalar(int64_t{0}), Scalar(size), Scalar(int64_t{1}), DType::Int64,
-                                std::nullopt, std::nullopt, std::nullopt);
-    const int64_t nnz = parts.values.size(0);
-    for (int64_t r = 0; r < fresh + listed; ++r)
-      rows[static_cast<size_t>(r)] =
-          reshape(expand(r == d ? unsqueeze(along, 0) : unsqueeze(rows[static_cast<size_t>(r)], 1),
-                         IntList{nnz, size}, false),
-                  IntList{nnz * size});
-    Dims repeated{nnz, size};
-    for (int64_t k = 1; k < parts.values.dim(); ++k) repeated.push_back(parts.values.size(k));
-    const Tensor values = expand(unsqueeze(parts.values, 1), repeated, false);
-    Dims flat = parts.values->sizes;
-    flat[0] = nnz * size;
-    parts.values = reshape(values, flat);
-  }
-  Dims shape{parts.values.size(0)};
-  for (int64_t d = fresh + listed; d < rank; ++d) shape.push_back(wanted[static_cast<size_t>(d)]);
-  const bool sorted = parts.coalesced;
-  const Tensor repeated = make_sparse({.indices = rows.empty() ? parts.indices : stack(rows, 0),
-                                       .values = expand(parts.values, shape, false)},
-                                      wanted);
-  return sorted ? coalesce(repeated) : repeated;
-}
-
-namespace {
 
 Tensor broadcast_kernel(const Call&, const Tensor& self, IntList size) {
   return sparse_broadcast(self, size);

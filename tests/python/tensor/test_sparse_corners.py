@@ -314,3 +314,23 @@ def test_gradients_through_parts_of_sparse_tensors():
         assert x.grad.tolist() == weights.sum(1).mul(x.detach() != 0).tolist()
         (x.to_sparse() * factor.to_sparse()).to_dense().sum().backward()
         assert factor.grad.to_dense().item() == 6.0
+
+
+@pytest.mark.parametrize("coalesced", [(True, True), (True, False), (False, False)])
+def test_sums_list_equal_neighbours_once(coalesced):
+    def parts(t):
+        places = t.tensor([[1, 0, 1, 1], [2, 0, 0, 0]]), t.tensor([[0, 1, 1], [2, 0, 2]])
+        pair = [t.sparse_coo_tensor(i, t.arange(1.0, i.shape[1] + 1), (2, 3)) for i in places]
+        a, b = (x.coalesce() if yes else x for x, yes in zip(pair, coalesced, strict=True))
+        sums = a + b, b + a, a - 2 * b, a + a
+        return [(x._indices().tolist(), x._values().tolist(), x.is_coalesced()) for x in sums]
+
+    assert parts(rushlight) == parts(oracle)
+
+
+def test_a_gradient_that_is_added_again_and_again_does_not_grow():
+    table = rushlight.nn.Embedding(5, 2, sparse=True)
+    for _ in range(4):
+        table(rushlight.tensor([1, 4])).sum().backward()
+    assert table.weight.grad._nnz() == 2
+    assert table.weight.grad.to_dense()[:, 0].tolist() == [0.0, 4.0, 0.0, 0.0, 4.0]
