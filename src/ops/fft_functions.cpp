@@ -283,11 +283,9 @@ void register_fft_functions(Table& t) {
 #undef RL_FFT_ND
   t.composite("fft::fftshift(Tensor self, int[1]? dim=None) -> Tensor", shift_body<false>)
       .function_only()
-      .autocast(Cast::Float)
       .doc("Moves frequency 0 from the front to the middle.");
   t.composite("fft::ifftshift(Tensor self, int[1]? dim=None) -> Tensor", shift_body<true>)
       .function_only()
-      .autocast(Cast::Float)
       .doc("Inverse of fftshift.");
 #define RL_OPTIONS "ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
   auto factory = [](OpBuilder r, const char* doc) {

@@ -258,13 +258,15 @@ void register_grid_sample_operators(Table& t) {
               "align_corners) -> Tensor")
       .family(Family::Window)
       .on_devices()
-      .batching(Batching::Batch);
+      .batching(Batching::Batch)
+      .autocast(Cast::Float, Cast::None);
   add_sampler(t, grid_sampler_3d,
               "grid_sampler_3d(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool "
               "align_corners) -> Tensor")
       .family(Family::Window)
       .on_devices()
-      .batching(Batching::Batch);
+      .batching(Batching::Batch)
+      .autocast(Cast::Float, Cast::None);
   t.composite(grid_sampler,
               "grid_sampler(Tensor input, Tensor grid, int interpolation_mode, int padding_mode, bool "
               "align_corners) -> Tensor",

@@ -419,6 +419,7 @@ void register_linalg_lu_operators(Table& t) {
        "Tensor info)",
        lu_with_info_body)
       .function_only()
+      .autocast(Cast::Float, Cast::None)
       .doc("What lu gives, and which diagonal element of U was the first 0.");
   t.op(permutation_of_pivots, "_permutation_of_pivots(Tensor pivots, int rows) -> Tensor", permutation_kernel)
       .internal()

@@ -374,6 +374,7 @@ void register_linalg_product_operators(Table& t) {
       .family(Family::LinearAlgebra)
       .on_devices()
       .batching(Batching::LeadingDims)
+      .autocast(Cast::Widest, Cast::None)  // of one operand: as it is, and so are the products inside
       .derivative([](Grad g, In<0> a) { return matrix_exp_gradient(g, a); });
   t.composite("matrix_exp(Tensor self) -> Tensor", linalg_power_body)
       .doc("The exponential of a square matrix.");

@@ -55,3 +55,11 @@ def test_composites_cast_as_pytorch_does(name, dtype):
     half = theirs.dtype == oracle.bfloat16 or name == "bilinear"  # a product in half precision, then a sum
     rounding = {"rtol": 1.6e-2, "atol": 1e-2} if half else {"rtol": 1e-5, "atol": 1e-6}
     oracle.testing.assert_close(oracle.tensor(ours.tolist()), theirs.float(), **rounding)
+
+
+def test_a_kernel_that_multiplies_keeps_its_type():
+    for t in (torch, oracle):
+        with t.autocast("cpu", dtype=t.bfloat16):
+            result = t.linalg.matrix_exp(4 * t.eye(3))
+        assert result.dtype is t.float32
+        assert abs(result[0, 0].item() - 54.59815) < 1e-3
