@@ -227,8 +227,9 @@ class _CallCheck:
     def __call__(self, module, args, kwargs):
         free = self.names[len(args) :]
         if len(args) <= len(self.names) and sorted(free) == sorted(kwargs):
-            return
-        if len(args) == self.in_spec.child(0).num_children:
+            if self._nested_alike((*args, *(kwargs[name] for name in free))):
+                return
+        elif len(args) == self.in_spec.child(0).num_children:
             expected = list(self.in_spec.child(1).context)
             raise ValueError(
                 f"Ran into a kwarg keyword mismatch: Got the following keywords {list(kwargs)} but expected "
@@ -239,6 +240,11 @@ class _CallCheck:
             f"got inputs with tree spec of: \n{pytree.tree_structure((args, kwargs))}.\nPlease check that "
             "the inputs have the same number and type of args and kwargs as the ones you used when tracing."
         )
+
+    def _nested_alike(self, values):
+        positional, named = self.in_spec.child(0), self.in_spec.child(1)
+        expected = [*positional.children(), *named.children()]
+        return [pytree.tree_structure(value) for value in values] == expected
 
 
 def _indented(text):

@@ -444,3 +444,22 @@ def test_a_program_has_the_mode_it_was_exported_in():
         for change in (program.eval, program.train, nn.Sequential(program).eval):
             with pytest.raises(NotImplementedError, match="is not supported yet"):
                 change()
+
+
+def test_inputs_are_nested_as_the_program_was_exported():
+    class Nested(torch.nn.Module):
+        def forward(self, d, pair, *, k):
+            return d["a"] + pair[0], pair[1] + k["z"][0]
+
+    x = torch.ones(2)
+    module = torch.export.export(Nested(), ({"a": x}, [x, x]), {"k": {"z": (x,)}}).module()
+    assert module({"a": x}, [x, x], k={"z": (x,)})[1].tolist() == [2.0, 2.0]
+    for d, pair, z in (
+        ({"a": x}, [x, x, x], (x,)),
+        ({"a": x}, (x, x), (x,)),
+        ({"b": x}, [x, x], (x,)),
+        ({"a": x, "b": x}, [x, x], (x,)),
+        ({"a": x}, [x, x], [x]),
+    ):
+        with pytest.raises(ValueError, match="Trying to flatten user inputs with exported input tree spec"):
+            module(d, pair, k={"z": z})
