@@ -131,8 +131,9 @@ _HOMES = {
     """,
     "_functions.composites": """
         detach_ histogramdd from_file _check_tensor_all_with set_anomaly_enabled sym_sum sym_constrain_range
-        sym_constrain_range_for_size _choose_qparams_per_tensor
+        sym_constrain_range_for_size _choose_qparams_per_tensor native_channel_shuffle
     """,
+    "utils.dlpack": "to_dlpack",
     "jit": "ScriptFunction ScriptModule",
     "jit._graph_nodes": "Block Graph Node Value",
     "jit._graph_types": "JitType TensorType",

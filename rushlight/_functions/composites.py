@@ -22,6 +22,11 @@ def histogramdd(input, bins, *, range=None, weight=None, density=False):
     return _histogramdd_type((hist, tuple(edges)))
 
 
+def native_channel_shuffle(input, groups):
+    """`channel_shuffle` by its kernel's name."""
+    return torch.channel_shuffle(input, groups)
+
+
 def from_file(
     filename,
     shared=None,

@@ -7,6 +7,7 @@ from types import ModuleType, SimpleNamespace
 
 import rushlight
 from rushlight import _C
+from rushlight.backends._attention import SDPAParams
 
 
 class _LinalgBackend(enum.Enum):
@@ -271,6 +272,7 @@ cuda = _module(
     enable_math_sdp=_math[1],
     cudnn_sdp_enabled=_cudnn_sdp[0],
     enable_cudnn_sdp=_cudnn_sdp[1],
+    SDPAParams=SDPAParams,
     is_flash_attention_available=_answer(False),
     can_use_flash_attention=_answer(False),
     can_use_efficient_attention=_answer(False),

@@ -17,6 +17,7 @@ __all__ = [
     "is_dynamo_compiling",
     "is_exporting",
     "list_backends",
+    "nested_compile_region",
     "reset",
     "set_default_backend",
     "set_stance",
@@ -140,6 +141,13 @@ def allow_in_graph(fn):
 def assume_constant_result(fn):
     """Gives back the function: what it reads is checked at each call."""
     return fn
+
+
+def nested_compile_region(fn=None, *, options=None, max_reuse_entries=8, reuse_hash_fn=None):
+    """Gives back the function, or a decorator: a part that repeats is captured where it is called."""
+    if options is not None:
+        raise RuntimeError("nested_compile_region config is an experimental feature for testing only.")
+    return fn if fn is not None else lambda fn: fn
 
 
 def substitute_in_graph(original_fn, *, can_constant_fold_through=False, skip_signature_check=False):

@@ -1,9 +1,9 @@
 """The CPU as a device, with the functions that accelerators have. Work is done when a call returns."""
 
 from rushlight import _C
-from rushlight._errors.absent import NoStream
+from rushlight._errors.absent import NoEvent, NoStream
 
-Stream = NoStream
+Stream, Event = NoStream, NoEvent
 
 
 def is_available():

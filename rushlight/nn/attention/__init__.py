@@ -3,6 +3,7 @@
 import contextlib
 import enum
 
+from rushlight.backends._attention import SDPAParams
 from rushlight.nn.attention._registry import (
     activate_flash_attention_impl,
     current_flash_attention_impl,
@@ -12,6 +13,7 @@ from rushlight.nn.attention._registry import (
 )
 
 __all__ = [
+    "SDPAParams",
     "SDPBackend",
     "WARN_FOR_UNFUSED_KERNELS",
     "activate_flash_attention_impl",
