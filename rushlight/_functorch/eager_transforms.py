@@ -7,7 +7,13 @@ from rushlight import _C, autograd
 from rushlight._C import _functorch
 from rushlight._errors.advice import advised
 from rushlight._functorch.vmap import get_name, vmap_impl
-from rushlight.utils._pytree import tree_flatten, tree_map, tree_map_only, tree_unflatten
+from rushlight.utils._pytree import (
+    tree_flatten,
+    tree_map,
+    tree_map_only,
+    tree_unflatten,
+    treespec_pprint,
+)
 
 _Tensor = rushlight.Tensor
 
@@ -241,7 +247,8 @@ def _vjp_with_argnums(func, *primals, argnums=None, has_aux=False):
         if spec != out_spec:
             raise RuntimeError(
                 "Expected pytree structure of cotangents to be the same as pytree structure of outputs to "
-                f"the function. cotangents: {spec}, primal output: {out_spec}"
+                f"the function. cotangents: {treespec_pprint(spec)}, "
+                f"primal output: {treespec_pprint(out_spec)}"
             )
         grads = _gradients(flat_output, tuple(flat_inputs), flat, retain_graph, create_graph)
         grads = [_functorch.unwrap_if_dead(g) for g in grads]

@@ -347,8 +347,8 @@ class PackageExporter:
         return self._modules(_Action.INTERN)
 
     def externed_modules(self):
-        """Names of the modules that the reader must have, without those of Python and `torch`."""
-        return [name for name in self._modules(_Action.EXTERN) if not _comes_by_itself(name)]
+        """Names of the modules that the reader must have."""
+        return self._modules(_Action.EXTERN)
 
     def mocked_modules(self):
         """Names of the modules that are mocked."""

@@ -7,7 +7,7 @@ import re
 import subprocess
 import sys
 import sysconfig
-from types import SimpleNamespace
+from types import ModuleType
 
 from rushlight import _ops
 
@@ -203,7 +203,7 @@ def load(
     changed.
 
     Returns:
-        The Python module, if the sources define one; else an object with the operators as attributes. With
+        The Python module, if the sources define one; else one made of the operators. With
         ``is_python_module=False`` nothing: the operators are in `torch.ops`.
     """
     if with_cuda or extra_cuda_cflags:
@@ -238,7 +238,9 @@ def _import_library(name, path, is_python_module):
         _ops.show_extension_operators()
     else:
         added = _ops.ops.load_library(path)
-        result = SimpleNamespace(**{op._opname: op for op in added}) if is_python_module else None
+        result = ModuleType(name) if is_python_module else None
+        if result:
+            vars(result).update({op._opname: op for op in added})
     _loaded[path] = result
     return result
 

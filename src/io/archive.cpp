@@ -57,9 +57,11 @@ Archive::Archive(std::unique_ptr<ByteSource> bytes, std::string name, Holds hold
   find_folder(holds);
 }
 
-void Archive::damaged(const std::string& what) const {
+void Archive::damaged(const std::string& what) const { failed("reading zip archive: " + what); }
+
+void Archive::failed(const std::string& doing) const {
   RL_FAIL(
-      "PytorchStreamReader failed reading zip archive: ", what, ": ", name_,
+      "PytorchStreamReader failed ", doing, ": ", name_,
       ". If you are seeing this error, there is a high likelihood that your checkpoint file is corrupted. "
       "This can happen if the checkpoint was not saved properly, was transferred incorrectly, or the file "
       "was modified after saving.");
@@ -158,7 +160,7 @@ void Archive::find_folder(Holds holds) {
 
 const Archive::Record& Archive::record(std::string_view name) const {
   const auto found = by_name_.find(name);
-  if (found == by_name_.end()) damaged(str("file not found: ", folder_, name));
+  if (found == by_name_.end()) failed(str("locating file ", name, ": file not found"));
   return *found->second;
 }
 

@@ -41,6 +41,7 @@ class Archive {
 
  private:
   [[noreturn]] void damaged(const std::string& what) const;
+  [[noreturn]] void failed(const std::string& doing) const;
   std::string read_bytes(uint64_t at, uint64_t nbytes) const;
   uint64_t data_begin(const Record& record) const;
   void read_directory();

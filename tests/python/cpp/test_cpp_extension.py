@@ -60,6 +60,8 @@ def inline(tmp_path_factory):
 
 def test_functions_of_strings(inline):
     module, folder = inline
+    with pytest.raises(AttributeError, match="module 'inline_test' has no attribute 'absent'"):
+        module.absent  # noqa: B018
     x = torch.randn(3, 4, dtype=torch.float64, requires_grad=True)
     torch.testing.assert_close(module.scaled_sine(x, 2.0), torch.sin(x) * 2)
     assert torch.autograd.gradcheck(lambda x: module.scaled_sine(x, 2.0), x)
