@@ -79,8 +79,7 @@ Tensor add_sparse(const Tensor& a, const Tensor& b, const Scalar& alpha) {
            "add: expected 'self' and 'other' to have same number of sparse dimensions, but ",
            sparse_dim_of(a), " != ", sparse_dim_of(other));
   const DType counted = dtype == DType::Bool ? DType::Int32 : dtype;
-  const Tensor addends =
-      cat({to_dtype(p.values, counted), to_dtype(scaled_by(q.values, alpha), counted)}, 0);
+  const Tensor addends = cat({to_dtype(p.values, counted), to_dtype(scaled_by(q.values, alpha), counted)}, 0);
   const auto [rows, chosen] = merged_rows(p.indices, q.indices);
   Dims sizes = addends->sizes;
   sizes[0] = chosen.size(0);

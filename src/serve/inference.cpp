@@ -22,8 +22,7 @@ struct Wanted {
 std::pair<std::string_view, std::string_view> parts_of(const Request& request) {
   const std::string_view body = request.body;
   const auto n = request.text_size();
-  if (!n)
-    throw RequestError{400, "the header Inference-Header-Content-Length is no length within the body"};
+  if (!n) throw RequestError{400, "the header Inference-Header-Content-Length is no length within the body"};
   return {body.substr(0, *n), body.substr(*n)};
 }
 
