@@ -306,6 +306,8 @@ from rushlight._functions.composites import sym_sum as sym_sum
 from rushlight._functions.composites import sym_constrain_range as sym_constrain_range
 from rushlight._functions.composites import sym_constrain_range_for_size as sym_constrain_range_for_size
 from rushlight._functions.composites import _choose_qparams_per_tensor as _choose_qparams_per_tensor
+from rushlight._functions.composites import native_channel_shuffle as native_channel_shuffle
+from rushlight.utils.dlpack import to_dlpack as to_dlpack
 from rushlight.jit import ScriptFunction as ScriptFunction
 from rushlight.jit import ScriptModule as ScriptModule
 from rushlight.jit._graph_nodes import Block as Block

@@ -83,7 +83,8 @@ class ScriptedClass:
     def methods(self):
         """The names of what the class's body defines."""
         own = [n for n, m in vars(self.cls).items() if _function(m) is not None and not _is_left_out(m)]
-        if dataclasses.is_dataclass(self.cls):  # `repr` has no source, `__replace__` is the same in all of them
+        if dataclasses.is_dataclass(self.cls):
+            # `repr` and the like are made without source, `__replace__` is the same in all of them.
             added = ("<string>", dataclasses.__file__)
             own = [n for n in own if _function(self.member(n)).__code__.co_filename not in added]
         return list(dict.fromkeys((*self.texts, *own)))

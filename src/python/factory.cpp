@@ -534,7 +534,8 @@ static PyMethodDef functions[] = {
      "asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False)"},
     {"is_tensor", f_is_tensor, METH_O,
      "is_tensor($module, obj, /)\n--\n\nWhether the object is a tensor."
-     "\n\nArgs:\n    obj (object): what is asked about.\n\nExample:\n    >>> torch.is_tensor(torch.ones(1)), torch.is_tensor(1.0)\n    (True, False)"},
+     "\n\nArgs:\n    obj (object): what is asked about.\n\nExample:\n    >>> torch.is_tensor(torch.ones(1)), "
+     "torch.is_tensor(1.0)\n    (True, False)"},
     {}};
 
 void init_factory(PyObject* module) { add_functions(module, functions); }

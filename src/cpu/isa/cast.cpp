@@ -227,11 +227,6 @@ void cast_to_complex_halves(char* to, int64_t to_stride, const char* from, int64
   }
 }
 
-void cast_truths_to_complex_halves(char* to, int64_t to_stride, const char* from, int64_t from_stride,
-                                   int64_t n) {
-  cast_by_bytes(&cast_to_complex_halves<uint8_t>, to, to_stride, from, from_stride, n);
-}
-
 // Complex numbers from whole ones of 64 bits: a number and a zero.
 template <class Real>
 void cast_to_complex(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n) {
@@ -299,7 +294,10 @@ constexpr auto make_table(TypeList<From...> types) {
   const auto column = [&](DType to, DType from) -> CastLoop& {
     return table[static_cast<int>(to)][static_cast<int>(from)];
   };
-  column(DType::Complex32, DType::Bool) = &cast_truths_to_complex_halves;
+  column(DType::Complex32, DType::Bool) = [](char* to, int64_t to_stride, const char* from,
+                                             int64_t from_stride, int64_t n) {
+    cast_by_bytes(&cast_to_complex_halves<uint8_t>, to, to_stride, from, from_stride, n);
+  };
   column(DType::Complex64, DType::Int64) = &cast_to_complex<float>;
   column(DType::Complex128, DType::Int64) = &cast_to_complex<double>;
 #endif
