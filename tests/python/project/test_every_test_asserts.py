@@ -21,24 +21,31 @@ def files():
 
 
 @cache
-def helpers(path):
-    """What names mean in a file: its functions, aliases at its top, what it imports, and fixtures."""
+def named(path):
+    """What names mean in a file: its functions, aliases at its top, and what it imports."""
     tree = parsed(path)
     found = {}
     for node in tree.body:
         if isinstance(node, ast.ImportFrom) and node.module in files():
-            there = helpers(files()[node.module])
+            there = named(files()[node.module])
             found |= {name.asname or name.name: there.get(name.name, []) for name in node.names}
         elif isinstance(node, ast.Import):
             for name in node.names:
-                found |= helpers(files()[name.name]) if name.name in files() else {}
+                found |= named(files()[name.name]) if name.name in files() else {}
         elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
             found[node.targets[0].id] = [(path, node)]
-    for fixtures in (folder / "conftest.py" for folder in path.parents):
-        if fixtures.exists() and fixtures != path:
-            found |= helpers(fixtures)
     functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
     return found | {node.name: [(path, node)] for node in functions}
+
+
+@cache
+def helpers(path):
+    """As `named`, with the fixtures that a file's tests may ask for."""
+    found = {}
+    for fixtures in (folder / "conftest.py" for folder in path.parents):
+        if fixtures.exists():
+            found |= named(fixtures)
+    return found | named(path)
 
 
 def is_check(node):
