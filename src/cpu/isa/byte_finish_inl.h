@@ -166,16 +166,15 @@ template <class V>
 template <bool Unsigned>
 class ByteStore {
  public:
-  ByteStore(float low, float high, int32_t zero)
 #if defined(__AVX2__)
-      : bounds_(low, high, zero){}
+  ByteStore(float low, float high, int32_t zero) : bounds_(low, high, zero) {}
 #else
+  ByteStore(float low, float high, int32_t zero)
       : low_(Floats{} + (low - static_cast<float>(zero))),
         high_(Floats{} + (high - static_cast<float>(zero))),
-        zero_(Ints{} + zero) {
-  }
+        zero_(Ints{} + zero) {}
 #endif
-        [[gnu::always_inline]] void operator()(Floats a, Floats b, int64_t columns, char* to) const {
+  [[gnu::always_inline]] void operator()(Floats a, Floats b, int64_t columns, char* to) const {
 #if defined(__AVX2__)
     const PanelBytes bytes = panel_bytes_of<Unsigned>(a, b, bounds_);
     if (columns == kColumns)

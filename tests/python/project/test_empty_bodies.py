@@ -47,6 +47,7 @@ ALLOWED = {
 
 def _empty_bodies(text):
     text = re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.S)
+    text = re.sub(r"^[ ]*#(?:[^\\\n]|\\\n?)*", "", text, flags=re.M)  # the preprocessor's
     for found in BODY.finditer(text):
         before = found["before"].splitlines()[-1] if found["before"].strip() else ""
         if "[](" in found["parameters"] or found["name"] == "sizeof":
@@ -64,6 +65,7 @@ def test_empty_bodies_are_found():
     assert list(_empty_bodies(code)) == ["seed", "f"]
     assert list(_empty_bodies("inline void g(const std::function<void(int)>&) noexcept {\n}")) == ["g"]
     assert list(_empty_bodies("A::A(int n) : a_(n * g(n).size, n), b_(n) {}")) == []
+    assert list(_empty_bodies("#if defined(X)\nA::A(int n) : a_(n) {}\n#endif")) == []
     assert list(_empty_bodies("try { f(); } catch (const E&) {}  void h() { x(); }")) == []
 
 
