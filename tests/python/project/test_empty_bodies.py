@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[3]
 # A type, a name, parameters, qualifiers, and nothing between the braces. Constructors and destructors have no
 # type before them; classes have names in capitals.
 BODY = re.compile(
-    r"(?P<before>[^;{}()]*[\w>&*]\s+[*&]*)(?P<name>[a-z_]\w*)\s*\((?P<parameters>[^;{}]*)\)"
+    r"(?P<before>[^;{}()\n]*[\w>&*]\s+[*&]*)(?P<name>[a-z_]\w*)\s*\((?P<parameters>[^;{}]*)\)"
     r"(?:\s|const|noexcept|override|final)*\{\s*\}"
 )
 NO_FUNCTIONS = re.compile(r"\b(return|else|explicit|catch|class|struct|enum|namespace|operator)\b|&&|\+| < ")
