@@ -51,10 +51,17 @@ class Target:
 
 
 def clang():
-    for name in ("clang++", *(f"clang++-{version}" for version in range(25, 15, -1))):
-        if shutil.which(name):
+    """The newest clang; older ones than 16 lack parts of C++20, and libc++ of today refuses them."""
+    for name in (*(f"clang++-{version}" for version in range(25, 15, -1)), "clang++"):
+        if shutil.which(name) and _version_of(name) >= 16:
             return name
-    raise Failure("no clang: install it (Debian and Ubuntu: apt install clang)")
+    raise Failure("no clang of version 16 or newer: install it (Debian and Ubuntu: apt install clang-19)")
+
+
+def _version_of(compiler):
+    printed = subprocess.run([compiler, "-dumpversion"], capture_output=True, text=True, check=False).stdout
+    major = printed.partition(".")[0]
+    return int(major) if major.isdigit() else 0
 
 
 def linux(folder):

@@ -62,6 +62,21 @@ def test_the_table_counts_what_a_compiler_says(portability, tmp_path, monkeypatc
     assert "== src/core/host/posix/file.cpp\nx.h:1:2: fatal error: no such header\nmore" in text
 
 
+def test_the_newest_clang_is_taken_and_old_ones_are_refused(portability, tmp_path, monkeypatch):
+    def install(name, version):
+        program = tmp_path / name
+        program.write_text(f"#!{sys.executable}\nprint({version!r})\n")
+        program.chmod(0o755)
+
+    monkeypatch.setenv("PATH", str(tmp_path))
+    install("clang++", "14.0.6")
+    with pytest.raises(portability.Failure, match="version 16 or newer"):
+        portability.clang()
+    install("clang++-17", "17.0.1")
+    install("clang++-19", "19.1.7")
+    assert portability.clang() == "clang++-19"
+
+
 def test_a_target_that_is_none(tmp_path):
     ran = subprocess.run(
         [sys.executable, ROOT / "dev", "portability", "vms"], capture_output=True, text=True, cwd=ROOT
