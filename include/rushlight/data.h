@@ -286,7 +286,7 @@ class Workers {
   };
   void work(size_t thread);
   bool ordered_, stop_ = false;
-  size_t submitted_ = 0, started_ = 0, taken_ = 0;
+  size_t submitted_ = 0, taken_ = 0;
   std::mutex mutex_;
   std::condition_variable jobs_changed_, results_changed_;
   std::deque<std::pair<size_t, Job>> jobs_;
