@@ -37,7 +37,7 @@ def fallthrough_kernel():
 class Library:
     """A place to define operators (``DEF``: a new namespace, ``FRAGMENT``: any) or kernels (``IMPL``)."""
 
-    __module__ = f"{torch.__name__}.library"
+    __module__ = "rushlight.library"
 
     def __init__(self, ns, kind, dispatch_key=""):
         if kind not in ("IMPL", "DEF", "FRAGMENT"):

@@ -9,6 +9,7 @@ import rushlight as torch
 from rushlight import _decomp, fx
 from rushlight._functorch.functionalization import FunctionalizeMode, _emit
 from rushlight._ops import OpOverload
+from rushlight._operators.traits import argument
 from rushlight._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from rushlight.fx import traceback as fx_traceback
 from rushlight.fx.experimental.proxy_tensor import ProxyTorchDispatchMode
@@ -215,14 +216,12 @@ class _Functional(FunctionalizeMode):
     def _call(self, func, args, kwargs):
         return _emit(func, *args, **kwargs)
 
-    def _batch_norm(self, func, args, kwargs):
-        """Its running statistics are computed here, so that nothing is written to."""
-        running, training, momentum = args[3:5], args[5], args[6]
-        if not training or running[0] is None:
-            return self._call(func, self.values(args), self.values(kwargs))
-        values = list(self.values(args))
+    def _statistics(self, func, unmarked, args, kwargs):
+        """Running statistics are computed here, so that nothing is written to."""
+        running = [argument(func, i, args, kwargs) for i in unmarked]
+        values = self.values(args)
         result = self._call(func, values, self.values(kwargs))
-        x = values[0]
+        x, momentum = values[0], args[6]
         spread, mean = torch.var_mean(x, [d for d in range(x.dim()) if d != 1], correction=1)
         for outer, found in zip(running, (mean, spread)):
             before = self._value(self._member(outer))
