@@ -90,6 +90,7 @@ class Meter:
     def read(self):
         self._settle()
         gc.collect()
+        gc.collect()  # dictionaries that the first one has emptied are left out of its lists by the next
         sys._clear_type_cache()  # which keeps names
         spare = [self.rl.empty(1) for _ in range(SPARE)]
         del spare
