@@ -8,8 +8,8 @@ import copy
 import rushlight as torch
 from rushlight import _decomp, fx
 from rushlight._functorch.functionalization import FunctionalizeMode, _emit
-from rushlight._ops import OpOverload
 from rushlight._operators.traits import argument
+from rushlight._ops import OpOverload
 from rushlight._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from rushlight.fx import traceback as fx_traceback
 from rushlight.fx.experimental.proxy_tensor import ProxyTorchDispatchMode
