@@ -9,7 +9,7 @@ import rushlight as torch
 from rushlight.fx.node import Node, map_arg
 from rushlight.fx.tensor_type import Dyn, TensorType
 
-from ._type_rules import broadcast_types, calculate_out_dimension, flattened_range
+from ._type_rules import broadcast_types, calculate_out_dimension, flattened_range, rule_for
 from .refinement_types import Equality
 from .unification import Var, isvar
 
@@ -21,22 +21,12 @@ _EXPRESSION_RULES: dict = {}
 
 def register_refinement_rule(target):
     """Decorator: the equalities between the sizes of a node and of its operands."""
-
-    def register(rule):
-        _REFINEMENT_RULES[target] = rule
-        return rule
-
-    return register
+    return rule_for(_REFINEMENT_RULES, target)
 
 
 def register_algebraic_expressions_inference_rule(target):
     """Decorator: a rule that writes the sizes of a node as expressions of its operands'."""
-
-    def register(rule):
-        _EXPRESSION_RULES[target] = rule
-        return rule
-
-    return register
+    return rule_for(_EXPRESSION_RULES, target)
 
 
 class Refine:

@@ -18,14 +18,19 @@ __all__ = ["broadcast_types", "calculate_out_dimension", "get_greatest_upper_bou
 INFERENCE_RULES: dict = {}
 
 
-def register_inference_rule(target):
-    """Decorator: the rule of a function, or of the modules of a class."""
+def rule_for(table, target):
+    """A decorator that enters a rule in a table, by what it is for."""
 
     def register(rule):
-        INFERENCE_RULES[target] = rule
+        table[target] = rule
         return rule
 
     return register
+
+
+def register_inference_rule(target):
+    """Decorator: the rule of a function, or of the modules of a class."""
+    return rule_for(INFERENCE_RULES, target)
 
 
 def broadcast_types(t1, t2):
