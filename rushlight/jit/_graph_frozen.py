@@ -27,8 +27,8 @@ class Deciding(Decisions, Lowering):
     """Emits only the branches that a run takes, where constant attributes say which."""
 
     def constant(self, owner, name):
-        """Whether an attribute of a module is a constant, and its value."""
-        raise NotImplementedError
+        """Whether an attribute of a module is a constant, and its value: none is here."""
+        return False, None
 
     def statement_If(self, node):  # noqa: N802
         taken = self.decided(node.test)
