@@ -1,7 +1,6 @@
 // Windows of signals, sampled over their length: computed in float64, whatever dtype is asked for.
 #include <algorithm>
 #include <numbers>
-#include <vector>
 
 #include "dispatch/table.h"
 #include "ops/copy.h"
@@ -29,9 +28,8 @@ struct Options {
 
 // Windows are symmetric: half of a long one is computed, and follows once more the other way round.
 int64_t half_of(int64_t length, bool periodic) { return periodic ? length / 2 + 1 : (length + 1) / 2; }
-Tensor mirrored(const Tensor& half, int64_t length, bool periodic) {
-  const Tensor rest = narrow(half, 0, periodic ? 1 : 0, length - half.size(0));
-  return cat({half, flip(rest, {0})}, 0);
+Tensor mirror_image(const Tensor& half, int64_t length, bool periodic) {
+  return flip(narrow(half, 0, periodic ? 1 : 0, length - half.size(0)), {0});
 }
 
 // Samples of formula(t) for t from 0 to 1, all of them or all but the last of one more when periodic.
@@ -48,12 +46,16 @@ Tensor sampled(const Call& call, int64_t length, bool periodic, const Options& o
   };
   constexpr int64_t kPart = 1 << 12;  // what lies between the passes stays in the cache
   if (length < 2 * kPart) return part(0, length);
+  const Tensor window = empty(IntList{length}, dtype, o.layout, o.device, o.pin);  // fails before work begins
+  if (!is_plain(window)) return part(0, length);
   const int64_t half = half_of(length, periodic);
-  std::vector<Tensor> parts{part(0, kPart)};
-  if (!is_plain(parts[0])) return part(0, length);
-  for (int64_t begin = kPart; begin < half; begin += kPart)
-    parts.push_back(part(begin, std::min(half, begin + kPart)));
-  return mirrored(cat(TensorList(parts.data(), parts.size()), 0), length, periodic);
+  for (int64_t begin = 0; begin < half; begin += kPart) {
+    const int64_t end = std::min(half, begin + kPart);
+    copy_(narrow(window, 0, begin, end - begin), part(begin, end), false);
+  }
+  const Tensor image = mirror_image(narrow(window, 0, 0, half), length, periodic);
+  copy_(narrow(window, 0, half, length - half), image, false);
+  return window;
 }
 
 Tensor cosine(const Tensor& t, double turns) { return cos(t * Scalar(turns * 2 * std::numbers::pi)); }
@@ -63,7 +65,10 @@ Tensor bartlett(const Call& call, int64_t length, bool periodic, const Options& 
   if (o.dtype.value_or(get_default_dtype()) == DType::Float32 && length > 256 && length < kExact) {
     const Tensor twice = arange(Scalar(int64_t{0}), Scalar(2 * half_of(length, periodic)), Scalar(int64_t{2}),
                                 DType::Float32, o.layout, o.device, o.pin);
-    if (is_plain(twice)) return mirrored(twice / Scalar(periodic ? length : length - 1), length, periodic);
+    if (is_plain(twice)) {
+      const Tensor half = twice / Scalar(periodic ? length : length - 1);
+      return cat({half, mirror_image(half, length, periodic)}, 0);
+    }
   }
   return sampled(call, length, periodic, o,
                  [](const Tensor& t) { return Scalar(1) - abs(t * Scalar(2) - Scalar(1)); });

@@ -2,9 +2,9 @@
 
 python tests/python/tensor/hostile.py --cases 1000 --seed 7 --only conv    # longer, goes on after a crash
 
-A call may succeed or raise one of ``ALLOWED``. It may not end the process, hang, fail an internal check, or
-return a tensor that reaches beyond its storage. The call in progress lies in a file, where the
-parent finds it.
+A call may succeed or raise one of ``ALLOWED``. It may not end the process, hang, fail an internal check, keep
+memory, or return a tensor that reaches beyond its storage. The call in progress lies in a file, where the parent
+finds it.
 """
 
 import argparse
@@ -346,8 +346,12 @@ def subjects(rl, only):
     return [(name, make) for name, make in found if re.search(only, name)]
 
 
+def memory_used():
+    return int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+
+
 def limit_memory():
-    used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+    used = memory_used()
     if used < 1 << 38:  # the address sanitizer maps terabytes; it has an option of its own
         resource.setrlimit(resource.RLIMIT_AS, (used + SPARE_MEMORY,) * 2)
 
@@ -355,7 +359,7 @@ def limit_memory():
 def run_case(rl, name, make, seed, case, log):
     """One call; returns a finding or None."""
     maker = Maker(rl, random.Random(f"{seed} {name} {case}"))
-    text = name
+    text, before = name, memory_used()
     try:
         text, function, args, kwargs = make(maker)
         words = [describe(rl, a) for a in args] + [f"{k}={describe(rl, v)}" for k, v in kwargs.items()]
@@ -375,6 +379,8 @@ def run_case(rl, name, make, seed, case, log):
         signal.setitimer(signal.ITIMER_PROF, 0)
         if "INTERNAL" in str(error) or "internal check" in str(error):
             return f"{type(error).__name__}: {error}\n  {text}"
+        if (kept := memory_used() - before) > SPARE_MEMORY / 4:  # what precedes a refusal needs no memory
+            return f"{kept >> 20} MB are kept after {error}\n  {text}"
     except Exception as error:
         signal.setitimer(signal.ITIMER_PROF, 0)
         if "not compiled with CUDA" in str(error):  # PyTorch's AssertionError
