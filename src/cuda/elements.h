@@ -135,10 +135,7 @@ template <class S>
 RL_BOTH inline Neighbours<S> read_neighbours(const char* from, int32_t step, bool together) {
   if (together) return *reinterpret_cast<const Neighbours<S>*>(from);
   Neighbours<S> all;
-#ifdef __CUDACC__
-#pragma unroll
-#endif
-  for (int k = 0; k < kAtOnce; ++k) all.item[k] = *reinterpret_cast<const S*>(from + k * step);
+  RL_UNROLL for (int k = 0; k < kAtOnce; ++k) all.item[k] = *reinterpret_cast<const S*>(from + k * step);
   return all;
 }
 
