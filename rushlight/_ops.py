@@ -133,6 +133,12 @@ def _find(namespace, name):
     return found
 
 
+def _call_again(overloads, args, kwargs, error):
+    from rushlight._operators.boxed_calls import call_again  # seldom needed
+
+    return call_again(overloads, args, kwargs, error)
+
+
 class OpOverload(OperatorBase):
     """One overload of an operator, callable with exactly its schema."""
 
@@ -169,7 +175,10 @@ class OpOverload(OperatorBase):
         return parse_schema(text)
 
     def __call__(self, /, *args, **kwargs):
-        return self._op(*args, **kwargs)
+        try:
+            return self._op(*args, **kwargs)
+        except TypeError as error:
+            return _call_again([self], args, kwargs, error)
 
     def name(self):
         return self._name
@@ -265,9 +274,12 @@ class OpOverloadPacket(OperatorBase):
         return {name: getattr(self, name)._schema for name in self._names}
 
     def __call__(self, /, *args, **kwargs):
-        if kwargs.get("out") is not None and self._out is not None:
-            return self._out(*args, **kwargs)
-        return self._op(*args, **kwargs)
+        try:
+            if kwargs.get("out") is not None and self._out is not None:
+                return self._out(*args, **kwargs)
+            return self._op(*args, **kwargs)
+        except TypeError as error:
+            return _call_again([getattr(self, name) for name in self._names], args, kwargs, error)
 
     def __getattr__(self, key):
         if key.startswith("__") or key not in self.__dict__.get("_names", ()):

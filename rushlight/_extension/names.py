@@ -219,6 +219,7 @@ _HOMES = {
     """,
     "jit._containers": "ScriptDict ScriptList",
     "jit._script": "ScriptFunction ScriptModule",
+    "_operators.boxed_calls": "_jit_resolve_packet",
     "_serialization.file_records": "PyTorchFileReader PyTorchFileWriter",
     "_quantized.packed": "ScriptObject",
     "_extension.tags": "Tag",

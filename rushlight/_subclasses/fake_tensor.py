@@ -47,8 +47,9 @@ class UnsupportedOperatorException(NotImplementedError):
     """An operator that the program defined, `func`, has no function for tensors without data."""
 
     def __init__(self, func, reason=None):
-        name = func._schema.name if reason else ""
-        super().__init__(f"{func}: {reason.removeprefix(name + ': ')}" if reason else func)
+        reason = (reason or "").removeprefix(f"{func._schema.name}: ")
+        named = func._schema.name in reason
+        super().__init__(reason if named else f"{func}: {reason}" if reason else func)
         self.func = func
 
 

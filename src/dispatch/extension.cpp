@@ -155,6 +155,7 @@ Op& OperatorLibrary::define(const std::string& schema, Op::Trampoline trampoline
 }
 
 const std::vector<const Op*>& extension_operators() { return registered(); }
+bool is_extension(const Op& op) { return !registered().empty() && op.id >= registered().front()->id; }
 
 void keep_extension_failures() { keep_failures = true; }
 std::vector<std::string> take_extension_failures() { return std::exchange(failures(), {}); }

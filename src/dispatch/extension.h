@@ -268,6 +268,7 @@ class Dispatcher {
 
 // Those that were registered, in order.
 const std::vector<const Op*>& extension_operators();
+bool is_extension(const Op& op);  // true also of what programs define in Python after that
 
 // From here on what a library fails to register is kept for `take_extension_failures`: an exception cannot
 // leave dlopen.

@@ -9,6 +9,7 @@
 #include <unordered_set>
 
 #include "autograd/meta.h"
+#include "dispatch/extension.h"
 #include "dispatch/table.h"
 #include "python/call_note.h"
 #include "python/package_name.h"
@@ -393,7 +394,9 @@ static OpFunction* make_function(const OverloadSet& set, bool method, bool inpla
 }
 
 static const SignatureSpec* schema_spec(const Op& op, bool inplace) {
-  auto* spec = new SignatureSpec(op, false, inplace, Numbers::All);
+  // PyTorch takes numbers for tensors in operators of its own alone.
+  const bool defined_elsewhere = op.made_in_python || is_extension(op);
+  auto* spec = new SignatureSpec(op, false, inplace, defined_elsewhere ? Numbers::None : Numbers::All);
   for (size_t i = 0; i < op.schema.parameters.size(); ++i)
     spec->parameters[i].name = PyUnicode_InternFromString(std::string(op.schema.parameters[i].name).c_str());
   spec->varargs_ints = spec->varargs_tensors = false;

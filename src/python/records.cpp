@@ -148,10 +148,6 @@ PyObject* overload_facts(const SignatureSpec& spec) {
   return facts.release();
 }
 
-bool is_extension(const Op& op) {
-  return !extension_operators().empty() && op.id >= extension_operators().front()->id;
-}
-
 PyObject* operator_records(PyObject*, PyObject*) {
   return guard([] {
     PyRef list(check(PyList_New(0)));
