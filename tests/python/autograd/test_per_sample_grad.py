@@ -68,3 +68,38 @@ def test_wrong_calls_say_so():
     call_for_per_sample_grads(module)(torch.rand(3, 4)).sum().backward()
     with pytest.raises(RuntimeError, match="clear"):
         call_for_per_sample_grads(module)
+
+
+def sequences(kind, lengths, batch_first):
+    torch.manual_seed(0)
+    layer = getattr(torch.nn, kind)(3, 4, 2, batch_first=batch_first).double()
+    inputs = [torch.randn(n, 3, dtype=torch.float64) for n in lengths]
+    state = torch.randn(2, len(lengths), 4, dtype=torch.float64)
+    return layer, inputs, (state, state.flip(0)) if kind == "LSTM" else state
+
+
+def gradients_of_each(layer, inputs, states):
+    expected = []
+    for i, x in enumerate(inputs):
+        mine = tuple(s[:, i] for s in states) if isinstance(states, tuple) else states[:, i]
+        output, _ = layer(x, mine)
+        expected.append(torch.autograd.grad(output.pow(2).sum(), list(layer.parameters())))
+    return [torch.stack(each) for each in zip(*expected)]
+
+
+@pytest.mark.parametrize("kind", ["RNN", "GRU", "LSTM"])
+@pytest.mark.parametrize("packed", [True, False])
+def test_recurrent_layers_with_states(kind, packed):
+    lengths = [2, 5, 4] if packed else [5, 5, 5]
+    layer, inputs, states = sequences(kind, lengths, batch_first=True)
+    rnn = torch.nn.utils.rnn
+    x = rnn.pack_sequence(inputs, enforce_sorted=False) if packed else torch.stack(inputs)
+    plain, _ = layer(x, states)
+    output, final = call_for_per_sample_grads(layer, batch_size=3)(x, states)
+    if packed:
+        torch.testing.assert_close(output.data, plain.data)
+        output = output.data
+    assert (final[0] if kind == "LSTM" else final).shape == (2, 3, 4)
+    output.pow(2).sum().backward()
+    for parameter, grads in zip(layer.parameters(), gradients_of_each(layer, inputs, states)):
+        torch.testing.assert_close(parameter.grad_sample, grads)
