@@ -164,8 +164,8 @@ Tensor median_all_kernel(const Call&, const Tensor& self) {
   if (x.numel() == 0) {
     // What NaN becomes as an integer: the least one, of 32 bits at least.
     const int64_t least = self.dtype() == DType::Int32 ? INT32_MIN : INT64_MIN;
-    return scalar_tensor_of(is_floating(self.dtype()) ? Scalar(std::nan("")) : Scalar(least), self.dtype(),
-                            self.device());
+    const bool has_nan = is_floating(self.dtype()) || is_complex(self.dtype());
+    return scalar_tensor_of(has_nan ? Scalar(std::nan("")) : Scalar(least), self.dtype(), self.device());
   }
   const Tensor line = make_view(x, {x.numel()}, {1}, x.storage_offset(), false);
   return std::get<0>(select_along(what, line, 0, 0, false, "median"));

@@ -57,6 +57,7 @@ SignatureSpec::SignatureSpec(const Op& op, bool method, bool inplace, Numbers nu
     // None stands for no tensor where a program's own function will see it.
     p.allow_none = s.optional || (op.made_in_python && s.type == Tag::Tensor);
     p.keyword_only = s.keyword_only;
+    p.any_truth = s.type == Tag::Bool && op.schema.space == "nn" && s.name == "inplace";
     p.elements_optional = s.elements_optional;
     p.list_length = s.list_length;
     p.numbers = numbers != Numbers::None && s.type == Tag::Tensor && !s.mutated &&
@@ -145,10 +146,10 @@ static bool take_bool(PyObject* o, Value& v) {
   return true;
 }
 
-// `inplace=1`: PyTorch's functions in Python only test it.
-static bool take_truth(const ParameterSpec& p, PyObject* o, Value& v) {
-  if (!is_int(o) || p.schema->name != "inplace") return false;
-  new (&v) Value(to_int(o) != 0);
+static bool take_truth(PyObject* o, Value& v) {
+  const int truth = PyObject_IsTrue(o);
+  if (truth < 0) throw PythonError();
+  new (&v) Value(truth != 0);
   return true;
 }
 
@@ -278,7 +279,7 @@ static bool take_value(const ParameterSpec& p, PyObject* o, Value& v, Arguments&
     case Tag::Float:
       return take_float(o, v);
     case Tag::Bool:
-      return take_bool(o, v) || take_truth(p, o, v);
+      return take_bool(o, v) || (p.any_truth && take_truth(o, v));
     case Tag::IntList:
       return take_int_list(p, o, v, out, parameter);
     case Tag::FloatList:

@@ -18,6 +18,7 @@ struct ParameterSpec {
   bool has_default = false, allow_none = false, keyword_only = false, elements_optional = false;
   bool numbers = false;          // a Tensor parameter that takes Python numbers
   bool other_list = false;       // a Tensor[] parameter in whose place another overload has a list of numbers
+  bool any_truth = false;        // a bool parameter that PyTorch, in Python there, only tests: None, 1, "yes"
   bool integer_tensors = false;  // an int parameter that takes tensors of one element, whatever their shape
   int list_length = 0;
   const Parameter* schema = nullptr;

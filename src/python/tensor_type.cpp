@@ -441,7 +441,11 @@ PyTypeObject TensorMeta = {
     .tp_init = meta_init,
 };
 
-static Py_hash_t tensor_hash(PyObject* self) { return _Py_HashPointer(self); }
+// hash(t) == id(t), which programs rely on that keep tensors by either.
+static Py_hash_t tensor_hash(PyObject* self) {
+  const auto id = reinterpret_cast<Py_hash_t>(self);
+  return id == -1 ? -2 : id;
+}
 
 PyTypeObject TensorBaseType = {
     .ob_base = {PyObject_HEAD_INIT(&TensorMeta) 0},

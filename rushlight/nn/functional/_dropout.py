@@ -42,7 +42,8 @@ def _feature_dropout(input, p, training, inplace):
 def _feature_dropout_unbatched(input, p, training, inplace, channels_at):
     """As above, where a missing batch dimension shows in the number of dimensions."""
     if input.dim() == channels_at:
-        return _feature_dropout(input.unsqueeze(0), p, training, inplace).squeeze(0)
+        result = _feature_dropout(input.unsqueeze(0), p, training, inplace)
+        return input if inplace else result.squeeze(0)
     return _feature_dropout(input, p, training, inplace)
 
 

@@ -373,8 +373,7 @@ def test_any_number_says_inplace():
     assert F.relu(x, 1) is x and x.tolist() == [0, 2]
     y = rushlight.tensor([-1.0, 2.0])
     assert F.hardtanh(y, 0, 1, 0).tolist() == [0, 1] and y.tolist() == [-1, 2]
-    with pytest.raises(TypeError):
-        F.relu(x, "yes")
+    assert F.relu(y, "yes") is y and y.tolist() == [0, 2]
 
 
 def test_functions_take_attributes():
@@ -425,3 +424,23 @@ def test_attention_that_is_causal_under_a_mask(boolean):
     assert_close(program(torch), expected)
     # by way of all scores at once, which PyTorch refuses
     assert_close(program(rushlight, dropout_p=1e-30), expected)
+
+
+_WRITING = {
+    **dict.fromkeys(
+        "relu relu6 leaky_relu elu selu celu silu mish hardtanh hardswish hardsigmoid rrelu "
+        "dropout dropout2d dropout3d".split(),
+        (),
+    ),
+    "threshold": (0.1, 0.2),
+}
+
+
+@pytest.mark.parametrize("name", _WRITING)
+def test_inplace_is_any_truth(name):
+    for inplace in (None, 0, 1, "", "yes", [], [0], object()):
+        kept = []
+        for m in (rushlight, torch):
+            x = m.ones(2, 3, 4, 4)
+            kept.append(getattr(m.nn.functional, name)(x, *_WRITING[name], inplace=inplace) is x)
+        assert kept == [bool(inplace)] * 2, inplace

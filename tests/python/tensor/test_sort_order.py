@@ -134,3 +134,17 @@ def test_distinct_values_do_not_drop_a_gradient():
             values.sum().backward()
     _, inverse, counts = rushlight.unique(x, return_inverse=True, return_counts=True)
     assert not inverse.requires_grad and counts.tolist() == [2, 1]
+
+
+@pytest.mark.parametrize("name", ["median", "nanmedian", "mode", "kthvalue"])
+@pytest.mark.parametrize("shape", [(1,), (3, 1), (2, 3)])
+def test_complex_lines_are_refused_whatever_their_length(name, shape):
+    args = (1,) if name == "kthvalue" else ()
+    for m in (rushlight, torch):
+        with pytest.raises(NotImplementedError, match="not implemented for 'ComplexFloat'"):
+            getattr(m, name)(m.ones(shape, dtype=m.complex64), *args)
+
+
+def test_median_of_no_complex_numbers_is_nan():
+    mine, theirs = (m.median(m.ones(0, dtype=m.complex64)) for m in (rushlight, torch))
+    assert mine.real.isnan().item() and theirs.real.isnan().item() and mine.imag.item() == theirs.imag.item()

@@ -307,3 +307,11 @@ def test_inverting_what_has_no_bits(dtype):
         ~rl.ones(2, dtype=dtype)
     with pytest.raises(NotImplementedError):
         rl.bitwise_not(rl.ones(2, dtype=dtype))
+
+
+def test_the_hash_of_a_tensor_is_its_id():
+    class Own(rl.Tensor):
+        pass
+
+    for x in (rl.ones(2), rl.nn.Parameter(rl.ones(2)), rl.ones(2).as_subclass(Own)):
+        assert hash(x) == id(x)
