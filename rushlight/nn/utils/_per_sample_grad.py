@@ -69,7 +69,8 @@ def _is_state(module, value, size):
     if not isinstance(value, torch.Tensor) or value.dim() != 3:
         return False
     return any(
-        value.shape[1] == size and value.shape[0] == layer.num_layers * (1 + layer.bidirectional)
+        value.shape[1] == size
+        and value.shape[0] == layer.num_layers * (1 + layer.bidirectional)
         and value.shape[2] in (layer.hidden_size, layer.proj_size)
         for layer in module.modules()
         if isinstance(layer, torch.nn.RNNBase)

@@ -2,9 +2,9 @@
 
 python tests/python/tensor/hostile.py --cases 1000 --seed 7 --only conv    # longer, goes on after a crash
 
-A call may succeed or raise one of ``ALLOWED``. It may not end the process, hang, fail an internal check, keep
-memory, or return a tensor that reaches beyond its storage. The call in progress lies in a file, where the parent
-finds it.
+A call may succeed or raise one of ``ALLOWED``. It may not end the process, hang, fail an internal check,
+keep memory, or return a tensor that reaches beyond its storage. The call in progress lies in a file, where
+the parent finds it.
 """
 
 import argparse
