@@ -18,7 +18,7 @@ from ._one_file import FileModel, load_file, save_file
 from ._quantize import Quantized, QuantizeError, quantize_file
 from ._sizes import apply
 from ._text_service import TextService
-from ._trace import input_names, name_returned_sizes, plain_state, trace_module
+from ._trace import input_names, name_sizes, plain_state, trace_module
 from .decomp_utils import CustomDecompTable
 from .dynamic_shapes import (
     AdditionalInputs,
@@ -124,7 +124,7 @@ def export(
         dynamics = Dynamics(trace, symbols, places, Computation(mod, leaves, in_spec, places))
         base, planned, symbols, places = dynamics.settle()
         describe_checks(base, apply(planned, base.graph, dynamics.source_of))
-        name_returned_sizes(base)
+        name_sizes(base, places)
     program = _program(mod, base, names, leaf_names, leaves, in_spec, symbols, places, (args, kwargs))
     if examples is not None:
         examples.verify(program)
@@ -138,7 +138,7 @@ def _guards(leaf_names, leaves, places):
         if isinstance(leaf, torch.Tensor):
             guards.append(InputGuard(name, [where.get((i, d), size) for d, size in enumerate(leaf.shape)]))
         else:
-            guards.append(InputGuard(name, value=leaf))
+            guards.append(InputGuard(name, value=where.get((i, None), leaf)))
     return guards
 
 

@@ -66,7 +66,7 @@ class _Decomposition:
         program = self.program
         leaves = [self.values[i] for i in self.users]
         symbols = {name: copy.copy(s) for name, s in program.symbols.items() if not s.data}
-        places = [size for guard in program.guards for size in guard.sizes or () if _is_place(size)]
+        places = [place for guard in program.guards for place in guard.places().values()]
         guards, ranges = program.guards, program.range_constraints
         if not places:
             symbols = {}
@@ -81,7 +81,7 @@ class _Decomposition:
             dynamics = Dynamics(trace, symbols, list(places), computation)
             base, planned, symbols, places = dynamics.settle()
             describe_checks(base, apply(planned, base.graph, dynamics.source_of))
-            _trace.name_returned_sizes(base)
+            _trace.name_sizes(base, places)
             if self.functional:
                 base.graph.eliminate_dead_code()
             guards = _guards_for(program.guards, places)
@@ -133,7 +133,7 @@ class _Decomposition:
     def _inputs(self, fakes, sizes):
         places, changed = {}, {}
         for guard, i in zip(self.program.guards, self.users):
-            places[i] = {d: size for d, size in enumerate(guard.sizes or ()) if _is_place(size)}
+            places[i] = guard.places()
         for i, where in places.items():
             if sizes:
                 changed[i] = {d: p.factor * sizes[p.symbol] + p.offset for d, p in where.items()}
@@ -196,7 +196,7 @@ def _guards_for(guards, places):
 
 def _fake(fakes, value, changed):
     if not isinstance(value, torch.Tensor):
-        return value
+        return changed[None] if changed else value
     if not changed and not isinstance(value, FakeTensor):
         return fakes.from_tensor(value)
     shape = list(value.shape)

@@ -1,5 +1,7 @@
 """A number of a program, known at some sizes, as a function of these."""
 
+import itertools
+import math
 from fractions import Fraction
 
 from ._sizes import _MOST_SYMBOLS, Extreme, Part, Polynomial, Power, Quotient
@@ -34,10 +36,17 @@ def explain(samples, names):
     functions = {name: _along_axis(samples, name) for name in names}
     if len(names) == 1:
         return functions[names[0]].whole()
-    for found in (_separated(samples, functions), _between(samples, names)):
-        if found is not None and all(found.at(at) == samples.at(**at) for at in _together(samples, names)):
-            return found
-    raise Unexplained
+    candidates = [_separated(samples, functions), _between(samples, names)]
+    candidates += _quotients_of_sum(samples, functions)
+    candidates = [found for found in candidates if found is not None]
+    for at in _together(samples, names):
+        candidates = [found for found in candidates if found.at(at) == samples.at(**at)]
+    for at in _nearby(samples, names):
+        if len({found.at(at) for found in candidates}) > 1:
+            candidates = [found for found in candidates if found.at(at) == samples.at(**at)]
+    if not candidates:
+        raise Unexplained
+    return candidates[0]
 
 
 def _together(samples, names):
@@ -48,6 +57,14 @@ def _together(samples, names):
             low, high = samples.ranges[name]
             at[name] = low + (at[name] - low + step * (i + 1)) % (min(high, at[name] + 40) - low + 1)
         if samples.usable(at):
+            yield at
+
+
+def _nearby(samples, names):
+    """All sizes a few above the example's, where candidates that agree elsewhere may differ."""
+    for steps in itertools.product(range(4), repeat=len(names)):
+        at = {**samples.base, **{name: samples.base[name] + step for name, step in zip(names, steps)}}
+        if all(at[name] <= samples.ranges[name][1] for name in names) and samples.usable(at):
             yield at
 
 
@@ -246,6 +263,31 @@ def _between(samples, names):
             if made.is_whole() and all(made.at(at) == v for at, v in known):
                 return made
     return None
+
+
+def _quotients_of_sum(samples, functions):
+    """Sums of all sizes, each times a number, divided by a number and rounded down."""
+    slopes = {name: _slope(function, name) for name, function in functions.items()}
+    divisor = math.lcm(*(slope.denominator for slope in slopes.values() if slope is not None))
+    if None in slopes.values() or divisor == 1:
+        return
+    terms = {frozenset({name}): slope * divisor for name, slope in slopes.items()}
+    base = samples.base
+    least = divisor * samples.at() - Polynomial(terms).number(base)
+    points = [({**base, n: base[n] + step}, n) for n in functions for step in range(divisor)]
+    for constant in range(least, least + divisor):
+        quotient = Quotient(Polynomial({**terms, frozenset(): Fraction(constant)}), divisor)
+        if all(quotient.at(at) == functions[n].at(at) for at, n in points):
+            yield Polynomial({frozenset({quotient}): Fraction(1)})
+
+
+def _slope(function, name):
+    """How much a sum of quotients grows with a size on average; None for other functions."""
+    atoms = [atom for names in function.terms for atom in names if not isinstance(atom, str)]
+    if not all(isinstance(atom, Quotient) for atom in atoms):
+        return None
+    period = math.lcm(*(atom.divisor for atom in atoms))
+    return (function.at({name: period}) - function.at({name: 0})) / Fraction(period)
 
 
 def _solved(rows, values):

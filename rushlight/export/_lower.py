@@ -80,6 +80,8 @@ class _Lowering:
                 self._constant(node, spec.target)
                 continue
             guard = next(guards)
+            if guard.places().get(None) is not None:
+                _refuse(node, f"{guard.text} is a number that may change; files have tensors as inputs")
             if guard.sizes is None:  # a plain value, which the trace holds
                 continue
             if None in guard.sizes:

@@ -69,9 +69,8 @@ def _shapes_at(program, sizes):
         guard = next(guards) if spec.kind == InputKind.USER_INPUT else None
         if isinstance(value, torch.Tensor):
             shape = list(value.shape)
-            for d, place in enumerate((guard and guard.sizes) or ()):
-                if isinstance(place, Place):
-                    shape[d] = place.factor * sizes[place.symbol] + place.offset
+            for d, place in (guard.places() if guard else {}).items():
+                shape[d] = place.factor * sizes[place.symbol] + place.offset
             with fakes, torch.no_grad():
                 same = shape == list(value.shape)
                 value = (
@@ -79,6 +78,8 @@ def _shapes_at(program, sizes):
                     if same
                     else torch.empty(shape, dtype=value.dtype, device=value.device)
                 )
+        elif guard is not None and isinstance(guard.value, Place):
+            value = guard.value.factor * sizes[guard.value.symbol] + guard.value.offset
         inputs.append(value)
     run = _Recorder(program.graph_module)
     run.found = {}

@@ -378,8 +378,12 @@ def _argument(value):
     return (SymIntArgument if type(value.meta.get("val")) is int else TensorArgument)(value.name)
 
 
-def name_returned_sizes(trace):
-    """Let the signature name the nodes that took the place of returned sizes."""
+def name_sizes(trace, places):
+    """Let the signature name the nodes of inputs that are numbers, and of returned sizes."""
+    inputs = [spec for spec in trace.signature.input_specs if spec.kind == InputKind.USER_INPUT]
+    for place in places:
+        if place.dim is None:
+            inputs[place.leaf].arg = SymIntArgument(inputs[place.leaf].arg.name)
     for spec, value in zip(trace.signature.output_specs, trace.graph.output_node().args[0]):
         if isinstance(spec.arg, ConstantArgument) and isinstance(value, torch.fx.Node):
             spec.arg = _argument(value)

@@ -283,6 +283,9 @@ def find_symbols(names, args, kwargs, dynamic_shapes):
         for tensor, own in _pairs(value, spec, name):
             if isinstance(tensor, torch.Tensor) and own is not None:
                 places += _places_of(tensor, own, leaf, symbols, name)
+            elif type(tensor) is int and isinstance(own, (_DimHint, Dim)):
+                place = _place(own, leaf, None, tensor, symbols, name)
+                places += [place] if place is not None else []
             leaf += 1
     return symbols, places
 

@@ -12,6 +12,7 @@ from rushlight.fx.graph_module import _USER_PRESERVED_ATTRIBUTES_KEY, _assign_at
 from rushlight.utils import _pytree as pytree
 
 from ._layers import restore_layers
+from .dynamic_shapes import Place
 from .graph_signature import (  # noqa: F401 (PyTorch has them here too)
     ConstantArgument,
     ExportGraphSignature,
@@ -53,12 +54,17 @@ class ModuleCallEntry:
 
 @dataclass
 class InputGuard:
-    """What a user's input must be: a tensor of these sizes, or this value."""
+    """What a user's input must be: a tensor of these sizes, this value, or a number that may change."""
 
     text: str  # how messages name it
     sizes: list | None = None  # for each dimension a number, a Place, or None for any
-    value: Any = None
+    value: Any = None  # or the Place of a number
     anything: bool = False
+
+    def places(self):
+        """{dimension: Place} of the sizes that may change; a number itself has no dimension."""
+        numbers = {None: self.value} if self.sizes is None else dict(enumerate(self.sizes))
+        return {dim: place for dim, place in numbers.items() if isinstance(place, Place)}
 
 
 class _Guards(torch.nn.Module):
@@ -75,11 +81,15 @@ class _Guards(torch.nn.Module):
         for guard, value in zip(self.guards, inputs):
             if guard.anything:
                 continue
-            if guard.sizes is None:
+            if guard.sizes is not None:
+                self._check_tensor(guard, value, known)
+            elif isinstance(guard.value, Place):
+                if type(value) is not int:
+                    raise AssertionError(f"Guard failed: {guard.text} is an int, got {value!r}")
+                self._check_symbol(guard.value, value, guard.text, known)
+            else:
                 if type(value) is not type(guard.value) or value != guard.value:
                     raise AssertionError(f"Guard failed: {guard.text} == {guard.value!r}, got {value!r}")
-            else:
-                self._check_tensor(guard, value, known)
 
     def _check_tensor(self, guard, value, known):
         if not isinstance(value, torch.Tensor):

@@ -2,6 +2,7 @@
 
 from collections import namedtuple
 
+from rushlight.utils._pytree import SUPPORTED_NODES as _CONTAINERS
 from rushlight.utils._pytree import LeafSpec
 
 SUPPORTED_NODES: dict = {}
@@ -18,6 +19,8 @@ def _node_flattener(pytree, spec):
     flatten = SUPPORTED_NODES.get(spec.type)
     if flatten is None and spec.type is not None and issubclass(spec.type, tuple):
         return _namedtuple_flatten_spec
+    if flatten is None and spec.type in _CONTAINERS:
+        return _registered_flatten_spec
     if flatten is None:
         raise RuntimeError(
             f"{type(pytree)} does not have a flatten_fn_spec associated with it. Please register one with "
@@ -51,6 +54,16 @@ def _list_flatten_spec(values, spec):
 
 def _namedtuple_flatten_spec(values, spec):
     return [values[i] for i in range(spec.num_children)]
+
+
+def _registered_flatten_spec(value, spec):
+    """The parts of a container that `torch.utils._pytree` knows, such as an instance of a dataclass."""
+    if type(value) is not spec.type:
+        raise ValueError(f"expected a {spec.type.__name__}, got a {type(value).__name__}")
+    children, context = _CONTAINERS[spec.type].flatten_fn(value)
+    if context != spec.context:
+        raise ValueError(f"a {spec.type.__name__} is nested otherwise: {context!r}, not {spec.context!r}")
+    return list(children)
 
 
 register_pytree_flatten_spec(dict, _dict_flatten_spec, lambda d, spec: len(d) == spec.num_children)

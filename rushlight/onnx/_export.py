@@ -375,6 +375,8 @@ class _Translator:
 
     def _user_input(self, node, guard, names):
         example = node.meta.get("val")
+        if guard.places().get(None) is not None:
+            raise OnnxExporterError(f"the input {guard.text} is a number that may change; give a tensor")
         if not isinstance(example, torch.Tensor):
             return guard.value
         sizes = [
