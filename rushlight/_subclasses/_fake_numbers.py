@@ -11,11 +11,14 @@ class FakeNumbers:
     """What a tensor without data says of its sizes and elements; comes before the tensor's class."""
 
     fake_mode: Any
+    size_numbers: dict | None = None  # of what a graph describes: dimensions whose sizes are SizeInts
     data_sizes: dict | None = None  # of a result: the dimensions whose sizes depend on data, and their names
 
     @property
     def shape(self):
         sizes = super().shape  # type: ignore[misc]
+        if self.size_numbers is not None:
+            return torch.Size([self.size_numbers.get(dim, size) for dim, size in enumerate(sizes)])
         numbers = self.fake_mode.data_numbers
         if self.data_sizes is None or numbers is None:
             return sizes
@@ -23,7 +26,7 @@ class FakeNumbers:
         return torch.Size([known.get(dim, size) for dim, size in enumerate(sizes)])
 
     def size(self, dim=None):
-        if self.data_sizes is None:
+        if self.data_sizes is None and self.size_numbers is None:
             size = super().size  # type: ignore[misc]
             return size() if dim is None else size(dim)
         return self.shape if dim is None else self.shape[dim]

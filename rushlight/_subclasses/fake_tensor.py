@@ -94,6 +94,7 @@ class FakeTensor(FakeNumbers, torch.Tensor):
     def __deepcopy__(self, memo):
         if id(self) not in memo:
             copied = self.fake_mode.from_meta(_C._as_meta(self.detach().clone()), self.device)
+            copied.size_numbers = self.size_numbers
             memo[id(self)] = copied.requires_grad_(self.requires_grad)
         return memo[id(self)]
 

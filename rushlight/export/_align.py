@@ -39,6 +39,13 @@ def align(template, other):
     return _Alignment(template, other).run()
 
 
+def partners(template, other):
+    """For each node of a graph the one of another graph that has its value at the other's sizes."""
+    alignment = _Alignment(template, other)
+    alignment.run()
+    return alignment.partner
+
+
 def work_of(graph):
     """The nodes that do more than lay the same elements out in another way."""
     return [n for n in graph.nodes if not _same_elements(n.target)]

@@ -5,6 +5,7 @@ from typing import Any
 
 from rushlight._errors.capture import GuardOnDataDependentSymNode
 from rushlight._subclasses.data_numbers import _SIGNS, DataNumbers, Infeasible
+from rushlight._subclasses.size_numbers import named
 from rushlight.fx.node import Node
 
 from .dynamic_shapes import Symbol
@@ -100,7 +101,7 @@ def source_of(trace, name):
     made = numbers.tracer.proxy_of(tensor).node
     with graph.inserting_after(made):
         node = graph.create_node("call_method", "size", (made, dim), {}, "sym_size_int")
-    node.meta["val"] = numbers.samples_of(name)
+    node.meta["val"] = named(name, numbers.samples_of(name))
     return node
 
 

@@ -10,6 +10,7 @@ import traceback
 
 import rushlight as torch
 from rushlight._errors.capture import GuardOnDataDependentSymNode
+from rushlight._subclasses.size_numbers import named
 from rushlight.fx.node import Node
 
 from ._align import Specialized, align, leaves_of, name_of, same, steps_of, work_of
@@ -18,6 +19,7 @@ from ._explain import Samples, Unexplained, explain, few
 from ._lower import own_frame, place_of
 from ._numeric import computes_alike
 from ._reals import explain_real
+from ._result_sizes import describe as describe_results
 from ._sizes import Extreme, Part, Quotient
 from .dynamic_shapes import UserError
 
@@ -41,6 +43,7 @@ class Dynamics:
         self.trace, self.symbols, self.places, self.computation = trace, symbols, places, computation
         self.traces, self.rows_of = {}, {}
         self.how = {}  # to trace
+        self.ranges = {}  # of the sizes for which the plan was made
 
     # --- traces ---
 
@@ -196,6 +199,7 @@ class Dynamics:
             if planned is None and all(symbol.required for symbol in self.symbols.values()):
                 raise _violated(self.symbols, error) from None
             planned = self._without_some_hints() if planned is None else planned
+        describe_results(self)
         return self.template, planned, self.kept, [p for p in self.places if p.symbol in self.kept]
 
     def _planned_whole(self):
@@ -228,6 +232,7 @@ class Dynamics:
         self.kept = symbols
         if not symbols:
             self._use({})
+            self.ranges = {}
             return []
         point = {name: _typical(symbol) for name, symbol in symbols.items()}
         for _ in range(2 * len(symbols) + 6):
@@ -244,7 +249,7 @@ class Dynamics:
 
     def _planned(self, symbols, point):
         self.choices = {}  # (node, index) of truths that change -> the smallest sizes with another one
-        ranges = {n: self._range(n, symbol, point) for n, symbol in symbols.items()}
+        self.ranges = ranges = {n: self._range(n, symbol, point) for n, symbol in symbols.items()}
         apart = _apart(point, ranges)
         if self.usable({**point, **apart}):
             self.rows({**point, **apart})
@@ -462,7 +467,7 @@ class Dynamics:
             return tensor
         with graph.inserting_before(next(n for n in graph.nodes if n.op != "placeholder")):
             node = graph.create_node("call_method", "size", (tensor, place.dim), {}, "sym_size_int")
-            node.meta["val"] = place.factor * symbol.value + place.offset
+            node.meta["val"] = place.factor * named(name, symbol.value) + place.offset
             for step, number in ((operator.sub, place.offset), (operator.floordiv, place.factor)):
                 if number != (step is operator.floordiv):
                     value = step(node.meta["val"], number)

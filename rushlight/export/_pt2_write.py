@@ -229,7 +229,7 @@ class _GraphWriter:
         if isinstance(value, torch.Tensor):
             self.tensors[node.name] = self.shapes.tensor(node.name, value)
             return {"as_tensor": {"name": node.name}}
-        if type(value) is int and not self._is_constant(node):
+        if isinstance(value, int) and not isinstance(value, bool) and not self._is_constant(node):
             self.numbers[node.name] = self.shapes.numbers(node.name, 0, [value])[0]
             return {"as_sym_int": {"as_name": node.name}}
         if type(value) in (bool, float) and node.op == "call_function":

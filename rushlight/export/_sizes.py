@@ -13,6 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 import rushlight as torch
+from rushlight._subclasses.size_numbers import named
 from rushlight.utils import _pytree as pytree
 
 from .dynamic_shapes import UserError
@@ -80,6 +81,10 @@ class Polynomial:
     def build(self, builder):
         """The node that computes it."""
         return builder.sum(self)
+
+    def sized(self, symbols):
+        """The number at the symbols' values, which knows what it is of the symbols."""
+        return _Numbers(symbols).sum(self)
 
     def is_whole(self):
         return all(c.denominator == 1 for c in self.terms.values())
@@ -205,7 +210,43 @@ def apply(planned, graph, source_of):
     return builder.sources
 
 
-class _Builder:
+class _Sums:
+    """Builds what a polynomial says, by `source` of the symbols and `call` of functions."""
+
+    def sum(self, polynomial):
+        total = None
+        for names, coefficient in _ordered(polynomial):
+            term = self._product(sorted(names, key=str), int(coefficient))
+            if total is not None and isinstance(term, int) and term < 0:
+                total = self.call(operator.sub, total, -term)
+            else:
+                total = term if total is None else self.call(operator.add, total, term)
+        return 0 if total is None else total
+
+    def _product(self, names, coefficient):
+        value = None
+        for name in names:
+            factor = self.source(name) if isinstance(name, str) else name.build(self)
+            value = factor if value is None else self.call(operator.mul, value, factor)
+        if value is None:
+            return coefficient
+        return value if coefficient == 1 else self.call(operator.mul, value, coefficient)
+
+
+class _Numbers(_Sums):
+    """Numbers that know what they are of the symbols."""
+
+    def __init__(self, symbols):
+        self.symbols = symbols
+
+    def source(self, name):
+        return named(name, self.symbols[name].value)
+
+    def call(self, function, *operands):
+        return function(*operands)
+
+
+class _Builder(_Sums):
     """Nodes that compute numbers, each once. A node's ``val`` is the number in the example."""
 
     def __init__(self, graph, source_of):
@@ -232,22 +273,3 @@ class _Builder:
             node.meta["val"] = function(*values)
             self.made[key] = node
         return self.made[key]
-
-    def sum(self, polynomial):
-        total = None
-        for names, coefficient in _ordered(polynomial):
-            term = self._product(sorted(names, key=str), int(coefficient))
-            if total is not None and isinstance(term, int) and term < 0:
-                total = self.call(operator.sub, total, -term)
-            else:
-                total = term if total is None else self.call(operator.add, total, term)
-        return 0 if total is None else total
-
-    def _product(self, names, coefficient):
-        value = None
-        for name in names:
-            factor = self.source(name) if isinstance(name, str) else name.build(self)
-            value = factor if value is None else self.call(operator.mul, value, factor)
-        if value is None:
-            return coefficient
-        return value if coefficient == 1 else self.call(operator.mul, value, coefficient)

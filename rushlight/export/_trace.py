@@ -375,7 +375,9 @@ def output_specs(graph):
 def _argument(value):
     if not isinstance(value, torch.fx.Node):
         return ConstantArgument("", value)
-    return (SymIntArgument if type(value.meta.get("val")) is int else TensorArgument)(value.name)
+    known = value.meta.get("val")
+    is_number = isinstance(known, int) and not isinstance(known, bool)
+    return (SymIntArgument if is_number else TensorArgument)(value.name)
 
 
 def name_sizes(trace, places):

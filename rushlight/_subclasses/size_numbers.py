@@ -1,0 +1,104 @@
+"""Sizes that a graph's nodes describe by symbols: the example's number, and what it is of the symbols."""
+
+import operator
+
+import rushlight as torch
+from rushlight._subclasses.data_numbers import Expression
+
+__capture__ = "skip"  # Note [Capture marks]
+
+
+class SizeInt(int, torch.SymInt):
+    """The example's size, which stands for all that the expression may be. Comparisons are those of numbers."""
+
+    expression: Expression
+
+    def __new__(cls, value, expression):
+        made = int.__new__(cls, value)
+        made.expression = expression
+        return made
+
+    @property
+    def node(self):
+        return SizeNode(self)
+
+    def __reduce__(self):
+        return SizeInt, (int(self), self.expression)
+
+    def __str__(self):
+        return str(self.expression)
+
+    __repr__ = __str__
+
+    __hash__ = int.__hash__
+
+    def __format__(self, spec):
+        return format(int(self), spec) if spec else str(self)
+
+    def __neg__(self):
+        return 0 - self
+
+
+class SizeNode:
+    """What passes over graphs ask of a symbolic size."""
+
+    pytype = int
+    constant = None
+
+    def __init__(self, size):
+        self.expr, self.hint = size.expression, int(size)
+
+    def has_hint(self):
+        return True
+
+    def maybe_as_int(self):
+        return None
+
+    def require_hint(self, fallback=None):
+        return self.hint
+
+    def __str__(self):
+        return str(self.expr)
+
+
+def named(name, value):
+    """The size that has a name."""
+    return SizeInt(value, Expression(None, name))
+
+
+def symbols_of(value):
+    """The names on which the sizes in a value depend."""
+    if isinstance(value, torch.Tensor):
+        value = value.shape
+    if isinstance(value, (list, tuple)):
+        return {name for item in value for name in symbols_of(item)}
+    expression = getattr(value, "expression", None)
+    return expression.names() if isinstance(value, torch.SymInt) and expression is not None else set()
+
+
+def _expression(number):
+    return number.expression if isinstance(number, SizeInt) else Expression(None, int(number))
+
+
+def _define(name):
+    operation = getattr(operator, name)
+    plain, reflected = getattr(int, f"__{name}__"), getattr(int, f"__r{name}__")
+
+    def run(self, other):
+        value = plain(self, other)
+        if type(value) is not int or isinstance(other, bool):
+            return value
+        return SizeInt(value, Expression(operation, self.expression, _expression(other)))
+
+    def run_reflected(self, other):
+        value = reflected(self, other)
+        if type(value) is not int or isinstance(other, bool):
+            return value
+        return SizeInt(value, Expression(operation, _expression(other), self.expression))
+
+    setattr(SizeInt, f"__{name}__", run)
+    setattr(SizeInt, f"__r{name}__", run_reflected)
+
+
+for _name in ("add", "sub", "mul", "floordiv", "mod"):
+    _define(_name)
