@@ -54,6 +54,12 @@ class Expression:
             return f"{self.operation.__name__}({operands})"
         return f"{_wrapped(self.first)} {sign} {_wrapped(self.second)}"
 
+    def __eq__(self, other):
+        return isinstance(other, Expression) and str(self) == str(other)
+
+    def __hash__(self):
+        return hash(str(self))
+
     def names(self):
         if self.operation is None:
             return {self.first} if isinstance(self.first, str) else set()

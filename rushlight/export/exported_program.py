@@ -197,8 +197,10 @@ class ExportedProgram:
         )
 
     def validate(self):
-        """Raise if the graph is not well-formed."""
-        self.graph.lint()
+        """Raise if the graph is not well-formed, or not what the signature says."""
+        from rushlight._export.verifier import verifier_for
+
+        verifier_for(self.dialect).check(self)
 
     def __str__(self):
         code = self.graph_module.print_readable(print_output=False).replace("\n", "\n    ")
