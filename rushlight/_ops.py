@@ -384,7 +384,7 @@ def show_extension_operators():
 # Operators that are functions of Python: namespace -> module, and names where those are not all.
 _IN_PYTHON = {
     "higher_order": (
-        "rushlight._higher_order_ops",
+        "rushlight._higher_order_ops.namespace",
         ["associative_scan", "cond", "map", "scan", "while_loop"],
     ),
     "mkldnn": (

@@ -1,4 +1,4 @@
-"""`torch.while_loop`, as a plain loop."""
+"""`torch.while_loop`: a plain loop, and where a trace records it, a node of the graph."""
 
 import rushlight
 from rushlight._higher_order_ops._parts import describe
@@ -18,6 +18,8 @@ def while_loop(cond_fn, body_fn, carried_inputs):
         raise RuntimeError(f"carried_inputs must be a tuple or list but got {type(carried_inputs)}")
     carried = tuple(carried_inputs)
     leaves, spec = _pytree.tree_flatten(carried)
+    if _is_recorded() and all(isinstance(leaf, rushlight.Tensor) for leaf in leaves):
+        return _recorded(cond_fn, body_fn, leaves, spec)
     kinds = describe(leaves)
     while True:
         more = cond_fn(*carried)
@@ -39,3 +41,35 @@ def while_loop(cond_fn, body_fn, carried_inputs):
             raise RuntimeError(
                 f"while_loop: body_fn must return what it takes, {kinds}, but returned {describe(leaves)}"
             )
+
+
+def _is_recorded():
+    """Whether a graph of operators is made of the program, by modes that know the loop as an operator."""
+    from rushlight.utils._python_dispatch import _all_modes
+
+    modes = _all_modes()
+    if not modes:
+        return False
+    from rushlight._functorch.functionalization import FunctionalizeMode
+    from rushlight._subclasses.fake_tensor import FakeTensorMode
+    from rushlight.fx.experimental.proxy_tensor import ProxyTorchDispatchMode
+
+    known = all(isinstance(m, (FunctionalizeMode, FakeTensorMode, ProxyTorchDispatchMode)) for m in modes)
+    recorders = [mode for mode in modes if isinstance(mode, ProxyTorchDispatchMode)]
+    return known and bool(recorders) and not any(mode.pre_dispatch for mode in recorders)
+
+
+def _recorded(cond_fn, body_fn, leaves, spec):
+    from rushlight._higher_order_ops._loop_operator import loop_operator
+
+    def condition(*values):
+        return cond_fn(*_pytree.tree_unflatten(list(values), spec))
+
+    def body(*values):
+        result = body_fn(*_pytree.tree_unflatten(list(values), spec))
+        found, now = _pytree.tree_flatten(tuple(result) if isinstance(result, (tuple, list)) else (result,))
+        if now != spec:
+            raise RuntimeError(f"while_loop: body_fn must return what it takes, {spec}, but returned {now}")
+        return tuple(found)
+
+    return _pytree.tree_unflatten(list(loop_operator(condition, body, leaves)), spec)

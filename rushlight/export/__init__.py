@@ -4,7 +4,7 @@ Sizes are plain numbers: those that `dynamic_shapes` lets change are found by tr
 """
 
 import rushlight as torch
-from rushlight import fx
+from rushlight._higher_order_ops._regions import module_of
 from rushlight.utils import _pytree as pytree
 
 from . import dynamic_shapes as _shapes
@@ -143,7 +143,7 @@ def _guards(leaf_names, leaves, places):
 
 
 def _program(mod, base, names, leaf_names, leaves, in_spec, symbols, places, examples):
-    graph_module = fx.GraphModule(torch.nn.Module(), base.graph)
+    graph_module = module_of(base.graph)
     state = plain_state(mod)
     constants = dict(base.constants)
     constants.update({h.target: h.tensor for h in base.held if h.persistent is False})

@@ -5,6 +5,7 @@ another. A trace that has all steps stands for the others if what they lack woul
 """
 
 import rushlight as torch
+from rushlight._higher_order_ops._regions import same_region
 from rushlight._ops import OpOverload
 from rushlight.fx.node import Node
 from rushlight.utils import _pytree as pytree
@@ -96,6 +97,8 @@ class _Alignment:
             return None
         if node.target != other.target and not _VIEWS >= {name_of(node), name_of(other)}:
             return self._whole(node, other) if _is_alias(other) else None
+        if "region" in node.meta and not same_region(node.meta["region"], other.meta["region"]):
+            raise Specialized("runs a loop that is another one at other sizes", node)
         ours, theirs = leaves_of(node), leaves_of(other)
         if len(ours) != len(theirs):
             return None

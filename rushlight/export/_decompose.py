@@ -8,6 +8,8 @@ import copy
 import rushlight as torch
 from rushlight import _decomp, fx
 from rushlight._functorch.functionalization import FunctionalizeMode, _emit
+from rushlight._higher_order_ops._loop_operator import loop_operator, run_pure
+from rushlight._higher_order_ops._regions import module_of
 from rushlight._operators.traits import argument
 from rushlight._ops import OpOverload
 from rushlight._subclasses.fake_tensor import FakeTensor, FakeTensorMode
@@ -50,7 +52,7 @@ class _Decomposition:
         self.graph.output(self.graph.graph_copy(program.graph, {}))
         if functional:
             restore_layers(self.graph)
-        self.module = fx.GraphModule(torch.nn.Module(), self.graph)
+        self.module = module_of(self.graph)
         placeholders = [n for n in program.graph.nodes if n.op == "placeholder"]
         self.names = [n.target for n in placeholders]
         self.values = [self._value(node, spec) for node, spec in zip(placeholders, self.specs)]
@@ -88,7 +90,7 @@ class _Decomposition:
             ranges = {name: ValueRanges(s.lower, s.upper) for name, s in symbols.items() if not s.data}
             ranges |= {name: ValueRanges(*ends) for name, ends in ranges_of(base.numbers).items()}
         made = copy.copy(program)
-        made.graph_module = fx.GraphModule(torch.nn.Module(), base.graph)
+        made.graph_module = module_of(base.graph)
         made.graph_signature, made.constants = base.signature, base.constants
         made.guards, made.symbols, made.range_constraints = guards, symbols, ranges
         made.dialect = "ATEN" if self.functional else program.dialect
@@ -229,6 +231,9 @@ class _Functional(FunctionalizeMode):
         return result
 
 
+loop_operator.py_impl(_Functional)(run_pure)
+
+
 class _Interpreter(fx.Interpreter):
     """Runs the program, with the operators that the table leaves whole as one step each."""
 
@@ -305,7 +310,7 @@ def with_writes(program) -> ExportedProgram:
     for node, spec in zip(placeholders, program.graph_signature.input_specs):
         inputs[node.name if spec.target is None else spec.target] = node
     write_in_place(graph, program.graph_signature.output_specs, inputs)
-    made.graph_module = fx.GraphModule(torch.nn.Module(), graph)
+    made.graph_module = module_of(graph)
     made.graph_signature = copy.copy(program.graph_signature)
     specs = program.graph_signature.output_specs
     made.graph_signature.output_specs = [spec for spec in specs if spec.kind not in _MUTATIONS.values()]

@@ -78,6 +78,9 @@ def _run_graph(trace, planned, sizes, inputs):
         if node.op == "placeholder":
             known[node] = next(given)
             continue
+        if node.op == "get_attr":
+            known[node] = node.meta["region"]
+            continue
         leaves, spec = pytree.tree_flatten((node.args, node.kwargs))
         leaves = [
             known[leaf] if isinstance(leaf, Node) else expected.get((node, i), leaf)

@@ -4,6 +4,7 @@ import copy
 
 import rushlight as torch
 from rushlight import fx
+from rushlight._higher_order_ops._regions import module_of
 from rushlight._ops import OpOverload
 
 aten = torch.ops.aten  # type: ignore[attr-defined]
@@ -26,7 +27,7 @@ def without_pending(program):
     for node in graph.nodes:
         if node.op == "call_function":
             node.target = _COMPUTED.get(node.target, node.target)
-    made.graph_module = fx.GraphModule(torch.nn.Module(), graph)
+    made.graph_module = module_of(graph)
     return made
 
 

@@ -321,7 +321,7 @@ def _lift_constants(trace, tracer, plain, names):
     if len(placeholders) > len(trace.held):
         first_input = placeholders[len(trace.held)]
     for node in list(graph.nodes):
-        if node.op != "get_attr":
+        if node.op != "get_attr" or "region" in node.meta:
             continue
         if node.target not in made:
             made[node.target] = _lift(trace, getattr(tracer.root, node.target), plain, first_input)

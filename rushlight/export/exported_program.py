@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import rushlight as torch
 from rushlight import fx
+from rushlight._higher_order_ops._regions import module_of
 from rushlight.fx._codegen import _PyTreeCodeGen, _PyTreeInfo
 from rushlight.fx.graph_module import _USER_PRESERVED_ATTRIBUTES_KEY, _assign_attr
 from rushlight.utils import _pytree as pytree
@@ -290,7 +291,7 @@ def _unlift(program, check_guards):
         restore_layers(graph)
     info = _PyTreeInfo(program.argument_names, program.call_spec.in_spec, program.call_spec.out_spec)
     graph.set_codegen(_PyTreeCodeGen(info))
-    module = fx.GraphModule(root, graph)
+    module = module_of(graph, root)
     check = _CallCheck(program.argument_names, program.call_spec.in_spec)
     module.register_forward_pre_hook(check, with_kwargs=True)
     for spec in specs:

@@ -44,7 +44,8 @@ def trace(function, args, traced_at, symbolic=True):
 
     def one(sizes, numbers, **_):
         module = traced_at(lambda fakes: fake_inputs(fakes, leaves, places, sizes), numbers)
-        constants = {n.target: getattr(module, n.target) for n in module.graph.nodes if n.op == "get_attr"}
+        attributes = [n.target for n in module.graph.nodes if n.op == "get_attr" and "region" not in n.meta]
+        constants = {name: getattr(module, name) for name in attributes}
         made = Trace(module.graph, [], constants, numbers=numbers)
         modules[id(made)] = module, made
         return made
