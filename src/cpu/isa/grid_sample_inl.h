@@ -14,6 +14,7 @@ namespace {
 
 constexpr int kBlock = 64;
 constexpr int kStep = 16;  // points that are computed together: a block is filled up to a multiple of them
+constexpr size_t kAligned = 64;  // bytes, of tables of a block
 
 // f(i) for points [0, n), and on to the end of a step: loops of known length become vectors without a rest.
 template <class F>
@@ -23,12 +24,26 @@ template <class F>
     for (int i = first; i < first + kStep; ++i) f(i);
 }
 
+// The number, or 0 where the mask is: no branch can foretell where points lie.
+template <class C>
+inline C kept(C x, int32_t mask) {
+  using Bits = std::conditional_t<sizeof(C) == 8, int64_t, int32_t>;
+  return std::bit_cast<C>(std::bit_cast<Bits>(x) & Bits{mask});
+}
+
+// The bits that are set for any point.
+inline int32_t any_bits(const int32_t* of, int n) {
+  int32_t any = 0;
+  for (int i = 0; i < (n + kStep - 1) / kStep * kStep; ++i) any |= of[i];
+  return any;
+}
+
 // What a block of points reads along one dimension: positions (-1: outside), weights and their slopes.
 template <class C>
 struct AxisTaps {
   int count = 0;
-  int32_t at[4][kBlock];
-  C weight[4][kBlock], slope[4][kBlock];
+  alignas(kAligned) int32_t at[4][kBlock];
+  alignas(kAligned) C weight[4][kBlock], slope[4][kBlock];
 };
 
 template <class C>
@@ -36,30 +51,37 @@ struct Coordinate {
   C value, slope;  // in pixels; slope by the normalised coordinate
 };
 
+// Points turned around at both ends, given doubled. Each function below is one step for all points and
+// compares one thing at a time: so they become vectors.
 template <class C>
-inline C reflect(C x, C low, C high, C& slope) {  // low and high given doubled
-  const bool flat = low == high;
-  const C start = low / 2, span = (high - low) / 2, distance = x - start;
-  const C length = std::abs(distance), flips = std::floor(length / span), extra = length - flips * span;
-  const bool odd = flips - 2 * std::floor(flips / 2) != 0;
-  slope = flat ? C(0) : (distance < 0) != odd ? -slope : slope;
-  return flat ? C(0) : (odd ? span - extra : extra) + start;
+inline void reflect(C low, C high, int n, C* x, C* slope) {
+  if (low == high) return each_point(n, [&](int i) { x[i] = slope[i] = 0; });
+  const C start = low / 2, span = (high - low) / 2;
+  each_point(n, [&](int i) {
+    const C distance = x[i] - start, length = std::abs(distance);
+    const C flips = std::floor(length / span), extra = length - flips * span;
+    const C odd = flips - 2 * std::floor(flips / 2), turned = 1 - 2 * odd;
+    slope[i] *= distance < 0 ? -turned : turned;
+    x[i] = odd * span + turned * extra + start;
+  });
 }
 
 template <class C>
-inline C clip(C x, C last, C& slope) {
-  slope = x <= 0 || x >= last ? C(0) : slope;
-  const C raised = x > 0 ? x : C(0);
-  return raised < last ? raised : last;
+inline void clip(C last, int n, C* x, C* slope) {
+  each_point(n, [&](int i) {
+    const C flat = x[i] <= 0 ? C(0) : slope[i];
+    slope[i] = x[i] >= last ? C(0) : flat;
+    const C raised = x[i] > 0 ? x[i] : C(0);
+    x[i] = raised < last ? raised : last;
+  });
 }
 
 template <class C, SamplePadding padding>
-inline C padded(C x, int64_t size, bool align_corners, C& slope) {
+inline void pad(int64_t size, bool align_corners, int n, C* x, C* slope) {
   const C last = static_cast<C>(size - 1);
   if constexpr (padding == SamplePadding::Reflection)
-    x = align_corners ? reflect(x, C(0), 2 * last, slope) : reflect(x, C(-1), 2 * last + 1, slope);
-  if constexpr (padding != SamplePadding::Zeros) x = clip(x, last, slope);
-  return x;
+    align_corners ? reflect(C(0), 2 * last, n, x, slope) : reflect(C(-1), 2 * last + 1, n, x, slope);
+  if constexpr (padding != SamplePadding::Zeros) clip(last, n, x, slope);
 }
 
 // Numbers that no position can hold, NaN among them, lie outside.
@@ -76,7 +98,7 @@ template <class C, SamplePadding padding>
 void fill_axis(const SamplePlan& p, int64_t size, const C* given, int n, AxisTaps<C>& t) {
   const C scale = p.align_corners ? static_cast<C>(size - 1) / 2 : static_cast<C>(size) / 2;
   const C shift = p.align_corners ? C(0) : C(-0.5);
-  C x[kBlock], slope[kBlock];
+  alignas(kAligned) C x[kBlock], slope[kBlock];
   each_point(n, [&](int i) { x[i] = (given[i] + 1) * scale + shift, slope[i] = scale; });
   if (p.mode == SampleMode::Bicubic) {
     t.count = 4;
@@ -92,15 +114,17 @@ void fill_axis(const SamplePlan& p, int64_t size, const C* given, int n, AxisTap
       t.slope[1][i] = (3 * (a + 2) * near - 2 * (a + 3)) * near * slope[i];
       t.slope[2][i] = -(3 * (a + 2) * mirrored - 2 * (a + 3)) * mirrored * slope[i];
       t.slope[3][i] = -((3 * a * last - 10 * a) * last + 8 * a) * slope[i];
-      for (int k = 0; k < 4; ++k) {
-        C unused = 0;
-        const C at = padded<C, padding>(base + static_cast<C>(k - 1), size, p.align_corners, unused);
-        t.at[k][i] = inside(std::nearbyint(sane(at)), size);
-      }
     });
+    for (int k = 0; k < 4; ++k) {
+      alignas(kAligned) C at[kBlock];
+      each_point(n, [&](int i) { at[i] = std::floor(x[i]) + static_cast<C>(k - 1); });
+      pad<C, padding>(size, p.align_corners, n, at, slope);
+      each_point(n, [&](int i) { t.at[k][i] = inside(std::nearbyint(sane(at[i])), size); });
+    }
     return;
   }
-  each_point(n, [&](int i) { x[i] = sane(padded<C, padding>(x[i], size, p.align_corners, slope[i])); });
+  pad<C, padding>(size, p.align_corners, n, x, slope);
+  each_point(n, [&](int i) { x[i] = sane(x[i]); });
   if (p.mode == SampleMode::Nearest) {
     t.count = 1;
     each_point(n, [&](int i) {
@@ -120,8 +144,13 @@ void fill_axis(const SamplePlan& p, int64_t size, const C* given, int n, AxisTap
 
 // Coordinate d of n points, which lie last dimension first; the last point once more up to the end of a step.
 template <int dims, class C, class T>
-void read_axis(const T* grid, int d, int n, C* to) {
-  for (int i = 0; i < n; ++i) to[i] = static_cast<C>(grid[i * dims + dims - 1 - d]);
+void read_axis(const T* grid, int d, int n, C* __restrict to) {
+  const T* from = grid + dims - 1 - d;
+  if (n == kBlock) {  // a length that is known becomes vectors
+    for (int i = 0; i < kBlock; ++i) to[i] = static_cast<C>(from[i * dims]);
+    return;
+  }
+  for (int i = 0; i < n; ++i) to[i] = static_cast<C>(from[i * dims]);
   for (int i = n; i % kStep != 0; ++i) to[i] = to[n - 1];
 }
 
@@ -130,13 +159,13 @@ template <class T>
 struct Taps {
   using C = compute_type<T>;
   AxisTaps<C> axis[3];
-  int count = 0;
+  int bits = 0;  // of the number of taps along a dimension
   bool all_inside = true;
-  int32_t offset[16][kBlock];  // -1: outside
-  C weight[16][kBlock];
+  alignas(kAligned) int32_t offset[16][kBlock];  // -1: outside
+  alignas(kAligned) C weight[16][kBlock];        // of more taps than one
 
   [[gnu::noinline]] void fill(const SamplePlan& p, const T* grid, int n) {
-    C given[kBlock];
+    alignas(kAligned) C given[kBlock];
     for (int d = 0; d < p.dims; ++d) {
       p.dims == 2 ? read_axis<2>(grid, d, n, given) : read_axis<3>(grid, d, n, given);
       const int64_t size = p.size[static_cast<size_t>(3 - p.dims + d)];
@@ -147,20 +176,20 @@ struct Taps {
       else
         fill_axis<C, SamplePadding::Reflection>(p, size, given, n, axis[d]);
     }
-    const int each = axis[0].count;
-    count = p.dims == 2 ? each * each : each * each * each;
     int32_t signs = 0;
-    for (int k = 0; k < count; ++k) {
-      place(p, k, n);
-      each_point(n, [&](int i) { signs |= offset[k][i]; });
-      weigh(p, k, n, -1, weight[k]);
-    }
+    for (int d = 0; d < p.dims; ++d)
+      for (int j = 0; j < axis[0].count; ++j) signs |= any_bits(axis[d].at[j], n);
     all_inside = signs >= 0;
+    bits = std::bit_width(static_cast<unsigned>(axis[0].count)) - 1;
+    for (int k = 0; k < 1 << bits * p.dims; ++k) {
+      place(p, k, n);
+      if (bits > 0) weigh(p, k, n, -1, weight[k]);
+    }
   }
 
+  // The tap along dimension d that tap k is made of: 1, 2 or 4 there are.
   int tap(const SamplePlan& p, int k, int d) const {
-    for (int e = p.dims - 1; e > d; --e) k /= axis[0].count;
-    return k % axis[0].count;
+    return k >> bits * (p.dims - 1 - d) & (axis[0].count - 1);
   }
   void place(const SamplePlan& p, int k, int n) {
     const int32_t *a = axis[0].at[tap(p, k, 0)], *b = axis[1].at[tap(p, k, 1)];
@@ -182,9 +211,9 @@ struct Taps {
     }
     const int32_t* at = offset[k];
     if (p.dims == 2)
-      each_point(n, [&](int i) { to[i] = at[i] < 0 ? C(0) : of[0][i] * of[1][i]; });
+      each_point(n, [&](int i) { to[i] = kept(of[0][i] * of[1][i], ~(at[i] >> 31)); });
     else
-      each_point(n, [&](int i) { to[i] = at[i] < 0 ? C(0) : of[0][i] * of[1][i] * of[2][i]; });
+      each_point(n, [&](int i) { to[i] = kept(of[0][i] * of[1][i] * of[2][i], ~(at[i] >> 31)); });
   }
 };
 
@@ -201,16 +230,15 @@ void for_blocks(const SamplePlan& p, int64_t cost, F&& f) {
                });
 }
 
-// The pixel of a tap, 0 outside: by masks, as no branch can foretell where points lie.
+// The pixel of a tap, 0 outside.
 template <bool all_inside, class T>
 inline compute_type<T> pixel(const T* plane, int32_t at) {
   using C = compute_type<T>;
   if constexpr (all_inside) {
     return static_cast<C>(plane[at]);
   } else {
-    using Bits = std::conditional_t<sizeof(C) == 8, int64_t, int32_t>;
-    const int32_t kept = ~(at >> 31);
-    return std::bit_cast<C>(std::bit_cast<Bits>(static_cast<C>(plane[at & kept])) & Bits{kept});
+    const int32_t mask = ~(at >> 31);
+    return kept(static_cast<C>(plane[at & mask]), mask);
   }
 }
 
