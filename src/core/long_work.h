@@ -12,13 +12,16 @@ inline std::atomic<void (*)()> throw_if_interrupted{nullptr};
 /// Asks now and then, at no cost that a loop over tensors would show.
 class InterruptPoll {
  public:
-  void operator()() {
-    if ((++rounds_ & 0xfff) != 0) return;
+  /// After a round that takes as long as so many short ones.
+  void operator()(int64_t rounds = 1) {
+    if ((rounds_ += rounds) < kRounds) return;
+    rounds_ = 0;
     if (auto* ask = throw_if_interrupted.load(std::memory_order_relaxed)) ask();
   }
 
  private:
-  uint64_t rounds_ = 0;
+  static constexpr int64_t kRounds = 0x1000;
+  int64_t rounds_ = 0;
 };
 
 /// Fails like the allocator if this machine has no memory for so many results of so many bytes.

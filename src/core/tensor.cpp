@@ -268,6 +268,7 @@ Scalar read_scalar(const Tensor& t, int64_t element_offset) {
            "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling "
            ".item() on a Tensor, please try to rewrite what you're doing with other operations. If error is "
            "occurring somewhere inside PyTorch internals, please file a bug report.");
+  RL_CHECK(t.numel() > 0, "a Tensor with 0 elements cannot be converted to Scalar");
   Scalar result;
   alignas(16) std::byte fetched[16];
   const auto itemsize = static_cast<int64_t>(element_size(t.dtype()));

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstring>
 
+#include "core/long_work.h"
 #include "core/parallel.h"
 #include "cpu/isa_variant.h"
 
@@ -164,14 +165,17 @@ RowRange narrowed_range(const float* x, int64_t n, int64_t steps, float ratio, i
   const float step = (now.most - now.least) / static_cast<float>(steps);
   const float left = static_cast<float>(static_cast<int64_t>(static_cast<float>(steps) * (1 - ratio))) * step;
   float loss = rounding_loss(x, n, now, highest), least_loss = loss;
-  // Where a step is lost in rounding the end does not move, so steps are counted.
+  InterruptPoll poll;
   for (int64_t given = 0; given < steps && now.least + left < now.most; ++given) {
     const RowRange from_below{now.least + step, now.most}, from_above{now.least, now.most - step};
     const float below = rounding_loss(x, n, from_below, highest),
                 above = rounding_loss(x, n, from_above, highest);
     if (loss < below && loss < above && loss < least_loss) least_loss = loss, best = now;
-    now = below < above ? from_below : from_above;
+    const RowRange next = below < above ? from_below : from_above;
+    if (next == now) break;  // a step that is lost in rounding moves no end, however often it is given up
+    now = next;
     loss = std::min(below, above);
+    poll(n);
   }
   return best;
 }

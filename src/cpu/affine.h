@@ -37,6 +37,7 @@ struct RowTable {
 };
 struct RowRange {
   float least, most;
+  bool operator==(const RowRange&) const = default;
 };
 // The range of n numbers whose rounding to `bits` bits loses least. From one end or the other, whichever
 // loses less, a step of the whole range through `steps` is given up, as long as 1 - ratio of it is left.

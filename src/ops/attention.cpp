@@ -112,6 +112,26 @@ bool tiled(const Operands& a, bool grouped) {
          (flags & kTransforms & dispatch_state.consider) == 0;
 }
 
+void check_tiled(const char* who, const Operands& a) {
+  check(a);
+  RL_CHECK(tiled(a, true), who, ": shapes do not fit: ", describe(a.query), ", ", describe(a.key), " and ",
+           describe(a.value));
+}
+
+void check_results(const char* who, const Operands& a, const Tensor& grad, const Tensor& out,
+                   const Tensor& logsumexp) {
+  const Dims lead = lead_of(a.query);
+  const int64_t queries = a.query.size(-2);
+  const auto expect = [&](const char* name, const Tensor& t, IntList sizes, DType dtype) {
+    RL_CHECK(t.sizes() == sizes && t.dtype() == dtype, who, ": expected ", name, " of shape ", sizes,
+             " and dtype ", dtype_name(dtype), ", got ", describe(t));
+  };
+  const Dims sizes = joined(lead, queries, a.value.size(-1));
+  expect("grad_out", grad, sizes, a.query.dtype());
+  expect("out", out, sizes, a.query.dtype());
+  expect("logsumexp", logsumexp, joined(lead, queries, -1), compute_dtype(a.query.dtype()));
+}
+
 }  // namespace attention
 
 namespace {
@@ -223,17 +243,15 @@ Operands dense(const Operands& a) {
       with_dense_rows(a.query), with_dense_rows(a.key), with_dense_rows(a.value), a.mask, a.causal, a.scale};
 }
 
+constexpr const char *kFlash = "_scaled_dot_product_flash_attention_for_cpu",
+                     *kFlashBackward = "_scaled_dot_product_flash_attention_for_cpu_backward";
+
 std::tuple<Tensor, Tensor> flash_attention_kernel(const Call&, const Tensor& query, const Tensor& key,
                                                   const Tensor& value, double dropout_p, bool causal,
                                                   const Tensor& mask, std::optional<double> scale) {
   const Operands a{query, key, value, mask, causal, scale_of(query, scale)};
-  check(a);
-  RL_CHECK(dropout_p == 0,
-           "_scaled_dot_product_flash_attention_for_cpu: Currently do not support dropout > 0, got ",
-           dropout_p);
-  RL_CHECK(tiled(a, true),
-           "_scaled_dot_product_flash_attention_for_cpu: shapes do not fit: ", describe(query), ", ",
-           describe(key), " and ", describe(value));
+  attention::check_tiled(kFlash, a);
+  RL_CHECK(dropout_p == 0, kFlash, ": Currently do not support dropout > 0, got ", dropout_p);
   const Dims lead = lead_of(query);
   Tensor out =
       empty_as(query, joined(lead, query.size(-2), value.size(-1)));  // PyTorch's layout: the query's
@@ -252,10 +270,13 @@ std::tuple<Tensor, Tensor> flash_attention_kernel(const Call&, const Tensor& que
 std::tuple<Tensor, Tensor, Tensor> flash_attention_backward_kernel(const Call&, const Tensor& grad,
                                                                    const Tensor& query, const Tensor& key,
                                                                    const Tensor& value, const Tensor& out,
-                                                                   const Tensor& logsumexp, double,
+                                                                   const Tensor& logsumexp, double dropout_p,
                                                                    bool causal, const Tensor& mask,
                                                                    std::optional<double> scale) {
   const Operands a{query, key, value, mask, causal, scale_of(query, scale)};
+  attention::check_tiled(kFlashBackward, a);
+  attention::check_results(kFlashBackward, a, grad, out, logsumexp);
+  RL_CHECK(dropout_p == 0, kFlashBackward, ": Currently do not support dropout > 0, got ", dropout_p);
   if (device_layers(grad)) {
     auto [dq, dk, dv, none] = attention::gradients_on_device(grad, a, {}, out, logsumexp, false);
     return {dq, dk, dv};

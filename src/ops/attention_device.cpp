@@ -239,15 +239,16 @@ Dropout dropout_at(double p, const Tensor& seed, const Tensor& offset) {
 
 using Four = std::tuple<Tensor, Tensor, Tensor, Tensor>;
 
+void check_dropout(double p) {
+  RL_CHECK(p >= 0 && p <= 1, "dropout probability has to be between 0 and 1, but got ", p);
+}
+
 Four efficient_attention_kernel(const Call&, const Tensor& query, const Tensor& key, const Tensor& value,
                                 const Tensor& mask, bool wants_logsumexp, double dropout_p, bool causal,
                                 std::optional<double> scale) {
   const Operands a{query, key, value, mask, causal, scale_of(query, scale)};
-  check(a);
-  RL_CHECK(dropout_p >= 0 && dropout_p <= 1, "dropout probability has to be between 0 and 1, but got ",
-           dropout_p);
-  RL_CHECK(tiled(a, true), "_scaled_dot_product_efficient_attention: shapes do not fit: ", describe(query),
-           ", ", describe(key), " and ", describe(value));
+  check_tiled("_scaled_dot_product_efficient_attention", a);
+  check_dropout(dropout_p);
   RL_CHECK_AS(NotImplemented, query.device().is_meta() || device_layers(query),
               "_scaled_dot_product_efficient_attention is for devices; on the CPU call "
               "scaled_dot_product_attention");
@@ -268,14 +269,19 @@ Four efficient_attention_backward_kernel(const Call&, const Tensor& grad, const 
                                          const Tensor& offset, double dropout_p, std::span<const bool> wanted,
                                          bool causal, std::optional<double> scale) {
   const Operands a{query, key, value, mask, causal, scale_of(query, scale)};
-  RL_CHECK(logsumexp.dim() > 0 && logsumexp.size(-1) == query.size(-2),
-           "_scaled_dot_product_efficient_attention_backward: logsumexp was not computed");
+  constexpr const char* kWho = "_scaled_dot_product_efficient_attention_backward";
+  check_tiled(kWho, a);
+  check_dropout(dropout_p);
+  RL_CHECK(logsumexp.dim() > 0 && logsumexp.size(-1) == query.size(-2), kWho, ": logsumexp was not computed");
+  check_results(kWho, a, grad, out, logsumexp);
+  for (const Tensor& place : {seed, offset})
+    RL_CHECK(place.dtype() == DType::Int64 && place.numel() == 1, kWho,
+             ": expected philox_seed and philox_offset to be one int64 each, got ", describe(place));
   const bool mask_wanted = wanted[3] && mask.defined();
   if (query.device().is_meta())
     return {empty_as(query, query.sizes()), empty_as(key, key.sizes()), empty_as(value, value.sizes()),
             mask_wanted ? empty_like_tensor(mask, mask.dtype()) : Tensor()};
-  RL_CHECK_AS(NotImplemented, device_layers(grad),
-              "_scaled_dot_product_efficient_attention_backward is for devices");
+  RL_CHECK_AS(NotImplemented, device_layers(grad), kWho, " is for devices");
   auto [dq, dk, dv, dm] =
       gradients_on_device(grad, a, dropout_at(dropout_p, seed, offset), out, logsumexp, mask_wanted);
   return {dq, dk, dv, dm};

@@ -19,6 +19,11 @@ double scale_of(const Tensor& query, std::optional<double> scale);
 void check(const Operands& a);
 // Whether the tiles serve these operands; the leading dimensions must agree, but for groups of heads.
 bool tiled(const Operands& a, bool grouped);
+// Of an operator in tiles, which reads its operands without asking further: that they fit each other, and for
+// gradients that what came out of the forward operator fits them.
+void check_tiled(const char* who, const Operands& a);
+void check_results(const char* who, const Operands& a, const Tensor& grad, const Tensor& out,
+                   const Tensor& logsumexp);
 
 Tensor minus_infinity_where_not(const Tensor& mask, DType dtype);
 // Grouped queries: each head of keys and values serves several heads of queries. Gradients of heads that were

@@ -39,7 +39,7 @@ double number(const Tensor& t) {
   RL_CHECK(t.numel() == 1, "a Tensor with ", t.numel(), " elements cannot be converted to Scalar");
   return read_scalar(t).to_double();
 }
-double first(const Tensor& t) { return read_scalar(select(t, 0, 0)).to_double(); }
+double first(const Tensor& t) { return number(select(t, 0, 0)); }
 
 Tensor floats(const Tensor& t) { return contiguous(to_dtype(t, DType::Float32), MemoryFormat::Contiguous); }
 // Memory order is the order of elements in `x`: each channel is a run of equal length, or every n-th.

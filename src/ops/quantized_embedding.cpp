@@ -2,6 +2,7 @@
 // bias behind each. The tables are plain tensors of uint8, laid out as PyTorch's.
 #include <vector>
 
+#include "core/long_work.h"
 #include "cpu/affine.h"
 #include "ops/copy.h"
 #include "ops/operators.h"
@@ -104,6 +105,7 @@ std::vector<int64_t> starts_of(const Tensor& indices, const Tensor& offsets, boo
     RL_CHECK(!offsets.defined(),
              "embedding_bag operator: input is 2D, then offsets has to be None, as input is treated is a "
              "mini-batch of fixed length sequences.");
+    check_memory_for(indices->sizes[0], sizeof(int64_t));  // rows without indices take no memory themselves
     for (int64_t b = 0; b <= indices->sizes[0]; ++b) starts.push_back(b * indices->sizes[1]);
     return starts;
   }

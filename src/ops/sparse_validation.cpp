@@ -1,4 +1,6 @@
 // Whether the indices of compressed sparse tensors keep the rules that kernels rely on.
+#include <limits>
+
 #include "dispatch/table.h"
 #include "ops/copy.h"
 #include "ops/sparse.h"
@@ -52,6 +54,8 @@ void validate_indices_body(const Call&, bool is_crow, const Tensor& compressed, 
            dtype_name(plain.dtype()));
   RL_CHECK(compressed.dtype() == DType::Int64 || compressed.dtype() == DType::Int32, of.compressed, " and ",
            of.plain, " must be an int32 or int64 type, but got: torch.", dtype_name(compressed.dtype()));
+  RL_CHECK(lines >= 0 && lines < std::numeric_limits<int64_t>::max() && width >= 0 && nnz >= 0,
+           "compressed sparse indices cannot be ", nnz, " places in ", lines, " lines of ", width);
   const auto check_length = [](const char* name, const Tensor& t, int64_t length) {
     RL_CHECK(t.dim() > 0 && t.size(-1) == length, name, ".shape[-1] must be equal to ", length,
              ", but got shape ", t.sizes());

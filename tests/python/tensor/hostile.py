@@ -2,9 +2,9 @@
 
 python tests/python/tensor/hostile.py --cases 1000 --seed 7 --only conv    # longer, goes on after a crash
 
-A call may succeed or raise one of ``ALLOWED``. It may not end the process, hang, fail an internal check,
-keep memory, or return a tensor that reaches beyond its storage. The call in progress lies in a file, where
-the parent finds it.
+A call may succeed or raise one of ``ALLOWED``. It may not end the process, hang, fail an internal check, keep
+memory, or return a tensor that reaches beyond its storage. The call in progress lies in a file, where the
+parent finds it.
 """
 
 import argparse
@@ -74,6 +74,7 @@ SHAPES = [
     (2, 3, 3),
 ]
 SHAPES += [(1, 2, 5, 5), (2, 3, 4, 5), (0, 2, 3, 3), (1, 2, 3, 4, 4), (2, 1, 2, 1, 2, 1)]
+SHAPES += [(2**40, 0)]  # no memory, and more rows than memory has room for
 DTYPES = (
     "bool uint8 int8 int16 int32 int64 uint16 uint32 uint64 float8_e4m3fn float16 bfloat16 float32 float64"
 )

@@ -1,0 +1,110 @@
+"""Operators that others call for their users refuse what those never pass: found by hostile.py."""
+
+import pytest
+
+import rushlight
+
+attend = rushlight._scaled_dot_product_flash_attention_for_cpu
+gradients = rushlight._scaled_dot_product_flash_attention_for_cpu_backward
+NAMES = ["grad_out", "query", "key", "value", "out", "logsumexp"]
+
+
+def _operands(dtype=rushlight.float32):
+    query, key, value = (rushlight.rand(2, heads, n, 4, dtype=dtype) for heads, n in ((6, 5), (3, 7), (3, 7)))
+    out, logsumexp = attend(query, key, value)
+    return dict(zip(NAMES, [rushlight.ones_like(out), query, key, value, out, logsumexp], strict=True))
+
+
+OTHERS = {
+    "dimensions": lambda t: t[0],
+    "one dimension": lambda t: t.reshape(-1),
+    "none": lambda t: t.new_ones(()),
+    "columns": lambda t: t[..., :-1],
+    "rows": lambda t: t[:, :, 1:],
+    "heads": lambda t: t[:, 1:],
+    "elements": lambda t: t[:0],
+    "wider": lambda t: t.double(),
+    "integers": lambda t: t.int(),
+    "place": lambda t: t.to("meta"),
+}
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("other", OTHERS)
+def test_gradients_of_attention_ask_for_operands_that_fit(name, other):
+    operands = _operands()
+    operands[name] = OTHERS[other](operands[name])
+    with pytest.raises(RuntimeError):
+        gradients(**operands, dropout_p=0.0, is_causal=False)
+
+
+def test_gradients_of_attention_take_a_mask_that_broadcasts_and_no_dropout():
+    operands = _operands()
+    with pytest.raises(RuntimeError, match="expand"):
+        gradients(**operands, dropout_p=0.0, is_causal=False, attn_mask=rushlight.zeros(4, 7))
+    with pytest.raises(RuntimeError, match="dropout"):
+        gradients(**operands, dropout_p=0.5, is_causal=False)
+    with pytest.raises(RuntimeError, match="attn_mask dtype"):
+        gradients(**operands, dropout_p=0.0, is_causal=False, attn_mask=rushlight.zeros(5, 7).int())
+
+
+@pytest.mark.parametrize("dtype", [rushlight.float64, rushlight.float32, rushlight.bfloat16])
+def test_gradients_of_attention_are_those_of_the_graph(dtype):
+    operands = _operands(dtype)
+    found = gradients(**operands, dropout_p=0.0, is_causal=False)
+    leaves = [operands[name].detach().requires_grad_() for name in ("query", "key", "value")]
+    attend(*leaves)[0].backward(operands["grad_out"])
+    for leaf, got in zip(leaves, found, strict=True):
+        rushlight.testing.assert_close(got, leaf.grad, rtol=0, atol=0)
+
+
+def test_gradients_of_attention_on_devices_ask_for_the_sums_of_their_operands():
+    backward = rushlight._scaled_dot_product_efficient_attention_backward
+    x = rushlight.empty(2, 3, 5, 4, device="meta")
+    bias = rushlight.empty(5, 5, device="meta")
+    place = rushlight.empty((), dtype=rushlight.int64, device="meta")
+
+    def call(grad, logsumexp, p=0.0):
+        return backward(grad, x, x, x, bias, x, logsumexp, place, place, p, [True] * 4)
+
+    assert [t.shape for t in call(x, x[..., 0])] == [x.shape] * 3 + [bias.shape]
+    sums = x[..., 0]
+    for grad, logsumexp, p in [(x[0], sums, 0), (x, sums[:, 0], 0), (x, sums.half(), 0), (x, sums, 2)]:
+        with pytest.raises(RuntimeError):
+            call(grad, logsumexp, p)
+
+
+def test_a_search_for_ranges_ends_where_its_steps_are_lost_in_rounding():
+    x = rushlight.tensor([-0.75, 0.5, 1.0, 3.0])
+    most, least = rushlight.choose_qparams_optimized(x, 4, 2**40, 0.16, 8)
+    assert -0.75 <= least.item() < most.item() <= 3.0
+
+
+@pytest.mark.parametrize("sizes", [(-1, 2, 2), (2**63 - 1, 2, 2), (2, -1, 2), (2, 2, -1)])
+def test_indices_have_no_negative_sizes(sizes):
+    starts, places = rushlight.tensor([0, 1, 2]), rushlight.tensor([1, 0])
+    with pytest.raises(RuntimeError, match="cannot be"):
+        rushlight._validate_compressed_sparse_indices(True, starts, places, *sizes)
+
+
+def test_bags_without_indices_need_memory_for_their_sums():
+    table = rushlight.ops.quantized.embedding_bag_byte_prepack(rushlight.rand(3, 4))
+    bags = rushlight.empty(2**40, 0, dtype=rushlight.int64)
+    with pytest.raises(RuntimeError, match="memory"):
+        rushlight.ops.quantized.embedding_bag_byte_rowwise_offsets(table, bags)
+
+
+@pytest.mark.parametrize("shape", [(0,), (3, 0), (2, 2)])
+def test_settings_that_are_no_single_number_are_not_read(shape):
+    x, one, other = rushlight.ones(2), rushlight.ones(1), rushlight.ones(shape)
+    for scale, zero in [(other, one), (one, other)]:
+        with pytest.raises((RuntimeError, IndexError), match="cannot be converted to Scalar|out of range"):
+            rushlight._fake_quantize_learnable_per_tensor_affine(x, scale, zero, -1, 2)
+
+
+def test_a_scale_of_losses_without_elements_is_refused():
+    none, one = rushlight.ones(0), rushlight.ones(1)
+    steps = one.int()
+    for scale, grown, infinite in [(none, steps, one), (one, steps[:0], one), (one, steps, none)]:
+        with pytest.raises(RuntimeError, match="0 elements cannot be converted to Scalar"):
+            rushlight._amp_update_scale_(scale, grown, infinite, 2.0, 0.5, 10)
