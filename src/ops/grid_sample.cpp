@@ -38,12 +38,6 @@ cpu::SamplePlan sample_plan(const Tensor& input, const Tensor& grid, int64_t mod
   return p;
 }
 
-namespace {
-
-using namespace ops;
-using cpu::SampleMode;
-using cpu::SamplePadding;
-
 void check_grid(const Tensor& input, const Tensor& grid, int64_t mode) {
   if (!is_floating(input.dtype()))
     RL_NOT_IMPLEMENTED("\"grid_sampler\" not implemented for '", legacy_name(input.dtype()), "'");
@@ -66,6 +60,12 @@ void check_grid(const Tensor& input, const Tensor& grid, int64_t mode) {
   RL_CHECK(mode >= 0 && mode <= 2 && !(input.dim() == 5 && mode == 2),
            "grid_sampler(): bicubic interpolation only supports 4D input");
 }
+
+namespace {
+
+using namespace ops;
+using cpu::SampleMode;
+using cpu::SamplePadding;
 
 // Whether an input that is not contiguous is sampled where it lies: its planes are, or few of its pixels are
 // read.

@@ -5,6 +5,8 @@
 
 namespace rushlight {
 
+// That an image, a grid and a mode fit each other.
+void check_grid(const Tensor& input, const Tensor& grid, int64_t mode);
 // What kernels need to know of valid operands.
 cpu::SamplePlan sample_plan(const Tensor& input, const Tensor& grid, int64_t mode, int64_t padding,
                             bool align);

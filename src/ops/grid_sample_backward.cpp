@@ -46,6 +46,12 @@ std::tuple<Tensor, Tensor> backward_on_device(const DeviceLayers& layers, const 
 std::tuple<Tensor, Tensor> sampler_backward_kernel(const Call&, const Tensor& grad, const Tensor& input,
                                                    const Tensor& grid, int64_t mode, int64_t padding,
                                                    bool align, int64_t wanted) {
+  check_grid(input, grid, mode);
+  bool fits = grad.dim() == input.dim() && grad.dtype() == input.dtype();
+  for (int64_t d = 0; fits && d < grad.dim(); ++d)
+    fits = grad->sizes[d] == (d < 2 ? input->sizes[d] : grid->sizes[d - 1]);
+  RL_CHECK(fits, "_grid_sampler_backward: a gradient ", describe(grad), " does not fit an input ",
+           describe(input), " sampled at a grid ", describe(grid));
   if (const DeviceLayers* layers = device_layers(input))
     return backward_on_device(*layers, grad, input, grid, sample_plan(input, grid, mode, padding, align),
                               wanted);

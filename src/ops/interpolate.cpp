@@ -152,6 +152,13 @@ Tensor upsample_by_kernel(const Call&, const Tensor& input, IntList size, int64_
 
 Tensor upsample_by_backward_kernel(const Call&, const Tensor& grad, IntList input_size, int64_t filter,
                                    bool align_corners, FloatList factors) {
+  RL_CHECK(grad.dim() >= 3 && grad.dim() <= 5 && static_cast<int64_t>(input_size.size()) == grad.dim() &&
+               grad.sizes().slice(0, 2) == input_size.slice(0, 2) &&
+               static_cast<int64_t>(factors.size()) == grad.dim() - 2,
+           "_upsample_backward: a gradient of shape ", grad.sizes(), " and ", factors.size(),
+           " factors do not fit an input of shape ", input_size);
+  RL_CHECK(filter >= 0 && filter <= static_cast<int64_t>(Filter::Lanczos),
+           "_upsample_backward: no filter has the number ", filter);
   const MemoryFormat format = image_format(grad);
   Tensor result = empty_tensor(input_size, grad.dtype(), grad.device(), format);
   if (result.device().is_meta() || result.numel() == 0) return result;

@@ -48,6 +48,18 @@ Tensor slopes_in_operators(const Tensor& grad, const Tensor& x, const Tensor& ta
   return gradients_of_reference(reference, {x}, grad)[0];
 }
 
+void check_rows(const Tensor& x, const Tensor& target, const Tensor& weight) {
+  const bool fits = x.dim() == 2 && x->sizes[1] > 0 && is_floating(x.dtype()) && target.dim() > 0 &&
+                    target->sizes[0] == x->sizes[0] && (target.dim() == 1 || target.sizes() == x.sizes());
+  RL_CHECK(fits && target.dtype() == DType::Int64,
+           "_margin_loss: expected a row of scores and a target, or as many as scores, of int64 for each "
+           "example, got ",
+           describe(x), " and ", describe(target));
+  RL_CHECK(!weight.defined() || (weight.dim() <= 1 && weight.numel() == x.size(1)),
+           "inconsistent weight size, expected ", x.size(1), " but got ",
+           weight.defined() ? to_string(weight.sizes()) : "");
+}
+
 struct Operands {
   Operands(const Tensor& x, const Tensor& target, bool squared, double margin, const Tensor& weight)
       : scores(contiguous(x)), targets(contiguous(target)) {
@@ -65,6 +77,7 @@ struct Operands {
 
 Tensor margin_rows_kernel(const Call&, const Tensor& x, const Tensor& target, bool squared, double margin,
                           const Tensor& weight) {
+  check_rows(x, target, weight);
   if (!x.is_cpu() || !x.has_data()) return rows_in_operators(x, target, squared, margin, weight);
   const Operands operands(x, target, squared, margin, weight);
   const Tensor losses = empty_tensor(IntList{x.size(0)}, x.dtype());
@@ -74,6 +87,10 @@ Tensor margin_rows_kernel(const Call&, const Tensor& x, const Tensor& target, bo
 
 Tensor margin_rows_backward_kernel(const Call&, const Tensor& grad, const Tensor& x, const Tensor& target,
                                    bool squared, double margin, const Tensor& weight) {
+  check_rows(x, target, weight);
+  RL_CHECK(grad.dim() == 1 && grad->sizes[0] == x->sizes[0] && grad.dtype() == x.dtype(),
+           "_margin_loss_backward: expected the gradient of a loss for each row of ", describe(x), ", got ",
+           describe(grad));
   const Tensor result = empty_tensor(x.sizes(), x.dtype(), x.device());
   if (!x.is_cpu() || !x.has_data()) return result;
   const Operands operands(x, target, squared, margin, weight);
@@ -108,9 +125,6 @@ Tensor multi_margin_body(const Call& call, const Tensor& self, const Tensor& tar
            "multi_margin_loss: target tensor should be 1-D with size equal to the number of input samples "
            "(batch size). Expected target size [",
            x.size(0), "], but got ", target.sizes(), ". Input has shape ", self.sizes(), ".");
-  RL_CHECK(!weight.defined() || (weight.dim() <= 1 && weight.numel() == x.size(1)),
-           "inconsistent weight size, expected ", x.size(1), " but got ",
-           weight.defined() ? to_string(weight.sizes()) : "");
   check_classes(target);
   const Tensor loss = margin_rows(x, reshape(target, IntList{-1}), power == 2, margin.to_double(), weight);
   return reduced(self.dim() == 2 || target.dim() ? loss : squeeze_dim(loss, 0), reduction);

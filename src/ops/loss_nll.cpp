@@ -111,7 +111,12 @@ Tensor nll_loss_backward_kernel(const Call&, const Tensor& grad, const Tensor& t
   Tensor result = empty_tensor(input_sizes, grad.dtype(), grad.device());
   if (result.device().is_meta() || result.numel() == 0) return result;
   loops::copy(result, scalar_tensor_of(0, result.dtype()));
+  RL_CHECK(!input_sizes.empty(), "nll_loss_backward: the input has no dimension for its classes");
   const Targets t = targets_of(input_sizes, grad.dtype(), target, weight, ignored);
+  RL_CHECK(target.numel() == t.plan.batch * t.plan.inner &&
+               grad.numel() == (reduction == kNone ? target.numel() : 1),
+           "nll_loss_backward: a gradient of shape ", grad.sizes(), " and a target of shape ", target.sizes(),
+           " do not fit an input of shape ", input_sizes);
   if (const DeviceLayers* layers = device_layers(grad)) {
     const Tensor flow = as_contiguous(grad);
     layers->nll_backward(grad.device().index(), grad.dtype(), t.plan, flow.data_ptr(), reduction == kNone,

@@ -161,6 +161,12 @@ ThreeTensors native_batch_norm_kernel(const Call&, const Tensor& input, const Te
 ThreeTensors batch_norm_gradients_kernel(const Call&, const Tensor& grad, const Tensor& input,
                                          const Tensor& weight, const Tensor& mean, const Tensor& rstd,
                                          bool training, int64_t wanted) {
+  RL_CHECK(input.dim() >= 2 && grad.sizes() == input.sizes() && grad.dtype() == input.dtype(),
+           "_batch_norm_gradients: a gradient ", describe(grad), " does not fit an input ", describe(input));
+  const auto by_channel = [&](const Tensor& t) { return !t.defined() || t.numel() == input->sizes[1]; };
+  RL_CHECK(input.numel() == 0 || (by_channel(weight) && by_channel(mean) && by_channel(rstd)),
+           "_batch_norm_gradients: weights and statistics need a number for each channel of ",
+           describe(input));
   const DType compute = compute_dtype(input.dtype());
   const Channels c = channels_of(input), g = channels_of(grad, c.format);
   const Tensor w = norm_parameter(weight, compute), center = norm_parameter(mean, compute),

@@ -68,6 +68,12 @@ ThreeTensors native_group_norm_kernel(const Call&, const Tensor& input, const Te
 ThreeTensors group_norm_gradients_kernel(const Call&, const Tensor& grad, const Tensor& input,
                                          const Tensor& weight, const Tensor& mean, const Tensor& rstd,
                                          int64_t groups, int64_t wanted) {
+  RL_CHECK(input.dim() >= 2 && grad.sizes() == input.sizes() && grad.dtype() == input.dtype(),
+           "_group_norm_gradients: a gradient ", describe(grad), " does not fit an input ", describe(input));
+  RL_CHECK(groups > 0 && input->sizes[1] % groups == 0 && mean.numel() == input->sizes[0] * groups &&
+               rstd.numel() == mean.numel() && (!weight.defined() || weight.numel() == input->sizes[1]),
+           "_group_norm_gradients: statistics or weights do not fit ", groups, " groups of ",
+           describe(input));
   const DType compute = compute_dtype(input.dtype());
   const int64_t n = input->sizes[0], channels = input->sizes[1];
   const int64_t inner = n * channels > 0 ? input.numel() / (n * channels) : 0;

@@ -173,6 +173,12 @@ Tensor pad_kernel(const Call&, const Tensor& input, IntList pad) {
 Tensor pad_backward_kernel(const Call&, const Tensor& grad, IntList sizes, IntList pad,
                            std::string_view mode) {
   const Border border = border_named(mode);
+  const auto dims = static_cast<int64_t>(sizes.size()), padded = static_cast<int64_t>(pad.size()) / 2;
+  bool fits = pad.size() % 2 == 0 && grad.dim() == dims && padded <= dims;
+  for (int64_t d = 0; fits && d < dims; ++d)
+    fits = grad->sizes[d] == (d < dims - padded ? sizes[d] : sources_of(sizes, pad, border, d).out());
+  RL_CHECK(fits, "_pad_with_mode_backward: a gradient of shape ", grad.sizes(),
+           " does not fit an input of shape ", sizes, " padded by ", pad);
   if (grad.numel() == 0) return zeros(sizes, grad.dtype(), std::nullopt, grad.device());
   if (!grad.is_cpu() && !grad.device().is_meta()) {
     Tensor result = grad;

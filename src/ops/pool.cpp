@@ -220,7 +220,12 @@ Tensor zeros_pooled(IntList sizes, const Tensor& like, bool channels_last) {
 }
 
 // Pooling to nothing has no gradient, as in PyTorch.
-void check_gradient(const char* who, const Tensor& grad, int64_t n) {
+void check_gradient(const char* who, const Tensor& grad, IntList input_sizes, int64_t n) {
+  const int64_t lead = grad.dim() - n;
+  RL_CHECK(n >= 1 && n <= 3 && lead >= 0 && static_cast<int64_t>(input_sizes.size()) == grad.dim() &&
+               grad.sizes().slice(0, lead) == input_sizes.slice(0, lead),
+           who, "(): a gradient of shape ", grad.sizes(), " is not of windows in ", n,
+           " dimensions of an input of shape ", input_sizes);
   for (int64_t d = grad.dim() - n; d < grad.dim(); ++d)
     RL_CHECK(grad->sizes[d] != 0, who,
              "(): Expected grad_output to have non-zero size for non-batch dimensions, but grad_output has "
@@ -240,7 +245,7 @@ void set_axis_lengths(cpu::PoolPlan& p, IntList in, IntList out, int64_t n) {
 
 Tensor max_pool_backward_kernel(const Call&, const Tensor& grad, const Tensor& indices, IntList input_sizes,
                                 int64_t n) {
-  check_gradient("max_pool_backward", grad, n);
+  check_gradient("max_pool_backward", grad, input_sizes, n);
   RL_CHECK(grad.sizes() == indices.sizes(), "max_pool_backward: expected the gradient's shape ",
            indices.sizes(), ", got ", grad.sizes());
   const Tensor where = image_of(indices), g = image_of(grad);
@@ -282,7 +287,7 @@ Tensor avg_pool_backward_kernel(const Call&, const Tensor& grad, IntList input_s
 }
 
 Tensor adaptive_avg_backward_kernel(const Call&, const Tensor& grad, IntList input_sizes, int64_t n) {
-  check_gradient("adaptive_avg_pool_backward", grad, n);
+  check_gradient("adaptive_avg_pool_backward", grad, input_sizes, n);
   return run_mean_backward(grad, input_sizes,
                            adaptive_plan("adaptive_avg_pool_backward", input_sizes, n,
                                          grad.sizes().slice(grad.dim() - n), last_format(grad, n)));

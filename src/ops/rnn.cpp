@@ -56,6 +56,12 @@ std::tuple<Tensor, Tensor, Tensor> fused_lstm_cell_kernel(const Call&, const Ten
 std::tuple<Tensor, Tensor> fused_lstm_cell_backward_kernel(const Call&, const Tensor& grad_hidden,
                                                            const Tensor& grad_cell, const Tensor& cell,
                                                            const Tensor& new_cell, const Tensor& gates) {
+  const auto fits = [&](const Tensor& t) {
+    return !t.defined() || (t.sizes() == cell.sizes() && t.dtype() == cell.dtype());
+  };
+  RL_CHECK(cell.dim() == 2 && gates.sizes() == IntList({cell->sizes[0], 4 * cell->sizes[1]}) &&
+               gates.dtype() == cell.dtype() && fits(new_cell) && fits(grad_hidden) && fits(grad_cell),
+           "lstm: gates ", describe(gates), " or gradients do not fit a state ", describe(cell));
   Tensor grad_gates = empty_tensor(gates.sizes(), gates.dtype(), gates.device()),
          old = empty_tensor(cell.sizes(), cell.dtype(), cell.device());
   if (cell.device().is_meta()) return {grad_gates, old};

@@ -269,12 +269,22 @@ def call_of_record(rl, record, maker):
     return call_form(rl, record, maker, args, kwargs)
 
 
+def operator_of(rl, record):
+    """What a program calls for a record: a function, a method, or the operator itself."""
+    if record["function"]:
+        return getattr(spaces(rl)[record["space"]], record["name"])
+    if record["method"]:
+        return getattr(rl.Tensor, record["name"])
+    packet = getattr(getattr(rl.ops, record["space"] or "aten"), record["name"])
+    return getattr(packet, record["overload"] or "default")
+
+
 def call_form(rl, record, maker, args, kwargs):
-    name, space = record["name"], spaces(rl)[record["space"]]
-    function = getattr(space, name) if record["function"] else getattr(rl.Tensor, name)
+    name, function = record["name"], operator_of(rl, record)
+    public = record["function"] or record["method"]
     if record["inplace"] and maker.chance(0.2) and hasattr(rl.Tensor, name + "_"):
         name, function = name + "_", getattr(rl.Tensor, name + "_")
-    elif record["out"] and maker.chance(0.15):
+    elif public and record["out"] and maker.chance(0.15):
         count = record["schema"].rpartition("->")[2].count("Tensor")
         kwargs["out"] = maker.tensor() if count == 1 else tuple(maker.tensor() for _ in range(count))
     return f"{record['space']}.{name}", function, args, kwargs
@@ -331,18 +341,18 @@ def backward(rl, value):
         rl.autograd.backward(leaves, [rl.ones_like(v) for v in leaves])
 
 
-def subjects(rl, only):
-    """(name, function making a call from a Maker) of every public record and every row."""
+def subjects(rl, only, internal):
+    """(name, function making a call from a Maker) of every public record and row, or of other records."""
     sys.path.insert(0, str(Path(__file__).parents[1] / "ops"))
     import engine
     import loader
 
     found = []
     for record in rl._C._operator_records():
-        if record["function"] or record["method"]:
+        if bool(record["function"] or record["method"]) != internal:
             make = lambda maker, record=record: call_of_record(rl, record, maker)
             found.append((record["schema"], make))
-    for row in loader.ROWS:
+    for row in [] if internal else loader.ROWS:
         found.append((f"row {row.name}", lambda maker, row=row: call_of_row(rl, engine, row, maker)))
     return [(name, make) for name, make in found if re.search(only, name)]
 
@@ -396,7 +406,7 @@ def child(options):
     faulthandler.enable()
     warnings.simplefilter("ignore")
     rl.set_num_threads(1)
-    mine = subjects(rl, options.only)[options.part :: options.parts]
+    mine = subjects(rl, options.only, options.internal)[options.part :: options.parts]
     rl.ones(64, 64) @ rl.ones(64, 64)
     limit_memory()
     progress = os.open(options.progress, os.O_RDWR)
@@ -417,10 +427,11 @@ def child(options):
     print("DONE", at, flush=True)
 
 
-def run(cases, seed, only="", part=0, parts=1, timeout=None):
+def run(cases, seed, only="", part=0, parts=1, timeout=None, internal=False):
     """Runs a part of all cases, anew after each crash. Returns (number of calls, findings)."""
     findings, start = [], 0
     options = ["--cases", cases, "--seed", seed, "--only", only, "--part", part, "--parts", parts]
+    options += ["--internal"] if internal else []
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
     # Without fresh memory the address sanitizer answers like malloc.
     environment["ASAN_OPTIONS"] = os.environ.get("ASAN_OPTIONS", "") + ":max_allocation_size_mb=1024"
@@ -453,6 +464,7 @@ def main():
     parser.add_argument("--cases", type=int, default=100, help="calls for each record and each row")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="regular expression for schemas and `row NAME`")
+    parser.add_argument("--internal", action="store_true", help="operators that torch.ops alone names")
     parser.add_argument("--part", type=int, default=0)
     parser.add_argument("--parts", type=int, default=1)
     parser.add_argument("--start", type=int, default=0, help=argparse.SUPPRESS)
@@ -460,7 +472,9 @@ def main():
     options = parser.parse_args()
     if options.progress:
         return child(options)
-    calls, findings = run(options.cases, options.seed, options.only, options.part, options.parts)
+    calls, findings = run(
+        options.cases, options.seed, options.only, options.part, options.parts, internal=options.internal
+    )
     print(*findings, f"{calls} calls, {len(findings)} findings", sep="\n")
     return 1 if findings else 0
 

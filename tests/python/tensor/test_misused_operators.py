@@ -108,3 +108,32 @@ def test_a_scale_of_losses_without_elements_is_refused():
     for scale, grown, infinite in [(none, steps, one), (one, steps[:0], one), (one, steps, none)]:
         with pytest.raises(RuntimeError, match="0 elements cannot be converted to Scalar"):
             rushlight._amp_update_scale_(scale, grown, infinite, 2.0, 0.5, 10)
+
+
+ops = rushlight.ops.aten
+IMAGE, ROW, CELL = rushlight.ones(2, 3, 4, 4), rushlight.ones(2, 3), rushlight.ones(2, 5)
+PLACES, GRID = rushlight.zeros(2, 3, dtype=rushlight.int64), rushlight.zeros(2, 4, 4, 2)
+MISFITS = {
+    "scores without classes": lambda: rushlight._margin_loss(ROW[:, :0], PLACES, False, 1.0, None),
+    "targets of other rows": lambda: rushlight._margin_loss(ROW, PLACES[0, :1], False, 1.0, None),
+    "losses of other rows": lambda: ops._margin_loss_backward(ROW[0], ROW, PLACES, False, 1.0, None),
+    "classes of nothing": lambda: ops.nll_loss_backward(ROW, PLACES, None, 0, -1, ROW.sum(), []),
+    "losses of other targets": lambda: ops.nll_loss_backward(ROW, PLACES[0], None, 0, -1, ROW.sum(), [5, 3]),
+    "windows of nothing": lambda: ops._adaptive_avg_pool_backward(IMAGE, [], 2),
+    "windows in many dimensions": lambda: ops._adaptive_avg_pool_backward(IMAGE, [2, 3, 8, 8], 2**40),
+    "maxima of nothing": lambda: ops._max_pool_backward(IMAGE, IMAGE.long(), [5], -1),
+    "sizes of nothing": lambda: ops._upsample_backward(IMAGE, [], 3, False, [1.0, 1.0]),
+    "a filter without a name": lambda: ops._upsample_backward(IMAGE, [2, 3, 8, 8], 9, False, [1.0, 1.0]),
+    "a gradient of another grid": lambda: ops._grid_sampler_backward(IMAGE[:1], IMAGE, GRID, 0, 0, False, 3),
+    "a grid of no points": lambda: ops._grid_sampler_backward(IMAGE, IMAGE, ROW, 0, 0, False, 3),
+    "no groups": lambda: ops._group_norm_gradients(ROW, ROW, None, ROW[:, 0], ROW[:, 0], 0, 7),
+    "channels of another": lambda: ops._batch_norm_gradients(ROW, ROW, None, ROW[0, :1], ROW[0], True, 7),
+    "gates of another state": lambda: ops._thnn_fused_lstm_cell_backward(CELL, CELL, CELL, CELL, CELL),
+    "padding of another image": lambda: ops._pad_with_mode_backward(ROW, [2, 3], [1, 1], "reflect"),
+}
+
+
+@pytest.mark.parametrize("misfit", MISFITS)
+def test_gradients_are_refused_that_do_not_fit(misfit):
+    with pytest.raises(RuntimeError):
+        MISFITS[misfit]()
