@@ -169,6 +169,16 @@ std::tuple<Tensor, Tensor, Tensor> lstm_layer_backward_kernel(const Call&, const
                                     time_first(cells, batch_first), reverse,
                                     time_first(grad_gates, batch_first), grad_hx, grad_cx});
   if (gates.is_cpu() && gates.numel() > 0) {
+    check_layer(gates, cx, cx, w_hh, batch_sizes, batch_first);
+    Dims sizes = gates->sizes;
+    sizes.back() = w_hh->sizes[1];
+    const auto fits = [&](const Tensor& t, IntList expected) {
+      return !t.defined() || (t.sizes() == expected && t.dtype() == gates.dtype());
+    };
+    RL_CHECK(fits(grad_output, sizes) && fits(grad_hidden, cx.sizes()) && fits(grad_cell, cx.sizes()) &&
+                 cells.sizes() == IntList(sizes) && cells.dtype() == cell_dtype(gates),
+             "_lstm_layer_backward: cells or gradients do not fit gates ", describe(gates), " and a state ",
+             describe(cx));
     const Tensor g = as_contiguous(grad_output), gh = as_contiguous(grad_hidden),
                  gc = as_contiguous(grad_cell), c = as_contiguous(cx), w = as_contiguous(w_hh),
                  activated = as_contiguous(gates), states = as_contiguous(cells);

@@ -129,6 +129,9 @@ MISFITS = {
     "no groups": lambda: ops._group_norm_gradients(ROW, ROW, None, ROW[:, 0], ROW[:, 0], 0, 7),
     "channels of another": lambda: ops._batch_norm_gradients(ROW, ROW, None, ROW[0, :1], ROW[0], True, 7),
     "gates of another state": lambda: ops._thnn_fused_lstm_cell_backward(CELL, CELL, CELL, CELL, CELL),
+    "gates of another layer": lambda: ops._lstm_layer_backward(
+        None, None, None, CELL, CELL, CELL, CELL, [], False, False
+    ),
     "padding of another image": lambda: ops._pad_with_mode_backward(ROW, [2, 3], [1, 1], "reflect"),
 }
 
