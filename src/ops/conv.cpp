@@ -362,14 +362,42 @@ Tensor convolution_epilogue_kernel(const Call& call, const Tensor& input, const 
   return deferred ? defer_layout(result) : result;
 }
 
+// Of the operators of gradients, which no forward operator may have asked before.
+void check_gradient(const char* who, const Tensor& grad, IntList input, IntList weight, IntList stride,
+                    IntList padding, IntList dilation, int64_t groups) {
+  const size_t n = input.size() - 2;
+  bool fits = input.size() >= 3 && input.size() <= 5 && weight.size() == input.size() &&
+              grad.sizes().size() == input.size() && stride.size() == n && padding.size() == n &&
+              dilation.size() == n && groups > 0;
+  fits = fits && input[0] == grad->sizes[0] && weight[0] == grad->sizes[1] && weight[0] % groups == 0 &&
+         weight[1] >= 0 && input[1] % groups == 0 && weight[1] == input[1] / groups;
+  for (size_t i = 0; fits && i < n; ++i) {
+    using Wide = __int128;
+    const Wide last = (Wide{grad->sizes[2 + i]} - 1) * stride[i] + Wide{dilation[i]} * (weight[2 + i] - 1);
+    fits = stride[i] > 0 && dilation[i] > 0 && padding[i] >= 0 && weight[2 + i] > 0 &&
+           last < Wide{input[2 + i]} + 2 * Wide{padding[i]};
+  }
+  RL_CHECK(fits, who, ": a gradient of shape ", grad.sizes(), " does not fit an input of shape ", input,
+           " and a weight of shape ", weight, " with stride ", stride, ", padding ", padding, ", dilation ",
+           dilation, " and ", groups, " groups");
+}
+
 Tensor conv_input_gradient_kernel(const Call&, const Tensor& grad, const Tensor& weight, IntList input_sizes,
                                   IntList stride, IntList padding, IntList dilation, int64_t groups) {
+  check_gradient("_conv_input_gradient", grad, input_sizes, weight.sizes(), stride, padding, dilation,
+                 groups);
+  RL_CHECK(grad.dtype() == weight.dtype(), "_conv_input_gradient: expected one dtype, got ", describe(grad),
+           " and ", describe(weight));
   return input_gradient(grad, weight, input_sizes, stride, padding, dilation, groups);
 }
 
 Tensor conv_weight_gradient_kernel(const Call& call, const Tensor& grad, const Tensor& input,
                                    IntList weight_sizes, IntList stride, IntList padding, IntList dilation,
                                    int64_t groups) {
+  check_gradient("_conv_weight_gradient", grad, input.sizes(), weight_sizes, stride, padding, dilation,
+                 groups);
+  RL_CHECK(grad.dtype() == input.dtype(), "_conv_weight_gradient: expected one dtype, got ", describe(grad),
+           " and ", describe(input));
   if (is_narrow(grad))
     return narrowed(conv_weight_gradient_kernel(call, widened(grad), widened(input), weight_sizes, stride,
                                                 padding, dilation, groups));
