@@ -132,7 +132,9 @@ MISFITS = {
     "gates of another layer": lambda: ops._lstm_layer_backward(
         None, None, None, CELL, CELL, CELL, CELL, [], False, False
     ),
-    "a stride of nothing": lambda: ops._conv_input_gradient(IMAGE, IMAGE, [2, 3, 4, 4], [], [0, 0], [1, 1], 1),
+    "a stride of nothing": lambda: ops._conv_input_gradient(
+        IMAGE, IMAGE, [2, 3, 4, 4], [], [0, 0], [1, 1], 1
+    ),
     "an image without a batch": lambda: ops._conv_weight_gradient(ROW, ROW, [2], [1], [0], [1], 1),
     "padding of another image": lambda: ops._pad_with_mode_backward(ROW, [2, 3], [1, 1], "reflect"),
 }
