@@ -335,10 +335,18 @@ static bool release_wrapper(TensorImpl* impl) {
   return true;
 }
 
+// Whether C++ holds the impl beside its wrapper, which the collector cannot see: a graph, a gradient.
+static bool is_held_by_core(const PyTensor* self) {
+  return self->impl && !self->impl->owns_pyobj && self->impl->use_count() > 1;
+}
+
+// What a tensor refers to is reachable as long as C++ holds it: the attributes are then not shown, so that a cycle
+// through them stays whole. Like PyTorch, this keeps a cycle of which one edge is a reference that C++ holds.
 static int tensor_traverse(PyObject* object, visitproc visit, void* arg) {
   PyTensor* self = as_tensor(object);
-  Py_VISIT(self->dict);
   if (Py_TYPE(object)->tp_flags & Py_TPFLAGS_HEAPTYPE) Py_VISIT(Py_TYPE(object));
+  if (is_held_by_core(self)) return 0;
+  Py_VISIT(self->dict);
   for (PyTypeObject* t = Py_TYPE(object); t && t != &TensorBaseType; t = t->tp_base) {
     PyMemberDef* member = t->tp_members;
     if (!(t->tp_flags & Py_TPFLAGS_HEAPTYPE) || !member) continue;
@@ -347,17 +355,14 @@ static int tensor_traverse(PyObject* object, visitproc visit, void* arg) {
         Py_VISIT(*reinterpret_cast<PyObject**>(reinterpret_cast<char*>(object) + member->offset));
   }
   // Only the sole owner may show what hangs on the impl: another owner keeps it alive.
-  if (traverse_autograd && self->impl && self->impl->autograd && !self->impl->owns_pyobj &&
-      self->impl->use_count() == 1)
+  if (traverse_autograd && self->impl && self->impl->autograd && !self->impl->owns_pyobj)
     return traverse_autograd(self->impl, visit, arg);
   return 0;
 }
 
 static int tensor_clear(PyObject* object) {
   PyTensor* self = as_tensor(object);
-  // The collector found only Python's share of the cycle: what C++ still holds keeps its attributes. The
-  // wrapper's references go as the others of the cycle are cleared, and its impl takes it over.
-  if (self->impl && self->impl->use_count() > 1 && !self->impl->owns_pyobj) return 0;
+  if (is_held_by_core(self)) return 0;  // finalizers of the cycle gave it away
   if (self->impl && self->impl->autograd && clear_autograd) clear_autograd(self->impl);
   if (Py_TYPE(object) != tensor_type) clear_slots(object);
   Py_CLEAR(self->dict);

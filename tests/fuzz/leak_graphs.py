@@ -1,5 +1,6 @@
 """Programs for leaks.py: graphs, files, loaders, threads and processes."""
 
+import gc
 import io
 import os
 import pickle
@@ -51,6 +52,21 @@ def calls_of_a_compiled_function(rl):
         f(x).backward()
         x.grad = None
         fails(lambda: f("a"))
+
+    return run
+
+
+@program
+def attributes_of_what_graphs_hold(rl):
+    """A parameter that knows its module, held by a graph alone when the collector runs."""
+
+    def run():
+        layer = rl.nn.Linear(2, 2)
+        layer.weight.owner = layer
+        loss = (layer.weight * 2).sum()
+        del layer
+        gc.collect(0)
+        loss.backward()
 
     return run
 

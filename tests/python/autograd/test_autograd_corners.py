@@ -211,6 +211,23 @@ def test_the_collector_leaves_attributes_of_what_a_graph_holds():
         assert dead() is None
 
 
+def test_the_collector_leaves_cycles_through_what_core_holds():
+    """A parameter that knows its module, held by a graph alone; a gradient that knows another tensor."""
+    layer = torch.nn.Linear(2, 2)
+    layer.weight.owner = layer
+    loss = (layer.weight * 2).sum()
+    x, y, holder = torch.empty(2), torch.empty(2), torch.empty(2)
+    x.other, y.other, holder.grad = y, x, x
+    gone = [weakref.ref(layer), weakref.ref(y)]
+    del layer, x, y
+    gc.collect()
+    weight = loss.grad_fn.next_functions[0][0].next_functions[0][0].variable
+    assert weight.owner.weight is weight and holder.grad.other.other is holder.grad
+    del weight, loss, holder
+    gc.collect()
+    assert [ref() for ref in gone] == [None, None]
+
+
 def test_loading_leaves_no_cycles():
     model = torch.nn.LSTM(2, 2)
     state = model.state_dict()
