@@ -211,8 +211,10 @@ _HOMES = {
         "_jit_pass_propagate_dtype _jit_pass_propagate_shapes_on_graph _propagate_shapes"
     ),
     "jit._graph_passes": (
-        "_create_function_from_graph _jit_pass_canonicalize _jit_pass_dce _jit_pass_inline"
+        "_create_function_from_graph _jit_interpret_graph _jit_pass_canonicalize _jit_pass_dce "
+        "_jit_pass_inline"
     ),
+    "jit._graph_text": "parse_ir",
     "jit._type_objects": """
         AnyType BoolType ComplexType DeviceObjType DictType FloatType IntType ListType NoneType NumberType
         OptionalType PyObjectType StreamObjType StringType TupleType

@@ -2,6 +2,7 @@
 
 import copy
 import enum
+import json
 
 from rushlight import Tensor
 from rushlight.jit._annotations import plain_name
@@ -153,8 +154,8 @@ def _shown(value):
     if isinstance(value, enum.Enum):
         return f"{plain_name(type(value))}.{value.name}"
     if isinstance(value, Tensor):
-        return f"{{{value.item()}}}" if value.dim() == 0 else "<Tensor>"
-    return f'"{value}"' if type(value) is str else repr(value)
+        return f"{{{value.item()}}}" if value.numel() == 1 else "<Tensor>"
+    return json.dumps(value, ensure_ascii=False) if type(value) is str else repr(value)
 
 
 class Block:

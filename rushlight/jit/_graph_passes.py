@@ -1,18 +1,32 @@
 """Passes of `torch._C` over graphs of scripts."""
 
 from rushlight import ops
+from rushlight.jit._compilation_unit import CompilationUnit
 from rushlight.jit._graph_inline import inlined_graph_of
+from rushlight.jit._graph_source import source_of
 from rushlight.jit._script import ScriptFunction
 
-__all__ = ["_create_function_from_graph", "_jit_pass_canonicalize", "_jit_pass_dce", "_jit_pass_inline"]
+__all__ = [
+    "_create_function_from_graph",
+    "_jit_interpret_graph",
+    "_jit_pass_canonicalize",
+    "_jit_pass_dce",
+    "_jit_pass_inline",
+]
 
 
 def _create_function_from_graph(qualname, graph):
-    """A script of a graph."""
+    """A script of a graph: the one that it shows, or one that is written from it."""
     if graph.unit is None:
-        raise RuntimeError(f"{qualname}: the graph is not that of a script")
+        unit = CompilationUnit(source_of(qualname.rpartition(".")[2], graph))
+        return unit.get_functions()[0]
     module = graph.module()
     return ScriptFunction(graph.unit) if module is None else module
+
+
+def _jit_interpret_graph(graph, inputs):
+    """What a graph gives for these inputs."""
+    return _create_function_from_graph("forward", graph)(*inputs)
 
 
 def _jit_pass_inline(graph):

@@ -22,17 +22,18 @@ def _get_trace_graph(
     f, args=(), kwargs=None, strict=True, _force_outplace=False, return_inputs=False,
     _return_inputs_states=False,
 ):  # fmt: skip
-    """(the graph of one run, its result), and the inputs if asked for; for tools that count or draw."""
+    """(the graph of one run, its result), and the graph's inputs if asked for; for tools that read it."""
     args, kwargs = args if isinstance(args, tuple) else (args,), kwargs or {}
-    recorded = OperatorGraph()
+    recorded, inputs = OperatorGraph(), []
     own = f.state_dict(keep_vars=True).values() if isinstance(f, Module) else ()
     for tensor in [*tree_leaves((args, kwargs)), *own]:
         if isinstance(tensor, Tensor) and not recorded.knows(tensor):
             recorded.add_input(tensor)
+            inputs.append(tensor.clone() if return_inputs else tensor)  # the run may write to it
     with _decorations.tracing(recorded.scopes):
         result = _C._observe_calls(recorded.ran, lambda: f(*args, **kwargs))
     recorded.set_results(tree_leaves(result))
-    more = (args,) if return_inputs else ((args, args),) if _return_inputs_states else ()
+    more = (tuple(inputs),) if return_inputs else ((args, args),) if _return_inputs_states else ()
     return recorded.graph, result, *more
 
 
