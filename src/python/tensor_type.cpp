@@ -340,8 +340,8 @@ static bool is_held_by_core(const PyTensor* self) {
   return self->impl && !self->impl->owns_pyobj && self->impl->use_count() > 1;
 }
 
-// What a tensor refers to is reachable as long as C++ holds it: the attributes are then not shown, so that a cycle
-// through them stays whole. Like PyTorch, this keeps a cycle of which one edge is a reference that C++ holds.
+// What a tensor refers to is reachable as long as C++ holds it: the attributes are then not shown, so that a
+// cycle through them stays whole. As in PyTorch, a cycle that needs a reference of C++ to close is kept.
 static int tensor_traverse(PyObject* object, visitproc visit, void* arg) {
   PyTensor* self = as_tensor(object);
   if (Py_TYPE(object)->tp_flags & Py_TPFLAGS_HEAPTYPE) Py_VISIT(Py_TYPE(object));
