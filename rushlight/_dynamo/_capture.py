@@ -145,6 +145,8 @@ class _Recorder(TorchDispatchMode):
 
     def _constant(self, tensor):
         """A tensor that the program made of numbers: every run gets one of its own."""
+        if tensor.requires_grad:  # it was computed, past this recorder
+            self.observer.interrupt("the program uses a tensor with a history that no operator here made")
         known = self.constants.get(id(tensor))
         if known is None:
             fake, node = self.add_input(f"constant_{len(self.constants)}", tensor)

@@ -99,7 +99,7 @@ Tensor copy_for(const Tensor& grad, const Tensor& leaf) {
                      !((grad->flags | leaf->flags) & (kPythonDispatch | kWrapped));
   // Under create_graph it is recorded as PyTorch's, a copy into the leaf's layout.
   if (plain && (grad.strides() != leaf.strides() || GradMode::enabled())) {
-    Tensor copy = empty_strided_tensor(leaf.sizes(), leaf.strides(), grad.dtype(), grad.device());
+    Tensor copy = gradient_ops.new_empty_strided(grad, leaf.sizes(), leaf.strides());
     gradient_ops.copy_into(copy, grad);
     return copy;
   }

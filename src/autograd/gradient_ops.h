@@ -18,6 +18,7 @@ struct GradientOps {
   Tensor (*clone)(const Tensor& t) = nullptr;
   Tensor (*detach)(const Tensor& t) = nullptr;  // seen by __torch_dispatch__
   Tensor (*as_strided)(const Tensor& t, IntList sizes, IntList strides, int64_t offset) = nullptr;
+  Tensor (*new_empty_strided)(const Tensor& like, IntList sizes, IntList strides) = nullptr;
   void (*copy_into)(const Tensor& target, const Tensor& source) = nullptr;
   Tensor (*ones_like)(const Tensor& t) = nullptr;
   Tensor (*zeros)(IntList sizes, DType dtype, Device device) = nullptr;

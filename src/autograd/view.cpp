@@ -59,7 +59,7 @@ Gradients CopySlices::apply(Gradients grads) {
   Gradients results(edges().size());
   if (!grads[0].defined()) return results;
   // 1. The base's gradient, laid out as the base is, so that the view's geometry finds its part.
-  Tensor whole = empty_strided_tensor(base_.sizes, base_.strides, grads[0].dtype(), grads[0].device());
+  Tensor whole = gradient_ops.new_empty_strided(grads[0], base_.sizes, base_.strides);
   gradient_ops.copy_into(whole, grads[0]);
   const Tensor parts = in_dtype_of_view(whole, dtype_);
   const Tensor part =

@@ -8,12 +8,14 @@
 #include "dispatch/out_overlap.h"
 #include "dispatch/pre_dispatch.h"
 #include "dispatch/profiler.h"
+#include "dispatch/target_copy.h"
 
 namespace rushlight {
 
 __attribute__((tls_model("initial-exec"))) thread_local DispatchState dispatch_state;
 
 void (*copy_result)(const Tensor&, const Tensor&, bool) = nullptr;
+Tensor (*copy_of_target)(const Tensor&) = nullptr;
 void (*show_warning)(const std::string&) = [](const std::string& message) {
   std::fprintf(stderr, "Warning: %s\n", message.c_str());
 };
@@ -203,8 +205,7 @@ void run_kernel(Frame& frame) {
   std::vector<Value> replaced;
   Tensor original;
   if (composite && frame.inplace && (operands.flags & (kAutograd | kWrapped)) && GradMode::enabled()) {
-    original = empty_like_tensor(*frame.out, frame.out->dtype());
-    copy_result(original, *frame.out, true);
+    original = copy_of_target(*frame.out);
     replaced.assign(frame.args, frame.args + op.schema.parameters.size());
     replaced[0] = Value(original);
   }

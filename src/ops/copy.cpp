@@ -11,6 +11,7 @@
 #include "core/sparse.h"
 #include "cpu/copy.h"
 #include "cpu/pointwise.h"
+#include "dispatch/target_copy.h"
 #include "dispatch/warning.h"
 #include "ops/device_loops.h"
 #include "ops/factory.h"
@@ -312,6 +313,7 @@ Tensor lift_fresh_kernel(const Call&, const Tensor& self) { return self; }
 
 void register_copy_operators(Table& t) {
   copy_result = copy_result_body;
+  copy_of_target = [](const Tensor& target) { return ops::clone(target, std::nullopt); };
   t.op(local_scalar, "_local_scalar_dense(Tensor self) -> Scalar", local_scalar_kernel)
       .on_devices()
       .internal()

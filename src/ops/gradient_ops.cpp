@@ -31,6 +31,10 @@ void install_gradient_ops() {
   gradient_ops.as_strided = [](const Tensor& t, IntList sizes, IntList strides, int64_t offset) {
     return ops::as_strided(t, sizes, strides, offset);
   };
+  gradient_ops.new_empty_strided = [](const Tensor& like, IntList sizes, IntList strides) {
+    return ops::new_empty_strided(like, sizes, strides, std::nullopt, std::nullopt, std::nullopt,
+                                  std::nullopt);
+  };
   gradient_ops.copy_into = [](const Tensor& target, const Tensor& source) {
     ops::copy_(target, source, false);
   };

@@ -4,7 +4,6 @@
 #include <structmember.h>
 
 #include <cstddef>
-#include <cstring>
 
 #include "autograd/gradient_ops.h"
 #include "transform/forward.h"
@@ -68,9 +67,7 @@ void FunctionNode::release_saved() {
 namespace {
 
 Tensor zeros_of(const InputMeta& meta) {
-  Tensor zeros = empty_tensor(meta.sizes, meta.dtype, meta.device);
-  if (zeros.is_cpu() && zeros.numel()) std::memset(zeros.data_ptr(), 0, zeros.nbytes());
-  return zeros;
+  return gradient_ops.zeros(meta.sizes, meta.dtype, meta.device);
 }
 
 }  // namespace

@@ -277,6 +277,34 @@ def test_results_may_be_written_to():
     assert all(torch.equal(a, b) for a, b in zip(*found))
 
 
+WRITES = {
+    "square_": lambda v: v.square_(),
+    "deg2rad_": lambda v: v.deg2rad_(),
+    "arctan2_": lambda v: v.arctan2_(torch.full((2, 4), 0.5)),
+    "fix_": lambda v: v.fix_(),
+}
+
+
+@pytest.mark.parametrize("part", [slice(None), slice(1, 3)])
+@pytest.mark.parametrize("write", WRITES)
+def test_composites_write_through_views(write, part):
+    """What a composite keeps of its target belongs to one run, as all memory does that a run makes."""
+
+    def f(x):
+        y = x * 2
+        WRITES[write](y[part][:2])
+        return y.exp().sum()
+
+    fast = torch.compile(f)
+    for seed in range(3):
+        torch.manual_seed(seed)
+        x, again = (torch.randn(3, 4).requires_grad_() for _ in range(2))
+        again.data.copy_(x.data)
+        fast(x).backward(), f(again).backward()
+        torch.testing.assert_close(x.grad, again.grad)
+    assert compiled_of(fast).reason is None
+
+
 def test_buffers_that_are_read_and_written():
     class Moving(nn.Module):
         def __init__(self):

@@ -239,3 +239,35 @@ def test_symbolic_graphs_compute_with_what_the_example_had(function, first, furt
                 assert a.shape == b.shape
             else:
                 assert torch.equal(a, b) if isinstance(a, torch.Tensor) else a == b
+
+
+@pytest.mark.parametrize("transform", [torch.func.grad, lambda f: torch.vmap(torch.func.grad(f))])
+def test_gradients_through_written_views_are_operators(transform):
+    """Memory that a backward pass makes for itself is made by operators: none of it is a constant."""
+
+    def loss(a):
+        b = a * 2
+        b[:2] = a[1:3] * 3
+        b[1:].square_()
+        return b.square().sum()
+
+    module = check(transform(loss), torch.randn(5, 4))
+    assert not [n for n in module.graph.nodes if n.op == "get_attr"]
+
+
+def test_missing_gradients_of_functions_are_operators():
+    class First(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2, x * 3
+
+        @staticmethod
+        def backward(ctx, first, second):
+            return first * 2 + second * 3
+
+    def gradient(x):
+        return torch.autograd.grad(First.apply(x)[0].sum(), x)[0]
+
+    module = make_fx(gradient)(torch.randn(3, requires_grad=True))
+    assert OPERATORS.zeros.default in targets(module)
+    assert not [n for n in module.graph.nodes if n.op == "get_attr"]
