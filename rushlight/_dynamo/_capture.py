@@ -426,7 +426,7 @@ class _Run:
                 self.observer,
                 watched,
             ):
-                return function(*args, **kwargs)
+                return _C._with_parts(None, function, *args, **kwargs)
         except Interruption as stop:
             raise Unsupported(stop.reason) from None
         except Unsupported:

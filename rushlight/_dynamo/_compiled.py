@@ -10,10 +10,12 @@ from . import config
 from ._capture import capture, capturing, distinct_leaves
 from ._dynamic import capture_sizes, symbols_of
 from ._guards import Guards
+from ._parts import Parts
 from ._results import filler, form_of, runner
 from ._sizes import Specialized
 from ._trials import SizedTrials, Trials
 from .exc import BackendCompilerFailed, FillsTables, TorchDynamoException, Unsupported
+from .utils import counters
 
 __all__ = ["Compiled", "all_compiled"]
 
@@ -58,7 +60,9 @@ class Entry:
 class Compiled(_C._CompiledCall):
     """What `torch.compile` makes of a function."""
 
-    def __init__(self, function, backend, fullgraph=False, dynamic=None, measure=None, name=None):
+    def __init__(
+        self, function, backend, fullgraph=False, dynamic=None, measure=None, name=None, parts=None
+    ):
         super().__init__()
         self.function, self.backend, self.fullgraph = function, backend, fullgraph
         self.dynamic = dynamic  # whether sizes stay open: None once they changed, True at once, False never
@@ -70,6 +74,9 @@ class Compiled(_C._CompiledCall):
         self.failures = self.passed = 0
         self.filled_tables = False
         self.reason = None  # why the program runs as it is written, for good
+        self.whole = parts is None  # a program itself, and no part of one
+        self.parts = Parts(self) if parts is None else parts
+        self.written = function  # runs the program as it is written
         self.watcher = (
             None  # watcher(whether): told when the program shall run as it is written, or not any more
         )
@@ -78,7 +85,7 @@ class Compiled(_C._CompiledCall):
     def force_eager(self, on):
         """Whether everything runs as it is written; graphs are kept for later."""
         self.eager, self.fast = on, None
-        self.direct = self.function if on or self.reason is not None else None
+        self.direct = self.function if on else self.written if self.reason is not None else None
 
     def _slow_call(self, args, kwargs):
         """A call that neither the last graph is for nor the function as it is."""
@@ -130,25 +137,26 @@ class Compiled(_C._CompiledCall):
         try:
             entry = self._compile_sizes(args, kwargs) or self.compile(args, kwargs)
         except Unsupported as error:
-            refusal = error
+            refusal, breaks = error, True
         except Exception as error:  # a fault of the compiler's own: the program must not stop for it
             ours = _is_ours(self.backend) or not isinstance(error, BackendCompilerFailed)
             if not ours and not config.suppress_errors:
                 raise
             self._tell_fault(error)
-            refusal = Unsupported(f"the compiler failed: {_line(error)}")
+            refusal, breaks = Unsupported(f"the compiler failed: {_line(error)}"), False
         else:
             refusal = None
         if isinstance(refusal, FillsTables) and not self.filled_tables:
             self.filled_tables = True  # by running as written, once; the next call is captured
             return self.function(*args, **kwargs)
         if refusal is not None:  # outside of the handlers: the program's own errors have no context of ours
-            return self._fall_back(refusal, args, kwargs)
+            return self._fall_back(refusal, args, kwargs, breaks)
         inputs = entry.match(args, kwargs)
         if type(inputs) is not list:
             why = entry.guards.explain(inputs)
             return self._fall_back(Unsupported(f"its graph does not match its own call: {why}"), args, kwargs)
         self.entries.append(entry)
+        counters["stats"]["unique_graphs"] += 1
         if not entry.pays:
             if len(self.entries) == 1:
                 self.give_up("an earlier process found that the graph does not pay")
@@ -279,14 +287,18 @@ class Compiled(_C._CompiledCall):
         """One line for the log that is on without being asked for."""
         _faults.warning("%s runs as it is written: the compiler failed: %s", self.name, _line(error))
 
-    def _fall_back(self, error, args, kwargs):
+    def _fall_back(self, error, args, kwargs, breaks=False):
+        """Run a call that no graph is for. If the program itself says so, its modules get graphs instead."""
         if self.fullgraph:
             raise Unsupported(f"{self.name} cannot be compiled as one graph: {error}\n{_WAY_OUT}") from error
         _breaks.info("%s runs as it is written: %s", self.name, error)
+        counters["graph_break"][str(error)] += 1
         self.failures += 1
         if self.failures > 1 or not self.entries:
+            if breaks:
+                self.parts.split(self.function, args, kwargs)
             self.give_up(str(error))
-        return self.function(*args, **kwargs)
+        return self.written(*args, **kwargs)
 
     def _over_limit(self, args, kwargs):
         message = (
@@ -305,15 +317,24 @@ class Compiled(_C._CompiledCall):
 
     def give_up(self, reason):
         """From now on the program runs as it is written."""
-        self.reason, self.fast, self.direct = reason, None, self.function
-        if self.watcher is not None:
+        self.written = self.parts.run(self.function) if self.whole else self.function
+        self.reason, self.fast, self.direct = reason, None, self.written
+        if self.watcher is not None and self.written is self.function:
             self.watcher(True)
+
+    def without_parts(self):
+        """None of its modules runs through graphs any more."""
+        if self.reason is not None:
+            self.give_up(self.reason)
 
     def _what_is_compiled(self):
         return self.function
 
     def reset(self):
         self.entries, self.failures, self.passed, self.reason = [], 0, 0, None
+        self.written = self.function
+        if self.whole:
+            self.parts.clear()
         self.filled_tables = False
         self.one_size = set()
         self.force_eager(self.eager)

@@ -126,7 +126,9 @@ def disable(fn=None, recursive=True, *, reason=None):
             rushlight._dynamo.graph_break(
                 reason or f"{getattr(fn, '__qualname__', fn)} is marked with compiler.disable"
             )
-        return fn(*args, **kwargs)
+        if not recursive:
+            return fn(*args, **kwargs)
+        return rushlight._C._with_parts(None, fn, *args, **kwargs)
 
     run._torchdynamo_disable = True
     run._torchdynamo_orig_callable = fn

@@ -321,6 +321,63 @@ static PyObject* stand_for(PyObject*, PyObject* args) {
   Py_RETURN_NONE;
 }
 
+// Note [Modules that are parts]
+// Where torch.compile cannot capture a program, the modules that it calls run through graphs of their own. Only
+// calls within the program do, on its thread: _with_parts says when. A module that is part of programs keeps a
+// dict of its graphs by program. Nothing of this is seen from Python, and other modules take no more time.
+static thread_local PyObject* parts_run = nullptr;  // of the program that runs; its caller holds it
+
+static bool has_own_graphs(PyObject* self) {
+  const Found compiled = find_item(dict_of(self), compiled_name);
+  return compiled && compiled.get() != Py_None;
+}
+
+static PyObject* call_part(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* names_given) {
+  PyRef compiled;
+  if (parts_run && Py_TYPE(self)->tp_call == module_call && !has_own_graphs(self))
+    compiled = PyRef(Py_XNewRef(
+        PyDict_GetItemWithError(reinterpret_cast<PyModule_*>(self)->stands_for, parts_run)));
+  if (!compiled) return module_vectorcall(self, args, nargsf, names_given);
+  PyObject* result = PyObject_Vectorcall(
+      compiled.get(), args, static_cast<size_t>(PyVectorcall_NARGS(nargsf)), names_given);
+  if (!result) [[unlikely]]
+    add_note(self);
+  return result;
+}
+
+// _make_part(module, parts, compiled or None) -> whether it is one now: calls in programs with these parts go to
+// `compiled`, or to the module again.
+static PyObject* make_part(PyObject*, PyObject* args) {
+  PyObject *module, *parts, *compiled;
+  if (!PyArg_ParseTuple(args, "O!OO", &ModuleBaseType, &module, &parts, &compiled)) return nullptr;
+#ifdef Py_GIL_DISABLED  // where others may be calling it
+  Py_RETURN_FALSE;
+#else
+  auto* self = reinterpret_cast<PyModule_*>(module);
+  const bool is_part = self->vectorcall == call_part, joins = compiled != Py_None;
+  if (!is_part && (!joins || self->vectorcall != module_vectorcall)) Py_RETURN_FALSE;
+  PyRef graphs(is_part ? PyDict_Copy(self->stands_for) : PyDict_New());  // others may be reading the former
+  if (!graphs) return nullptr;
+  if (joins ? PyDict_SetItem(graphs.get(), parts, compiled) < 0
+            : PyDict_Contains(graphs.get(), parts) == 1 && PyDict_DelItem(graphs.get(), parts) < 0)
+    return nullptr;
+  const bool any = PyDict_GET_SIZE(graphs.get()) > 0;
+  self->vectorcall = any ? call_part : module_vectorcall;
+  Py_XSETREF(self->stands_for, any ? graphs.release() : nullptr);
+  return PyBool_FromLong(joins);
+#endif
+}
+
+// _with_parts(parts or None, function, *args, **kwargs): a call in which these parts run through their graphs.
+static PyObject* with_parts(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* names_given) {
+  if (n < 2) return PyErr_Format(PyExc_TypeError, "_with_parts takes parts and a function");
+  const PyRef held = PyRef::borrow(args[0]);
+  PyObject* before = std::exchange(parts_run, args[0] == Py_None ? nullptr : args[0]);
+  PyObject* result = PyObject_Vectorcall(args[1], args + 2, static_cast<size_t>(n - 2), names_given);
+  parts_run = before;
+  return result;
+}
+
 // object's __new__ makes modules, as it makes any Python object: deserializers call it by that name.
 static PyObject* module_alloc(PyTypeObject* type, Py_ssize_t n) {
   PyObject* self = PyType_GenericAlloc(type, n);
@@ -393,6 +450,10 @@ static PyObject* set_read_hook(PyObject*, PyObject* hook) {
 static PyMethodDef functions[] = {{"_set_module_hooks", set_module_hooks, METH_VARARGS, nullptr},
                                   {"_set_module_read_hook", set_read_hook, METH_O, nullptr},
                                   {"_stand_for", stand_for, METH_VARARGS, nullptr},
+                                  {"_make_part", make_part, METH_VARARGS, nullptr},
+                                  {"_with_parts",
+                                   reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(with_parts)),
+                                   METH_FASTCALL | METH_KEYWORDS, nullptr},
                                   {}};
 
 void init_module_base(PyObject* module) {
