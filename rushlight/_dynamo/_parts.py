@@ -38,7 +38,8 @@ class Parts:
         self.members.clear()
 
     def _add(self, module):
-        whole = self.program()
+        if (whole := self.program()) is None:
+            return
         part = type(whole)(
             module._call_impl,
             whole.backend,
@@ -51,8 +52,8 @@ class Parts:
         parts = weakref.ref(self)
 
         def run_as_written(on):
-            if on and parts() is not None:
-                parts()._remove(key)
+            if on and (own := parts()) is not None:
+                own._remove(key)
 
         part.watcher = run_as_written
         if _C._make_part(module, self, part):

@@ -58,8 +58,8 @@ def explain(f, *extra_args, **extra_kwargs):
 class _Explained(Compiled):
     """A program or one of its parts whose graphs are told of."""
 
-    def __init__(self, *args, told=None, parts=None, **kwargs):
-        super().__init__(*args, parts=parts, **kwargs)
+    def __init__(self, function, backend, *, told=None, parts=None, **kwargs):
+        super().__init__(function, backend, parts=parts, **kwargs)
         self.told = told if parts is None else parts.program().told
 
     def compile(self, args, kwargs):

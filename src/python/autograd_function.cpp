@@ -66,9 +66,7 @@ void FunctionNode::release_saved() {
 
 namespace {
 
-Tensor zeros_of(const InputMeta& meta) {
-  return gradient_ops.zeros(meta.sizes, meta.dtype, meta.device);
-}
+Tensor zeros_of(const InputMeta& meta) { return gradient_ops.zeros(meta.sizes, meta.dtype, meta.device); }
 
 }  // namespace
 

@@ -322,9 +322,10 @@ static PyObject* stand_for(PyObject*, PyObject* args) {
 }
 
 // Note [Modules that are parts]
-// Where torch.compile cannot capture a program, the modules that it calls run through graphs of their own. Only
-// calls within the program do, on its thread: _with_parts says when. A module that is part of programs keeps a
-// dict of its graphs by program. Nothing of this is seen from Python, and other modules take no more time.
+// Where torch.compile cannot capture a program, the modules that it calls run through graphs of their own.
+// Only calls within the program do, on its thread: _with_parts says when. A module that is part of programs
+// keeps a dict of its graphs by program. Nothing of this is seen from Python, and other modules take no more
+// time.
 static thread_local PyObject* parts_run = nullptr;  // of the program that runs; its caller holds it
 
 static bool has_own_graphs(PyObject* self) {
@@ -335,18 +336,18 @@ static bool has_own_graphs(PyObject* self) {
 static PyObject* call_part(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* names_given) {
   PyRef compiled;
   if (parts_run && Py_TYPE(self)->tp_call == module_call && !has_own_graphs(self))
-    compiled = PyRef(Py_XNewRef(
-        PyDict_GetItemWithError(reinterpret_cast<PyModule_*>(self)->stands_for, parts_run)));
+    compiled =
+        PyRef(Py_XNewRef(PyDict_GetItemWithError(reinterpret_cast<PyModule_*>(self)->stands_for, parts_run)));
   if (!compiled) return module_vectorcall(self, args, nargsf, names_given);
-  PyObject* result = PyObject_Vectorcall(
-      compiled.get(), args, static_cast<size_t>(PyVectorcall_NARGS(nargsf)), names_given);
+  PyObject* result =
+      PyObject_Vectorcall(compiled.get(), args, static_cast<size_t>(PyVectorcall_NARGS(nargsf)), names_given);
   if (!result) [[unlikely]]
     add_note(self);
   return result;
 }
 
-// _make_part(module, parts, compiled or None) -> whether it is one now: calls in programs with these parts go to
-// `compiled`, or to the module again.
+// _make_part(module, parts, compiled or None) -> whether it is one now: calls in programs with these parts go
+// to `compiled`, or to the module again.
 static PyObject* make_part(PyObject*, PyObject* args) {
   PyObject *module, *parts, *compiled;
   if (!PyArg_ParseTuple(args, "O!OO", &ModuleBaseType, &module, &parts, &compiled)) return nullptr;
@@ -368,7 +369,8 @@ static PyObject* make_part(PyObject*, PyObject* args) {
 #endif
 }
 
-// _with_parts(parts or None, function, *args, **kwargs): a call in which these parts run through their graphs.
+// _with_parts(parts or None, function, *args, **kwargs): a call in which these parts run through their
+// graphs.
 static PyObject* with_parts(PyObject*, PyObject* const* args, Py_ssize_t n, PyObject* names_given) {
   if (n < 2) return PyErr_Format(PyExc_TypeError, "_with_parts takes parts and a function");
   const PyRef held = PyRef::borrow(args[0]);
@@ -447,14 +449,14 @@ static PyObject* set_read_hook(PyObject*, PyObject* hook) {
   PyRef before = read_hook.exchange(hook == Py_None ? nullptr : Py_NewRef(hook));
   return before ? before.release() : Py_NewRef(Py_None);
 }
-static PyMethodDef functions[] = {{"_set_module_hooks", set_module_hooks, METH_VARARGS, nullptr},
-                                  {"_set_module_read_hook", set_read_hook, METH_O, nullptr},
-                                  {"_stand_for", stand_for, METH_VARARGS, nullptr},
-                                  {"_make_part", make_part, METH_VARARGS, nullptr},
-                                  {"_with_parts",
-                                   reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(with_parts)),
-                                   METH_FASTCALL | METH_KEYWORDS, nullptr},
-                                  {}};
+static PyMethodDef functions[] = {
+    {"_set_module_hooks", set_module_hooks, METH_VARARGS, nullptr},
+    {"_set_module_read_hook", set_read_hook, METH_O, nullptr},
+    {"_stand_for", stand_for, METH_VARARGS, nullptr},
+    {"_make_part", make_part, METH_VARARGS, nullptr},
+    {"_with_parts", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(with_parts)),
+     METH_FASTCALL | METH_KEYWORDS, nullptr},
+    {}};
 
 void init_module_base(PyObject* module) {
   ModuleBaseType.tp_new = PyBaseObject_Type.tp_new;  // not inherited by a type that is no heap type

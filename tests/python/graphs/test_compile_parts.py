@@ -1,4 +1,4 @@
-"""Programs that no graph is for: they run as they are written, and the modules that they call through graphs."""
+"""Programs that no graph is for: they run as they are written, and the modules that they call as graphs."""
 
 import copy
 import gc
