@@ -60,9 +60,7 @@ class Entry:
 class Compiled(_C._CompiledCall):
     """What `torch.compile` makes of a function."""
 
-    def __init__(
-        self, function, backend, fullgraph=False, dynamic=None, measure=None, name=None, parts=None
-    ):
+    def __init__(self, function, backend, fullgraph=False, dynamic=None, measure=None, name=None, parts=None):
         super().__init__()
         self.function, self.backend, self.fullgraph = function, backend, fullgraph
         self.dynamic = dynamic  # whether sizes stay open: None once they changed, True at once, False never

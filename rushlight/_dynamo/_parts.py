@@ -1,4 +1,4 @@
-"""The modules of a program that no graph is for: each runs through graphs of its own while the program runs."""
+"""The modules of a program that no graph is for: while it runs, each runs through graphs of its own."""
 
 import functools
 import types

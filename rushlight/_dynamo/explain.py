@@ -39,7 +39,7 @@ class ExplainOutput:
 def explain(f, *extra_args, **extra_kwargs):
     """``explain(f)(*args)`` captures one call, and tells what came of it.
 
-    Nothing runs, unless the program breaks: then it runs as it is written, once, and its modules are captured."""
+    Nothing runs, unless the program breaks: then it runs once, and its modules are captured."""
     f = getattr(f, "_torchdynamo_orig_callable", getattr(f, "_orig_mod", f))
 
     def inner(*args, **kwargs):
