@@ -59,7 +59,7 @@ Tensor embedding_dense_backward_kernel(const Call&, const Tensor& grad, const Te
     }
     if (padding_idx >= 0)
       g = rushlight::masked_fill(g, unsqueeze(rushlight::eq(where, Scalar(padding_idx)), 1), Scalar(0));
-    return index_add(zero_(result), 0, where, g);
+    return index_add.inplace(zero_(result), 0, where, g);
   }
   if (!result.is_cpu()) return result;
   if (result.nbytes()) std::memset(result.data_ptr(), 0, result.nbytes());

@@ -253,8 +253,7 @@ Tensor index_put_kernel_(const Call&, const Tensor& self, TensorList indices, co
 // A gradient's elements added where they were read, to zeros that nobody has taken note of.
 Tensor added_at(IntList sizes, const Tensor& g, TensorList at) {
   const Tensor whole = zeros_of(sizes, g);
-  const bool noted = dispatch_state.always || dispatch_state.level || derivatives_wanted() ||
-                     ((detail::flags_of(g) | detail::flags_of(at)) & dispatch_state.consider);
+  const bool noted = takes_note(detail::flags_of(g) | detail::flags_of(at));
   return noted ? index_put(whole, at, g, true) : index_put_(whole, at, g, true);
 }
 

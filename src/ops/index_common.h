@@ -33,13 +33,16 @@ Tensor nonzero_on_device(const Tensor& self);
 Tensor select_on_device(const Tensor& self, const Tensor& mask);
 void scatter_on_device(const Tensor& result, const Tensor& mask, const Tensor& source);
 Tensor zeros_of(IntList sizes, const Tensor& like);
+// Whether a call with operands of these flags is seen by more than its kernel, of whatever device that is.
+inline bool takes_note(uint32_t flags) {
+  return dispatch_state.always || dispatch_state.level || derivatives_wanted() ||
+         (flags & dispatch_state.consider & ~kNotCpu);
+}
 // op(zeros like g, ...), for derivatives: written to the zeros themselves where nobody takes note of calls.
 template <class Op, class... Args>
 Tensor into_zeros(const Op& op, IntList sizes, const Tensor& g, const Args&... args) {
   const Tensor zeros = zeros_of(sizes, g);
-  const bool noted = dispatch_state.always || dispatch_state.level || derivatives_wanted() ||
-                     ((detail::flags_of(g) | ... | detail::flags_of(args)) & dispatch_state.consider);
-  if (noted) return op(zeros, args...);
+  if (takes_note((detail::flags_of(g) | ... | detail::flags_of(args)))) return op(zeros, args...);
   op.inplace(zeros, args...);
   return zeros;
 }

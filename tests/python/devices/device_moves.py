@@ -198,6 +198,26 @@ def test_gradients_of_indexed_rows():
     assert second.cpu()[:, 0].tolist() == [0, 4, 0, 0, 2, 0]
 
 
+READ = {
+    "index": lambda x, at: x[at],
+    "index_select": lambda x, at: x.index_select(0, at),
+    "gather": lambda x, at: x.gather(0, at[:, None].expand(-1, x.size(1))),
+    "embedding": lambda x, at: F.embedding(at, x),
+}
+
+
+@pytest.mark.parametrize("name", READ)
+def test_gradients_of_reads_take_the_memory_of_one_result(name):
+    x = torch.randn(512, 1024, device="cuda", requires_grad=True)
+    out = READ[name](x, torch.arange(4, device="cuda"))
+    flow = torch.ones_like(out)
+    torch.cuda.synchronize()
+    start = torch.cuda.memory_allocated()
+    torch.cuda.reset_peak_memory_stats()
+    (grad,) = torch.autograd.grad(out, x, flow)
+    assert torch.cuda.max_memory_allocated() - start < 1.5 * grad.nbytes
+
+
 @pytest.mark.parametrize("shape", [(2, 3, 5, 8), (2, 8, 6, 6), (1, 1, 3, 3)])
 def test_nearest_and_unfolded(shape):
     image = torch.randn(shape)
