@@ -44,6 +44,7 @@ class Dynamics:
         self.traces, self.rows_of = {}, {}
         self.how = {}  # to trace
         self.ranges = {}  # of the sizes for which the plan was made
+        self.size_nodes = set()  # that `source_of` made
 
     # --- traces ---
 
@@ -465,14 +466,18 @@ class Dynamics:
         tensor = placeholders[len(self.template.held) + place.leaf]
         if place.dim is None:
             return tensor
-        with graph.inserting_before(next(n for n in graph.nodes if n.op != "placeholder")):
+        # Behind the sizes read before, so that they stand in the order in which they are asked for.
+        rest = (n for n in graph.nodes if n.op != "placeholder" and n not in self.size_nodes)
+        with graph.inserting_before(next(rest)):
             node = graph.create_node("call_method", "size", (tensor, place.dim), {}, "sym_size_int")
             node.meta["val"] = place.factor * named(name, symbol.value) + place.offset
+            self.size_nodes.add(node)
             for step, number in ((operator.sub, place.offset), (operator.floordiv, place.factor)):
                 if number != (step is operator.floordiv):
                     value = step(node.meta["val"], number)
                     node = graph.call_function(step, (node, number))
                     node.meta["val"] = value
+                    self.size_nodes.add(node)
         return node
 
 

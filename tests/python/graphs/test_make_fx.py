@@ -271,3 +271,9 @@ def test_missing_gradients_of_functions_are_operators():
     module = make_fx(gradient)(torch.randn(3, requires_grad=True))
     assert OPERATORS.zeros.default in targets(module)
     assert not [n for n in module.graph.nodes if n.op == "get_attr"]
+
+
+def test_sizes_are_read_in_their_order():
+    graph = make_fx(lambda x: x.new_zeros(x.shape), tracing_mode="symbolic")(torch.ones(2, 3, 4)).graph
+    read = [n.args[1] for n in graph.nodes if n.target is torch.ops.aten.sym_size.int]
+    assert read == [0, 1, 2]
