@@ -1,7 +1,7 @@
 """Calls of ``torch.ops`` whose arguments the operators' parser refuses.
 
 These calls have rules of their own in PyTorch: any sequence is a list, bools and ints stand for each other,
-and what fits no schema is a ``RuntimeError`` that shows it. All this is looked at only after a call has failed.
+and what fits no schema is a ``RuntimeError`` that shows it. All this is looked at only after a call failed.
 """
 
 from collections.abc import Sequence
