@@ -212,7 +212,7 @@ def _write_records(writer, pickled, storages, byteorder):
         writer.write("byteorder", sys.byteorder.encode())
     for key, (content, _) in enumerate(storages):
         digest.update(content[:4096])
-        writer.write(f"data/{key}", content)
+        writer.write(f"data/{key}", content, filled_later=skips_data())
     writer.write("version", b"3\n")
     writer.write(
         ".data/serialization_id", str(int.from_bytes(digest.digest()[:16], "big")).zfill(40).encode()

@@ -59,16 +59,19 @@ class PyTorchFileWriter:
 
     def write_record(self, name, data, size):
         """Write the first `size` bytes of bytes, a string or a storage."""
+        self._write(name, data, size)
+
+    def _write(self, name, data, size, filled_later=False):
         if isinstance(data, str):
             data = data.encode()
         elif isinstance(data, torch.UntypedStorage):
             data = torch.empty(0, dtype=torch.uint8).set_(data).numpy()
-        self._writer.write(name, memoryview(data)[:size])
+        self._writer.write(name, memoryview(data)[:size], filled_later)
         self._written.append(name)
 
     def write_record_metadata(self, name, size):
         """Leave room for a record of `size` bytes."""
-        self.write_record(name, bytes(size), size)
+        self._write(name, bytes(size), size, filled_later=True)
 
     def get_all_written_records(self):
         return set(self._written)

@@ -17,8 +17,9 @@ class RecordWriter:
     def __init__(self, file, folder, checked=True):
         self._file, self._writer, self._checked = file, _ArchiveWriter(folder), checked
 
-    def write(self, name, data):
-        self._file.write(self._writer.header(name, data, self._checked))
+    def write(self, name, data, filled_later=False):
+        """A record that is filled later, in the file, bears no checksum."""
+        self._file.write(self._writer.header(name, data, self._checked and not filled_later))
         self._file.write(data)
 
     def close(self):
