@@ -85,7 +85,9 @@ class Verifier:
     def _check_operator(self, node):
         op = node.target
         if op not in self.allowed_builtin_ops() and not isinstance(op, self.allowed_op_types()):
-            raise SpecViolationError(f"{node.format_node()}: {op!r} is no operator of the dialect {self.dialect}")
+            raise SpecViolationError(
+                f"{node.format_node()}: {op!r} is no operator of the dialect {self.dialect}"
+            )
         if isinstance(op, OpOverload):
             if self.functional and op._schema.is_mutable:
                 raise SpecViolationError(f"{node.name}: the operator {op} is not functional")

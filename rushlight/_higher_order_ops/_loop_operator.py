@@ -1,11 +1,10 @@
 """`while_loop` as an operator: a node of graphs, with the condition and the body as graphs of their own."""
 
 import rushlight as torch
-from rushlight._extension.dispatch_keys import DispatchKey
 from rushlight._functorch.functionalization import FunctionalizeMode
 from rushlight._higher_order_ops._parts import describe
 from rushlight._higher_order_ops._regions import Regions
-from rushlight._higher_order_ops.operator import HigherOrderOperator
+from rushlight._higher_order_ops.operator import HigherOrderOperator, _key
 from rushlight._subclasses.fake_tensor import FakeTensorMode
 from rushlight.fx.experimental.proxy_tensor import ProxyTorchDispatchMode, _describe, track_tensor_tree
 
@@ -23,7 +22,7 @@ class WhileLoop(HigherOrderOperator):
 loop_operator = WhileLoop()
 
 
-@loop_operator.py_impl(DispatchKey.CompositeExplicitAutograd)
+@loop_operator.py_impl(_key("CompositeExplicitAutograd"))
 def _run(cond_fn, body_fn, carried, additional):
     while cond_fn(*carried, *additional):
         carried = tuple(body_fn(*carried, *additional))

@@ -64,7 +64,7 @@ class Regions:
     def _module(self, tracer, count):
         graph = tracer.graph
         own = [n for n in graph.nodes if n.op == "placeholder"][:count]
-        before = next((n for n in graph.nodes if n not in own))
+        before = next(n for n in graph.nodes if n not in own)
         for i, (key, tensor) in enumerate(self.captured.items()):
             with graph.inserting_before(before):
                 node = graph.placeholder(f"arg{count + i}_1")
@@ -103,7 +103,11 @@ def same_region(one, other):
     for a, b in zip(*nodes):
         names[b] = a
         arguments = torch.fx.node.map_arg((b.args, b.kwargs), lambda n: names[n])
-        if a.op != b.op or (a.op == "call_function" and a.target is not b.target) or (a.args, a.kwargs) != arguments:
+        if (
+            a.op != b.op
+            or (a.op == "call_function" and a.target is not b.target)
+            or (a.args, a.kwargs) != arguments
+        ):
             return False
         if a.op == "get_attr" and not same_region(a.meta["region"], b.meta["region"]):
             return False

@@ -84,7 +84,7 @@ class Polynomial:
 
     def sized(self, symbols):
         """The number at the symbols' values, which knows what it is of the symbols."""
-        return _Numbers(symbols).sum(self)
+        return _Sums(lambda name: named(name, symbols[name].value), _call).sum(self)
 
     def is_whole(self):
         return all(c.denominator == 1 for c in self.terms.values())
@@ -197,6 +197,10 @@ class Part:
         return builder.sum(self.sum)
 
 
+def _call(function, *operands):
+    return function(*operands)
+
+
 # --- nodes ------------------------------------------------------------------------------------------
 
 
@@ -211,7 +215,10 @@ def apply(planned, graph, source_of):
 
 
 class _Sums:
-    """Builds what a polynomial says, by `source` of the symbols and `call` of functions."""
+    """Builds what a polynomial says, by ``source(symbol)`` and ``call(function, *operands)``."""
+
+    def __init__(self, source, call):
+        self.source, self.call = source, call
 
     def sum(self, polynomial):
         total = None
@@ -233,23 +240,11 @@ class _Sums:
         return value if coefficient == 1 else self.call(operator.mul, value, coefficient)
 
 
-class _Numbers(_Sums):
-    """Numbers that know what they are of the symbols."""
-
-    def __init__(self, symbols):
-        self.symbols = symbols
-
-    def source(self, name):
-        return named(name, self.symbols[name].value)
-
-    def call(self, function, *operands):
-        return function(*operands)
-
-
 class _Builder(_Sums):
     """Nodes that compute numbers, each once. A node's ``val`` is the number in the example."""
 
     def __init__(self, graph, source_of):
+        super().__init__(self._source, self._call)
         self.graph, self._source_of = graph, source_of
         self.sources, self.made = {}, {}
 
@@ -257,12 +252,12 @@ class _Builder(_Sums):
         with self.graph.inserting_before(user):
             return polynomial.build(self)
 
-    def source(self, name):
+    def _source(self, name):
         if name not in self.sources:
             self.sources[name] = self._source_of(name)
         return self.sources[name]
 
-    def call(self, function, *operands):
+    def _call(self, function, *operands):
         """A node, or a number where no operand is one."""
         if not any(isinstance(operand, torch.fx.Node) for operand in operands):
             return function(*operands)

@@ -43,7 +43,9 @@ class Steps(torch.nn.Module):
         def step(state):
             return {"count": state["count"] - 1, "x": self.layer(state["x"]) + torch.tensor(2.0)}
 
-        return while_loop(lambda state: more(state), lambda state: (step(state),), ({"count": count, "x": x},))
+        return while_loop(
+            lambda state: more(state), lambda state: (step(state),), ({"count": count, "x": x},)
+        )
 
 
 @pytest.mark.parametrize("decomposed", [False, True])
