@@ -1,4 +1,4 @@
-"""Whether an exported program is what its signature says, and its graph one of operators without side effects."""
+"""Whether an exported program is what its signature says, and its graph one of its dialect's operators."""
 
 import math
 import operator
@@ -79,7 +79,7 @@ class Verifier:
         value = operator.attrgetter(node.target)(module)
         if not isinstance(value, self.allowed_getattr_types()):
             raise SpecViolationError(
-                f"{node.name}: the attribute {node.target} is a {type(value).__name__}, where an input was due"
+                f"{node.name}: the attribute {node.target} is a {type(value).__name__}, not an input"
             )
 
     def _check_operator(self, node):

@@ -80,17 +80,24 @@ def _expression(number):
     return number.expression if isinstance(number, SizeInt) else Expression(None, int(number))
 
 
+_NEUTRAL = {"add": 0, "sub": 0, "mul": 1, "floordiv": 1}  # the second operand that changes nothing
+
+
 def _define(name):
     operation = getattr(operator, name)
     plain, reflected = getattr(int, f"__{name}__"), getattr(int, f"__r{name}__")
 
     def run(self, other):
+        if type(other) is int and other == _NEUTRAL.get(name):
+            return self
         value = plain(self, other)
         if type(value) is not int or isinstance(other, bool):
             return value
         return SizeInt(value, Expression(operation, self.expression, _expression(other)))
 
     def run_reflected(self, other):
+        if name in ("add", "mul") and type(other) is int and other == _NEUTRAL[name]:
+            return self
         value = reflected(self, other)
         if type(value) is not int or isinstance(other, bool):
             return value

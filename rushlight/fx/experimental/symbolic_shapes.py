@@ -1,11 +1,14 @@
-"""Questions about sizes that may be symbolic, where every size is a number: each has its answer at once."""
+"""Questions about sizes that may be symbolic. In a trace every size is a number, so each has its answer at once;
+what nodes of a graph describe may have symbols."""
 
 import enum
+import re
 from dataclasses import dataclass, field
 from typing import Any
 
 import rushlight as torch
 from rushlight._errors.capture import GuardOnDataDependentSymNode
+from rushlight._subclasses.size_numbers import symbols_of
 
 __all__ = [
     "CURRENT_NODE_KEY",
@@ -181,7 +184,7 @@ def is_concrete_bool(a):
 
 
 def is_concrete_int(a):
-    return isinstance(a, int)
+    return isinstance(a, int) and not isinstance(a, torch.SymInt)
 
 
 def is_concrete_float(a):
@@ -205,28 +208,29 @@ def create_contiguous(shape):
     return strides[::-1]
 
 
-# --- symbols: there are none ------------------------------------------------------------------------
+# --- symbols of what nodes describe -----------------------------------------------------------------
 
 
 def free_symbols(val):
-    """The symbols that a value depends on."""
-    return set()
+    """The names of the symbols that a value depends on."""
+    return symbols_of(val)
 
 
 def free_unbacked_symbols(x):
-    return set()
+    """Those of them that are numbers of the program's data."""
+    return {name for name in symbols_of(x) if re.fullmatch(r"u\d+", name)}
 
 
 def has_free_symbols(val):
-    return False
+    return bool(free_symbols(val))
 
 
 def has_free_unbacked_symbols(x):
-    return False
+    return bool(free_unbacked_symbols(x))
 
 
 def has_symbolic_sizes_strides(elem):
-    return False
+    return has_free_symbols(elem)
 
 
 def is_symbol_binding_fx_node(node):
