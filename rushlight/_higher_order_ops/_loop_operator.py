@@ -55,7 +55,8 @@ def _record(mode, cond_fn, body_fn, carried, additional):
     returned = regions.trace(body_fn, given)
     if describe(returned) != describe(carried):
         raise RuntimeError(
-            f"while_loop: body_fn must return what it takes, {describe(carried)}, but returned {describe(returned)}"
+            f"while_loop: body_fn must return what it takes, {describe(carried)}, but returned "
+            f"{describe(returned)}"
         )
     cond, body = regions.modules()
     functions = [regions.attach("while_loop_cond_graph", cond), regions.attach("while_loop_body_graph", body)]

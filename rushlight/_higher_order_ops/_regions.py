@@ -22,7 +22,7 @@ class _RegionTracer(PythonKeyTracer):
         if isinstance(a, torch.Tensor) and self.proxy_of(a) is None:
             self.captured.setdefault(id(a), a)
             if id(a) not in self.places:
-                self.places[id(a)] = self.graph.create_node("placeholder", f"captured{len(self.places)}_1")
+                self.places[id(a)] = self.graph.placeholder(f"captured{len(self.places)}_1")
             return self.places[id(a)]
         return super().create_arg(a)
 
@@ -34,7 +34,7 @@ class Regions:
         self.mode, self.captured, self.traced = mode, {}, []
 
     def trace(self, function, inputs):
-        """Trace a function, which gives one tensor or a sequence of them, on tensors; returns what it gave."""
+        """Trace a function, which gives one tensor or a sequence of them, on tensors; returns these."""
         mode, tracer = self.mode, _RegionTracer(self.captured)
         inner = ProxyTorchDispatchMode(tracer, mode.tracing_mode, refuse_values=mode.refuse_values)
         inner.decomposition_table, inner.fakes = mode.decomposition_table, mode.fakes

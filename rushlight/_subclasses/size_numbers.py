@@ -9,7 +9,7 @@ __capture__ = "skip"  # Note [Capture marks]
 
 
 class SizeInt(int, torch.SymInt):
-    """The example's size, which stands for all that the expression may be. Comparisons are those of numbers."""
+    """The example's size, which stands for all that the expression may be. Comparisons are of the numbers."""
 
     expression: Expression
 

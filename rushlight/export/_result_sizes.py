@@ -15,7 +15,7 @@ def describe(dynamics):
     for node in dynamics.template.graph.nodes:
         for k, tensor in enumerate(_tensors(node.meta.get("val"))):
             found = {}
-            for dim, size in enumerate(tensor.shape):
+            for dim in range(tensor.dim()):
                 column = sizes.column(node, k, dim)
                 if column is None or len(set(column)) == 1:
                     continue

@@ -1,5 +1,5 @@
-"""Questions about sizes that may be symbolic. In a trace every size is a number, so each has its answer at once;
-what nodes of a graph describe may have symbols."""
+"""Questions about sizes that may be symbolic. In a trace every size is a number, so each has its answer at
+once; what nodes of a graph describe may have symbols."""
 
 import enum
 import re
