@@ -8,7 +8,7 @@ if(RUSHLIGHT_SMALL_RUNTIME)
   # and then of short lines; files and texts are read once.
   foreach(source
       cpu/byte_depthwise cpu/fft cpu/index cpu/index_lines cpu/lapack_library cpu/linalg cpu/moves cpu/pool cpu/random
-      cpu/reduce_rest cpu/scan cpu/search_sorted cpu/sort cpu/sort_short
+      cpu/reduce_rest cpu/scan cpu/search_sorted cpu/select cpu/sort cpu/sort_short
       generation/normalize generation/pattern generation/text_engine generation/tokenizer
       io/archive io/json io/model io/model_file io/safetensors
       jit/executor jit/fold jit/memory_plan jit/parse jit/quantized jit/slices)

@@ -8,7 +8,7 @@ namespace rushlight::cpu {
 
 void sort(const Tensor& in, int64_t dim, bool descending, bool stable, const Tensor& values,
           const Tensor& indices);
-// The same of lines of up to 8 elements, stable; false for longer ones.
+// The same of lines of few elements, stable, as they come by default too; false for longer ones.
 bool sort_short_lines(const Tensor& in, int64_t dim, bool descending, const Tensor& values,
                       const Tensor& indices);
 // All elements of contiguous memory in order, without positions.

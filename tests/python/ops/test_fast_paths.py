@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import rushlight as torch
+from rushlight._command.names import is_aliased
 
 # Computed with 40 digits; pairs of argument and value.
 EXACT = {
@@ -196,6 +197,43 @@ def test_searches_of_lines_in_and_out_of_order(dtype, right):
     if dtype.startswith("float"):
         line, values = torch.tensor([0.0, 1.0, np.nan], dtype=getattr(torch, dtype)), torch.tensor([np.nan])
         assert torch.searchsorted(line[:2], values.to(line.dtype), right=right).item() == 2
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int64", "uint8"])
+@pytest.mark.parametrize("length", [5, 9, 16, 17, 95, 200])
+def test_sorts_of_lines_in_order(dtype, length):
+    rising = np.arange(length, dtype=dtype)
+    lines = [np.ones(length, dtype), rising, rising[::-1], rising // 3, rising[::-1] // 3]
+    lines += [np.where(rising == length // 2, np.nan, rising)] if dtype.startswith("float") else []
+    x = np.stack(lines).astype(dtype)
+    for given in (torch.from_numpy(x), torch.from_numpy(np.asfortranarray(x))):
+        values, indices = given.sort(dim=1, stable=True)
+        np.testing.assert_array_equal(values.numpy(), np.sort(x, 1))
+        np.testing.assert_array_equal(indices.numpy(), np.argsort(x, 1, kind="stable"))
+        for descending in (False, True):
+            values, indices = given.sort(dim=1, descending=descending)
+            np.testing.assert_array_equal(np.take_along_axis(x, indices.numpy(), 1), values.numpy())
+            expected = given.sort(dim=1, descending=descending, stable=True)[0].numpy()
+            np.testing.assert_array_equal(values.numpy(), expected)
+            np.testing.assert_array_equal(
+                np.sort(indices.numpy(), 1), np.broadcast_to(np.arange(length), x.shape)
+            )
+    whole = torch.from_numpy(rising[::-1].copy())
+    torch.sort(whole, out=(whole, torch.empty(length, dtype=torch.int64)))
+    np.testing.assert_array_equal(whole.numpy(), rising)
+
+
+@pytest.mark.parametrize("length", [9, 17, 64, 200])
+def test_equal_elements_come_as_pytorch_leaves_them(length):
+    oracle = pytest.importorskip("torch")
+    if is_aliased():
+        pytest.skip("PyTorch is not beside Rushlight")
+    for x in (np.ones((2, length), "f4"), np.stack([np.arange(length) // 3, np.arange(length)[::-1] // 3])):
+        for descending in (False, True):
+            expected = oracle.from_numpy(x).sort(descending=descending)[1].numpy()
+            np.testing.assert_array_equal(
+                torch.from_numpy(x).sort(descending=descending)[1].numpy(), expected
+            )
 
 
 def test_sorts_of_few_digits_and_of_expanded_lines():
