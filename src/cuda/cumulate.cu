@@ -56,18 +56,21 @@ struct ScanLines {
 
 constexpr int kScanPacks = 2, kScanItems = kScanPacks * kPack;  // of a thread
 
-// Those of n elements that a thread has from i on; the rest are `start`.
-template <class S, class A>
-RL_BOTH void read_items(const S* from, int64_t i, int64_t n, bool packed, A start, A (&x)[kScanItems]) {
-  if (packed && i + kScanItems <= n) {
-    Pack<S, kPack> packs[kScanPacks];
-    for (int p = 0; p < kScanPacks; ++p)
-      packs[p] = *reinterpret_cast<const Pack<S, kPack>*>(from + i + p * kPack);
-    for (int k = 0; k < kScanItems; ++k) x[k] = number<A>(packs[k / kPack].v[k % kPack]);
-  } else {
-    for (int k = 0; k < kScanItems; ++k) x[k] = i + k < n ? number<A>(from[i + k]) : start;
+// Those of n elements that a thread has from i on.
+template <class S>
+struct Items {
+  Pack<S, kPack> packs[kScanPacks];
+  RL_BOTH S at(int k) const { return packs[k / kPack].v[k % kPack]; }
+  RL_BOTH void read(const S* from, int64_t i, int64_t n, bool packed) {
+    if (packed && i + kScanItems <= n) {
+      for (int p = 0; p < kScanPacks; ++p)
+        packs[p] = *reinterpret_cast<const Pack<S, kPack>*>(from + i + p * kPack);
+    } else {
+      for (int k = 0; k < kScanItems; ++k)
+        if (i + k < n) packs[k / kPack].v[k % kPack] = from[i + k];
+    }
   }
-}
+};
 template <class S, class A>
 RL_BOTH void write_items(S* to, int64_t i, int64_t n, bool packed, const A (&x)[kScanItems]) {
   if (packed && i + kScanItems <= n) {
@@ -90,11 +93,18 @@ struct ChunkTotals {
   RL_BOTH void operator()(const Block& block) const {
     A total = start;
     lines.visit<S>(block.index, [&](const S* from, S*, int64_t n) {
-      for (int64_t i = int64_t{block.thread} * kScanItems; i < n; i += int64_t{block.threads} * kScanItems) {
-        A x[kScanItems];
-        read_items(from, i, n, lines.packed, start, x);
-        for (int k = 0; k < kScanItems; ++k) total = Combine{}(total, x[k]);
+      // What order is free in: neighbouring threads read neighbouring packs, four tiles at once.
+      const int64_t packs = lines.packed ? n / kPack : 0;
+      constexpr int kInFlight = 4;
+      for (int64_t i = block.thread; i < packs; i += kInFlight * int64_t{block.threads}) {
+        Pack<S, kPack> read[kInFlight];
+        RL_UNROLL for (int u = 0; u < kInFlight; ++u) if (i + u * block.threads < packs) read[u] =
+            reinterpret_cast<const Pack<S, kPack>*>(from)[i + u * block.threads];
+        RL_UNROLL for (int u = 0; u < kInFlight; ++u) if (i + u * block.threads < packs)
+            RL_UNROLL for (int k = 0; k < kPack; ++k) total = Combine{}(total, number<A>(read[u].v[k]));
       }
+      for (int64_t i = packs * kPack + block.thread; i < n; i += block.threads)
+        total = Combine{}(total, number<A>(from[i]));
     });
     total = block_reduce(block, total, Combine{});
     if (block.thread == 0) totals[block.index] = total;
@@ -119,10 +129,13 @@ struct ScanChunks {
     }
     lines.visit<S>(index, [&](const S* from, S* to, int64_t n) {
       const int64_t step = int64_t{block.threads} * kScanItems;
+      Items<S> items;  // one tile ahead, so that memory is busy while a tile is added up
+      items.read(from, int64_t{block.thread} * kScanItems, n, lines.packed);
       for (int64_t base = 0; base < n; base += step) {
         const int64_t i = base + int64_t{block.thread} * kScanItems;
         A x[kScanItems];
-        read_items(from, i, n, lines.packed, start, x);
+        for (int k = 0; k < kScanItems; ++k) x[k] = i + k < n ? number<A>(items.at(k)) : start;
+        if (base + step < n) items.read(from, i + step, n, lines.packed);
         for (int k = 1; k < kScanItems; ++k) x[k] = Combine{}(x[k - 1], x[k]);
         const A before = block_scan(block, x[kScanItems - 1], carry, Combine{}, &carry);
         for (int k = 0; k < kScanItems; ++k) x[k] = Combine{}(before, x[k]);

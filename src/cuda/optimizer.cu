@@ -5,6 +5,7 @@
 #include "cpu/optimizer_steps.h"
 #include "cuda/channels.h"
 #include "cuda/layers.h"
+#include "cuda/memory.h"
 #include "cuda/multi_tensor.h"
 #include "device/optimizer.h"
 
@@ -29,6 +30,49 @@ static_assert(sizeof(Many) + sizeof(DeviceOptimizer) + 64 <= 4096);
 
 struct Strided {
   int64_t begin, end, step;
+};
+
+// The elements of a thread as packs where all arrays begin at one: reads of 16 bytes keep the memory busy.
+template <class S>
+struct InPacks : Strided {
+  int64_t start;  // of the block's piece
+  bool aligned;
+
+  // Moves whole packs for cpu/optimizer_steps.h. The first of the thread's elements that are left.
+  template <int kStates, class Move>
+  RL_BOTH int64_t in_pairs(const StepArrays& arrays, const Move& moved) const {
+    using C = ComputeOf<S>;
+    using P = Pack<S, kPack>;
+    if (!aligned) return begin;
+    const int64_t packs = (end - start) / kPack, thread = begin - start;
+    P* const param = reinterpret_cast<P*>(static_cast<S*>(arrays.param) + start);
+    const P* const grad = reinterpret_cast<const P*>(static_cast<const S*>(arrays.grad) + start);
+    P* const first = reinterpret_cast<P*>(static_cast<S*>(arrays.first) + start);
+    P* const second = reinterpret_cast<P*>(static_cast<S*>(arrays.second) + start);
+    P* const third = reinterpret_cast<P*>(static_cast<S*>(arrays.third) + start);
+    for (int64_t i = thread; i < packs; i += step) {
+      P p = param[i], a, b, c;
+      const P g = grad[i];
+      if constexpr (kStates & 1) a = first[i];
+      if constexpr (kStates & 2) b = second[i];
+      if constexpr (kStates & 4) c = third[i];
+      RL_UNROLL for (int k = 0; k < kPack; ++k) {
+        C x{}, y{}, z{};
+        if constexpr (kStates & 1) x = number<C>(a.v[k]);
+        if constexpr (kStates & 2) y = number<C>(b.v[k]);
+        if constexpr (kStates & 4) z = number<C>(c.v[k]);
+        p.v[k] = number<S>(moved(number<C>(p.v[k]), number<C>(g.v[k]), x, y, z));
+        if constexpr (kStates & 1) a.v[k] = number<S>(x);
+        if constexpr (kStates & 2) b.v[k] = number<S>(y);
+        if constexpr (kStates & 4) c.v[k] = number<S>(z);
+      }
+      param[i] = p;
+      if constexpr (kStates & 1) first[i] = a;
+      if constexpr (kStates & 2) second[i] = b;
+      if constexpr (kStates & 4) third[i] = c;
+    }
+    return start + packs * kPack + thread;
+  }
 };
 
 // Calls work(arrays, elements) in every thread, for the elements of its parameter that are the thread's.
@@ -65,21 +109,35 @@ void over_many(const Launch& at, std::span<const DeviceStep> params, const Work&
 }
 
 template <class S>
+RL_BOTH bool begins_packs(const StepArrays& a) {
+  uintptr_t bits = 0;
+  for (const void* p : {a.param, a.grad, a.first, a.second, a.third}) bits |= reinterpret_cast<uintptr_t>(p);
+  return bits % alignof(Pack<S, kPack>) == 0;
+}
+
+// Each kind is a kernel of its own: the registers of one would keep threads of another from running.
+template <class S, DeviceOptimizer::Kind kind>
 struct Step {
   DeviceOptimizer o;
-  RL_BOTH void operator()(StepArrays arrays, const float* step, Strided e) const {
+  RL_BOTH void operator()(StepArrays arrays, const float* step, Strided own) const {
     namespace steps = cpu::steps;
+    using Kind = DeviceOptimizer::Kind;
     if (o.found_inf && *o.found_inf != 0) return;
-    if (o.grad_scale) steps::unscale<S>(arrays, static_cast<double>(*o.grad_scale), e);
-    if (o.kind == DeviceOptimizer::Kind::Sgd) return steps::sgd<S>(arrays, o.sgd, e);
-    if (o.kind == DeviceOptimizer::Kind::Adam) {
+    if (o.grad_scale) steps::unscale<S>(arrays, static_cast<double>(*o.grad_scale), own);
+    // Unscaling leaves elements to their threads one by one.
+    const InPacks<S> e{own, own.begin / kPiece * kPiece, !o.grad_scale && begins_packs<S>(arrays)};
+    if constexpr (kind == Kind::Sgd) return steps::sgd<S>(arrays, o.sgd, e);
+    if constexpr (kind == Kind::Adam) {
       if (step) {
         arrays.correction1 = 1 - std::pow(o.adam.beta1, static_cast<double>(*step));
         arrays.correction2 = 1 - std::pow(o.adam.beta2, static_cast<double>(*step));
       }
       return steps::adam<S>(arrays, o.adam, e);
     }
-    using Rules = steps::Rules<S, Strided>;
+    if constexpr (kind == Kind::Update) return update(arrays, e);
+  }
+  RL_BOTH void update(const StepArrays& arrays, const InPacks<S>& e) const {
+    using Rules = cpu::steps::Rules<S, InPacks<S>>;
     switch (o.update.rule) {
       case cpu::UpdateRule::Adagrad:
         return Rules::adagrad(arrays, o.update, e);
@@ -124,7 +182,12 @@ struct Unscale {
 void optimizer_step(int device, DType dtype, const DeviceOptimizer& options,
                     std::span<const DeviceStep> params) {
   visit_floating(dtype, [&](auto tag) {
-    over_many({device, "optimizer"}, params, Step<typename decltype(tag)::type>{options});
+    using S = typename decltype(tag)::type;
+    using Kind = DeviceOptimizer::Kind;
+    const Launch at{device, "optimizer"};
+    if (options.kind == Kind::Sgd) return over_many(at, params, Step<S, Kind::Sgd>{options});
+    if (options.kind == Kind::Adam) return over_many(at, params, Step<S, Kind::Adam>{options});
+    over_many(at, params, Step<S, Kind::Update>{options});
   });
 }
 
