@@ -3,6 +3,9 @@
 
 #include "cpu/isa/grid_sample_inl.h"
 
+// Vectors passed between functions of this file alone.
+#pragma GCC diagnostic ignored "-Wpsabi"
+
 namespace rushlight::cpu::RL_ISA {
 namespace {
 
