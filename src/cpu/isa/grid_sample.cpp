@@ -39,7 +39,7 @@ struct Four {
     std::memcpy(&to, from, sizeof(V));
     return to;
   }
-  static type kept(type pixels, const Bits* mask) { return type(Masks(pixels) & load<Masks>(mask)); }
+  static type kept(const type& pixels, const Bits* mask) { return type(Masks(pixels) & load<Masks>(mask)); }
   static type pixels(const T* plane, const int32_t* at) {
     return type{plane[at[0]], plane[at[1]], plane[at[2]], plane[at[3]]};
   }
