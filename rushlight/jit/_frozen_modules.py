@@ -59,6 +59,14 @@ class _Frozen(ScriptModule):
         with running():
             return super().__call__(*args, **kwargs)
 
+    @property
+    def _modules(self):
+        """The table of children, through which traces name those that are no identifiers (`"0"`)."""
+        left = self.__dict__["_modules"]
+        if not _runs.depth:
+            return left
+        return {n: v for n, v in self.__dict__["_folded"].items() if isinstance(v, Module)} | left
+
     def __getattr__(self, name):
         folded = self.__dict__.get("_folded", ())
         if name in folded and _runs.depth:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ._flatten import with_states
 from ._steps import Steps
-from .default_planner import DefaultLoadPlanner
+from .default_planner import DefaultLoadPlanner, _EmptyStateDictLoadPlanner
 from .filesystem import CheckpointException, FileSystemReader
 
 TYPE_CHECKING = False
@@ -97,3 +97,28 @@ def load_state_dict(
         process_group=process_group,
         no_dist=no_dist,
     )
+
+
+def _load_state_dict_from_keys(
+    keys: set[str] | str | None = None,
+    *,
+    checkpoint_id: str | PathLike[str] | None = None,
+    storage_reader: Any = None,
+    process_group: ProcessGroup | None = None,
+) -> dict[str, Any]:
+    """A new state dict of what the checkpoint has under these names, or of all; every rank reads it whole.
+
+    A name also stands for all below it: ``"model"`` for ``"model.weight"``.
+    """
+    from rushlight.distributed import is_available, is_initialized
+
+    state_dict: dict[str, Any] = {}
+    load(
+        state_dict,
+        checkpoint_id=checkpoint_id,
+        storage_reader=storage_reader,
+        planner=_EmptyStateDictLoadPlanner({keys} if isinstance(keys, str) else keys),
+        process_group=process_group,
+        no_dist=not (is_available() and is_initialized()),
+    )
+    return state_dict

@@ -245,3 +245,17 @@ def test_memory_is_shared_and_optimize_for_inference_freezes_once():
         linear.weight[0, 0] += 5
         assert torch.equal(frozen(x), linear(x)) and not frozen(x).requires_grad
     assert torch.jit.optimize_for_inference(frozen) is frozen
+
+
+def test_traced_children_named_by_numbers_are_found():
+    block = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU())
+    model = nn.Sequential(block, nn.Flatten(), nn.Linear(8, 2)).eval()
+    x = torch.randn(3, 1, 4, 4)
+    traced = torch.jit.trace(model, x)
+    for frozen in (torch.jit.freeze(traced), torch.jit.optimize_for_inference(traced)):
+        torch.testing.assert_close(frozen(x), model(x))
+        assert not list(frozen.named_modules())[1:] and not list(frozen.parameters())
+        file = io.BytesIO()
+        torch.jit.save(frozen, file)
+        file.seek(0)
+        torch.testing.assert_close(torch.jit.load(file)(x), model(x))

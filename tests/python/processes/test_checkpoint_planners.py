@@ -127,3 +127,17 @@ def test_an_index_claims_no_more_memory_than_it_is_long():
             index_file.load(io.BytesIO(b"\x80\x04N" + claim + b"."))
         assert tracemalloc.get_traced_memory()[1] < 1 << 20
         tracemalloc.stop()
+
+
+def test_a_part_of_a_checkpoint_is_read_by_its_names(tmp_path):
+    from rushlight.distributed.checkpoint.state_dict_loader import _load_state_dict_from_keys as read
+
+    model = {"w": torch.ones(2), "b": torch.zeros(1)}
+    dcp.save({"model": model, "step": 3}, checkpoint_id=tmp_path, no_dist=True)
+    whole = read(checkpoint_id=tmp_path)
+    assert whole["step"] == 3 and whole["model"].keys() == model.keys()
+    part = read("model", checkpoint_id=tmp_path)
+    assert list(part) == ["model"] and part["model"]["w"].tolist() == [1.0, 1.0]
+    assert read({"model.b", "step"}, checkpoint_id=tmp_path) == {"model": {"b": torch.zeros(1)}, "step": 3}
+    with pytest.raises(dcp.CheckpointException):
+        read("model")
