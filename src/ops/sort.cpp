@@ -235,7 +235,7 @@ Tensor quantile_of(const Tensor& self, const Tensor& q, OptInt given_dim, bool k
       skip_nan
           ? to_dtype(sum_dim(logical_not(isnan(detach(x))), OptIntList(IntList{-1}), true), self.dtype()) -
                 Scalar(1.0)
-          : full({1}, Scalar(static_cast<double>(n - 1)), self.dtype(), std::nullopt, self.device());
+          : full({1}, Scalar(n - 1), self.dtype(), std::nullopt, self.device());
   last = clamp_min(last, Scalar(0.0));
   Tensor rank = reshape(fractions, {-1}) * last;
   if (how == "lower") rank = floor(rank);
@@ -250,8 +250,7 @@ Tensor quantile_of(const Tensor& self, const Tensor& q, OptInt given_dim, bool k
     rank = expand(rank, wanted);
     // NaN sorts last: one in a line makes its quantiles NaN.
     if (!skip_nan)
-      rank = rushlight::masked_fill(rank, isnan(narrow(detach(x), -1, n - 1, 1)),
-                                    Scalar(static_cast<double>(n - 1)));
+      rank = rushlight::masked_fill(rank, isnan(narrow(detach(x), -1, n - 1, 1)), Scalar(n - 1));
     const Tensor low = to_dtype(rank, DType::Int64), high = to_dtype(ceil(rank), DType::Int64);
     result = gather(x, -1, low);
     if (how == "linear" || how == "midpoint")

@@ -73,7 +73,7 @@ def test_functions_of_strings(inline):
     assert torch.ops.inline_test.count(torch.ones(5)) == 5
     with pytest.raises(RuntimeError, match="must not be negative, but got -1"):
         module.scaled_sine(x, -1.0)
-    with pytest.raises(TypeError):
+    with pytest.raises(RuntimeError, match="missing value for argument 'x1'"):
         module.scaled_sine(x)
 
 

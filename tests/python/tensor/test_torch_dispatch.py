@@ -299,7 +299,7 @@ def test_operators_are_called_by_their_schema():
     assert aten.add.out(x, x, out=out) is out and out.tolist() == [0, 2, 4]
     assert aten.sum(x).item() == 3 and aten.sum.default(x).item() == 3
     assert aten.add.Tensor(self=x, other=x).tolist() == [0, 2, 4]
-    with pytest.raises(TypeError):
+    with pytest.raises(RuntimeError, match="type 'Tensor' for argument 'other' but instead found type 'str'"):
         aten.add.Tensor(x, "one")
 
 
