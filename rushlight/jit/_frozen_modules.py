@@ -60,7 +60,7 @@ class _Frozen(ScriptModule):
             return super().__call__(*args, **kwargs)
 
     @property
-    def _modules(self):
+    def _modules(self):  # type: ignore[override]
         """The table of children, through which traces name those that are no identifiers (`"0"`)."""
         left = self.__dict__["_modules"]
         if not _runs.depth:

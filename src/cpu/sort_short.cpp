@@ -64,7 +64,7 @@ bool sort_short_lines(const Tensor& in, int64_t dim, bool descending, const Tens
       const auto positions = line_of<int64_t>(indices, dim, at[2]);
       if (n > kFew && sort_line_in_order(x, n, descending, true, to, positions)) return;
       std::array<T, kShort> own;
-      std::array<KeyOf<T>, kShort> keys;
+      std::array<KeyOf<T>, kShort> keys{};
       std::array<int32_t, kShort> rank;
       for (int64_t i = 0; i < n; ++i) {
         own[i] = x[i];

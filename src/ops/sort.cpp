@@ -231,11 +231,10 @@ Tensor quantile_of(const Tensor& self, const Tensor& q, OptInt given_dim, bool k
   if (!selecting) x = std::get<0>(sort(x, -1));
   // Ranks: one row of lines per q, [..., q].
   const int64_t n = x.size(-1);
-  Tensor last =
-      skip_nan
-          ? to_dtype(sum_dim(logical_not(isnan(detach(x))), OptIntList(IntList{-1}), true), self.dtype()) -
-                Scalar(1.0)
-          : full({1}, Scalar(n - 1), self.dtype(), std::nullopt, self.device());
+  Tensor last = skip_nan ? to_dtype(sum_dim(logical_not(isnan(detach(x))), OptIntList(IntList{-1}), true),
+                                    self.dtype()) -
+                               Scalar(1.0)
+                         : full({1}, Scalar(n - 1), self.dtype(), std::nullopt, self.device());
   last = clamp_min(last, Scalar(0.0));
   Tensor rank = reshape(fractions, {-1}) * last;
   if (how == "lower") rank = floor(rank);
@@ -249,8 +248,7 @@ Tensor quantile_of(const Tensor& self, const Tensor& q, OptInt given_dim, bool k
     wanted.back() = fractions.numel();
     rank = expand(rank, wanted);
     // NaN sorts last: one in a line makes its quantiles NaN.
-    if (!skip_nan)
-      rank = rushlight::masked_fill(rank, isnan(narrow(detach(x), -1, n - 1, 1)), Scalar(n - 1));
+    if (!skip_nan) rank = rushlight::masked_fill(rank, isnan(narrow(detach(x), -1, n - 1, 1)), Scalar(n - 1));
     const Tensor low = to_dtype(rank, DType::Int64), high = to_dtype(ceil(rank), DType::Int64);
     result = gather(x, -1, low);
     if (how == "linear" || how == "midpoint")
