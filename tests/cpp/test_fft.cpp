@@ -13,7 +13,14 @@ namespace rushlight::cpu {
 namespace {
 
 using Complex = std::complex<double>;
-using Run = void (*)(const Fft&, const void*, void*);
+
+// One way to transform, and how far from the definition it may be in doubles, relative to all values. MKL's
+// AVX-512 code on Intel's processors (no other) loses digits where a length is a product with a prime of 19
+// or more: 1.14e-14 at 106 points.
+struct Way {
+  void (*run)(const Fft&, const void*, void*);
+  double error;
+};
 
 std::vector<Complex> noise(int64_t n) {
   std::mt19937 generator(7);
@@ -53,7 +60,7 @@ Fft along_one(FftKind kind, int64_t n, bool forward) {
   return f;
 }
 
-class FftTest : public testing::TestWithParam<Run> {};
+class FftTest : public testing::TestWithParam<Way> {};
 
 // Lengths with every small radix, prime lengths up to Bluestein's, and long ones of both.
 std::vector<int64_t> lengths() {
@@ -68,8 +75,8 @@ TEST_P(FftTest, ComplexIsTheDefinition) {
     for (bool forward : {true, false}) {
       const auto x = noise(n);
       std::vector<Complex> y(x.size());
-      GetParam()(along_one(FftKind::Complex, n, forward), x.data(), y.data());
-      EXPECT_LT(distance(y, by_definition(x, forward)), 4e-15) << n;
+      GetParam().run(along_one(FftKind::Complex, n, forward), x.data(), y.data());
+      EXPECT_LT(distance(y, by_definition(x, forward)), GetParam().error) << n;
     }
 }
 
@@ -81,12 +88,12 @@ TEST_P(FftTest, RealHalvesAreTheDefinition) {
     auto expected = by_definition(x, true);
     expected.resize(static_cast<size_t>(n / 2 + 1));
     std::vector<Complex> half(expected.size());
-    GetParam()(along_one(FftKind::RealToComplex, n, true), real.data(), half.data());
-    EXPECT_LT(distance(half, expected), 4e-15) << n;
+    GetParam().run(along_one(FftKind::RealToComplex, n, true), real.data(), half.data());
+    EXPECT_LT(distance(half, expected), GetParam().error) << n;
     std::vector<double> back(real.size());
     Fft inverse = along_one(FftKind::ComplexToReal, n, false);
     inverse.scale = 1.0 / static_cast<double>(n);
-    GetParam()(inverse, half.data(), back.data());
+    GetParam().run(inverse, half.data(), back.data());
     for (size_t i = 0; i < back.size(); ++i) EXPECT_NEAR(back[i], real[i], 1e-13) << n;
   }
 }
@@ -99,7 +106,7 @@ TEST_P(FftTest, SinglePrecisionKeepsItsDigits) {
     for (Complex z : x) in.emplace_back(z), rounded.emplace_back(in.back());
     Fft f = along_one(FftKind::Complex, n, true);
     f.double_precision = false;
-    GetParam()(f, in.data(), out.data());
+    GetParam().run(f, in.data(), out.data());
     EXPECT_LT(distance({out.begin(), out.end()}, by_definition(rounded, true)), 2e-6) << n;
   }
 }
@@ -113,7 +120,7 @@ TEST_P(FftTest, StridesAndBatches) {
   f.axes = {{a, 1, b * c}, {c, a * b, 1}};
   f.batch = {{b, a, c}};
   f.scale = 0.5;
-  GetParam()(f, x.data(), y.data());
+  GetParam().run(f, x.data(), y.data());
   for (int64_t j = 0; j < b; ++j) {
     std::vector<Complex> expected(static_cast<size_t>(a * c)), got;
     for (int64_t i = 0; i < a; ++i) {
@@ -142,10 +149,10 @@ TEST_P(FftTest, TheOtherHalfOfARealSpectrum) {
   for (Complex z : x) real.push_back(z.real()), copy.emplace_back(z.real());
   Fft f = along_one(FftKind::RealToComplex, b, true);
   f.axes = {{a, b, b}, {b, 1, 1}};
-  GetParam()(f, real.data(), one.data());
+  GetParam().run(f, real.data(), one.data());
   fft_fill_conjugate(f, one.data());
   f.kind = FftKind::Complex;
-  GetParam()(f, copy.data(), other.data());
+  GetParam().run(f, copy.data(), other.data());
   EXPECT_LT(distance(one, other), 1e-15);
 }
 
@@ -153,16 +160,16 @@ TEST_P(FftTest, LongTransformsComeBack) {
   for (int64_t n : {int64_t{1} << 17, int64_t{100003}, int64_t{3 * 5 * 7 * 11 * 101}}) {
     const auto x = noise(n);
     std::vector<Complex> y(x.size()), back(x.size());
-    GetParam()(along_one(FftKind::Complex, n, true), x.data(), y.data());
+    GetParam().run(along_one(FftKind::Complex, n, true), x.data(), y.data());
     Fft inverse = along_one(FftKind::Complex, n, false);
     inverse.scale = 1.0 / static_cast<double>(n);
-    GetParam()(inverse, y.data(), back.data());
+    GetParam().run(inverse, y.data(), back.data());
     EXPECT_LT(distance(back, x), 2e-15) << n;
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Own, FftTest, testing::Values(&fft_loops));
-INSTANTIATE_TEST_SUITE_P(BuiltIn, FftTest, testing::Values(&fft));
+INSTANTIATE_TEST_SUITE_P(Own, FftTest, testing::Values(Way{&fft_loops, 4e-15}));
+INSTANTIATE_TEST_SUITE_P(BuiltIn, FftTest, testing::Values(Way{&fft, 2e-14}));
 
 TEST(FftRoots, AreExactToTheLastBitOrNearlySo) {
   for (int64_t n : {8, 12, 1000, 1 << 20, 999983})
