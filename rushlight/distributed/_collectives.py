@@ -4,8 +4,9 @@ Every process of the group must make the same calls in the same order. They writ
 must have the same dtype and number of elements everywhere, and record nothing for autograd
 (`torch.distributed.nn.functional` does). `async_op=True` returns a Work to wait for, None else.
 
-Raises, all of them: TypeError for arguments that are not tensors; ValueError for shapes and ranks that do not
-fit; DistBackendError, naming the call, its number and its tensors, when another rank ended, or does not take
+Raises, all of them: TypeError for arguments that are not tensors; ValueError for dtypes that differ and for
+roots that are missing; RuntimeError for shapes, lists and ranks that do not fit; DistBackendError,
+naming the call, its number and its tensors, when another rank ended, or does not take
 part within the group's timeout.
 """
 
@@ -13,12 +14,13 @@ from __future__ import annotations
 
 import time
 from datetime import timedelta
+from operator import index
 from typing import TYPE_CHECKING
 
 from .. import Tensor, cat
 from .._operators.overridable import overridable
 from ._errors import DistError
-from ._initialize import get_group_rank
+from ._initialize import _check_timeout, get_group_rank
 from ._process_group import _group_or_default, _rank_not_in_group, _warn_not_in_group
 from ._reduce_op import RedOpType, ReduceOp, op_of
 
@@ -47,20 +49,24 @@ def _check_tensor_list(values, name):
 
 
 def _check_same(tensors, like, what):
-    for tensor in tensors:
-        if tensor.dtype != like.dtype or tensor.numel() != like.numel():
-            raise ValueError(
-                f"{what}: every tensor must have the dtype and number of elements of the one that is sent, "
-                f"{like.dtype}{list(like.shape)}, but one is {tensor.dtype}{list(tensor.shape)}"
+    _check_one_dtype(*tensors[:1], like, *tensors[1:])
+    for place, tensor in enumerate(tensors):
+        if tensor.numel() != like.numel():
+            raise RuntimeError(
+                f"ProcessGroupGloo::{what}: invalid tensor size at index {place} "
+                f"(expected {_sizes(like)}, got {_sizes(tensor)})"
             )
+
+
+def _sizes(tensor):
+    return f"({', '.join(map(str, tensor.shape))})"
 
 
 def _check_one_dtype(*tensors):
     for tensor in tensors[1:]:
         if tensor.dtype != tensors[0].dtype:
             raise ValueError(
-                "Invalid usage of tensors with different dtypes"
-                f"Found {tensors[0].dtype} and  {tensor.dtype}: they are sent as they are"
+                f"Invalid usage of tensors with different dtypesFound {tensors[0].dtype} and  {tensor.dtype}"
             )
 
 
@@ -83,10 +89,19 @@ def _check_complex(tensor, op, name):
 
 
 def _root(group, rank, group_rank, what):
-    """The root's rank in the group, given as global or as group rank."""
-    if (rank is None) == (group_rank is None):
-        raise ValueError(f"Specify exactly one of {what} and group_{what}")
-    return get_group_rank(group, rank) if group_rank is None else group_rank
+    """The root's rank in the group, given as global or as group rank. The default group's may not exist."""
+    if rank is None and group_rank is None:
+        raise ValueError(f"Must specify global_rank or group_rank: {what} or group_{what}")
+    if rank is not None and group_rank is not None:
+        raise ValueError(f"Can't specify both group_rank and global_rank: {what} and group_{what}")
+    if group_rank is not None:
+        return index(group_rank)
+    return index(rank) if group is _group_or_default(None) else get_group_rank(group, index(rank))
+
+
+def _check_root(group, root, what):
+    if not 0 <= root < group.size():
+        raise RuntimeError(f"ProcessGroupGloo::{what}: invalid root rank: {root}")
 
 
 def _check_list_of_root(group, root, tensors, like, what, role):
@@ -96,10 +111,15 @@ def _check_list_of_root(group, root, tensors, like, what, role):
             raise ValueError(f"Argument ``{what}_list`` must be specified on {role} rank.")
         _check_tensor_list(tensors, f"{what}_list")
         if len(tensors) != group.size():
-            raise ValueError(f"{what}: {what}_list has {len(tensors)} tensors for {group.size()} ranks")
+            kind = "output" if what == "gather" else "input"
+            raise RuntimeError(
+                f"ProcessGroupGloo::{what}: Incorrect {kind} list size {len(tensors)}. "
+                f"{kind.capitalize()} list size should be {group.size()}, same as size of the process group."
+            )
         _check_same(tensors, like, what)
     elif tensors:
         raise ValueError(f"Argument ``{what}_list`` must NOT be specified on non-{role} ranks.")
+    _check_root(group, root, what)
 
 
 def _result(work, async_op):
@@ -145,6 +165,7 @@ def reduce(
     group = _group_or_default(group)
     _check_complex(tensor, op, "reduce")
     root = _root(group, dst, group_dst, "dst")
+    _check_root(group, root, "reduce")
     return _result(group.engine.reduce(tensor, root, op, async_op), async_op)
 
 
@@ -161,6 +182,7 @@ def broadcast(
         return _warn_not_in_group("broadcast")
     group = _group_or_default(group)
     root = _root(group, src, group_src, "src")
+    _check_root(group, root, "broadcast")
     return _result(group.engine.broadcast(tensor, root, async_op), async_op)
 
 
@@ -174,10 +196,11 @@ def all_gather(
         return _warn_not_in_group("all_gather")
     group = _group_or_default(group)
     if len(tensor_list) != group.size():
-        raise ValueError(
-            f"all_gather: tensor_list has {len(tensor_list)} tensors for the {group.size()} ranks"
+        raise RuntimeError(
+            "ProcessGroupGloo::allgather: invalid output tensor list at index 0 "
+            f"(expected length {group.size()}, got {len(tensor_list)})"
         )
-    _check_same(tensor_list, tensor, "all_gather")
+    _check_same(tensor_list, tensor, "allgather")
     return _result(group.engine.all_gather(list(tensor_list), tensor, async_op), async_op)
 
 
@@ -194,7 +217,7 @@ def all_gather_into_tensor(
         output_tensor.numel() != input_tensor.numel() * group.size()
         or output_tensor.dtype != input_tensor.dtype
     ):
-        raise ValueError(
+        raise RuntimeError(
             "output tensor size must be equal to world_size times input tensor size: got "
             f"{output_tensor.dtype}{list(output_tensor.shape)} for {group.size()} times "
             f"{input_tensor.dtype}{list(input_tensor.shape)}"
@@ -213,9 +236,9 @@ def all_gather_coalesced(
     if _rank_not_in_group(group):
         return _warn_not_in_group("all_gather_coalesced")
     engine, work = _group_or_default(group).engine, None
-    for index, tensor in enumerate(input_tensor_list):
-        outputs = [outputs_of_rank[index] for outputs_of_rank in output_tensor_lists]
-        _check_same(outputs, tensor, "all_gather_coalesced")
+    for place, tensor in enumerate(input_tensor_list):
+        outputs = [outputs_of_rank[place] for outputs_of_rank in output_tensor_lists]
+        _check_same(outputs, tensor, "allgather_coalesced")
         work = engine.all_gather(outputs, tensor, async_op)
     return _result(work, async_op)
 
@@ -268,6 +291,8 @@ def reduce_scatter(
     _check_tensor_list(input_list, "input_list")
     if _rank_not_in_group(group):
         return _warn_not_in_group("reduce_scatter")
+    if len(input_list) != _group_or_default(group).size():
+        raise RuntimeError("invalid input tensor list size, must be world size")
     _check_same(input_list, output, "reduce_scatter")
     flat = cat([tensor.detach().reshape(-1) for tensor in input_list])
     return reduce_scatter_tensor(output, flat, op, group, async_op)
@@ -287,7 +312,7 @@ def reduce_scatter_tensor(
         return _warn_not_in_group("reduce_scatter_tensor")
     group = _group_or_default(group)
     if input.numel() != output.numel() * group.size() or input.dtype != output.dtype:
-        raise ValueError(
+        raise RuntimeError(
             "input tensor must be the same size as output size times world size: reduce_scatter_tensor got "
             f"{input.dtype}{list(input.shape)} for {group.size()} times {output.dtype}{list(output.shape)}"
         )
@@ -305,7 +330,7 @@ def all_to_all_single(
 ) -> Work | None:
     """Cut the input along its first dimension, send each rank its part, put theirs together in `output`.
 
-    Both have one dtype; without sizes the parts are equal. Raises ValueError where they are not.
+    Both have one dtype; without sizes the parts are equal. Raises RuntimeError where they are not.
     """
     _check_tensor(output, "output")
     _check_tensor(input, "input")
@@ -322,12 +347,16 @@ def _split_sizes(tensor, sizes, ranks, what):
     rows = tensor.shape[0] if tensor.dim() else 0
     if not sizes:
         if rows % ranks:
-            raise ValueError(
+            raise RuntimeError(
                 f"Tensor's dim 0 does not divide equally across group size: {what} has {rows} rows"
             )
         return [rows // ranks] * ranks
-    if len(sizes) != ranks or sum(sizes) != rows:
-        raise ValueError(f"Split sizes doesn't match total dim 0 size: {what} of {rows} rows, split {sizes}")
+    if len(sizes) != ranks:
+        raise RuntimeError(f"Number of tensor splits not equal to group size: {what} has {sizes}")
+    if sum(sizes) != rows or min(sizes) < 0:
+        raise RuntimeError(
+            f"Split sizes doesn't match total dim 0 size: {what} of {rows} rows, split {sizes}"
+        )
     return list(sizes)
 
 
@@ -380,7 +409,7 @@ def monitored_barrier(
     if _rank_not_in_group(group):
         return _warn_not_in_group("monitored_barrier")
     group = _group_or_default(group)
-    limit: timedelta = timeout or group._timeout
+    limit: timedelta = _check_timeout(timeout or group._timeout)
     seconds, store = limit.total_seconds(), group._store
     number = getattr(group, "_monitored", 0) + 1
     group._monitored = number  # type: ignore[attr-defined]

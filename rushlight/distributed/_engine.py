@@ -15,7 +15,7 @@ from ._errors import DistBackendError
 from ._recorder import ENDED, ERROR, STARTED
 from ._work import Worker, finished
 
-_ANY_SHAPE = {"all_to_all"}  # whose tensors may differ between ranks
+_ANY_SHAPE = {"all_to_all", "all_reduce_sparse"}  # whose tensors may differ between ranks
 
 
 def milliseconds_of(timeout: timedelta) -> int:

@@ -9,6 +9,7 @@ from . import _recorder
 from ._engine import Engine, milliseconds_of
 from ._errors import DistBackendError
 from ._reduce_op import RedOpType, op_of
+from ._sparse_sums import check_sparse_sum, sum_of_all
 from ._work import MessageWork
 
 
@@ -93,6 +94,8 @@ class GlooGroup(Engine):
 
     def all_reduce(self, tensors, op, async_op=False):
         operation = op_of(op)
+        if any(tensor.is_sparse for tensor in tensors):
+            return self._all_reduce_sparse(tensors, operation, async_op)
 
         def body(group, tag, milliseconds):
             for index, tensor in enumerate(tensors):
@@ -103,6 +106,18 @@ class GlooGroup(Engine):
                 self._finish_reduction(flat, tensor, operation)
 
         return self._start("all_reduce", tensors, body, tensors, async_op)
+
+    def _all_reduce_sparse(self, tensors, operation, async_op):
+        check_sparse_sum(tensors, operation)
+        (tensor,) = tensors
+
+        def body(group, tag, milliseconds):
+            sum_of_all(
+                tensor, lambda part, n: self._gathered(group.allgather, part, (tag << 8) + n, milliseconds)
+            )
+
+        held = [tensor.detach().coalesce().values()]
+        return self._start("all_reduce_sparse", held, body, tensors, async_op)
 
     def reduce(self, tensor, root, op, async_op=False):
         operation = op_of(op)

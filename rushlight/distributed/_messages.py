@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 def _peer(group, rank, group_rank, what):
     peer = _root(group, rank, group_rank, what)
+    if not 0 <= peer < group.size():
+        raise RuntimeError(f"Invalid {what} rank: {peer} is no rank of a group of {group.size()}")
     if peer == group.rank():
         name = "destination" if what == "dst" else "source"
         raise ValueError(

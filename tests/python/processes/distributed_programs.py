@@ -71,9 +71,58 @@ def collectives(rank, size, file):
     mixed = [uneven[0].double(), *uneven[1:]]
     _refuses(ValueError, "different dtypes", dist.all_to_all, received, mixed)
     _refuses(ValueError, "different dtypes", dist.all_to_all_single, swapped.double(), swapped)
+    _sums_of_sparse(rank, size)
+    _refused_roots_and_lists(rank, size)
     dist.barrier()
     dist.destroy_process_group()
     assert not dist.is_initialized()
+
+
+def _sums_of_sparse(rank, size):
+    """Ranks hold different numbers of elements, one of them none."""
+    for dense in ((), (3,)):
+        entries = list(range(rank))
+        own = torch.sparse_coo_tensor(
+            torch.tensor([entries]).view(1, -1).long(), torch.ones(len(entries), *dense), (size + 1, *dense)
+        )
+        dist.all_reduce(own)
+        want = torch.tensor([float(size - 1 - n) if n < size else 0.0 for n in range(size + 1)])
+        assert own.is_coalesced() and own._nnz() == size - 1
+        _same(own.to_dense().view(size + 1, -1)[:, 0], want.tolist())
+    later = torch.eye(2).to_sparse()
+    dist.all_reduce(later, async_op=True).wait()
+    _same(later.to_dense(), [[size, 0.0], [0.0, size]])
+    _refuses(RuntimeError, "only works with ReduceOp.SUM", dist.all_reduce, later, dist.ReduceOp.MAX)
+
+
+def _refused_roots_and_lists(rank, size):
+    """Every rank is refused before anything is sent, so that the group goes on."""
+    one, many, fits = torch.ones(2), [torch.ones(2)] * (size + 1), [torch.ones(2)] * size
+    for call in (dist.broadcast, dist.reduce):
+        for root in (size, -1):
+            _refuses(RuntimeError, f"invalid root rank: {root}", call, one, root)
+        _refuses(ValueError, "Must specify global_rank or group_rank", call, one)
+        _refuses(TypeError, "", call, one, 0.0)
+    for call in (dist.gather, dist.scatter):
+        _refuses(RuntimeError, f"invalid root rank: {size}", call, one, None, size)
+        if rank == 0:
+            _refuses(RuntimeError, f"list size {size + 1}", call, one, many)
+            _refuses(RuntimeError, "invalid tensor size at index 0", call, torch.ones(3), fits)
+    _refuses(RuntimeError, f"expected length {size}, got {size + 1}", dist.all_gather, many, one)
+    _refuses(RuntimeError, "invalid tensor size at index 0", dist.all_gather, fits, torch.ones(3))
+    _refuses(ValueError, "different dtypes", dist.all_gather, fits, one.double())
+    _refuses(RuntimeError, "must be equal to world_size", dist.all_gather_into_tensor, one, torch.ones(7))
+    _refuses(RuntimeError, "must be world size", dist.reduce_scatter, one, many)
+    _refuses(RuntimeError, "invalid tensor size", dist.reduce_scatter, torch.ones(3), fits)
+    _refuses(RuntimeError, "must be the same size", dist.reduce_scatter_tensor, one, torch.ones(7))
+    rows, call = torch.ones(size + 1), dist.all_to_all_single
+    _refuses(RuntimeError, "does not divide equally", call, rows, rows)
+    _refuses(RuntimeError, "not equal to group size", call, rows, rows, [size + 1], [size + 1])
+    _refuses(RuntimeError, "doesn't match total dim 0", call, rows, rows, [1] * size, [1] * size)
+    negative = [-1, size + 2] + [0] * (size - 2)
+    _refuses(RuntimeError, "doesn't match total dim 0", call, rows, rows, negative, negative)
+    for call in (dist.send, dist.recv):
+        _refuses(RuntimeError, f"{size} is no rank", call, one, size)
 
 
 def _refuses(error, words, function, *args):
