@@ -26,7 +26,7 @@ struct Targets {
 
 Targets targets_of(IntList input, DType dtype, const Tensor& target, const Tensor& weight, int64_t ignored) {
   RL_CHECK(target.dtype() == DType::Int64 || target.dtype() == DType::UInt8,
-           "expected scalar type Long but found ", legacy_name(target.dtype()));
+           "expected target dtype to be Long or Byte, but got ", legacy_name(target.dtype()));
   Targets t{as_contiguous(to_dtype(target, DType::Int64)), as_contiguous(weight), {}};
   const size_t d = input.size() == 1 ? 0 : 1;
   t.plan.batch = d ? input[0] : 1;
@@ -97,8 +97,8 @@ std::tuple<Tensor, Tensor> nll_loss2d_kernel(const Call&, const Tensor& self, co
   RL_CHECK(
       self.dim() >= 3 && target.dim() == self.dim() - 1,
       "only batches of spatial targets supported (3D tensors) but got targets of dimension: ", target.dim());
-  RL_CHECK(target.dtype() == DType::Int64, "expected scalar type Long but found ",
-           legacy_name(target.dtype()), " (nll_loss2d got target ", describe(target), ")");
+  RL_CHECK(target.dtype() == DType::Int64 || target.dtype() == DType::UInt8,
+           "expected target dtype to be Long or Byte, but got ", legacy_name(target.dtype()));
   bool fits = self->sizes[0] == target->sizes[0];
   for (int64_t d = 2; d < self.dim(); ++d) fits &= self->sizes[d] == target->sizes[d - 1];
   RL_CHECK(fits, "size mismatch (got input: ", self.sizes(), " , target: ", target.sizes(), ")");

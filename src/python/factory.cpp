@@ -167,11 +167,14 @@ static T number_as(PyObject* o, DType dtype) {
     throw_python(PyExc_ValueError, "only one element tensors can be converted to Python scalars");
   }
   if (!is_number(o) && !is_tensor(o)) return converted_as<T>(o, dtype);
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool> && !std::is_same_v<T, uint64_t>)
+    if (PyLong_Check(o)) {
+      const int64_t n = to_int(o);
+      if constexpr (std::is_same_v<T, int64_t>) return n;
+    }
   const Scalar s = to_scalar(o);
   if (s.is_complex() && !is_complex_v<T> && !std::is_same_v<T, bool>)
     throw_python(PyExc_TypeError, "must be real number, not complex");
-  if constexpr (std::is_same_v<T, int64_t>)
-    if (PyLong_Check(o)) return to_int(o);
   if constexpr (std::is_same_v<T, uint64_t>)
     if (s.is_integral() && s.kind() != Scalar::Kind::UInt && s.to_int() < 0)
       throw_python(PyExc_OverflowError, "can't convert negative int to unsigned");

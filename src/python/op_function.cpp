@@ -423,7 +423,9 @@ OpFunction* make_overload(std::vector<const Op*> ops, bool inplace) {
 }
 
 // `torch.add_` does not exist in PyTorch, `torch.abs_` does: functions of one tensor have in-place functions.
+// Those of `torch.special`, `torch.linalg` and `torch.fft` have none.
 static bool has_inplace_function(const OverloadSet& set) {
+  if (!set.space.empty()) return false;
   for (const Op* op : set.ops)
     if (op->traits.inplace_function) return true;
   return std::popcount(set.ops[0]->tensor_parameters) == 1;
@@ -459,7 +461,7 @@ static void publish(PyObject* dict, const OverloadSet& set) {
     inplace_method |= op->is_method && op->has_inplace && set.space.empty();
   }
   if (function) publish_function(dict, set, false);
-  if (inplace_function && (has_inplace_function(set) || !set.space.empty()))
+  if (inplace_function && (set.space == "nn" || has_inplace_function(set)))
     publish_function(dict, set, true);
   if (method) publish_method(set, false);
   if (inplace_method) publish_method(set, true);

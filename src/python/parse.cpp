@@ -166,15 +166,23 @@ static bool is_sequence(PyObject* o) { return PyTuple_Check(o) || PyList_Check(o
 
 static void take_ints(PyObject* const* items, Py_ssize_t n, Value& v, Arguments& out, int parameter) {
   auto* list = out.take<int64_t>(static_cast<size_t>(n));
+  auto defer = [&](Py_ssize_t i) {
+    if (!out.deferred)
+      out.deferred = items[i], out.deferred_parameter = parameter, out.deferred_position = static_cast<int>(i);
+    list[i] = 0;
+  };
   for (Py_ssize_t i = 0; i < n; ++i) {
     if (!is_index(items[i])) {
-      if (!out.deferred)
-        out.deferred = items[i], out.deferred_parameter = parameter,
-        out.deferred_position = static_cast<int>(i);
-      list[i] = 0;
+      defer(i);
       continue;
     }
-    list[i] = to_int(items[i]);
+    try {
+      list[i] = to_int(items[i]);
+    } catch (const PythonError&) {
+      if (!PyLong_Check(items[i])) throw;
+      PyErr_Clear();  // more than 64 bits: told with its position
+      defer(i);
+    }
   }
   new (&v) Value(IntList(list, static_cast<size_t>(n)));
 }
@@ -447,10 +455,12 @@ static std::string name_of(const ParameterSpec& p) { return std::string(string_v
 
 [[noreturn]] static void throw_deferred(const SignatureSpec& spec, const Arguments& out, const char* name) {
   const ParameterSpec& p = spec.parameters[out.deferred_parameter + spec.self_count];
+  const std::string why = PyLong_Check(out.deferred)
+                              ? "Overflow when unpacking long long"
+                              : str("type must be tuple of ints,but got ", type_name(out.deferred));
   throw_python(PyExc_TypeError,
                str(name, "(): argument '", name_of(p), "' failed to unpack the object at pos ",
-                   out.deferred_position + 1, " with error \"type must be tuple of ints,but got ",
-                   type_name(out.deferred), "\""));
+                   out.deferred_position + 1, " with error \"", why, "\""));
 }
 
 // --- a whole call

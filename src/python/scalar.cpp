@@ -53,9 +53,9 @@ static Scalar scalar_of_long(PyObject* o) {
   if (overflow > 0) {
     const unsigned long long u = PyLong_AsUnsignedLongLong(o);
     if (!PyErr_Occurred()) return Scalar(static_cast<uint64_t>(u));
-    PyErr_Clear();
+    throw PythonError();
   }
-  throw_python(PyExc_ValueError, "Overflow when unpacking long long");
+  throw_python(PyExc_OverflowError, "can't convert negative int to unsigned");
 }
 
 Scalar to_scalar(PyObject* o) {

@@ -277,6 +277,8 @@ static PyObject* m_untyped_storage(PyObject* self, PyObject*) {
   return guard([&] {
     const Tensor& t = tensor_of(self);
     check_memory(t);
+    RL_CHECK_AS(NotImplemented, !is_sparse(t), "Cannot access storage of ",
+                layout_of(t) == Layout::SparseCoo ? "SparseTensorImpl" : "SparseCsrTensorImpl");
     if (!t->storage) t->storage = StorageImpl::allocate(0, t.device());
     return wrap_storage(t->storage, python_type());
   });

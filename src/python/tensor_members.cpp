@@ -129,6 +129,7 @@ static PyObject* m_data_ptr(PyObject* self, PyObject*) {
   return guard([&] {
     const Tensor& t = tensor_of(self);
     check_memory(t);
+    RL_CHECK(!is_sparse(t), "Cannot access data pointer of Tensor that doesn't have storage");
     if (t->storage) expose_contents(*t->storage);
     if (t->storage && !t->storage->read_only()) note_write(*t->storage);
     return PyLong_FromVoidPtr(t.numel() && !t.device().is_meta() && t->storage->nbytes() ? t.data_ptr()
