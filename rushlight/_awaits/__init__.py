@@ -1,5 +1,7 @@
 """`Await`: a call that is made when its result is asked for, once."""
 
+import types
+
 __all__ = ["Await"]
 
 _PENDING = object()
@@ -40,7 +42,7 @@ class _Await:
 
     @classmethod
     def __class_getitem__(cls, item):
-        return cls
+        return types.GenericAlias(cls, (item,))
 
 
 Await = _Await

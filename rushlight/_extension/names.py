@@ -220,6 +220,7 @@ _HOMES = {
         OptionalType PyObjectType StreamObjType StringType TupleType
     """,
     "jit._containers": "ScriptDict ScriptList",
+    "_awaits": "_Await",
     "jit._script": "ScriptFunction ScriptModule",
     "_operators.boxed_calls": "_jit_resolve_packet",
     "_serialization.file_records": "PyTorchFileReader PyTorchFileWriter",

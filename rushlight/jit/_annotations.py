@@ -12,6 +12,7 @@ import typing
 import weakref
 
 import rushlight
+from rushlight._awaits import _Await
 from rushlight._command.names import is_own
 from rushlight.jit import _types as t
 from rushlight.jit._call_check import converted
@@ -63,7 +64,7 @@ _NAMES = {
     "list": t.Type("list"),
     "tuple": t.Type("tuple"),
 }
-_BUILT = ("Tuple", "List", "Dict", "Optional", "Union", "Future", "RRef", "tuple", "list", "dict")
+_BUILT = ("Tuple", "List", "Dict", "Optional", "Union", "Future", "Await", "RRef", "tuple", "list", "dict")
 
 
 class Unresolved(Exception):
@@ -138,7 +139,9 @@ def python_type(value, where=lambda: ""):
         return _union_type(value, arguments, where)
     if isinstance(origin, type) and issubclass(origin, rushlight.futures.Future):
         return t.future_of(python_type(arguments[0], where) or t.UNKNOWN)
-    if isinstance(origin, type) and origin.__name__ in ("RRef", "_Await"):
+    if origin is _Await:
+        return t.await_of(python_type(arguments[0], where) or t.UNKNOWN)
+    if isinstance(origin, type) and origin.__name__ == "RRef":
         return t.UNKNOWN
     return None
 
@@ -298,7 +301,8 @@ class Annotations:
         if last not in _BUILT:
             self.unit.refuse(f"Unknown type constructor {name}", node)
         parts = [self.type_of(part) for part in inside]
-        wanted = {"List": 1, "list": 1, "Optional": 1, "Future": 1, "Dict": 2, "dict": 2}.get(last)
+        wanted = {"List": 1, "list": 1, "Optional": 1, "Future": 1, "Await": 1, "Dict": 2, "dict": 2}
+        wanted = wanted.get(last)
         if wanted is not None and len(parts) != wanted:
             self.unit.refuse(f"{last} type must have exactly {wanted} element type(s)", node)
         if last.lower() == "dict":

@@ -108,7 +108,7 @@ _WRITERS = frozenset(
 _GETTERS = frozenset("get pop values items setdefault popitem __getitem__".split())
 _WALKERS = frozenset(("enumerate", "zip"))
 _SAME = frozenset(("list", "tuple", "reversed", "sorted", "iter"))
-_FORKS = frozenset(("torch.jit.fork", "torch.jit._fork"))
+_FORKS = frozenset(("torch.jit.fork", "torch.jit._fork", "torch.jit._awaitable"))
 
 
 @functools.cache

@@ -10,6 +10,7 @@ import sys
 import types
 
 import rushlight
+from rushlight._awaits import _Await
 from rushlight.jit import _types as t
 from rushlight.jit._run_errors import UNIT, told
 
@@ -484,6 +485,7 @@ _MAKERS = {
     "Class": _class,
     "Interface": _interface,
     "Future": lambda kind: _exactly(rushlight.futures.Future)(kind),
+    "Await": lambda kind: _exactly(_Await)(kind),
     "list": _exactly(list, tuple),
     "tuple": _exactly(tuple, list),
 }

@@ -69,18 +69,22 @@ class Calls(Checking):
 
     # --- functions
 
-    def call_fork(self, node, given):
-        """What runs beside the script gives a future of what it would give."""
+    def call_later(self, node, given, wrapped):
+        """What runs beside the script, or when it is asked for, gives a future of what it would give."""
         if isinstance(given[0], t.Type) and given[0].known and given[0].kind not in _CALLABLE:
             self.refuse(f"cannot call a value of type '{given[0]}'", node)
         call = ast.Call(func=node.args[0], args=node.args[1:], keywords=node.keywords)
         result = self.expression(ast.copy_location(call, node))
-        return t.future_of(result) if isinstance(result, t.Type) and result.known else t.UNKNOWN
+        return wrapped(result) if isinstance(result, t.Type) and result.known else t.UNKNOWN
 
     def call_python(self, function, node, given, by_name):
         value, name = function.value, function.name
-        if name in ("torch.jit.fork", "torch.jit._fork") and given:
-            return self.call_fork(node, given)
+        if name in _LATER and given:
+            return self.call_later(node, given, _LATER[name])
+        if name == "torch.jit._awaitable_nowait" and given and given[0] is not None:
+            return t.await_of(given[0])
+        if name == "torch.jit._awaitable_wait" and given and given[0] is not None:
+            return given[0].args[0] if given[0].kind == "Await" else t.UNKNOWN
         unit = getattr(value, "unit", None)
         if unit is not None:
             return self.call_unit(unit.schema, node, given, by_name)
@@ -436,6 +440,12 @@ def _schema_in_python(function):
         return None
 
 
+# Calls that are made elsewhere, and the types of what stands for their results.
+_LATER = {
+    "torch.jit.fork": t.future_of,
+    "torch.jit._fork": t.future_of,
+    "torch.jit._awaitable": t.await_of,
+}
 _CALLABLE = ("Any", "Class", "Enum", "Interface")
 _WITH_ATTRIBUTES = ("Unknown", "Class", "NamedTuple", "Enum", "Interface")
 

@@ -106,6 +106,8 @@ class Expressions(Conditions, Calls):
             self.refuse("attribute lookup is not defined on builtin", node)
         if isinstance(owner, NotAValue):
             return t.UNKNOWN
+        if owner.kind == "Await":  # attributes are those of the result
+            owner = owner.args[0]
         return self.attribute(owner, node)
 
     def module_attribute(self, module, node):

@@ -225,12 +225,20 @@ class Lowering:
             if type_ == "Module":
                 self.modules[made] = found
             return made
-        owner = _kind(node.value).kind
+        base, owner = self.awaited(node.value, base)
         if base._type.startswith("Enum<") and node.attr in ("name", "value"):
             return self.emit(f"prim::Enum{node.attr.title()}", [base])
         if owner in ("Class", "NamedTuple"):
             return self.emit("prim::GetAttr", [base], attributes={"name": node.attr})
         return self.emit(f"prim::{node.attr}", [base])
+
+    def awaited(self, node, value):
+        """(value, kind) whose attributes are meant: of what is yet to be called, those of its result."""
+        kind = _kind(node)
+        if kind.kind != "Await":
+            return value, kind.kind
+        result = kind.args[0]
+        return self.emit("prim::awaitable_wait", [value], result.schema(), line=node.lineno), result.kind
 
     def expression_BinOp(self, node):  # noqa: N802
         left, right = self.expression(node.left), self.expression(node.right)
@@ -315,7 +323,7 @@ class Lowering:
                 "prim::isinstance", [self.expression(node.args[0])], "bool", {"types": _Words(asked)}
             )
         if isinstance(node.func, ast.Attribute):
-            base = self.expression(node.func.value)
+            base, _ = self.awaited(node.func.value, self.expression(node.func.value))
             values = [base, *map(self.expression, arguments)]
             if base._name == "self" or base in self.modules:
                 found = getattr(self.modules.get(base, self.module), node.func.attr, None)
@@ -339,6 +347,8 @@ class Lowering:
         if name.startswith("torch.ops."):
             space, own = name.split(".")[2:4]
             return self.emit(f"{space}::{own}", values, line=node.lineno)
+        if name in _LATER:
+            return self.emit(_LATER[name], values, line=node.lineno)
         space = "aten" if "." in name else "prim"
         return self.emit(f"{space}::{name.rpartition('.')[2]}", values, line=node.lineno)
 
@@ -369,6 +379,14 @@ class _Words(str):
         return str(self)
 
 
+# Calls that are made elsewhere or when they are asked for.
+_LATER = {
+    "torch.jit.fork": "prim::fork",
+    "torch.jit._fork": "prim::fork",
+    "torch.jit._awaitable": "prim::awaitable",
+    "torch.jit._awaitable_wait": "prim::awaitable_wait",
+    "torch.jit._awaitable_nowait": "prim::awaitable_nowait",
+}
 _ITEMS = ("List", "Dict", "Tuple", "NamedTuple", "str")
 
 

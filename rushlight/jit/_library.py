@@ -18,7 +18,8 @@ _OPERATOR = type(_C._VariableFunctions.add)
 _MODULES = ("nn.functional", "linalg", "fft", "special", "functional")
 _HOMES = ("rushlight", *(f"rushlight.{path}" for path in _MODULES))  # what functions that compute belong to
 OPERATORS = (_ops.OpOverload, _ops.OpOverloadPacket)  # by `torch.ops`, also those that programs register
-_JIT = ("is_scripting", "is_tracing", "annotate", "isinstance", "fork", "wait", "_unwrap_optional")
+_AWAITS = ("_awaitable", "_awaitable_wait", "_awaitable_nowait")
+_JIT = ("is_scripting", "is_tracing", "annotate", "isinstance", "fork", "wait", "_unwrap_optional", *_AWAITS)
 _TYPES = ("Tensor", "device", "dtype", "Size", "Generator", "no_grad", "enable_grad", "inference_mode")
 # Functions of `torch` that answer questions or check, and are no operators.
 _ANSWERS = (

@@ -93,6 +93,10 @@ def future_of(element):
     return Type("Future", (element,))
 
 
+def await_of(element):
+    return Type("Await", (element,))
+
+
 def optional(element):
     """Optional[T]; of an Optional or of what holds None already, that itself."""
     if element.kind in ("Optional", "NoneType", "Any", "Unknown"):
@@ -159,7 +163,7 @@ def is_subtype(a, b):
         return len(a.args) == len(b.args) and all(map(is_subtype, a.args, b.args))
     if a.kind == b.kind in ("List", "Dict"):  # what can be written to is of exactly one type
         return all(same(x, y) for x, y in zip(a.args, b.args, strict=True))
-    if a.kind == b.kind == "Future":
+    if a.kind == b.kind and a.kind in ("Future", "Await"):
         return is_subtype(a.args[0], b.args[0])
     if b.kind == "Interface":
         return a.kind in ("Class", "Interface")
