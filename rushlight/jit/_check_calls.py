@@ -95,7 +95,11 @@ class Calls(Checking):
         if name.startswith("torch.") and name.count(".") == 1 and callable(value):
             last = name.removeprefix("torch.")
             if not operator_schemas(last) and last not in TORCH_BUILTINS and last not in _WITHOUT_SCHEMA:
-                self.refuse(f"Unknown builtin op: aten::{last}.\nThe original call is", node)
+                self.refuse(
+                    f"Unknown builtin op: aten::{last}.\nThis op may not exist or may not be currently "
+                    "supported in TorchScript.\nThe original call is",
+                    node,
+                )
             if last in TORCH_BUILTINS:
                 return TORCH_BUILTINS[last]
             return self.call_operator(last, node, given, by_name)

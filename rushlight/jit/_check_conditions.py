@@ -7,6 +7,7 @@ import ast
 from rushlight.jit import _types as t
 from rushlight.jit._attributes import constants_of
 from rushlight.jit._check_values import Bound, Checking, Container
+from rushlight.jit._scripted_class import record_of
 
 __all__ = ["Conditions", "Refinements"]
 
@@ -48,6 +49,10 @@ class Conditions(Checking):
         kind = self.simple(node)
         if kind.known and kind.kind in ("Optional", "Tuple", "NoneType", "Device"):
             self.refuse(f"Could not cast value of type {kind} to bool", node)
+        if kind.kind == "Class" and (record := record_of(kind.python)) is not None:
+            schema = record.schema("__bool__")
+            if schema is not None and schema.returns.known and schema.returns != t.BOOL:
+                self.refuse(f"expected a bool expression for condition but found {schema.returns}", node)
         return Refinements()
 
     def has_attribute(self, node):

@@ -152,7 +152,7 @@ class Expressions(Conditions, Calls):
         elif owner.kind == "Interface":
             if name in methods_of(owner.python):
                 return t.UNKNOWN
-        elif owner.kind not in ("int", "float", "bool", "complex", "NoneType", "Optional", "Device"):
+        elif owner.kind not in ("int", "float", "bool", "complex", "NoneType", "Optional", "Device", "Any"):
             return t.UNKNOWN
         more = "" if owner.kind != "Optional" else ""
         self.refuse(f"'{owner}' object has no attribute or method '{name}'.{more}", node)

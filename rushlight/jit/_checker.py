@@ -333,6 +333,7 @@ class _Checker(Expressions):
 
     def statement_If(self, node):  # noqa: N802
         refined = self.condition(node.test)
+        node.script_static = refined.static
         if refined.static is not None:
             self.refine(refined.when_true if refined.static else refined.when_false)
             return self.block(node.body if refined.static else node.orelse)

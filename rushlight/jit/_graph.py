@@ -9,7 +9,7 @@ import enum
 
 from rushlight.jit._annotations import Annotations, python_type, value_type
 from rushlight.jit._graph_nodes import Block, Graph, Node, Value
-from rushlight.jit._types import TENSOR, UNKNOWN, plain
+from rushlight.jit._types import NONE, TENSOR, UNKNOWN, plain
 
 
 def graph_of(unit, module=None):
@@ -70,11 +70,16 @@ class Lowering:
             self.graph._inputs.append(value)
         self.statements(tree.body)
         if not self.graph._outputs:
-            self.graph._outputs = [self.emit("prim::Constant", type_="NoneType")]
+            said = schema.returns if schema is not None and tree.returns is not None else NONE
+            kind = "prim::Constant" if said == NONE or not said.known else "prim::Uninitialized"
+            self.graph._outputs = [self.emit(kind, type_="NoneType" if kind.endswith("t") else said.schema())]
 
     def statements(self, body):
-        for statement in body:
+        """Whether control leaves the block there; what follows is reached by no run."""
+        return any(
             getattr(self, f"statement_{type(statement).__name__}", self.other_statement)(statement)
+            for statement in body
+        )
 
     def other_statement(self, node):
         self.emit(f"prim::{type(node).__name__}", type_=None, line=node.lineno)
@@ -85,6 +90,7 @@ class Lowering:
             self.graph._outputs = [value]
         else:
             self.emit("prim::ReturnStmt", [value], None, line=node.lineno)
+        return True
 
     def statement_Expr(self, node):  # noqa: N802
         self.expression(node.value)
@@ -109,11 +115,15 @@ class Lowering:
 
     def statement_Raise(self, node):  # noqa: N802
         self.emit("prim::RaiseException", type_=None, line=node.lineno)
+        return True
 
     def statement_Pass(self, node):  # noqa: N802
         pass
 
     def statement_If(self, node):  # noqa: N802
+        static = getattr(node, "script_static", None)  # what types say of it
+        if static is not None:
+            return self.statements(node.body if static else node.orelse)
         test = self.expression(node.test)
         self.branches("prim::If", [test], [node.body, node.orelse], node.lineno)
 
@@ -349,7 +359,7 @@ class Lowering:
             return self.emit(f"{space}::{own}", values, line=node.lineno)
         if name in _LATER:
             return self.emit(_LATER[name], values, line=node.lineno)
-        space = "aten" if "." in name else "prim"
+        space = "aten" if "." in name or name in _OPERATORS else "prim"
         return self.emit(f"{space}::{name.rpartition('.')[2]}", values, line=node.lineno)
 
     def called_method(self, node, name, values):
@@ -357,10 +367,22 @@ class Lowering:
         return self.emit("prim::CallMethod", values, attributes={"name": name}, line=node.lineno)
 
     def called_function(self, node, name, values):
-        """A script is called that is no method."""
+        """A script is called that is no method, or a class."""
+        found = self.unit.names.get(name)
+        if isinstance(found, type) and (kind := _kind(node)).kind in ("NamedTuple", "Class"):
+            return self.made(kind, node, values)
         attributes = {"name": name.rpartition(".")[2]}
         function = self.emit("prim::Constant", type_="Function", attributes=attributes)
         return self.emit("prim::CallFunction", [function, *values], line=node.lineno)
+
+    def made(self, kind, node, values):
+        """An object of the program's, with its fields or through its ``__init__``."""
+        if kind.kind == "NamedTuple":
+            return self.emit("prim::NamedTupleConstruct", values, kind.schema(), line=node.lineno)
+        made = self.emit("prim::CreateObject", type_=kind.schema(), line=node.lineno)
+        initialize = {"name": "__init__"}
+        self.emit("prim::CallMethod", [made, *values], "NoneType", initialize, line=node.lineno)
+        return made
 
     def asked(self, node):
         """The types that an `isinstance` asks for, as graphs write them."""
@@ -387,6 +409,8 @@ _LATER = {
     "torch.jit._awaitable_wait": "prim::awaitable_wait",
     "torch.jit._awaitable_nowait": "prim::awaitable_nowait",
 }
+# Python's functions that graphs have operators for; others belong to the language.
+_OPERATORS = frozenset("len list ord chr sorted sum any all round hex oct bin divmod str".split())
 _ITEMS = ("List", "Dict", "Tuple", "NamedTuple", "str")
 
 

@@ -33,9 +33,8 @@ class Deciding(Decisions, Lowering):
     def statement_If(self, node):  # noqa: N802
         taken = self.decided(node.test)
         if taken is None:
-            super().statement_If(node)
-        else:
-            self.statements(node.body if taken else node.orelse)
+            return super().statement_If(node)
+        return self.statements(node.body if taken else node.orelse)
 
     def expression_IfExp(self, node):  # noqa: N802
         taken = self.decided(node.test)

@@ -83,6 +83,8 @@ class _Composite(JitType):
     """A type of other types."""
 
     def __init__(self, name, *parts):
+        if None in parts:
+            raise RuntimeError(f"Can not create {type(self).__name__} with None type")
         self._parts = parts
         super().__init__(f"{name}[{', '.join(part.annotation_str for part in parts)}]")
 
