@@ -249,6 +249,9 @@ void fft(const Fft& transform, const void* in, void* out) {
     if (a.n == 0) return;
   Fft simpler = transform;
   simpler.batch = collapsed(simpler.batch);
+  // Complex axes have no order of their own: the last one's points should be neighbours in memory.
+  if (simpler.kind == FftKind::Complex)
+    std::ranges::stable_sort(simpler.axes, std::greater{}, &FftAxis::out_stride);
 #ifdef RUSHLIGHT_WITH_MKL
   fft_mkl(simpler, in, out);
 #else

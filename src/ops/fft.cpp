@@ -142,7 +142,8 @@ Tensor c2c_kernel(const Call&, const Tensor& self, IntList dim, int64_t normaliz
   check_precision("_fft_c2c", self);
   const Dims dims = wrapped_dims("_fft_c2c", self, dim);
   if (dims.empty()) return copy_of(self);
-  const Tensor out = empty_tensor(self.sizes(), self.dtype(), self.device());
+  // As the operand lies: lines that are read and written with the same steps take a quarter of the time.
+  const Tensor out = empty_like_tensor(self, self.dtype());
   if (self.device().is_meta() || out.numel() == 0) return out;
   const Tensor in = with_positive_strides(self);
   cpu::Fft f = plan(cpu::FftKind::Complex, in, out, dims, normalization);
@@ -170,6 +171,15 @@ Tensor r2c_kernel(const Call&, const Tensor& self, IntList dim, int64_t normaliz
   return out;
 }
 
+// The inverse transform along `dims`, in rows whatever the steps of `in` are.
+Tensor inverse_in_rows(const Tensor& in, IntList dims) {
+  const Tensor rows = empty_tensor(in.sizes(), in.dtype(), in.device());
+  cpu::Fft f = plan(cpu::FftKind::Complex, in, rows, dims, kNone);
+  f.forward = false;
+  cpu::fft(f, in.data_ptr(), rows.data_ptr());
+  return rows;
+}
+
 Tensor c2r_kernel(const Call&, const Tensor& self, IntList dim, int64_t normalization,
                   int64_t last_dim_size) {
   RL_CHECK(is_complex(self.dtype()), "_fft_c2r expects a complex input tensor, but got ",
@@ -190,8 +200,12 @@ Tensor c2r_kernel(const Call&, const Tensor& self, IntList dim, int64_t normaliz
   const double scale = plan(cpu::FftKind::ComplexToReal, in, out, dims, normalization).scale;
   // Along the other dimensions first: in several at once the result would depend on points that an input
   // without exact symmetry defines twice.
-  if (dims.size() > 1) in = fft_c2c(in, IntList(dims).slice(0, dims.size() - 1), kNone, false);
-  if (!self.is_cpu()) return device_c2r(in, last, scale, last_dim_size);
+  const IntList others = IntList(dims).slice(0, dims.size() - 1);
+  if (!self.is_cpu()) {
+    if (!others.empty()) in = fft_c2c(in, others, kNone, false);
+    return device_c2r(in, last, scale, last_dim_size);
+  }
+  if (!others.empty()) in = inverse_in_rows(in, others);
   cpu::Fft f = plan(cpu::FftKind::ComplexToReal, in, out, IntList(&last, 1), kNone);
   f.scale = scale;
   cpu::fft(f, in.data_ptr(), out.data_ptr());

@@ -49,6 +49,13 @@ CASES = {
     "sort": lambda m: m.sort(matrix(m, 3, 4).t(), 0)[0],
     "sort of an expanded row": lambda m: m.sort(matrix(m, 1, 4).expand(3, 4))[0],
     "argsort of images": lambda m: m.argsort(image(m), stable=True),
+    **{
+        f"Fourier transform of {kind} numbers, dimensions {a} and {b} in turn": (
+            lambda m, a=a, b=b, kind=kind: m.fft.fftn(lines(m).to(getattr(m, kind)).transpose(a, b)).real
+        )
+        for kind in ("complex64", "float64")
+        for a, b in ((0, 1), (0, 2), (1, 2))
+    },
     "masked_fill": lambda m: matrix(m, 3, 4).t().masked_fill(matrix(m, 3, 4).t() > 5, 1.0),
     "masked_fill of images": lambda m: image(m).masked_fill(image(m) > 5, 1.0),
     "quantile": lambda m: m.quantile(lines(m), 0.25, dim=0),
