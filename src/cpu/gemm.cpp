@@ -219,6 +219,17 @@ bool packs(int64_t m, int64_t n, int64_t k) {
   return std::min(m, n) >= 16 && k >= 16 && m * n * k > kSerialWork / 4;
 }
 
+// Whether a library multiplies doubles faster than double_gemm, whose sums are the same on any threads: MKL
+// does on Intel's processors.
+bool blas_multiplies_doubles() {
+#if defined(RUSHLIGHT_WITH_MKL) && defined(__x86_64__)
+  static const bool is_intel = __builtin_cpu_is("intel");
+  return is_intel && !same_on_any_threads();
+#else
+  return false;
+#endif
+}
+
 #ifndef RL_WITH_BLAS
 // Without a library: b goes into panels for this call.
 void gemm_by_panels(int64_t m, int64_t n, int64_t k, float alpha, MatrixView a, MatrixView b, float beta,
@@ -249,7 +260,8 @@ void gemm_typed(int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixView
   if constexpr (is_floating_v<T>)
     if (k > 0 && !batch_invariant() && vector_product<T>(m, n, k, alpha, a, b, beta, c, ldc)) return;
   if constexpr (std::is_same_v<T, double>)
-    if (packs(m, n, k)) return double_gemm(m, n, k, alpha.to<double>(), a, b, beta.to<double>(), c, ldc);
+    if (packs(m, n, k) && !blas_multiplies_doubles())
+      return double_gemm(m, n, k, alpha.to<double>(), a, b, beta.to<double>(), c, ldc);
   if constexpr (std::is_same_v<T, float>)
     if (same_on_any_threads())
       return chain_products(one_product(DType::Float32, m, n, k, a, b, ldc), alpha, beta, nullptr, c);
@@ -287,7 +299,9 @@ void products(const char* caller, const GemmShape& s, const Scalar& alpha, const
     return onednn_gemm(s, alpha.to<float>(), beta.to<float>(), c);
   SmallProducts small{s, 1, 0, c};
   const bool is_vector_product = s.batch == 1 && std::min(s.m, s.n) == 1;
-  if (small.are_small() && !is_vector_product) {
+  constexpr int64_t kDoubleCall = 48 * 48 * 48;  // multiplications of doubles that pay for calling a library
+  const bool calls = s.dtype == DType::Float64 && s.m * s.n * s.k >= kDoubleCall && blas_multiplies_doubles();
+  if (small.are_small() && !is_vector_product && !calls) {
     small.alpha = alpha.to<double>(), small.beta = beta.to<double>();
     return for_products(s, kSerialWork,
                         [&](int64_t begin, int64_t end) { small_products(small, begin, end); });
