@@ -8,6 +8,10 @@
 #include "core/host/features.h"
 #include "core/host/process.h"
 
+#if defined(__x86_64__) && defined(__GNUC__)
+#include <cpuid.h>
+#endif
+
 namespace rushlight::host {
 namespace {
 
@@ -87,6 +91,22 @@ bool has_dot_products() {
 
 bool has_checksums() {
   static const bool has = system_has_checksums();
+  return has;
+}
+
+bool has_byte_tiles() {
+  static const bool has = [] {
+#if defined(__x86_64__) && defined(__GNUC__)
+    constexpr unsigned kTiles = 1u << 24, kOfBytes = 1u << 25;  // __builtin_cpu_supports may not know them
+    const char* text = std::getenv("RUSHLIGHT_CPU_CAPABILITY");
+    const bool forbidden = text && std::string_view(text) == "avx512";
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return isa() == Isa::kAvx512 && !forbidden && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & kTiles) &&
+           (d & kOfBytes) && system_gives_tiles();
+#else
+    return false;
+#endif
+  }();
   return has;
 }
 

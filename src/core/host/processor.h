@@ -29,5 +29,8 @@ std::optional<IsaLimit> parse_isa_limit(std::string_view text);
 /// RUSHLIGHT_CPU_CAPABILITY forbids them, and checksums (FEAT_CRC32). False elsewhere.
 bool has_dot_products();
 bool has_checksums();
+/// What not every processor with AVX-512 has: tiles of bytes (AMX), which the system gives a process that
+/// asks for them, unless RUSHLIGHT_CPU_CAPABILITY forbids them. False elsewhere.
+bool has_byte_tiles();
 
 }  // namespace rushlight::host

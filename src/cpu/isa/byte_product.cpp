@@ -1,6 +1,6 @@
 // Products of bytes for each instruction set. Pairs of words are multiplied and added without overflow
-// everywhere; processors with VNNI, or ARM64's with dot products, take four bytes at once. (The instruction
-// of x86 that multiplies bytes without it saturates at 16 bits.)
+// everywhere; processors with VNNI, or ARM64's with dot products, take four bytes at once, and those with AMX
+// tiles of them. (The instruction of x86 that multiplies bytes without these saturates at 16 bits.)
 #include "cpu/byte_product.h"
 
 #include <algorithm>
@@ -12,6 +12,7 @@
 #include "cpu/isa/byte_finish_inl.h"
 #include "cpu/isa/byte_runs_inl.h"
 #include "cpu/isa/byte_steps_inl.h"
+#include "cpu/isa/byte_tiles_inl.h"
 #include "cpu/scratch.h"
 #include "cpu/transpose.h"
 #if defined(__SSE2__)
@@ -34,6 +35,8 @@ int64_t panel_bytes(int64_t k) {
   const int64_t steps = steps_of<P>(k) * P::depth * kColumns;
 #if defined(__AVX2__) && !defined(__AVX512BW__)
   if constexpr (kPlanned<P>) return steps + Plan::bytes(steps_of<P>(k));
+#elif defined(__AVX512BW__)
+  if constexpr (kTiled<P>) return TiledRows::parts(k) * kTiledPart;
 #endif
   return steps;
 }
@@ -48,6 +51,7 @@ void pack(int64_t k, int64_t n, const MatrixView& weight, int8_t* panels, int32_
     const auto* from = static_cast<const int8_t*>(weight.data) + first * weight.column_stride;
     int8_t* to = panels + panel * panel_bytes<P>(k);
     if (columns < kColumns || whole < groups) std::fill_n(to, groups * kDepth * kColumns, int8_t(0));
+    if constexpr (kTiled<P>) std::fill(to + groups * kDepth * kColumns, to + panel_bytes<P>(k), int8_t(0));
     int64_t done = 0;
     if (weight.row_stride == 1) {
       transpose_tile(kDepth)(reinterpret_cast<char*>(to), kDepth * kColumns,
@@ -196,7 +200,7 @@ template <class P, int R>
   const int64_t steps = steps_of<P>(p.b->k);
   Ints sums[R][kVectors] = {};
   add_steps<P, R>(
-      panel, steps, steps * kColumns * P::depth,
+      panel, steps, panel_bytes<P>(p.b->k),
       [&](int r, int64_t byte) { return rows.template read<typename P::Factor>(r, byte); }, sums);
   write_sums<R>(sums, out);
 }
@@ -205,7 +209,7 @@ template <class P, int R>
 [[gnu::noinline]] void multiply_pieces(const ByteProduct& p, int64_t at, const int8_t* panel, Ints* out) {
   constexpr int64_t kStep = kColumns * P::depth;
   const RowPieces& in = *p.a->pieces();
-  const int64_t steps = in.length / P::depth, next = steps_of<P>(p.b->k) * kStep;
+  const int64_t steps = in.length / P::depth, next = panel_bytes<P>(p.b->k);
   Ints sums[R][kVectors] = {};
   for (int64_t piece = 0; piece < in.count; ++piece, panel += steps * kStep) {
     const char* rows[R];
@@ -274,6 +278,42 @@ class RowBlock<Runs> {
   SplitRows split_;
 };
 #endif
+#if defined(__AVX512BW__)
+template <>
+class RowBlock<Tiles> {
+ public:
+  RowBlock(const ByteProduct& p, int64_t begin, int64_t end)
+      : p_(p),
+        begin_(begin),
+        end_(end),
+        tiled_(end - (few(end - begin) ? (end - begin) % kTiledRows : 0)),
+        rows_(*p.a, begin, tiled_) {}
+  template <class Before, class F>
+  void multiply(int8_t* panel, Before before, F f) const {
+    alignas(kTileBytes) Ints sums[kTiledRows * kVectors];
+    // Each group of rows asks for its share of the next panel.
+    constexpr int64_t kLine = 64, kLines = kTiledPart / kLine;
+    const int64_t groups = std::max<int64_t>(1, (tiled_ - begin_ + kTiledRows - 1) / kTiledRows);
+    PanelAhead ahead{panel + panel_bytes<Tiles>(p_.b->k), (kLines + groups - 1) / groups * kLine};
+    for (int64_t at = begin_; at < tiled_; at += kTiledRows, ahead.from += ahead.bytes) {
+      const int rows = static_cast<int>(std::min(kTiledRows, tiled_ - at));
+      before(at, rows);
+      rows_.multiply(at, rows, panel, ahead, sums);
+      f(at, rows, sums);
+    }
+    if (tiled_ < end_) RowBlock<FourBytes>(p_, tiled_, end_).multiply(panel, before, f);
+  }
+
+ private:
+  // Whether the last rows are so few that a tile would take longer.
+  static bool few(int64_t rows) { return rows % kTiledRows < 4; }
+
+  const ByteProduct& p_;
+  const int64_t begin_, end_, tiled_;
+  const TiledRows rows_;
+  const TileSizes sizes_;
+};
+#endif
 
 // Rows of a panel's results come to the cache while their sums are made: stores that wait for them would hold
 // up all that follow.
@@ -290,7 +330,10 @@ void fetch_results(const ByteProduct& p, int64_t row, int64_t rows, int64_t firs
 
 template <class P>
 void multiply(const ByteProduct& p, int64_t row, int64_t row_end, int64_t begin, int64_t end) {
-  constexpr int64_t kRows = 54;    // which stay in cache while panel by panel passes
+  int64_t rows_at_once = 54;  // which stay in cache while panel by panel passes
+#if defined(__AVX512BW__)
+  if constexpr (kTiled<P>) rows_at_once = TiledRows::at_once(p.b->k);
+#endif
   constexpr int64_t kPanels = 16;  // whose settings stay there
   const Finish finish = finish_of(p);
   alignas(Rest) char memory[kPanels * sizeof(Rest)];
@@ -301,8 +344,10 @@ void multiply(const ByteProduct& p, int64_t row, int64_t row_end, int64_t begin,
       new (rests + (panel - begin))
           Rest(p, panel * kColumns, std::min(kColumns, p.b->n - panel * kColumns), taken_off<P>(p));
     int64_t first_row = row, last_row = row;
-    for (int64_t blocks = (row_end - row + kRows - 1) / kRows; blocks > 0; --blocks, first_row = last_row) {
-      last_row += (row_end - first_row + blocks - 1) / blocks;
+    for (int64_t blocks = (row_end - row + rows_at_once - 1) / rows_at_once; blocks > 0;
+         --blocks, first_row = last_row) {
+      last_row = kTiled<P> ? std::min(row_end, first_row + rows_at_once)
+                           : last_row + (row_end - first_row + blocks - 1) / blocks;
       const RowBlock<P> block(p, first_row, last_row);
       for (int64_t panel = begin; panel < last_panel; ++panel)
         block.multiply(
@@ -335,6 +380,7 @@ ByteKernels kernels() {
 
 ByteKernels byte_kernels_variant() {
 #if defined(__AVX512BW__)
+  if (host::has_byte_tiles()) return kernels<Tiles>();
   if (__builtin_cpu_supports("avx512vnni")) return kernels<FourBytes>();
   return kernels<PairsOfWords>();
 #elif defined(__AVX2__)

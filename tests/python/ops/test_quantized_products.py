@@ -32,7 +32,7 @@ import numpy as np
 import rushlight as torch
 
 rng = np.random.default_rng(0)
-for m, k, n in ((1, 200, 17), (4, 1030, 40), (50, 193, 16), (7, 40, 33), (5, 2050, 5)):
+for m, k, n in ((1, 200, 17), (4, 1030, 40), (50, 193, 16), (7, 40, 33), (5, 2050, 5), (163, 64, 33)):
     weights = rng.integers(-128, 128, (k, n)), np.full((k, n), -128)
     few = np.where(rng.random((m, k)) < 0.01, 255, rng.integers(0, 128, (m, k)))
     some = few.copy()
@@ -49,9 +49,9 @@ for m, k, n in ((1, 200, 17), (4, 1030, 40), (50, 193, 16), (7, 40, 33), (5, 205
 """
 
 
-@pytest.mark.parametrize("capability", ["baseline", "avx2", None])
+@pytest.mark.parametrize("capability", ["baseline", "avx2", "avx512", None])
 def test_sums_are_exact_whatever_the_bytes_are(capability):
-    """Processors without VNNI take high bits apart where these are few."""
+    """Processors without VNNI take high bits apart where these are few; those with AMX multiply in tiles."""
     variables = dict(os.environ)
     if capability:
         variables["RUSHLIGHT_CPU_CAPABILITY"] = capability
@@ -64,7 +64,8 @@ def test_sums_are_exact_whatever_the_bytes_are(capability):
 
 @pytest.mark.parametrize("dtype", [torch.int8, torch.uint8])
 @pytest.mark.parametrize(
-    "m, k, n", [(1, 1, 1), (1, 33, 5), (2, 4, 32), (5, 7, 33), (7, 64, 31), (13, 130, 70), (49, 5, 3)]
+    "m, k, n",
+    [(1, 1, 1), (1, 33, 5), (2, 4, 32), (5, 7, 33), (7, 64, 31), (13, 130, 70), (49, 5, 3), (161, 70, 33)],
 )
 def test_sums_of_bytes_are_exact(dtype, m, k, n):
     low, high = (-128, 128) if dtype == int8 else (0, 256)

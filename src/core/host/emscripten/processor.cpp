@@ -13,5 +13,6 @@ size_t usable_memory() { return emscripten_get_heap_max(); }
 
 bool system_has_dot_products() { return false; }
 bool system_has_checksums() { return false; }
+bool system_gives_tiles() { return false; }
 
 }  // namespace rushlight::host

@@ -2,6 +2,7 @@
 
 #include <sched.h>
 #include <sys/auxv.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -83,5 +84,14 @@ static bool has_capability([[maybe_unused]] unsigned long bit) {
 
 bool system_has_dot_products() { return has_capability(1ul << 20); }  // HWCAP_ASIMDDP
 bool system_has_checksums() { return has_capability(1ul << 7); }      // HWCAP_CRC32
+
+bool system_gives_tiles() {
+#if defined(__x86_64__)
+  constexpr int kAskForState = 0x1023, kTileData = 18;  // ARCH_REQ_XCOMP_PERM; older headers lack both
+  return syscall(SYS_arch_prctl, kAskForState, kTileData) == 0;
+#else
+  return false;
+#endif
+}
 
 }  // namespace rushlight::host

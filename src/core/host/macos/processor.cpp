@@ -28,5 +28,6 @@ size_t usable_memory() { return static_cast<size_t>(ask<uint64_t>("hw.memsize", 
 
 bool system_has_dot_products() { return ask("hw.optional.arm.FEAT_DotProd", 0) == 1; }
 bool system_has_checksums() { return ask("hw.optional.armv8_crc32", 0) == 1; }
+bool system_gives_tiles() { return false; }
 
 }  // namespace rushlight::host

@@ -32,5 +32,6 @@ size_t usable_memory() {
 
 bool system_has_dot_products() { return IsProcessorFeaturePresent(43) != 0; }  // ARM_V82_DP
 bool system_has_checksums() { return IsProcessorFeaturePresent(31) != 0; }     // ARM_V8_CRC32
+bool system_gives_tiles() { return false; }
 
 }  // namespace rushlight::host
