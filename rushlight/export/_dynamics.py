@@ -5,7 +5,6 @@ changes is explained, and further sizes check that. What depends on the example 
 """
 
 import operator
-import random
 import traceback
 
 import rushlight as torch
@@ -18,14 +17,12 @@ from ._data import source_of
 from ._explain import Samples, Unexplained, explain, few
 from ._lower import own_frame, place_of
 from ._numeric import computes_alike
+from ._points import LARGE, apart, bends, random_points, typical, upper
 from ._reals import explain_real
 from ._result_sizes import describe as describe_results
-from ._sizes import Extreme, Part, Quotient
 from .dynamic_shapes import UserError
 
-_LARGE = 1 << 12  # a size at which programs that differ for large ones do
 _MOST_TIMES, _MOST_APART = 4, 2  # of sizes without a name that follow others
-_MORE_POINTS = 3  # with random sizes, to check
 
 
 class _Richer(Exception):
@@ -235,7 +232,7 @@ class Dynamics:
             self._use({})
             self.ranges = {}
             return []
-        point = {name: _typical(symbol) for name, symbol in symbols.items()}
+        point = {name: typical(symbol) for name, symbol in symbols.items()}
         for _ in range(2 * len(symbols) + 6):
             self._use(point)
             try:
@@ -251,11 +248,11 @@ class Dynamics:
     def _planned(self, symbols, point):
         self.choices = {}  # (node, index) of truths that change -> the smallest sizes with another one
         self.ranges = ranges = {n: self._range(n, symbol, point) for n, symbol in symbols.items()}
-        apart = _apart(point, ranges)
-        if self.usable({**point, **apart}):
-            self.rows({**point, **apart})
+        unlike = apart(point, ranges)
+        if self.usable({**point, **unlike}):
+            self.rows({**point, **unlike})
         planned = self._explained(list(symbols), point, ranges)
-        for sizes in (apart, *_random_points(point, ranges), *_bends(planned, point, ranges)):
+        for sizes in (unlike, *random_points(point, ranges), *bends(planned, point, ranges)):
             if self.usable({**point, **sizes}):
                 self._verify(planned, {**point, **sizes})
         for (node, i), sizes in self.choices.items():
@@ -268,7 +265,7 @@ class Dynamics:
                 )
         asked = {name: symbol for name, symbol in symbols.items() if not symbol.data}
         for name, symbol in asked.items():
-            symbol.lower, symbol.upper = ranges[name][0], _upper(symbol, ranges[name][1])
+            symbol.lower, symbol.upper = ranges[name][0], upper(symbol, ranges[name][1])
         self._check_small(planned, asked, point)
         return planned
 
@@ -340,7 +337,7 @@ class Dynamics:
                 f"export: the range [{symbol.lower}, {symbol.upper}] of {name} has too few sizes to be "
                 "dynamic; leave it static"
             )
-        high = int(min(symbol.upper, max(_LARGE, value)))
+        high = int(min(symbol.upper, max(LARGE, value)))
         error = self._differs(name, min(value + 1, high), point) or self._differs(name, high, point)
         if error is not None:
             most = self._last(name, value, high, point)
@@ -362,8 +359,8 @@ class Dynamics:
             return value, value
         low = next(n for n in range(min(2, value), value + 1) if self.usable({**point, name: n}))
         low, high, step = max(low, symbol.lower), value, 1
-        while high < min(symbol.upper, _LARGE):
-            further = int(min(high + step, symbol.upper, _LARGE))
+        while high < min(symbol.upper, LARGE):
+            further = int(min(high + step, symbol.upper, LARGE))
             if self.usable({**point, name: further}):
                 high, step = further, 2 * step
             elif step > 1:
@@ -479,67 +476,6 @@ class Dynamics:
                     node.meta["val"] = value
                     self.size_nodes.add(node)
         return node
-
-
-def _typical(symbol):
-    """The example's size, or a larger one if that is special."""
-    if symbol.data:
-        return symbol.value
-    if symbol.value >= 2:
-        return symbol.value
-    return int(min(symbol.upper, max(symbol.lower, 7)))
-
-
-def _upper(symbol, high):
-    """The largest size: what was asked for, unless the program differs there."""
-    return symbol.upper if high >= min(symbol.upper, _LARGE) else high
-
-
-def _apart(point, ranges):
-    """Sizes that are unlike each other and no multiples of anything, near the example's."""
-    found = {}
-    for name, (low, high) in ranges.items():
-        size = max(point[name], 6)
-        while size <= high and (size in found.values() or any(size % n == 0 for n in range(2, size))):
-            size += 1
-        if low <= size <= high:
-            found[name] = size
-    return found
-
-
-def _random_points(point, ranges):
-    draw = random.Random(0)
-    for _ in range(_MORE_POINTS):
-        yield {n: draw.randint(low, min(high, point[n] + 60)) for n, (low, high) in ranges.items()}
-
-
-def _bends(planned, point, ranges):
-    """Around sizes where the larger or smaller of two numbers becomes the other one."""
-    for extreme in {atom for _, _, polynomial in planned for atom in _extremes(polynomial)}:
-        for name, (low, high) in ranges.items():
-
-            def first_is_less(size, name=name, extreme=extreme):
-                sizes = {**point, name: size}
-                return extreme.first.at(sizes) < extreme.second.at(sizes)
-
-            if first_is_less(low) == first_is_less(high):
-                continue
-            good, bad = low, high
-            while bad - good > 1:
-                middle = (good + bad) // 2
-                good, bad = (middle, bad) if first_is_less(middle) == first_is_less(low) else (good, middle)
-            yield from ({name: n} for n in (good - 1, good, bad, bad + 1) if low <= n <= high)
-
-
-def _extremes(polynomial):
-    for names in polynomial.terms:
-        for factor in names:
-            if isinstance(factor, Extreme):
-                yield factor
-            elif isinstance(factor, Part):
-                yield from _extremes(factor.sum)
-            elif isinstance(factor, Quotient):
-                yield from _extremes(factor.dividend)
 
 
 def _check_constants(template, other):
