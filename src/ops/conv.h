@@ -24,4 +24,7 @@ inline Fn<Tensor(const Tensor& grad_output, const Tensor& input, IntList weight_
                  IntList padding, IntList dilation, int64_t groups)>
     conv_weight_gradient;
 
+// Hyperparameters for `n` spatial dimensions; one number stands for all.
+Dims spread(const char* name, IntList values, int64_t n);
+
 }  // namespace rushlight::ops

@@ -49,6 +49,7 @@ void register_other_families(Table& t) {
   register_matmul_operators(t);
   register_matmul_dtype_operators(t);
   register_conv_operators(t);
+  register_conv_functions(t);
   register_reduction_operators(t);
   register_index_operators(t);
   register_join_operators(t);

@@ -17,6 +17,7 @@ void register_shape_operators(Table& t);
 void register_view_copy_operators(Table& t);
 void register_matmul_operators(Table& t);
 void register_conv_operators(Table& t);
+void register_conv_functions(Table& t);
 void register_reduction_operators(Table& t);
 void register_index_operators(Table& t);
 void register_join_operators(Table& t);
