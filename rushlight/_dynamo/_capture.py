@@ -29,7 +29,7 @@ from ._backward import Backward
 from ._observer import Interruption, Observer
 from ._reachable import Reachable, is_constant, is_part_of_program
 from ._results import collect, is_record, map_record
-from .exc import FillsTables, Unsupported
+from .exc import FillsTables, ProgramRaises, Unsupported
 
 __all__ = ["Capture", "Leaf", "capture", "capturing", "distinct_leaves"]
 
@@ -432,8 +432,9 @@ class _Run:
         except Unsupported:
             raise
         except Exception as error:
-            reason = self.observer.interruption or f"{type(error).__name__} while it was captured: {error}"
-            raise Unsupported(reason) from error
+            if self.observer.interruption:
+                raise Unsupported(self.observer.interruption) from error
+            raise ProgramRaises(f"{type(error).__name__} while it was captured: {error}") from error
         finally:
             _thread.capture = before
             if collects:

@@ -11,10 +11,18 @@ from ._capture import capture, capturing, distinct_leaves
 from ._dynamic import capture_sizes, symbols_of
 from ._guards import Guards
 from ._parts import Parts
+from ._raised import as_written
 from ._results import filler, form_of, runner
 from ._sizes import Specialized
 from ._trials import SizedTrials, Trials
-from .exc import BackendCompilerFailed, FillsTables, TorchDynamoException, Unsupported
+from .exc import (
+    BackendCompilerFailed,
+    FailOnRecompileLimitHit,
+    FillsTables,
+    ProgramRaises,
+    TorchDynamoException,
+    Unsupported,
+)
 from .utils import counters
 
 __all__ = ["Compiled", "all_compiled"]
@@ -287,6 +295,8 @@ class Compiled(_C._CompiledCall):
 
     def _fall_back(self, error, args, kwargs, breaks=False):
         """Run a call that no graph is for. If the program itself says so, its modules get graphs instead."""
+        raises = isinstance(error, ProgramRaises)
+        result = as_written(self.function, args, kwargs, self.name, self.fullgraph) if raises else None
         if self.fullgraph:
             raise Unsupported(f"{self.name} cannot be compiled as one graph: {error}\n{_WAY_OUT}") from error
         _breaks.info("%s runs as it is written: %s", self.name, error)
@@ -296,7 +306,7 @@ class Compiled(_C._CompiledCall):
             if breaks:
                 self.parts.split(self.function, args, kwargs)
             self.give_up(str(error))
-        return self.written(*args, **kwargs)
+        return result if raises else self.written(*args, **kwargs)
 
     def _over_limit(self, args, kwargs):
         message = (
@@ -304,7 +314,7 @@ class Compiled(_C._CompiledCall):
             "(torch._dynamo.config.recompile_limit)"
         )
         if self.fullgraph:
-            raise Unsupported(f"{message}; fullgraph=True leaves no other way to run it")
+            raise FailOnRecompileLimitHit(f"{message}; fullgraph=True leaves no other way to run it")
         _recompiles.info("%s; other calls run as it is written", message)
         return self.function(*args, **kwargs)
 

@@ -14,7 +14,7 @@ from rushlight._command.names import is_own, is_own_file, is_own_frame, path_in_
 
 from .exc import Unsupported
 
-__all__ = ["Interruption", "Observer"]
+__all__ = ["Interruption", "Observer", "mark_of"]
 
 __capture__ = "skip"  # Note [Capture marks]
 
@@ -78,7 +78,7 @@ class Interruption(BaseException):
 # `__capture__ = "skip"`: they are the capture's own machinery, and no part of the program.
 # `__package_capture__` in a folder's `__init__.py` speaks for all files of the folder. Without a mark a call
 # ends the capture: the function may do what no graph holds.
-def _mark(space):
+def mark_of(space):
     """The mark for functions with these globals, or None."""
     mark = space.get("__capture__")
     if mark is None and (package := sys.modules.get(space.get("__package__"))) is not None:
@@ -163,7 +163,7 @@ class Observer:
             self.switches_grad_mode = True
         try:
             if is_own_file(path):
-                mark = _mark(frame.f_globals)
+                mark = mark_of(frame.f_globals)
                 if mark == "skip":
                     return
                 if mark != "through" and code is not _CALL_OF_CUSTOM_OPERATOR:

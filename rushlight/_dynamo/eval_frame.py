@@ -16,7 +16,7 @@ __all__ = ["OptimizedModule", "is_dynamo_supported", "is_inductor_supported", "o
 
 __capture__ = "skip"  # Note [Capture marks]
 
-_MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
+_MODES = ("default", "lite", "reduce-overhead", "max-autotune-no-cudagraphs", "max-autotune")
 
 
 class OptimizedModule(Module):
@@ -122,7 +122,7 @@ def _backend_with(backend, mode, options):
 
 def compile_callable(model, fullgraph, backend, mode, options, dynamic=None):
     """What `torch.compile` returns."""
-    if mode is not None and options:
+    if mode is not None and options is not None:
         raise RuntimeError(
             "Either mode or options can be specified, but both can't be specified at the same time."
         )

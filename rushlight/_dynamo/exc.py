@@ -1,15 +1,18 @@
 """What graph capture raises."""
 
 from rushlight._errors.capture import FillsTables as FillsTables
+from rushlight._errors.capture import ProgramRaises as ProgramRaises
 from rushlight._errors.capture import TorchDynamoException as TorchDynamoException
 from rushlight._errors.capture import Unsupported as Unsupported
 from rushlight._errors.capture import UserError as UserError
 
 __all__ = [
     "BackendCompilerFailed",
+    "FailOnRecompileLimitHit",
     "FillsTables",
     "InternalTorchDynamoError",
     "InvalidBackend",
+    "ProgramRaises",
     "TorchDynamoException",
     "TorchRuntimeError",
     "Unsupported",
@@ -22,7 +25,11 @@ class InternalTorchDynamoError(TorchDynamoException):
 
 
 class TorchRuntimeError(TorchDynamoException):
-    """An operator failed on tensors without data."""
+    """An operator of the program failed, on tensors without data and on those of the call."""
+
+
+class FailOnRecompileLimitHit(Exception):
+    """A program that must be one graph was compiled as often as the limit allows."""
 
 
 class BackendCompilerFailed(TorchDynamoException):

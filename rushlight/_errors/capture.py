@@ -1,6 +1,12 @@
 """What graph capture and export raise. Its home for programs is `torch._dynamo.exc`."""
 
-__all__ = ["GuardOnDataDependentSymNode", "TorchDynamoException", "Unsupported", "UserError"]
+__all__ = [
+    "GuardOnDataDependentSymNode",
+    "ProgramRaises",
+    "TorchDynamoException",
+    "Unsupported",
+    "UserError",
+]
 
 _HOME = "rushlight._dynamo.exc"
 
@@ -13,6 +19,12 @@ class TorchDynamoException(RuntimeError):
 
 class Unsupported(TorchDynamoException):
     """Code that no graph can hold."""
+
+    __module__ = _HOME
+
+
+class ProgramRaises(Unsupported):
+    """The program raised, while it was captured, the error that this one comes from."""
 
     __module__ = _HOME
 

@@ -9,14 +9,16 @@ __all__ = ["compile_fx", "config", "list_mode_options", "list_options", "utils"]
 
 _MODES: dict = {
     "default": {},
+    "lite": {},
     "reduce-overhead": {"triton.cudagraphs": True},
-    "max-autotune": {"triton.cudagraphs": True},
     "max-autotune-no-cudagraphs": {},
+    "max-autotune": {"triton.cudagraphs": True},
 }
 
 
 def list_mode_options(mode=None, dynamic=None):
-    """What the modes of `torch.compile` set: whether CUDA graphs are recorded; on the CPU all do the same."""
+    """What the modes of `torch.compile` set: whether CUDA graphs are recorded. On the CPU all but "lite",
+    which runs the operators as they were captured, do the same."""
     return dict(_MODES) if mode is None else _MODES[mode]
 
 

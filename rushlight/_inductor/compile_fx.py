@@ -27,14 +27,17 @@ def compile_fx(module, example_inputs, **options):
     graph = module.graph
     results = graph.output_node().args[0]
     records = torch.is_grad_enabled() and any(t.requires_grad for t in example_inputs)
+    lite = options.get("mode") == "lite"  # operators as they were captured
     if records and module.meta.get("backward") is not None:
         try:
+            if lite:
+                raise NoBackward("mode='lite'")
             return Program(Joint(module, module.meta["backward"]))
         except (NoBackward, NotLowered) as error:
             _decisions.info("operators record themselves one by one: %s", error)
             graph.output_node().args = (results,)
     remove_dead(graph)
-    if records or (torch.is_grad_enabled() and _gives_views(graph)):
+    if records or lite or (torch.is_grad_enabled() and _gives_views(graph)):
         return generate(module)  # operators record themselves
     try:
         graph_text(graph)

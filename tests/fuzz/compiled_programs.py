@@ -134,6 +134,8 @@ def called(torch, f, args):
     try:
         return True, f(*args)
     except BaseException as error:
+        if type(error) is torch._dynamo.exc.TorchRuntimeError:
+            error = error.__cause__  # what an operator of the program raised
         if isinstance(error, torch._dynamo.exc.TorchDynamoException):
             return False, ("the compiler raised", traceback.format_exc())
         return False, ("raised", type(error).__name__, str(error), error.__context__ is None)
