@@ -38,6 +38,8 @@ class Calls(Checking):
         function = self.expression(node.func)
         if isinstance(function, Python) and function.value is list and len(node.args) == 1:
             return self.made_list(node.args[0])
+        if isinstance(function, Python) and function.value is dict and len(node.args) < 2:
+            return self.made_dict(node, hint)
         if isinstance(function, Python) and function.value is tuple:
             return self.made_tuple(node)
         if isinstance(function, Bound):

@@ -9,6 +9,7 @@ from rushlight import nn
 from rushlight.jit import _types as t
 from rushlight.jit._annotations import value_type
 from rushlight.jit._check_calls import Calls
+from rushlight.jit._check_collections import Collections
 from rushlight.jit._check_conditions import Conditions
 from rushlight.jit._check_values import Bound, Container, Iterated, NotAValue, Python, declared_type
 from rushlight.jit._interfaces import methods_of
@@ -33,10 +34,9 @@ _TENSOR_VALUES = {
     "grad": t.optional(t.TENSOR),
 }
 _DEVICE_VALUES = {"type": t.STR, "index": t.optional(t.INT)}
-_KEYS = (t.INT, t.FLOAT, t.COMPLEX, t.TENSOR, t.DEVICE, t.STR, t.BOOL)
 
 
-class Expressions(Conditions, Calls):
+class Expressions(Conditions, Calls, Collections):
     """Types of expressions; names are looked up by the class below."""
 
     def expression(self, node, hint=None):
@@ -190,97 +190,6 @@ class Expressions(Conditions, Calls):
                 return t.UNKNOWN
             parts.append(self.simple(element, wanted))
         return t.tuple_of(parts)
-
-    def expression_List(self, node, hint):  # noqa: N802
-        wanted = self.hinted(hint, "List")
-        if not node.elts:
-            return wanted or (t.list_of(t.TENSOR) if hint is None else t.list_of(t.UNKNOWN))
-        element = wanted.args[0] if wanted is not None else None
-        if any(isinstance(e, ast.Starred) for e in node.elts):
-            return t.UNKNOWN
-        parts = [self.simple(e, element) for e in node.elts]
-        if wanted is not None and all(t.is_subtype(self.converted(p, element), element) for p in parts):
-            return wanted
-        return t.list_of(self.common(parts))
-
-    @staticmethod
-    def hinted(hint, kind):
-        """The part of an expected type that is of a kind."""
-        if hint is None:
-            return None
-        found = [o for o in t.options(hint) if o.kind == kind]
-        return found[0] if len(found) == 1 else None
-
-    @staticmethod
-    def common(parts):
-        found = parts[0]
-        for part in parts[1:]:
-            found = t.unify(found, part, to_union=True)
-        return found
-
-    def expression_Dict(self, node, hint):  # noqa: N802
-        wanted = self.hinted(hint, "Dict")
-        if None in node.keys:
-            return t.UNKNOWN
-        keys = [self.simple(k) for k in node.keys]
-        values = [self.simple(v, wanted and wanted.args[1]) for v in node.values]
-        if wanted is not None:
-            for what, kinds, kind in (("keys", keys, wanted.args[0]), ("values", values, wanted.args[1])):
-                for found in kinds:
-                    if not t.is_subtype(self.converted(found, kind), kind) and found.kind not in (
-                        "List",
-                        "Dict",
-                    ):
-                        self.refuse(
-                            f"Type annotation was inferred to be {wanted}, but the type of {what} "
-                            "given by the "
-                            f"dict literal is {found}",
-                            node,
-                        )
-        if wanted is not None or hint is not None:
-            return wanted or t.UNKNOWN
-        if not keys:
-            return t.dict_of(t.STR, t.TENSOR)
-        return self.dict_type(keys, values, node)
-
-    def dict_type(self, keys, values, node):
-        key = self.common(keys)
-        if key.known and key not in _KEYS and key.kind in ("Tuple", "List", "NoneType", "Dict"):
-            self.refuse(
-                f"Cannot create dict for key type '{key}', only int, float, complex, Tensor, device "
-                "and string "
-                "keys are supported",
-                node,
-            )
-        return t.dict_of(key, self.common(values))
-
-    def expression_ListComp(self, node, hint):  # noqa: N802
-        wanted = self.hinted(hint, "List")
-        self.comprehension(node)
-        element = self.simple(node.elt, wanted and wanted.args[0])
-        self.frames.pop()
-        return wanted or t.list_of(element)
-
-    expression_GeneratorExp = expression_ListComp  # noqa: N815
-
-    def expression_DictComp(self, node, hint):  # noqa: N802
-        self.comprehension(node)
-        key, value = self.simple(node.key), self.simple(node.value)
-        self.frames.pop()
-        return self.hinted(hint, "Dict") or (self.dict_type([key], [value], node) if key.known else t.UNKNOWN)
-
-    def comprehension(self, node):
-        generator = node.generators[0]
-        value = self.expression(generator.iter)
-        unrolled = self.unrolled(value)
-        element = t.UNKNOWN if unrolled is not None else self.element(value, generator.iter)
-        self.frames.append({})
-        for name in ast.walk(generator.target):
-            if isinstance(name, ast.Name):
-                self.frames[-1][name.id] = t.UNKNOWN  # hides what the name was outside
-        scope, self.frames = self.frames, [{}, self.frames[-1]]
-        self.store(generator.target, element, generator.iter)
-        self.frames = scope
 
     def unrolled(self, value):
         """The items of what is gone through item by item when the script is made, else None."""

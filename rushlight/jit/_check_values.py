@@ -30,6 +30,7 @@ class Checking:
     condition: Callable[..., Any]
     unrolled: Callable[..., Any]
     element: Callable[..., Any]
+    made_dict: Callable[..., Any]
 
 
 class NotAValue:
