@@ -385,7 +385,7 @@ def show_extension_operators():
 _IN_PYTHON = {
     "higher_order": (
         "rushlight._higher_order_ops.namespace",
-        ["associative_scan", "cond", "map", "scan", "while_loop"],
+        ["associative_scan", "cond", "map", "map_impl", "scan", "while_loop"],
     ),
     "mkldnn": (
         "rushlight._extension.cpu_names",

@@ -2,21 +2,31 @@
 
 import rushlight as torch
 from rushlight._functorch.functionalization import FunctionalizeMode
+from rushlight._higher_order_ops import _recording
 from rushlight._higher_order_ops._parts import describe
 from rushlight._higher_order_ops._regions import Regions
-from rushlight._higher_order_ops.operator import HigherOrderOperator, _key
+from rushlight._higher_order_ops.operator import _key
 from rushlight._subclasses.fake_tensor import FakeTensorMode
-from rushlight.fx.experimental.proxy_tensor import ProxyTorchDispatchMode, _describe, track_tensor_tree
+from rushlight.fx.experimental.proxy_tensor import ProxyTorchDispatchMode
 
 
-class WhileLoop(HigherOrderOperator):
+class WhileLoop(_recording.RegionOperator):
     """``while_loop(cond, body, carried, additional)``: both functions take all tensors, one by one."""
+
+    functions = slice(0, 2)
 
     def __init__(self):
         super().__init__("while_loop")
 
     def __call__(self, cond_fn, body_fn, carried, additional=()):
         return super().__call__(cond_fn, body_fn, tuple(carried), tuple(additional))
+
+    def check(self, lists, returned):
+        kinds, found = describe(lists[0]), describe(returned[1])
+        if kinds != found:
+            raise RuntimeError(
+                f"while_loop: body_fn must return what it takes, {kinds}, but returned {found}"
+            )
 
 
 loop_operator = WhileLoop()
@@ -36,16 +46,8 @@ def _describe_results(mode, cond_fn, body_fn, carried, additional):
 
 
 @loop_operator.py_impl(FunctionalizeMode)
-def run_pure(mode, cond_fn, body_fn, carried, additional):
-    def pure(function):
-        def run(*values):
-            inner = type(mode)(mode.copies)
-            with inner:
-                return inner.values(function(*values))
-
-        return run
-
-    return loop_operator(pure(cond_fn), pure(body_fn), mode.values(carried), mode.values(additional))
+def run_pure(mode, *args):
+    return _recording.run_pure(loop_operator, loop_operator.functions, mode, args)
 
 
 @loop_operator.py_impl(ProxyTorchDispatchMode)
@@ -53,17 +55,9 @@ def _record(mode, cond_fn, body_fn, carried, additional):
     regions, given = Regions(mode), (*carried, *additional)
     regions.trace(cond_fn, given)
     returned = regions.trace(body_fn, given)
-    if describe(returned) != describe(carried):
-        raise RuntimeError(
-            f"while_loop: body_fn must return what it takes, {describe(carried)}, but returned "
-            f"{describe(returned)}"
-        )
+    loop_operator.check((carried,), (None, returned))
     cond, body = regions.modules()
     functions = [regions.attach("while_loop_cond_graph", cond), regions.attach("while_loop_body_graph", body)]
     tensors = carried, (*additional, *regions.captured.values())
     arguments = (*functions, *tensors)
-    proxy = mode.tracer.create_proxy("call_function", loop_operator, arguments, {}, name="while_loop")
-    result = loop_operator(cond_fn, body_fn, carried, additional)
-    track_tensor_tree(result, proxy, tracer=mode.tracer)
-    _describe(proxy.node, result, mode.fakes)
-    return result
+    return regions.record(loop_operator, arguments, (cond_fn, body_fn, carried, additional))

@@ -16,7 +16,7 @@ def mapped_leaves(name, xs, dim=0):
             raise RuntimeError(
                 f"{name}: all xs leaves must have dimension {dim}, but got shape {tuple(leaf.shape)}"
             )
-    moved = [leaf.movedim(dim, 0) for leaf in leaves]
+    moved = [leaf.movedim(dim, 0) if dim else leaf for leaf in leaves]
     lengths = [leaf.shape[0] for leaf in moved]
     if len(set(lengths)) > 1:
         raise RuntimeError(
@@ -48,3 +48,20 @@ def stacked(name, results):
     columns = zip(*(leaves for leaves, _ in flat), strict=True)
     stacks = [rushlight.stack(c) if isinstance(c[0], rushlight.Tensor) else c[0] for c in columns]
     return _pytree.tree_unflatten(stacks, spec)
+
+
+def recorder():
+    """The mode that makes a graph of the program, among modes that know operators of functions, or None."""
+    from rushlight.utils._python_dispatch import _all_modes
+
+    modes = _all_modes()
+    if not modes:
+        return None
+    from rushlight._functorch.functionalization import FunctionalizeMode
+    from rushlight._subclasses.fake_tensor import FakeTensorMode
+    from rushlight.fx.experimental.proxy_tensor import ProxyTorchDispatchMode
+
+    if not all(isinstance(m, (FunctionalizeMode, FakeTensorMode, ProxyTorchDispatchMode)) for m in modes):
+        return None
+    found = [mode for mode in modes if isinstance(mode, ProxyTorchDispatchMode)]
+    return found[-1] if found else None

@@ -4,9 +4,17 @@ A tensor of the trace around it that a function uses becomes a further input of 
 operator's node passes the tensor on.
 """
 
+import functools
+
 import rushlight as torch
-from rushlight.fx import Graph, GraphModule
-from rushlight.fx.experimental.proxy_tensor import ProxyTorchDispatchMode, PythonKeyTracer, _describe
+from rushlight.fx import Graph, GraphModule, Node
+from rushlight.fx.experimental.proxy_tensor import (
+    ProxyTorchDispatchMode,
+    PythonKeyTracer,
+    _describe,
+    track_tensor_tree,
+)
+from rushlight.utils import _pytree as pytree
 
 
 class _RegionTracer(PythonKeyTracer):
@@ -36,26 +44,23 @@ class Regions:
     def trace(self, function, inputs):
         """Trace a function, which gives one tensor or a sequence of them, on tensors; returns these."""
         mode, tracer = self.mode, _RegionTracer(self.captured)
-        inner = ProxyTorchDispatchMode(tracer, mode.tracing_mode, refuse_values=mode.refuse_values)
+        inner = ProxyTorchDispatchMode(tracer, "fake", mode.pre_dispatch, refuse_values=mode.refuse_values)
         inner.decomposition_table, inner.fakes = mode.decomposition_table, mode.fakes
-        fresh = [self._like(t) for t in inputs]
+        with mode.fakes:  # of which nothing is known but what the graph may rely on
+            fresh = [torch.empty_like(t) for t in inputs]
         for i, t in enumerate(fresh):
             proxy = tracer.create_proxy("placeholder", f"arg{i}_1", (), {})
             tracer.track(t, proxy)
             _describe(proxy.node, t, mode.fakes)
         numbers, mode.fakes.data_numbers = mode.fakes.data_numbers, None  # of the graph around this one
         try:
-            with inner:
+            with mode.fakes, inner:
                 result = function(*fresh)
         finally:
             mode.fakes.data_numbers = numbers
         tracer.create_node("output", "output", (tracer.create_arg(result),), {})
         self.traced.append((tracer, len(fresh)))
         return result
-
-    def _like(self, tensor):
-        """A tensor of which nothing is known but what the graph may rely on."""
-        return tensor.detach().clone() if self.mode.tracing_mode == "real" else torch.empty_like(tensor)
 
     def modules(self):
         """The graphs as modules, all with the captured tensors after their own inputs."""
@@ -84,6 +89,17 @@ class Regions:
         proxy.node.meta["region"] = module
         return proxy
 
+    def record(self, operator, arguments, given):
+        """The node of a call, and its result; ``given`` are the arguments with the program's functions."""
+        mode = self.mode
+        proxy = mode.tracer.create_proxy("call_function", operator, arguments, {}, name=operator.name())
+        tensors = {id(t) for t in pytree.tree_leaves(given) if isinstance(t, torch.Tensor)}
+        result = operator(*given)
+        result = tuple(t.detach() if id(t) in tensors else t for t in result)  # an operand stays one
+        track_tensor_tree(result, proxy, tracer=mode.tracer)
+        _describe(proxy.node, result, mode.fakes)
+        return result
+
 
 def module_of(graph, root=None):
     """A graph as a module that holds the functions of its operators, beside what ``root`` holds."""
@@ -94,21 +110,94 @@ def module_of(graph, root=None):
     return GraphModule(root, graph)
 
 
+def all_nodes(graph):
+    """The nodes of a graph and of the functions of its operators."""
+    for node in graph.nodes:
+        yield node
+        if "region" in node.meta:
+            yield from all_nodes(node.meta["region"].graph)
+
+
 def same_region(one, other):
-    """Whether two graphs compute the same."""
+    """Whether two graphs compute the same, but for numbers in them."""
     names: dict = {}
     nodes = list(one.graph.nodes), list(other.graph.nodes)
     if len(nodes[0]) != len(nodes[1]):
         return False
     for a, b in zip(*nodes):
         names[b] = a
-        arguments = torch.fx.node.map_arg((b.args, b.kwargs), lambda n: names[n])
-        if (
-            a.op != b.op
-            or (a.op == "call_function" and a.target is not b.target)
-            or (a.args, a.kwargs) != arguments
-        ):
+        if a.op != b.op or (a.op == "call_function" and a.target is not b.target):
+            return False
+        (ours, spec), (theirs, others) = (pytree.tree_flatten((n.args, n.kwargs)) for n in (a, b))
+        if spec != others or not all(map(functools.partial(_alike, names), ours, theirs)):
             return False
         if a.op == "get_attr" and not same_region(a.meta["region"], b.meta["region"]):
             return False
     return True
+
+
+def _alike(names, one, other):
+    if isinstance(other, Node):
+        return names[other] is one
+    return type(one) is type(other) and (isinstance(one, (int, float)) or one == other)
+
+
+def numbers_of(region):
+    """Where a graph has plain values, and those of its operators' graphs: (node, index of the leaf)."""
+    for node in region.graph.nodes:
+        if node.op == "get_attr":
+            for i in range(len(list(numbers_of(node.meta["region"])))):
+                yield node, i
+        else:
+            leaves = pytree.tree_leaves((node.args, node.kwargs))
+            yield from ((node, i) for i, leaf in enumerate(leaves) if not isinstance(leaf, Node))
+
+
+def values_of(region):
+    """The plain values of a graph, in the order of `numbers_of`."""
+    return [value_at(*place) for place in numbers_of(region)]
+
+
+def value_at(node, i):
+    """A leaf of a node's arguments; of the node that stands for a graph, one of its plain values."""
+    if node.op == "get_attr":
+        return value_at(*list(numbers_of(node.meta["region"]))[i])
+    return pytree.tree_leaves((node.args, node.kwargs))[i]
+
+
+def put(node, i, value):
+    """Replace what `value_at` gives by another value, or a node of the graph around.
+
+    Places of a graph do not move when one of its plain values becomes a node, if the last goes first."""
+    if node.op != "get_attr":
+        leaves, spec = pytree.tree_flatten((node.args, node.kwargs))
+        leaves[i] = value
+        node.args, node.kwargs = pytree.tree_unflatten(leaves, spec)
+        return
+    inner, k = list(numbers_of(node.meta["region"]))[i]
+    put(inner, k, _inputs_for(node, value)[node] if isinstance(value, Node) else value)
+    node.meta["region"].recompile()
+
+
+def _inputs_for(region_node, value):
+    """The inputs that stand for a node of the graph around, in each of the graphs of one operator."""
+    (call,) = region_node.users
+    *rest, last = call.args
+    regions = [a for a in rest if isinstance(a, Node) and "region" in a.meta]
+    given = [n for some in (*rest, last) if isinstance(some, (tuple, list)) for n in some]
+    if value not in given:
+        call.args = (*rest, type(last)([*last, value]))
+        for node in regions:
+            _add_input(node.meta["region"].graph, value)
+            node.meta["region"].recompile()
+    at = given.index(value) if value in given else len(given)
+    return {
+        node: [n for n in node.meta["region"].graph.nodes if n.op == "placeholder"][at] for node in regions
+    }
+
+
+def _add_input(graph, value):
+    *_, last = [None, *(n for n in graph.nodes if n.op == "placeholder")]
+    count = sum(n.op == "placeholder" for n in graph.nodes)
+    with graph.inserting_after(last) if last else graph.inserting_before(next(iter(graph.nodes))):
+        graph.placeholder(f"arg{count}_1").meta["val"] = value.meta["val"]

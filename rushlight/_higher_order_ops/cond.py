@@ -1,6 +1,7 @@
-"""`torch.cond`: one of two functions, by a value."""
+"""`torch.cond`: one of two functions, by a value; where a trace records it, a node of the graph."""
 
 import rushlight
+from rushlight._higher_order_ops._parts import recorder
 from rushlight.utils import _pytree
 
 __all__ = ["cond"]
@@ -9,8 +10,8 @@ __all__ = ["cond"]
 def cond(pred, true_fn, false_fn, operands=()):
     """``true_fn(*operands)`` where `pred` is true, else ``false_fn(*operands)``.
 
-    Under vmap, where each example has a `pred` of its own, and in an export, where `pred` is not known, both
-    are computed and chosen from.
+    A graph of the program has both as graphs of their own. Under function transforms within a graph, and
+    under vmap where each example has a `pred` of its own, both are computed and chosen from.
 
     Args:
         pred: a bool, or a tensor of one element.
@@ -24,27 +25,57 @@ def cond(pred, true_fn, false_fn, operands=()):
         raise RuntimeError("Expect both branches to be callable.")
     if not isinstance(operands, (tuple, list)):
         raise RuntimeError(f"Expect operands to be a tuple or list, but got {operands}.")
-    if isinstance(pred, rushlight.Tensor) and rushlight._C._functorch.is_batchedtensor(pred):
+    if isinstance(pred, rushlight.SymBool):
+        known = pred.numbers.answer(pred)
+        pred = pred.as_tensor() if known is None else known
+    if isinstance(pred, bool):
+        return true_fn(*operands) if pred else false_fn(*operands)
+    in_transform = rushlight._C._functorch.maybe_current_level() is not None
+    mode = recorder()
+    if mode is not None and not in_transform:
+        return _recorded(pred, true_fn, false_fn, operands)
+    if mode is not None or rushlight._C._functorch.is_batchedtensor(pred) or _is_unknown(pred):
         return _both(pred.reshape(()), true_fn(*operands), false_fn(*operands))
-    if _is_unknown(pred):
-        given = pred.as_tensor() if isinstance(pred, rushlight.SymBool) else rushlight.as_tensor(pred)
-        chosen = given.reshape(())
-        return _both(chosen, true_fn(*operands), false_fn(*operands))
     return true_fn(*operands) if pred else false_fn(*operands)
 
 
 def _is_unknown(pred):
-    """Whether a truth depends on data that a trace does not have."""
-    if isinstance(pred, rushlight.SymBool):
-        return pred.numbers.answer(pred) is None
+    """Whether a fake tensor stands for a truth."""
     mode = getattr(pred, "fake_mode", None)
-    return mode is not None and mode.data_numbers is not None and pred.constant is None
+    return mode is not None and pred.constant is None and not mode.propagate_real_tensors
+
+
+def _recorded(pred, true_fn, false_fn, operands):
+    from rushlight._higher_order_ops._choice_operator import choice_operator
+
+    leaves, spec = _pytree.tree_flatten(tuple(operands))
+    found = {}
+
+    def flat(function):
+        def run(*values):
+            results, structure = _pytree.tree_flatten(function(*_pytree.tree_unflatten(values, spec)))
+            plain = [None if isinstance(r, rushlight.Tensor) else (r,) for r in results]
+            found.setdefault(function, (structure, plain))
+            return tuple(r for r in results if isinstance(r, rushlight.Tensor))
+
+        return run
+
+    tensors = iter(choice_operator(pred, flat(true_fn), flat(false_fn), leaves))
+    (structure, plain), (other, others) = found[true_fn], found[false_fn]
+    _same_structure(structure, other)
+    if plain != others:
+        raise RuntimeError("cond: both branches must return equal numbers and other values beside tensors")
+    return _pytree.tree_unflatten([next(tensors) if p is None else p[0] for p in plain], structure)
+
+
+def _same_structure(spec, same):
+    if spec != same:
+        raise RuntimeError(f"cond: both branches must return the same structure, but got {spec} and {same}")
 
 
 def _both(pred, one, other):
     (ones, spec), (others, same) = _pytree.tree_flatten(one), _pytree.tree_flatten(other)
-    if spec != same:
-        raise RuntimeError(f"cond: both branches must return the same structure, but got {spec} and {same}")
+    _same_structure(spec, same)
     for a, b in zip(ones, others):
         if isinstance(a, rushlight.Tensor) and (a.shape != b.shape or a.dtype != b.dtype):
             raise RuntimeError(
@@ -52,8 +83,17 @@ def _both(pred, one, other):
                 f"{list(a.shape)} of {a.dtype} and {list(b.shape)} of {b.dtype}"
             )
     return _pytree.tree_unflatten(
-        [rushlight.where(pred, a, b) for a, b in zip(ones, others, strict=True)], spec
+        [
+            rushlight.where(pred, a, b) if isinstance(a, rushlight.Tensor) else a
+            for a, b in zip(ones, others, strict=True)
+        ],
+        spec,
     )
 
 
-cond_op = cond  # the operator behind it, which is the function itself here
+def __getattr__(name):
+    if name == "cond_op":  # the operator behind it
+        from rushlight._higher_order_ops._choice_operator import choice_operator
+
+        return choice_operator
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

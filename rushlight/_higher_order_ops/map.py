@@ -1,6 +1,7 @@
-"""`map`: a function of one example, over a batch."""
+"""`map`: a function of one example, over a batch; where a trace records it, a node of the graph."""
 
-from rushlight._higher_order_ops._parts import mapped_leaves, stacked
+import rushlight
+from rushlight._higher_order_ops._parts import mapped_leaves, recorder, stacked
 from rushlight.utils import _pytree
 
 __all__ = ["map"]
@@ -11,6 +12,34 @@ def map(f, xs, *args):
     if not callable(f):
         raise RuntimeError(f"map: f must be callable, got {type(f).__name__}")
     leaves, spec = mapped_leaves("map", xs)
+    if recorder() is not None and rushlight._C._functorch.maybe_current_level() is None:
+        return _recorded(f, leaves, spec, args)
     return stacked(
         "map", [f(_pytree.tree_unflatten(step, spec), *args) for step in zip(*leaves, strict=True)]
     )
+
+
+def _recorded(f, leaves, spec, args):
+    from rushlight._higher_order_ops._map_operator import map_operator
+
+    given, nesting = _pytree.tree_flatten(args)
+    found = []
+
+    def flat(*values):
+        rows = _pytree.tree_unflatten(list(values[: len(leaves)]), spec)
+        rest = _pytree.tree_unflatten(list(values[len(leaves) :]), nesting)
+        results, structure = _pytree.tree_flatten(f(rows, *rest))
+        found[:] = structure, [None if isinstance(r, rushlight.Tensor) else (r,) for r in results]
+        return tuple(r for r in results if isinstance(r, rushlight.Tensor))
+
+    tensors = iter(map_operator(flat, leaves, given))
+    structure, plain = found
+    return _pytree.tree_unflatten([next(tensors) if p is None else p[0] for p in plain], structure)
+
+
+def __getattr__(name):
+    if name == "map_impl":  # the operator behind it
+        from rushlight._higher_order_ops._map_operator import map_operator
+
+        return map_operator
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

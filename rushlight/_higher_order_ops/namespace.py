@@ -1,6 +1,8 @@
-"""What `torch.ops.higher_order` has: functions, and the operator of those that graphs keep."""
+"""What `torch.ops.higher_order` has: functions, and the operators of those that graphs keep."""
 
-from rushlight._higher_order_ops import associative_scan, cond, map, scan
+from rushlight._higher_order_ops import associative_scan, map, scan
+from rushlight._higher_order_ops._choice_operator import choice_operator as cond
 from rushlight._higher_order_ops._loop_operator import loop_operator as while_loop
+from rushlight._higher_order_ops._map_operator import map_operator as map_impl
 
-__all__ = ["associative_scan", "cond", "map", "scan", "while_loop"]
+__all__ = ["associative_scan", "cond", "map", "map_impl", "scan", "while_loop"]

@@ -1,7 +1,7 @@
 """`torch.while_loop`: a plain loop, and where a trace records it, a node of the graph."""
 
 import rushlight
-from rushlight._higher_order_ops._parts import describe
+from rushlight._higher_order_ops._parts import describe, recorder
 from rushlight.utils import _pytree
 
 __all__ = ["while_loop"]
@@ -18,7 +18,12 @@ def while_loop(cond_fn, body_fn, carried_inputs):
         raise RuntimeError(f"carried_inputs must be a tuple or list but got {type(carried_inputs)}")
     carried = tuple(carried_inputs)
     leaves, spec = _pytree.tree_flatten(carried)
-    if _is_recorded() and all(isinstance(leaf, rushlight.Tensor) for leaf in leaves):
+    mode = recorder()
+    if (
+        mode is not None
+        and not mode.pre_dispatch
+        and all(isinstance(leaf, rushlight.Tensor) for leaf in leaves)
+    ):
         return _recorded(cond_fn, body_fn, leaves, spec)
     kinds = describe(leaves)
     while True:
@@ -41,22 +46,6 @@ def while_loop(cond_fn, body_fn, carried_inputs):
             raise RuntimeError(
                 f"while_loop: body_fn must return what it takes, {kinds}, but returned {describe(leaves)}"
             )
-
-
-def _is_recorded():
-    """Whether a graph of operators is made of the program, by modes that know the loop as an operator."""
-    from rushlight.utils._python_dispatch import _all_modes
-
-    modes = _all_modes()
-    if not modes:
-        return False
-    from rushlight._functorch.functionalization import FunctionalizeMode
-    from rushlight._subclasses.fake_tensor import FakeTensorMode
-    from rushlight.fx.experimental.proxy_tensor import ProxyTorchDispatchMode
-
-    known = all(isinstance(m, (FunctionalizeMode, FakeTensorMode, ProxyTorchDispatchMode)) for m in modes)
-    recorders = [mode for mode in modes if isinstance(mode, ProxyTorchDispatchMode)]
-    return known and bool(recorders) and not any(mode.pre_dispatch for mode in recorders)
 
 
 def _recorded(cond_fn, body_fn, leaves, spec):

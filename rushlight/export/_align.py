@@ -5,7 +5,7 @@ another. A trace that has all steps stands for the others if what they lack woul
 """
 
 import rushlight as torch
-from rushlight._higher_order_ops._regions import same_region
+from rushlight._higher_order_ops._regions import same_region, values_of
 from rushlight._ops import OpOverload
 from rushlight.fx.node import Node
 from rushlight.utils import _pytree as pytree
@@ -22,6 +22,9 @@ class Specialized(Exception):
 
 
 def leaves_of(node):
+    """The leaves of a node's arguments; of one that stands for a graph, its plain values."""
+    if "region" in node.meta:
+        return values_of(node.meta["region"])
     return pytree.tree_leaves((node.args, node.kwargs))
 
 
@@ -98,7 +101,7 @@ class _Alignment:
         if node.target != other.target and not _VIEWS >= {name_of(node), name_of(other)}:
             return self._whole(node, other) if _is_alias(other) else None
         if "region" in node.meta and not same_region(node.meta["region"], other.meta["region"]):
-            raise Specialized("runs a loop that is another one at other sizes", node)
+            raise Specialized("runs a function of an operator that is another one at other sizes", node)
         ours, theirs = leaves_of(node), leaves_of(other)
         if len(ours) != len(theirs):
             return None

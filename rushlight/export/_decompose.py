@@ -8,7 +8,6 @@ import copy
 import rushlight as torch
 from rushlight import _decomp, fx
 from rushlight._functorch.functionalization import FunctionalizeMode, _emit
-from rushlight._higher_order_ops._loop_operator import loop_operator, run_pure
 from rushlight._higher_order_ops._regions import module_of
 from rushlight._operators.traits import argument
 from rushlight._ops import OpOverload
@@ -229,9 +228,6 @@ class _Functional(FunctionalizeMode):
             before = self._value(self._member(outer))
             self._write(self._member(outer), found.to(before.dtype) * momentum + before * (1 - momentum))
         return result
-
-
-loop_operator.py_impl(_Functional)(run_pure)
 
 
 class _Interpreter(fx.Interpreter):

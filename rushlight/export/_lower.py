@@ -57,6 +57,9 @@ class _Lowering:
         for node in self.program.graph.nodes:
             if node.op in ("call_function", "call_method"):
                 self._call(node)
+            elif "region" in node.meta:
+                (call,) = node.users
+                _refuse(call, f"`{call.target}` takes functions, which files cannot hold")
             elif node.op not in ("placeholder", "output"):
                 _refuse(node, f"`{node.format_node()}` cannot be part of a file")
         returned = ", ".join(self._outputs())
@@ -230,5 +233,6 @@ def lower(program):
     """(text, constants by name) of an exported program."""
     from ._decompose import with_writes
     from ._pending import without_pending
+    from ._spread import spread
 
-    return _Lowering(with_writes(without_pending(program))).run()
+    return _Lowering(with_writes(without_pending(spread(program)))).run()

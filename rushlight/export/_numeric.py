@@ -1,10 +1,13 @@
 """Whether a graph and its program give the same results at some sizes."""
 
+import copy
+import itertools
 from dataclasses import dataclass
 from typing import Any
 
 import rushlight as torch
 from rushlight import compiler
+from rushlight._higher_order_ops._regions import numbers_of, put
 from rushlight._subclasses.fake_tensor import FakeTensor
 from rushlight.fx.node import Node
 from rushlight.nn.utils.stateless import _reparametrize_module
@@ -79,7 +82,7 @@ def _run_graph(trace, planned, sizes, inputs):
             known[node] = next(given)
             continue
         if node.op == "get_attr":
-            known[node] = node.meta["region"]
+            known[node] = _region_at(node, expected)
             continue
         leaves, spec = pytree.tree_flatten((node.args, node.kwargs))
         leaves = [
@@ -91,6 +94,19 @@ def _run_graph(trace, planned, sizes, inputs):
             return pytree.tree_leaves(args)
         known[node] = node.target(*args, **kwargs)
     return []
+
+
+def _region_at(node, expected):
+    """The graph of an operator with the numbers that it has at other sizes."""
+    changed = {i: value for (at, i), value in expected.items() if at is node}
+    if not changed:
+        return node.meta["region"]
+    region = copy.deepcopy(node.meta["region"])
+    for (inner, i), k in zip(numbers_of(region), itertools.count()):
+        if k in changed:
+            put(inner, i, changed[k])
+    region.recompile()
+    return region
 
 
 def _close(a, b):

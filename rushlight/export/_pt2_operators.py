@@ -8,6 +8,7 @@ import math
 import operator
 
 import rushlight as torch
+from rushlight._higher_order_ops._recording import RegionOperator
 from rushlight._ops import OpOverloadPacket
 from rushlight.jit import _torchscript_ops
 from rushlight.nn import functional
@@ -119,10 +120,6 @@ def _set_grad(enabled, body, *args):
         return tuple(body(*args))
 
 
-def _choose(condition, yes, no, operands=()):
-    return tuple((yes if condition else no)(*operands))
-
-
 def _to(x, non_blocking=False, copy=False, memory_format=None, *, dtype=None, device=None):
     words = {"dtype": dtype, "device": device, "memory_format": memory_format}
     return x.to(copy=copy, **{name: value for name, value in words.items() if value is not None})
@@ -181,7 +178,7 @@ _FOREIGN = {
     **{f"__{name}__": getattr(operator, f"__{name}__") for name in ("and", "or", "xor", "lshift", "rshift")},
     "range": torch.range,
 }  # fmt: skip
-_REGIONS = {"wrap_with_set_grad_enabled": _set_grad, "cond": _choose}
+_REGIONS = {"wrap_with_set_grad_enabled": _set_grad}
 _SIZES = {
     "sym_size": "size",
     "sym_stride": "stride",
@@ -201,6 +198,10 @@ def find(target):
     parts = target.removeprefix("torch.ops.").split(".")
     if target.startswith("torch.ops.higher_order.") and parts[-1] in _REGIONS:
         return ForeignOperator(target, _REGIONS[parts[-1]])
+    if target.startswith("torch.ops.higher_order."):
+        found = getattr(torch.ops.higher_order, parts[-1], None)  # type: ignore[attr-defined]
+        if isinstance(found, RegionOperator):
+            return found
     if not target.startswith("torch.ops.") or len(parts) != 3:
         raise Unknown
     space, name, overload = parts

@@ -6,6 +6,8 @@ import operator
 
 import rushlight as torch
 from rushlight import fx
+from rushlight._higher_order_ops._recording import RegionOperator
+from rushlight._higher_order_ops._regions import module_of
 from rushlight._subclasses.fake_tensor import FakeTensorMode
 from rushlight.utils import _pytree as pytree
 
@@ -116,7 +118,9 @@ class _GraphReader:
         args, kwargs, bodies = [], {}, {}
         for position, given in enumerate(inputs):
             value = self.value(given["arg"])
-            if isinstance(value, fx.GraphModule):
+            if isinstance(value, fx.GraphModule) and isinstance(function, RegionOperator):
+                args.append(self._region(given["arg"]["as_graph"]["name"], value))
+            elif isinstance(value, fx.GraphModule):
                 bodies[position] = value
             elif given.get("kind") == 2:
                 kwargs[given["name"]] = value
@@ -125,6 +129,11 @@ class _GraphReader:
         if bodies:
             function.bind(bodies)
         return tuple(args), kwargs
+
+    def _region(self, name, module):
+        node = self.graph.create_node("get_attr", name, (), {}, name)
+        node.meta["region"] = module
+        return node
 
     def _name_results(self, record, node):
         outputs = record["outputs"]
@@ -206,8 +215,9 @@ class _GraphReader:
             inner.placeholder(_only(given)[1]["name"])
         for record in content["graph"]["nodes"]:
             inner.add_node(record)
-        inner.graph.output(tuple(inner.value(v) for v in content["graph"]["outputs"]))
-        return fx.GraphModule(torch.nn.Module(), inner.graph)
+        outputs = tuple(inner.value(v) for v in content["graph"]["outputs"])
+        inner.graph.output(outputs[0] if content["graph"].get("is_single_tensor_return") else outputs)
+        return module_of(inner.graph)
 
 
 def _first_output(record):
@@ -336,7 +346,7 @@ class _ProgramReader:
         names = root.get("forward_arg_names") or users
         signature = ModuleCallSignature([], [], in_spec, out_spec, names)
         return ExportedProgram(
-            graph_module=fx.GraphModule(torch.nn.Module(), self.reader.graph),
+            graph_module=module_of(self.reader.graph),
             graph_signature=ExportGraphSignature(self.inputs, self.outputs),
             state_dict=self.state,
             constants=self.constants,

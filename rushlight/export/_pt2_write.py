@@ -5,6 +5,8 @@ import operator
 
 import rushlight as torch
 from rushlight import fx
+from rushlight._higher_order_ops._recording import RegionOperator
+from rushlight._higher_order_ops._regions import all_nodes
 from rushlight._ops import OpOverload
 from rushlight._subclasses.fake_tensor import FakeTensorMode
 from rushlight.utils import _pytree as pytree
@@ -13,7 +15,7 @@ from . import _pt2_values as values
 from ._pt2_operators import ForeignOperator, Unknown, named_arguments, written
 from ._sizes import Polynomial, sizes_to_try
 from .dynamic_shapes import Place, UserError
-from .graph_signature import ConstantArgument, InputKind, SymIntArgument
+from .graph_signature import ConstantArgument, ExportGraphSignature, InputKind, SymIntArgument
 
 _SCHEMA_VERSION = {"major": 8, "minor": 20}
 _OPSET = {"aten": 10}
@@ -145,6 +147,16 @@ class _Shapes:
 # --- the graph --------------------------------------------------------------------------------------
 
 
+class _Part:
+    """A function of an operator, as a program of which nothing is known but its graph."""
+
+    symbols: dict = {}  # noqa: RUF012
+    graph_signature = ExportGraphSignature([], [])
+
+    def __init__(self, graph):
+        self.graph = graph
+
+
 class _GraphWriter:
     def __init__(self, program):
         self.program, self.shapes = program, _Shapes(program)
@@ -161,8 +173,9 @@ class _GraphWriter:
             if node.op == "placeholder":
                 inputs.append(self._result(node))
             elif node.op == "output":
-                outputs = [self.argument(v) for v in node.args[0]]
-            elif node.target is not operator.getitem:
+                single = isinstance(node.args[0], fx.Node)
+                outputs = [self.argument(v) for v in (node.args if single else node.args[0])]
+            elif node.target is not operator.getitem and "region" not in node.meta:
                 self._call(node)
         return {
             "inputs": inputs,
@@ -171,7 +184,7 @@ class _GraphWriter:
             "tensor_values": self.tensors,
             "sym_int_values": self.numbers,
             "sym_bool_values": self.truths,
-            "is_single_tensor_return": False,
+            "is_single_tensor_return": single,
             "custom_obj_values": {},
             "sym_float_values": self.fractions,
         }
@@ -184,8 +197,12 @@ class _GraphWriter:
         raise ValueError(f"torch.export.save: node {node.name!r}{where} {what}")
 
     def _call(self, node):
-        target, names = self._target(node)
-        given = named_arguments(node.target, names, node.args, node.kwargs)
+        if isinstance(node.target, RegionOperator):
+            target, given = str(node.target), [("", value, True) for value in node.args]
+            target = f"torch.ops.higher_order.{target}"
+        else:
+            target, names = self._target(node)
+            given = named_arguments(node.target, names, node.args, node.kwargs)
         inputs = [
             {"name": name, "arg": self.argument(v), "kind": 1 if first else 2} for name, v, first in given
         ]
@@ -266,6 +283,9 @@ class _GraphWriter:
     def argument(self, value):
         if value is None:
             return {"as_none": True}
+        if isinstance(value, fx.Node) and "region" in value.meta:
+            part = _Part(value.meta["region"].graph)
+            return {"as_graph": {"name": value.target, "graph": _GraphWriter(part).run()}}
         if isinstance(value, fx.Node):
             return self._reference(value)
         if isinstance(value, (list, tuple)):
@@ -361,8 +381,12 @@ def _signature_record(program):
 def program_record(program):
     """The JSON of a program, without its tensors."""
     from ._decompose import with_writes
+    from ._spread import spread
 
-    program = _with_shared_operators(with_writes(program))
+    program = with_writes(program)
+    if any(_takes_numbers(node) for node in all_nodes(program.graph)):
+        program = spread(program)
+    program = _with_shared_operators(program)
     writer = _GraphWriter(program)
     graph = writer.run()
     signature = _signature_record(program)
@@ -395,12 +419,20 @@ def program_record(program):
     }
 
 
+def _takes_numbers(node):
+    """Whether functions of an operator take sizes beside tensors, for which archives have no kind of list."""
+    if not isinstance(node.target, RegionOperator):
+        return False
+    given = [n for some in node.args if isinstance(some, (list, tuple)) for n in some]
+    return not all(isinstance(n, fx.Node) and isinstance(n.meta.get("val"), torch.Tensor) for n in given)
+
+
 def _with_shared_operators(program):
     """The program with operators that only this package has expressed by others, where that is known."""
     from ._decompose import decompose
     from ._pt2_decompositions import table
 
-    found = {n.target for n in program.graph.nodes} & set(table())
+    found = {n.target for n in all_nodes(program.graph)} & set(table())
     if not found:
         return program
     return decompose(program, {target: table()[target] for target in found}, functional=False)

@@ -13,8 +13,8 @@ from fractions import Fraction
 from typing import Any
 
 import rushlight as torch
+from rushlight._higher_order_ops._regions import put
 from rushlight._subclasses.size_numbers import named
-from rushlight.utils import _pytree as pytree
 
 from .dynamic_shapes import UserError
 
@@ -207,11 +207,16 @@ def _call(function, *operands):
 def apply(planned, graph, source_of):
     """Replace numbers by what they are; ``source_of(symbol)`` makes a node for a size. Returns these."""
     builder = _Builder(graph, source_of)
-    for node, i, polynomial in planned:
-        leaves, spec = pytree.tree_flatten((node.args, node.kwargs))
-        leaves[i] = builder.build(polynomial, node)
-        node.args, node.kwargs = pytree.tree_unflatten(leaves, spec)
+    for node, i, polynomial in _last_values_first(planned):
+        put(node, i, builder.build(polynomial, node))
     return builder.sources
+
+
+def _last_values_first(planned):
+    """A plain value of an operator's graph that becomes a node moves those behind it."""
+    for node, items in itertools.groupby(planned, key=lambda item: item[0]):
+        found = list(items)
+        yield from reversed(found) if "region" in node.meta else found
 
 
 class _Sums:

@@ -195,6 +195,7 @@ def build(root, program):
         for graph, signature in made:
             variant = InterpreterModule(graph)
             _settle(variant, graph, signature, calls.types.get(path))
+            _hold_regions(module, graph)
             variants.append(variant)
         several = InterpreterModuleDispatcher(variants)
         for part in ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set"):
@@ -205,6 +206,14 @@ def build(root, program):
 def _settle(module, graph, signature, kind):
     module.graph, module.signature, module._ty = graph, signature, kind
     graph.owning_module = module
+    _hold_regions(module, graph)
+
+
+def _hold_regions(module, graph):
+    """A module has the functions of its graph's operators, whose names are those of the whole program."""
+    for node in graph.nodes:
+        if "region" in node.meta:
+            setattr(module, node.target, node.meta["region"])
 
 
 def _replace(root, old, new):

@@ -126,7 +126,7 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         self.decomposition_table = decomposition_table or {}
         self.enable_tracing = True
         self.refuse_values = refuse_values
-        self.fakes = FakeTensorMode(allow_non_fake_inputs=allow_non_fake_inputs)
+        self.fakes = FakeTensorMode(allow_non_fake_inputs=allow_non_fake_inputs or tracing_mode == "real")
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}

@@ -94,13 +94,15 @@ def test_what_the_loop_gives_is_not_known():
         make_fx(program, tracing_mode="fake")(torch.ones(2))
 
 
-def test_a_loop_that_depends_on_a_size_is_refused():
+def test_a_loop_that_depends_on_a_size_is_the_same_at_all():
     class Program(torch.nn.Module):
         def forward(self, x):
             return while_loop(lambda x: x.sum() < 10, lambda x: (x + x.size(0),), (x,))
 
-    with pytest.raises(torch._dynamo.exc.UserError, match="runs a loop that is another one at other sizes"):
-        export(Program(), (torch.ones(3),), dynamic_shapes=({0: Dim("n")},))
+    exported = export(Program(), (torch.ones(3),), dynamic_shapes=({0: Dim("n")},))
+    for n in (2, 3, 5):
+        x = torch.randn(n)
+        torch.testing.assert_close(exported.module()(x), Program()(x))
 
 
 def test_a_body_returns_what_it_takes():

@@ -1,0 +1,92 @@
+"""Programs whose choices are computed whole, and whose maps go row by row: files hold no functions."""
+
+import copy
+
+import rushlight as torch
+from rushlight import fx
+from rushlight._higher_order_ops._choice_operator import choice_operator
+from rushlight._higher_order_ops._map_operator import map_operator
+from rushlight._higher_order_ops._regions import module_of
+from rushlight._ops import OpOverload
+
+from ._lower import UnsupportedError, place_of
+
+aten = torch.ops.aten  # type: ignore[attr-defined]
+
+
+def spread(program):
+    """The same program without operators that take functions, as far as it has the same results."""
+    if not any("region" in node.meta for node in program.graph.nodes):
+        return program
+    made, graph = copy.copy(program), fx.Graph()
+    graph.output(graph.graph_copy(program.graph, {}))
+    while calls := [node for node in graph.nodes if node.target in (choice_operator, map_operator)]:
+        for node in calls:
+            _Spreading(graph, node).run()
+    graph.eliminate_dead_code(lambda node: node.is_impure() and "region" not in node.meta)
+    made.graph_module = module_of(graph)
+    return made
+
+
+class _Spreading:
+    """One call, which becomes the steps of its functions."""
+
+    def __init__(self, graph, call):
+        self.graph, self.call = graph, call
+        self.results = call.meta["val"]
+
+    def run(self):
+        with self.graph.inserting_before(self.call):
+            outputs = self._chosen() if self.call.target is choice_operator else self._mapped()
+        for user in list(self.call.users):
+            user.replace_all_uses_with(outputs[user.args[1]])
+            self.graph.erase_node(user)
+        self.graph.erase_node(self.call)
+
+    def _chosen(self):
+        truth, one, other, operands = self.call.args
+        if truth.meta["val"].dim():
+            truth = self._node(aten.view.default, (truth, []), truth.meta["val"].new_empty(()))
+        if truth.meta["val"].dtype is not torch.bool:
+            value = truth.meta["val"].to(torch.bool)
+            truth = self._node(aten.ne.Scalar, (truth, 0), value)
+        pairs = zip(self._steps(one, operands), self._steps(other, operands), self.results, strict=True)
+        return [self._node(aten.where.self, (truth, a, b), value) for a, b, value in pairs]
+
+    def _mapped(self):
+        function, xs, given = self.call.args
+        first = xs[0].meta["val"]
+        if getattr(first, "size_numbers", None) and 0 in first.size_numbers:
+            self._refuse("maps a function over a number of rows that may change, which files cannot hold")
+        columns = []
+        for i in range(first.shape[0]):
+            rows = [self._node(aten.select.int, (x, 0, i), x.meta["val"][i]) for x in xs]
+            columns.append(self._steps(function, [*rows, *given]))
+        return [
+            self._node(aten.stack.default, (list(column),), value)
+            for column, value in zip(zip(*columns, strict=True), self.results, strict=True)
+        ]
+
+    def _steps(self, function, given):
+        """The results of a function on nodes of the graph."""
+        region = function.meta["region"]
+        for node in region.graph.nodes:
+            if isinstance(node.target, OpOverload) and node.target._schema.is_mutable:
+                self._refuse(
+                    f"calls {node.target} in a function of an operator: files need functions that write "
+                    "to nothing, as run_decompositions() makes them"
+                )
+        inputs = [n for n in region.graph.nodes if n.op == "placeholder"]
+        results = self.graph.graph_copy(region.graph, dict(zip(inputs, given, strict=True)))
+        return results if isinstance(results, (tuple, list)) else (results,)
+
+    def _node(self, target, args, value):
+        node = self.graph.call_function(target, args)
+        node.meta["val"] = value
+        node.stack_trace = self.call.stack_trace
+        return node
+
+    def _refuse(self, what):
+        place = place_of(self.call)
+        where = f"{place[0]}, line {place[1]}: the" if place else "the"
+        raise UnsupportedError(f"rushlight.export.save: {where} program {what}")
