@@ -30,6 +30,9 @@ __all__ = [
 
 MAX_RAW_TENSOR_SIZE = 16  # elements that are stored without a question
 
+_HELPER = "_inflate_helper_for_"  # begins the names of the methods that make single inputs
+_STORED = "_bundled_input_"
+
 
 class InflatableArg(NamedTuple):
     """An input that is stored as `value` and made by an expression or a method of it.
@@ -100,6 +103,22 @@ def augment_many_model_functions_with_bundled_inputs(
             "augmented with bundled inputs. Please start afresh with one that doesn't have bundled inputs."
         )
     _Bundler(model, _receive_inflate_expr, skip_size_check).run(_by_name(inputs), _by_name(info or {}))
+
+
+def _get_bundled_inputs_attributes_and_methods(
+    script_module: ScriptModule,
+) -> tuple[list[str], list[str]]:
+    """The names of the methods, and those of the attributes, that bundled inputs have added to a model."""
+    if not hasattr(script_module, "get_bundled_inputs_functions_and_info"):
+        return [], []
+    methods = ["get_bundled_inputs_functions_and_info"]
+    if hasattr(script_module, "get_all_bundled_inputs"):
+        methods += ["get_all_bundled_inputs", "get_num_bundled_inputs"]
+    for name in script_module.get_bundled_inputs_functions_and_info():
+        methods += [f"get_all_bundled_inputs_for_{name}", f"_generate_bundled_inputs_for_{name}"]
+    names = dir(script_module)
+    methods += [name for name in names if name.startswith(_HELPER)]
+    return methods, [name for name in names if name.startswith(_STORED)]
 
 
 def _by_name(table):
@@ -176,7 +195,7 @@ class _Bundler:
                 raise RuntimeError(
                     f"Bundled input argument at position {place} has both fmt_fn and fmt: give one of both"
                 )
-            helper = f"_inflate_{name}_{place[0]}_{place[1]}"
+            helper = f"{_HELPER}{name}_input_{place[0]}_arg_{place[1]}"
             self._define(textwrap.dedent(argument.fmt_fn).format(helper).lstrip("\n"))
             return f"self.{helper}({value})"
         if isinstance(argument, torch.Tensor):
@@ -201,7 +220,7 @@ class _Bundler:
         )
 
     def _store(self, tensor):
-        name = f"_bundled_input_{self.stored}"
+        name = f"{_STORED}{self.stored}"
         self.stored += 1
         setattr(self.model, name, tensor)
         return f"self.{name}"

@@ -79,6 +79,11 @@ def test_inputs_of_any_kind():
         [({"a": torch.ones(2)}, twice, "t", 3), ({"a": torch.zeros(2)}, [torch.ones(2)], "u", 4)],
     )
     loaded, _ = from_file(model)
+    methods, attributes = bundled._get_bundled_inputs_attributes_and_methods(loaded)
+    assert [name for name in methods if "inflate" in name] == ["_inflate_helper_for_forward_input_0_arg_1"]
+    assert "get_all_bundled_inputs_for_forward" in methods and attributes
+    assert all(hasattr(loaded, name) for name in (*methods, *attributes))
+    assert bundled._get_bundled_inputs_attributes_and_methods(scripted()) == ([], [])
     first, second = loaded.get_all_bundled_inputs()
     assert torch.equal(loaded(*first)[0], torch.full((2,), 3.0)) and loaded(*first)[1:] == ("t", 3)
     assert torch.equal(loaded(*second)[0], torch.ones(2))
