@@ -181,6 +181,9 @@ def _alias(text):
 def _literal(text, type):
     import ast
 
+    kind = str(type).removesuffix("?")
+    if kind in _READERS and text != "None":
+        return _READERS[kind](text.strip("\"'"))
     if (
         text in ("contiguous_format", "preserve_format", "strided", "long", "inf", "-inf")
         or text.isidentifier()
@@ -189,6 +192,23 @@ def _literal(text, type):
         return constants.get(text, text)
     value = ast.literal_eval(text)
     return float(value) if str(type) in ("float", "float?") and isinstance(value, int) else value
+
+
+def _dtype_number(name):
+    """The number that PyTorch's schemas hold in place of a dtype."""
+    import rushlight
+    from rushlight._serialization.dtype_numbers import number_of
+
+    return int(name) if name.isdigit() else number_of(getattr(rushlight, name))
+
+
+def _device(name):
+    import rushlight
+
+    return rushlight.device(name)
+
+
+_READERS = {"ScalarType": _dtype_number, "Device": _device}
 
 
 def _argument(text, kwarg_only=False, unnamed=None):

@@ -35,6 +35,31 @@ scaled_sin.register_autograd(
 # --- custom_op ----------------------------------------------------------------------------------
 
 
+def test_defaults_of_dtypes_are_numbers_in_schemas():
+    def cast(
+        x: Tensor,
+        to: torch.dtype = torch.float32,
+        other: torch.dtype = torch.int32,
+        text: str = "long",
+        at: torch.device = torch.device("cpu"),
+    ) -> Tensor:
+        assert isinstance(to, torch.dtype) and isinstance(at, torch.device)
+        return x.to(to, copy=True)
+
+    operator = library.custom_op("tests::cast_by_default", cast, mutates_args=())
+    schema = torch.ops.tests.cast_by_default.default._schema
+    values = [a.default_value for a in schema.arguments]
+    assert values == [None, 6, 3, "long", torch.device("cpu")]
+    assert operator(torch.ones(1, dtype=torch.float64)).dtype == torch.float32
+    assert [str(a) for a in schema.arguments] == [
+        "Tensor x",
+        "ScalarType to=6",
+        "ScalarType other=3",
+        'str text="long"',
+        "Device at=cpu",
+    ]
+
+
 def test_a_custom_operator_is_called_three_ways():
     x = torch.linspace(0, 1, 4)
     for call in (scaled_sin, torch.ops.tests.scaled_sin, torch.ops.tests.scaled_sin.default):
