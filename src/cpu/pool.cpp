@@ -7,6 +7,10 @@ namespace rushlight::cpu {
 RL_DECLARE_VARIANTS(PoolKernels float_pool_kernels(DType dtype);)
 RL_DECLARE_VARIANTS(MaxPool byte_max_pool(bool is_signed);)
 
+void place_outside_of_plane(int64_t place, int64_t plane) {
+  RL_FAIL("Found an invalid max index: ", place, " (a plane of the input has ", plane, " elements)");
+}
+
 PoolKernels pool_kernels(DType dtype, const char* who) {
   if (is_floating(dtype) && !is_float8(dtype)) return RL_ISA_VARIANT(float_pool_kernels(dtype));
   PoolKernels kernels =

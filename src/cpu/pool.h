@@ -31,13 +31,15 @@ struct PoolKernels {
   // indices: position in the plane of the input; null if nobody wants them.
   void (*max)(const PoolPlan&, const void* in, void* out, int64_t* indices) = nullptr;
   void (*mean)(const PoolPlan&, const void* in, void* out) = nullptr;
-  // Both add into grad_in, which starts as zeros.
+  // Both add into grad_in, which starts as zeros. Indices outside of the plane raise.
   void (*max_backward)(const PoolPlan&, const void* grad_out, const int64_t* indices,
                        void* grad_in) = nullptr;
   void (*mean_backward)(const PoolPlan&, const void* grad_out, void* grad_in) = nullptr;
 };
 
 using MaxPool = decltype(PoolKernels::max);
+
+[[noreturn]] void place_outside_of_plane(int64_t place, int64_t plane);
 
 // Fails with PyTorch's "not implemented for" text under the name `who`.
 PoolKernels pool_kernels(DType dtype, const char* who);

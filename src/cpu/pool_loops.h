@@ -455,23 +455,26 @@ void max_pool_backward(const PoolPlan& p, const void* grad_data, const int64_t* 
   T* result = static_cast<T*>(result_data);
   const int64_t in_plane = p.in_plane(), out_plane = p.out_plane();
   auto add = [](T& target, T value) { target = T(static_cast<C>(target) + static_cast<C>(value)); };
+  auto place = [&](int64_t at) {
+    if (static_cast<uint64_t>(at) >= static_cast<uint64_t>(in_plane)) [[unlikely]]
+      place_outside_of_plane(at, in_plane);
+    return at;
+  };
   if (!p.channels_last) {
     for_planes(
         p, [] { return 0; },
         [&](int64_t plane, int) {
           T* x = result + plane * in_plane;
           for (int64_t i = plane * out_plane; i < (plane + 1) * out_plane; ++i)
-            if (static_cast<uint64_t>(indices[i]) < static_cast<uint64_t>(in_plane))
-              add(x[indices[i]], grad[i]);
+            add(x[place(indices[i])], grad[i]);
         });
     return;
   }
   for_channel_blocks(p, [&](int64_t n, int64_t from, int64_t count) {
     for (int64_t i = n * out_plane; i < (n + 1) * out_plane; ++i)
       for (int64_t c = from; c < from + count; ++c) {
-        const int64_t at = indices[i * p.channels + c];
-        if (static_cast<uint64_t>(at) < static_cast<uint64_t>(in_plane))
-          add(result[(n * in_plane + at) * p.channels + c], grad[i * p.channels + c]);
+        const int64_t at = place(indices[i * p.channels + c]);
+        add(result[(n * in_plane + at) * p.channels + c], grad[i * p.channels + c]);
       }
   });
 }

@@ -143,6 +143,14 @@ Tensor ctc_backward_kernel(const Call&, const Tensor& grad, const Tensor& log_pr
                            IntList input_lengths, IntList target_lengths, const Tensor& losses,
                            const Tensor& forward, int64_t blank, bool zero_infinity) {
   const CtcBatch c = batch_of(as_contiguous(log_probs), targets, input_lengths, target_lengths, blank);
+  for (const Tensor& each : {grad, losses})
+    RL_CHECK(each.sizes() == IntList({c.batch}) && each.dtype() == log_probs.dtype(),
+             "ctc_loss_backward: expected a loss of ", log_probs.dtype(), " for each of ", c.batch,
+             " samples, got ", describe(each));
+  RL_CHECK(forward.sizes() == IntList({c.batch, c.steps, 2 * c.longest + 1}) &&
+               forward.dtype() == log_probs.dtype(),
+           "ctc_loss_backward: expected log_alpha of [", c.batch, ", ", c.steps, ", ", 2 * c.longest + 1,
+           "], got ", describe(forward));
   Tensor result = empty_tensor(log_probs.sizes(), log_probs.dtype(), log_probs.device());
   if (!result.is_cpu()) return result;
   const Tensor alpha = as_contiguous(forward);

@@ -214,11 +214,33 @@ std::vector<double> inverse_frequencies(const Bags& b) {
   return f;
 }
 
+// What the forward pass gave, and a gradient shaped as its result.
+void check_bag_gradients(const Tensor& grad, const Tensor& weight, const Tensor& offsets,
+                         const Tensor& counts, const Tensor& places, int64_t mode, bool include_last) {
+  const int64_t bags = offsets.numel() - (include_last ? 1 : 0);
+  const Dims shape{bags, weight->sizes[1]};
+  const bool largest = mode == static_cast<int64_t>(BagMode::Max);
+  RL_CHECK(grad.sizes() == IntList(shape) && grad.dtype() == weight.dtype(),
+           "embedding_bag: expected a gradient of shape ", shape, " and dtype ", weight.dtype(), ", got ",
+           describe(grad));
+  RL_CHECK(counts.dtype() == DType::Int64 && counts.sizes() == IntList({bags}),
+           "embedding_bag: expected the numbers of ", bags, " bags, got ", describe(counts));
+  RL_CHECK(!largest || (places.dtype() == DType::Int64 && places.sizes() == IntList(shape)),
+           "embedding_bag: expected the places of maxima as int64 of shape ", shape, ", got ",
+           describe(places));
+  if (!largest || places.numel() == 0 || !places.is_cpu()) return;
+  const auto [low, high] = aminmax(places, std::nullopt, false);
+  RL_CHECK(read_scalar(low).to<int64_t>() >= -1 && read_scalar(high).to<int64_t>() < weight->sizes[0],
+           "embedding_bag: a maximum lies outside of ", weight->sizes[0], " embeddings");
+}
+
 std::tuple<Tensor, Tensor> bag_gradients_kernel(const Call&, const Tensor& grad, const Tensor& weight,
                                                 const Tensor& indices, const Tensor& offsets,
                                                 const Tensor& counts, const Tensor& places, bool by_frequency,
                                                 int64_t mode, const Tensor& factors, bool include_last,
                                                 int64_t padding, int64_t wanted) {
+  check_bags(weight, indices, offsets, mode, false, factors, include_last, padding);
+  check_bag_gradients(grad, weight, offsets, counts, places, mode, include_last);
   if (weight.device().is_cuda()) {
     if (!device_math().deterministic_algorithms)
       return bag_gradients_on_device(grad, weight, indices, offsets, counts, places, by_frequency, mode,

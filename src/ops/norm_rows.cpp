@@ -140,6 +140,12 @@ Tensor rms_norm_body(const Call&, const Tensor& input, IntList shape, const Tens
 ThreeTensors row_norm_gradients_kernel(const Call&, const Tensor& grad, const Tensor& input,
                                        const Tensor& weight, const Tensor& mean, const Tensor& rstd,
                                        int64_t n, int64_t wanted) {
+  const int64_t rows = n > 0 ? input.numel() / n : 0;
+  const auto holds = [](const Tensor& t, int64_t numel) { return !t.defined() || t.numel() == numel; };
+  RL_CHECK(n >= 0 && rows * n == input.numel() && grad.sizes() == input.sizes() &&
+               grad.dtype() == input.dtype() && holds(weight, n) && holds(mean, rows) && holds(rstd, rows),
+           "layer_norm_backward: a gradient ", describe(grad), " or statistics ", describe(rstd),
+           " do not fit rows of ", n, " elements of ", describe(input));
   const DType compute = compute_dtype(input.dtype());
   const Tensor g = as_contiguous(grad), x = as_contiguous(input), w = norm_parameter(weight, compute),
                center = norm_parameter(mean, compute), scale = norm_parameter(rstd, compute);
@@ -149,7 +155,6 @@ ThreeTensors row_norm_gradients_kernel(const Call&, const Tensor& grad, const Te
   if (wanted & 4) gb = empty_tensor(IntList{n}, compute, input.device());
   const DeviceLayers* layers = device_layers(input);
   if (!input.is_cpu() && !layers) return {gx, gw, gb};
-  const int64_t rows = n ? input.numel() / n : 0;
   const cpu::NormGradients gradients{
       g.data_ptr(),     x.data_ptr(),        pointer_or_null(w),  pointer_or_null(center),
       scale.data_ptr(), pointer_or_null(gx), pointer_or_null(gw), pointer_or_null(gb)};

@@ -222,7 +222,8 @@ Tensor zeros_pooled(IntList sizes, const Tensor& like, bool channels_last) {
 // Pooling to nothing has no gradient, as in PyTorch.
 void check_gradient(const char* who, const Tensor& grad, IntList input_sizes, int64_t n) {
   const int64_t lead = grad.dim() - n;
-  RL_CHECK(n >= 1 && n <= 3 && lead >= 0 && static_cast<int64_t>(input_sizes.size()) == grad.dim() &&
+  RL_CHECK(n >= 1 && n <= 3 && lead >= 1 && lead <= 2 &&
+               static_cast<int64_t>(input_sizes.size()) == grad.dim() &&
                grad.sizes().slice(0, lead) == input_sizes.slice(0, lead),
            who, "(): a gradient of shape ", grad.sizes(), " is not of windows in ", n,
            " dimensions of an input of shape ", input_sizes);
@@ -248,6 +249,8 @@ Tensor max_pool_backward_kernel(const Call&, const Tensor& grad, const Tensor& i
   check_gradient("max_pool_backward", grad, input_sizes, n);
   RL_CHECK(grad.sizes() == indices.sizes(), "max_pool_backward: expected the gradient's shape ",
            indices.sizes(), ", got ", grad.sizes());
+  RL_CHECK(indices.dtype() == DType::Int64, "max_pool_backward: expected indices of int64, got ",
+           indices.dtype());
   const Tensor where = image_of(indices), g = image_of(grad);
   const bool last = last_format(where, n);
   Tensor result = zeros_pooled(input_sizes, grad, last);
@@ -265,13 +268,15 @@ Tensor max_pool_backward_kernel(const Call&, const Tensor& grad, const Tensor& i
 }
 
 Tensor run_mean_backward(const Tensor& grad, IntList input_sizes, const cpu::PoolPlan& p) {
+  const auto kernels = cpu::pool_kernels(grad.dtype(), "avg_pool_backward");
+  if (!kernels.mean_backward)
+    RL_NOT_IMPLEMENTED("\"avg_pool_backward\" not implemented for '", legacy_name(grad.dtype()), "'");
   Tensor result = zeros_pooled(input_sizes, grad, p.channels_last);
   if (const DeviceLayers* layers = device_layers(result); layers && grad.numel())
     layers->mean_pool_backward(result.device().index(), grad.dtype(), device_plan(p),
                                in_format(grad, p.channels_last).data_ptr(), result.data_ptr());
   if (result.is_cpu() && grad.numel())
-    cpu::pool_kernels(grad.dtype(), "avg_pool_backward")
-        .mean_backward(p, in_format(grad, p.channels_last).data_ptr(), result.data_ptr());
+    kernels.mean_backward(p, in_format(grad, p.channels_last).data_ptr(), result.data_ptr());
   return result;
 }
 
@@ -279,9 +284,13 @@ Tensor avg_pool_backward_kernel(const Call&, const Tensor& grad, IntList input_s
                                 const OptIntList& stride, IntList padding, bool ceil_mode,
                                 bool count_include_pad, OptInt divisor) {
   const auto n = static_cast<int64_t>(kernel.size());
+  check_gradient("avg_pool_backward", grad, input_sizes, n);
   const char* who = avg_names[n];
   const PoolWindow w = pool_window_of(who, n, kernel, stride, padding, IntList{1}, ceil_mode);
   cpu::PoolPlan p = window_plan(who, input_sizes, n, w, last_format(grad, n), count_include_pad);
+  const Dims expected = pooled_sizes(input_sizes, n, p);
+  RL_CHECK(grad.sizes() == IntList(expected), "avg_pool_backward: expected a gradient of shape ", expected,
+           ", got ", grad.sizes());
   set_divisor(who, p, divisor);
   return run_mean_backward(grad, input_sizes, p);
 }

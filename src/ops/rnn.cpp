@@ -109,6 +109,10 @@ std::tuple<Tensor, Tensor> fused_gru_cell_kernel(const Call&, const Tensor& inpu
   RL_CHECK(input_gates.dtype() == hidden_gates.dtype() && input_gates.dtype() == state.dtype(),
            "gru: expected one dtype, got ", describe(input_gates), ", ", describe(hidden_gates), " and ",
            describe(state));
+  for (const Tensor& bias : {input_bias, hidden_bias})
+    RL_CHECK(!bias.defined() || (bias.dtype() == state.dtype() && bias.dim() == 1 &&
+                                 bias->sizes[0] == input_gates->sizes[1]),
+             "gru: a bias ", describe(bias), " does not fit gates ", describe(input_gates));
   const int64_t batch = state->sizes[0], hidden = state->sizes[1];
   Tensor fresh = empty_tensor(state.sizes(), state.dtype(), state.device());
   Tensor gates = empty_tensor(IntList{batch, 4 * hidden}, state.dtype(), state.device());
@@ -124,6 +128,11 @@ std::tuple<Tensor, Tensor> fused_gru_cell_kernel(const Call&, const Tensor& inpu
 
 std::tuple<Tensor, Tensor, Tensor> fused_gru_cell_backward_kernel(const Call&, const Tensor& grad,
                                                                   const Tensor& state, const Tensor& gates) {
+  RL_CHECK(state.dim() == 2 && grad.sizes() == state.sizes() && grad.dtype() == state.dtype() &&
+               gates.sizes() == IntList({state->sizes[0], 4 * state->sizes[1]}) &&
+               gates.dtype() == state.dtype() && is_floating(state.dtype()),
+           "gru: gates ", describe(gates), " or a gradient ", describe(grad), " do not fit a state ",
+           describe(state));
   const int64_t batch = state->sizes[0], hidden = state->sizes[1];
   const Dims wide{batch, 3 * hidden};
   Tensor x = empty_tensor(wide, state.dtype(), state.device()),

@@ -52,6 +52,8 @@ Tensor unfold_backward_kernel(const Call&, const Tensor& grad, IntList sizes, in
                               int64_t step) {
   Tensor result = zeros(sizes, grad);
   const Tensor windows = unfold(result, dim, size, step);  // overlapping: add, do not copy
+  RL_CHECK(grad.sizes() == windows.sizes(), "unfold_backward: expected a gradient of shape ", windows.sizes(),
+           ", got ", grad.sizes());
   const Tensor values = dense_copy(grad);
   if (grad.is_cpu())
     cpu::strided_add(windows.data_ptr(), windows.dtype(), windows.sizes(), windows.strides(),
@@ -62,11 +64,12 @@ Tensor unfold_backward_kernel(const Call&, const Tensor& grad, IntList sizes, in
 const Tensor& first_defined(TensorList list) {
   for (const Tensor& t : list)
     if (t.defined()) return t;
-  RL_ASSERT(false, "a backward without any gradient");
-  return list[0];
+  RL_FAIL("a gradient of views needs the gradient of one of them");
 }
 
 Tensor split_backward_kernel(const Call&, TensorList grads, IntList sizes, IntList split_sizes, int64_t dim) {
+  RL_CHECK(grads.size() == split_sizes.size(), "split_backward: ", grads.size(), " gradients for ",
+           split_sizes.size(), " parts");
   Tensor result = zeros(sizes, first_defined(grads));
   int64_t start = 0;
   for (size_t i = 0; i < grads.size(); ++i) {
@@ -84,11 +87,21 @@ Tensor unbind_backward_kernel(const Call&, TensorList grads, IntList sizes, int6
   return result;
 }
 
-// Lowest and highest element of a geometry, relative to its first one.
+// Lowest and highest element of a geometry, relative to its first one. No memory holds 2^48 elements.
 std::pair<int64_t, int64_t> reach(IntList sizes, IntList strides) {
+  constexpr int64_t kFarthest = int64_t{1} << 48;
+  RL_CHECK(sizes.size() == strides.size(), "as_strided: ", sizes.size(), " sizes, but ", strides.size(),
+           " strides");
   int64_t low = 0, high = 0;
-  for (size_t i = 0; i < sizes.size(); ++i)
-    (strides[i] < 0 ? low : high) += (std::max<int64_t>(sizes[i], 1) - 1) * strides[i];
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    RL_CHECK(sizes[i] >= 0, "as_strided: sizes must not be negative, got ", sizes);
+    const int64_t steps = std::max<int64_t>(sizes[i], 1) - 1;
+    int64_t distance = 0;
+    RL_CHECK(!__builtin_mul_overflow(steps, strides[i], &distance) && distance < kFarthest &&
+                 distance > -kFarthest,
+             "as_strided: sizes ", sizes, " with strides ", strides, " reach too far");
+    (strides[i] < 0 ? low : high) += distance;
+  }
   return {low, high};
 }
 
@@ -99,6 +112,7 @@ struct Buffer {
 };
 Buffer common_buffer(const Tensor& like, IntList sizes1, IntList strides1, IntList sizes2, IntList strides2,
                      int64_t shift) {
+  RL_CHECK(std::abs(shift >> 48) <= 1, "as_strided: an offset of ", shift, " is too far");
   const auto [low1, high1] = reach(sizes1, strides1);
   const auto [low2, high2] = reach(sizes2, strides2);
   const int64_t low = std::min(low1, low2 + shift), high = std::max(high1, high2 + shift);
@@ -132,6 +146,8 @@ Tensor sharers(const Buffer& b, IntList sizes, IntList strides) {
 
 Tensor as_strided_backward_kernel(const Call&, const Tensor& grad, IntList input_sizes, IntList input_strides,
                                   IntList size, IntList stride, int64_t shift) {
+  RL_CHECK(grad.sizes() == size, "as_strided_backward: expected a gradient of shape ", size, ", got ",
+           grad.sizes());
   if (grad.device().is_meta()) return empty_tensor(input_sizes, grad.dtype(), grad.device());
   const Buffer b = common_buffer(grad, input_sizes, input_strides, size, stride, shift);
   const Tensor values = dense_copy(grad);
@@ -143,6 +159,8 @@ Tensor as_strided_backward_kernel(const Call&, const Tensor& grad, IntList input
 
 Tensor as_strided_gather_kernel(const Call&, const Tensor& self, IntList input_sizes, IntList input_strides,
                                 IntList size, IntList stride, int64_t shift) {
+  RL_CHECK(self.sizes() == input_sizes, "as_strided_gather: expected a tensor of shape ", input_sizes,
+           ", got ", self.sizes());
   if (self.device().is_meta()) return empty_tensor(size, self.dtype(), self.device());
   const Buffer b = common_buffer(self, input_sizes, input_strides, size, stride, shift);
   const Tensor place = make_view(b.data, input_sizes, input_strides, b.first, false);

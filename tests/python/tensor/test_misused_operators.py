@@ -112,7 +112,17 @@ def test_a_scale_of_losses_without_elements_is_refused():
 
 ops = rushlight.ops.aten
 IMAGE, ROW, CELL = rushlight.ones(2, 3, 4, 4), rushlight.ones(2, 3), rushlight.ones(2, 5)
+PIXELS = IMAGE.contiguous(memory_format=rushlight.channels_last)
 PLACES, GRID = rushlight.zeros(2, 3, dtype=rushlight.int64), rushlight.zeros(2, 4, 4, 2)
+GATES, BAGS = rushlight.ones(2, 12), rushlight.tensor([0, 1])
+
+
+def bag_gradients(grad=ROW, counts=BAGS + 1, places=BAGS[:0], mode=0):
+    return ops._embedding_bag_gradients(
+        grad, rushlight.ones(4, 3), BAGS, BAGS, counts, places, False, mode, None, False, -1, 1
+    )
+
+
 MISFITS = {
     "scores without classes": lambda: rushlight._margin_loss(ROW[:, :0], PLACES, False, 1.0, None),
     "targets of other rows": lambda: rushlight._margin_loss(ROW, PLACES[0, :1], False, 1.0, None),
@@ -121,6 +131,23 @@ MISFITS = {
     "losses of other targets": lambda: ops.nll_loss_backward(ROW, PLACES[0], None, 0, -1, ROW.sum(), [5, 3]),
     "windows of nothing": lambda: ops._adaptive_avg_pool_backward(IMAGE, [], 2),
     "windows in many dimensions": lambda: ops._adaptive_avg_pool_backward(IMAGE, [2, 3, 8, 8], 2**40),
+    "means of other rows": lambda: ops._avg_pool_backward(
+        IMAGE[:1], [2, 3, 4, 4], [1, 1], [1, 1], [0, 0], False, True, None
+    ),
+    "means of other windows": lambda: ops._avg_pool_backward(
+        IMAGE, [2, 3, 4, 4], [2, 2], [2, 2], [0, 0], False, True, None
+    ),
+    "means of a line": lambda: ops._avg_pool_backward(
+        IMAGE[0, 0, 0], [4, 0], [5, 2], None, [0, 1], True, False, None
+    ),
+    "means of integers": lambda: ops._avg_pool_backward(
+        IMAGE.int(), [2, 3, 4, 4], [1, 1], [1, 1], [0, 0], False, True, None
+    ),
+    "means without channels": lambda: ops._adaptive_avg_pool_backward(IMAGE[0, 0], [4, 4], 2),
+    "maxima at other numbers": lambda: ops._max_pool_backward(IMAGE, IMAGE.int(), [2, 3, 4, 4], 2),
+    "maxima elsewhere": lambda: ops._max_pool_backward(IMAGE, IMAGE.long() + 15, [2, 3, 4, 4], 2),
+    "maxima before": lambda: ops._max_pool_backward(IMAGE, IMAGE.long() - 2, [2, 3, 4, 4], 2),
+    "maxima of pixels elsewhere": lambda: ops._max_pool_backward(PIXELS, PIXELS.long() + 15, [2, 3, 4, 4], 2),
     "maxima of nothing": lambda: ops._max_pool_backward(IMAGE, IMAGE.long(), [5], -1),
     "sizes of nothing": lambda: ops._upsample_backward(IMAGE, [], 3, False, [1.0, 1.0]),
     "a filter without a name": lambda: ops._upsample_backward(IMAGE, [2, 3, 8, 8], 9, False, [1.0, 1.0]),
@@ -132,6 +159,37 @@ MISFITS = {
     "gates of another layer": lambda: ops._lstm_layer_backward(
         None, None, None, CELL, CELL, CELL, CELL, [], False, False
     ),
+    "a gradient of another state": lambda: ops._thnn_fused_gru_cell_backward(ROW[0], ROW, GATES),
+    "a state of one line": lambda: ops._thnn_fused_gru_cell_backward(ROW[0], ROW[0], GATES),
+    "gates of a narrow state": lambda: ops._thnn_fused_gru_cell_backward(ROW, ROW, GATES[:, :9]),
+    "numbers without a kernel": lambda: ops._thnn_fused_gru_cell_backward(
+        *(t.to(rushlight.complex64) for t in (ROW, ROW, GATES))
+    ),
+    "a bias of other gates": lambda: ops._thnn_fused_gru_cell(
+        GATES[:, :9], GATES[:, :9], ROW, rushlight.ones(4, 1, 9)
+    ),
+    "strides of other dimensions": lambda: ops._as_strided_backward(
+        ROW, [1], [2**31, 5], [2**63 - 1], [], -1
+    ),
+    "strides without end": lambda: ops._as_strided_backward(ROW, [2, 3], [2**62, 1], [2, 3], [3, 1], 0),
+    "an offset without end": lambda: ops._as_strided_backward(ROW, [2, 3], [3, 1], [2, 3], [3, 1], -(2**63)),
+    "a gradient of another window": lambda: ops._as_strided_backward(
+        ROW[:1], [2, 3], [3, 1], [2, 3], [3, 1], 0
+    ),
+    "values of another window": lambda: ops._as_strided_gather(ROW[:1], [2, 3], [3, 1], [2, 3], [3, 1], 0),
+    "a gradient of fewer windows": lambda: ops.unfold_backward(ROW[:1], [2, 6], 1, 3, 3),
+    "more parts than lengths": lambda: ops._split_backward([ROW, ROW], [2, 6], [3], 1),
+    "no gradient of any part": lambda: ops._unbind_backward([], [2, 3], 0),
+    "statistics of other rows": lambda: ops._row_norm_gradients(
+        ROW, ROW, ROW[0], ROW[0, :1], ROW[0, :1], 3, 7
+    ),
+    "weights of other rows": lambda: ops._row_norm_gradients(ROW, ROW, CELL[0], ROW[0, :2], ROW[0, :2], 3, 7),
+    "rows of a fraction": lambda: ops._row_norm_gradients(ROW, ROW, ROW[0], ROW[0, :1], ROW[0, :1], 4, 7),
+    "numbers of other bags": lambda: bag_gradients(counts=BAGS.new_ones(1)),
+    "numbers of another dtype": lambda: bag_gradients(counts=BAGS.int()),
+    "gradients of other bags": lambda: bag_gradients(grad=ROW[:1]),
+    "places of no maxima": lambda: bag_gradients(mode=2),
+    "maxima of no rows": lambda: bag_gradients(mode=2, places=PLACES + 4),
     "a stride of nothing": lambda: ops._conv_input_gradient(
         IMAGE, IMAGE, [2, 3, 4, 4], [], [0, 0], [1, 1], 1
     ),
