@@ -145,7 +145,7 @@ void index_write(const IndexBlocks& at, void* self, const void* values, bool sin
 }
 
 void index_accumulate(const IndexBlocks& at, void* self, const void* values, bool single, DType dtype) {
-  visit_dtype(Concat<AllTypes, TypeList<complex32>>{}, dtype, "index_put_", [&]<class T>(T) {
+  visit_dtype(StorageTypes{}, dtype, "index_put_", [&]<class T>(T) {
     const T* source = static_cast<const T*>(values);
     T* target = static_cast<T*>(self);
     if (at.run == 1 || single)

@@ -34,6 +34,8 @@ Tensor swapped(const Call& call, const Tensor& self, const Tensor& other) {
 // Class tests: integers are always finite numbers.
 template <Formula F, bool Integers>
 Tensor classify(const Call& call, const Tensor& self) {
+  if (self.dtype() == DType::Float8_e5m2)  // the one of 8 bits that has infinities
+    return classify<F, Integers>(call, to_dtype(self, DType::Float32));
   if (!is_integral_or_bool(self.dtype())) return pointwise::compute(call, F, self.dtype(), {&self});
   const Tensor out = pointwise::result(call, self.sizes(), DType::Bool, {&self});
   loops::copy(out, scalar_tensor_of(Integers, DType::Bool));

@@ -263,6 +263,12 @@ Tensor histogram_cells_kernel(const Call&, const Tensor& self, TensorList edges,
            "_histogram_cells: expected a weight for each point");
   const int64_t cells = checked_numel(shape);
   if (self.device().is_meta()) return empty_tensor(shape, self.dtype(), self.device());
+  if (is_reduced_float(self.dtype())) {
+    const auto wide = [](const Tensor& t) { return t.defined() ? to_dtype(t, DType::Float32) : t; };
+    std::vector<Tensor> wide_edges;
+    for (const Tensor& e : edges) wide_edges.push_back(wide(e));
+    return to_dtype(histogram_cells(wide(self), wide_edges, equal, wide(weight)), self.dtype());
+  }
   const Tensor points = dense(self), weights = weight.defined() ? dense(weight) : Tensor();
   Tensor sums;
   visit_dtype(TypeList<float, double>{}, self.dtype(), "histogram", [&]<class T>(T) {

@@ -51,8 +51,13 @@ void check_mm(const char* op, const Tensor& a, const Tensor& b) {
            " and ", legacy_name(b.dtype()));
 }
 
+// Products of float8 are those of float32, rounded once.
+Tensor widened(const Tensor& t) { return to_dtype(t, DType::Float32); }
+
 Tensor mm_kernel(const Call&, const Tensor& self, const Tensor& mat2) {
   check_mm("mm", self, mat2);
+  if (self.is_cpu() && is_float8(self.dtype()))
+    return to_dtype(mm(widened(self), widened(mat2)), self.dtype());
   const int64_t m = self->sizes[0], k = self->sizes[1], n = mat2->sizes[1];
   Tensor result = empty_tensor(IntList{m, n}, self.dtype(), self.device());
   if (!result.is_cpu()) return product_on_device(result, self, mat2, 1, 0);
@@ -77,6 +82,8 @@ Tensor addmm_kernel(const Call&, const Tensor& self, const Tensor& mat1, const T
   check_mm("addmm", mat1, mat2);
   RL_CHECK(self.dtype() == mat1.dtype(), "self and mat2 must have the same dtype, but got ",
            legacy_name(self.dtype()), " and ", legacy_name(mat2.dtype()));
+  if (mat1.is_cpu() && is_float8(mat1.dtype()))
+    return to_dtype(addmm(widened(self), widened(mat1), widened(mat2), beta, alpha), mat1.dtype());
   const int64_t m = mat1->sizes[0], k = mat1->sizes[1], n = mat2->sizes[1];
   if (mat1.is_cpu() && is_row(self, n) && alpha == Scalar(1) && beta == Scalar(1)) {
     const Tensor result = empty_tensor(IntList{m, n}, mat1.dtype()), a = readable(mat1), b = readable(mat2);
