@@ -64,8 +64,19 @@ Vector most(const PixelProduct& p) {
   }
 }
 
-// sums[r][v] += what one group of rows gives.
-template <int R, int V>
+// Panels of four long vectors are beyond the first cache, and Intel's processors don't fetch from the second
+// one soon enough by themselves: this many steps ahead they are asked for.
+constexpr int64_t kStepsAhead = 5;
+bool fetches_late() {
+#if defined(__AVX512F__)
+  return __builtin_cpu_is("intel");
+#else
+  return false;
+#endif
+}
+
+// sums[r][v] += what one group of rows gives. Ahead: panels are asked for.
+template <int R, int V, bool Ahead>
 [[gnu::always_inline]] inline void add_products(const PixelProduct& p, const float* const* factors,
                                                 int64_t vector, Vector (&sums)[R][V]) {
   const float* panel = p.panels + vector * kLanes * p.pieces * p.run;
@@ -76,7 +87,10 @@ template <int R, int V>
     for (int64_t i = 0; i < p.run; ++i, panel += V * kLanes) {
       Vector b[V];
 #pragma GCC unroll 4
-      for (int v = 0; v < V; ++v) load(b[v], panel + v * kLanes);
+      for (int v = 0; v < V; ++v) {
+        load(b[v], panel + v * kLanes);
+        if constexpr (Ahead) __builtin_prefetch(panel + (kStepsAhead * V + v) * kLanes);
+      }
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) {
         const float factor = a[r][i];
@@ -86,7 +100,7 @@ template <int R, int V>
     }
   }
 }
-template <int R, int V>
+template <int R, int V, bool Ahead = false>
 void multiply_group(const PixelProduct& p, const float* const* factors, int64_t row, int64_t vector,
                     const float* bias) {
   Vector sums[R][V];
@@ -94,7 +108,7 @@ void multiply_group(const PixelProduct& p, const float* const* factors, int64_t 
   for (int r = 0; r < R; ++r)
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v) load(sums[r][v], bias + v * kLanes);
-  add_products<R, V>(p, factors, vector, sums);
+  add_products<R, V, Ahead>(p, factors, vector, sums);
   const int64_t column = vector * kLanes;
   if (!p.scale && column + V * kLanes <= p.columns) {
     const int64_t at = row * p.out_step + column;
@@ -128,7 +142,7 @@ void multiply_group(const PixelProduct& p, const float* const* factors, int64_t 
   finish_tile(p, {tile, R, V, row, column});
 }
 
-template <int V>
+template <int V, bool Ahead>
 void multiply_panel(const PixelProduct& p, const float* const* factors, Span rows, int64_t vector) {
   alignas(kRegisterBytes) float bias[V * kLanes];
   for (int i = 0; i < V * kLanes; ++i) {
@@ -139,7 +153,7 @@ void multiply_panel(const PixelProduct& p, const float* const* factors, Span row
     const int group = group_rows(rows.end - row);
     switch (group) {
       case 6:
-        multiply_group<6, V>(p, factors, row, vector, bias);
+        multiply_group<6, V, Ahead>(p, factors, row, vector, bias);
         break;
       case 3:
         multiply_group<3, V>(p, factors, row, vector, bias);
@@ -151,20 +165,23 @@ void multiply_panel(const PixelProduct& p, const float* const* factors, Span row
   }
 }
 
+template <bool Ahead>
 void multiply(const PixelProduct& p, const float* const* factors, Span rows, Span vectors) {
   for (int64_t v = vectors.begin; v < vectors.end;) {
     const int width = panel_vectors(vectors.end - v, kVectors);
     if constexpr (kVectors == 4)
-      if (width == 4) multiply_panel<4>(p, factors, rows, v);
-    if (width == 2) multiply_panel<2>(p, factors, rows, v);
-    if (width == 1) multiply_panel<1>(p, factors, rows, v);
+      if (width == 4) multiply_panel<4, Ahead>(p, factors, rows, v);
+    if (width == 2) multiply_panel<2, false>(p, factors, rows, v);
+    if (width == 1) multiply_panel<1, false>(p, factors, rows, v);
     v += width;
   }
 }
 
 }  // namespace
 
-PackedConvKernels packed_conv_kernels() { return {kLanes, kVectors, multiply}; }
+PackedConvKernels packed_conv_kernels() {
+  return {kLanes, kVectors, fetches_late() ? multiply<true> : multiply<false>};
+}
 
 #endif
 
