@@ -4,7 +4,7 @@ import functools
 
 from rushlight import _C
 
-__all__ = ["argument", "gives_a_view", "names_of", "reshapes_in_place", "unmarked_writes"]
+__all__ = ["argument", "gives_a_view", "layers", "names_of", "reshapes_in_place", "unmarked_writes"]
 
 
 @functools.cache
@@ -18,6 +18,13 @@ def _overloads():
 def names_of(fits):
     """The names of operators with an overload for which ``fits(traits)`` holds."""
     return frozenset(name for name, overloads in _overloads().items() if any(map(fits, overloads)))
+
+
+@functools.cache
+def layers():
+    """Names of operators with a constant weight: {name: (input, weight, bias or -1, whether [in, out])}."""
+    records = (r for r in _C._operator_records() if r["traits"].layer and not r["overload"])
+    return {f"{r['space']}::{r['name']}".removeprefix("::"): r["traits"].layer for r in records}
 
 
 def argument(op, position, args, kwargs):

@@ -58,6 +58,7 @@ struct Op {
   bool has_out = false;            // accepts out=
   bool is_function = true, is_method = true;  // where Python finds it
   bool has_named_returns = false;
+  bool is_variadic = false;        // Python gives the tensors of its list one by one, too
   uint32_t id = 0;                 // position in the table
   mutable void* python = nullptr;  // cache for src/python: the named-tuple type, ...
 

@@ -152,6 +152,34 @@ class OpBuilder {
     op_.traits.examples = parameters;
     return *this;
   }
+  OpBuilder& reshapes(Reshaping what) {
+    op_.traits.reshaping = what;
+    return *this;
+  }
+  OpBuilder& layer(LayerOperands operands) {
+    op_.traits.layer = operands;
+    return *this;
+  }
+  OpBuilder& overlapping() {
+    op_.traits.overlapping = true;
+    return *this;
+  }
+  OpBuilder& gives_bool() {
+    op_.traits.gives_bool = true;
+    return *this;
+  }
+  OpBuilder& reads_values() {
+    op_.traits.reads_values = true;
+    return *this;
+  }
+  OpBuilder& kept_whole() {
+    op_.traits.kept_whole = true;
+    return *this;
+  }
+  OpBuilder& variadic() {
+    op_.is_variadic = true;
+    return *this;
+  }
   OpBuilder& data_dependent_shape() {
     op_.traits.data_dependent_shape = true;
     return *this;

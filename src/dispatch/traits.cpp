@@ -41,6 +41,10 @@ Aliasing aliasing_of_family(const Op& op) {
   return op.family == Family::View ? Aliasing::View : Aliasing::Fresh;
 }
 
+Reshaping reshaping_of_family(const Op& op) {
+  return op.family == Family::View && op.mutated ? Reshaping::Geometry : Reshaping::None;
+}
+
 }  // namespace
 
 const char* family_name(Family family) {
@@ -57,6 +61,7 @@ void resolve_traits(Op& op) {
   if (t.tangent == Tangent::ByFamily) t.tangent = tangent_of_family(op);
   if (t.batching == Batching::ByFamily) t.batching = batching_of_family(op);
   if (t.aliasing == Aliasing::ByFamily) t.aliasing = aliasing_of_family(op);
+  if (t.reshaping == Reshaping::ByFamily) t.reshaping = reshaping_of_family(op);
   if (t.batching == Batching::Pointwise) t.elementwise = true;
   if (t.on_quantized == OnQuantized::ByFamily)
     t.on_quantized = op.family == Family::View ? OnQuantized::Integers : OnQuantized::Refused;

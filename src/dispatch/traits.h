@@ -135,6 +135,22 @@ struct UnmarkedWrites {
   int where = -1;  // a bool parameter: only where that is true
 };
 
+// What an in-place operator does to how its operand lies in memory.
+enum class Reshaping : uint8_t {
+  ByFamily,  // views written in place change the geometry
+  None,
+  Geometry,  // other sizes and strides of the same storage
+  Storage,   // a storage of another size, if need be
+};
+
+// Where a layer has its weight, which is constant in an inference, and its bias; activations come before the
+// weight.
+struct LayerOperands {
+  int8_t weight = -1, bias = -1;  // parameters; -1: none
+  bool turned = false;            // the weight is [in, out], not [out, in]
+  int input() const { return weight - 1; }
+};
+
 struct Traits {
   Tangent tangent = Tangent::ByFamily;
   Batching batching = Batching::ByFamily;
@@ -151,6 +167,14 @@ struct Traits {
   bool elementwise = false;
   // The result has the first operand's elements in their order: reshape makes one of the other.
   bool same_elements = false;
+  // A view, two elements of which may be one in memory.
+  bool overlapping = false;
+  // Elements are truth values whatever the operands are; an in-place form writes them as numbers.
+  bool gives_bool = false;
+  // What it returns is no tensor and depends on the operands' values.
+  bool reads_values = false;
+  // A composite with a kernel of its own where no gradients are recorded: graphs do not take it apart.
+  bool kept_whole = false;
   // Parameters whose first dimension counts examples, each of which alone gives its part of the results; the
   // other tensors are shared by all.
   uint64_t examples = 0;
@@ -161,6 +185,8 @@ struct Traits {
   bool special_dtypes = false;  // its dtype parameter may name a type that no kernel knows
   // torch.name_(x) exists too, not only x.name_().
   bool inplace_function = false;
+  Reshaping reshaping = Reshaping::ByFamily;
+  LayerOperands layer;
   uint64_t any_device = 0;     // parameters whose tensors may lie on another device than the others
   const char* node = nullptr;  // the name of its node, where that does not follow from the operator's
   std::vector<NumberNode> number_nodes;  // the first that fits counts before `node`

@@ -330,6 +330,7 @@ void register_attention_operators(Table& t) {
       .doc(
           "softmax(query @ key.T * scale + mask) @ value. Shapes: [..., L, E], [..., S, E], [..., S, Ev] "
           "give [..., L, Ev].")
+      .kept_whole()
       .autocast(Cast::Half);
   t.op(flash_attention,
        "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float "

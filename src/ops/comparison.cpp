@@ -251,7 +251,11 @@ void register_choices(Table& t) {
 void register_classes(Table& t) {
   auto test = [&](Fn<Tensor(const Tensor&)>& handle, const char* schema,
                   Tensor (*kernel)(const Call&, const Tensor&), const char* doc) {
-    return t.op(handle, schema, kernel).family(Family::Pointwise).not_differentiable(kBoolResult).doc(doc);
+    return t.op(handle, schema, kernel)
+        .family(Family::Pointwise)
+        .gives_bool()
+        .not_differentiable(kBoolResult)
+        .doc(doc);
   };
   test(ops::isnan, "isnan(Tensor self) -> Tensor", classify<Formula::IsNan, false>,
        "Whether an element is not a number.");
@@ -268,20 +272,24 @@ void register_classes(Table& t) {
       .out();
   t.composite(ops::isreal, "isreal(Tensor self) -> Tensor", isreal_body)
       .doc("Whether the imaginary part is zero.")
+      .gives_bool()
       .elementwise();
   t.composite(ops::isclose,
               "isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) "
               "-> Tensor",
               isclose_body)
+      .gives_bool()
       .doc("|self - other| <= atol + rtol * |other|, element by element.");
   t.composite(ops::allclose,
               "allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) "
               "-> bool",
               allclose_body)
       .no_meta("the answer depends on the values")
+      .reads_values()
       .doc("Whether isclose holds for all elements.");
   t.op(ops::equal, "equal(Tensor self, Tensor other) -> bool", equal_kernel)
       .no_meta("the answer depends on the values")
+      .reads_values()
       .family(Family::Value)
       .on_devices()
       .not_differentiable(kBoolResult)
@@ -315,7 +323,7 @@ void register_comparison_operators(Table& t) {
   register_assertions(t);
   auto compare = [&](Fn<Tensor(const Tensor&, const Tensor&)>& handle, const char* schema, Formula f,
                      const char* doc, Promote promote = Promote::Same) {
-    return add_binary(t, handle, schema, f, promote).not_differentiable(kBoolResult).doc(doc);
+    return add_binary(t, handle, schema, f, promote).gives_bool().not_differentiable(kBoolResult).doc(doc);
   };
   auto reversed = [&](Fn<Tensor(const Tensor&, const Tensor&)>& handle, const char* schema,
                       Tensor (*kernel)(const Call&, const Tensor&, const Tensor&), const char* doc) {
@@ -323,6 +331,7 @@ void register_comparison_operators(Table& t) {
         .family(Family::Pointwise)
         .inplace()
         .out()
+        .gives_bool()
         .not_differentiable(kBoolResult)
         .doc(doc);
   };
@@ -351,6 +360,7 @@ void register_comparison_operators(Table& t) {
   compare(ops::logical_xor, "logical_xor(Tensor self, Tensor other) -> Tensor", Formula::LogicalXor,
           "Whether exactly one is nonzero.", logical);
   add_unary(t, ops::logical_not, "logical_not(Tensor self) -> Tensor", Formula::LogicalNot, Promote::Same)
+      .gives_bool()
       .not_differentiable(kBoolResult)
       .doc("Whether an element is zero.");
   register_classes(t);

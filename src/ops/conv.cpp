@@ -443,6 +443,7 @@ void register_conv_operators(Table& t) {
           "call.")
       .function_only()
       .family(Family::Window)
+      .layer({.weight = 1, .bias = 2})
       .examples(kFirst)
       .on_devices()
       .autocast(Cast::None, Cast::Half)

@@ -318,6 +318,7 @@ void register_copy_operators(Table& t) {
       .on_devices()
       .internal()
       .family(Family::Value)
+      .reads_values()
       .not_differentiable("a Python number has no gradient")
       .no_meta("the value of a tensor without data cannot be read")
       .doc("The only element as a number.");

@@ -260,6 +260,7 @@ Tensor einsum_body(const Call&, std::string_view equation, TensorList tensors, c
 
 void register_einsum_operators(Table& t) {
   t.composite(einsum, "einsum(str equation, Tensor[] tensors, *, int[]? path=None) -> Tensor", einsum_body)
+      .variadic()
       .function_only()
       .doc("Products of the operands summed over the labels that the output lacks; see Note [einsum].")
       .autocast(Cast::None, Cast::Half);

@@ -420,10 +420,12 @@ void register_join_operators(Table& t) {
       .function_only()
       .out_apart(kAllOperands);
   t.composite(block_diag, "block_diag(Tensor[] tensors) -> Tensor", block_diag_body)
+      .variadic()
       .doc("A matrix with the given ones along its diagonal.")
       .function_only()
       .one_node();
   t.composite(cartesian_prod, "cartesian_prod(Tensor[] tensors) -> Tensor", cartesian_prod_body)
+      .variadic()
       .doc("All combinations of elements, one of each vector.")
       .function_only();
   t.composite(combinations, "combinations(Tensor self, int r=2, bool with_replacement=False) -> Tensor",

@@ -420,6 +420,7 @@ void register_matmul_operators(Table& t) {
       .family(Family::Matmul)
       .out(OutRule::SameType)
       .doc("Matrix product [n, k] @ [k, m].")
+      .layer({.weight = 1, .turned = true})
       .on_devices()
       .tangent(Tangent::Product)
       .autocast(Cast::Half)
@@ -434,6 +435,7 @@ void register_matmul_operators(Table& t) {
       .inplace()
       .out(OutRule::SameType)
       .doc("beta * self + alpha * (mat1 @ mat2); self is broadcast.")
+      .layer({.weight = 2, .bias = 0, .turned = true})
       .on_devices()
       .autocast(Cast::Half)
       .out_apart(kFirst)
@@ -551,6 +553,8 @@ void register_matmul_operators(Table& t) {
       .doc("relu or gelu of addmm; on CUDA in one pass where no gradient is recorded.")
       .out(OutRule::SameType);
   t.composite(linear, "nn::linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor", linear_body)
+      .layer({.weight = 1, .bias = 2})
+      .kept_whole()
       .out(OutRule::SameType)
       .doc("input @ weight.T + bias. Shapes: [..., in], [out, in] and [out] give [..., out].")
       .autocast(Cast::Half);

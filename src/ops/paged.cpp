@@ -209,6 +209,7 @@ void register_paged_operators(Table& t) {
   t.op(ops::row_linear, "_row_linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
        row_linear_kernel)
       .doc("linear() by a weight that may be bfloat16; a row's result has the same bits in any company.")
+      .layer({.weight = 1, .bias = 2})
       .internal()
       .family(Family::Matmul)
       .on_devices()

@@ -135,6 +135,7 @@ Tensor channel_shuffle_body(const Call&, const Tensor& self, int64_t groups) {
 
 void register_rearranging_operators(Table& t) {
   t.composite("broadcast_tensors(Tensor[] tensors) -> Tensor[]", broadcast_tensors_body)
+      .variadic()
       .doc("Views of all tensors, expanded to their common shape.")
       .function_only();
   const auto at_least = [&](const char* one, auto body, const char* all, auto each, const char* doc) {
@@ -151,6 +152,7 @@ void register_rearranging_operators(Table& t) {
            "atleast_3d.Sequence(Tensor[] tensors) -> Tensor[]", for_each<at_least_3d>,
            "The tensors with at least three dimensions, placed as NumPy places them.");
   t.composite("meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]", meshgrid_body)
+      .variadic()
       .doc("Coordinates of the grid spanned by 0-dim or 1-dim tensors, one tensor for each axis.")
       .function_only();
   t.composite("pixel_shuffle(Tensor self, int upscale_factor) -> Tensor", pixel_shuffle_body)

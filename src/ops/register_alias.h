@@ -25,6 +25,7 @@ OpBuilder add_alias(Table& t, const char* schema) {
   OpBuilder record = t.composite(schema, &detail::Alias<Handle>::body).inplace().out().doc(Handle.op().doc);
   const Op& named = Handle.op();
   if (named.family == Family::Pointwise || named.traits.elementwise) record.elementwise();
+  if (named.traits.gives_bool) record.gives_bool();
   return record;
 }
 }  // namespace rushlight

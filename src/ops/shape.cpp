@@ -356,6 +356,7 @@ void register_inplace_geometry(Table& t) {
        as_strided_,
        "as_strided_(Tensor(a!) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a!)",
        as_strided_inplace)
+      .reshapes(Reshaping::Geometry)
       .doc("Gives the tensor itself another size, stride and offset in its storage.")
       .op()
       .is_function = true;  // as in PyTorch, which has few names with an underscore as functions
@@ -375,6 +376,7 @@ void register_inplace_geometry(Table& t) {
           "Gives the tensor itself another size; its storage grows as needed, new elements are not "
           "initialized.")
       .family(Family::Copy)
+      .reshapes(Reshaping::Storage)
       .not_differentiable("changes the number of elements");
 }
 

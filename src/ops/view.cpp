@@ -445,6 +445,7 @@ void register_view_operators(Table& t) {
   t.op(expand, "expand(Tensor(a) self, int[1] size, *, bool implicit=False) -> Tensor(a)", expand_kernel)
       .method_only()
       .family(Family::View)
+      .overlapping()
       .doc("Repeats dimensions of size 1 without copying; -1 keeps a size, new dimensions go in front.")
       .derivative([](Grad g) { return Tensor(g); });  // the engine sums to the input's shape
   t.op(transpose, "transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)", transpose_kernel)
@@ -502,6 +503,7 @@ void register_view_operators(Table& t) {
        "as_strided(Tensor(a) self, int[] size, int[] stride, int? storage_offset=None) -> Tensor(a)",
        as_strided_kernel)
       .family(Family::View)
+      .overlapping()
       .doc("A view with the given sizes, strides and offset into the storage, all in elements.")
       .derivative(
           [](Grad g, In<0> self, Attr<1, IntList> size, Attr<2, IntList> stride, Attr<3, OptInt> offset) {
@@ -519,6 +521,7 @@ void register_view_operators(Table& t) {
   t.op(unfold, "unfold(Tensor(a) self, int dimension, int size, int step) -> Tensor(a)", unfold_kernel)
       .method_only()
       .family(Family::View)
+      .overlapping()
       .doc("Windows of `size` elements every `step` along a dimension, in a new last dimension.")
       .batching(Batching::Dims)
       .derivative([](Grad g, Shape<0> self, Attr<1, int64_t> dim, Attr<2, int64_t> size,

@@ -323,6 +323,7 @@ void register_view_copy_operators(Table& t) {
                                              : MemoryFormat::ChannelsLast3d;
          return resize_(self, other.sizes(), format);
        })
+      .reshapes(Reshaping::Storage)
       .doc("Gives the tensor itself the size of another; see resize_.")
       .op()
       .is_function = true;

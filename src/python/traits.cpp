@@ -34,6 +34,10 @@ const char* word(OutRule out) {
   static constexpr const char* kWords[] = {"castable", "same category", "same type", "disjoint"};
   return kWords[static_cast<int>(out)];
 }
+const char* word(Reshaping what) {
+  static constexpr const char* kWords[] = {"by family", "none", "geometry", "storage"};
+  return kWords[static_cast<int>(what)];
+}
 
 PyStructSequence_Field fields[] = {
     {"family", "what kind of operator it is"},
@@ -62,6 +66,13 @@ PyStructSequence_Field fields[] = {
     {"number_nodes", "the same where a parameter is a number: ((parameter, name), ...)"},
     {"devices", "whether CUDA has a kernel"},
     {"on_quantized", "what becomes of a call with quantised operands"},
+    {"reshaping", "what an in-place operator does to how its operand lies"},
+    {"layer", "parameters of a layer: (input, weight, bias or -1, whether the weight is [in, out]), or None"},
+    {"overlapping", "whether elements of a view may be one in memory"},
+    {"gives_bool", "whether elements are truth values whatever the operands are"},
+    {"reads_values", "whether it gives a number or a truth value that depends on values"},
+    {"kept_whole", "a composite that graphs do not take apart"},
+    {"variadic", "whether the tensors of its list may be given one by one"},
     {nullptr, nullptr},
 };
 PyStructSequence_Desc description = {"rushlight._C._OperatorTraits",
@@ -77,6 +88,11 @@ PyObject* number_nodes(const Traits& traits) {
                      check(Py_BuildValue("(is)", n.parameter, n.name)));
   }
   return tuple.release();
+}
+
+PyObject* layer_operands(const LayerOperands& layer) {
+  if (layer.weight < 0) return Py_NewRef(Py_None);
+  return Py_BuildValue("(iiiN)", layer.input(), layer.weight, layer.bias, PyBool_FromLong(layer.turned));
 }
 
 const Op& op_by_id(PyObject* id) {
@@ -126,6 +142,13 @@ PyObject* wrap_traits(const Op& op) {
   put(number_nodes(t));
   put(PyBool_FromLong(op.kernel[static_cast<int>(DeviceType::CUDA)] != nullptr));
   put(to_python(word(op, t.on_quantized)));
+  put(to_python(word(t.reshaping)));
+  put(layer_operands(t.layer));
+  put(PyBool_FromLong(t.overlapping));
+  put(PyBool_FromLong(t.gives_bool));
+  put(PyBool_FromLong(t.reads_values));
+  put(PyBool_FromLong(t.kept_whole));
+  put(PyBool_FromLong(op.is_variadic));
   return made.release();
 }
 
