@@ -1,16 +1,13 @@
 """Writes that nobody but the writer sees become operators without effect, which other passes may move."""
 
 import rushlight as torch
+from rushlight._ops import _INPLACE, OpOverload
 
 from ._passes import storage_of
 
 __all__ = ["functionalize"]
 
 aten = torch.ops.aten  # type: ignore[attr-defined]
-_NAMES = frozenset(
-    "relu_ hardtanh_ clamp_ clamp_min_ clamp_max_ leaky_relu_ silu_ mish_ hardswish_ hardsigmoid_ sigmoid_ "
-    "tanh_ exp_ sqrt_ neg_ add_ sub_ mul_ div_".split()
-)
 
 
 def functionalize(graph):
@@ -25,7 +22,7 @@ def functionalize(graph):
 
 
 def _may_replace(node, aliases, position):
-    if getattr(node.target, "_opname", None) not in _NAMES or node.target.namespace != "aten":
+    if not _is_pointwise_in_place(node.target):
         return False
     value = node.meta["val"]
     if not value.dtype.is_floating_point:
@@ -38,3 +35,10 @@ def _may_replace(node, aliases, position):
     if any(n.op == "placeholder" for n in before):
         return False
     return all(position[user] <= position[node] for n in before for user in n.users)
+
+
+def _is_pointwise_in_place(target):
+    """Whether it computes elements of the operand's dtype, and has a form that gives a new tensor."""
+    if not isinstance(target, OpOverload) or target.namespace != "aten" or target._entry.form != _INPLACE:
+        return False
+    return target.traits.family == "pointwise" and not target.traits.gives_bool

@@ -21,11 +21,7 @@ bool same_dtype_without(const Graph& graph, const Node& node) {
       const bool yields = type.sizes.empty() && !own.sizes.empty();
       if (type.is_tensor()) same &= type.has_sizes && (type.dtype == own.dtype || yields);
     });
-  // Comparisons give bool where their in-place forms write numbers.
-  for (const std::string_view name : {"eq", "ne", "lt", "le", "gt", "ge", "logical_and", "logical_or",
-                                      "logical_xor", "logical_not", "isnan", "isinf", "isfinite"})
-    same &= node.op->schema.name != name;
-  return same;
+  return same && !node.op->traits.gives_bool;
 }
 
 }  // namespace
