@@ -28,9 +28,6 @@ static PyObject* intern(std::string_view s) {
   return text;
 }
 
-static const std::unordered_set<std::string_view> varargs_tensor_names = {
-    "broadcast_tensors", "meshgrid", "block_diag", "cartesian_prod", "einsum"};
-
 // Tensors that no number stands for, also where the operator takes numbers elsewhere.
 static const std::unordered_set<std::string_view> never_numbers = {
     "condition", "mask", "index", "end", "boundaries", "sorted_sequence", "sorter"};
@@ -90,8 +87,8 @@ SignatureSpec::SignatureSpec(const Op& op, bool method, bool inplace, Numbers nu
   const int free_positional = max_positional - self_count;
   varargs_ints = free_positional == 1 && parameters[self_count].type == Tag::IntList &&
                  !parameters[self_count].keyword_only;
-  varargs_tensors = varargs_tensor_names.contains(op.schema.name) && max_positional > 0 &&
-                    parameters[max_positional - 1].type == Tag::TensorList;
+  varargs_tensors =
+      op.is_variadic && max_positional > 0 && parameters[max_positional - 1].type == Tag::TensorList;
 }
 
 // --- single arguments
