@@ -6,12 +6,12 @@ from copy import copy
 
 import rushlight as torch
 from rushlight import _C
+from rushlight._operators.traits import layers
 
 from ._graph_text import Call
 from ._quantize_errors import QuantizeError
 from ._small_weights import check_finite
 
-_LAYERS = {"convolution": (0, 1), "mm": (0, 1), "addmm": (1, 2), "linear": (0, 1)}  # input, weight
 _BOUNDS = ("relu", "hardtanh")
 
 
@@ -49,7 +49,7 @@ class Rounding:
         chosen, moves = set(), _moves()
         for call in self.text.calls:
             weight = self._weight(call)
-            x = call.positional(_LAYERS[call.base][0]) if weight else None
+            x = call.positional(layers()[call.name][0]) if weight else None
             if x and types.get(x[1:], "").startswith("float32["):
                 self.layers[call.value] = weight
                 chosen.add(x[1:])
@@ -70,14 +70,14 @@ class Rounding:
 
     def _weight(self, call):
         """The constant that is the weight of a layer, if it can be integers."""
-        if call.base not in _LAYERS or any("=" in a for a in call.arguments):
+        if call.name not in layers() or any("=" in a for a in call.arguments):
             return None
         if call.base == "addmm" and len(call.arguments) > 3:
             return None
         if call.base == "convolution" and (call.positional(6) != "False" or call.positional(3) is None):
             return None
-        names = self.turned if call.base in ("mm", "addmm") else self.held
-        name = names.get((call.positional(_LAYERS[call.base][1]) or "")[1:])
+        _, weight, _, turned = layers()[call.name]
+        name = (self.turned if turned else self.held).get((call.positional(weight) or "")[1:])
         fits = name is not None and self.constants[name].dtype == torch.float32
         return name if fits and self.constants[name].dim() >= 2 else None
 
@@ -134,10 +134,11 @@ class Rounding:
             if call.value in self.layers:
                 weight = self._rounded_weight(self.layers[call.value], number, calls, added)
                 number += 1
-                if call.base in ("mm", "addmm"):
+                _, at, _, turned = layers()[call.name]
+                if turned:
                     calls.append(Call([(f"{weight}_t", "")], "t", [f"%{weight}"]))
                     weight = f"{weight}_t"
-                arguments[_LAYERS[call.base][1]] = f"%{weight}"
+                arguments[at] = f"%{weight}"
             calls.append(Call(call.results, call.name, arguments, call.comment))
             for result in call.results:
                 if result:

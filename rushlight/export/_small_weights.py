@@ -4,6 +4,7 @@ from typing import Any
 
 import rushlight as torch
 from rushlight import _C
+from rushlight._operators.traits import layers
 
 from ._graph_text import Call, Text
 from ._lower import UnsupportedError
@@ -13,12 +14,6 @@ _LEAST = 1024  # numbers of a weight that are worth it
 _TABLES = ("embedding",)
 _SMALL_TABLE = 0.05  # of all weights: so small a part stays at eight bits, as every result depends on it
 _STEPS = (*(-n / 4 for n in range(26, 40)), *(n / 4 for n in range(25, 36)))
-_LINEAR = ("linear", "_row_linear")  # their weights lie as rows of outputs
-_PRODUCTS = {
-    "mm": (0, 1, None),
-    "addmm": (1, 2, 0),
-    **dict.fromkeys(_LINEAR, (0, 1, 2)),
-}  # input, weight, bias
 
 
 def check_finite(name, tensor):
@@ -114,12 +109,12 @@ class SmallWeights:
         if call.base in _TABLES:
             name = held.get((call.positional(0) or "")[1:])
             found = name, [], [call.positional(1)]
-        elif call.base in _PRODUCTS:
-            x, w, b = _PRODUCTS[call.base]
+        elif call.name in layers():
+            x, w, b, is_turned = layers()[call.name]
             if len(call.arguments) > 3 or any("=" in a for a in call.arguments):
                 return None
-            name = (held if call.base in _LINEAR else turned).get((call.positional(w) or "")[1:])
-            bias = "None" if b is None else call.positional(b, "None")
+            name = (turned if is_turned else held).get((call.positional(w) or "")[1:])
+            bias = "None" if b < 0 else call.positional(b, "None")
             if bias != "None" and (bias[1:] not in held or constants[held[bias[1:]]].dim() != 1):
                 return None
             found = name, [call.positional(x)], [bias]

@@ -57,6 +57,11 @@ bool is_called(const Node& node, std::string_view name) {
          node.results.size() == 1 && node.results[0] != kNoValue;
 }
 
+bool is_layer(const Node& node) {
+  return node.op && !node.inplace && node.op->traits.layer.weight >= 0 && node.results.size() == 1 &&
+         node.results[0] != kNoValue;
+}
+
 // The only tensor operand of a node that moves or orders elements, so that integers may take it as well.
 const Use* moved(const Node& node) {
   if (!node.op || node.inplace || node.op->mutated || node.op->traits.on_quantized != OnQuantized::Integers ||
@@ -380,8 +385,7 @@ class Rewriter {
     std::vector<std::vector<Node>> before(graph_.nodes.size());
     for (size_t i = 0; i < graph_.nodes.size(); ++i) {
       const Node& node = graph_.nodes[i];
-      for (const Layer& layer : kLayers)
-        if (is_called(node, layer.name)) fuse_layer(i, layer, before);
+      if (is_layer(node)) fuse_layer(i, *node.op, before);
     }
     for (size_t i = 0; i < graph_.nodes.size(); ++i) fuse_sum(i);
     std::vector<Node> nodes;
@@ -391,18 +395,6 @@ class Rewriter {
     }
     graph_.nodes = std::move(nodes);
   }
-
-  // Where a layer has its operands; -1: it has none of that kind.
-  struct Layer {
-    std::string_view name;
-    size_t input, weight;
-    int bias;
-    bool conv, turned;  // turned: the weight is [in, out]
-  };
-  static constexpr Layer kLayers[] = {{"convolution", 0, 1, 2, true, false},
-                                      {"linear", 0, 1, 2, false, false},
-                                      {"addmm", 1, 2, 0, false, true},
-                                      {"mm", 0, 1, -1, false, true}};
 
   // The weight of a layer on matrices as [in, out], which a node makes of [out, in].
   std::optional<Weight> matrix_of(ValueId id, bool turned, std::vector<Node>& made) {
@@ -423,10 +415,12 @@ class Rewriter {
     return weight;
   }
 
-  void fuse_layer(size_t at, const Layer& layer, std::vector<std::vector<Node>>& before) {
+  void fuse_layer(size_t at, const Op& op, std::vector<std::vector<Node>>& before) {
     const std::vector<Argument> of = graph_.nodes[at].arguments;
-    const bool conv = layer.conv;
-    const Use *input = of[layer.input].get<Use>(), *filters = of[layer.weight].get<Use>();
+    const LayerOperands& layer = op.traits.layer;
+    const bool conv = op.family == Family::Window;
+    const Use *input = of[static_cast<size_t>(layer.input())].get<Use>(),
+              *filters = of[static_cast<size_t>(layer.weight)].get<Use>();
     if (!input || !filters) return;
     const auto x = dequantized(input->id);
     if (!x) return;
