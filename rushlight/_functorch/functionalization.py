@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 import rushlight as torch
 from rushlight._extension.dispatch_keys import PRE_DISPATCH
-from rushlight._operators.traits import argument, reshapes_in_place, unmarked_writes
+from rushlight._operators.traits import argument, unmarked_writes
 from rushlight.utils import _pytree as pytree
 from rushlight.utils._python_dispatch import (
     TorchDispatchMode,
@@ -160,7 +160,7 @@ def _index(steps):
 
 def _first_of_a_dtype(steps):
     """From which step on, up to the first that overlaps, elements keep their dtype."""
-    end = next(i for i, step in enumerate(steps) if step.func in _OVERLAPPING)
+    end = next(i for i, step in enumerate(steps) if step.func.traits.overlapping)
     kinds = [step.parent.dtype for step in steps[: end + 1]]
     return max(i for i in range(end + 1) if i == 0 or kinds[i] != kinds[i - 1])
 
@@ -180,8 +180,6 @@ def _turned(value, turns):
 # Views whose conjugation or negation is pending, and what computes it.
 _PENDING = aten._conj.default, aten._neg_view.default
 _TURNS = aten.conj_physical.default, aten.neg.default
-# What writes to one element of these would have to show at others: no step back, but one to the beginning.
-_OVERLAPPING = frozenset([aten.expand.default, aten.as_strided.default, aten.unfold.default])
 
 
 def _copying(view):
@@ -303,7 +301,8 @@ class FunctionalizeMode(TorchDispatchMode):
         parents = [whole]
         for step in steps[:-1]:
             parents.append(step.replay(parents[-1], self.copies))
-        if any(step.func in _OVERLAPPING for step in steps):
+        # A write to an element that lies below others shows there: no step back, but one to the beginning.
+        if any(step.func.traits.overlapping for step in steps):
             first = _first_of_a_dtype(steps)
             rest, steps, parent = steps[first:], steps[:first], parents[first]
             value = _put(parent, _index(rest), _turned(value, [turn for s in rest for turn in s.turns]))
@@ -323,7 +322,7 @@ class FunctionalizeMode(TorchDispatchMode):
         view = _view_in_place(func)
         if view is not None:
             return self._geometry(func, view, args, kwargs)
-        if func._opname in ("resize_", "set_", "resize_as_"):
+        if func.traits.reshaping == "storage":
             raise NotImplementedError(
                 f"functionalize: {func} changes a tensor's storage, which has no pure form"
             )
@@ -421,7 +420,7 @@ def _shares(a, b):
 @functools.cache
 def _view_in_place(func):
     """The view that `t_`, `squeeze_`, ... make of a tensor in place, or None."""
-    if not reshapes_in_place(func) or func._opname == "resize_":
+    if func.traits.reshaping != "geometry":
         return None
     packet = getattr(aten, func._opname.removesuffix("_"), None)
     return None if packet is None else _same_arguments(packet, func)

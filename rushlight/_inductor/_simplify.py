@@ -1,7 +1,7 @@
 """Simpler graphs that give the same, to the last bit: views are taken once, and not there and back."""
 
 import rushlight as torch
-from rushlight._operators.traits import gives_a_view, reshapes_in_place
+from rushlight._operators.traits import gives_a_view
 from rushlight._ops import OpOverload
 from rushlight.fx import Node
 
@@ -31,7 +31,7 @@ def simplify(graph):
 
 def _changes_a_view(node):
     """Whether a node gives a tensor another shape in place: then two views of one kind are not one."""
-    return isinstance(node.target, OpOverload) and reshapes_in_place(node.target)
+    return isinstance(node.target, OpOverload) and node.target.traits.reshaping != "none"
 
 
 def _same_as(node, known, fixed):

@@ -4,7 +4,7 @@ import functools
 
 from rushlight import _C
 
-__all__ = ["argument", "gives_a_view", "layers", "names_of", "reshapes_in_place", "unmarked_writes"]
+__all__ = ["argument", "gives_a_view", "layers", "names_of", "unmarked_writes"]
 
 
 @functools.cache
@@ -50,8 +50,3 @@ def gives_a_view(op):
     """Whether an operator's result is one view of its first operand."""
     returns = op._schema.returns
     return op.traits.aliasing == "view" and len(returns) == 1 and str(returns[0].type) == "Tensor"
-
-
-def reshapes_in_place(op):
-    """Whether an operator gives a tensor itself another shape or other strides: `t_`, `squeeze_`, ..."""
-    return op._schema.is_mutable and (op.traits.family == "view" or op._opname in ("as_strided_", "resize_"))
