@@ -3,6 +3,7 @@ operators it calls become a graph. Python around them is observed; see `_observe
 """
 
 import contextlib
+import functools
 import gc
 import operator
 import re
@@ -13,6 +14,7 @@ from dataclasses import dataclass, field
 
 import rushlight as torch
 from rushlight import _C, compiler
+from rushlight._operators.traits import names_of
 from rushlight._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -39,9 +41,6 @@ _lock = threading.RLock()
 _thread = threading.local()
 
 _DEPTH = 64  # of containers among the arguments
-_VALUES = frozenset("_local_scalar_dense equal allclose".split())
-_WHOLE = frozenset("linear scaled_dot_product_attention".split())
-_REFUSED = frozenset(["resize_"])
 
 
 def capturing():
@@ -168,9 +167,10 @@ class _Recorder(TorchDispatchMode):
             self.observer.paused = False
 
     def _run(self, func, args, kwargs):
-        if func._opname in _VALUES:
+        if func.traits.reads_values:
             self.observer.interrupt(f"the program asks for the value of a tensor ({func._opname})")
-        if func._opname in _REFUSED or (func.namespace != "aten" and not _only_computes(func._schema)):
+        foreign = func.namespace != "aten" and not _only_computes(func._schema)
+        if foreign or func.traits.reshaping == "storage":
             self.observer.interrupt(f"the operator {func} cannot be part of a graph")
         try:
             args, kwargs = _map(self.fake_of, args), _map(self.fake_of, kwargs)
@@ -206,6 +206,11 @@ class _Recorder(TorchDispatchMode):
                     self._track(item, part)
 
 
+@functools.cache
+def _kept_whole():
+    return names_of(operator.attrgetter("kept_whole"))
+
+
 class _Whole(TorchFunctionMode):
     """Keeps compositions whole that have a kernel of their own: within a trace they would fall into parts.
 
@@ -220,7 +225,7 @@ class _Whole(TorchFunctionMode):
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs, recorder = kwargs or {}, self.recorder
         name = getattr(func, "__name__", None)
-        if name not in _WHOLE or recorder.muted:
+        if recorder.muted or name not in _kept_whole():
             return func(*args, **kwargs)
         if torch.is_grad_enabled():
             if name == "linear":

@@ -7,11 +7,10 @@ from rushlight._dynamo._backward import NoBackward
 from rushlight._inductor._lower import NotLowered, graph_text
 from rushlight._inductor._optimize import optimize
 from rushlight._inductor._passes import device_of, draws, remove_dead, storage_of, written_by
+from rushlight._ops import OpOverload
 from rushlight.fx._operator_code import compiled, written
 
 __all__ = ["Joint"]
-
-_WHOLE = frozenset(("linear", "scaled_dot_product_attention"))
 
 
 class Joint:
@@ -126,7 +125,8 @@ def _check(graph, results):
             raise NoBackward("results share memory with each other or with inputs")
         taken.add(storage_of(result))
     for node in graph.nodes:
-        if getattr(node.target, "_opname", None) in _WHOLE and node.meta["val"].requires_grad:
+        whole = isinstance(node.target, OpOverload) and node.target.traits.kept_whole
+        if whole and node.meta["val"].requires_grad:
             raise NoBackward(f"{node.target} has no backward pass of one operator")
     return _written_inputs(graph, placeholders)
 
