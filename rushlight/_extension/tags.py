@@ -34,13 +34,11 @@ def tags_of(op):
     """The tags of a built-in operator."""
     traits, schema = op.traits, op._schema
     writes_first = bool(schema.arguments) and schema.arguments[0].is_write and op._opname.endswith("_")
-    returns_tensors = any("Tensor" in str(r.type) for r in schema.returns)
-    reads_values = traits.family == "value" or (traits.family == "composite" and not returns_tensors)
     held = {
         Tag.pointwise: traits.elementwise,
         Tag.nondeterministic_seeded: traits.random,
         Tag.dynamic_output_shape: traits.data_dependent_shape,
-        Tag.data_dependent_output: reads_values,
+        Tag.data_dependent_output: traits.reads_values,
         Tag.inplace: writes_first,
         Tag.inplace_view: writes_first and traits.family == "view",
         Tag.out: bool(schema.arguments) and schema.arguments[-1].is_out,

@@ -230,9 +230,6 @@ class FakeCopyMode(TorchFunctionMode):
             return func(*args, **kwargs)
 
 
-_DATA_DEPENDENT = ("_local_scalar_dense", "equal")
-
-
 class FakeTensorMode(TorchDispatchMode):
     """Within it, operators give fake tensors; outside, fake tensors bring it along."""
 
@@ -303,7 +300,7 @@ class FakeTensorMode(TorchDispatchMode):
         name = func._opname if func.namespace == "aten" else None
         if name == "lift_fresh" and not isinstance(args[0], FakeTensor):
             return self.fake_tensor_converter.from_real_tensor(self, args[0], make_constant=True)
-        if name in _DATA_DEPENDENT:
+        if func.traits.reads_values:
             return self._value(func, args, kwargs)
         masked = name == "index" and any(t.dtype in (torch.bool, torch.uint8) for t in _tensors([args[1]]))
         if masked or (func.traits.data_dependent_shape and not _has_output_size(name, kwargs)):
@@ -345,9 +342,10 @@ class FakeTensorMode(TorchDispatchMode):
             real = _map(lambda t: t.constant if isinstance(t, FakeTensor) else t, args)
             with _C._DisableTorchDispatch():
                 return func(*real, **kwargs)
-        if self.propagate_real_tensors and args[0].real_tensor is not None:
+        if self.propagate_real_tensors and all(t.real_tensor is not None for t in _tensors([args])):
+            real = _map(lambda t: t.real_tensor, args)
             with _C._DisableTorchDispatch():
-                return func(args[0].real_tensor)
+                return func(*real, **kwargs)
         if self.data_numbers is not None and func._opname == "_local_scalar_dense":
             return self.data_numbers.read(args[0])
         raise DataDependentOutputException(func)
@@ -390,7 +388,7 @@ class FakeTensorMode(TorchDispatchMode):
     def _run(self, func, args, kwargs):
         fakes = _tensors([args, kwargs])
         known_result = self._known_result(func, args, kwargs, fakes)
-        device = _common_device(func, fakes)
+        device = _common_device(func, _tensors([_on_one_device(func, args), kwargs]) or fakes[:1])
         metas = {id(t): _C._as_meta(t) for t in fakes}
         originals = {id(meta): t for t, meta in zip(fakes, (metas[id(t)] for t in fakes))}
         asked = []
@@ -460,6 +458,12 @@ def _takes_device(func):
     return any(a.name == "device" for a in func._schema.arguments)
 
 
+def _on_one_device(func, args):
+    """Those arguments that may not lie on another device than the others."""
+    anywhere = func.traits.any_device
+    return [a for i, a in enumerate(args) if not anywhere >> i & 1]
+
+
 def _common_device(func, fakes):
     """Numbers on the CPU go along with anything; all others must agree."""
     common, is_number = None, False
@@ -468,7 +472,7 @@ def _common_device(func, fakes):
         if common is None or (is_number and not number):
             common, is_number = t.device, number
         elif not number and t.device != common:
-            if func._opname in ("copy_", "_to_copy") or func.namespace != "aten":
+            if func.namespace != "aten":
                 continue
             raise RuntimeError(
                 f"Unhandled FakeTensor Device Propagation for {func}, found two different devices "

@@ -162,3 +162,14 @@ def test_other_lists_are_given_as_one():
         assert name not in names_of(lambda t: t.variadic)
         with pytest.raises(TypeError):
             getattr(rushlight, name)(rushlight.ones(2), rushlight.ones(2))
+
+
+def test_fake_operands_may_lie_apart_where_the_record_says_so():
+    from rushlight._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode():
+        there, here = rushlight.empty(4, device="cuda"), rushlight.zeros(3, dtype=rushlight.int64)
+        assert there[here].device.type == "cuda"
+        assert rushlight.zeros(3).copy_(there[:3]).device.type == "cpu"
+        with pytest.raises(RuntimeError, match="two different devices"):
+            there[:3] + rushlight.zeros(3)
