@@ -176,7 +176,7 @@ def native_batch_norm(x, weight, bias, running_mean, running_var, training, mome
     [aten._lstm_layer.default, aten._thnn_fused_gru_cell.default, aten._thnn_fused_lstm_cell.default]
 )
 def recurrence(x, *args):
-    """A layer, which takes eight arguments, or a cell, with three or four gates for each hidden number."""
+    """A layer, of eight arguments or more, or a cell, with three or four gates for each hidden number."""
     from rushlight.export._pt2_decompositions import _gru_cell, _lstm_cell, _lstm_layer
 
     if len(args) > 4:

@@ -5,8 +5,12 @@ import functools
 import rushlight as torch
 
 
-def _lstm_layer(projected, hx, cx, w_hh, batch_sizes, reverse, batch_first, keep):
+def _lstm_layer(
+    projected, hx, cx, w_hh, batch_sizes, reverse, batch_first, keep, w_ih=None, bias=None,
+):  # fmt: skip
     """A direction of a layer, step by step; what only its backward pass needs is left empty."""
+    if w_ih is not None:
+        projected = torch.nn.functional.linear(projected, w_ih, bias)
     if batch_first:
         projected = projected.transpose(0, 1)
     packed = projected.dim() == 2

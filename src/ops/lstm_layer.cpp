@@ -100,10 +100,20 @@ Tensor empty_by_steps(IntList sizes, bool batch_first, DType dtype, Device devic
   return empty_strided_tensor(sizes, IntList{sizes[2], sizes[0] * sizes[2], 1}, dtype, device);
 }
 
+Tensor rows_of(const Tensor& t) { return t.dim() == 3 ? flatten(t, 0, 1) : t; }
+// The input's share of the gates; without w_ih, the input is that already.
+Tensor projected_of(const Tensor& input, const Tensor& w_ih, const Tensor& bias) {
+  if (!w_ih.defined()) return input;
+  const Tensor rows = linear(rows_of(input), w_ih, bias);
+  if (input.dim() != 3) return rows;
+  return unsafe_view(rows, IntList{input->sizes[0], input->sizes[1], rows->sizes[1]});
+}
+
+// `own`: nobody else sees `projected`, so that activated gates may take its place.
 std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> lstm_layer_there(const Tensor& projected, const Tensor& hx,
                                                                     const Tensor& cx, const Tensor& w_hh,
-                                                                    bool reverse, bool batch_first,
-                                                                    bool keep) {
+                                                                    bool reverse, bool batch_first, bool keep,
+                                                                    bool own) {
   const DType dtype = projected.dtype();
   const Device device = projected.device();
   Dims sizes = projected->sizes;
@@ -111,7 +121,9 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> lstm_layer_there(const Tensor
   auto buffer = [&](IntList of) { return empty_by_steps(of, batch_first, dtype, device); };
   const Tensor output = buffer(sizes), last_h = empty_tensor(hx.sizes(), dtype, device),
                last_c = empty_tensor(hx.sizes(), dtype, device),
-               gates = keep ? buffer(projected.sizes()) : empty_tensor(Dims{0}, dtype, device),
+               gates = !keep                 ? empty_tensor(Dims{0}, dtype, device)
+                       : own && !batch_first ? projected
+                                             : buffer(projected.sizes()),
                cells = keep ? buffer(sizes) : empty_tensor(Dims{0}, dtype, device);
   if (output.numel()) {
     auto kept = [&](const Tensor& t) { return keep ? time_first(t, batch_first) : Tensor(); };
@@ -122,15 +134,15 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> lstm_layer_there(const Tensor
   return {contiguous(output), last_h, last_c, gates, cells};
 }
 
-std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> lstm_layer_kernel(const Call&, const Tensor& projected,
-                                                                     const Tensor& hx, const Tensor& cx,
-                                                                     const Tensor& w_hh, IntList batch_sizes,
-                                                                     bool reverse, bool batch_first,
-                                                                     bool keep) {
+std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> lstm_layer_kernel(
+    const Call&, const Tensor& input, const Tensor& hx, const Tensor& cx, const Tensor& w_hh,
+    IntList batch_sizes, bool reverse, bool batch_first, bool keep, const Tensor& w_ih, const Tensor& bias) {
+  const Tensor projected = projected_of(input, w_ih, bias);
+  const bool own = w_ih.defined() && projected.is_contiguous();
   check_layer(projected, hx, cx, w_hh, batch_sizes, batch_first);
   if (device_layers(projected)) {
     RL_CHECK(batch_sizes.empty(), "lstm: packed sequences go step by step on a device");
-    return lstm_layer_there(projected, hx, cx, w_hh, reverse, batch_first, keep);
+    return lstm_layer_there(projected, hx, cx, w_hh, reverse, batch_first, keep, own);
   }
   const DType dtype = projected.dtype();
   const Device device = projected.device();
@@ -139,7 +151,8 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> lstm_layer_kernel(const Call&
   const Dims none{0};
   const Tensor output = empty_tensor(sizes, dtype, device), last_h = empty_tensor(hx.sizes(), dtype, device),
                last_c = empty_tensor(hx.sizes(), dtype, device),
-               gates = empty_tensor(keep ? projected.sizes() : IntList(none), dtype, device),
+               gates = keep && own ? projected
+                                   : empty_tensor(keep ? projected.sizes() : IntList(none), dtype, device),
                cells = empty_tensor(keep ? sizes : none, cell_dtype(projected), device);
   if (projected.is_cpu() && output.numel() > 0) {
     const Tensor p = as_contiguous(projected), h = as_contiguous(hx), c = as_contiguous(cx),
@@ -216,37 +229,46 @@ struct LayerGradients {
   const Tensor &output, &hidden, &cell;
 };
 
-Grads lstm_layer_gradients(const LayerGradients& g, const Tensor& projected, const Tensor& hx,
-                           const Tensor& cx, const Tensor& w_hh, IntList batch_sizes, bool reverse,
-                           bool batch_first, const Tensor& output, const Tensor& gates, const Tensor& cells,
-                           Needs need) {
+struct LayerInputs {
+  const Tensor &input, &hx, &cx, &w_hh, &w_ih, &bias;
+};
+
+Grads lstm_layer_gradients(const LayerGradients& g, const LayerInputs& of, IntList batch_sizes,
+                           bool reverse, bool batch_first, const Tensor& output, const Tensor& gates,
+                           const Tensor& cells, Needs need) {
+  const auto& [input, hx, cx, w_hh, w_ih, bias] = of;
   const bool packed = !batch_sizes.empty();
   if (derivatives_wanted() || dispatch_state.level) {
     const auto reference = [&](const std::vector<Tensor>& t) {
-      return lstm_layer_reference(t[0], t[1], t[2], t[3], batch_sizes, reverse, batch_first);
+      return lstm_layer_reference(projected_of(t[0], t[4], t[5]), t[1], t[2], t[3], batch_sizes, reverse,
+                                  batch_first);
     };
     Tensor outputs = g.output.defined() ? g.output : new_zeros(output, output.sizes());
     if (!packed) outputs = flatten(batch_first ? transpose(outputs, 0, 1) : outputs, 0, 1);
-    return gradients_of_reference(reference, {projected, hx, cx, w_hh},
+    return gradients_of_reference(reference, {input, hx, cx, w_hh, w_ih, bias},
                                   cat({outputs, g.hidden.defined() ? g.hidden : new_zeros(hx, hx.sizes()),
                                        g.cell.defined() ? g.cell : new_zeros(cx, cx.sizes())},
                                       0));
   }
   auto [grad_gates, grad_hx, grad_cx] = lstm_layer_backward(g.output, g.hidden, g.cell, cx, w_hh, gates,
                                                             cells, batch_sizes, reverse, batch_first);
-  Tensor grad_w;
-  if (need[3])
-    grad_w = mm(transpose(packed ? grad_gates : flatten(grad_gates, 0, 1), 0, 1),
-                states_before(output, hx, batch_sizes, reverse, batch_first));
-  return Grads{grad_gates, grad_hx, grad_cx, grad_w};
+  const Tensor rows = rows_of(grad_gates), columns = transpose(rows, 0, 1);
+  Tensor grad_input = grad_gates, grad_hh, grad_ih;
+  if (need[3]) grad_hh = mm(columns, states_before(output, hx, batch_sizes, reverse, batch_first));
+  if (w_ih.defined()) {
+    if (need[8]) grad_ih = mm(columns, rows_of(input));
+    grad_input = need[0] ? reshape(mm(rows, w_ih), input.sizes()) : Tensor();
+  }
+  return Grads{grad_input, grad_hx, grad_cx, grad_hh, grad_ih, need[9] ? rows : Tensor()};
 }
 
 }  // namespace
 
 void register_lstm_layer_operators(Table& t) {
   t.op(lstm_layer,
-       "_lstm_layer(Tensor projected, Tensor hx, Tensor cx, Tensor w_hh, int[] batch_sizes, bool reverse, "
-       "bool batch_first, bool keep) -> (Tensor, Tensor, Tensor, Tensor, Tensor)",
+       "_lstm_layer(Tensor input, Tensor hx, Tensor cx, Tensor w_hh, int[] batch_sizes, bool reverse, bool "
+       "batch_first, bool keep, Tensor? w_ih=None, Tensor? bias=None) -> (Tensor, Tensor, Tensor, Tensor, "
+       "Tensor)",
        lstm_layer_kernel)
       .doc("One direction of an LSTM layer: outputs, last states, and gates and cells of all steps.")
       .on_devices()
@@ -254,11 +276,11 @@ void register_lstm_layer_operators(Table& t) {
       .family(Family::Recurrent)
       .autocast(Cast::Half)
       .node("MkldnnRnnLayerBackward0")
-      .derivative([](GradOf<0> g, GradOf<1> gh, GradOf<2> gc, In<0> projected, In<1> hx, In<2> cx, In<3> w,
+      .derivative([](GradOf<0> g, GradOf<1> gh, GradOf<2> gc, In<0> input, In<1> hx, In<2> cx, In<3> w_hh,
                      Attr<4, IntList> batch_sizes, Attr<5, bool> reverse, Attr<6, bool> batch_first,
-                     Out<0> output, Out<3> gates, Out<4> cells, Needs need) {
-        return lstm_layer_gradients({g, gh, gc}, projected, hx, cx, w, batch_sizes, reverse, batch_first,
-                                    output, gates, cells, need);
+                     In<8> w_ih, In<9> bias, Out<0> output, Out<3> gates, Out<4> cells, Needs need) {
+        return lstm_layer_gradients({g, gh, gc}, {input, hx, cx, w_hh, w_ih, bias}, batch_sizes, reverse,
+                                    batch_first, output, gates, cells, need);
       });
   t.op(lstm_layer_backward,
        "_lstm_layer_backward(Tensor? grad_output, Tensor? grad_hidden, Tensor? grad_cell, Tensor cx, Tensor "

@@ -299,6 +299,10 @@ bool runs_as_one(const Layers& layers, const Weights& w, const Dims* batch_sizes
   if (layers.kind != Cell::Lstm || w.w_hr.defined() || dispatch_state.level) return false;
   return !batch_sizes || !(dispatch_state.always & kAutocast);
 }
+// Whoever sees operators, to make a graph of them or as a class, sees the product of the input as one.
+bool seen_by_python(const Tensor& data, const Weights& w) {
+  return (dispatch_state.always | data->flags | w.w_ih->flags) & kPythonDispatch;
+}
 Tensor both_biases(const Weights& w) { return w.b_ih.defined() ? w.b_ih + w.b_hh : Tensor(); }
 
 // What the steps of one direction give: outputs in the layout of the input, and last states.
@@ -310,8 +314,11 @@ struct Direction {
 Direction run_as_one(const Tensor& data, const State& start, const Weights& w, const Dims* batch_sizes,
                      bool reverse, bool batch_first) {
   const IntList sizes = batch_sizes ? IntList(*batch_sizes) : IntList();
-  auto [output, h, c, gates, cells] = lstm_layer(linear(data, w.w_ih, both_biases(w)), start[0], start[1],
-                                                 w.w_hh, sizes, reverse, batch_first, GradMode::enabled());
+  const bool keep = GradMode::enabled(), projects = keep && !seen_by_python(data, w);
+  const Tensor bias = both_biases(w);
+  auto [output, h, c, gates, cells] =
+      lstm_layer(projects ? data : linear(data, w.w_ih, bias), start[0], start[1], w.w_hh, sizes, reverse,
+                 batch_first, keep, projects ? w.w_ih : Tensor(), projects ? bias : Tensor());
   return {output, {h, c}};
 }
 

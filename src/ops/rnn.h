@@ -33,15 +33,15 @@ inline Fn<Tensor(const Tensor& input, const Tensor& hx, const Tensor& w_ih, cons
 inline Fn<std::tuple<Tensor, Tensor, Tensor>(const Tensor& input_gates, const Tensor& hidden_gates,
                                              const Tensor& cell)>
     fused_lstm_cell;
-// All steps of one direction of an LSTM layer, from the input's share of the gates (biases included): [time,
-// batch, 4 hidden], with batch_first [batch, time, 4 hidden], or packed rows with batch_sizes. Outputs of all
-// steps, last hidden state and cell; with `keep` the activated gates and the cells of all steps, which the
-// gradient needs.
+// All steps of one direction of an LSTM layer: of [time, batch, features], with batch_first [batch, time,
+// features], or packed rows with batch_sizes. Without w_ih, the features are the input's share of the four
+// gates, bias included. Outputs of all steps, last hidden state and cell; with `keep` the activated gates and
+// the cells of all steps, which the gradient needs.
 inline Fn<std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor>(
-    const Tensor& projected, const Tensor& hx, const Tensor& cx, const Tensor& w_hh, IntList batch_sizes,
-    bool reverse, bool batch_first, bool keep)>
+    const Tensor& input, const Tensor& hx, const Tensor& cx, const Tensor& w_hh, IntList batch_sizes,
+    bool reverse, bool batch_first, bool keep, const Tensor& w_ih, const Tensor& bias)>
     lstm_layer;
-// Gradients of projected, hx and cx.
+// Gradients of the gates before activation, hx and cx.
 inline Fn<std::tuple<Tensor, Tensor, Tensor>(const Tensor& grad_output, const Tensor& grad_hidden,
                                              const Tensor& grad_cell, const Tensor& cx, const Tensor& w_hh,
                                              const Tensor& gates, const Tensor& cells, IntList batch_sizes,

@@ -33,10 +33,14 @@ def lstm_cell(g, input_gates, hidden_gates, cx, input_bias=None, hidden_bias=Non
 
 
 @rule("_lstm_layer")
-def lstm_layer(g, projected, hx, cx, w_hh, batch_sizes, reverse, batch_first, keep):
+def lstm_layer(g, projected, hx, cx, w_hh, batch_sizes, reverse, batch_first, keep, w_ih=None, bias=None):
     """The input is projected already, so the weight of ONNX's LSTM only puts the gates into its order."""
     if batch_sizes:
         raise NotImplementedError("onnx.export: LSTMs of packed sequences")
+    if w_ih is not None:
+        shape = (*projected.shape[:-1], w_ih.shape[0])
+        projected = g.op("MatMul", projected, g.op("Transpose", w_ih, perm=[1, 0]), shape=shape)
+        projected = projected if bias is None else g.op("Add", projected, bias)
     hidden = w_hh.shape[1]
     blocks = torch.arange(4 * hidden).reshape(4, hidden)
     order = blocks[[0, 3, 1, 2]].reshape(-1)  # ONNX's gates: input, output, forget, cell

@@ -158,3 +158,78 @@ def test_nodes_have_the_names_that_programs_print():
         for y, (h, c) in [m.nn.LSTM(3, 4)(m.ones(2, 1, 3))]
     ]
     assert names[0] == names[1]
+
+
+def saved_by(run):
+    """The sizes of the tensors that a graph keeps, each once."""
+    kept = {}
+
+    def pack(t):
+        kept[t.untyped_storage()._cdata] = tuple(t.shape)
+        return t
+
+    with rl.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+        result = run()
+    return result, sorted(kept.values())
+
+
+@pytest.mark.parametrize("batch_first", [False, True])
+def test_graphs_keep_the_input_and_not_its_product(batch_first):
+    layer, x = rl.nn.LSTM(5, 8, batch_first=batch_first), rl.randn(7, 3, 5)
+    _, kept = saved_by(lambda: layer(x)[0].sum())
+    assert (7, 3, 5) in kept
+    assert kept.count((7, 3, 32)) == 1  # the gates
+
+
+def test_graphs_of_packed_sequences_keep_the_input_and_not_its_product():
+    layer, x = rl.nn.LSTM(5, 8), rl.randn(7, 3, 5)
+    _, kept = saved_by(lambda: layer(rl.nn.utils.rnn.pack_padded_sequence(x, [7, 5, 2]))[0].data.sum())
+    assert kept.count((14, 32)) == 1 and (14, 5) in kept
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("kind", ["steps first", "batch first", "packed"])
+def test_second_derivatives_by_the_input_and_both_weights(kind, bias):
+    rl.manual_seed(2)
+    layer = rl.nn.LSTM(2, 3, bias=bias, batch_first=kind == "batch first").double()
+    x = rl.randn(4, 3, 2, dtype=rl.float64, requires_grad=True)
+
+    def run(x, *weights):
+        names = [name for name, _ in layer.named_parameters()]
+        given = rl.nn.utils.rnn.pack_padded_sequence(x, [4, 2, 1]) if kind == "packed" else x
+        y, (h, c) = rl.func.functional_call(layer, dict(zip(names, weights, strict=True)), (given,))
+        return y.data if kind == "packed" else y, h, c
+
+    leaves = (x, *(p.detach().requires_grad_() for p in layer.parameters()))
+    assert rl.autograd.gradcheck(run, leaves)
+    assert rl.autograd.gradgradcheck(run, leaves)
+
+
+@pytest.mark.parametrize("wanted", ["input", "weight_ih_l0", "weight_hh_l0", "bias_ih_l0"])
+def test_one_operand_alone_has_a_gradient(wanted):
+    def run(m):
+        m.manual_seed(4)
+        layer, x = m.nn.LSTM(5, 6), m.randn(4, 3, 5)
+        for p in layer.parameters():
+            p.requires_grad_(False)
+        leaf = x if wanted == "input" else getattr(layer, wanted)
+        leaf.requires_grad_()
+        return m.autograd.grad(layer(x)[0].sin().sum(), leaf)[0]
+
+    torch.testing.assert_close(torch.from_numpy(run(rl).numpy()), run(torch))
+
+
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("bias", [False, True])
+def test_the_operator_projects_its_input(keep, bias):
+    hidden, x = 6, rl.randn(4, 3, 5)
+    w_ih, w_hh, b = rl.randn(24, 5), rl.randn(24, hidden), rl.randn(24) if bias else None
+    state, settings = [rl.randn(3, hidden), rl.randn(3, hidden)], ([], True, False, keep)
+    layer = rl.ops.aten._lstm_layer.default
+    apart = layer(rl.nn.functional.linear(x, w_ih, b), *state, w_hh, *settings)
+    whole = layer(x, *state, w_hh, *settings, w_ih, b)
+    for one, other in zip(whole, apart, strict=True):
+        assert rl.equal(one, other)
+    parts = rl._decomp.decomposition_table[layer](x, *state, w_hh, *settings, w_ih, b)
+    for one, other in zip(whole[:3], parts[:3], strict=True):
+        assert rl.allclose(one, other, atol=1e-6)
