@@ -1031,6 +1031,7 @@ from rushlight._C._VariableFunctions import inverse as inverse
 from rushlight._C._VariableFunctions import det as det
 from rushlight._C._VariableFunctions import slogdet as slogdet
 from rushlight._C._VariableFunctions import logdet as logdet
+from rushlight._C._VariableFunctions import _linalg_check_errors as _linalg_check_errors
 from rushlight._C._VariableFunctions import triangular_solve as triangular_solve
 from rushlight._C._VariableFunctions import cholesky as cholesky
 from rushlight._C._VariableFunctions import cholesky_solve as cholesky_solve

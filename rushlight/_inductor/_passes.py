@@ -8,10 +8,11 @@ __all__ = ["device_of", "draws", "has_effects", "remove_dead", "storage_of", "wr
 
 
 def has_effects(node):
-    """Whether a node does more than compute its result: it writes, or draws random numbers."""
+    """Whether a node does more than compute its result: it writes, draws random numbers, or only checks."""
     if not _is_operator(node):
         return node.op in ("placeholder", "output")
-    return node.target._schema.is_mutable or bool(written_by(node)) or draws(node)
+    schema = node.target._schema
+    return schema.is_mutable or not schema.returns or bool(written_by(node)) or draws(node)
 
 
 def _is_operator(node):

@@ -42,8 +42,14 @@ void check_solve_shapes(std::string_view who, const Tensor& a, const Tensor& b, 
 void check_info(std::string_view who, const Tensor& info) {
   Tensor values = info;  // of all examples, where a function transform hides them
   while (values->wrapping) values = Tensor(wrapping_hooks.inner(*values.impl()));
-  if (values.device().is_meta() || !values.has_data()) return;  // while a program is traced
-  values = contiguous(values);
+  linalg_check_errors(values, who, values.dim() == 0);
+}
+
+static void check_errors_kernel(const Call&, const Tensor& info, std::string_view who, bool) {
+  RL_CHECK(info.dtype() == DType::Int32, "_linalg_check_errors: expected info of dtype int32, but got ",
+           info.dtype());
+  if (info.device().is_meta() || !info.has_data()) return;  // while a program is traced
+  Tensor values = contiguous(info);
   if (!values.is_cpu()) {  // waits for the device
     const Tensor here = empty_tensor(values.sizes(), DType::Int32);
     copy_result(here, values, false);
@@ -86,6 +92,16 @@ void check_info(std::string_view who, const Tensor& info) {
              "The algorithm failed to converge because the input matrix is ill-conditioned or has too many "
              "repeated ",
              concerns("svd") ? "singular values" : "eigenvalues", " (error code: ", *bad, ").");
+}
+
+void register_linalg_checks(Table& t) {
+  t.op(linalg_check_errors, "_linalg_check_errors(Tensor info, str api_name, *, bool is_matrix) -> ()",
+       check_errors_kernel)
+      .doc("Raises LinAlgError that names the first example whose `info`, of LAPACK, is not 0.")
+      .family(Family::LinearAlgebra)
+      .on_devices()
+      .not_differentiable("it checks a status")
+      .function_only();
 }
 
 Dims with(IntList batch, std::initializer_list<int64_t> sizes) {

@@ -28,8 +28,10 @@ void check_square(std::string_view who, const Tensor& a, RefusedBy by, std::stri
 void check_same_type(std::string_view who, const Tensor& a, const Tensor& b);
 // op(A) X = B, or X op(A) = B.
 void check_solve_shapes(std::string_view who, const Tensor& a, const Tensor& b, bool left, RefusedBy by);
-// Raises LinAlgError for the first matrix that LAPACK could not finish.
+// Raises LinAlgError for the first matrix that LAPACK could not finish. An operator, so that graphs hold it.
+inline Fn<void(const Tensor& info, std::string_view api_name, bool is_matrix)> linalg_check_errors;
 void check_info(std::string_view who, const Tensor& info);
+void register_linalg_checks(Table& t);
 
 inline IntList batch_of(const Tensor& a) { return a.sizes().slice(0, static_cast<size_t>(a.dim() - 2)); }
 Dims with(IntList batch, std::initializer_list<int64_t> sizes);

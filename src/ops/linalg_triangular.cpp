@@ -205,6 +205,7 @@ Tensor ldl_solve_kernel(const Call& call, const Tensor& ld, const Tensor& pivots
 }  // namespace
 
 void register_linalg_triangular_operators(Table& t) {
+  register_linalg_checks(t);
   t.op(linalg_solve_triangular,
        "linalg::solve_triangular(Tensor A, Tensor B, *, bool upper, bool left=True, bool "
        "unitriangular=False) -> Tensor",

@@ -129,6 +129,7 @@ STARTS, PLACES = np.array([0, 2, 2, 3]), np.array([0, 2, 1])
 CHECKS = {
     "_assert_async": [((ONE,), {}), ((ONE, "message"), {})],
     "_validate_compressed_sparse_indices": [((True, STARTS, PLACES, 3, 4, 3), {})],
+    "_linalg_check_errors": [((np.zeros(2, np.int32), "linalg.inv"), {"is_matrix": False})],
 }
 SILENT = {**INNER, "values": "it gives nothing"}
 ROWS = [*LOSSES, *LAYERS, *SAMPLED, *fixed_rows(PARTS, refused=INNER), *fixed_rows(CHECKS, refused=SILENT)]
