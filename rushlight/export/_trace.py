@@ -65,11 +65,12 @@ def held_tensors(module):
 
 
 def plain_state(module):
-    """The state dict by the modules' own names, which hooks of `state_dict` may change."""
+    """The state dict by the modules' own names, which hooks of it may change: parameters, then buffers."""
     state: dict = {}
     for path, child in module.named_modules(remove_duplicate=False):
         child._save_to_state_dict(state, f"{path}." if path else "", keep_vars=True)
-    return state
+    parameters = {name: value for name, value in state.items() if isinstance(value, torch.nn.Parameter)}
+    return parameters | state
 
 
 def _plain_attributes(module):

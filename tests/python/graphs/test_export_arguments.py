@@ -40,7 +40,7 @@ def test_state_has_its_own_names_whatever_hooks_call_it():
 
     module, x = Renamed(), torch.ones(1, 2)
     exported = export(module, (x,))
-    assert list(exported.state_dict) == ["scale", "layer.weight", "layer.bias"]
+    assert list(exported.state_dict) == ["layer.weight", "layer.bias", "scale"]
     assert torch.equal(exported.module()(x), module(x))
 
 
@@ -122,3 +122,21 @@ def test_a_quotient_of_a_sum_of_sizes():
         given = [torch.randn(size, 2) for size in sizes]
         for result, expected in zip(exported.module()(*given), Program()(*given)):
             assert torch.equal(result, expected)
+
+
+def test_state_is_parameters_and_then_buffers():
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm = torch.nn.BatchNorm1d(3)
+            self.register_buffer("shift", torch.ones(3))
+            self.layer = torch.nn.Linear(3, 3)
+            self.scale = torch.nn.Parameter(torch.ones(3))
+
+        def forward(self, x):
+            return self.layer(self.norm(x)) * self.scale + self.shift
+
+    program = torch.export.export(Model().eval(), (torch.ones(2, 3),))
+    parameters = ["scale", "norm.weight", "norm.bias", "layer.weight", "layer.bias"]
+    buffers = ["shift", "norm.running_mean", "norm.running_var", "norm.num_batches_tracked"]
+    assert list(program.state_dict) == parameters + buffers
