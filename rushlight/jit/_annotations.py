@@ -183,7 +183,9 @@ def _class_type(cls, where):
     if hasattr(cls, "__torch_script_interface__"):
         return t.Type("Interface", name=qualified_name(cls), python=cls)
     if issubclass(cls, rushlight.futures.Future):
-        return t.future_of(t.UNKNOWN)
+        raise RuntimeError(
+            "Attempted to use Future without a contained type. Please add a contained type, e.g. Future[int]"
+        )
     if issubclass(cls, enum.Enum):
         return t.Type("Enum", name=plain_name(cls), python=cls)
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):

@@ -10,6 +10,7 @@ from rushlight.jit._check_values import Checking, Iterated
 __all__ = ["Collections"]
 
 _KEYS = (t.INT, t.FLOAT, t.COMPLEX, t.TENSOR, t.DEVICE, t.STR, t.BOOL)
+_SINGLE = ("int", "float", "bool", "complex", "str", "Tensor")
 _ANYTHING = (t.UNKNOWN, t.UNKNOWN)
 
 
@@ -23,6 +24,8 @@ class Collections(Checking):
 
     def expression_List(self, node, hint):  # noqa: N802
         wanted = self.hinted(hint, "List")
+        if hint is not None and hint.kind in _SINGLE:
+            self.refuse(f"Expected an annotation of type List but got {hint}", node)
         candidates = self.candidates(hint, "List", node, not node.elts)
         if not node.elts:
             return wanted or (t.list_of(t.TENSOR) if hint is None else t.list_of(t.UNKNOWN))

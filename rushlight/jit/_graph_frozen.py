@@ -9,6 +9,7 @@ from rushlight.jit._frozen_modules import folded_value, is_frozen, running
 from rushlight.jit._graph import Lowering
 from rushlight.jit._graph_inline import Inlining
 from rushlight.jit._graph_nodes import Graph
+from rushlight.jit._graph_tuples import _jit_pass_lower_simple_tuples
 from rushlight.nn import Module
 
 __all__ = ["Deciding", "frozen_graph_of"]
@@ -19,6 +20,7 @@ def frozen_graph_of(unit, module):
     graph = Graph(unit.tree.name, unit, module)
     with running():
         _FrozenInlining(graph, unit, module).function(unit.tree)
+    _jit_pass_lower_simple_tuples(graph)
     _drop_unused(graph)
     return graph
 

@@ -38,6 +38,7 @@ REFUSED = [
         "{'a': 'b'}",
         "be `Dict[str, int]`, but the type of values given by the dict literal is",
     ),
+    ("int", "[2, 3]", "Expected an annotation of type List but got int"),
     (TWO, "{}", "there are multiple possible Dict type candidates in the Union annotation"),
     (
         "Union[List[int], List[str]]",

@@ -121,3 +121,50 @@ def test_types_of_types_ask_for_a_type():
     for made in (rushlight._C.ListType, rushlight._C.OptionalType):
         with pytest.raises(RuntimeError, match=f"Can not create {made.__name__} with None type"):
             made(None)
+
+
+def test_tuples_are_taken_apart():
+    def foo(a: int):
+        return Point(rushlight.ones(1), a), 2
+
+    graph = rushlight.jit.script(foo).graph
+    rushlight._C._jit_pass_lower_all_tuples(graph)
+    assert "TupleConstruct" not in str(graph)
+    assert [str(value.type()) for value in graph.outputs()] == ["Tensor", "int", "int"]
+
+    def swapped(x: Tensor, y: Tensor):
+        (a, b), c = (x, y), x
+        return b - a + c
+
+    graph = rushlight.jit.script(swapped).graph
+    rushlight._C._jit_pass_lower_simple_tuples(graph)
+    assert [node.kind() for node in graph.nodes()] == ["aten::sub", "aten::add"]
+    first, second = graph.inputs()
+    assert list(next(graph.nodes()).inputs()) == [second, first]
+
+
+def test_frozen_graphs_hold_no_tuple_that_is_taken_apart_at_once():
+    class Two(rushlight.nn.Module):
+        def forward(self, x):
+            return x + 1, x + 2
+
+    class Sum(rushlight.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.two = Two()
+
+        def forward(self, x):
+            first, second = self.two(x)
+            return first + second
+
+    frozen = rushlight.jit.freeze(rushlight.jit.script(Sum()).eval())
+    assert "Tuple" not in str(frozen.graph)
+    assert frozen(rushlight.ones(1)).item() == 5
+
+
+def test_a_future_says_of_what():
+    def forward():
+        return rushlight.jit.annotate(List[rushlight.jit.Future], [])  # noqa: UP006
+
+    with pytest.raises(RuntimeError, match="Future without a contained type"):
+        rushlight.jit.script(forward)
