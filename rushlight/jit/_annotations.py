@@ -303,8 +303,8 @@ class Annotations:
         if last not in _BUILT:
             self.unit.refuse(f"Unknown type constructor {name}", node)
         parts = [self.type_of(part) for part in inside]
-        wanted = {"List": 1, "list": 1, "Optional": 1, "Future": 1, "Await": 1, "Dict": 2, "dict": 2}
-        wanted = wanted.get(last)
+        counts = {"List": 1, "list": 1, "Optional": 1, "Future": 1, "Await": 1, "Dict": 2, "dict": 2}
+        wanted = counts.get(last)
         if wanted is not None and len(parts) != wanted:
             self.unit.refuse(f"{last} type must have exactly {wanted} element type(s)", node)
         if last.lower() == "dict":

@@ -188,7 +188,7 @@ class Collections(Checking):
             return wanted
         if not entries or any(not kind.known for entry in entries for kind in entry):
             return t.UNKNOWN
-        return self.dict_type(*(list(parts) for parts in zip(*entries, strict=True)), node)
+        return self.dict_type([key for key, _ in entries], [value for _, value in entries], node)
 
     def comprehension(self, node):
         generator = node.generators[0]
