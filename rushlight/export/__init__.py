@@ -8,7 +8,7 @@ from rushlight._higher_order_ops._regions import module_of
 from rushlight.utils import _pytree as pytree
 
 from . import dynamic_shapes as _shapes
-from ._data import DataTraces, describe_checks, ranges_of
+from ._data import DataTraces, ranges_of
 from ._dynamics import Dynamics
 from ._files import load, save
 from ._language import TextModel, load_language_model, save_language_model
@@ -16,7 +16,7 @@ from ._lower import UnsupportedError
 from ._numeric import Computation
 from ._one_file import FileModel, load_file, save_file
 from ._quantize import Quantized, QuantizeError, quantize_file
-from ._sizes import apply
+from ._settled import finish, forget_replaced
 from ._text_service import TextService
 from ._trace import input_names, name_sizes, plain_state, trace_module
 from .decomp_utils import CustomDecompTable
@@ -123,8 +123,9 @@ def export(
     if symbols:
         dynamics = Dynamics(trace, symbols, places, Computation(mod, leaves, in_spec, places))
         base, planned, symbols, places = dynamics.settle()
-        describe_checks(base, apply(planned, base.graph, dynamics.source_of))
+        finish(base, planned, dynamics)
         name_sizes(base, places)
+        forget_replaced(base)
     program = _program(mod, base, names, leaf_names, leaves, in_spec, symbols, places, (args, kwargs))
     if examples is not None:
         examples.verify(program)

@@ -12,6 +12,8 @@ from rushlight.utils import _pytree as pytree
 
 _VIEWS = frozenset(("view", "_unsafe_view"))  # `reshape` is one or the other, as strides allow
 
+_MOST_NUMBERS = 16  # of a tensor that is made of them by operators
+
 
 class Specialized(Exception):
     """The program depends on the example's sizes; says how, and at which node."""
@@ -22,10 +24,18 @@ class Specialized(Exception):
 
 
 def leaves_of(node):
-    """The leaves of a node's arguments; of one that stands for a graph, its plain values."""
+    """The leaves of a node's arguments; of one that stands for a graph, its plain values, and of a small
+    tensor that the program made of numbers, these."""
+    if is_explained(node.meta.get("constant")):
+        return node.meta["constant"].flatten().tolist()
     if "region" in node.meta:
         return values_of(node.meta["region"])
     return pytree.tree_leaves((node.args, node.kwargs))
+
+
+def is_explained(constant):
+    """Whether a constant of a graph may be one of numbers that change with the sizes."""
+    return constant is not None and constant.numel() <= _MOST_NUMBERS
 
 
 def same(a, b):

@@ -17,11 +17,11 @@ from rushlight.fx.experimental.proxy_tensor import ProxyTorchDispatchMode
 from rushlight.utils import _pytree as pytree
 
 from . import _trace
-from ._data import DataTraces, describe_checks, ranges_of, sources_of
+from ._data import DataTraces, ranges_of, sources_of
 from ._dynamics import Dynamics
 from ._layers import restore_layers
 from ._numeric import Computation
-from ._sizes import apply
+from ._settled import finish, forget_replaced
 from .dynamic_shapes import ValueRanges
 from .exported_program import ExportedProgram, InputGuard
 from .graph_signature import InputKind, OutputKind
@@ -81,8 +81,9 @@ class _Decomposition:
             computation = Computation(program.module(False), examples, program.call_spec.in_spec, places)
             dynamics = Dynamics(trace, symbols, list(places), computation)
             base, planned, symbols, places = dynamics.settle()
-            describe_checks(base, apply(planned, base.graph, dynamics.source_of))
+            finish(base, planned, dynamics)
             _trace.name_sizes(base, places)
+            forget_replaced(base)
             if self.functional:
                 base.graph.eliminate_dead_code()
             guards = _guards_for(program.guards, places)

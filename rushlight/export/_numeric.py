@@ -79,10 +79,13 @@ def _run_graph(trace, planned, sizes, inputs):
     known = {}
     for node in trace.graph.nodes:
         if node.op == "placeholder":
-            known[node] = next(given)
+            known[node] = _constant_at(node, next(given), expected)
             continue
         if node.op == "get_attr":
-            known[node] = _region_at(node, expected)
+            constant = node.meta.get("constant")
+            known[node] = (
+                _region_at(node, expected) if constant is None else _constant_at(node, constant, expected)
+            )
             continue
         leaves, spec = pytree.tree_flatten((node.args, node.kwargs))
         leaves = [
@@ -94,6 +97,16 @@ def _run_graph(trace, planned, sizes, inputs):
             return pytree.tree_leaves(args)
         known[node] = node.target(*args, **kwargs)
     return []
+
+
+def _constant_at(node, tensor, expected):
+    """What a node stands for, a tensor of numbers with those that it has at other sizes."""
+    changed = {i: value for (at, i), value in expected.items() if at is node}
+    if not changed:
+        return tensor
+    numbers = node.meta["constant"].flatten().tolist()
+    made = [changed.get(i, number) for i, number in enumerate(numbers)]
+    return torch.tensor(made, dtype=tensor.dtype, device=tensor.device).reshape(tensor.shape)
 
 
 def _region_at(node, expected):

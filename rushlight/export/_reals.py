@@ -120,3 +120,9 @@ def _points(samples, names):
     for name in names:
         points += [{**samples.base, name: n} for n in few(samples.ranges[name], samples.base[name])]
     return [sizes for sizes in points if samples.usable(sizes)]
+
+
+def whole(number):
+    """The polynomial that a number is where it has no fraction, else the number."""
+    is_one = isinstance(number, Real) and number.form is _FORMS[0] and number.divisor == 1
+    return number.dividend if is_one else number

@@ -13,7 +13,6 @@ from fractions import Fraction
 from typing import Any
 
 import rushlight as torch
-from rushlight._higher_order_ops._regions import put
 from rushlight._subclasses.size_numbers import named
 
 from .dynamic_shapes import UserError
@@ -204,21 +203,6 @@ def _call(function, *operands):
 # --- nodes ------------------------------------------------------------------------------------------
 
 
-def apply(planned, graph, source_of):
-    """Replace numbers by what they are; ``source_of(symbol)`` makes a node for a size. Returns these."""
-    builder = _Builder(graph, source_of)
-    for node, i, polynomial in _last_values_first(planned):
-        put(node, i, builder.build(polynomial, node))
-    return builder.sources
-
-
-def _last_values_first(planned):
-    """A plain value of an operator's graph that becomes a node moves those behind it."""
-    for node, items in itertools.groupby(planned, key=lambda item: item[0]):
-        found = list(items)
-        yield from reversed(found) if "region" in node.meta else found
-
-
 class _Sums:
     """Builds what a polynomial says, by ``source(symbol)`` and ``call(function, *operands)``."""
 
@@ -245,7 +229,7 @@ class _Sums:
         return value if coefficient == 1 else self.call(operator.mul, value, coefficient)
 
 
-class _Builder(_Sums):
+class Builder(_Sums):
     """Nodes that compute numbers, each once. A node's ``val`` is the number in the example."""
 
     def __init__(self, graph, source_of):

@@ -94,6 +94,7 @@ class Trace:
     signature: ExportGraphSignature | None = None
     calls: dict = field(default_factory=dict)  # name of a call -> (inputs, in_spec, outputs, out_spec)
     numbers: object = None  # that the program read from its data
+    replaced: list = field(default_factory=list)  # inputs for constants that nodes make
 
 
 class _ExportTracer(PythonKeyTracer):
@@ -352,7 +353,17 @@ def _lift(trace, tensor, plain, before):
     with trace.graph.inserting_before(before):
         node = trace.graph.placeholder(held.name)
     _describe(node, tensor, FakeTensorMode(allow_non_fake_inputs=True))
+    if target not in plain.values() and _is_of_numbers(tensor):
+        node.meta["constant"] = tensor
     return node
+
+
+def _is_of_numbers(tensor):
+    """Whether a program can have made a tensor of numbers."""
+    if tensor is None:
+        return False
+    known = not (isinstance(tensor, FakeTensor) or tensor.is_meta) and tensor.layout is torch.strided
+    return known and type(tensor) is torch.Tensor and not tensor.is_quantized
 
 
 def _signature(trace, names, leaves):

@@ -26,11 +26,11 @@ def trace(function, args, traced_at, symbolic=True):
     """The module of a function at all sizes; ``traced_at(make inputs, numbers)`` traces it once, on fakes.
 
     Numbers that depend on its data are symbols also where the sizes of arguments are not (``symbolic``)."""
-    from rushlight.export._data import DataTraces, describe_checks
+    from rushlight.export._data import DataTraces
     from rushlight.export._dynamics import Dynamics
     from rushlight.export._numeric import Computation
-    from rushlight.export._sizes import apply
-    from rushlight.export._trace import Trace, fake_inputs
+    from rushlight.export._settled import finish
+    from rushlight.export._trace import Trace, _is_of_numbers, fake_inputs
     from rushlight.export.dynamic_shapes import Place, Symbol
 
     leaves, spec = pytree.tree_flatten(args)
@@ -46,6 +46,9 @@ def trace(function, args, traced_at, symbolic=True):
         module = traced_at(lambda fakes: fake_inputs(fakes, leaves, places, sizes), numbers)
         attributes = [n.target for n in module.graph.nodes if n.op == "get_attr" and "region" not in n.meta]
         constants = {name: getattr(module, name) for name in attributes}
+        for node in module.graph.nodes:
+            if node.op == "get_attr" and _is_of_numbers(constants.get(node.target)):
+                node.meta["constant"] = constants[node.target]
         made = Trace(module.graph, [], constants, numbers=numbers)
         modules[id(made)] = module, made
         return made
@@ -61,7 +64,7 @@ def trace(function, args, traced_at, symbolic=True):
     flat = pytree.tree_structure((tuple(leaves), {}))
     dynamics = Dynamics(traces, symbols, places, Computation(run, leaves, flat, places))
     found, planned, *_ = dynamics.settle()
-    describe_checks(found, apply(planned, found.graph, dynamics.source_of))
+    finish(found, planned, dynamics)
     _sizes_as_operators(found.graph)
     module = modules[id(found)][0]
     module.recompile()
