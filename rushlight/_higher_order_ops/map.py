@@ -37,6 +37,17 @@ def _recorded(f, leaves, spec, args):
     return _pytree.tree_unflatten([next(tensors) if p is None else p[0] for p in plain], structure)
 
 
+def _stack_pytree(pytrees):
+    """Nested values of equal structure as one, with the tensors stacked."""
+    return stacked("map", pytrees)
+
+
+def _unstack_pytree(xs):
+    """The nested values of all rows of nested tensors."""
+    leaves, spec = mapped_leaves("map", xs)
+    return [_pytree.tree_unflatten(list(step), spec) for step in zip(*leaves, strict=True)]
+
+
 def __getattr__(name):
     if name == "map_impl":  # the operator behind it
         from rushlight._higher_order_ops._map_operator import map_operator

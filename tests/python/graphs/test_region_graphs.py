@@ -237,3 +237,12 @@ def test_under_a_transform_a_trace_computes_both(truth):
     traced = make_fx(program)(torch.tensor(True), torch.ones(3))
     given = torch.tensor(truth), torch.randn(3)
     alike(traced(*given), program(*given))
+
+
+def test_rows_of_nested_values_and_back():
+    from rushlight._higher_order_ops.map import _stack_pytree, _unstack_pytree
+
+    xs = {"a": torch.randn(3, 2), "b": [torch.randn(3)]}
+    rows = _unstack_pytree(xs)
+    assert len(rows) == 3 and torch.equal(rows[1]["b"][0], xs["b"][0][1])
+    alike(_stack_pytree(rows), xs)
