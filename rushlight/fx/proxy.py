@@ -193,14 +193,17 @@ def _create_dict_arg(tracer, d):
 
 def _refuse_mutation(target, kwargs):
     """Functions that write to an argument do what a graph cannot express; tracers may ask for this check."""
-    name = getattr(target, "__name__", "")
-    if getattr(target, "__module__", "") == "_operator":
+    if isinstance(target, OpOverload):
+        schemas = [target._schema]
+    else:
+        name = getattr(target, "__name__", "")
+        inplace = name.endswith("_") and not name.endswith("__")
+        if getattr(target, "__module__", "") == "_operator" or not (inplace or kwargs.get("out") is not None):
+            return
+        schemas = getattr(getattr(torch.ops.aten, name, None), "_schemas", {}).values()
+    shown = next((schema for schema in schemas if schema.is_mutable), None)
+    if shown is None:  # a function of a program, which may be called as it likes
         return
-    inplace = name.endswith("_") and not name.endswith("__")
-    if not inplace and kwargs.get("out") is None:
-        return
-    schemas = getattr(getattr(torch.ops.aten, name, None), "_schemas", {})
-    shown = next((schema for schema in schemas.values() if schema.is_mutable), name)
     raise RuntimeError(
         f"Tried to trace mutable operation {shown}. FX only supports functional code, so operations that "
         "mutate operands in-place (e.g. via `out` arguments) are not supported"

@@ -303,6 +303,38 @@ def test_mutation_is_refused_on_demand():
             Strict().trace(program)
 
 
+def tidy_(x):
+    return x
+
+
+def test_overloads_that_write_are_refused_and_functions_of_programs_are_not():
+    class Checked(fx.Tracer):
+        check_mutable_operations = True
+
+        def is_leaf_module(self, module, name):
+            return False
+
+    def graph_of(call):
+        class Program(nn.Module):
+            def forward(self, x):
+                return call(x)
+
+        return Checked().trace(Program())
+
+    for overload in (torch.ops.aten.relu_.default, torch.ops.aten.abs.out):
+        with pytest.raises(RuntimeError, match=f"Tried to trace mutable operation {overload._schema.name}"):
+            graph_of(lambda x, f=overload: f(x, out=x) if "out" in str(f) else f(x))
+    assert len(graph_of(torch.ops.aten.relu.default).nodes) == 3
+
+    scaled = graph_of(lambda x: nn.functional.normalize(x, out=x))
+    assert [n.target for n in scaled.nodes][1] is nn.functional.normalize
+
+    def record(x):
+        return x.tracer.create_proxy("call_function", tidy_, (x,), {})
+
+    assert [n.target for n in graph_of(record).nodes][1] is tidy_
+
+
 def test_classes_may_be_built_from_proxies():
     class Pair(metaclass=fx.ProxyableClassMeta):
         def __init__(self, left, right):
