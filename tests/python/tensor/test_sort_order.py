@@ -7,6 +7,11 @@ import rushlight
 
 torch = pytest.importorskip("torch")
 
+
+def pair_of(values):
+    return rushlight.from_numpy(values.copy()), torch.from_numpy(values.copy())
+
+
 DTYPES = ("bool", "uint8", "int32", "int64", "float16", "float32", "float64")
 
 
@@ -26,6 +31,25 @@ def test_sort_orders_equal_elements_as_pytorch(dtype, shape, descending):
         assert ours.argsort(dim, descending).tolist() == theirs.argsort(dim, descending).tolist()
         stable = ours.argsort(dim=dim, descending=descending, stable=True)
         assert stable.tolist() == theirs.argsort(dim=dim, descending=descending, stable=True).tolist()
+
+
+EXTREMES = {
+    "int64": [-(2**63), 2**63 - 1, -(2**63), 0, -1, 2**63 - 1, 1],
+    "int32": [-(2**31), 2**31 - 1, -(2**31), 0, -1, 2**31 - 1, 1],
+    "float32": [np.nan, np.inf, -np.inf, -0.0, 0.0, np.nan, 1e-45],
+    "float64": [np.nan, np.inf, -np.inf, -0.0, 0.0, np.nan, 5e-324],
+}
+
+
+@pytest.mark.parametrize("dtype", EXTREMES)
+@pytest.mark.parametrize("length", range(2, 18))
+def test_short_lines_of_extremes(dtype, length):
+    values = np.random.RandomState(8).choice(np.array(EXTREMES[dtype], dtype), (5, length))
+    for ours, theirs in zip(*((t, t.T.contiguous().T) for t in pair_of(values)), strict=True):
+        for descending in (False, True):
+            got, expected = (t.sort(1, descending) for t in (ours, theirs))
+            assert got[1].tolist() == expected[1].tolist()
+            assert got[0].numpy().tobytes() == expected[0].numpy().tobytes()  # zeros keep their signs
 
 
 @pytest.mark.parametrize("dtype", ["int32", "float32"])
