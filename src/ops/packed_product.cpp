@@ -27,6 +27,7 @@ Tensor pack_matrix_kernel(const Call& call, const Tensor& matrix) {
   RL_CHECK(matrix.dim() == 2, call.op.name(), "(): expected a matrix, but got ", describe(matrix));
   const int64_t k = matrix->sizes[0], n = matrix->sizes[1];
   const Tensor panels = empty_tensor(IntList{cpu::panel_elements(k, n)}, matrix.dtype());
+  if (panels.numel() == 0) return panels;  // of however many columns
   cpu::pack_panels(matrix.dtype(), k, n, {matrix.data_ptr(), matrix->strides[0], matrix->strides[1]},
                    panels.data_ptr());
   return panels;

@@ -202,3 +202,8 @@ MISFITS = {
 def test_gradients_are_refused_that_do_not_fit(misfit):
     with pytest.raises(RuntimeError):
         MISFITS[misfit]()
+
+
+def test_a_matrix_of_no_rows_is_packed_at_once():
+    """Of 2^40 columns, which took as many steps."""
+    assert ops._pack_matrix(rushlight.ones(2**40, 0).t()).numel() == 0
