@@ -126,7 +126,7 @@ int64_t most_packed_rows(int64_t k, int64_t n) {
   if (host::isa() == host::Isa::kAvx512) return kOfLarge;
 #if defined(RL_WITH_BLAS) && defined(__x86_64__)
   static const bool is_intel = __builtin_cpu_is("intel");  // where MKL multiplies at the peak
-  constexpr int64_t kFewer = 128;
+  constexpr int64_t kFewer = 96;
   if (is_intel) return kFewer;
 #endif
   return INT64_MAX;
