@@ -58,15 +58,10 @@ def is_pytorchs(name):
 
 # (module, list): what its names are. Of a dict the keys; see VALUES.
 LISTS = {
-    "_dynamo._capture": {"_VALUES": is_operator, "_WHOLE": is_operator, "_REFUSED": is_operator},
-    "_functorch.functionalization": {"_OVERLAPPING": is_operator},
-    "_inductor._functional": {"_NAMES": is_operator},
     "_inductor._fuse": {"_PLAIN": is_operator, "_TURNED": is_operator},
-    "_inductor._joint": {"_WHOLE": is_operator},
     "_inductor._rows": {"_REDUCTIONS": is_operator, "_SOFTMAXES": is_operator},
     "_ops": {"_MORE_OVERLOADS": is_operator},
     "_subclasses._data_shapes": {"_MAKERS": is_operator},
-    "_subclasses.fake_tensor": {"_DATA_DEPENDENT": is_operator},
     "autograd._profiler_flops": {"_RULES": is_operator},
     "distributed.tensor._ops": {
         "RULES": is_operator,
@@ -111,8 +106,8 @@ LISTS = {
         "_OTHERS": is_called,
     },
     "nn.parameter": {"UninitializedTensorMixin._allowed_methods": is_called},
-    "export._small_activations": {"_LAYERS": is_operator, "_BOUNDS": is_operator},
-    "export._small_weights": {"_TABLES": is_operator, "_PRODUCTS": is_operator},
+    "export._small_activations": {"_BOUNDS": is_operator},
+    "export._small_weights": {"_TABLES": is_operator},
     "onnx._rules": {"RULES": is_operator},
     "overrides": {"_IGNORED": is_called, "_IGNORED_MEMBERS": is_called},
 }
