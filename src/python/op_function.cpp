@@ -461,8 +461,7 @@ static void publish(PyObject* dict, const OverloadSet& set) {
     inplace_method |= op->is_method && op->has_inplace && set.space.empty();
   }
   if (function) publish_function(dict, set, false);
-  if (inplace_function && (set.space == "nn" || has_inplace_function(set)))
-    publish_function(dict, set, true);
+  if (inplace_function && (set.space == "nn" || has_inplace_function(set))) publish_function(dict, set, true);
   if (method) publish_method(set, false);
   if (inplace_method) publish_method(set, true);
 }

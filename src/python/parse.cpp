@@ -165,7 +165,8 @@ static void take_ints(PyObject* const* items, Py_ssize_t n, Value& v, Arguments&
   auto* list = out.take<int64_t>(static_cast<size_t>(n));
   auto defer = [&](Py_ssize_t i) {
     if (!out.deferred)
-      out.deferred = items[i], out.deferred_parameter = parameter, out.deferred_position = static_cast<int>(i);
+      out.deferred = items[i], out.deferred_parameter = parameter,
+      out.deferred_position = static_cast<int>(i);
     list[i] = 0;
   };
   for (Py_ssize_t i = 0; i < n; ++i) {
