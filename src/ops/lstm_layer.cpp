@@ -233,9 +233,9 @@ struct LayerInputs {
   const Tensor &input, &hx, &cx, &w_hh, &w_ih, &bias;
 };
 
-Grads lstm_layer_gradients(const LayerGradients& g, const LayerInputs& of, IntList batch_sizes,
-                           bool reverse, bool batch_first, const Tensor& output, const Tensor& gates,
-                           const Tensor& cells, Needs need) {
+Grads lstm_layer_gradients(const LayerGradients& g, const LayerInputs& of, IntList batch_sizes, bool reverse,
+                           bool batch_first, const Tensor& output, const Tensor& gates, const Tensor& cells,
+                           Needs need) {
   const auto& [input, hx, cx, w_hh, w_ih, bias] = of;
   const bool packed = !batch_sizes.empty();
   if (derivatives_wanted() || dispatch_state.level) {
