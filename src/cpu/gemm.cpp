@@ -4,6 +4,7 @@
 #include <limits>
 #include <vector>
 
+#include "core/host/processor.h"
 #include "core/parallel.h"
 #include "cpu/blas.h"
 #include "cpu/buffer.h"
@@ -222,9 +223,8 @@ bool packs(int64_t m, int64_t n, int64_t k) {
 // Whether a library multiplies doubles faster than double_gemm, whose sums are the same on any threads: MKL
 // does on Intel's processors.
 bool blas_multiplies_doubles() {
-#if defined(RUSHLIGHT_WITH_MKL) && defined(__x86_64__)
-  static const bool is_intel = __builtin_cpu_is("intel");
-  return is_intel && !same_on_any_threads();
+#ifdef RUSHLIGHT_WITH_MKL
+  return host::is_intel() && !same_on_any_threads();
 #else
   return false;
 #endif

@@ -4,6 +4,7 @@
 #include <bit>
 
 #include "core/constant_memory.h"
+#include "core/host/processor.h"
 #include "core/parallel.h"
 #include "cpu/buffer.h"
 #include "cpu/onednn_cache.h"
@@ -102,11 +103,7 @@ bool onednn_multiplies(const GemmShape& s) {
   if (s.k <= 0) return false;
   // Elsewhere MKL runs code for AVX2, which reaches nine tenths of this. On Intel's processors it is ahead
   // but for a constant matrix, which it would pack in each call: a quarter of a product of 128 rows.
-#if defined(__x86_64__)
-  static const bool ahead_of_blas = !__builtin_cpu_is("intel");
-#else
-  constexpr bool ahead_of_blas = true;
-#endif
+  const bool ahead_of_blas = !host::is_intel();
   constexpr int64_t kLeastWork = int64_t{1} << 21;  // multiplications that pay for looking up a plan
   if (s.dtype == DType::Float32)
     return (ahead_of_blas || packs(s)) && std::min(s.m, s.n) > 1 && s.batch * s.m * s.n * s.k >= kLeastWork &&

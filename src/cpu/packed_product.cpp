@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "core/constant_memory.h"
+#include "core/host/processor.h"
 #include "core/parallel.h"
 #include "cpu/blas.h"
 #include "cpu/buffer.h"
@@ -124,10 +125,9 @@ int64_t most_packed_rows(int64_t k, int64_t n) {
   if (!has_vectors()) return 0;
   if (std::max(k, n) <= SmallProducts::kMost) return kOfSmall;
   if (host::isa() == host::Isa::kAvx512) return kOfLarge;
-#if defined(RL_WITH_BLAS) && defined(__x86_64__)
-  static const bool is_intel = __builtin_cpu_is("intel");  // where MKL multiplies at the peak
+#ifdef RL_WITH_BLAS
   constexpr int64_t kFewer = 96;
-  if (is_intel) return kFewer;
+  if (host::is_intel()) return kFewer;
 #endif
   return INT64_MAX;
 }

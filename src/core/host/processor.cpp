@@ -110,6 +110,15 @@ bool has_byte_tiles() {
   return has;
 }
 
+bool is_intel() {
+#if defined(__x86_64__) && defined(__GNUC__)
+  static const bool is = __builtin_cpu_is("intel");
+  return is;
+#else
+  return false;
+#endif
+}
+
 // As this library is loaded: before the others read their variables, and mostly before there are threads.
 [[maybe_unused]] static const Isa kAtLoad = isa();
 

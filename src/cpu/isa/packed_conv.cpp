@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "core/host/processor.h"
 #include "cpu/isa/tile_inl.h"
 
 namespace rushlight::cpu::RL_ISA {
@@ -69,7 +70,7 @@ Vector most(const PixelProduct& p) {
 constexpr int64_t kStepsAhead = 5;
 bool fetches_late() {
 #if defined(__AVX512F__)
-  return __builtin_cpu_is("intel");
+  return host::is_intel();
 #else
   return false;
 #endif
