@@ -163,6 +163,8 @@ class _Lowering:
 
     def _results(self, node):
         value = node.meta.get("val")
+        if not node.target._schema.returns:
+            return ""  # called for what it checks or writes
         if not isinstance(value, (list, tuple)):
             if isinstance(value, (bool, int, float)):
                 return f"%{node.name}: {type(value).__name__}"

@@ -57,6 +57,18 @@ void functionalize(Graph& graph) {
 
 // --- dead code
 
+namespace {
+
+// Called to refuse some values: without a result, and it writes nothing.
+bool checks(const Node& node) {
+  if (!node.op || !node.op->schema.returns.empty()) return false;
+  for (size_t p = 0; p < node.arguments.size(); ++p)
+    if (writes_to(node, p)) return false;
+  return true;
+}
+
+}  // namespace
+
 void eliminate_dead_code(Graph& graph) {
   Aliases aliases(graph);
   std::vector<bool> live(graph.values.size(), false);  // used by what is kept
@@ -73,7 +85,7 @@ void eliminate_dead_code(Graph& graph) {
     for (size_t i = graph.nodes.size(); i-- > 0;) {
       const Node& node = graph.nodes[i];
       if (kept[i]) continue;
-      bool needed = node.op && node.op->made_in_python;
+      bool needed = (node.op && node.op->made_in_python) || checks(node);
       for (const ValueId id : node.results) needed |= id != kNoValue && live[id];
       for (size_t p = 0; p < node.arguments.size() && !needed; ++p)
         if (writes_to(node, p))

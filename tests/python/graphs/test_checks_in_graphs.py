@@ -5,6 +5,7 @@ import io
 import pytest
 
 import rushlight as torch
+from rushlight.export import load_file, save_file
 from rushlight.fx.experimental.proxy_tensor import make_fx
 
 GOOD, BAD = 2 * torch.eye(2), torch.zeros(2, 2)
@@ -56,6 +57,14 @@ def test_exported_files():
     run = torch.export.load(file).module()
     assert torch.equal(run(GOOD), Model("inv")(GOOD))
     assert "The diagonal element 1 is zero" in _refusal(run)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_models_in_one_file(name, tmp_path):
+    save_file(Model(name), tmp_path / "m.rl", (GOOD,))
+    run = load_file(tmp_path / "m.rl")
+    torch.testing.assert_close(run(GOOD), Model(name)(GOOD))
+    assert _refusal(run).startswith(_refusal(Model(name)))
 
 
 def test_training():
