@@ -51,7 +51,9 @@ Tensor dense_copy(const Tensor& t) {
 Tensor unfold_backward_kernel(const Call&, const Tensor& grad, IntList sizes, int64_t dim, int64_t size,
                               int64_t step) {
   Tensor result = zeros(sizes, grad);
-  const Tensor windows = unfold(result, dim, size, step);  // overlapping: add, do not copy
+  Tensor windows = unfold(result, dim, size, step);  // overlapping: add, do not copy
+  // Windows of a number lack its dimension, which vmap gives it.
+  if (grad.dim() + 1 == windows.dim() && result.size(dim) == 1) windows = select(windows, dim, 0);
   RL_CHECK(grad.sizes() == windows.sizes(), "unfold_backward: expected a gradient of shape ", windows.sizes(),
            ", got ", grad.sizes());
   const Tensor values = dense_copy(grad);
