@@ -1,4 +1,4 @@
-"""What the processor can do, read from the files in which Linux says so."""
+"""What the processor can do, read from the files in which Linux says so, and asked of the processor itself."""
 
 import functools
 import glob
@@ -6,6 +6,8 @@ import os
 import platform
 import re
 import types
+
+from rushlight import _C
 
 # PyTorch's names, and the flags of /proc/cpuinfo where those differ.
 _X86 = (
@@ -69,9 +71,11 @@ def from_text(info, machine):
 
 @functools.cache
 def capabilities():
+    version = _C._avx10_version()  # which older kernels do not list
     return types.MappingProxyType(
         {
             **from_text(_read("/proc/cpuinfo"), platform.machine()),
+            **{f"avx10_{i}": version >= i for i in (1, 2) if platform.machine() == "x86_64"},
             "l1d_cache_size": _cache_size(1),
             "l2_cache_size": _cache_size(2),
         }

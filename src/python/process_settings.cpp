@@ -29,6 +29,8 @@ static PyObject* f_cpu_capability(PyObject*, PyObject*) {
   return PyUnicode_FromString(names[static_cast<int>(host::isa())]);
 }
 
+static PyObject* f_avx10_version(PyObject*, PyObject*) { return PyLong_FromLong(host::avx10_version()); }
+
 // Of the calling thread, as in PyTorch; threads that it starts afterwards inherit it.
 static PyObject* f_set_flush_denormal(PyObject*, PyObject* o) {
   return guard([&]() -> PyObject* {
@@ -89,6 +91,7 @@ static PyMethodDef functions[] = {
     {"get_num_threads", f_get_num_threads, METH_NOARGS, "The number of threads that operators use."},
     {"set_num_threads", f_set_num_threads, METH_O,
      "set_num_threads($module, int, /)\n--\n\nSets the number of threads that operators use."},
+    {"_avx10_version", f_avx10_version, METH_NOARGS, "The version of AVX10; 0 without."},
     {"_cpu_capability", f_cpu_capability, METH_NOARGS, "The instruction set of the kernels that run here."},
     {"_set_flush_denormal", f_set_flush_denormal, METH_O,
      "Whether results too small for a normal number become zero; returns whether the processor can."},

@@ -110,6 +110,18 @@ bool has_byte_tiles() {
   return has;
 }
 
+int avx10_version() {
+#if defined(__x86_64__) && defined(__GNUC__)
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  constexpr unsigned kHas = 1u << 19;
+  if (!__get_cpuid_count(7, 1, &a, &b, &c, &d) || !(d & kHas) || !__get_cpuid_count(0x24, 0, &a, &b, &c, &d))
+    return 0;
+  return static_cast<int>(b & 0xff);
+#else
+  return 0;
+#endif
+}
+
 bool is_intel() {
 #if defined(__x86_64__) && defined(__GNUC__)
   static const bool is = __builtin_cpu_is("intel");

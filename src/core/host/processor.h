@@ -32,6 +32,8 @@ bool has_checksums();
 /// What not every processor with AVX-512 has: tiles of bytes (AMX), which the system gives a process that
 /// asks for them, unless RUSHLIGHT_CPU_CAPABILITY forbids them. False elsewhere.
 bool has_byte_tiles();
+/// The version of AVX10 that the processor says it has, which systems may not list; 0: none.
+int avx10_version();
 /// One of Intel's: MKL multiplies at the peak there and runs code for AVX2 elsewhere, and some kernels are
 /// written for its caches.
 bool is_intel();
