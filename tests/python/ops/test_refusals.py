@@ -311,7 +311,7 @@ OPERANDS = {
     "bincount": lambda m: m.bincount(m.ones(2)),
     "bincount of a matrix": lambda m: m.bincount(m.ones(2, 2).long()),
     "classes of pixels": lambda m: m.nn.functional.nll_loss(
-        m.ones(1, 2, 2, 2), m.zeros(1, 2, 2, dtype=m.uint8)
+        m.ones(1, 2, 2, 2), m.zeros(1, 2, 2, dtype=m.int32)
     ),
     "nuclear": lambda m: m.norm(m.ones(1, 2, 2), "nuc"),
     "tensordot": lambda m: m.tensordot(m.ones(2), m.ones(2), dims=1.5),
