@@ -21,7 +21,7 @@ from .. import Tensor, cat
 from .._operators.overridable import overridable
 from ._errors import DistError
 from ._initialize import _check_timeout, get_group_rank
-from ._process_group import _group_or_default, _rank_not_in_group, _warn_not_in_group
+from ._process_group import _group_or_default, _rank_not_in_group, _warn_not_in_group, _world
 from ._reduce_op import RedOpType, ReduceOp, op_of
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ def _root(group, rank, group_rank, what):
         raise ValueError(f"Can't specify both group_rank and global_rank: {what} and group_{what}")
     if group_rank is not None:
         return index(group_rank)
-    return index(rank) if group is _group_or_default(None) else get_group_rank(group, index(rank))
+    return index(rank) if group is _world.default_pg else get_group_rank(group, index(rank))
 
 
 def _check_root(group, root, what):
