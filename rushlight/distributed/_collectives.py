@@ -20,9 +20,10 @@ from typing import TYPE_CHECKING
 from .. import Tensor, cat
 from .._operators.overridable import overridable
 from ._errors import DistError
-from ._initialize import _check_timeout, get_group_rank
+from ._initialize import get_group_rank
 from ._process_group import _group_or_default, _rank_not_in_group, _warn_not_in_group, _world
 from ._reduce_op import RedOpType, ReduceOp, op_of
+from .store import check_timeout
 
 if TYPE_CHECKING:
     from typing import Any
@@ -409,7 +410,7 @@ def monitored_barrier(
     if _rank_not_in_group(group):
         return _warn_not_in_group("monitored_barrier")
     group = _group_or_default(group)
-    limit: timedelta = _check_timeout(timeout or group._timeout)
+    limit: timedelta = check_timeout(timeout or group._timeout)
     seconds, store = limit.total_seconds(), group._store
     number = getattr(group, "_monitored", 0) + 1
     group._monitored = number  # type: ignore[attr-defined]

@@ -9,6 +9,8 @@ class DebugLevel(enum.IntEnum):
     INFO = 1
     DETAIL = 2
 
+    __str__ = enum.Enum.__str__  # the name, as PyTorch prints it
+
 
 _level = DebugLevel.OFF
 

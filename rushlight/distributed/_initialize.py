@@ -23,7 +23,7 @@ from .constants import default_pg_timeout
 from .elastic._launcher import end_with_launcher
 from .elastic.multiprocessing.errors import record_uncaught_exceptions
 from .rendezvous import rendezvous
-from .store import PrefixStore
+from .store import PrefixStore, check_timeout
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -63,12 +63,6 @@ def is_torchelastic_launched() -> bool:
     return os.environ.get("TORCHELASTIC_RUN_ID") is not None
 
 
-def _check_timeout(timeout):
-    if not isinstance(timeout, timedelta):
-        raise TypeError(f"Expected timeout argument to be of type datetime.timedelta, got {timeout}")
-    return timeout
-
-
 def init_process_group(
     backend: str | None = None,
     init_method: str | None = None,
@@ -101,7 +95,7 @@ def init_process_group(
         raise ValueError("trying to initialize the default process group twice!")
     if store is not None and init_method is not None:
         raise ValueError("Cannot specify both init_method and store.")
-    timeout = _check_timeout(timeout or default_pg_timeout)
+    timeout = check_timeout(timeout or default_pg_timeout)
     backend = backend or Backend.UNDEFINED
     first = BackendConfig(backend).first_backend()
     if store is None and init_method is None and first == Backend.MPI:
@@ -131,7 +125,7 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
     if _rank_not_in_group(group):
         return
     target = _group_or_default(group)
-    if _world.groups.get(target.group_name) is not target:
+    if target not in _world.groups.values():
         raise ValueError("Invalid process group specified or has been destroyed.")
     leaving = list(_world.groups.values()) if target is _world.default_pg else [target]
     if target is _world.default_pg and _world.watch is not None:
@@ -142,11 +136,20 @@ def destroy_process_group(group: ProcessGroup | None = None) -> None:
         member.engine.close()
 
 
+def _known(group):
+    """The group, the default one for None; ValueError for what is no group, or one no longer."""
+    target = _group_or_default(group)
+    if target is not _world.default_pg and target not in _world.groups.values():
+        text = f"Group {group} is not registered, please create group with torch.distributed.new_group API"
+        raise ValueError(text)
+    return target
+
+
 def get_rank(group: ProcessGroup | None = None) -> int:
-    """This process's rank in the group, -1 outside of it."""
+    """This process's rank in the group, -1 outside of it; ValueError when the group is not known."""
     if _rank_not_in_group(group):
         return -1
-    return _group_or_default(group).rank()
+    return _known(group).rank()
 
 
 def get_world_size(group: ProcessGroup | None = None) -> int:
@@ -157,10 +160,10 @@ def get_world_size(group: ProcessGroup | None = None) -> int:
 
 
 def get_backend(group: ProcessGroup | None = None) -> str:
-    """The name of the group's backend."""
+    """The name of the group's backend; ValueError when the group is not known."""
     if _rank_not_in_group(group):
         raise ValueError("Invalid process group specified")
-    return Backend(_group_or_default(group)._backend_name)
+    return Backend(_known(group)._backend_name)
 
 
 def get_backend_config(group: ProcessGroup | None = None) -> str:
@@ -182,16 +185,20 @@ def get_process_group_ranks(group: ProcessGroup | None) -> list[int]:
 
 
 def get_group_rank(group: ProcessGroup | None, global_rank: int) -> int:
-    """A global rank's rank in a group; ValueError when it is not in it."""
-    ranks = _group_or_default(group)._ranks
+    """A global rank's rank in a group; ValueError when it is not in it. In the default group, itself."""
+    if (group := _known(group)) is _world.default_pg:
+        return global_rank
+    ranks = group._ranks
     if global_rank not in ranks:
         raise ValueError(f"Global rank {global_rank} is not part of group {group}")
     return ranks.index(global_rank)
 
 
 def get_global_rank(group: ProcessGroup | None, group_rank: int) -> int:
-    """The global rank of a group's rank; ValueError when there is none."""
-    ranks = _group_or_default(group)._ranks
+    """The global rank of a group's rank; ValueError when there is none. In the default group, itself."""
+    if (group := _known(group)) is _world.default_pg:
+        return group_rank
+    ranks = group._ranks
     if not 0 <= group_rank < len(ranks):
         raise ValueError(f"Group rank {group_rank} is not part of group {group}")
     return ranks[group_rank]
@@ -246,7 +253,7 @@ def new_group(
     if default.rank() not in members:
         return GroupMember.NON_GROUP_MEMBER
     keys = PrefixStore(name, default._store)
-    timeout = _check_timeout(timeout or default._timeout)
+    timeout = check_timeout(timeout or default._timeout)
     group = ProcessGroup(
         name, members, default.rank(), backend or str(default._config), keys, timeout, group_desc
     )
@@ -282,7 +289,7 @@ def _new_process_group_helper(
         return GroupMember.NON_GROUP_MEMBER, None
     members = ranks or list(range(group_size))
     keys = PrefixStore(f"{group_name}/", store)
-    timeout = _check_timeout(timeout or default_pg_timeout)
+    timeout = check_timeout(timeout or default_pg_timeout)
     group = ProcessGroup(
         group_name, members, members[group_rank], backend or Backend.UNDEFINED, keys, timeout, group_desc
     )

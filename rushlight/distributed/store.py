@@ -21,7 +21,15 @@ __all__ = ["HashStore", "PrefixStore", "Store"]
 
 
 def to_bytes(value: Any):
-    return value.encode() if isinstance(value, str) else bytes(value)
+    return (
+        value.encode() if isinstance(value, str) else bytes(memoryview(value))
+    )  # no numbers: those are sizes
+
+
+def check_timeout(timeout):
+    if not isinstance(timeout, timedelta):
+        raise TypeError(f"Expected timeout argument to be of type datetime.timedelta, got {timeout}")
+    return timeout
 
 
 class Store:
@@ -37,11 +45,11 @@ class Store:
 
     def set_timeout(self, timeout):
         """Limit for every later `get` and `wait`."""
-        self._timeout = timeout
+        self._timeout = check_timeout(timeout)
 
     def wait(self, keys, timeout=None):
         """Block until all keys are set; raises DistStoreError after `timeout` (default: the store's)."""
-        self._wait_seconds(list(keys), (timeout or self.timeout).total_seconds())
+        self._wait_seconds(list(keys), check_timeout(timeout or self.timeout).total_seconds())
 
     def barrier(self, key, world_size, timeout=None):
         """Block until `world_size` workers have called it with this `key`."""

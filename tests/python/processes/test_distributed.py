@@ -148,6 +148,46 @@ def test_stores(tmp_path):
         assert store.get("late") == b"\0\xff"
 
 
+def test_stores_refuse_what_is_no_text_and_no_interval(tmp_path):
+    for store in _stores(tmp_path)[0]:
+        store.set("key", b"value")
+        for write in (store.set, store.append):
+            with pytest.raises(TypeError):
+                write("key", 5)  # not five zero bytes
+        assert store.get("key") == b"value"
+        for timeout in (1e30, 5, "x"):
+            with pytest.raises(TypeError, match="datetime.timedelta"):
+                store.set_timeout(timeout)
+            with pytest.raises(TypeError, match="datetime.timedelta"):
+                store.wait(["key"], timeout)
+    for timeout in (1e30, -1, "x", None):
+        with pytest.raises(TypeError, match="datetime.timedelta"):
+            dist.TCPStore("127.0.0.1", 0, is_master=True, timeout=timeout)
+
+
+@needs_gloo
+def test_questions_about_groups_that_are_none():
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        gone = dist.new_group([0])
+        assert dist.get_rank(gone) == 0 and dist.get_group_rank(gone, 0) == 0
+        dist.destroy_process_group(gone)
+        for unknown in ("x", gone):
+            for question in (dist.get_rank, dist.get_backend):
+                with pytest.raises(ValueError, match="is not registered"):
+                    question(unknown)
+            for question in (dist.get_group_rank, dist.get_global_rank):
+                with pytest.raises(ValueError, match="is not registered"):
+                    question(unknown, 0)
+            with pytest.raises(ValueError, match="Invalid process group specified"):
+                dist.destroy_process_group(unknown)
+        # of the default group nothing is looked up, as in PyTorch
+        assert dist.get_group_rank(dist.group.WORLD, 5) == dist.get_global_rank(dist.group.WORLD, 5) == 5
+        assert str(dist.get_debug_level()) == "DebugLevel.OFF"
+    finally:
+        dist.destroy_process_group()
+
+
 def test_store_of_several_clients():
     server = dist.TCPStore("127.0.0.1", 0, is_master=True, timeout=timedelta(seconds=10))
     clients = [dist.TCPStore("127.0.0.1", server.port, timeout=timedelta(seconds=10)) for _ in range(8)]
