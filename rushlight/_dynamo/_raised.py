@@ -1,6 +1,9 @@
 """What a program that could not be captured raises when it runs as it is written."""
 
 import dis
+import types
+
+from rushlight.nn import Module
 
 from ._observer import mark_of
 from .exc import TorchDynamoException, TorchRuntimeError
@@ -17,7 +20,7 @@ def as_written(function, args, kwargs, name, fullgraph):
 
     A RuntimeError or ValueError of an operator becomes a `TorchRuntimeError`, which programs catch where they
     compile. Errors that the program raises itself pass; with `fullgraph` the result is None for them, and the
-    caller tells that there is no graph.
+    caller tells that there is no graph. Wrong arguments are the caller's error in both cases.
     """
     try:
         return function(*args, **kwargs)
@@ -28,6 +31,8 @@ def as_written(function, args, kwargs, name, fullgraph):
             raise
         failed = error
     except Exception as error:
+        if _is_of_the_call(error, function):
+            raise
         if fullgraph and (not isinstance(error, IndexError) or _is_raised_by_statement(error)):
             return None
         raise
@@ -36,6 +41,12 @@ def as_written(function, args, kwargs, name, fullgraph):
         f"tensors: got {type(failed).__name__}({str(failed)!r})\n"
         "  Hint: without torch.compile it raises the same"
     ) from failed
+
+
+def _is_of_the_call(error, function):
+    """Whether the arguments do not fit the function, so that no line of it ran."""
+    written = isinstance(function, (types.FunctionType, types.MethodType, Module))
+    return written and isinstance(error, TypeError) and error.__traceback__.tb_next is None
 
 
 def _is_raised_by_statement(error):

@@ -60,6 +60,26 @@ def test_what_the_program_raises_itself():
             torch.compile(lambda x, y: x[0, 0, 0], backend="eager", fullgraph=fullgraph)(*PAIR)
 
 
+class _Scaled(torch.nn.Module):
+    def forward(self, x, scale):
+        return x * scale
+
+
+@pytest.mark.parametrize("fullgraph", [False, True])
+@pytest.mark.parametrize("program", [lambda x, y: x + y, _Scaled()], ids=["function", "module"])
+def test_wrong_arguments(program, fullgraph):
+    fast = torch.compile(program, backend="eager", fullgraph=fullgraph)
+    for args, kwargs in ((PAIR[:1], {}), (PAIR[:1] * 3, {}), (PAIR[:1] * 2, {"more": 1})):
+        with pytest.raises(TypeError, match="argument"):
+            fast(*args, **kwargs)
+    assert fast(PAIR[0], PAIR[0]).shape == (2, 3)
+
+
+def test_type_errors_within_the_program_have_no_graph():
+    with pytest.raises(Unsupported, match="TypeError"):
+        torch.compile(lambda x: len(3) + x, backend="eager", fullgraph=True)(PAIR[0])
+
+
 def test_errors_that_the_program_catches():
     def tries(x, y):
         try:
