@@ -4,10 +4,13 @@ A tensor of the trace around it that a function uses becomes a further input of 
 operator's node passes the tensor on.
 """
 
+import contextlib
 import functools
 
 import rushlight as torch
-from rushlight.fx import Graph, GraphModule, Node
+from rushlight._subclasses.fake_tensor import FakeTensor
+from rushlight._subclasses.region_numbers import RegionNumbers
+from rushlight.fx import Graph, GraphModule, Interpreter, Node
 from rushlight.fx.experimental.proxy_tensor import (
     ProxyTorchDispatchMode,
     PythonKeyTracer,
@@ -15,6 +18,38 @@ from rushlight.fx.experimental.proxy_tensor import (
     track_tensor_tree,
 )
 from rushlight.utils import _pytree as pytree
+
+
+@contextlib.contextmanager
+def _own_numbers(fakes, tracer):
+    """Within it, numbers of the data are those of a function, not of the graph around."""
+    around = fakes.data_numbers
+    if around is not None:
+        fakes.data_numbers = RegionNumbers(around, tracer)
+    try:
+        yield
+    finally:
+        fakes.data_numbers = around
+
+
+class _ReadingModule(GraphModule):
+    """A graph that reads numbers of its data, which stay known as such where it is traced."""
+
+    def __call__(self, *args):
+        if any(isinstance(a, FakeTensor) and a.fake_mode.data_numbers is not None for a in args):
+            return _Reader(self).run(*args)
+        return super().__call__(*args)
+
+
+class _Reader(Interpreter):
+    def call_function(self, target, args, kwargs):
+        name = getattr(target, "_opname", None)
+        if name == "_local_scalar_dense":
+            number, numbers = args[0].item(), args[0].fake_mode.data_numbers
+            if numbers.last is not None:
+                numbers.again.add(numbers.last[0])
+            return number
+        return torch._check(*args) if name == "_assert_scalar" else target(*args, **kwargs)
 
 
 class _RegionTracer(PythonKeyTracer):
@@ -52,12 +87,8 @@ class Regions:
             proxy = tracer.create_proxy("placeholder", f"arg{i}_1", (), {})
             tracer.track(t, proxy)
             _describe(proxy.node, t, mode.fakes)
-        numbers, mode.fakes.data_numbers = mode.fakes.data_numbers, None  # of the graph around this one
-        try:
-            with mode.fakes, inner:
-                result = function(*fresh)
-        finally:
-            mode.fakes.data_numbers = numbers
+        with _own_numbers(mode.fakes, tracer), mode.fakes, inner:
+            result = function(*fresh)
         tracer.create_node("output", "output", (tracer.create_arg(result),), {})
         self.traced.append((tracer, len(fresh)))
         return result
@@ -77,7 +108,8 @@ class Regions:
             if key in tracer.places:
                 tracer.places[key].replace_all_uses_with(node)
                 graph.erase_node(tracer.places[key])
-        return GraphModule(tracer.root, graph)
+        reads = any(getattr(n.target, "_opname", None) == "_local_scalar_dense" for n in graph.nodes)
+        return (_ReadingModule if reads else GraphModule)(tracer.root, graph)
 
     def attach(self, name, module):
         """The proxy of a module of the graph around, by a name that is free there."""
@@ -94,7 +126,8 @@ class Regions:
         mode = self.mode
         proxy = mode.tracer.create_proxy("call_function", operator, arguments, {}, name=operator.name())
         tensors = {id(t) for t in pytree.tree_leaves(given) if isinstance(t, torch.Tensor)}
-        result = operator(*given)
+        with _own_numbers(mode.fakes, None):
+            result = operator(*given)
         result = tuple(t.detach() if id(t) in tensors else t for t in result)  # an operand stays one
         track_tensor_tree(result, proxy, tracer=mode.tracer)
         _describe(proxy.node, result, mode.fakes)

@@ -36,6 +36,19 @@ class FakeNumbers:
         plain = super().item  # type: ignore[misc]
         return plain() if numbers is None else numbers.item(self, plain)
 
+    def __getitem__(self, index):
+        self._check_index(index)
+        return super().__getitem__(index)  # type: ignore[misc]
+
+    def __setitem__(self, index, value):
+        self._check_index(index)
+        super().__setitem__(index, value)  # type: ignore[misc]
+
+    def _check_index(self, index):
+        numbers = self.fake_mode.data_numbers
+        if numbers is not None and numbers.integers:
+            numbers.check_index(index)
+
     def _read(self, as_plain):
         """A Python number for a program that does more than compute with it."""
         if self.fake_mode.data_numbers is None:

@@ -112,6 +112,9 @@ class DataNumbers:
         self.last: Any = None  # the number read last: its name, and the dtype
         self.fractions: set = set()  # names of numbers that are no integers
         self.floats: dict = {}  # sample of such a number, or what was computed of it -> its proxy
+        self.integers: dict = {}  # the same of integers that are known by their samples -> its expression
+        self.inner: set = set()  # names of numbers that functions of the graph read
+        self.again: set = set()  # those that a trace of such a graph reads, which has no other constants
 
     # --- new numbers ---
 
@@ -144,13 +147,13 @@ class DataNumbers:
     def item(self, tensor, read):
         """What `tensor.item()` gives to the program."""
         known = tensor.item_memo
-        if known is None or known[0] != tensor._version:
+        if known is None or known[0] != tensor._version or known[3] is not self:
             self.last = None
             value = read()
             if self.last is None:  # known already
                 return value
-            tensor.item_memo = known = tensor._version, *self.last
-        _, name, dtype = known
+            tensor.item_memo = known = tensor._version, *self.last, self
+        _, name, dtype, _ = known
         if name in self.fractions:
             return DataFloat(_fraction(self.samples_of(name)), self.nodes.get(name), self)
         number = self.number(name)
@@ -163,6 +166,9 @@ class DataNumbers:
             self.nodes[name] = proxy
             if name in self.fractions:
                 self.floats[_fraction(self.samples_of(name))] = proxy
+
+    def note(self, value, expression):
+        """An integer was computed of those that the program read."""
 
     def number(self, name):
         return DataInt(self.samples_of(name), Expression(None, name), self)
@@ -285,6 +291,8 @@ class DataNumbers:
 
     def _source(self, name):
         if name not in self.nodes:
+            if name not in self.origins:
+                raise misplaced()
             tensor, dim = self.origins[name]
             proxy = self.tracer.proxy_of(tensor)
             with self.tracer.graph.inserting_after(proxy.node):  # operators from there on may want it
@@ -302,6 +310,17 @@ class DataNumbers:
             "call_function", check, (condition, text), {}, name="_assert_scalar_default"
         )
         made.node.meta["val"] = None
+
+
+def misplaced():
+    """The error of a number that another graph reads, of a function or around one."""
+    from rushlight.fx.experimental.proxy_tensor import _user_line
+
+    return GuardOnDataDependentSymNode(
+        "",
+        "A function of cond, map or while_loop computes with a number of its data and one of the graph "
+        f"around it, in {_user_line()}: pass the other one to it as a tensor.",
+    )
 
 
 def _sample(operand):
@@ -421,6 +440,7 @@ class DataInt(int, torch.SymInt):
     def __new__(cls, value, expression, numbers):
         made = int.__new__(cls, value)
         made.expression, made.numbers = expression, numbers
+        numbers.note(value, expression)
         return made
 
     def __reduce__(self):
@@ -493,6 +513,8 @@ def _float_arithmetic(name, operation):
     def made(numbers, value, *operands):
         if numbers.tracer is None:
             return DataFloat(value, None, numbers)
+        if any(getattr(operand, "numbers", numbers) is not numbers for operand in operands):
+            raise misplaced()
         proxies = [_proxy_of(operand) for operand in operands]
         proxy = numbers.tracer.create_proxy("call_function", operation, tuple(proxies), {})
         proxy.node.meta["val"] = value

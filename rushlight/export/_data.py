@@ -70,7 +70,7 @@ class DataTraces:
         """The numbers of the last trace, as sizes that may change."""
         numbers, found = self.numbers, {}
         for name, (low, high) in numbers.bounds.items():
-            if name not in numbers.derived:
+            if name not in numbers.derived and name not in numbers.again:
                 least = max(0, low)
                 found[name] = Symbol(
                     name, numbers.samples[name], least, high, True, asked_lower=least, data=True
@@ -80,7 +80,8 @@ class DataTraces:
 
 def ranges_of(numbers):
     """{name: (lowest, highest)} of all numbers that are integers."""
-    return {name: ends for name, ends in numbers.bounds.items() if name not in numbers.fractions}
+    without = numbers.fractions | numbers.inner
+    return {name: ends for name, ends in numbers.bounds.items() if name not in without}
 
 
 def sources_of(trace):

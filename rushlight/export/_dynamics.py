@@ -275,11 +275,18 @@ class Dynamics:
         tried = {n: [s for s in few(ranges[n], point[n]) if self.usable({**point, n: s})] for n in names}
         axes = {n: [self.rows({**point, n: size}) for size in tried[n]] for n in names}
         planned = []
+        inner = getattr(self.template.numbers, "inner", frozenset())
         for k, (node, leaves) in enumerate(zip(self.template.graph.nodes, base)):
             for i, value in enumerate(leaves):
                 if isinstance(value, Node):
                     continue
                 on = [n for n in names if any(not same(row[k][i], value) for row in axes[n])]
+                if not inner.isdisjoint(on):
+                    raise Specialized(
+                        "computes with a number that a function of `cond`, `map` or `while_loop` reads from "
+                        "its data in a way that a graph cannot follow",
+                        node,
+                    )
                 if on and type(value) is bool:
                     n = on[0]
                     other = next(size for size, row in zip(tried[n], axes[n]) if not same(row[k][i], value))

@@ -181,7 +181,10 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         if func._opname == "lift_fresh":
             func = torch.ops.aten.clone.default  # the program may write to what the graph holds as a constant
         numbers = self.fakes.data_numbers
-        traced = (torch.Tensor, float) if numbers is not None and numbers.floats else torch.Tensor
+        traced: Any = (torch.Tensor, float) if numbers is not None and numbers.floats else torch.Tensor
+        if numbers is not None and numbers.integers:
+            numbers.check_arguments(func, args, kwargs)
+            traced = torch.Tensor, float, int
         as_proxies = functools.partial(pytree.tree_map_only, traced, self._proxy_or_constant)
         name = self.tracer.graph._target_to_str(func._opname)
         proxy_args, proxy_kwargs = as_proxies(args), as_proxies(kwargs)
@@ -198,6 +201,10 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
     def _proxy_or_constant(self, tensor):
         if isinstance(tensor, float):
             return self.fakes.data_numbers.floats.get(float.__add__(tensor, 0.0), tensor)
+        if isinstance(tensor, int):
+            numbers = self.fakes.data_numbers
+            known = numbers.integers.get(int(tensor))
+            return tensor if known is None else numbers.proxy(known)
         proxy = self.tracer.proxy_of(tensor)
         return tensor if proxy is None else proxy
 
