@@ -264,6 +264,10 @@ def _assert(condition, message):
 
 def _check_with(error_type, cond, message=None):
     if not isinstance(cond, (bool, SymBool)):
+        from rushlight._subclasses.size_choices import SizeTruth
+
+        if isinstance(cond, SizeTruth):
+            return _check_with(error_type, bool(cond), message)
         raise TypeError(f"cond must be a bool, but got {type(cond)}")
     if isinstance(cond, SymBool):  # a comparison of numbers that an export reads from data
         return cond.expect(message)

@@ -2,6 +2,7 @@
 
 import rushlight
 from rushlight._higher_order_ops._parts import recorder
+from rushlight._subclasses.size_choices import SizeTruth, note_bool
 from rushlight.utils import _pytree
 
 __all__ = ["cond"]
@@ -17,6 +18,11 @@ def cond(pred, true_fn, false_fn, operands=()):
         pred: a bool, or a tensor of one element.
         operands: a tuple or list of what the functions take.
     """
+    mode = recorder()
+    if mode is not None and isinstance(pred, bool):
+        note_bool(mode.fakes.data_numbers)
+    if isinstance(pred, SizeTruth):
+        pred = pred.for_cond()
     if not isinstance(pred, (bool, rushlight.Tensor, rushlight.SymBool)):
         raise RuntimeError(f"Expected pred to be bool or tensor, but got {pred}.")
     if isinstance(pred, rushlight.Tensor) and pred.numel() != 1:
@@ -31,7 +37,6 @@ def cond(pred, true_fn, false_fn, operands=()):
     if isinstance(pred, bool):
         return true_fn(*operands) if pred else false_fn(*operands)
     in_transform = rushlight._C._functorch.maybe_current_level() is not None
-    mode = recorder()
     if mode is not None and not in_transform:
         return _recorded(pred, true_fn, false_fn, operands)
     if mode is not None or rushlight._C._functorch.is_batchedtensor(pred) or _is_unknown(pred):

@@ -1,8 +1,11 @@
 """The sizes and numbers of fake tensors, some of which may depend on data."""
 
+import math
 from typing import Any
 
 import rushlight as torch
+
+from .size_choices import comparable, is_tracking
 
 __capture__ = "skip"  # Note [Capture marks]
 
@@ -21,15 +24,21 @@ class FakeNumbers:
             return torch.Size([self.size_numbers.get(dim, size) for dim, size in enumerate(sizes)])
         numbers = self.fake_mode.data_numbers
         if self.data_sizes is None or numbers is None:
-            return sizes
+            return comparable(numbers, sizes)
         known = {dim: numbers.number(name) for dim, name in self.data_sizes.items()}
-        return torch.Size([known.get(dim, size) for dim, size in enumerate(sizes)])
+        return comparable(numbers, torch.Size([known.get(dim, size) for dim, size in enumerate(sizes)]))
 
     def size(self, dim=None):
-        if self.data_sizes is None and self.size_numbers is None:
+        known = self.data_sizes is None and self.size_numbers is None
+        if known and not is_tracking(self.fake_mode.data_numbers):
             size = super().size  # type: ignore[misc]
             return size() if dim is None else size(dim)
         return self.shape if dim is None else self.shape[dim]
+
+    def numel(self):
+        if self.data_sizes is None and is_tracking(self.fake_mode.data_numbers):
+            return math.prod(self.shape)
+        return super().numel()  # type: ignore[misc]
 
     def item(self):
         numbers = self.fake_mode.data_numbers

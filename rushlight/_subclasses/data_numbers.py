@@ -114,7 +114,9 @@ class DataNumbers:
         self.floats: dict = {}  # sample of such a number, or what was computed of it -> its proxy
         self.integers: dict = {}  # the same of integers that are known by their samples -> its expression
         self.inner: set = set()  # names of numbers that functions of the graph read
-        self.again: set = set()  # those that a trace of such a graph reads, which has no other constants
+        self.choices: Any = None  # of the sizes of inputs: a SizeChoices
+        self.compared: list = []  # what each `cond` depends on
+        self.again: set = set()  # those that a trace of such a graph reads
 
     # --- new numbers ---
 
@@ -272,6 +274,12 @@ class DataNumbers:
             return None
         return next((n for n in tried if low <= n <= high and relation(n, edge)), None)
 
+    def refuse_mixture(self):
+        """The program computes with a number that another graph reads, of a function or around one."""
+        from .region_numbers import refused_mixture
+
+        raise refused_mixture()
+
     def refuse(self, number):
         """A program wants a plain number of one that depends on its data."""
         low, high = self.bounds.get(str(number), (-math.inf, math.inf))
@@ -292,7 +300,7 @@ class DataNumbers:
     def _source(self, name):
         if name not in self.nodes:
             if name not in self.origins:
-                raise misplaced()
+                self.refuse_mixture()
             tensor, dim = self.origins[name]
             proxy = self.tracer.proxy_of(tensor)
             with self.tracer.graph.inserting_after(proxy.node):  # operators from there on may want it
@@ -310,17 +318,6 @@ class DataNumbers:
             "call_function", check, (condition, text), {}, name="_assert_scalar_default"
         )
         made.node.meta["val"] = None
-
-
-def misplaced():
-    """The error of a number that another graph reads, of a function or around one."""
-    from rushlight.fx.experimental.proxy_tensor import _user_line
-
-    return GuardOnDataDependentSymNode(
-        "",
-        "A function of cond, map or while_loop computes with a number of its data and one of the graph "
-        f"around it, in {_user_line()}: pass the other one to it as a tensor.",
-    )
 
 
 def _sample(operand):
@@ -514,7 +511,7 @@ def _float_arithmetic(name, operation):
         if numbers.tracer is None:
             return DataFloat(value, None, numbers)
         if any(getattr(operand, "numbers", numbers) is not numbers for operand in operands):
-            raise misplaced()
+            numbers.refuse_mixture()
         proxies = [_proxy_of(operand) for operand in operands]
         proxy = numbers.tracer.create_proxy("call_function", operation, tuple(proxies), {})
         proxy.node.meta["val"] = value

@@ -19,6 +19,7 @@ class RegionNumbers(DataNumbers):
         super().__init__()
         self.tracer, self.whole = tracer, set()
         if tracer is not None:
+            self.choices, self.compared = around.choices, around.compared
             self.samples, self.derived = around.samples, around.derived
             self.bounds, self.inner, self.again = around.bounds, around.inner, around.again
 
@@ -88,4 +89,15 @@ def _refused(what):
         "",
         f"A function of cond, map or while_loop has {what}, in {_user_line()}: in a graph it can only "
         "compute tensors with such a number. Read the number before, and pass on what depends on it.",
+    )
+
+
+def refused_mixture():
+    """The error of a number that another graph reads, of a function or around one."""
+    from rushlight.fx.experimental.proxy_tensor import _user_line
+
+    return GuardOnDataDependentSymNode(
+        "",
+        "A function of cond, map or while_loop computes with a number of its data and one of the graph "
+        f"around it, in {_user_line()}: pass the other one to it as a tensor.",
     )

@@ -5,6 +5,7 @@ from typing import Any
 
 from rushlight._errors.capture import GuardOnDataDependentSymNode
 from rushlight._subclasses.data_numbers import _SIGNS, DataNumbers, Infeasible
+from rushlight._subclasses.size_choices import SizeChoices
 from rushlight._subclasses.size_numbers import named
 from rushlight.fx.node import Node
 
@@ -21,11 +22,18 @@ class DataTraces:
         self.trace, self.inputs = trace, frozenset(sizes)
         self.derived: dict = {}
         self.numbers: Any = None  # of the last trace
+        self.choices = SizeChoices()
 
     def __call__(self, sizes, **how):
         samples = {name: size for name, size in sizes.items() if name not in self.inputs}
-        self.numbers = DataNumbers(samples, self.derived)
-        return self.trace(sizes, numbers=self.numbers, **how)
+        choices = self.choices
+        while True:
+            self.numbers = DataNumbers(samples, self.derived)
+            self.numbers.choices = choices if self.inputs else None
+            made = self.trace(sizes, numbers=self.numbers, **how)
+            if choices.tracking or not choices.asked:
+                return made
+            choices.tracking = True
 
     def first(self, sizes):
         """A trace with samples that the program accepts."""

@@ -4,6 +4,7 @@ The program is traced at many sizes. Traces are aligned with the one that has al
 changes is explained, and further sizes check that. What depends on the example otherwise is an error.
 """
 
+import copy
 import operator
 import traceback
 
@@ -33,12 +34,21 @@ class _Richer(Exception):
         self.point = point
 
 
+class _Chosen(Exception):
+    """A `cond` takes its branch by sizes that change: it should be a node, by its number."""
+
+    def __init__(self, number):
+        super().__init__(number)
+        self.number = number
+
+
 class Dynamics:
     """The sizes of a program. ``trace(sizes)`` traces it; ``run`` and ``inputs`` compute at other sizes."""
 
     def __init__(self, trace, symbols, places, computation):
         self.trace, self.symbols, self.places, self.computation = trace, symbols, places, computation
         self.traces, self.rows_of = {}, {}
+        self.compared = None  # what the `cond`s of the first trace depend on
         self.how = {}  # to trace
         self.ranges = {}  # of the sizes for which the plan was made
         self.size_nodes = set()  # that `source_of` made
@@ -61,7 +71,19 @@ class Dynamics:
         found = self.traces[key]
         if isinstance(found, tuple):
             raise Specialized(found[0]) from found[1]
+        self._check_choices(found)
         return found
+
+    def _check_choices(self, found):
+        """Raise where a `cond` that is no node compares other numbers than in the first trace."""
+        compared = found.numbers.compared if found.numbers is not None else []
+        if self.compared is None:
+            self.compared = compared
+        for i, (one, other) in enumerate(zip(self.compared, compared)):
+            if one != other and i not in self.trace.choices.kept:
+                if one is not None and other is not None:
+                    raise _Chosen(i)
+                return
 
     def usable(self, sizes):
         """Whether numbers that depend on data can be such: at others the program fails, also when it runs."""
@@ -186,6 +208,18 @@ class Dynamics:
 
     def settle(self):
         """(trace, plan, symbols, places): hinted sizes that cannot change become static."""
+        symbols, places = {name: copy.copy(s) for name, s in self.symbols.items()}, list(self.places)
+        while True:
+            try:
+                return self._settle()
+            except _Chosen as choice:
+                self.trace.choices.kept.add(choice.number)
+            self.symbols.clear()
+            self.symbols |= {name: copy.copy(s) for name, s in symbols.items()}
+            self.places[:] = places
+            self.traces, self.compared, self.how = {}, None, {}
+
+    def _settle(self):
         if len(self.symbols) > 1:
             self.unite()
         try:
@@ -193,7 +227,7 @@ class Dynamics:
         except Specialized as error:
             planned = self._planned_whole()
             if planned is None and self._link():
-                return self.settle()
+                return self._settle()
             if planned is None and all(symbol.required for symbol in self.symbols.values()):
                 raise _violated(self.symbols, error) from None
             planned = self._without_some_hints() if planned is None else planned

@@ -12,6 +12,7 @@ import rushlight as torch
 from rushlight._command.names import is_own_file
 from rushlight._extension.dispatch_keys import PRE_DISPATCH
 from rushlight._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from rushlight._subclasses.size_choices import ComparableSize, SizeTruth
 from rushlight.fx import PH, GraphModule, Tracer
 from rushlight.fx.node import map_aggregate
 from rushlight.fx.passes.shape_prop import _extract_tensor_metadata
@@ -86,6 +87,8 @@ class PythonKeyTracer(Tracer):
             from rushlight._subclasses.data_numbers import _proxy_of
 
             return super().create_arg(_proxy_of(a))
+        if isinstance(a, (ComparableSize, SizeTruth)):
+            return int(a) if isinstance(a, int) else bool(a)
         return super().create_arg(a)
 
 
