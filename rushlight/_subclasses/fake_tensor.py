@@ -328,7 +328,7 @@ class FakeTensorMode(TorchDispatchMode):
         """What the operator gives of the real tensors beside the fake ones; None where one is not known."""
         fakes = _tensors([args, kwargs])
         shapes_unknown = func.traits.data_dependent_shape and not self.allow_fallback_kernels
-        if not self.propagate_real_tensors or shapes_unknown or any(t.real_tensor is None for t in fakes):
+        if not self._propagates() or shapes_unknown or any(t.real_tensor is None for t in fakes):
             return None
         if any(isinstance(a, torch.device) and a.type == "meta" for a in (*args, *kwargs.values())):
             return None
@@ -336,13 +336,19 @@ class FakeTensorMode(TorchDispatchMode):
         with torch.no_grad(), _C._DisableTorchDispatch():
             return func(*real_args, **real_kwargs)
 
+    def _propagates(self):
+        """Whether operators run on real tensors, too: not where a graph is made that has symbols for numbers
+        of the data, whose samples operators get."""
+        recorded = self.data_numbers is not None and self.data_numbers.tracer is not None
+        return self.propagate_real_tensors and not recorded
+
     def _value(self, func, args, kwargs):
         """Constants are known; all others are not."""
         if all(t.constant is not None for t in _tensors([args]) if isinstance(t, FakeTensor)):
             real = _map(lambda t: t.constant if isinstance(t, FakeTensor) else t, args)
             with _C._DisableTorchDispatch():
                 return func(*real, **kwargs)
-        if self.propagate_real_tensors and all(t.real_tensor is not None for t in _tensors([args])):
+        if self._propagates() and all(t.real_tensor is not None for t in _tensors([args])):
             real = _map(lambda t: t.real_tensor, args)
             with _C._DisableTorchDispatch():
                 return func(*real, **kwargs)
