@@ -1,4 +1,4 @@
-"""What the processor can do, read from the files in which Linux says so, and asked of the processor itself."""
+"""What the processor can do, by the files in which Linux says so and by the processor's own word."""
 
 import functools
 import glob
