@@ -11,7 +11,6 @@
 #include "cpu/depthwise_lines.h"
 #include "cpu/double_gemm.h"
 #include "cpu/embedding_bag.h"
-#include "cpu/fake_quantize.h"
 #include "cpu/filter_gradient.h"
 #include "cpu/grid_sample.h"
 #include "cpu/isa/tables.h"
@@ -56,10 +55,6 @@ NARROW(void quantize_range(const Quantization& q, const float* from, void* to, i
        quantize_range, (q, from, to, begin, end))
 NARROW(void dequantize_range(const Quantization& q, const void* from, float* to, int64_t begin, int64_t end),
        dequantize_range, (q, from, to, begin, end))
-NARROW(void fake_quantize_range(const FakeQuantization& f, int64_t begin, int64_t end), fake_quantize_range,
-       (f, begin, end))
-NARROW(void fake_quantize_backward_range(const FakeQuantizationGradient& g, int64_t begin, int64_t end),
-       fake_quantize_backward_range, (g, begin, end))
 NARROW(PoolKernels float_pool_kernels(DType dtype), float_pool_kernels, (dtype))
 NARROW(MaxPool byte_max_pool(bool is_signed), byte_max_pool, (is_signed))
 NARROW(void embedding_bag(const BagPlan& plan, const void* table, void* out, int64_t* counts,
