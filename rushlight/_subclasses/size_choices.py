@@ -10,6 +10,8 @@ from typing import Any
 
 import rushlight as torch
 
+__capture__ = "skip"  # Note [Capture marks]
+
 
 class SizeChoices:
     """What the traces of one program have in common."""
