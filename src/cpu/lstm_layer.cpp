@@ -7,8 +7,7 @@
 
 namespace rushlight::cpu {
 
-RL_DECLARE_VARIANTS(LstmKernels lstm_kernels();)
-LstmKernels lstm_kernels() { return RL_ISA_VARIANT(lstm_kernels()); }
+RL_DECLARE_VARIANTS(LstmKernels lstm_kernels(); LstmBackwardKernels lstm_backward_kernels();)
 
 namespace {
 
@@ -92,7 +91,7 @@ class Memory {
 }  // namespace
 
 void lstm_layer(const LstmLayer& s) {
-  const LstmKernels f = lstm_kernels();
+  const LstmKernels f = RL_ISA_VARIANT(lstm_kernels());
   const int64_t width = f.forward_width(s.dtype, s.hidden), padded = up(s.hidden, width / 4) * (width / 4);
   std::shared_ptr<const PackedRecurrence> packed;
   const bool constant = ConstantMemory::contains(s.weight);
@@ -121,7 +120,7 @@ void lstm_layer(const LstmLayer& s) {
 }
 
 void lstm_layer_backward(const LstmLayerGradients& s) {
-  const LstmKernels f = lstm_kernels();
+  const LstmBackwardKernels f = RL_ISA_VARIANT(lstm_backward_kernels());
   const int64_t width = f.backward_width(s.dtype, s.hidden), padded = up(s.hidden, width) * width;
   const Memory memory(s, f.pairs, width, padded, 4 * s.hidden, padded, 4 * s.hidden);
   const LstmScratch& m = memory.view();

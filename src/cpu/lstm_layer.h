@@ -50,19 +50,22 @@ struct LstmScratch {
 };
 
 struct LstmKernels {
-  bool pairs;                                              // whether bfloat16 is multiplied in pairs
-  int64_t (*forward_width)(DType dtype, int64_t hidden);   // columns of a panel: four gates of some units
-  int64_t (*backward_width)(DType dtype, int64_t hidden);  // columns of a panel: units
+  bool pairs;                                             // whether bfloat16 is multiplied in pairs
+  int64_t (*forward_width)(DType dtype, int64_t hidden);  // columns of a panel: four gates of some units
   void (*pack_forward)(const LstmLayer& s, const LstmScratch& m, Span panels);
-  void (*pack_backward)(const LstmLayerGradients& s, const LstmScratch& m, Span panels);
   // Before step k, and after the last: sequences that start or end there.
   void (*enter_forward)(const LstmLayer& s, const LstmScratch& m, int64_t k, Span rows);
-  void (*enter_backward)(const LstmLayerGradients& s, const LstmScratch& m, int64_t k, Span rows);
   void (*forward)(const LstmLayer& s, const LstmScratch& m, int64_t k, Span rows, Span panels);
+};
+// Apart: the small runtime does without them.
+struct LstmBackwardKernels {
+  bool pairs;
+  int64_t (*backward_width)(DType dtype, int64_t hidden);  // columns of a panel: units
+  void (*pack_backward)(const LstmLayerGradients& s, const LstmScratch& m, Span panels);
+  void (*enter_backward)(const LstmLayerGradients& s, const LstmScratch& m, int64_t k, Span rows);
   void (*gates_backward)(const LstmLayerGradients& s, const LstmScratch& m, int64_t k, Span rows);
   void (*states_backward)(const LstmLayerGradients& s, const LstmScratch& m, int64_t k, Span rows,
                           Span panels);
 };
-LstmKernels lstm_kernels();
 
 }  // namespace rushlight::cpu

@@ -22,7 +22,6 @@ namespace {
 
 using namespace ops;
 
-const void* data_or_null(const Tensor& t) { return t.defined() ? t.data_ptr() : nullptr; }
 // The loops of the CPU keep cells of halves in single precision.
 DType cell_dtype(const Tensor& t) {
   return is_reduced_float(t.dtype()) && !device_layers(t) ? DType::Float32 : t.dtype();
@@ -166,6 +165,9 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> lstm_layer_kernel(
   return {output, last_h, last_c, gates, cells};
 }
 
+#ifndef RUSHLIGHT_INFERENCE  // the small runtime does not train
+const void* data_or_null(const Tensor& t) { return t.defined() ? t.data_ptr() : nullptr; }
+
 std::tuple<Tensor, Tensor, Tensor> lstm_layer_backward_kernel(const Call&, const Tensor& grad_output,
                                                               const Tensor& grad_hidden,
                                                               const Tensor& grad_cell, const Tensor& cx,
@@ -202,6 +204,7 @@ std::tuple<Tensor, Tensor, Tensor> lstm_layer_backward_kernel(const Call&, const
   }
   return {grad_gates, grad_hx, grad_cx};
 }
+#endif
 
 // Outputs, last hidden states and last cells as rows of one matrix; outputs in the order of time.
 Tensor lstm_layer_reference(const Tensor& projected, const Tensor& hx, const Tensor& cx, const Tensor& w_hh,
@@ -282,6 +285,7 @@ void register_lstm_layer_operators(Table& t) {
         return lstm_layer_gradients({g, gh, gc}, {input, hx, cx, w_hh, w_ih, bias}, batch_sizes, reverse,
                                     batch_first, output, gates, cells, need);
       });
+#ifndef RUSHLIGHT_INFERENCE
   t.op(lstm_layer_backward,
        "_lstm_layer_backward(Tensor? grad_output, Tensor? grad_hidden, Tensor? grad_cell, Tensor cx, Tensor "
        "w_hh, Tensor gates, Tensor cells, int[] batch_sizes, bool reverse, bool batch_first) -> (Tensor, "
@@ -293,6 +297,7 @@ void register_lstm_layer_operators(Table& t) {
       .family(Family::Gradient)
       .not_differentiable(
           "the rule of _lstm_layer uses its reference implementation when gradients are recorded");
+#endif
 }
 
 }  // namespace rushlight

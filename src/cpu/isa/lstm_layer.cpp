@@ -329,8 +329,11 @@ void states_backward(const LstmLayerGradients& s, const LstmScratch& m, int64_t 
 }  // namespace
 
 LstmKernels lstm_kernels() {
-  return {has_pair_products(), forward_width,  backward_width, pack_forward,   pack_backward,
-          enter_forward,       enter_backward, forward,        gates_backward, states_backward};
+  return {has_pair_products(), forward_width, pack_forward, enter_forward, forward};
+}
+LstmBackwardKernels lstm_backward_kernels() {
+  return {has_pair_products(), backward_width, pack_backward,
+          enter_backward,      gates_backward, states_backward};
 }
 
 }  // namespace rushlight::cpu::RL_ISA
