@@ -47,8 +47,10 @@ class System:
             self._unpack("compiler and emulator", missing, self.tools)
         # Scripts of the linker name its libraries by their place in the system.
         self.sysroot = self.tools if f"g++-{TRIPLET}" in missing else None
-        path = [str(self.tools / "usr" / "bin"), os.environ.get("PATH", os.defpath)]
-        os.environ["PATH"] = os.pathsep.join(path)
+        usr = self.tools / "usr"
+        _prepend("PATH", [usr / "bin"], os.defpath)
+        # The assembler's own libraries, which the system's loader does not find in this folder.
+        _prepend("LD_LIBRARY_PATH", sorted((usr / "lib").glob("*-linux-gnu")))
         self._unpack(f"Debian's Python for {DEBIAN}", [f"python{VERSION}", "libstdc++6"], self.root, DEBIAN)
         self._headers()
         self._wheels()
@@ -115,6 +117,12 @@ class System:
         self.python.chmod(0o755)
         named = f"import sys\n\nsys.executable = sys._base_executable = {str(self.python)!r}\n"
         (self.packages / "sitecustomize.py").write_text(named)
+
+
+def _prepend(variable, folders, default=""):
+    words = [*map(str, folders), os.environ.get(variable, default)]
+    if words := [word for word in words if word]:  # an empty one is the folder where one is
+        os.environ[variable] = os.pathsep.join(words)
 
 
 class Apt:
