@@ -46,7 +46,8 @@ def as_written(function, args, kwargs, name, fullgraph):
 def _is_of_the_call(error, function):
     """Whether the arguments do not fit the function, so that no line of it ran."""
     written = isinstance(function, (types.FunctionType, types.MethodType, Module))
-    return written and isinstance(error, TypeError) and error.__traceback__.tb_next is None
+    trace = error.__traceback__
+    return written and isinstance(error, TypeError) and trace is not None and trace.tb_next is None
 
 
 def _is_raised_by_statement(error):
