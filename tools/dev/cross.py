@@ -194,6 +194,8 @@ def options(system):
         f"-DPython_INCLUDE_DIR={system.include}",
         f"-DRUSHLIGHT_SOABI={SOABI}",
         f"-DRUSHLIGHT_WHEELS_PATH={system.packages}",
+        # GNU's linker for another system does not follow the paths that librushlight.so holds.
+        f"-DCMAKE_EXE_LINKER_FLAGS=-Wl,-rpath-link,{system.packages / 'scipy_openblas32' / 'lib'}",
         "-DRUSHLIGHT_CUDA=off",
         "-DRUSHLIGHT_GLOO=off",
         "-DRUSHLIGHT_TESTS=ON",
