@@ -28,19 +28,25 @@ def list_options():
 
 
 def check_options(options):
-    """Refuses a value of another type than the setting's, and tells of names that are no settings here: those
-    of PyTorch's code generator, and misspelt ones."""
+    """Refuses names and types as PyTorch does, and tells of settings of PyTorch's code generator, which this
+    back end has no use for."""
     known = config.get_config_copy()
-    for name, value in options.items():
-        if name in known and not isinstance(value, type(known[name])):
-            kind = type(known[name]).__name__
-            given = type(value).__name__
-            raise RuntimeError(f"Unexpected type of attr {name}, got {given} should be {kind}")
-    unknown = [name for name in options if name not in known]
-    if unknown:
+    idle = []
+    for option, value in options.items():
+        name = option.replace("-", "_")
+        if name not in known:
+            raise RuntimeError(
+                f"Unexpected optimization option {option}, known options are {list(known.keys())}"
+            )
+        if not isinstance(value, config.get_type(name)):
+            kind, given = type(known[name]).__name__, type(value).__name__
+            raise RuntimeError(f"Unexpected type of attr {option}, got {given} should be {kind}")
+        if name not in config.EFFECTIVE:
+            idle.append(option)
+    if idle:
         warnings.warn(
-            f"torch.compile: the options {', '.join(map(repr, unknown))} have no effect: this back end has "
-            f"no such setting. It has: {', '.join(known)}",
+            f"torch.compile: the options {', '.join(map(repr, idle))} have no effect: they are settings of a "
+            f"code generator. This back end has: {', '.join(sorted(config.EFFECTIVE))}",
             UserWarning,
             stacklevel=4,
         )

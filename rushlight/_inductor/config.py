@@ -1,5 +1,8 @@
-"""Settings of the default back end. Those of PyTorch's code generator may be set, without effect."""
+"""Settings of the default back end. Those of PyTorch's code generator may be set, without effect: they stand
+in settings.txt."""
 
+import ast
+import pathlib
 import sys
 
 from rushlight.utils._config_module import install_config_module
@@ -10,6 +13,7 @@ if TYPE_CHECKING:  # what `install_config_module` gives
 
     patch: Any
     get_config_copy: Any
+    get_type: Any
 
 measure = True  # compare the first calls with running the program itself, and keep what is faster
 force_disable_caches = False  # keep nothing on disk
@@ -22,8 +26,20 @@ class triton:  # noqa: N801 - PyTorch's name
     """Settings of kernels that PyTorch generates."""
 
     cudagraphs = False
-    cudagraph_trees = True
-    unique_kernel_names = True
 
 
-install_config_module(sys.modules[__name__], open=True)
+EFFECTIVE = frozenset((*(name for name, value in vars().items() if type(value) is bool), "triton.cudagraphs"))
+
+
+def _of_the_code_generator():
+    for line in pathlib.Path(__file__).with_name("settings.txt").read_text().splitlines():
+        if line.startswith("#"):
+            continue
+        value, _, names = line.partition(" | ")
+        fixed = not value.endswith(" ?")
+        default = ast.literal_eval(value if fixed else value[:-2])
+        for name in names.split():
+            yield name, default, type(default) if fixed else object
+
+
+install_config_module(sys.modules[__name__], more=_of_the_code_generator())

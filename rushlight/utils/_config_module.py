@@ -332,8 +332,9 @@ def _module(name):
     return sys.modules.get(name) or import_module(name)
 
 
-def install_config_module(module, open=False):  # noqa: A002
-    """Make the names of a module settings. An `open` module takes names that it does not know."""
+def install_config_module(module, open=False, more=()):  # noqa: A002
+    """Make the names of a module settings, and those of `more`: (full name, default, declared type or None).
+    An `open` module takes names that it does not know."""
     space = vars(module)
     entries = {}
     bypass = {"_hash_digest", "_bypass_keys", "_config", "_open", "_compile_ignored_keys"}
@@ -357,6 +358,14 @@ def install_config_module(module, open=False):  # noqa: A002
                 entries[prefix + name] = _ConfigEntry(space, prefix + name, config, declared)
 
     collect(dict(space), space.get("__annotations__", {}), "")
+    for name, default, declared in more:
+        if name in entries:
+            continue
+        entries[name] = _ConfigEntry(space, name, _Config(default), declared)
+        group = name.partition(".")[0]
+        if group != name and group not in bypass:
+            space[group] = SubConfigProxy(module, f"{group}.")
+            bypass.add(group)
     module.__class__ = ConfigModule
 
 

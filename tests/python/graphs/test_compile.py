@@ -84,13 +84,37 @@ def test_module_compile_in_place():
 
 def test_options_are_checked():
     model = nn.Linear(4, 2)
-    with pytest.warns(UserWarning, match="the options 'typo' have no effect"):
-        compiled = torch.compile(model, options={"typo": 1, "freezing": True})
+    with pytest.warns(UserWarning, match="the options 'epilogue_fusion', 'max-autotune' have no effect"):
+        compiled = torch.compile(
+            model, options={"epilogue_fusion": True, "max-autotune": True, "freezing": True}
+        )
     assert torch.equal(compiled(X), model(X))
     with pytest.raises(RuntimeError, match="Unexpected type of attr freezing, got str should be bool"):
         torch.compile(model, options={"freezing": "yes"})
+    with pytest.raises(RuntimeError, match="Unexpected type of attr max_autotune, got int should be bool"):
+        torch.compile(model, options={"max_autotune": 1})
+    with pytest.raises(RuntimeError, match="Unexpected optimization option typo, known options are .*'freez"):
+        torch.compile(model, options={"typo": 1})
     assert {"freezing", "triton.cudagraphs"} <= set(torch._inductor.list_options())
     assert "sys" not in torch._inductor.list_options()
+
+
+def test_settings_are_those_of_pytorch():
+    config = torch._inductor.config
+    with config.patch({"cpp.threads": 3}):
+        config.trace.enabled = True
+        assert config.cpp.threads == 3 and config.trace.enabled
+    config.trace.enabled = False
+    assert config.cpp.threads == -1
+    for change in (lambda: setattr(config, "typo", 1), lambda: config.patch(typo=1), lambda: config.typo):
+        with pytest.raises(AttributeError):
+            change()
+    theirs = pytest.importorskip("torch")._inductor.config.get_config_copy()
+    ours = config.get_config_copy()
+    assert {n for n in theirs if not n.startswith("_") and n != "TYPE_CHECKING"} <= set(ours)
+    assert set(ours) - set(theirs) <= config.EFFECTIVE
+    fixed = {n for n in ours if config.get_type(n) in (bool, int, str, float)} - config.EFFECTIVE
+    assert len(fixed) > 400 and all(type(theirs[n]) is config.get_type(n) for n in fixed)
 
 
 def test_backends(monkeypatch):
