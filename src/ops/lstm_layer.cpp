@@ -2,6 +2,7 @@
 #include "cpu/lstm_layer.h"
 
 #include "core/prepared_weight.h"
+#include "cpu/packed_product.h"
 #include "device/layers.h"
 #include "dispatch/table.h"
 #include "ops/activation.h"
@@ -99,13 +100,34 @@ Tensor empty_by_steps(IntList sizes, bool batch_first, DType dtype, Device devic
   return empty_strided_tensor(sizes, IntList{sizes[2], sizes[0] * sizes[2], 1}, dtype, device);
 }
 
+bool is_row(const Tensor& t, int64_t n) { return t.dim() == 1 && t->sizes[0] == n && t.is_contiguous(); }
 Tensor rows_of(const Tensor& t) { return t.dim() == 3 ? flatten(t, 0, 1) : t; }
 // The input's share of the gates; without w_ih, the input is that already.
 Tensor projected_of(const Tensor& input, const Tensor& w_ih, const Tensor& bias) {
   if (!w_ih.defined()) return input;
   const Tensor rows = linear(rows_of(input), w_ih, bias);
-  if (input.dim() != 3) return rows;
-  return unsafe_view(rows, IntList{input->sizes[0], input->sizes[1], rows->sizes[1]});
+  return input.dim() != 3 ? rows
+                          : unsafe_view(rows, IntList{input->sizes[0], input->sizes[1], rows->sizes[1]});
+}
+
+// The same on the CPU. So few rows that panels of a kept weight are ahead of the library take panels of a fresh
+// one too: a library sums in another order, and a layer's bits shall not depend on how often it was called.
+Tensor projected_here(const Tensor& input, const Tensor& w_ih, const Tensor& bias) {
+  constexpr DType kFloat = DType::Float32;
+  if (!w_ih.defined() || !input.is_cpu() || input.dtype() != kFloat || w_ih.dtype() != kFloat ||
+      w_ih.dim() != 2 || (bias.defined() && (bias.dtype() != kFloat || !is_row(bias, w_ih->sizes[0]))))
+    return projected_of(input, w_ih, bias);
+  const int64_t n = w_ih->sizes[0], k = w_ih->sizes[1], m = k > 0 ? input.numel() / k : 0;
+  if (m < 2 || n < 2 || k < 2 || input->sizes.back() != k || m > cpu::most_packed_rows(k, n))
+    return projected_of(input, w_ih, bias);
+  const Tensor x = as_contiguous(input), w = as_contiguous(w_ih);
+  Dims sizes = input->sizes;
+  sizes.back() = n;
+  const Tensor result = empty_tensor(sizes, kFloat);
+  const PreparedWeight prepared(w);
+  cpu::multiply_in_panels(kFloat, m, n, k, x.data_ptr(), k, {w.data_ptr(), 1, k},
+                          bias.defined() ? bias.data_ptr() : nullptr, result.data_ptr());
+  return result;
 }
 
 // `own`: nobody else sees `projected`, so that activated gates may take its place.
@@ -136,7 +158,7 @@ std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> lstm_layer_there(const Tensor
 std::tuple<Tensor, Tensor, Tensor, Tensor, Tensor> lstm_layer_kernel(
     const Call&, const Tensor& input, const Tensor& hx, const Tensor& cx, const Tensor& w_hh,
     IntList batch_sizes, bool reverse, bool batch_first, bool keep, const Tensor& w_ih, const Tensor& bias) {
-  const Tensor projected = projected_of(input, w_ih, bias);
+  const Tensor projected = projected_here(input, w_ih, bias);
   const bool own = w_ih.defined() && projected.is_contiguous();
   check_layer(projected, hx, cx, w_hh, batch_sizes, batch_first);
   if (device_layers(projected)) {

@@ -314,7 +314,7 @@ struct Direction {
 Direction run_as_one(const Tensor& data, const State& start, const Weights& w, const Dims* batch_sizes,
                      bool reverse, bool batch_first) {
   const IntList sizes = batch_sizes ? IntList(*batch_sizes) : IntList();
-  const bool keep = GradMode::enabled(), projects = keep && !seen_by_python(data, w);
+  const bool keep = GradMode::enabled(), projects = !seen_by_python(data, w);
   const Tensor bias = both_biases(w);
   auto [output, h, c, gates, cells] =
       lstm_layer(projects ? data : linear(data, w.w_ih, bias), start[0], start[1], w.w_hh, sizes, reverse,
