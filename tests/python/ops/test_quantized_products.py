@@ -164,6 +164,16 @@ def test_weights_of_four_bits(dtype, group, rows, width):
 # --- float8
 
 
+def scaled_product(lib, *args, **more):
+    """`_scaled_mm`; PyTorch's asks oneDNN, which has no such product for every instruction set."""
+    try:
+        return lib._scaled_mm(*args, **more)
+    except RuntimeError as error:
+        if lib is torch or "could not create a primitive descriptor for the matmul" not in str(error):
+            raise
+        pytest.skip("PyTorch's oneDNN has no product of float8 for this processor")
+
+
 @pytest.mark.parametrize("left", ["float8_e4m3fn", "float8_e5m2"])
 @pytest.mark.parametrize("right", ["float8_e4m3fn", "float8_e5m2"])
 @pytest.mark.parametrize("result", [None, "float32", "bfloat16", "float16"])
@@ -178,7 +188,7 @@ def test_scaled_products_of_float8(left, right, result):
         for lib in (theirs, torch):
             x, y = lib.tensor(a).to(getattr(lib, left)), lib.tensor(b).to(getattr(lib, right)).t()
             out = getattr(lib, result) if result else None
-            found.append(lib._scaled_mm(x, y, *map(lib.tensor, scales), out_dtype=out).float().numpy())
+            found.append(scaled_product(lib, x, y, *map(lib.tensor, scales), out_dtype=out).float().numpy())
         np.testing.assert_allclose(*found, rtol=1e-5 if result == "float32" else 0.07, atol=1e-5)
 
 
@@ -188,8 +198,11 @@ def test_scaled_products_with_more():
     for lib in (theirs, torch):
         x = lib.arange(-10, 10).float().view(4, 5).to(lib.float8_e4m3fn)
         more = {"bias": lib.arange(4).float(), "scale_result": lib.tensor(2.0), "out_dtype": lib.float32}
-        found.append(lib._scaled_mm(x, x.t(), lib.tensor(0.5), lib.tensor(0.5), **more).numpy())
+        found.append(scaled_product(lib, x, x.t(), lib.tensor(0.5), lib.tensor(0.5), **more).numpy())
     np.testing.assert_allclose(*found)
+
+
+def test_refusals_of_scaled_products():
     x = torch.ones(2, 3).to(torch.float8_e4m3fn)
     one = torch.tensor(1.0)
     with pytest.raises(ValueError, match="Invalid scaling configuration"):
