@@ -290,6 +290,44 @@ def data_parallel(rank, size, file):
         assert torch.equal(copy, p)
 
 
+def _normalised():
+    torch.manual_seed(1)
+    layers = torch.nn.Linear(4, 8), torch.nn.BatchNorm1d(8), torch.nn.ReLU(), torch.nn.Linear(8, 2)
+    net = torch.nn.Sequential(*layers).double()
+    return net, torch.optim.AdamW(net.parameters(), 1e-2, eps=1e-3)
+
+
+def statistics(rank, size, file):
+    """Statistics of batches by rank, buffers by rank 0: what one process computes that plays all ranks.
+
+    A bias before a batch norm has the gradient zero; the large eps keeps Adam from enlarging its rounding."""
+    _join(rank, size, file)
+    net, optimizer = _normalised()
+    parallel = torch.nn.parallel.DistributedDataParallel(net)
+    same, its_optimizer = _normalised()
+    target = torch.arange(8) % 2
+    for i in range(4):
+        batches = [torch.linspace(-1, 1, 32).double().view(8, 4).sin() * (r + 1 + i) for r in range(size)]
+        optimizer.zero_grad()
+        torch.nn.functional.cross_entropy(parallel(batches[rank]), target).backward()
+        optimizer.step()
+        its_optimizer.zero_grad()
+        before, after = {k: b.clone() for k, b in same.named_buffers()}, []
+        for batch in batches:
+            for k, b in same.named_buffers():
+                b.copy_(before[k])
+            (torch.nn.functional.cross_entropy(same(batch), target) / size).backward()
+            after.append({k: b.clone() for k, b in same.named_buffers()})
+        its_optimizer.step()
+        for k, b in net.named_buffers():
+            torch.testing.assert_close(b, after[rank][k], rtol=1e-10, atol=1e-12)
+        for k, b in same.named_buffers():
+            b.copy_(after[0][k])
+        for p, q in zip(net.parameters(), same.parameters()):
+            torch.testing.assert_close(p, q, rtol=1e-9, atol=1e-11)
+            torch.testing.assert_close(p.grad, q.grad, rtol=1e-9, atol=1e-12)
+
+
 def accumulation(rank, size, file):
     _join(rank, size, file)
     net = torch.nn.Linear(3, 2, bias=False)

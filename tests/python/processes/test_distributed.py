@@ -34,6 +34,7 @@ def _run(program, size, tmp_path):
         ("groups", 4),
         ("derivatives", 2),
         ("data_parallel", 2),
+        ("statistics", 2),
         ("accumulation", 2),
         ("unused_parameters", 2),
         ("hooks", 2),
