@@ -110,8 +110,9 @@ Tensor projected_of(const Tensor& input, const Tensor& w_ih, const Tensor& bias)
                           : unsafe_view(rows, IntList{input->sizes[0], input->sizes[1], rows->sizes[1]});
 }
 
-// The same on the CPU. So few rows that panels of a kept weight are ahead of the library take panels of a fresh
-// one too: a library sums in another order, and a layer's bits shall not depend on how often it was called.
+// The same on the CPU. So few rows that panels of a kept weight are ahead of the library take panels of a
+// fresh one too: a library sums in another order, and a layer's bits shall not depend on how often it was
+// called.
 Tensor projected_here(const Tensor& input, const Tensor& w_ih, const Tensor& bias) {
   constexpr DType kFloat = DType::Float32;
   if (!w_ih.defined() || !input.is_cpu() || input.dtype() != kFloat || w_ih.dtype() != kFloat ||
