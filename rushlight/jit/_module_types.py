@@ -4,8 +4,9 @@ from rushlight.jit._annotations import value_type
 from rushlight.jit._attributes import constants_of
 from rushlight.jit._frozen_modules import whole
 from rushlight.jit._graph_types import ClassType
+from rushlight.jit._inferred import is_convertible
 from rushlight.jit._library import library_name
-from rushlight.jit._script import ScriptFunction, is_convertible
+from rushlight.jit._script import ScriptFunction
 from rushlight.nn import Module
 
 __all__ = ["ModuleType", "module_type"]
@@ -35,15 +36,15 @@ def module_type(module, name):
 def _parts(module):
     module = whole(module)
     cls = getattr(type(module), "_python_class", type(module))
-    constants = constants_of(cls)
+    constants, ignored = constants_of(cls), getattr(type(module), "_ignored", ())
     tensors = {n: t is not None for table in (module._parameters, module._buffers) for n, t in table.items()}
     attributes = {
         name: _kind(value, name in constants)
         for name, value in module.__dict__.items()
-        if name not in _OWN_STATE and is_convertible(value)
+        if name not in _OWN_STATE and name not in ignored and is_convertible(value)
     }
     children = [(name, child and _parts(child)) for name, child in module._modules.items()]
-    return cls, list(module._parameters), tensors, attributes, children
+    return cls, list(module._parameters), tensors, attributes, children, ignored
 
 
 def _kind(value, constant):

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import enum
-import functools
 import inspect
 import pickle
 import textwrap
 import types
 
-import rushlight
 from rushlight._command.names import is_own
 from rushlight.jit import _state
-from rushlight.jit._annotations import is_compiled_class, plain_name
+from rushlight.jit._annotations import plain_name
 from rushlight.jit._attributes import declared_types, take_attributes, warn_of_annotations
 from rushlight.jit._check_values import declared_type
 from rushlight.jit._checker import check_function
@@ -25,11 +23,11 @@ from rushlight.jit._class_checks import check_bases
 from rushlight.jit._decorations import Attribute, _overloaded, _tracing
 from rushlight.jit._graph_types import LateGraph
 from rushlight.jit._hooks import check_hooks
+from rushlight.jit._inferred import check_attributes, is_scripted_class
 from rushlight.jit._interfaces import misfit
 from rushlight.jit._library import library_name, own_module
 from rushlight.jit._python_calls import in_script
-from rushlight.jit._scripted_class import known_record, record_of
-from rushlight.jit._types import DTYPE_LIKE
+from rushlight.jit._scripted_class import record_of
 from rushlight.jit.frontend import FrontendError, Unit, script_function
 from rushlight.nn import Module
 from rushlight.nn.parameter import is_lazy
@@ -238,6 +236,7 @@ class RecursiveScriptModule(ScriptModule):
     """What `script` makes of a module and of each module in it."""
 
     _qualified_name = None
+    _ignored = ()  # attributes that the program's class says scripts have no part in
 
     def __setattr__(self, name, value):
         if isinstance(before := self.__dict__.get("_modules", {}).get(name), ScriptModule):
@@ -324,7 +323,10 @@ class _Scripting:
         for table in ("_parameters", "_buffers", "_modules"):
             made.__dict__[table] = type(module.__dict__[table])(module.__dict__[table])
         for name, child in module._modules.items():
-            made._modules[name] = None if child is None else self.module(child)
+            if name in type(made)._ignored:  # left to what stays Python
+                made.__dict__[name] = made._modules.pop(name)
+            else:
+                made._modules[name] = None if child is None else self.module(child)
         take_attributes(made.__dict__, type(made)._declared)
         self._finish(made, type(made)._script_methods, module)
         if made._forward_hooks or made._forward_pre_hooks:
@@ -335,7 +337,8 @@ class _Scripting:
         """Check methods of a made module, once what they call on modules below it is compiled, too."""
         for name, unit in sorted(units.items(), key=lambda item: item[0] != "__getstate__"):
             self._methods_below(made, unit)
-            self._check_attributes(made, unit, module)
+            if unit.tree.args.args and self.is_method[unit]:
+                check_attributes(made, unit, module, self.function)
             if name == "__setstate__":
                 _take_state_type(unit, units.get("__getstate__"))
             if self.is_method[unit] and not unit.overloaded:
@@ -355,6 +358,9 @@ class _Scripting:
                 below = below._modules.get(step) if isinstance(below, Module) else None
             if below is not None:
                 self._add_method(below, name)
+
+    def function(self, function):
+        return ScriptFunction(script_function(function, self.functions))
 
     def _add_method(self, made, name):
         cls = type(made)
@@ -377,7 +383,7 @@ class _Scripting:
                 warn_of_annotations(c)
             made = self.classes[cls] = script_class(base, cls.__name__, {}, units)
             made._declared, made._qualified_name = declared_types(reversed(own)), plain_name(cls)
-            made._python_class = cls
+            made._python_class, made._ignored = cls, tuple(getattr(cls, "__jit_ignored_attributes__", ()))
             self._methods(cls, base, units, methods)
             for name, method in methods.items():
                 setattr(self.classes[cls], name, method)
@@ -433,72 +439,11 @@ class _Scripting:
             if type(member) is not staticmethod:
                 wanted += unit.attributes_of_self
 
-    def _function_of(self, module, name, function):
-        """A function that is an attribute of a module, compiled."""
-        try:
-            return ScriptFunction(script_function(function, self.functions))
-        except (FrontendError, RuntimeError) as error:
-            raise RuntimeError(
-                f"Module '{type(module).__name__}' has no attribute '{name}' (This function exists as an "
-                "attribute on the Python module, but we failed to compile it to a TorchScript function.\n"
-                f"The error stack is reproduced here:\n\n{error})"
-            ) from error
-
-    def _check_attributes(self, made, unit, module):
-        """Every attribute that a method asks of its module must be there, and of a type that a script can
-        use."""
-        if not unit.tree.args.args or not self.is_method[unit]:
-            return
-        for name, line in unit.attributes_needed(functools.partial(hasattr, made)).items():
-            if not hasattr(made, name):
-                where = f'  File "{unit.filename}", line {line}, in {unit.name}'
-                raise RuntimeError(f"Module '{type(module).__name__}' has no attribute '{name}' :\n{where}")
-            value = made.__dict__.get(name)
-            if isinstance(value, types.FunctionType) and library_name(value) is None:
-                made.__dict__[name] = self._function_of(module, name, value)
-            elif value is not None and not is_convertible(value):
-                where = f'  File "{unit.filename}", line {line}, in {unit.name}'
-                raise RuntimeError(
-                    f"Module '{type(module).__name__}' has no attribute '{name}' (This attribute exists on "
-                    f"the Python module, but we failed to convert Python type: '{type(value).__name__}' to a "
-                    f"TorchScript type.) :\n{where}"
-                )
-
 
 def _take_state_type(setter, getter):
     """`__setstate__` takes what `__getstate__` gives, where it does not say what."""
     if getter is not None and setter.schema.arguments[0].type.kind == "Inferred":
         setter.schema.arguments[0].type = getter.schema.returns
-
-
-_VALUES = (
-    bool, int, float, complex, str, bytes, type(None), rushlight.Tensor, rushlight.device,
-    rushlight.Size, rushlight.Generator, ScriptFunction, Module, *DTYPE_LIKE,
-)  # fmt: skip
-
-
-def is_convertible(value):
-    """Whether a script can use this value of an attribute."""
-    if isinstance(value, (*_VALUES, rushlight.ScriptObject)) or library_name(value) is not None:
-        return True
-    if isinstance(value, (list, tuple)):
-        return all(map(is_convertible, value))
-    if isinstance(value, dict):
-        return all(is_convertible(k) and is_convertible(v) for k, v in value.items())
-    if isinstance(value, types.MethodType) or isinstance(value, enum.Enum):
-        return True
-    return _is_scripted_class(type(value))
-
-
-def _is_scripted_class(cls):
-    """Whether scripts can use instances of this class of the program as they are."""
-    if not is_compiled_class(cls):
-        return False
-    try:
-        known_record(cls).compile()
-    except (RuntimeError, FrontendError, OSError):
-        return False
-    return True
 
 
 def script(
@@ -542,7 +487,7 @@ def script(
         from rushlight.jit._containers import ScriptDict, ScriptList
 
         return (ScriptList if isinstance(obj, list) else ScriptDict)(obj)
-    if callable(obj) or _is_scripted_class(type(obj)):
+    if callable(obj) or is_scripted_class(type(obj)):
         return obj
     raise TypeError(f"script: expected a function, a class or a Module, got {type(obj).__name__}")
 

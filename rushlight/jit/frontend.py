@@ -101,7 +101,8 @@ class Unit:
         }
 
     def attributes_needed(self, holds):
-        """Those of `attributes_of_self` that are not left out by ``hasattr``, whose answers `holds` gives."""
+        """Name -> where it is asked for, of `attributes_of_self` but for what ``hasattr`` leaves out, whose
+        answers `holds` gives."""
         first = self.tree.args.args[0].arg if self.tree.args.args else None
         needed = {}
 
@@ -111,7 +112,7 @@ class Unit:
                 and isinstance(node.value, ast.Name)
                 and node.value.id == first
             ):
-                needed.setdefault(node.attr, node.lineno)
+                needed.setdefault(node.attr, node)
             if isinstance(node, (ast.If, ast.IfExp)):
                 taken = _answer_of_hasattr(node.test, first, holds)
                 if taken is not None:
