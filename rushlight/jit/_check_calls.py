@@ -11,14 +11,14 @@ import rushlight
 from rushlight.jit import _types as t
 from rushlight.jit._annotations import python_type
 from rushlight.jit._check_methods import BUILTINS, MATH, METHODS, NOT_METHODS, TENSOR_METHODS, TORCH_BUILTINS
-from rushlight.jit._check_values import Bound, Checking, Container, Iterated, NotAValue, Python
+from rushlight.jit._check_values import Bound, Checking, Container, Iterated, Method, NotAValue, Python
 from rushlight.jit._interfaces import misfit_of_type
 from rushlight.jit._library import OPERATORS
 from rushlight.jit._operator_match import operator_schemas, returned, schemas_of, unfit
 from rushlight.jit._scripted_class import known_record, record_of
 from rushlight.jit._syntax import FrontendError
 
-__all__ = ["Calls"]
+__all__ = ["Calls", "schema_in_python"]
 
 
 class Calls(Checking):
@@ -48,6 +48,8 @@ class Calls(Checking):
         by_name = {k.arg: self.argument(k.value) for k in node.keywords}
         if isinstance(function, Container):
             return self.call_module(function, node, given, by_name)
+        if isinstance(function, Method):
+            return self.call_unit(self.schema_of_method(function, node), node, given, by_name, own=1)
         if isinstance(function, Python):
             return self.call_python(function, node, given, by_name)
         if isinstance(function, t.Type) and function.known and function.kind not in _CALLABLE:
@@ -91,7 +93,7 @@ class Calls(Checking):
         if unit is not None:
             return self.call_unit(unit.schema, node, given, by_name)
         if isinstance(value, types.FunctionType) and hasattr(value, "_torchscript_modifier"):
-            return self.call_unit(_schema_in_python(value), node, given, by_name)
+            return self.call_unit(schema_in_python(value), node, given, by_name)
         if isinstance(value, type) and name not in ("torch.finfo", "torch.iinfo"):
             return self.call_class(value, given, node, by_name)
         if name.startswith("torch.") and name.count(".") == 1 and callable(value):
@@ -170,8 +172,8 @@ class Calls(Checking):
             return record.type
         return t.DEVICE if cls is rushlight.device else t.UNKNOWN
 
-    def call_unit(self, schema, node, given, by_name):
-        """A call of a function of the program, or of a method."""
+    def call_unit(self, schema, node, given, by_name, own=0):
+        """A call of a function of the program, or of a method, whose object counts as an argument."""
         if schema is None or None in given:
             return t.UNKNOWN
         arguments = schema.arguments
@@ -179,7 +181,8 @@ class Calls(Checking):
         if len(given) > len(plain):
             self.mismatch(
                 schema,
-                f"Expected at most {len(plain)} arguments but found {len(given)} positional arguments.",
+                f"Expected at most {len(plain) + own} arguments but found {len(given) + own} positional "
+                "arguments.",
                 node,
             )
         bound = dict(zip((a.name for a in plain), given, strict=False))
@@ -264,7 +267,7 @@ class Calls(Checking):
                 return TENSOR_METHODS[name]
             return self.call_operator(name, node, [t.TENSOR, *given], by_name)
         if owner.kind == "Class":
-            return self.call_unit(known_record(owner.python).schema(name), node, given, by_name)
+            return self.call_unit(known_record(owner.python).schema(name), node, given, by_name, own=1)
         if owner.kind == "List" and name == "append" and len(given) == 1 and given[0] is not None:
             element = self.converted(given[0], owner.args[0])
             if not t.is_subtype(element, owner.args[0]) and not self.list_of_common(element, owner.args[0]):
@@ -306,7 +309,7 @@ class Calls(Checking):
         own = vars(module).get("forward")
         if unit is None or own is not None or unit.schema is None:
             return t.UNKNOWN
-        found = self.call_unit(unit.schema, node, given, by_name)
+        found = self.call_unit(unit.schema, node, given, by_name, own=1)
         return t.UNKNOWN if module._forward_hooks else found  # a hook may give something else
 
     # --- what the compiler knows itself
@@ -436,12 +439,12 @@ def _said(annotation):
         return t.UNKNOWN
 
 
-def _schema_in_python(function):
+def schema_in_python(function, method=False):
     """The schema of a function that stays Python; None where it has none that scripts know."""
     from rushlight.jit.frontend import schema_of_function
 
     try:
-        return schema_of_function(function, False)
+        return schema_of_function(function, method)
     except (OSError, RuntimeError, FrontendError):
         return None
 

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import ast
+import inspect
 import types
 
 from rushlight import nn
+from rushlight._command.names import is_own
 from rushlight.jit import _types as t
 from rushlight.jit._annotations import value_type
 from rushlight.jit._check_calls import Calls
 from rushlight.jit._check_collections import Collections
 from rushlight.jit._check_conditions import Conditions
-from rushlight.jit._check_values import Bound, Container, Iterated, NotAValue, Python, declared_type
+from rushlight.jit._check_values import Bound, Container, Iterated, Method, NotAValue, Python, declared_type
 from rushlight.jit._interfaces import methods_of
+from rushlight.jit._library import own_module
 from rushlight.jit._scripted_class import enum_value_type, record_of
 from rushlight.nn import Module
 
@@ -119,12 +122,30 @@ class Expressions(Conditions, Calls, Collections):
             for table in ("_parameters", "_buffers", "_modules"):
                 if node.attr in module.__dict__.get(table, {}):
                     value = module.__dict__[table][node.attr]
-        if value is self or isinstance(value, Module) or callable(value):
+        if value is self:
+            return self.method_of_module(module, node)
+        if isinstance(value, Module) or callable(value):
             return Container(value) if isinstance(value, Module) else t.UNKNOWN
         if value is None:  # a None may be set to something: only what never changes is known
             return t.UNKNOWN if node.attr in module.__dict__ else t.NONE
         kind = value_type(value)
         return t.UNKNOWN if said is not None or kind.kind in ("List", "Dict") else kind
+
+    def method_of_module(self, module, node):
+        """A method that scripts call, or the value of a property."""
+        member = inspect.getattr_static(type(module), node.attr, None)
+        written = inspect.getattr_static(getattr(type(module), "_python_class", None), node.attr, None)
+        if is_own(own_module(written)):  # not all of the library's methods say their types
+            return t.UNKNOWN
+        unit = getattr(type(module), "_script_methods", {}).get(node.attr)
+        if isinstance(member, property) and unit is not None:
+            schema = self.schema_of_method(Method(module, unit), node)
+            return t.UNKNOWN if schema is None else schema.returns
+        if not isinstance(member, types.FunctionType):
+            return t.UNKNOWN
+        if unit is None and not hasattr(member, "_torchscript_modifier"):
+            return t.UNKNOWN
+        return Method(module, unit, member)
 
     def attribute(self, owner, node):
         """An attribute of a value: a value of its own, or a method."""

@@ -7,7 +7,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import Any
 
-__all__ = ["Bound", "Checking", "Container", "Iterated", "NotAValue", "Python", "declared_type"]
+__all__ = ["Bound", "Checking", "Container", "Iterated", "Method", "NotAValue", "Python", "declared_type"]
 
 
 class Checking:
@@ -31,6 +31,7 @@ class Checking:
     unrolled: Callable[..., Any]
     element: Callable[..., Any]
     made_dict: Callable[..., Any]
+    schema_of_method: Callable[..., Any]
 
 
 class NotAValue:
@@ -61,6 +62,13 @@ class Container(NotAValue):
 
     def parts(self, count):
         return None
+
+
+class Method(NotAValue):
+    """A method of a module: its unit, or the function that stays Python."""
+
+    def __init__(self, module, unit, function=None):
+        self.module, self.unit, self.function = module, unit, function
 
 
 def declared_type(module, name):

@@ -6,9 +6,11 @@ whose type it does not know has type `UNKNOWN`, which fits everywhere."""
 from __future__ import annotations
 
 import ast
+import weakref
 
 from rushlight.jit import _types as t
 from rushlight.jit._annotations import Annotations, value_type
+from rushlight.jit._check_calls import schema_in_python
 from rushlight.jit._check_expressions import Expressions
 from rushlight.jit._check_values import Container, NotAValue, declared_type
 from rushlight.jit._scripted_class import record_of
@@ -19,6 +21,9 @@ __all__ = ["check_function"]
 def check_function(unit, outside, method=False, module=None, own=None):
     """Check a unit whose names are resolved; fills in what its schema returns. ``own`` is the record of the
     class of the program that a method belongs to."""
+    unit.typed_for = None if module is None else weakref.ref(module)
+    if unit.tree.returns is None:
+        unit.schema.returns = t.UNKNOWN  # as long as the check goes on
     checker = _Checker(unit, outside, module, own)
     checker.function(unit.tree, method)
 
@@ -40,6 +45,21 @@ class _Checker(Expressions):
 
     def refuse(self, message, node, kind=RuntimeError):
         self.unit.refuse(message, node, kind)
+
+    def schema_of_method(self, method, node):
+        """The schema of a method of a module, which is checked now if it is one of this module's."""
+        unit = method.unit
+        if unit is None:
+            return schema_in_python(method.function, True)
+        if method.module is self.module and not unit.overloaded and not unit.is_typed_for(self.module):
+            try:
+                check_function(unit, unit.outside, True, self.module)
+            except RuntimeError as error:
+                raise RuntimeError(
+                    f"{error}'{unit.plain_name}' is being compiled since it was called from "
+                    f"'{self.unit.plain_name}'\n{self.unit.source.shown(node)}"
+                ) from error
+        return None if unit.overloaded else unit.schema
 
     # --- names
 

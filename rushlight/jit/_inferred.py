@@ -5,25 +5,28 @@ from __future__ import annotations
 import ast
 import enum
 import functools
+import inspect
 import types
 
 import rushlight
+from rushlight._command.names import is_own
 from rushlight.jit._annotations import is_compiled_class, value_type
 from rushlight.jit._attributes import constants_of
 from rushlight.jit._call_check import converted
 from rushlight.jit._check_values import declared_type
-from rushlight.jit._library import library_name
+from rushlight.jit._library import library_name, own_module
 from rushlight.jit._scripted_class import known_record, record_of
 from rushlight.jit._types import DTYPE_LIKE, NONE
 from rushlight.jit.frontend import FrontendError
 from rushlight.nn import Module
 
-__all__ = ["check_attributes", "is_convertible", "is_scripted_class", "unconvertible"]
+__all__ = ["check_attributes", "check_constants", "is_convertible", "is_scripted_class", "unconvertible"]
 
 _VALUES = (
     bool, int, float, complex, str, bytes, type(None), rushlight.Tensor, rushlight.device, rushlight.Size,
     rushlight.Generator, rushlight.ScriptObject, enum.Enum, types.MethodType, *DTYPE_LIKE,
 )  # fmt: skip
+_CONSTANTS = (bool, int, float, complex, str, type(None), rushlight.device, *DTYPE_LIKE)
 
 
 def is_convertible(value):
@@ -35,7 +38,7 @@ def unconvertible(value):
     """Why a value has no type in scripts; None if it has one."""
     if isinstance(value, Module):
         scripted = hasattr(type(value), "_script_methods")
-        return None if scripted else "Cannot infer concrete type of torch.nn.Module"
+        return f"Cannot infer {'type of ScriptModule' if scripted else 'concrete type of torch.nn.Module'}"
     if isinstance(value, _VALUES) or hasattr(value, "_script_type"):
         return None
     if isinstance(value, tuple):
@@ -108,7 +111,7 @@ def check_attributes(made, unit, module, compiled):
         lacks = f"Module '{type(module).__name__}' has no attribute '{name}' "
         if name in type(made)._ignored:
             unit.refuse(f"{lacks}(This attribute was ignored during compilation.)", node)
-        if not hasattr(made, name):
+        if not hasattr(made, name) or _is_of_class_alone(made, name):
             unit.refuse(lacks, node)
         value = made.__dict__.get(name)
         if (misfit := _misfit(value)) is not None:
@@ -125,6 +128,24 @@ def check_attributes(made, unit, module, compiled):
             )
 
 
+def check_constants(made, cls):
+    """What a program's class says is constant must be a number, text or the like, or a list of such."""
+    for name in () if is_own(own_module(cls), "nn") else constants_of(cls):
+        held = next((d for d in (made._parameters, made._buffers, made._modules) if name in d), None)
+        for value in _parts(getattr(made, name, None)) if held is None else ():
+            if not isinstance(value, _CONSTANTS):
+                raise TypeError(
+                    f"'{rushlight.typename(type(value))}' object in attribute '{cls.__name__}.{name}' is not "
+                    "a valid constant.\nValid constants are:\n1. a nn.ModuleList\n2. a value of type "
+                    f"{{{', '.join(map(rushlight.typename, _CONSTANTS))}}}\n3. a list or tuple of (2)\n"
+                )
+
+
+def _parts(value):
+    """The values in lists and tuples."""
+    return [v for part in value for v in _parts(part)] if isinstance(value, (list, tuple)) else [value]
+
+
 def _misfit(value):
     """Which attribute of an object is not of the type that its class gives it."""
     record = record_of(type(value)) if is_scripted_class(type(value)) else None
@@ -136,6 +157,17 @@ def _misfit(value):
         except TypeError as error:
             return f"Could not cast attribute '{name}' to type {kind}: {error}"
     return None
+
+
+def _is_of_class_alone(made, name):
+    """Whether an attribute stands in the body of a program's class, and is not said to be constant."""
+    if any(name in made.__dict__[table] for table in ("_parameters", "_buffers", "_modules")):
+        return False
+    cls = getattr(type(made), "_python_class", type(made))
+    member = inspect.getattr_static(cls, name, None)
+    of_program = any(name in vars(c) for c in cls.__mro__ if not is_own(own_module(c)))
+    plain = not callable(member) and not hasattr(type(member), "__get__")
+    return of_program and plain and name not in made.__dict__ and name not in constants_of(cls)
 
 
 def _says_its_type(made, name):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import functools
 import inspect
 import pickle
 import textwrap
@@ -15,7 +16,7 @@ import types
 
 from rushlight._command.names import is_own
 from rushlight.jit import _state
-from rushlight.jit._annotations import plain_name
+from rushlight.jit._annotations import plain_name, python_type
 from rushlight.jit._attributes import declared_types, take_attributes, warn_of_annotations
 from rushlight.jit._check_values import declared_type
 from rushlight.jit._checker import check_function
@@ -23,7 +24,7 @@ from rushlight.jit._class_checks import check_bases
 from rushlight.jit._decorations import Attribute, _overloaded, _tracing
 from rushlight.jit._graph_types import LateGraph
 from rushlight.jit._hooks import check_hooks
-from rushlight.jit._inferred import check_attributes, is_scripted_class
+from rushlight.jit._inferred import check_attributes, check_constants, is_scripted_class
 from rushlight.jit._interfaces import misfit
 from rushlight.jit._library import library_name, own_module
 from rushlight.jit._python_calls import in_script
@@ -101,19 +102,46 @@ class ScriptModule(Module):
     """A module of TorchScript: what `script`, `trace` and `load` give."""
 
     _script_methods: dict = {}  # name -> unit
+    _declared: dict  # attribute -> its type, as a program's class says it
+    _ignored: tuple = ()  # attributes that the program's class says scripts have no part in
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         own = {n: m._script_unit for n, m in vars(cls).items() if hasattr(m, "_script_unit")}
-        if own:  # methods of a program's class that `script_method` compiled
-            cls._script_methods = {**cls._script_methods, **own}
+        if not hasattr(cls, "_library_base") and not is_own(own_module(cls)):  # a program's class
+            bases = [vars(c).get("_script_methods", {}) for c in reversed(cls.__mro__[1:])]
+            cls._declared = declared_types(c for c in reversed(cls.__mro__) if not is_own(own_module(c)))
+            cls._script_methods = {n: u for units in (*bases, own) for n, u in units.items()}
+            cls.__init__ = _scripting_at_end(cls, cls.__init__)  # type: ignore[method-assign]
 
     __repr__ = Module.__repr__  # also of containers: each part on its own
 
     def __setattr__(self, name, value):
         if isinstance(value, Attribute):
+            if hasattr(type(self), "_declared"):
+                type(self)._declared[name] = python_type(value.type)
             value = value.value
+        before, whole = self.__dict__.get("_modules", {}).get(name), hasattr(self, "_library_base")
+        if isinstance(before, ScriptModule) and (whole or "_graphs" in self.__dict__):
+            self._check_replacement(name, before, value)
         super().__setattr__(name, value)
+
+    def _check_replacement(self, name, before, value):
+        """A module may be replaced by one that scripts were compiled for."""
+        if not isinstance(value, ScriptModule):
+            raise RuntimeError(
+                "Cannot re-assign modules in a ScriptModule with non-scripted module, tried to replace "
+                f"existing module '{name}': {before}"
+            )
+        said = declared_type(self, name)
+        if said is not None and said.kind == "Interface":
+            if (reason := misfit(value, said.python)) is not None:
+                raise RuntimeError(f"{name}: {reason}")
+            return
+        kinds = [getattr(type(m), "_qualified_name", None) for m in (before, value)]
+        if None not in kinds and kinds[0] != kinds[1]:
+            wanted, found = (f"{k} (of scripts' module {id(m):#x})" for k, m in zip(kinds, (before, value)))
+            raise RuntimeError(f"Expected a value of type '{wanted}' for field '{name}', but found '{found}'")
 
     @property
     def original_name(self) -> str:
@@ -236,29 +264,18 @@ class RecursiveScriptModule(ScriptModule):
     """What `script` makes of a module and of each module in it."""
 
     _qualified_name = None
-    _ignored = ()  # attributes that the program's class says scripts have no part in
 
-    def __setattr__(self, name, value):
-        if isinstance(before := self.__dict__.get("_modules", {}).get(name), ScriptModule):
-            self._check_replacement(name, before, value)
-        super().__setattr__(name, value)
 
-    def _check_replacement(self, name, before, value):
-        """A module may be replaced by one that scripts were compiled for."""
-        if not isinstance(value, ScriptModule):
-            raise RuntimeError(
-                "Cannot re-assign modules in a ScriptModule with non-scripted module, tried to replace "
-                f"existing module '{name}': {before}"
-            )
-        said = declared_type(self, name)
-        if said is not None and said.kind == "Interface":
-            if (reason := misfit(value, said.python)) is not None:
-                raise RuntimeError(f"{name}: {reason}")
-            return
-        kinds = [getattr(type(m), "_qualified_name", None) for m in (before, value)]
-        if None not in kinds and kinds[0] != kinds[1]:
-            wanted, found = (f"{k} (of scripts' module {id(m):#x})" for k, m in zip(kinds, (before, value)))
-            raise RuntimeError(f"Expected a value of type '{wanted}' for field '{name}', but found '{found}'")
+def _scripting_at_end(cls, init):
+    """The ``__init__`` of a class with compiled methods: they are checked once the instance is complete."""
+
+    @functools.wraps(init)
+    def initialize(self, *args, **kwargs):
+        init(self, *args, **kwargs)
+        if type(self) is cls:
+            _Scripting().complete(self)
+
+    return initialize
 
 
 def shell(cls, state):
@@ -328,10 +345,21 @@ class _Scripting:
             else:
                 made._modules[name] = None if child is None else self.module(child)
         take_attributes(made.__dict__, type(made)._declared)
+        check_constants(made, type(module))
         self._finish(made, type(made)._script_methods, module)
         if made._forward_hooks or made._forward_pre_hooks:
             check_hooks(made, type(module).__name__, self.functions)
         return made
+
+    def complete(self, made):
+        """Script what is below an instance of a class with compiled methods, and check these methods."""
+        check_constants(made, type(made))
+        for name, child in made._modules.items():
+            made._modules[name] = None if child is None else self.module(child)
+        units = type(made)._script_methods
+        self.is_method.update(dict.fromkeys(units.values(), True))
+        made.__dict__["_graphs"] = {}  # from now on, parts are replaced by scripts alone
+        self._finish(made, units, made)
 
     def _finish(self, made, units, module):
         """Check methods of a made module, once what they call on modules below it is compiled, too."""
@@ -341,7 +369,7 @@ class _Scripting:
                 check_attributes(made, unit, module, self.function)
             if name == "__setstate__":
                 _take_state_type(unit, units.get("__getstate__"))
-            if self.is_method[unit] and not unit.overloaded:
+            if self.is_method[unit] and not unit.overloaded and not unit.is_typed_for(made):
                 check_function(unit, unit.outside, True, made)
         describe_methods(made)
 

@@ -78,6 +78,7 @@ class Unit:
     drawing: list = []  # of a trace: calls that draw random numbers
     late_names: dict | None = None  # what is not where its class is defined yet: the class itself
     outside: dict = {}  # the names around the function it was made of
+    typed_for = None  # a weak reference to the module for whose attributes types were followed last
 
     def __init__(self, name, tree, names, filename="<torch_script>", python=(), source=None):
         self.name, self.tree, self.names, self.filename = name, tree, names, filename
@@ -89,6 +90,9 @@ class Unit:
     @property
     def code(self):
         return ast.unparse(_Shown().visit(copy.deepcopy(self.tree))) + "\n"
+
+    def is_typed_for(self, module):
+        return self.typed_for is not None and self.typed_for() is module
 
     @property
     def attributes_of_self(self):

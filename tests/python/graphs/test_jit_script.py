@@ -24,7 +24,7 @@ def shifted(x, n: int = 2):
 
 
 class Block(nn.Module):
-    repeats = 3
+    repeats: torch.jit.Final[int] = 3
 
     def __init__(self):
         super().__init__()

@@ -154,14 +154,15 @@ class Kept(nn.Module):
         self.layers = nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2)])
         self.layers[1].weight = self.layers[0].weight
         self.register_buffer("count", torch.zeros(()), persistent=False)
-        self.settings = {"scale": 2.0, "dtype": torch.float32, "names": ["a", ("b", None)]}
+        self.settings = {"scale": 2.0, "dtype": torch.float32, "names": ["a", ("b", None)]}  # not used
+        self.scales, self.dtype = {"output": 2.0}, torch.float32
         self.activation = torch.tanh
 
     def forward(self, x):
         self.count += 1
         for layer in self.layers:
             x = self.activation(layer(x))
-        return x.to(self.settings["dtype"]) * self.settings["scale"]
+        return x.to(self.dtype) * self.scales["output"]
 
 
 def test_files_bring_code_and_weights(tmp_path):

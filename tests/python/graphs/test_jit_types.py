@@ -524,7 +524,7 @@ def test_methods_know_their_module():
 
     with pytest.raises(RuntimeError, match="'int' object has no attribute or method 'upper'"):
         torch.jit.script(Wrong(None))
-    with pytest.raises(RuntimeError, match="Expected at most 1 arguments but found 2 positional arguments"):
+    with pytest.raises(RuntimeError, match="Expected at most 2 arguments but found 3 positional arguments"):
         torch.jit.script(Called())
 
 
