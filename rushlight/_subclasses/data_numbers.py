@@ -12,12 +12,10 @@ from typing import Any
 import rushlight as torch
 from rushlight._errors.capture import GuardOnDataDependentSymNode
 
+from .expressions import SIGNS, Expression
+from .size_numbers import SizeInt
+
 _FIRST = (3, 5, 7, 11, 13, 17, 19, 23)  # samples are unlike each other, and unlike sizes that take shortcuts
-_SIGNS = {
-    operator.lt: "<", operator.le: "<=", operator.eq: "==", operator.ne: "!=", operator.gt: ">",
-    operator.ge: ">=", operator.add: "+", operator.sub: "-", operator.mul: "*", operator.floordiv: "//",
-    operator.mod: "%",
-}  # fmt: skip
 _OPPOSITE = {
     operator.lt: operator.ge, operator.le: operator.gt, operator.eq: operator.ne, operator.ne: operator.eq,
     operator.gt: operator.le, operator.ge: operator.lt,
@@ -35,62 +33,6 @@ class Infeasible(Exception):
     def __init__(self, text, name=None, value=None, derived=None):
         super().__init__(text)
         self.name, self.value, self.derived = name, value, derived
-
-
-class Expression:
-    """A name, a number, or an operation on two expressions."""
-
-    __slots__ = "first", "operation", "second"
-
-    def __init__(self, operation, first, second=None):
-        self.operation, self.first, self.second = operation, first, second
-
-    def __str__(self):
-        if self.operation is None:
-            return str(self.first)
-        sign = _SIGNS.get(self.operation)
-        if sign is None:
-            operands = self.first if self.second is None else f"{self.first}, {self.second}"
-            return f"{self.operation.__name__}({operands})"
-        return f"{_wrapped(self.first)} {sign} {_wrapped(self.second)}"
-
-    def __eq__(self, other):
-        return isinstance(other, Expression) and str(self) == str(other)
-
-    def __hash__(self):
-        return hash(str(self))
-
-    def names(self):
-        if self.operation is None:
-            return {self.first} if isinstance(self.first, str) else set()
-        return self.first.names() | (self.second.names() if self.second is not None else set())
-
-    def value(self, samples_of):
-        """The number that it is for some samples."""
-        if self.operation is None:
-            return samples_of(self.first) if isinstance(self.first, str) else self.first
-        operands = [e.value(samples_of) for e in (self.first, self.second) if e is not None]
-        return self.operation(*operands)
-
-    def linear(self):
-        """{name: coefficient}, with the constant under None; None where it is no such sum."""
-        if self.operation is None:
-            return {self.first: 1} if isinstance(self.first, str) else {None: self.first}
-        a, b = self.first.linear(), self.second.linear() if self.second is not None else None
-        if a is None or b is None:
-            return None
-        if self.operation in (operator.add, operator.sub):
-            sign = 1 if self.operation is operator.add else -1
-            return {name: a.get(name, 0) + sign * b.get(name, 0) for name in {*a, *b}}
-        if self.operation is operator.mul:
-            for some, factor in ((a, b), (b, a)):
-                if set(factor) <= {None}:
-                    return {name: c * factor.get(None, 0) for name, c in some.items()}
-        return None
-
-
-def _wrapped(expression):
-    return f"({expression})" if expression.operation is not None else str(expression)
 
 
 def _expression(value):
@@ -294,7 +236,8 @@ class DataNumbers:
             return self._source(expression.first) if isinstance(expression.first, str) else expression.first
         operands = [self.proxy(e) for e in (expression.first, expression.second) if e is not None]
         made = self.tracer.create_proxy("call_function", expression.operation, tuple(operands), {})
-        made.node.meta["val"] = expression.operation(*(_sample(o) for o in operands))
+        value = expression.operation(*(int(_sample(o)) for o in operands))
+        made.node.meta["val"] = SizeInt(value, expression) if type(value) is int else value
         return made
 
     def _source(self, name):
@@ -310,7 +253,7 @@ class DataNumbers:
         return self.nodes[name]
 
     def record(self, truth):
-        """A node that checks a condition when the graph runs; `describe_checks` tells the condition."""
+        """A node that checks a condition when the graph runs; `describe_numbers` tells the condition."""
         condition = self.proxy(Expression(truth.relation, truth.first, truth.second))
         text = f"Runtime assertion failed on node '{condition.node.name}'"  # no sizes, which differ by trace
         check = torch.ops.aten._assert_scalar.default
@@ -378,7 +321,7 @@ class DataTruth(torch.SymBool):
         self.value, self.numbers = value, numbers
 
     def __str__(self):
-        return f"{self.first} {_SIGNS[self.relation]} {self.second}"
+        return f"{self.first} {SIGNS[self.relation]} {self.second}"
 
     __repr__ = __str__
 

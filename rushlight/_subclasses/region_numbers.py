@@ -7,7 +7,8 @@ to know.
 
 from rushlight._errors.capture import GuardOnDataDependentSymNode
 
-from .data_numbers import DataNumbers, Expression, _implied
+from .data_numbers import DataNumbers, _implied
+from .expressions import Expression
 
 _FAR = 1 << 29  # integers from here on are samples
 

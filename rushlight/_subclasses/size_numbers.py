@@ -3,7 +3,7 @@
 import operator
 
 import rushlight as torch
-from rushlight._subclasses.data_numbers import Expression
+from rushlight._subclasses.expressions import Expression
 
 __capture__ = "skip"  # Note [Capture marks]
 
@@ -37,6 +37,16 @@ class SizeInt(int, torch.SymInt):
 
     def __neg__(self):
         return 0 - self
+
+    def __sym_max__(self, other):
+        return _combined(torch.sym_max, max, self, other)
+
+    def __sym_min__(self, other):
+        return _combined(torch.sym_min, min, self, other)
+
+
+def _combined(operation, compute, a, b):
+    return SizeInt(compute(int(a), int(b)), Expression(operation, _expression(a), _expression(b)))
 
 
 class SizeNode:

@@ -8,7 +8,7 @@ from rushlight._higher_order_ops._regions import module_of
 from rushlight.utils import _pytree as pytree
 
 from . import dynamic_shapes as _shapes
-from ._data import DataTraces, ranges_of
+from ._data import DataTraces
 from ._dynamics import Dynamics
 from ._files import load, save
 from ._language import TextModel, load_language_model, save_language_model
@@ -126,7 +126,9 @@ def export(
         finish(base, planned, dynamics)
         name_sizes(base, places)
         forget_replaced(base)
-    program = _program(mod, base, names, leaf_names, leaves, in_spec, symbols, places, (args, kwargs))
+    ranges = {name: ValueRanges(s.lower, s.upper) for name, s in symbols.items() if not s.data}
+    ranges |= trace.ranges(base.numbers)
+    program = _program(mod, base, names, leaf_names, leaves, in_spec, symbols, places, ranges, (args, kwargs))
     if examples is not None:
         examples.verify(program)
     return program
@@ -143,7 +145,7 @@ def _guards(leaf_names, leaves, places):
     return guards
 
 
-def _program(mod, base, names, leaf_names, leaves, in_spec, symbols, places, examples):
+def _program(mod, base, names, leaf_names, leaves, in_spec, symbols, places, ranges, examples):
     graph_module = module_of(base.graph)
     state = plain_state(mod)
     constants = dict(base.constants)
@@ -158,9 +160,6 @@ def _program(mod, base, names, leaf_names, leaves, in_spec, symbols, places, exa
     calls += [
         ModuleCallEntry(path, _call_signature(*kept)) for path, kept in base.calls.items() if "@" in path
     ]
-    ranges = {name: ValueRanges(s.lower, s.upper) for name, s in symbols.items() if not s.data}
-    if base.numbers is not None:
-        ranges |= {name: ValueRanges(*ends) for name, ends in ranges_of(base.numbers).items()}
     first = {module: path for path, module in paths.items()}
     order = dict(mod.named_modules(remove_duplicate=False))
     return ExportedProgram(

@@ -1,15 +1,17 @@
 """Numbers of exported programs that depend on data: samples that suit a program, checks in its graph."""
 
+import math
 import operator
 from typing import Any
 
 from rushlight._errors.capture import GuardOnDataDependentSymNode
-from rushlight._subclasses.data_numbers import _SIGNS, DataNumbers, Infeasible
+from rushlight._subclasses.data_numbers import DataNumbers, Infeasible
+from rushlight._subclasses.expressions import SIGNS
 from rushlight._subclasses.size_choices import SizeChoices
 from rushlight._subclasses.size_numbers import named
 from rushlight.fx.node import Node
 
-from .dynamic_shapes import Symbol
+from .dynamic_shapes import Symbol, ValueRanges
 
 _MOST_TRIES = 40
 _OTHERS = ((2,) * 8, (1,) * 8, (0,) * 8, (4,) * 8)  # samples, where the first ones do not suit a program
@@ -23,6 +25,7 @@ class DataTraces:
         self.derived: dict = {}
         self.numbers: Any = None  # of the last trace
         self.choices = SizeChoices()
+        self.ends: dict = {}  # of each number, the ranges that traces found
 
     def __call__(self, sizes, **how):
         samples = {name: size for name, size in sizes.items() if name not in self.inputs}
@@ -31,6 +34,8 @@ class DataTraces:
             self.numbers = DataNumbers(samples, self.derived)
             self.numbers.choices = choices if self.inputs else None
             made = self.trace(sizes, numbers=self.numbers, **how)
+            for name, ends in self.numbers.bounds.items():
+                self.ends.setdefault(name, set()).add(ends)
             if choices.tracking or not choices.asked:
                 return made
             choices.tracking = True
@@ -85,11 +90,14 @@ class DataTraces:
                 )
         return found
 
-
-def ranges_of(numbers):
-    """{name: (lowest, highest)} of all numbers that are integers."""
-    without = numbers.fractions | numbers.inner
-    return {name: ends for name, ends in numbers.bounds.items() if name not in without}
+    def ranges(self, numbers):
+        """{name: ValueRanges} of the numbers that are integers; an end that follows from sizes is none."""
+        found = {}
+        for name in numbers.bounds.keys() - numbers.fractions - numbers.inner:
+            lows, highs = zip(*self.ends[name])
+            low = lows[0] if len(set(lows)) == 1 else min(0, *lows)
+            found[name] = ValueRanges(low, highs[0] if len(set(highs)) == 1 else math.inf)
+        return dict(sorted(found.items(), key=lambda item: list(numbers.bounds).index(item[0])))
 
 
 def sources_of(trace):
@@ -114,9 +122,13 @@ def source_of(trace, name):
     return node
 
 
-def describe_checks(trace, sources):
-    """Let each check of the graph tell its condition; ``sources`` are the nodes of symbols."""
+def describe_numbers(trace, sources):
+    """Let nodes that read numbers know their names, and each check of the graph tell its condition;
+    ``sources`` are the nodes of symbols."""
     names = {proxy.node: name for name, proxy in (trace.numbers.nodes if trace.numbers else {}).items()}
+    for node, name in names.items():
+        if type(node.meta.get("val")) is int:
+            node.meta["val"] = named(name, node.meta["val"])
     names |= {node: name for name, node in sources.items()}
     for node in trace.graph.nodes:
         if is_check(node):
@@ -135,11 +147,11 @@ def is_check(node):
 def _shown(value, names):
     if not isinstance(value, Node) or value in names:
         return names.get(value, str(value)) if isinstance(value, Node) else str(value)
-    sign = _SIGNS.get(value.target)  # type: ignore[arg-type]
+    sign = SIGNS.get(value.target)  # type: ignore[arg-type]
     if value.op != "call_function" or sign is None:
         return value.name
     first, second = (_shown(operand, names) for operand in value.args)
-    inner = [a for a in value.args if isinstance(a, Node) and a not in names and a.target in _SIGNS]
+    inner = [a for a in value.args if isinstance(a, Node) and a not in names and a.target in SIGNS]
     if inner and value.target in (operator.mul, operator.floordiv, operator.mod):
         return f"({first}) {sign} ({second})"
     return f"{first} {sign} {second}"

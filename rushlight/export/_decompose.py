@@ -17,7 +17,7 @@ from rushlight.fx.experimental.proxy_tensor import ProxyTorchDispatchMode
 from rushlight.utils import _pytree as pytree
 
 from . import _trace
-from ._data import DataTraces, ranges_of, sources_of
+from ._data import DataTraces, sources_of
 from ._dynamics import Dynamics
 from ._layers import restore_layers
 from ._numeric import Computation
@@ -88,7 +88,7 @@ class _Decomposition:
                 base.graph.eliminate_dead_code()
             guards = _guards_for(program.guards, places)
             ranges = {name: ValueRanges(s.lower, s.upper) for name, s in symbols.items() if not s.data}
-            ranges |= {name: ValueRanges(*ends) for name, ends in ranges_of(base.numbers).items()}
+            ranges |= trace.ranges(base.numbers)
         made = copy.copy(program)
         made.graph_module = module_of(base.graph)
         made.graph_signature, made.constants = base.signature, base.constants

@@ -9,6 +9,7 @@ from rushlight._serialization.zip_records import RecordReader, RecordWriter, wri
 
 from . import _pt2_values as values
 from ._one_file import SUFFIX, save_file
+from ._pt2_sizes import UnknownSize, size_of
 from .exported_program import ExportedProgram
 
 _MODEL, _EXAMPLES = "models/model.json", "data/sample_inputs/model.pt"
@@ -70,8 +71,8 @@ def _read_tensors(records, place):
 def _tensor(storage, record):
     meta = record["tensor_meta"]
     dtype = values.dtype_of(meta["dtype"])
-    sizes, strides = ([values.size_of(s) for s in meta[key]] for key in ("sizes", "strides"))
-    offset = values.size_of(meta["storage_offset"])
+    sizes, strides = ([size_of(s) for s in meta[key]] for key in ("sizes", "strides"))
+    offset = size_of(meta["storage_offset"])
     last = offset + sum((n - 1) * stride for n, stride in zip(sizes, strides, strict=True))
     if any(n < 0 for n in (*sizes, *strides, offset)):
         raise ValueError("a tensor of negative sizes")
@@ -179,7 +180,7 @@ def _load(file, name, extra_files):
         *(
             RuntimeError,
             SyntaxError,
-            values.UnknownSize,
+            UnknownSize,
             TypeError,
             ValueError,
             NotImplementedError,

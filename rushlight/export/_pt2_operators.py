@@ -154,7 +154,6 @@ _FOREIGN = {
         torch.nn.utils.rnn.pad_sequence(x, batch_first, value, side)
     ),
     "native_channel_shuffle": functional.channel_shuffle,
-    "_assert_scalar": _checked,
     "_assert_async": _checked,
     "_assert_tensor_metadata": _checked_metadata,
     "sym_constrain_range": lambda size, **bounds: None,
@@ -173,6 +172,7 @@ _FOREIGN = {
     "range": torch.range,
 }  # fmt: skip
 _REGIONS = {"wrap_with_set_grad_enabled": _set_grad}
+_SAME = {"item": "_local_scalar_dense"}  # names there and here
 _SIZES = {
     "sym_size": "size",
     "sym_stride": "stride",
@@ -201,6 +201,7 @@ def find(target):
     space, name, overload = parts
     if space == "aten" and name in _SIZES:
         return _SIZES[name]
+    name = _SAME.get(name, name) if space == "aten" else name
     return _find_operator(target, space, name, overload)
 
 

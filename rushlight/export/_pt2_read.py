@@ -1,6 +1,5 @@
 """Programs that PyTorch wrote, from the JSON of its archives: the same graph, on the operators here."""
 
-import dataclasses
 import math
 import operator
 
@@ -13,7 +12,8 @@ from rushlight.utils import _pytree as pytree
 
 from . import _pt2_values as values
 from ._pt2_operators import ForeignOperator, Unknown, find
-from .dynamic_shapes import Symbol, ValueRanges
+from ._pt2_sizes import SizeReader, UnknownSize, expression_of, own_name, size_of
+from .dynamic_shapes import Place, Symbol, ValueRanges
 from .exported_program import CallSpec, ExportedProgram, InputGuard, ModuleCallEntry, ModuleCallSignature
 from .graph_signature import (
     ConstantArgument,
@@ -60,8 +60,8 @@ def _only(record):
 class _GraphReader:
     """One graph of the file."""
 
-    def __init__(self, record):
-        self.record, self.graph, self.nodes = record, fx.Graph(), {}
+    def __init__(self, record, sizes):
+        self.record, self.sizes, self.graph, self.nodes = record, sizes, fx.Graph(), {}
         self.fakes = FakeTensorMode(allow_non_fake_inputs=True)
 
     # --- nodes ---
@@ -70,16 +70,26 @@ class _GraphReader:
         self.nodes[name] = node
         meta = self.record["tensor_values"].get(name)
         if meta is not None:
-            try:
-                with self.fakes, torch.no_grad():
-                    node.meta["val"] = values.empty_like_record(meta)
-            except values.UnknownSize:
-                node.meta["val"] = None
+            node.meta["val"] = self._described(self._tensor_like, meta)
         elif name in self.record["sym_int_values"]:
-            try:
-                node.meta["val"] = values.size_of(self.record["sym_int_values"][name])
-            except values.UnknownSize:
-                node.meta["val"] = None
+            node.meta["val"] = self._described(self.sizes.size, self.record["sym_int_values"][name])
+        elif name in self.record.get("sym_bool_values", {}):
+            node.meta["val"] = bool(self.record["sym_bool_values"][name].get("as_bool", True))
+        elif name in self.record.get("sym_float_values", {}):
+            node.meta["val"] = values.float_of(self.record["sym_float_values"][name].get("as_float", 1.0))
+
+    @staticmethod
+    def _described(read, record):
+        try:
+            return read(record)
+        except UnknownSize:
+            return None
+
+    def _tensor_like(self, record):
+        with self.fakes, torch.no_grad():
+            made = values.empty_like_record(record, self.sizes.size)
+        self.sizes.shape(made, record["sizes"])
+        return made
 
     def placeholder(self, name):
         node = self.graph.placeholder(name)
@@ -210,7 +220,7 @@ class _GraphReader:
 
     def _as_graph(self, content):
         """A part of the program that another operator runs."""
-        inner = _GraphReader(content["graph"])
+        inner = _GraphReader(content["graph"], self.sizes)
         for given in content["graph"]["inputs"]:
             inner.placeholder(_only(given)[1]["name"])
         for record in content["graph"]["nodes"]:
@@ -233,12 +243,18 @@ def _first_output(record):
 # --- the program ------------------------------------------------------------------------------------
 
 
+def _range(ends):
+    low, high = ends.get("min_val"), ends.get("max_val")
+    return ValueRanges(-math.inf if low is None else low, math.inf if high is None else high)
+
+
 class _ProgramReader:
     def __init__(self, record, state, constants, examples):
         self.record, self.state, self.constants, self.examples = record, state, constants, examples
         self.module = record["graph_module"]
-        self.reader = _GraphReader(self.module["graph"])
+        self.reader = _GraphReader(self.module["graph"], SizeReader())
         self.inputs, self.outputs, self.guards, self.symbols = [], [], [], {}
+        self.ranges = {own_name(name): _range(ends) for name, ends in record["range_constraints"].items()}
 
     def read(self):
         for given, spec in zip(
@@ -286,17 +302,24 @@ class _ProgramReader:
         self.guards.append(InputGuard(name, sizes))
 
     def _symbolic_size(self, size, dim):
-        place = values.place_of(size, len(self.guards), dim)
-        if place is None:
-            return None
-        bounds = self.record["range_constraints"].get(place.symbol, {})
-        place = dataclasses.replace(place, symbol=place.symbol.removeprefix(values.PREFIX))
-        if place.symbol not in self.symbols:
-            lower, upper = bounds.get("min_val") or 0, bounds.get("max_val")
-            example = (values.size_of(size) - place.offset) // place.factor
-            upper = math.inf if upper is None else upper
-            self.symbols[place.symbol] = Symbol(place.symbol, example, lower, upper, True)
+        place = self._place(size, dim)
+        if place is not None and place.symbol not in self.symbols:
+            ends = self.ranges.get(place.symbol, ValueRanges(0, math.inf))
+            example = (size_of(size) - place.offset) // place.factor
+            self.symbols[place.symbol] = Symbol(place.symbol, example, max(ends.lower, 0), ends.upper, True)
         return place
+
+    def _place(self, size, dim):
+        """A size as factor * symbol + offset; None if it is another function of symbols."""
+        try:
+            terms = expression_of(size).linear()
+        except UnknownSize:
+            return None
+        offset = (terms or {}).pop(None, 0)
+        if not terms or len(terms) != 1:
+            return None
+        ((symbol, factor),) = terms.items()
+        return Place(len(self.guards), dim, symbol, factor, offset) if factor > 0 else None
 
     def _size_input(self, name):
         self.reader.placeholder(name)
@@ -354,7 +377,7 @@ class _ProgramReader:
             argument_names=names,
             guards=self.guards,
             symbols=self.symbols,
-            range_constraints={n: ValueRanges(s.lower, s.upper) for n, s in self.symbols.items()},
+            range_constraints=self.ranges,
             example_inputs=self.examples,
             module_call_graph=[ModuleCallEntry(c["fqn"], None if c["fqn"] else signature) for c in calls],
             dialect=(self.record.get("verifiers") or ["TRAINING"])[0],

@@ -8,13 +8,11 @@ from rushlight import fx
 from rushlight._higher_order_ops._recording import RegionOperator
 from rushlight._higher_order_ops._regions import all_nodes
 from rushlight._ops import OpOverload
-from rushlight._subclasses.fake_tensor import FakeTensorMode
 from rushlight.utils import _pytree as pytree
 
 from . import _pt2_values as values
 from ._pt2_operators import ForeignOperator, Unknown, named_arguments, written
-from ._sizes import Polynomial, sizes_to_try
-from .dynamic_shapes import Place, UserError
+from ._pt2_sizes import SizeWriter, symbol_name
 from .graph_signature import ConstantArgument, ExportGraphSignature, InputKind, SymIntArgument
 
 _SCHEMA_VERSION = {"major": 8, "minor": 20}
@@ -50,107 +48,12 @@ _SYMBOLIC = {bool: "as_sym_bool", int: "as_sym_int", float: "as_sym_float"}  # n
 _SIZES = {"size": "sym_size.int", "stride": "sym_stride.int", "numel": "sym_numel.default"}
 
 
-# --- sizes as functions of the symbols --------------------------------------------------------------
-
-
-class _Recorder(fx.Interpreter):
-    """Runs a graph and keeps what each node gave."""
-
-    def run_node(self, node):
-        self.found[node.name] = value = super().run_node(node)
-        return value
-
-
-def _shapes_at(program, sizes):
-    """node name -> the sizes and strides of what it gives, with symbols of these sizes."""
-    fakes = FakeTensorMode(allow_non_fake_inputs=True)
-    inputs, guards = [], iter(program.guards)
-    placeholders = [n for n in program.graph.nodes if n.op == "placeholder"]
-    for node, spec in zip(placeholders, program.graph_signature.input_specs):
-        value = node.meta["val"]
-        guard = next(guards) if spec.kind == InputKind.USER_INPUT else None
-        if isinstance(value, torch.Tensor):
-            shape = list(value.shape)
-            for d, place in (guard.places() if guard else {}).items():
-                shape[d] = place.factor * sizes[place.symbol] + place.offset
-            with fakes, torch.no_grad():
-                same = shape == list(value.shape)
-                value = (
-                    torch.empty_strided(shape, value.stride(), dtype=value.dtype, device=value.device)
-                    if same
-                    else torch.empty(shape, dtype=value.dtype, device=value.device)
-                )
-        elif guard is not None and isinstance(guard.value, Place):
-            value = guard.value.factor * sizes[guard.value.symbol] + guard.value.offset
-        inputs.append(value)
-    run = _Recorder(program.graph_module)
-    run.found = {}
-    with fakes, torch.no_grad():
-        run.run(*inputs)
-    return {name: _numbers_of(value) for name, value in run.found.items()}
-
-
-def _numbers_of(value):
-    """All sizes and strides in a value."""
-    if isinstance(value, torch.Tensor):
-        return [*value.shape, *value.stride()]
-    if isinstance(value, (list, tuple)):
-        return [n for v in value for n in _numbers_of(v)]
-    return [value] if type(value) is int else []
-
-
-class _Shapes:
-    """What is known of sizes: for each node's name a polynomial for each of its numbers."""
-
-    def __init__(self, program):
-        self.names = {name: values.symbol_name(name) for name in program.symbols}
-        self.found = {}
-        if program.symbols:
-            self._explain(program)
-
-    def _explain(self, program):
-        symbols = program.symbols
-        try:
-            corners, beyond = sizes_to_try(symbols)
-            runs = [(corner, _shapes_at(program, corner)) for corner in corners]
-            check = _shapes_at(program, beyond)
-        except (UserError, RuntimeError, NotImplementedError):
-            return  # the sizes of the example stand alone then, which only descriptions need
-        names = list(symbols)
-        ends = {n: sorted({corner[n] for corner, _ in runs}) for n in names}
-        for node, expected in check.items():
-            columns = [{tuple(c[n] for n in names): run[node] for c, run in runs}]
-            if any(len(row) != len(expected) for row in columns[0].values()):
-                continue
-            self.found[node] = [
-                self._polynomial(names, ends, {k: row[i] for k, row in columns[0].items()}, beyond, value)
-                for i, value in enumerate(expected)
-            ]
-
-    def _polynomial(self, names, ends, table, beyond, value):
-        made = Polynomial.through(names, ends, lambda chosen: table[tuple(chosen[n] for n in names)])
-        if not made.is_whole() or made.at(beyond) != value:
-            return None
-        return Polynomial({frozenset(self.names[n] for n in key): c for key, c in made.terms.items()})
-
-    def numbers(self, name, start, given):
-        """Records of some of a node's numbers."""
-        known = self.found.get(name)
-        return [values.size_record(n, known[start + i] if known else None) for i, n in enumerate(given)]
-
-    def tensor(self, name, tensor, start=0):
-        record = values.tensor_record(tensor, self.numbers(name, start, tensor.shape))
-        record["strides"] = self.numbers(name, start + tensor.dim(), tensor.stride())
-        return record
-
-
 # --- the graph --------------------------------------------------------------------------------------
 
 
 class _Part:
     """A function of an operator, as a program of which nothing is known but its graph."""
 
-    symbols: dict = {}  # noqa: RUF012
     graph_signature = ExportGraphSignature([], [])
 
     def __init__(self, graph):
@@ -158,8 +61,8 @@ class _Part:
 
 
 class _GraphWriter:
-    def __init__(self, program):
-        self.program, self.shapes = program, _Shapes(program)
+    def __init__(self, program, sizes):
+        self.program, self.sizes = program, sizes
         self.tensors, self.numbers, self.nodes = {}, {}, []
         self.truths, self.fractions = {}, {}
         self.same = {}  # a node that names a result again -> the name that stands in the file
@@ -244,10 +147,10 @@ class _GraphWriter:
         """The name of a node's value, as an argument."""
         value = node.meta.get("val")
         if isinstance(value, torch.Tensor):
-            self.tensors[node.name] = self.shapes.tensor(node.name, value)
+            self.tensors[node.name] = values.tensor_record(value, self.sizes)
             return {"as_tensor": {"name": node.name}}
         if isinstance(value, int) and not isinstance(value, bool) and not self._is_constant(node):
-            self.numbers[node.name] = self.shapes.numbers(node.name, 0, [value])[0]
+            self.numbers[node.name] = self.sizes.record(value)
             return {"as_sym_int": {"as_name": node.name}}
         if type(value) in (bool, float) and node.op == "call_function":
             table, kind = (self.truths, "bool") if type(value) is bool else (self.fractions, "float")
@@ -272,10 +175,8 @@ class _GraphWriter:
             names[user.args[1]] = user.name
         for user in node.users:
             self.same[user] = names[user.args[1]]
-        start = 0
         for name, part in zip(names, value):
-            self.tensors[name] = self.shapes.tensor(node.name, part, start)
-            start += 2 * part.dim()
+            self.tensors[name] = values.tensor_record(part, self.sizes)
         if isinstance(node.target, OpOverload) and str(node.target._schema.returns[0].type).endswith("[]"):
             return [{"as_tensors": [{"name": name} for name in names]}]
         return [{"as_tensor": {"name": name}} for name in names]
@@ -287,7 +188,7 @@ class _GraphWriter:
             return {"as_none": True}
         if isinstance(value, fx.Node) and "region" in value.meta:
             part = _Part(value.meta["region"].graph)
-            return {"as_graph": {"name": value.target, "graph": _GraphWriter(part).run()}}
+            return {"as_graph": {"name": value.target, "graph": _GraphWriter(part, self.sizes).run()}}
         if isinstance(value, fx.Node):
             return self._reference(value)
         if isinstance(value, (list, tuple)):
@@ -389,8 +290,8 @@ def program_record(program):
     if any(_takes_numbers(node) for node in all_nodes(program.graph)):
         program = spread(program)
     program = _with_shared_operators(program)
-    writer = _GraphWriter(program)
-    graph = writer.run()
+    names = {name: symbol_name(name) for name, symbol in program.symbols.items() if not symbol.data}
+    graph = _GraphWriter(program, SizeWriter(names)).run()
     signature = _signature_record(program)
     return {
         "graph_module": {
@@ -408,17 +309,18 @@ def program_record(program):
         },
         "opset_version": _OPSET,
         "range_constraints": {
-            values.symbol_name(name): {
-                "min_val": s.lower,
-                "max_val": None if s.upper == math.inf else int(s.upper),
-            }
-            for name, s in program.symbols.items()
+            names.get(name, name): {"min_val": _end(ends.lower), "max_val": _end(ends.upper)}
+            for name, ends in program.range_constraints.items()
         },
         "schema_version": _SCHEMA_VERSION,
         "verifiers": ["TRAINING"],
         "torch_version": "2.13.0",
         "guards_code": [],
     }
+
+
+def _end(number):
+    return int(number) if math.isfinite(number) else None
 
 
 def _takes_numbers(node):

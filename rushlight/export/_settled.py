@@ -7,7 +7,7 @@ import rushlight as torch
 from rushlight._higher_order_ops._regions import put
 from rushlight._subclasses.fake_tensor import FakeTensorMode
 
-from ._data import describe_checks
+from ._data import describe_numbers
 from ._reals import whole
 from ._sizes import Builder
 
@@ -37,7 +37,7 @@ def finish(trace, planned, dynamics):
         found = list(items)  # a value of a function that becomes a node moves those behind it
         for _, i, number in reversed(found) if "region" in node.meta else found:
             put(node, i, builder.build(number, node))
-    describe_checks(trace, builder.sources)
+    describe_numbers(trace, builder.sources)
 
 
 def _is_tensor(node):

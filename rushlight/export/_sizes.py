@@ -5,7 +5,6 @@ with the sizes are found by tracing at others, and explained as sums of products
 rounded down, and of the larger or smaller of two such numbers.
 """
 
-import itertools
 import math
 import operator
 from dataclasses import dataclass
@@ -15,37 +14,7 @@ from typing import Any
 import rushlight as torch
 from rushlight._subclasses.size_numbers import named
 
-from .dynamic_shapes import UserError
-
 _MOST_SYMBOLS = 4  # that a number may depend on
-_STEPS = (5, 12)  # how far the further sizes lie from the example's
-
-
-def sizes_to_try(symbols):
-    """Assignments: all corners of a box, and one beyond them to check."""
-    if len(symbols) > _MOST_SYMBOLS:
-        raise UserError(f"export: at most {_MOST_SYMBOLS} sizes may change together, got {sorted(symbols)}")
-    others = {name: _other_sizes(symbol) for name, symbol in symbols.items()}
-    names = list(symbols)
-    corners = [
-        dict(zip(names, choice))
-        for choice in itertools.product(*((symbols[n].value, others[n][0]) for n in names))
-    ]
-    return corners, {n: others[n][1] for n in names}
-
-
-def _other_sizes(symbol):
-    """Two more sizes within the range, above the example's if there is room."""
-    found = [symbol.value + step for step in _STEPS if symbol.value + step <= symbol.upper]
-    if len(found) < 2:
-        low, high = max(symbol.lower, 1), min(symbol.upper, symbol.value + _STEPS[-1])
-        found = [n for n in range(int(high), int(low) - 1, -1) if n != symbol.value][:2]
-    if len(found) < 2:
-        raise UserError(
-            f"export: the range [{symbol.lower}, {symbol.upper}] of {symbol.name} has too few sizes to be "
-            "dynamic; leave it static"
-        )
-    return found
 
 
 class Polynomial:

@@ -234,6 +234,34 @@ def test_sizes_that_change_in_pytorch_do_so_here(reference, tmp_path):
             ours.module()(torch.zeros(rows, 4), factor=3)
 
 
+class Head(nn.Module):
+    """The first rows, as many as the data says, beside half of all."""
+
+    def forward(self, x, n):
+        count = n.item()
+        torch._check(count >= 0)
+        torch._check(count < x.shape[0])
+        return x * 2 + count, x[:count].sum(0), x[: x.shape[0] // 2], torch.cat([x[:count], x])
+
+
+def test_sizes_change_beside_numbers_of_the_data(reference):
+    program = export(Head(), (torch.randn(6, 4), torch.tensor(3)), dynamic_shapes=({0: Dim("rows")}, None))
+    given, ours = (torch.randn(9, 4), torch.tensor(7)), load(file_of(program))
+    for found in (program, ours, load(file_of(ours))):
+        assert str(found.range_constraints) == "{'rows': VR[2, int_oo], 'u0': VR[0, int_oo]}"
+        check(found.module()(*given), Head()(*given))
+        with pytest.raises(RuntimeError, match="u0 < rows"):
+            found.module()(given[0], torch.tensor(9))
+        text = str(found)
+        assert all(f'"f32[{size}, 4]"' in text for size in ("rows", "u0", "rows // 2"))
+        assert '"Sym(u0)"' in text
+    other = reference.export.load(file_of(ours))
+    assert str(other.range_constraints) == "{s_rows: VR[2, int_oo], u0: VR[0, int_oo]}"
+    shapes = {str(getattr(node.meta.get("val"), "shape", "")) for node in other.graph.nodes}
+    assert {f"torch.Size([{size}, 4])" for size in ("s_rows", "u0", "(s_rows//2)", "s_rows + u0")} <= shapes
+    check(other.module()(*(reference.from_numpy(t.numpy()) for t in given)), Head()(*given))
+
+
 def test_writes_to_buffers_happen(reference):
     class Counter(reference.nn.Module):
         def __init__(self):
