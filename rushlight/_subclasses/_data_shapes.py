@@ -13,7 +13,16 @@ from .data_numbers import Infeasible
 from .fake_tensor import DynamicOutputShapeException
 
 
-def result(mode, func, args, kwargs):
+def _take_example(numbers, name, given, real, dim):
+    """What is known of a result's size and elements beside real tensors."""
+    if real is None:
+        return numbers.asked.unknown.add(name)
+    numbers.take_size(name, real.shape[dim])
+    given.real_tensor = real
+    return None
+
+
+def result(mode, func, args, kwargs, real=None):
     """What an operator gives, with a sample for the size that it finds; the mode's numbers know of it."""
     make = _MAKERS.get(func._opname)
     if make is None:
@@ -22,6 +31,10 @@ def result(mode, func, args, kwargs):
     given, place = make(mode, func, size, *args, **kwargs)
     first = given[0] if isinstance(given, tuple) else given
     mode.data_numbers.origins[name] = first, place
+    found = pytree.tree_leaves(real) or [None]
+    _take_example(mode.data_numbers, name, first, found[0], place)
+    for tensor, known in zip(pytree.tree_leaves(given)[1:], found[1:], strict=False):
+        tensor.real_tensor = known
     if mode.data_numbers.tracer is not None:
         first.data_sizes = {place: name}
     return given
@@ -140,7 +153,7 @@ def asked_size(low, high):
     return sizes.size(low, high)
 
 
-def result_of_program(mode, func, args, kwargs):
+def result_of_program(mode, func, args, kwargs, real=None):
     """What the fake function of a program's operator gives; the mode's numbers know of sizes it asks for."""
     sizes = _Asked(mode.data_numbers)
     with sizes.run():
@@ -152,6 +165,9 @@ def result_of_program(mode, func, args, kwargs):
         if not places:
             raise DynamicOutputShapeException(func)
         mode.data_numbers.origins[name] = places[0]
+        at = next(k for k, t in enumerate(pytree.tree_leaves(made)) if t is places[0][0])
+        known = None if real is None else pytree.tree_leaves(real)[at]
+        _take_example(mode.data_numbers, name, *places[0][:1], known, places[0][1])
         for tensor, dim in places if mode.data_numbers.tracer is not None else ():
             tensor.data_sizes = {**(tensor.data_sizes or {}), dim: name}
     return made

@@ -62,9 +62,11 @@ class FakeNumbers:
         """A Python number for a program that does more than compute with it."""
         if self.fake_mode.data_numbers is None:
             return getattr(super(), as_plain)()
+        if as_plain == "__bool__":
+            return bool((self != 0).item())
         value = self.item()
         if isinstance(value, torch.SymInt):  # no symbol may get lost
-            value.numbers.refuse(value)
+            value.numbers.settle(value)
         return getattr(value, as_plain)()
 
     def __bool__(self):

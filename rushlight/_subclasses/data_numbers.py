@@ -12,6 +12,7 @@ from typing import Any
 import rushlight as torch
 from rushlight._errors.capture import GuardOnDataDependentSymNode
 
+from .decisions import Asked
 from .expressions import SIGNS, Expression
 from .size_numbers import SizeInt
 
@@ -42,7 +43,7 @@ def _expression(value):
 class DataNumbers:
     """The numbers of one trace: their samples, and what is known of them."""
 
-    def __init__(self, samples=None, derived=None):
+    def __init__(self, samples=None, derived=None, decisions=None):
         self.samples = dict(samples or {})
         self.derived = derived or {}  # name -> the linear expression that it equals
         self.bounds: dict = {}  # name -> (lowest, highest)
@@ -58,13 +59,18 @@ class DataNumbers:
         self.inner: set = set()  # names of numbers that functions of the graph read
         self.choices: Any = None  # of the sizes of inputs: a SizeChoices
         self.compared: list = []  # what each `cond` depends on
+        self.asked = Asked(decisions)
         self.again: set = set()  # those that a trace of such a graph reads
 
     # --- new numbers ---
 
-    def new(self, is_size):
-        """(name, sample) of a number that is read now."""
+    def new(self, is_size, known=None):
+        """(name, sample) of a number that is read now; beside real tensors it may be known."""
         name = f"u{len(self.bounds)}"
+        if known is not None:
+            self.samples[name] = int(known)
+        elif not is_size:
+            self.asked.unknown.add(name)
         self.bounds[name] = (0 if is_size else -math.inf, math.inf)
         if is_size:
             self.is_size.add(name)
@@ -74,11 +80,16 @@ class DataNumbers:
             value = self.samples.setdefault(name, _FIRST[(len(self.bounds) - 1) % len(_FIRST)])
         return name, value
 
-    def read(self, tensor):
-        """The sample of what a tensor of one element holds."""
+    def take_size(self, name, size):
+        """A size that was found is this one in the example."""
+        if self.samples_of(name) != size:
+            raise Infeasible("the example has another size", name, size)
+
+    def read(self, tensor, known=None):
+        """The sample of what a tensor of one element holds, or what a real one holds."""
         if tensor.dtype.is_complex:
             raise GuardOnDataDependentSymNode("", "a complex number of the data has no symbol")
-        name, value = self.new(is_size=False)
+        name, value = self.new(False, None if tensor.dtype.is_floating_point else known)
         self.last = name, tensor.dtype
         if tensor.dtype is torch.bool:
             self.bounds[name] = 0, 1
@@ -222,11 +233,26 @@ class DataNumbers:
 
         raise refused_mixture()
 
-    def refuse(self, number):
+    def settle(self, number):
         """A program wants a plain number of one that depends on its data."""
         low, high = self.bounds.get(str(number), (-math.inf, math.inf))
-        if low != high:
-            raise _undecided(DataTruth(operator.eq, number.expression, _expression(int(number)), True, self))
+        if low == high:
+            return
+        answer = self.asked.answer(int(number), str(number), number.expression.names())
+        value = int(number) if answer is None else answer
+        truth = DataTruth(operator.eq, number.expression, _expression(value), int(number) == value, self)
+        if answer is None:
+            raise _undecided(truth)
+        self.require(truth)
+
+    def decide(self, truth):
+        """The example's answer to a condition that nothing else decides; the graph checks it."""
+        names = truth.first.names() | truth.second.names()
+        answer = self.asked.answer(truth.value, truth.relation.__name__, names)
+        if answer is None:
+            raise _undecided(truth)
+        self.require(truth if answer else truth.opposite())
+        return answer
 
     # --- nodes ---
 
@@ -342,9 +368,7 @@ class DataTruth(torch.SymBool):
 
     def __bool__(self):
         known = self.numbers.answer(self)
-        if known is None:
-            raise _undecided(self)
-        return known
+        return self.numbers.decide(self) if known is None else known
 
     def __and__(self, other):
         return other if self.numbers.answer(self) is True else bool(self) and other

@@ -305,20 +305,21 @@ class FakeTensorMode(TorchDispatchMode):
         masked = name == "index" and any(t.dtype in (torch.bool, torch.uint8) for t in _tensors([args[1]]))
         if masked or (func.traits.data_dependent_shape and not _has_output_size(name, kwargs)):
             real = self._real_result(func, *self._accept(func, args, kwargs))
-            if real is not None:
+            if real is not None and not self._looking():
                 return _map(lambda t: self.fake_tensor_converter.from_real_tensor(self, t), real)
             if self.data_numbers is None:
                 raise DynamicOutputShapeException(func)
             from ._data_shapes import result
 
-            return result(self, func, *self._accept(func, args, kwargs))
+            return result(self, func, *self._accept(func, args, kwargs), real)
         args, kwargs = self._accept(func, args, kwargs)
         real = self._real_result(func, args, kwargs)
         if self.data_numbers is not None and not func._record():
             from ._data_shapes import result_of_program
 
-            return result_of_program(self, func, args, kwargs)
-        result = self._run(func, args, kwargs)
+            result = result_of_program(self, func, args, kwargs, real)
+        else:
+            result = self._run(func, args, kwargs)
         if real is not None:
             for fake, known in zip(_tensors([result]), _tensors([real]), strict=True):
                 fake.real_tensor = known
@@ -333,14 +334,22 @@ class FakeTensorMode(TorchDispatchMode):
         if any(isinstance(a, torch.device) and a.type == "meta" for a in (*args, *kwargs.values())):
             return None
         real_args, real_kwargs = (_map(lambda t: t.real_tensor, value) for value in (args, kwargs))
+        reals = _tensors([real_args, real_kwargs])
+        versions = [t._version for t in reals]
         with torch.no_grad(), _C._DisableTorchDispatch():
-            return func(*real_args, **real_kwargs)
+            result = func(*real_args, **real_kwargs)
+        if not func._record():
+            _check_writes(func, (*real_args, *real_kwargs.values()), dict(zip(map(id, reals), versions)))
+        return result
 
     def _propagates(self):
         """Whether operators run on real tensors, too: not where a graph is made that has symbols for numbers
-        of the data, whose samples operators get."""
+        of the data, whose samples operators get, except to look at the example's."""
         recorded = self.data_numbers is not None and self.data_numbers.tracer is not None
-        return self.propagate_real_tensors and not recorded
+        return self.propagate_real_tensors and (not recorded or self._looking())
+
+    def _looking(self):
+        return self.data_numbers is not None and self.data_numbers.asked.looking
 
     def _value(self, func, args, kwargs):
         """Constants are known; all others are not."""
@@ -351,7 +360,10 @@ class FakeTensorMode(TorchDispatchMode):
         if self._propagates() and all(t.real_tensor is not None for t in _tensors([args])):
             real = _map(lambda t: t.real_tensor, args)
             with _C._DisableTorchDispatch():
-                return func(*real, **kwargs)
+                known = func(*real, **kwargs)
+            if self._looking() and func._opname == "_local_scalar_dense":
+                return self.data_numbers.read(args[0], known)
+            return known
         if self.data_numbers is not None and func._opname == "_local_scalar_dense":
             return self.data_numbers.read(args[0])
         raise DataDependentOutputException(func)
@@ -440,6 +452,17 @@ class FakeTensorMode(TorchDispatchMode):
             return fake
 
         return _map(dress, result)
+
+
+def _check_writes(func, values, versions):
+    """Raise where an operator of a program wrote to what its schema does not let it write to."""
+    for argument, value in zip(func._schema.arguments, values):
+        written = any(t._version != versions[id(t)] for t in _tensors([value]))
+        if written and (argument.alias_info is None or not argument.alias_info.is_write):
+            raise RuntimeError(
+                f"{func}: the operator wrote to its input, which its schema does not say, for argument "
+                f"'{argument.name}': name it in mutates_args, or write to a copy"
+            )
 
 
 def _map_all(function, value):

@@ -24,14 +24,14 @@ class RegionNumbers(DataNumbers):
             self.samples, self.derived = around.samples, around.derived
             self.bounds, self.inner, self.again = around.bounds, around.inner, around.again
 
-    def new(self, is_size):
+    def new(self, is_size, known=None):
         if is_size:
             raise _refused("a size that depends on its data")
         name, value = super().new(is_size)
         self.inner.add(name)
         return name, value
 
-    def read(self, tensor):
+    def read(self, tensor, known=None):
         value = super().read(tensor)
         if type(value) is bool or not isinstance(value, int):
             return value

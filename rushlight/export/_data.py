@@ -4,8 +4,11 @@ import math
 import operator
 from typing import Any
 
+import rushlight as torch
 from rushlight._errors.capture import GuardOnDataDependentSymNode
+from rushlight._functorch import config
 from rushlight._subclasses.data_numbers import DataNumbers, Infeasible
+from rushlight._subclasses.decisions import Decisions
 from rushlight._subclasses.expressions import SIGNS
 from rushlight._subclasses.size_choices import SizeChoices
 from rushlight._subclasses.size_numbers import named
@@ -25,13 +28,14 @@ class DataTraces:
         self.derived: dict = {}
         self.numbers: Any = None  # of the last trace
         self.choices = SizeChoices()
+        self.decisions: Any = None  # of branches by numbers of the data
         self.ends: dict = {}  # of each number, the ranges that traces found
 
     def __call__(self, sizes, **how):
         samples = {name: size for name, size in sizes.items() if name not in self.inputs}
         choices = self.choices
         while True:
-            self.numbers = DataNumbers(samples, self.derived)
+            self.numbers = DataNumbers(samples, self.derived, self.decisions)
             self.numbers.choices = choices if self.inputs else None
             made = self.trace(sizes, numbers=self.numbers, **how)
             for name, ends in self.numbers.bounds.items():
@@ -42,6 +46,8 @@ class DataTraces:
 
     def first(self, sizes):
         """A trace with samples that the program accepts."""
+        if config.fake_tensor_propagate_real_tensors:
+            self._look(sizes)
         samples: dict = {}
         others, failure = list(_OTHERS), Exception()
         for _ in range(_MOST_TRIES):
@@ -61,6 +67,21 @@ class DataTraces:
                     break
                 samples = self._other(others.pop(0))
         raise failure
+
+    def _look(self, sizes):
+        """Trace beside the example's data, which then decides branches by numbers of it."""
+        self.decisions, samples = Decisions(), {}
+        with torch.random.fork_rng():
+            for _ in range(_MOST_TRIES):
+                self.numbers = DataNumbers(samples, decisions=self.decisions)
+                try:
+                    self.trace(sizes, numbers=self.numbers)
+                    break
+                except Infeasible as wish:
+                    if wish.value is None:
+                        raise
+                    samples = {**self.numbers.samples, wish.name: wish.value}
+        self.decisions.looking = False
 
     def _follow(self, wish, samples):
         if wish.derived is not None:
