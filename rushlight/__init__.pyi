@@ -1149,6 +1149,8 @@ from rushlight._C._VariableFunctions import dense_dim as dense_dim
 from rushlight._C._VariableFunctions import is_coalesced as is_coalesced
 from rushlight._C._VariableFunctions import coalesce as coalesce
 from rushlight._C._VariableFunctions import _sparse_broadcast_to as _sparse_broadcast_to
+from rushlight._C._VariableFunctions import _sparse_mm as _sparse_mm
+from rushlight._C._VariableFunctions import _sparse_addmm as _sparse_addmm
 from rushlight._C._VariableFunctions import _sparse_sampled_addmm as _sparse_sampled_addmm
 from rushlight._C._VariableFunctions import _sparse_mm_reduce_impl as _sparse_mm_reduce_impl
 from rushlight._C._VariableFunctions import _validate_compressed_sparse_indices as _validate_compressed_sparse_indices

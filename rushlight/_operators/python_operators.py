@@ -9,16 +9,8 @@ def _pin_memory(self, device=None):
     return self.pin_memory() if device is None else self.pin_memory(device)
 
 
-def _sparse_addmm(self, mat1, mat2, *, beta=1, alpha=1):
-    return torch.addmm(self, mat1, mat2, beta=beta, alpha=alpha)
-
-
 _library.define("_pin_memory(Tensor self, Device? device=None) -> Tensor")
 _library.impl("_pin_memory", _pin_memory, "CompositeImplicitAutograd")
-_library.define(
-    "_sparse_addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor"
-)
-_library.impl("_sparse_addmm", _sparse_addmm, "CompositeImplicitAutograd")
 
 
 def _convolution(

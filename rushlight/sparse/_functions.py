@@ -16,13 +16,13 @@ def mm(mat1, mat2, reduce=None):
     `reduce` says what becomes of the products of each row of a CSR `mat1`: "sum", "mean", "amax" or "max",
     "amin" or "min"."""
     if reduce is None:
-        return rushlight.mm(mat1, mat2)
+        return rushlight._sparse_mm(mat1, mat2)
     return rushlight._sparse_mm_reduce_impl(mat1, mat2, reduce)[0]
 
 
 def addmm(mat, mat1, mat2, *, beta=1.0, alpha=1.0):
-    """``beta * mat + alpha * (mat1 @ mat2)`` with a sparse `mat1`."""
-    return rushlight.addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
+    """``beta * mat + alpha * (mat1 @ mat2)`` with a sparse `mat1`, which gets a sparse gradient."""
+    return rushlight._sparse_addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
 
 
 @overridable

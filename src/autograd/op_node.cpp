@@ -277,7 +277,8 @@ void OpNode::fill(const Value* args, const Plan& plan, uint64_t overwritten) {
   each_bit(d.saved_inputs, [&](int p) {
     if (p < Derivative::kConditional && d.saved_for[p]) {
       bool wanted = false;
-      each_bit(d.saved_for[p], [&](int other) { wanted |= needs(other, 0); });
+      // A parameter that is no tensor never wants one.
+      each_bit(d.saved_for[p] & op_.tensor_parameters, [&](int other) { wanted |= needs(other, 0); });
       // Gradients of sparse operands have their pattern.
       if (!wanted && !(args[p].tensor()->flags & kSpecialElements)) return;
     }

@@ -224,13 +224,13 @@ bool is_special(const Tensor& t) { return t.defined() && t->flags & kSpecialElem
 // Gradients keep the layout of their operand: a transposed weight gets a transposed gradient, which t() turns
 // back for free. Of a dense factor that the other's gradient does not need, its order alone was saved.
 Tensor left_gradient(const Tensor& g, const Tensor& mat1, const Tensor& mat2, bool by_columns) {
-  if (is_special(mat1)) return sparse_left_gradient(g, mat1, mat2);
   const Tensor b = conj_of(mat2);
+  if (is_special(mat1)) return sparse_as(mm(g, ops::t(b)), mat1);
   return by_columns && !is_special(b) ? ops::t(mm(b, ops::t(g))) : mm(g, ops::t(b));
 }
 Tensor right_gradient(const Tensor& g, const Tensor& mat1, const Tensor& mat2, bool by_columns) {
-  if (is_special(mat2)) return sparse_right_gradient(g, mat1, mat2);
   const Tensor a = conj_of(mat1);
+  if (is_special(mat2)) return sparse_as(mm(ops::t(a), g), mat2);
   return by_columns && !is_special(a) ? ops::t(mm(ops::t(g), a)) : mm(ops::t(a), g);
 }
 Tensor adjoint_of(const Tensor& t) { return transpose(conj_of(t), -2, -1); }

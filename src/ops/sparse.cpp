@@ -326,6 +326,9 @@ bool never_coalesced(const Call& call, const Tensor& self) { return no_elements(
 
 Tensor densely(const Tensor& g) { return is_sparse(g) ? to_dense(g, std::nullopt, std::nullopt) : g; }
 
+// Only a sparse operand is saved: parameter 1, a number, never wants a gradient.
+constexpr auto conversion_gradient = [](Grad g, In<0, 1> self) { return in_layout_of(g, self); };
+
 void register_parts(Table& t) {
   auto part = [&](auto& handle, const char* schema, auto kernel, const char* doc,
                   Tensor (*refuse)(const Call&, const Tensor&) = refuse_dense) {
@@ -410,6 +413,20 @@ CompressedRows compressed_rows(const Tensor& t) {
                             plain(to_dtype(p.plain, DType::Int64)), plain(p.values)};
   check_rows(rows, csr);
   return rows;
+}
+
+Tensor sparse_as(const Tensor& g, const Tensor& self) { return is_sparse(g) ? in_layout_of(g, self) : g; }
+
+Tensor in_layout_of(const Tensor& g, const Tensor& self) {
+  if (!self.defined() || !is_sparse(self)) return densely(g);
+  const SparseForm form = form_of(self);
+  if (is_sparse(g) && form_of(g) == form) return g;
+  // There is no way from blocks to compressed elements.
+  const bool apart = is_sparse(g) && is_block(layout_of(g)) && !is_block(form.layout);
+  const Tensor from = apart ? densely(g) : g;
+  const Dims blocks{form.block_rows, form.block_columns};
+  return to_sparse(from, form.layout, is_block(form.layout) ? OptIntList(blocks) : std::nullopt,
+                   is_sparse(from) ? std::nullopt : OptInt(self.dim() - sparse_dim_of(self)));
 }
 
 // Row starts of sorted row numbers: how many are below 0, 1, ..., size.
@@ -500,7 +517,7 @@ void register_sparse_operators(Table& t) {
       .doc("The non-zero elements as a COO tensor; the last dim - sparse_dim dimensions stay dense.")
       .family(Family::Sparse)
       .may_return_input()
-      .derivative([](Grad g) { return densely(g); });
+      .derivative(conversion_gradient);
   t.sparse(to_sparse_dim, to_coo_kernel);
   t.composite(to_sparse,
               "to_sparse(Tensor self, *, Layout? layout=None, int[2]? blocksize=None, int? dense_dim=None) "
@@ -517,7 +534,7 @@ void register_sparse_operators(Table& t) {
       .doc("Matrices as CSR: row starts, columns, values.")
       .family(Family::Sparse)
       .may_return_input()
-      .derivative([](Grad g) { return densely(g); });
+      .derivative(conversion_gradient);
   t.sparse(to_sparse_csr, to_compressed_kernel<Layout::SparseCsr>);
   t.op(to_sparse_csc, "to_sparse_csc(Tensor self, int? dense_dim=None) -> Tensor",
        to_compressed_kernel<Layout::SparseCsc>)
@@ -525,7 +542,7 @@ void register_sparse_operators(Table& t) {
       .doc("Matrices as CSC: column starts, rows, values.")
       .family(Family::Sparse)
       .may_return_input()
-      .derivative([](Grad g) { return densely(g); });
+      .derivative(conversion_gradient);
   t.sparse(to_sparse_csc, to_compressed_kernel<Layout::SparseCsc>);
   t.op(to_sparse_bsr, "to_sparse_bsr(Tensor self, int[2] blocksize, int? dense_dim=None) -> Tensor",
        to_blocks_kernel<Layout::SparseBsr>)
@@ -533,7 +550,7 @@ void register_sparse_operators(Table& t) {
       .doc("Matrices as BSR: CSR whose elements are dense blocks.")
       .family(Family::Sparse)
       .may_return_input()
-      .derivative([](Grad g) { return densely(g); });
+      .derivative(conversion_gradient);
   t.sparse(to_sparse_bsr, to_blocks_kernel<Layout::SparseBsr>);
   t.op(to_sparse_bsc, "to_sparse_bsc(Tensor self, int[2] blocksize, int? dense_dim=None) -> Tensor",
        to_blocks_kernel<Layout::SparseBsc>)
@@ -541,7 +558,7 @@ void register_sparse_operators(Table& t) {
       .doc("Matrices as BSC: CSC whose elements are dense blocks.")
       .family(Family::Sparse)
       .may_return_input()
-      .derivative([](Grad g) { return densely(g); });
+      .derivative(conversion_gradient);
   t.sparse(to_sparse_bsc, to_blocks_kernel<Layout::SparseBsc>);
 }
 

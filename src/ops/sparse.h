@@ -69,7 +69,12 @@ Tensor to_layout(const Tensor& t, Layout layout);  // COO, CSR or CSC
 Tensor without_elements(IntList sizes, DType dtype, Layout layout);
 // A COO tensor whose leading dimensions of size 1, and those it lacks, are repeated up to `sizes`.
 Tensor sparse_broadcast(const Tensor& t, IntList sizes);
-// The gradients of mm where one factor is sparse; those of a sparse factor have its pattern.
+// A gradient in the layout of `self`: dense where that is dense (or undefined), else as sparse_as; what is
+// dense becomes sparse.
+Tensor in_layout_of(const Tensor& g, const Tensor& self);
+// A sparse gradient in the layout of the sparse `self`, a dense one as it is.
+Tensor sparse_as(const Tensor& g, const Tensor& self);
+// The gradients of torch.sparse.mm; those of a sparse factor have its pattern.
 Tensor sparse_left_gradient(const Tensor& g, const Tensor& mat1, const Tensor& mat2);
 Tensor sparse_right_gradient(const Tensor& g, const Tensor& mat1, const Tensor& mat2);
 

@@ -267,7 +267,7 @@ Grads sampled_gradients(const Tensor& g, const Tensor& self, const Tensor& a, co
 }  // namespace
 
 Tensor sparse_left_gradient(const Tensor& g, const Tensor& a, const Tensor& b) {
-  if (!is_sparse(a)) return ops::mm(g, ops::t(conj_of(b)));
+  if (!a.defined() || !is_sparse(a)) return ops::mm(g, ops::t(conj_of(b)));
   const Tensor pattern = layout_of(a) == Layout::SparseCoo ? coalesce(a) : a;
   if (is_sparse(g) || is_sparse(b)) return ops::sparse_mask(ops::mm(g, ops::t(conj_of(b))), pattern);
   const Tensor coo = to_layout(pattern, Layout::SparseCoo);
@@ -285,10 +285,55 @@ Tensor sparse_left_gradient(const Tensor& g, const Tensor& a, const Tensor& b) {
 
 Tensor sparse_right_gradient(const Tensor& g, const Tensor& a, const Tensor& b) {
   const Tensor whole = ops::mm(ops::t(conj_of(a)), g);
-  return is_sparse(b) ? ops::sparse_mask(whole, b) : whole;
+  return b.defined() && is_sparse(b) ? ops::sparse_mask(whole, b) : whole;
 }
 
+namespace {
+
+Fn<Tensor(const Tensor& sparse, const Tensor& dense)> sparse_mm;
+Fn<Tensor(const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
+          const Scalar& alpha)>
+    sparse_addmm;
+
+Tensor dense_mm(const Call&, const Tensor& a, const Tensor& b) { return ops::mm(a, b); }
+Tensor dense_addmm(const Call&, const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta,
+                   const Scalar& alpha) {
+  return ops::addmm(self, a, b, beta, alpha);
+}
+
+// mm and addmm but for the gradients of sparse factors, which have their pattern.
+void register_patterned_products(Table& t) {
+  t.op(sparse_mm, "_sparse_mm(Tensor sparse, Tensor dense) -> Tensor", dense_mm)
+      .function_only()
+      .doc("Matrix product of which a sparse factor gets a gradient at its elements.")
+      .family(Family::Matmul)
+      .on_devices()
+      .derivative([](Grad g, In<0, 1> a, In<1, 0> b, Needs need) {
+        return Grads{need[0] ? sparse_left_gradient(g, a, b) : Tensor(),
+                     need[1] ? sparse_right_gradient(g, a, b) : Tensor()};
+      });
+  t.sparse(sparse_mm, mm_kernel);
+  t.op(sparse_addmm,
+       "_sparse_addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor",
+       dense_addmm)
+      .function_only()
+      .out()
+      .doc("beta * self + alpha * (mat1 @ mat2); a sparse factor gets a gradient at its elements.")
+      .family(Family::Matmul)
+      .on_devices()
+      .derivative(
+          [](Grad g, In<1, 2> a, In<2, 1> b, Attr<3, Scalar> beta, Attr<4, Scalar> alpha, Needs need) {
+            return Grads{need[0] ? scaled_by(g, conjugate(beta)) : Tensor(),
+                         need[1] ? scaled_by(sparse_left_gradient(g, a, b), conjugate(alpha)) : Tensor(),
+                         need[2] ? scaled_by(sparse_right_gradient(g, a, b), conjugate(alpha)) : Tensor()};
+          });
+  t.sparse(sparse_addmm, addmm_kernel);
+}
+
+}  // namespace
+
 void register_sparse_product_operators(Table& t) {
+  register_patterned_products(t);
   t.op(sampled_addmm,
        "_sparse_sampled_addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> "
        "Tensor",

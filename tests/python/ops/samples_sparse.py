@@ -47,6 +47,7 @@ TABLES = {
 }
 PRODUCTS = {
     "sparse.mm": [((COO, real(6, 2)), {}), ((CSR, real(6, 2)), {}), ((CSR, real(6, 2), "mean"), {})],
+    "sparse.addmm": [((real(4, 2), COO, real(6, 2)), {"beta": 0.5, "alpha": 2.0})],
     "sparse.sampled_addmm": [((CSR, real(4, 3), real(3, 6)), {"beta": 0.5, "alpha": 2.0})],
     "ops.aten._sparse_broadcast_to": [((Sparse(real(1, 6)), (4, 6)), {})],
 }
