@@ -29,7 +29,7 @@ def draws(node):
             return bool(argument(target, i, node.args, node.kwargs))
     if target.namespace != "aten":
         return True  # what a custom operator does in Python is not known
-    return target.traits.batching == "random"
+    return target.traits.batching in ("random", "random like")
 
 
 def device_of(graph):

@@ -166,9 +166,10 @@ BatchEntry entry_of(Batching batching) {
     case Batching::Loss:
       return {batch_loss, "loss"};
     case Batching::Random:
-    case Batching::RandomLike:
     case Batching::RandomEach:
       return {draw_numbers, "random"};
+    case Batching::RandomLike:
+      return {draw_numbers, "random like"};
     case Batching::Geometry:
       return {nullptr, "view"};
     case Batching::Refused:

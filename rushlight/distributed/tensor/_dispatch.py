@@ -211,7 +211,8 @@ def _planned(call):
     if many is None:
         return None
     ways = [call.way(), *rule(call)]
-    chosen = [_cheapest(call, ways, i) for i in range(call.mesh.ndim)]
+    cuts = getattr(rule, "may_cut_whole_inputs", False)
+    chosen = [_cheapest(call, ways, i, cuts) for i in range(call.mesh.ndim)]
     inputs = [
         DTensorSpec(call.mesh, [way[1][k] for way in chosen], spec.tensor_meta)
         for k, spec in enumerate(call.specs)
@@ -246,7 +247,7 @@ def _out_metas(call):
     return many
 
 
-def _cheapest(call, ways, i):
+def _cheapest(call, ways, i, may_cut_whole_inputs):
     """The way that moves the fewest bytes along mesh dimension i."""
     factor = next(
         (p.split_factor for s in call.specs for p in [s.placements[i]] if isinstance(p, _StridedShard)), None
@@ -256,7 +257,7 @@ def _cheapest(call, ways, i):
         outputs, inputs = way if factor is None else [[_strided(p, factor) for p in ps] for ps in way]
         if call.writes and not _keeps_written(call, inputs, outputs, i):
             continue
-        if call.name not in _ops.FREE and not _follows(call, inputs, i):
+        if not may_cut_whole_inputs and not _follows(call, inputs, i):
             continue
         cost = sum(_cost(spec, i, wanted, call.mesh.size(i)) for spec, wanted in zip(call.specs, inputs))
         if cost < least:

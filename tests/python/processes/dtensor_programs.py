@@ -182,6 +182,12 @@ def behaviour(rank, size, file):
     torch.manual_seed(7)
     drawn = rand(5, 3, device_mesh=mesh, placements=[Shard(0)]), randn(6, device_mesh=mesh)
     assert all(torch.equal(a, b.full_tensor()) for a, b in zip(expected, drawn))
+    means = torch.arange(6.0)
+    for draw in (lambda t: torch.normal(t, 0.1), torch.poisson, lambda t: torch.multinomial(t, 4)):
+        torch.manual_seed(8)
+        expected = draw(means)
+        torch.manual_seed(8)
+        assert torch.equal(draw(distribute_tensor(means, mesh, [Shard(0)])).full_tensor(), expected)
     assert zeros(5, 3, device_mesh=mesh, placements=[Shard(1)]).to_local().shape == (5, 2 - rank)
     written = zeros(5, 3, device_mesh=mesh, placements=[Shard(0)])
     with torch.no_grad():
@@ -189,6 +195,12 @@ def behaviour(rank, size, file):
         written.index_put_((torch.tensor(0),), torch.tensor(5.0))
     assert written.full_tensor().tolist() == [[5.0] * 3] + [[0, 2.0, 0]] * 4
     assert torch.equal(written, written.clone()) and written.sum().item() == 23
+    halves = DTensor.from_local(torch.tensor([0.5, 1.5]), mesh, [Partial()])  # each rank has half of the sum
+    for additive in (torch.neg, torch.clone, torch.positive, torch.zero_, lambda x: x + halves):
+        assert additive(halves.clone()).placements == (Partial(),)
+    assert halves.to(torch.int64).full_tensor().tolist() == [1, 3]
+    chosen = DTensor.from_local(torch.tensor([True, False]), mesh, [Replicate()])
+    assert torch.where(chosen, halves, -halves).full_tensor().tolist() == [1, -3]
     _module(mesh)
     _saved(d, file, rank)
     dist.destroy_process_group()

@@ -67,9 +67,8 @@ LISTS = {
         "RULES": is_operator,
         "ADJUSTMENTS": is_operator,
         "HANDLERS": is_operator,
-        "FREE": is_operator,
     },
-    "distributed.tensor._ops._pointwise": {"_ADDITIVE": is_operator, "_SCALED_BY_OTHER": is_operator},
+    "distributed.tensor._ops._pointwise": {"_SCALED_BY_OTHER": is_operator},
     "distributed.tensor._ops._reductions": {"_TERMS": is_operator},
     "distributed.tensor.parallel.loss": {"_HANDLERS": is_operator},
     "export._pt2_operators": {

@@ -1,9 +1,11 @@
 """How operators share their work over a mesh.
 
 A rule is a function of a `Call` that lists ways: `call.way(outputs..., input=placement...)` for one dimension
-of the mesh; what is not named is whole. That everything is whole is always a way. An adjustment turns the
-local
-arguments of a plan into those the local operator needs (sizes, mostly). A handler runs a call by itself.
+of the mesh; what is not named is whole. That everything is whole is always a way. A way that cuts inputs is
+taken only where one of them lies so already, unless the rule is decorated with `may_cut_whole_inputs`.
+
+An adjustment turns the local arguments of a plan into those the local operator needs (sizes, mostly). A
+handler runs a call by itself.
 """
 
 from rushlight.distributed.tensor._ops import (
@@ -22,22 +24,6 @@ RULES: dict = {name: rule for module in _MODULES for name, rule in module.RULES.
 ADJUSTMENTS: dict = {name: fix for module in _MODULES for name, fix in module.ADJUSTMENTS.items()}
 HANDLERS: dict = dict(_special.HANDLERS)
 REGISTERED: dict = {}  # by overload: rules of programs, which hold before those of here
-
-
-# Operators whose inputs may be cut where none was before, if that moves fewer bytes; others follow their
-# inputs.
-FREE = {
-    "mm",
-    "addmm",
-    "bmm",
-    "baddbmm",
-    "mv",
-    "dot",
-    "vdot",
-    "embedding",
-    "embedding_dense_backward",
-    "convolution",
-}
 
 
 def rule_of(call):

@@ -1,10 +1,12 @@
 """Products of matrices, and convolutions."""
 
+from rushlight.distributed.tensor._ops._cutting import may_cut_whole_inputs
 from rushlight.distributed.tensor.placement_types import Partial, Shard
 
 _SUM = Partial("sum")
 
 
+@may_cut_whole_inputs
 def _mm(call):
     rows = call.way(Shard(0), self=Shard(0))
     columns = call.way(Shard(1), mat2=Shard(1))
@@ -23,6 +25,7 @@ def _bias(call, dim, rank):
     return Shard(own) if own >= 0 and shape[own] != 1 else None
 
 
+@may_cut_whole_inputs
 def _addmm(call):
     return [
         call.way(Shard(0), mat1=Shard(0), self=_bias(call, 0, 2)),
@@ -31,6 +34,7 @@ def _addmm(call):
     ]
 
 
+@may_cut_whole_inputs
 def _bmm(call):
     return [
         call.way(Shard(0), self=Shard(0), mat2=Shard(0)),
@@ -41,6 +45,7 @@ def _bmm(call):
     ]
 
 
+@may_cut_whole_inputs
 def _baddbmm(call):
     return [
         call.way(Shard(0), batch1=Shard(0), batch2=Shard(0), self=_bias(call, 0, 3)),
@@ -49,14 +54,17 @@ def _baddbmm(call):
     ]
 
 
+@may_cut_whole_inputs
 def _mv(call):
     return [call.way(Shard(0), self=Shard(0)), call.way(_SUM, self=Shard(1), vec=Shard(0))]
 
 
+@may_cut_whole_inputs
 def _dot(call):
     return [call.way(_SUM, self=Shard(0), other=Shard(0), tensor=Shard(0))]
 
 
+@may_cut_whole_inputs
 def _convolution(call):
     return [call.way(Shard(0), input=Shard(0))] if len(call.shape("input")) > 2 else []
 

@@ -2,6 +2,7 @@
 
 from typing import Any
 
+from rushlight.distributed.tensor._ops._cutting import may_cut_whole_inputs
 from rushlight.distributed.tensor.placement_types import Partial, Shard
 
 _SUM = Partial("sum")
@@ -46,6 +47,7 @@ def _attention(call):
     return ways
 
 
+@may_cut_whole_inputs
 def _embedding(call):
     rank = len(call.shape("indices"))
     ways = [call.way(Shard(d), indices=Shard(d)) for d in range(rank)]
@@ -76,6 +78,7 @@ def _embedding_of_own_rows(call, plan, args, kwargs):
     return args, kwargs, run
 
 
+@may_cut_whole_inputs
 def _embedding_gradient(call):
     rank = len(call.shape("indices"))
     ways = [call.way(Shard(1), grad_output=Shard(rank))]

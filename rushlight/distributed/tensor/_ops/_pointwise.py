@@ -1,11 +1,10 @@
 """Operators that compute element by element."""
 
+import rushlight as torch
 from rushlight.distributed.tensor.placement_types import Partial, Shard
 
 ADJUSTMENTS: dict = {}
 
-# Sums of terms: f(a + b) = f(a) + f(b).
-_ADDITIVE = {"neg", "add", "sub", "clone", "_to_copy", "copy_", "conj_physical", "positive", "lift_fresh"}
 _SCALED_BY_OTHER = {"mul", "div"}
 
 
@@ -32,20 +31,30 @@ def _of_sums(call):
     ways = []
     for partial in call.partials():
         if partial.reduce_op not in ("sum", "avg"):
-            if call.name in ("clone", "_to_copy") and len(call.specs) == 1:
+            if (call.traits.same_elements or call.name == "_to_copy") and len(call.specs) == 1:
                 ways.append(([partial], [partial]))
             continue
-        if call.name in _ADDITIVE and not _has_number(call):
+        if _is_additive(call):
             ways.append(([partial], [partial] * len(call.specs)))
         elif call.name in _SCALED_BY_OTHER and call["self" if call.name == "mul" else "other"] is not None:
             ways += _scaled(call, partial)
-        elif call.name in ("zero_",):
-            ways.append(([partial], [partial]))
     return ways
 
 
-def _has_number(call):
-    return call.name in ("add", "sub") and call.leaf("other") is None
+def _is_additive(call):
+    """Whether f(a + b) = f(a) + f(b): all operands are tensors, and nothing is rounded to integers."""
+    if call.traits.tangent != "linear" and not call.traits.same_elements:
+        return False
+    operands = [a.name for a in call.func._schema.arguments if str(a.type) == "Tensor"]
+    if any(call.leaf(name) is None for name in operands):
+        return False  # a number stands for a tensor
+    dtypes = {spec.dtype for spec in call.specs}
+    rounds = any(map(_has_fractions, dtypes)) and not all(_has_fractions(m.dtype) for m in call.out_metas)
+    return not rounds and torch.bool not in dtypes
+
+
+def _has_fractions(dtype):
+    return dtype.is_floating_point or dtype.is_complex
 
 
 def _scaled(call, partial: Partial):

@@ -23,11 +23,7 @@ def draw_own_part(call, plan, args, kwargs):
 
     target = plan.outputs[0]
     tensors = [(k, a) for k, a in enumerate(args) if isinstance(a, torch.Tensor)]
-    if (
-        len(tensors) > 1
-        or call.leaves
-        and call.name in ("bernoulli", "poisson", "_standard_gamma", "binomial")
-    ):
+    if len(tensors) > 1 or call.traits.batching != "random like":  # values are read, not only a shape
         return _draw_from_whole(call, plan, args, kwargs)
 
     def run(*_, **__):
