@@ -13,9 +13,9 @@ from rushlight.utils._pytree import tree_map, tree_map_only
 
 _POSITIONS = frozenset(["argmax", "argmin"])
 _ALONG_A_DIMENSION = frozenset(["softmax", "log_softmax", "softmin", "cumsum", "cumprod"])
-# Operators that move elements and are no views; those that take numbers add what comes to one place.
-_MOVES = frozenset("cat flip gather index index_select repeat roll stack".split())
-_MOVES_OF_NUMBERS = frozenset("col2im im2col select_backward slice_backward unfold_backward".split())
+
+
+_PLACES = frozenset(["index", "indices", "mask"])  # parameters that say where elements go
 
 
 class FunctionRule:
@@ -121,9 +121,30 @@ def for_operator(func):
         return _pointwise
     if name in REDUCE_NAMES:
         return lambda func, args, kwargs: _reduce(name, *args, **kwargs)
-    if name in _MOVES or name in _MOVES_OF_NUMBERS or _is_view(func._schema):
-        return _move
-    return None
+    if _adds_what_meets(func):
+        return _add_what_meets
+    return _move if _moves_elements(func) or _is_view(func._schema) else None
+
+
+def _moves_elements(func):
+    """Whether results are elements of the operand in other places, and of no other operand."""
+    arguments = func._schema.arguments
+    tensors = [
+        a.name for a in arguments if str(a.type) in ("Tensor", "Optional[Tensor]", "List[Optional[Tensor]]")
+    ]
+    return (
+        func.traits.family in ("copy", "index", "join")
+        and func.traits.tangent == "linear"
+        and not func._schema.is_mutable
+        and _PLACES.issuperset(tensors[1:])
+    )
+
+
+def _adds_what_meets(func):
+    """Whether results are sums of those elements that come to one place."""
+    if func.overloadpacket.__name__ in ("im2col", "col2im"):
+        return True
+    return func.traits.family == "gradient" and func.traits.tangent == "linear"
 
 
 def _is_view(schema):
@@ -171,14 +192,17 @@ def _with(mask, elements):
     return MaskedTensor._of(elements, mask if mask.shape == elements.shape else mask.expand(elements.shape))
 
 
+def _add_what_meets(func, args, kwargs):
+    """A sum is there where one of its terms is; operators that add take no truth values."""
+    data = func(*tree_map_only(MaskedTensor, lambda a: a._masked_data, args), **kwargs)
+    mask = func(*tree_map_only(MaskedTensor, lambda a: a._masked_mask.float(), args), **kwargs) > 0
+    return MaskedTensor._of(data, mask)
+
+
 def _move(func, args, kwargs):
     """The mask goes the way of the data."""
-    name = func.overloadpacket.__name__
     data = func(*tree_map(lambda a: a._masked_data if is_masked_tensor(a) else a, args), **kwargs)
-    if name in _MOVES_OF_NUMBERS:
-        mask = func(*tree_map_only(MaskedTensor, lambda a: a._masked_mask.float(), args), **kwargs) > 0
-    else:
-        mask = func(*(_masks(a) for a in args), **kwargs)
+    mask = func(*(_masks(a) for a in args), **kwargs)
     pairs = zip(data, mask, strict=True) if isinstance(data, (tuple, list)) else None
     return MaskedTensor._of(data, mask) if pairs is None else tuple(MaskedTensor._of(*p) for p in pairs)
 

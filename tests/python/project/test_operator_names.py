@@ -87,8 +87,6 @@ LISTS = {
     "masked.maskedtensor.rules": {
         "_POSITIONS": is_called,
         "_ALONG_A_DIMENSION": is_called,
-        "_MOVES": is_called,
-        "_MOVES_OF_NUMBERS": is_operator,
     },
     "nested._internal.ops": {
         "_OPERATORS": is_called,

@@ -262,6 +262,23 @@ def test_masked_tensors_of_all_layouts_as_pytorchs(name):
         torch.testing.assert_close(torch.tensor(here), torch.tensor(there))
 
 
+@pytest.mark.parametrize(
+    "move",
+    [
+        lambda t: t.flip(0),
+        lambda t: t.roll(1, 1),
+        lambda t: t.take(torch.tensor([0, 3, 5])),
+        lambda t: torch.masked_select(t, torch.tensor([True, False, True, True])),
+        lambda t: torch.diag_embed(t),
+    ],
+)
+def test_masks_go_the_way_of_elements(move):
+    data, mask = torch.tensor(ROWS), torch.tensor(MASK)
+    moved = move(masked.masked_tensor(data, mask))
+    assert torch.equal(moved.get_mask(), move(mask))
+    assert torch.equal(moved.to_tensor(-1.0), torch.where(move(mask), move(data), -1.0))
+
+
 def test_masked_tensors_join_and_are_written():
     a = masked.masked_tensor(torch.tensor([1.0, 4.0]), torch.tensor([True, False]), requires_grad=True)
     b = masked.masked_tensor(torch.tensor([2.0, 3.0]), torch.tensor([False, True]))
