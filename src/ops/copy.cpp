@@ -281,7 +281,10 @@ void register_conversions(Table& t) {
       .doc("self in other's dtype, on its device.");
   auto cast = [&](const char* schema,
                   Tensor (*body)(const Call&, const Tensor&, std::optional<MemoryFormat>)) {
-    t.composite(schema, body).doc("The elements in the dtype that the method is named after.").method_only();
+    t.composite(schema, body)
+        .method_only()
+        .elementwise()
+        .doc("The elements in the dtype that the method is named after.");
   };
   cast("float(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", cast_body<DType::Float32>);
   cast("double(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", cast_body<DType::Float64>);

@@ -2,11 +2,8 @@
 
 A function is found by its name; in-place forms and methods share the rule of the function."""
 
-import functools
-
 import rushlight
 from rushlight import _C
-from rushlight._operators.traits import names_of
 from rushlight.nested._internal.nested_tensor import (
     NestedInt,
     NestedTensor,
@@ -15,31 +12,10 @@ from rushlight.nested._internal.nested_tensor import (
     jagged_from_list,
     plain,
 )
+from rushlight.nested._internal.same_shape import elementwise, keeps_shape
 
-# Python's operators on tensors that are no records of their own.
-_OPERATORS = frozenset(
-    """
-    __and__ __or__ __xor__ __rpow__ __rdiv__ __rtruediv__ __rfloordiv__ __rsub__ __pow__ __truediv__
-    __floordiv__ __eq__ __ne__
-    """.split()
-)
-
-
-@functools.cache
-def _elementwise():
-    """Element by element: any number of operands, broadcast."""
-    return names_of(lambda traits: traits.elementwise) | _OPERATORS
-
-
-# The same shape, nothing broadcast: conversions, copies, random numbers.
-_VALUEWISE = set(
-    """
-    alpha_dropout bernoulli bfloat16 bool byte cdouble cfloat chalf char clone contiguous
-    copy_ cpu cuda detach double dropout embedding empty_like feature_alpha_dropout fill_ float
-    full_like half int long new_empty normal_ ones_like pin_memory rand_like randint_like randn_like
-    requires_grad_ retain_grad short to type type_as uniform_ zero_ zeros_like data
-    """.split()
-)
+# On the values as a whole, too, though these are no operators on one operand of the same shape.
+_VALUEWISE = frozenset("data embedding feature_alpha_dropout new_empty requires_grad_ retain_grad".split())
 _REDUCTIONS = {
     "sum": 0,
     "mean": 0,
@@ -80,9 +56,9 @@ def call(func, args, kwargs):
     base = name[:-1] if name.endswith("_") and not name.endswith("__") else name
     if name in _RULES:
         return _RULES[name](func, *args, **kwargs)
-    if name in _VALUEWISE:
+    if name in _VALUEWISE or name in keeps_shape():
         return _valuewise(func, args, kwargs)
-    if base in _elementwise():
+    if {name, base} & elementwise():
         return _pointwise(func, base, args, kwargs)
     if name in _REDUCTIONS:
         return _reduce(func, name, *args, **kwargs)

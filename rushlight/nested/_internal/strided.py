@@ -1,31 +1,14 @@
 """Strided nested tensors: components of any sizes of one rank, one after the other in a flat buffer."""
 
-import functools
 import itertools
 
 import rushlight
 from rushlight import _C
 from rushlight._serialization.settings import skips_data
 from rushlight.nested._internal.nested_tensor import check_same_kind, plain
+from rushlight.nested._internal.same_shape import elementwise, keeps_shape
 
 __all__ = ["StridedNestedTensor", "strided_from_list"]
-
-# On the buffer as a whole, besides what works element by element: conversions, copies, random numbers.
-_WHOLE = set(
-    """
-    alpha_dropout bernoulli bfloat16 bool contiguous cpu detach double dropout float half int long rand_like
-    randn_like to type type_as
-    """.split()
-)
-
-
-@functools.cache
-def _buffer_names():
-    """Functions of the buffer: of numbers, or of nested operands of the same sizes."""
-    from rushlight.nested._internal.ops import _elementwise
-
-    return _WHOLE | _elementwise()
-
 
 # On each component: a dimension argument counts the batch.
 _COMPONENTWISE = {"linear", "layer_norm", "rms_norm", "embedding", "matmul", "__matmul__"}
@@ -239,7 +222,7 @@ def _call(func, args, kwargs):
         return args[0]
     nested = [a for a in [*args, *kwargs.values()] if isinstance(a, StridedNestedTensor)]
     base = name[:-1] if name.endswith("_") and not name.endswith("__") else name
-    if {name, base} & _buffer_names() and nested:
+    if nested and (name in keeps_shape() or {name, base} & elementwise()):
         return _bufferwise(func, name, nested, args, kwargs)
     if name in _SHIFTED:
         return _shifted(func, name, *args, **kwargs)

@@ -89,14 +89,13 @@ LISTS = {
         "_ALONG_A_DIMENSION": is_called,
     },
     "nested._internal.ops": {
-        "_OPERATORS": is_called,
         "_VALUEWISE": is_called,
         "_REDUCTIONS": is_called,
         "_RULES": is_called,
         "_AS_THEY_ARE": is_called,
     },
+    "nested._internal.same_shape": {"_OPERATORS": is_called, "_OTHERS": is_called},
     "nested._internal.strided": {
-        "_WHOLE": is_called,
         "_COMPONENTWISE": is_called,
         "_SHIFTED": is_called,
         "_PIECES": is_called,

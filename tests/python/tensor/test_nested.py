@@ -410,6 +410,17 @@ def test_elementwise_functions_of_strided_nested_tensors(name):
 
 
 @pytest.mark.parametrize("make", [jagged, strided])
+@pytest.mark.parametrize("name", ["uniform_", "exponential_", "geometric_", "random_"])
+def test_random_numbers_fill_all_components(make, name):
+    nested, arguments = make(rushlight), (0.5,) if name == "geometric_" else ()
+    rushlight.manual_seed(3)
+    assert getattr(nested, name)(*arguments) is nested
+    rushlight.manual_seed(3)
+    expected = getattr(rushlight.zeros(sum(t.numel() for t in nested.unbind())), name)(*arguments)
+    assert rushlight.equal(rushlight.cat([t.flatten() for t in nested.unbind()]), expected)
+
+
+@pytest.mark.parametrize("make", [jagged, strided])
 @pytest.mark.parametrize("requires_grad", [False, True])
 def test_files_are_read_by_both_libraries(make, requires_grad, tmp_path):
     for writer in BOTH:
