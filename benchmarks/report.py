@@ -3,11 +3,12 @@
 import argparse
 import statistics
 import sys
-from collections.abc import Iterator, Sequence
+import textwrap
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from . import records
-from .records import Record, Row
+from .records import Record, Row, Suite
 from .runner import ROOT
 from .stats import format_value, geometric_mean
 from .suites import SUITES
@@ -29,8 +30,8 @@ by `python -m benchmarks.report` from `benchmarks/recorded/`.
 def page(found: Sequence[Record], plots: Sequence[tuple[str, str]] = ()) -> str:
     """The page; `plots` are names of suites ("" for the summary) with the path of a picture."""
     pictures = dict(plots)
-    parts = [INTRODUCTION, *circumstances(found), "## Summary\n", summary_table(found)]
-    parts += picture(pictures, "", "Ratios of all rows by suite")
+    parts = [INTRODUCTION, *circumstances(found), "## Summary\n"]
+    parts += [*picture(pictures, "", "Ratios of all rows by suite"), summary_table(found)]
     parts += ["## Where PyTorch is ahead\n", losses_table(found)]
     for suite in suites_of(found):
         parts.append(f"## {TITLES.get(suite, suite)}\n")
@@ -67,7 +68,8 @@ def circumstances(found: Sequence[Record]) -> Iterator[str]:
             " to ".join(dict.fromkeys([dates[0], dates[-1]])) if dates else "",
             "processor time" if about and all(entry.get("clock") == "cpu" for entry in about) else "",
         ]
-        yield f"**{record.title}**: {'; '.join(fact for fact in facts if fact)}.\n"
+        text = f"**{record.title}**: {'; '.join(fact for fact in facts if fact)}."
+        yield textwrap.fill(text, 118, break_long_words=False, break_on_hyphens=False) + "\n"
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -82,23 +84,25 @@ def ratios(record: Record, suite: str) -> list[float]:
 
 
 def summary_table(found: Sequence[Record]) -> str:
-    head = ["suite"]
-    for record in found:
-        head += [f"{record.title}: rows", "geometric mean", "worst", "below 1"]
+    """How many rows each suite has and how far they are ahead, a table for each record."""
+    return titled((record.title, summary_of(record)) for record in found)
+
+
+def summary_of(record: Record) -> str:
     rows = []
-    for suite in suites_of(found):
-        cells = [TITLES.get(suite, suite)]
-        for record in found:
-            values = ratios(record, suite)
+    for suite in suites_of([record]):
+        values = ratios(record, suite)
+        if values:
             below = sum(value < 1 for value in values)
-            cells += (
-                [str(len(values)), f"{geometric_mean(values):.2f}", f"{min(values):.2f}", str(below)]
-                if values
-                else ["", "", "", ""]
-            )
-        if any(cells[1:]):
-            rows.append(cells)
-    return table(head, rows)
+            figures = [str(len(values)), f"{geometric_mean(values):.2f}", f"{min(values):.2f}", str(below)]
+            rows.append([TITLES.get(suite, suite), *figures])
+    return table(["suite", "rows", "geometric mean", "worst", "below 1"], rows)
+
+
+def titled(tables: Iterable[tuple[str, str]]) -> str:
+    """Tables with a heading each; one alone needs none."""
+    parts = list(tables)
+    return parts[0][1] if len(parts) == 1 else "\n".join(f"### {title}\n\n{text}" for title, text in parts)
 
 
 def losses_table(found: Sequence[Record]) -> str:
@@ -121,25 +125,16 @@ def losses_table(found: Sequence[Record]) -> str:
 
 
 def suite_table(found: Sequence[Record], suite: str) -> str:
-    """All rows of a suite: figures and ratio for each record."""
+    """All rows of a suite: figures and ratio, a table for each record."""
     having = [record for record in found if suite in record.suites]
-    head = ["row"]
-    for record in having:
-        head += [f"Rushlight, {record.title}", "PyTorch", "ratio (range)"]
-    names = dict.fromkeys(name for record in having for name in record.suites[suite].rows)
-    rows = []
-    for name in names:
-        cells = [name]
-        for record in having:
-            row = record.suites[suite].rows.get(name)
-            cells += row_cells(row) if row else ["", "", ""]
-        rows.append(cells)
-    without_peer = not any(
-        row.peer or row.error for record in having for row in record.suites[suite].rows.values()
-    )
-    if without_peer:
-        return table([head[0], *head[1::3]], [[cells[0], *cells[1::3]] for cells in rows])
-    return table(head, rows)
+    return titled((record.title, rows_of(record.suites[suite])) for record in having)
+
+
+def rows_of(suite: Suite) -> str:
+    rows = [[name, *row_cells(row)] for name, row in suite.rows.items()]
+    if not any(row.peer or row.error for row in suite.rows.values()):
+        return table(["row", "Rushlight"], [cells[:2] for cells in rows])
+    return table(["row", "Rushlight", "PyTorch", "ratio (range)"], rows)
 
 
 def row_cells(row: Row) -> list[str]:

@@ -311,17 +311,17 @@ def test_page_shows_every_row_and_the_losses(two_records):
     assert (
         "**2 threads, busy cores**: 2 cores of an abacus; 3 GB; Python 3.99; torch 9.9; 2030-01-02." in text
     )
-    assert "| Small operations | 2 | 1.00 | 0.50 | 1 | 2 | 1.00 | 0.50 | 1 |" in text
+    summary = text.partition("## Summary\n")[2].partition("\n## ")[0]
+    assert summary.count("| Small operations | 2 | 1.00 | 0.50 | 1 |") == 2  # one for each record
+    assert "\n### 1 thread\n" in summary and "\n### 2 threads, busy cores\n" in summary
     assert "![Ratios of all rows by suite](plots/summary.svg)" in text
     losses = text.partition("## Where PyTorch is ahead")[2].partition("##")[0]
     assert "pointwise/pow | 1 thread | **0.50** (0.45 to 0.60) |" in losses and "torch: a\\|b" in losses
     assert "pointwise/add" not in losses
     assert "| pointwise/add | 1 µs | 2 µs | 2.00 (2.00 to 2.00) |" in text
     assert "| MLP/training float32 | 100 MB | 250 MB | 2.50" in text
-    assert (
-        "| row | Rushlight, 1 thread | Rushlight, 2 threads, busy cores |" in text
-    )  # no peer, no columns for it
-    assert "| gate/view | 5 ns | 5 ns |" in text
+    assert text.count("| row | Rushlight |\n") == 2  # no peer, no columns for it
+    assert "| gate/view | 5 ns |" in text
 
 
 def test_report_writes_the_page_and_its_plots(two_records, tmp_path):
