@@ -62,6 +62,30 @@ def test_programs_of_pages(page, tmp_path, monkeypatch):
         assert_says(says, got, text)
 
 
+def lines_of(*paths):
+    files = [f for p in paths for f in ([ROOT / p] if (ROOT / p).is_file() else (ROOT / p).rglob("*"))]
+    suffixes = (".cpp", ".h", ".cu", ".cuh", ".js")
+    return sum(len(f.read_bytes().splitlines()) for f in files if f.suffix in suffixes)
+
+
+def test_readme_counts_the_lines_of_the_sources():
+    text = (ROOT / "README.md").read_text()
+
+    def number(pattern):
+        return [int(n.replace(",", "")) for n in re.findall(pattern, text)]
+
+    folders = re.findall(r"^\| `(src/\w+)` \| [\d,]+ \|", text, re.M)
+    assert len(folders) == 5
+    counted = [lines_of(folder) for folder in folders]
+    core, whole = number(r"five folders: ([\d,]+) of")[0], number(r"of the ([\d,]+) lines")[0]
+    reading = text[text.index("Read these files") : text.index("`./dev docs` builds")]
+    paths = re.findall(r"`((?:src/)?[\w/]+\.(?:h|cpp))`", reading)
+    read = [p if p.startswith("src/") else f"src/dispatch/{p}" for p in paths]
+    said = [*number(r"\| `src/\w+` \| ([\d,]+) \|"), core, whole, number(r"order \(([\d,]+) lines\)")[0]]
+    found = [*counted, sum(counted), lines_of("src", "include"), lines_of(*read)]
+    assert said == [pytest.approx(n, rel=0.05) for n in found]
+
+
 def test_the_program_in_cpp(tmp_path):
     from test_cpp_frontend import CMAKE, build, run
 
