@@ -1,6 +1,7 @@
 """`cond` by what a program compares sizes with: a node where the sizes may change."""
 
 import pytest
+from function_module import FunctionModule
 
 import rushlight as torch
 from rushlight._higher_order_ops import cond
@@ -34,15 +35,6 @@ PROGRAMS = {
 programs = pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 
 
-class Module(torch.nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, x):
-        return self.function(x)
-
-
 def choices(graph):
     return [n for n in graph.nodes if n.target is torch.ops.higher_order.cond]
 
@@ -62,7 +54,7 @@ def test_a_symbolic_trace_chooses_when_it_runs(program):
 
 @programs
 def test_an_export_chooses_when_it_runs(program):
-    made = export(Module(program), (torch.rand(4, 4) + 2,), dynamic_shapes=({0: Dim("n")},))
+    made = export(FunctionModule(program), (torch.rand(4, 4) + 2,), dynamic_shapes=(({0: Dim("n")},),))
     assert len(choices(made.graph)) == 1
     alike(made.module(), program)
     alike(made.run_decompositions().module(), program)
@@ -70,7 +62,7 @@ def test_an_export_chooses_when_it_runs(program):
 
 def test_files_choose_when_they_run(tmp_path):
     program = PROGRAMS["larger"]
-    made = export(Module(program), (torch.rand(4, 4),), dynamic_shapes=({0: Dim("n")},))
+    made = export(FunctionModule(program), (torch.rand(4, 4),), dynamic_shapes=(({0: Dim("n")},),))
     save(made, tmp_path / "program.pt2")
     save(made, tmp_path / "program.rl")
     alike(load(tmp_path / "program.pt2").module(), program)
@@ -82,7 +74,7 @@ def test_what_does_not_change_is_no_choice():
     flag = [True]
     fixed = chosen(lambda x: x.shape[1] == 4, torch.sin, lambda x: x.reshape(-1, 7))
     for program in (fixed, chosen(lambda x: flag[0])):
-        made = export(Module(program), (torch.rand(4, 4),), dynamic_shapes=({0: Dim("n")},))
+        made = export(FunctionModule(program), (torch.rand(4, 4),), dynamic_shapes=(({0: Dim("n")},),))
         assert not choices(made.graph)
         alike(made.module(), program)
 

@@ -3,6 +3,7 @@
 import copy
 
 import pytest
+from function_module import FunctionModule
 
 import rushlight as torch
 from rushlight import nn
@@ -13,17 +14,6 @@ from rushlight.nn import functional as F
 from rushlight.utils import _pytree as pytree
 
 aten = torch.ops.aten
-
-
-class Call(nn.Module):
-    """A function of tensors as a module."""
-
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args):
-        return self.function(*args)
 
 
 ACTIVATIONS = (
@@ -92,7 +82,7 @@ def others(program):
 def test_a_function_becomes_core_operators_and_computes_the_same(name):
     torch.manual_seed(0)
     x, function = torch.randn(4, 4), FUNCTIONS[name]
-    program = export(Call(function), (x,)).run_decompositions()
+    program = export(FunctionModule(function), (x,)).run_decompositions()
     agree(function(x), program.module()(x))
     assert others(program) == []
 

@@ -1,6 +1,7 @@
 """Exports of programs whose sizes and numbers depend on their data."""
 
 import pytest
+from function_module import FunctionModule
 
 import rushlight as torch
 from rushlight._subclasses.fake_tensor import DynamicOutputShapeException, FakeTensorMode
@@ -9,17 +10,8 @@ from rushlight.fx.experimental.proxy_tensor import make_fx
 from rushlight.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, guard_or_false
 
 
-class _Module(torch.nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args):
-        return self.function(*args)
-
-
 def _exported(function, *args, shapes=None):
-    return export(_Module(function), args, dynamic_shapes=None if shapes is None else (shapes,))
+    return export(FunctionModule(function), args, dynamic_shapes=None if shapes is None else (shapes,))
 
 
 def _alike(function, program, *inputs):

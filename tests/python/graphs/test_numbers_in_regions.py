@@ -3,6 +3,7 @@
 import math
 
 import pytest
+from function_module import FunctionModule
 
 import rushlight as torch
 from rushlight._higher_order_ops import cond, while_loop
@@ -44,15 +45,6 @@ PROGRAMS = {
 programs = pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 
 
-class Module(torch.nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, p, x):
-        return self.function(p, x)
-
-
 def example(truth=True):
     return torch.tensor(truth), torch.rand(3, 4) * 5 + 2
 
@@ -66,7 +58,7 @@ def alike(run, program):
 
 @programs
 def test_an_export_reads_them_when_it_runs(program, tmp_path):
-    made = export(Module(program), example())
+    made = export(FunctionModule(program), example())
     assert not made.range_constraints
     save(made, tmp_path / "program.pt2")
     for other in (made, made.run_decompositions(), load(tmp_path / "program.pt2")):
@@ -84,7 +76,7 @@ def test_a_trace_reads_them_and_its_gradients_do(mode):
 
 
 def test_a_check_holds_where_its_branch_is_taken():
-    module = export(Module(chosen(checked)), example()).module()
+    module = export(FunctionModule(chosen(checked)), example()).module()
     large = torch.full((3, 4), 20.0)
     assert_close(module(torch.tensor(False), large), large.cos())
     with pytest.raises(RuntimeError, match="Runtime assertion failed"):
@@ -104,7 +96,7 @@ REFUSED = {
 @pytest.mark.parametrize("function, message", REFUSED.values(), ids=REFUSED)
 def test_what_a_graph_cannot_follow_is_refused(function, message):
     with pytest.raises(GuardOnDataDependentSymNode, match=message):
-        export(Module(chosen(function)), example())
+        export(FunctionModule(chosen(function)), example())
 
 
 def test_a_number_from_around_does_not_mix():
@@ -113,4 +105,4 @@ def test_a_number_from_around_does_not_mix():
         return cond(p, lambda x: x * (number + x.mean().item()), torch.cos, (x,))
 
     with pytest.raises(GuardOnDataDependentSymNode, match="one of the graph around"):
-        export(Module(program), example())
+        export(FunctionModule(program), example())

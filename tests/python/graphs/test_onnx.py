@@ -3,6 +3,7 @@
 import io
 
 import pytest
+from function_module import FunctionModule
 
 import rushlight as torch
 from rushlight import nn
@@ -19,17 +20,8 @@ INTS = torch.randint(0, 3, (2, 3, 4))
 POSITIVE = X.abs() + 1.1
 
 
-class Function(nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, *args):
-        return self.function(*args)
-
-
 def export(model, *args, **options):
-    model = model if isinstance(model, nn.Module) else Function(model)
+    model = model if isinstance(model, nn.Module) else FunctionModule(model)
     return torch.onnx.export(model.eval(), args, verify=True, **options)
 
 
@@ -381,7 +373,7 @@ def test_custom_rules():
         return graph.op("Log", graph.op("Abs", x))
 
     program = torch.onnx.export(
-        Function(torch.lgamma), (X,), custom_translation_table={torch.ops.aten.lgamma.default: lgamma}
+        FunctionModule(torch.lgamma), (X,), custom_translation_table={torch.ops.aten.lgamma.default: lgamma}
     )
     torch.testing.assert_close(program(X)[0], X.abs().log())
 
@@ -488,7 +480,7 @@ def test_random_numbers_are_drawn_at_each_run():
     def noisy(a):
         return a + torch.randn_like(a), torch.rand(2000), torch.bernoulli(torch.full((2000,), 0.25))
 
-    program = torch.onnx.export(Function(noisy), (X,))
+    program = torch.onnx.export(FunctionModule(noisy), (X,))
     first, second = program(X), program(X)
     assert not torch.equal(first[0], second[0]) and not torch.equal(first[1], second[1])
     assert 0 <= first[1].min() and first[1].max() < 1 and abs(first[1].mean() - 0.5) < 0.05

@@ -2,6 +2,7 @@
 branches alone."""
 
 import pytest
+from function_module import FunctionModule
 
 import rushlight as torch
 from rushlight._command.names import is_aliased
@@ -20,15 +21,6 @@ PROGRAMS = {
 EXAMPLES = [3, 5, 0, 2], [4, 7, 1, 0], [6, 1, 1, 1], [0, 1, 1, 0]
 
 
-class Module(torch.nn.Module):
-    def __init__(self, function):
-        super().__init__()
-        self.function = function
-
-    def forward(self, x):
-        return self.function(x)
-
-
 @pytest.fixture(autouse=True)
 def propagating():
     with config.patch(fake_tensor_propagate_real_tensors=True):
@@ -37,7 +29,7 @@ def propagating():
 
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 def test_numbers_stay_those_of_a_run(program):
-    made = export(Module(program), (torch.tensor(EXAMPLES[0]),))
+    made = export(FunctionModule(program), (torch.tensor(EXAMPLES[0]),))
     traced = make_fx(program, tracing_mode="symbolic")(torch.tensor(EXAMPLES[0]))
     for numbers in EXAMPLES:
         x = torch.tensor(numbers)
@@ -59,7 +51,7 @@ BRANCHES = {
 
 @pytest.mark.parametrize("program", BRANCHES.values(), ids=BRANCHES)
 def test_the_example_decides_branches_and_the_graph_checks_them(program):
-    made = export(Module(program), (torch.tensor(EXAMPLES[0]),)).module()
+    made = export(FunctionModule(program), (torch.tensor(EXAMPLES[0]),)).module()
     traced = make_fx(program, tracing_mode="symbolic")(torch.tensor(EXAMPLES[0]))
     refused = 0
     for numbers in [*EXAMPLES, [5, 5, 0, 5], [2, 1, 4, 4], [3, 3, 3, 3]]:
@@ -76,7 +68,7 @@ def test_the_example_decides_branches_and_the_graph_checks_them(program):
 def test_real_numbers_and_the_generator_stay_as_they_are():
     x = torch.tensor([1.0, 2.0])
     torch.manual_seed(0)
-    export(Module(lambda x: x + 1 if x.add_(torch.rand(2)).sum() > 1 else x), (x,))
+    export(FunctionModule(lambda x: x + 1 if x.add_(torch.rand(2)).sum() > 1 else x), (x,))
     assert x.tolist() == [1, 2]
     found = torch.rand(3)
     torch.manual_seed(0)
@@ -90,7 +82,7 @@ def test_writes_that_a_schema_does_not_tell_are_refused():
         library._register_fake("writes", lambda x, rest: x.clone())
         call = torch.ops.real_tensors.writes
         with pytest.raises(RuntimeError, match="for argument 'rest'"):
-            export(Module(lambda x: call(x, [x.clone()])), (torch.ones(2),))
+            export(FunctionModule(lambda x: call(x, [x.clone()])), (torch.ones(2),))
 
 
 @pytest.mark.skipif(is_aliased(), reason="needs PyTorch")
@@ -106,7 +98,7 @@ def test_branches_are_those_of_pytorch(name):
 
     with settings.patch(fake_tensor_propagate_real_tensors=True):
         program = reference.export.export(Program(), (reference.tensor(EXAMPLES[0]),), strict=False).module()
-    made = export(Module(BRANCHES[name]), (torch.tensor(EXAMPLES[0]),)).module()
+    made = export(FunctionModule(BRANCHES[name]), (torch.tensor(EXAMPLES[0]),)).module()
     for numbers in EXAMPLES:
         found = []
         for run, tensor in ((program, reference.tensor), (made, torch.tensor)):

@@ -1,6 +1,7 @@
 """Views whose conjugation or negation is pending, written through within every transform: as without one."""
 
 import pytest
+from function_module import FunctionModule
 
 import rushlight
 from rushlight._command.names import is_aliased
@@ -210,17 +211,8 @@ def test_compiled(dynamic):
     agree(compiled, lambda f: f(numbers(seed=3)), FEW)
 
 
-class _Module(rushlight.nn.Module):
-    def __init__(self, f):
-        super().__init__()
-        self.f = f
-
-    def forward(self, x):
-        return self.f(x)
-
-
 def test_exported():
-    export = lambda f: rushlight.export.export(_Module(f), (numbers(),))
+    export = lambda f: rushlight.export.export(FunctionModule(f), (numbers(),))
     wanted = lambda f: f(numbers(seed=3))
     agree(lambda f: export(f).module()(numbers(seed=3)), wanted, FEW)
     agree(lambda f: export(f).run_decompositions().module()(numbers(seed=3)), wanted, FEW)
@@ -228,7 +220,7 @@ def test_exported():
 
 def test_in_one_file(tmp_path):
     def from_file(f):
-        save_file(_Module(f), str(tmp_path / "program.rl"), (numbers(),))
+        save_file(FunctionModule(f), str(tmp_path / "program.rl"), (numbers(),))
         return load_file(str(tmp_path / "program.rl"))(numbers(seed=3))
 
     agree(from_file, lambda f: f(numbers(seed=3)), FEW)
