@@ -1,5 +1,6 @@
 """Settings of graph capture. Of effect: recompile_limit and cache_size_limit (the smaller),
-suppress_errors, disable. The others are PyTorch's; programs may set them."""
+suppress_errors, disable, fake_tensor_cache_enabled (which gains nothing) and its crosscheck. The others are
+PyTorch's; programs may set them."""
 
 import sys
 
@@ -45,6 +46,7 @@ numpy_default_float = "float64"
 numpy_default_complex = "complex128"
 numpy_default_int = "int64"
 reorderable_logging_functions: set = set()
+fake_tensor_cache_enabled = fake_tensor_cache_crosscheck_enabled = False
 ignore_logger_methods: set = set()
 compiled_autograd_kwargs_override: dict = {}
 

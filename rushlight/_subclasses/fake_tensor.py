@@ -12,10 +12,28 @@ from dataclasses import dataclass
 import rushlight as torch
 from rushlight import _C
 from rushlight._subclasses._fake_numbers import FakeNumbers
+from rushlight._subclasses._result_cache import (
+    RESULTS,
+    CacheInfo,
+    CacheKeyState,
+    TensorMetadata,
+    extract_tensor_metadata,
+    setting,
+)
 from rushlight.overrides import TorchFunctionMode
 from rushlight.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
-__all__ = ["FakeTensor", "FakeTensorConverter", "FakeTensorMode", "unset_fake_temporarily"]
+__all__ = [
+    "CacheInfo",
+    "FakeTensor",
+    "FakeTensorConverter",
+    "FakeTensorMode",
+    "TensorMetadata",
+    "extract_tensor_metadata",
+    "unset_fake_temporarily",
+]
+
+_CacheKeyState = CacheKeyState  # PyTorch's name
 
 aten = torch.ops.aten  # type: ignore[attr-defined]
 
@@ -119,6 +137,10 @@ def _tensors(value):
     return [t for item in value for t in _tensors(item)] if isinstance(value, (list, tuple)) else []
 
 
+def _are_fake(value):
+    return all(isinstance(t, FakeTensor) for t in _tensors(value))
+
+
 def _map(function, value):
     """Apply to all tensors within lists, tuples and dicts."""
     if isinstance(value, torch.Tensor):
@@ -168,7 +190,7 @@ class FakeTensorConverter:
             fake.requires_grad_()
         if isinstance(t, torch.nn.Parameter):
             fake._is_param = True
-        if t.is_leaf and t.grad is not None:
+        if t.is_leaf and t.grad is not None and t.grad.layout is torch.strided:
             fake.grad = self.from_real_tensor(mode, t.grad)
         self._remember(t, fake)
         return fake
@@ -248,6 +270,7 @@ class FakeTensorMode(TorchDispatchMode):
         )
         self.allow_meta = config.fake_tensor_allow_meta
         self.propagate_real_tensors = config.fake_tensor_propagate_real_tensors
+        self.cache_enabled = setting("fake_tensor_cache_enabled") and not self.propagate_real_tensors
         self.data_numbers = None  # what gives samples of numbers that depend on data
         if shape_env is not None:
             from .data_numbers import DataNumbers
@@ -269,6 +292,18 @@ class FakeTensorMode(TorchDispatchMode):
     @classmethod
     def is_infra_mode(cls):
         return True
+
+    @classmethod
+    def cache_info(cls):
+        """How often results were taken from the cache, were not there, or could not be; how many are kept."""
+        return RESULTS.info()
+
+    @classmethod
+    def cache_clear(cls):
+        RESULTS.clear()
+
+    def _cache_key(self, state, func, args, kwargs):
+        return RESULTS.key(self, state, func, args, kwargs)
 
     # --- making fake tensors ---------------------------------------------------------------------
 
@@ -312,6 +347,9 @@ class FakeTensorMode(TorchDispatchMode):
             from ._data_shapes import result
 
             return result(self, func, *self._accept(func, args, kwargs), real)
+        if self.cache_enabled and self.data_numbers is None and _are_fake((args, kwargs)):
+            args, kwargs = self._accept(func, args, kwargs)
+            return RESULTS.call(self, func, args, kwargs)
         args, kwargs = self._accept(func, args, kwargs)
         real = self._real_result(func, args, kwargs)
         if self.data_numbers is not None and not func._record():
