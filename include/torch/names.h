@@ -5,13 +5,6 @@
 
 #include "rushlight/rushlight.h"
 
-namespace rushlight::dispatch {
-using Floating = TypeList<float, double>;
-using Integral = TypeList<uint8_t, int8_t, int16_t, int32_t, int64_t>;
-using All = Concat<Integral, Floating>;
-using FloatingAndComplex = Concat<Floating, ComplexTypes>;
-}  // namespace rushlight::dispatch
-
 namespace rushlight {
 // Elements' types have one form here, where PyTorch's library has two.
 inline ScalarType typeMetaToScalarType(ScalarType t) { return t; }
@@ -83,36 +76,4 @@ auto irange(A begin, B end) {
 }
 }  // namespace c10
 
-#ifndef TORCH_CHECK
-#define TORCH_CHECK(condition, ...) RL_CHECK(condition, ::c10::str(__VA_ARGS__))
-#define TORCH_CHECK_VALUE(condition, ...) RL_CHECK_VALUE(condition, ::c10::str(__VA_ARGS__))
-#define TORCH_CHECK_INDEX(condition, ...) RL_CHECK_INDEX(condition, ::c10::str(__VA_ARGS__))
-#define TORCH_CHECK_TYPE(condition, ...) RL_CHECK_TYPE(condition, ::c10::str(__VA_ARGS__))
-#define TORCH_INTERNAL_ASSERT(condition, ...) RL_ASSERT(condition)
-#define AT_ASSERT(condition, ...) RL_ASSERT(condition)
-#define AT_ERROR(...) RL_FAIL(::c10::str(__VA_ARGS__))
-#define TORCH_WARN(...) ::rushlight::warn(::c10::str(__VA_ARGS__))
-#define TORCH_WARN_ONCE(...)                                       \
-  do {                                                             \
-    static const bool rl_warned = (TORCH_WARN(__VA_ARGS__), true); \
-    static_cast<void>(rl_warned);                                  \
-  } while (false)
-#endif
-
-// AT_DISPATCH_FLOATING_TYPES(x.scalar_type(), "name", [&] { ... scalar_t ... });
-#ifndef AT_DISPATCH_FLOATING_TYPES
-#define RL_DISPATCH(types, dtype, name, ...)                                                  \
-  [&] {                                                                                       \
-    return ::rushlight::visit_dtype(::rushlight::types{}, dtype, name, [&](auto rl_element) { \
-      using scalar_t [[maybe_unused]] = decltype(rl_element);                                 \
-      return __VA_ARGS__();                                                                   \
-    });                                                                                       \
-  }()
-#define AT_DISPATCH_FLOATING_TYPES(dtype, name, ...) RL_DISPATCH(dispatch::Floating, dtype, name, __VA_ARGS__)
-#define AT_DISPATCH_FLOATING_TYPES_AND_HALF(dtype, name, ...) \
-  RL_DISPATCH(FloatTypes, dtype, name, __VA_ARGS__)
-#define AT_DISPATCH_FLOATING_AND_COMPLEX_TYPES(dtype, name, ...) \
-  RL_DISPATCH(dispatch::FloatingAndComplex, dtype, name, __VA_ARGS__)
-#define AT_DISPATCH_INTEGRAL_TYPES(dtype, name, ...) RL_DISPATCH(dispatch::Integral, dtype, name, __VA_ARGS__)
-#define AT_DISPATCH_ALL_TYPES(dtype, name, ...) RL_DISPATCH(dispatch::All, dtype, name, __VA_ARGS__)
-#endif
+#include "torch/macros.h"
