@@ -142,8 +142,13 @@ class LazyLinear(LazyModuleMixin, Linear):
             super().reset_parameters()
 
     def initialize_parameters(self, input):
-        if not self.has_uninitialized_params():
-            self.in_features = self.weight.shape[-1]  # loaded from a state_dict
+        if not self.has_uninitialized_params():  # loaded from a state_dict
+            if input.shape[-1] != self.weight.shape[-1]:
+                raise AssertionError(
+                    f"The in_features inferred from input: {input.shape[-1]} is not equal to in_features from "
+                    f"self.weight: {self.weight.shape[-1]}"
+                )
+            self.in_features = self.weight.shape[-1]
             return
         with torch.no_grad():
             self.in_features = input.shape[-1]

@@ -33,8 +33,9 @@ int64_t size_of(const torch::Tensor& x, int64_t how) {
   switch (how) {
     case 0: return AT_DISPATCH_FLOATING_TYPES_AND2(at::kHalf, torch::kBFloat16, type, "sized", BODY);
     case 1: return AT_DISPATCH_ALL_TYPES_AND(ScalarType::Bool, type, "sized", BODY);
-    case 2: return AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND3(at::kHalf, at::kBool, at::kBFloat16, type, "sized", BODY);
-    case 3: return AT_DISPATCH_INDEX_TYPES(type, "sized", [&] { return static_cast<int64_t>(sizeof(index_t)); });
+    case 2: return AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND3(at::kHalf, at::kBool, at::kBFloat16, type, "sized",
+                                                          BODY);
+    case 3: return AT_DISPATCH_INDEX_TYPES(type, "sized", [&] { return int64_t(sizeof(index_t)); });
     case 4: return AT_DISPATCH_V2(type, "sized", AT_WRAP(BODY), AT_EXPAND(AT_FLOATING_TYPES), at::kHalf);
     case 5: return AT_DISPATCH_SWITCH(type, "sized", AT_DISPATCH_CASE(at::kHalf, BODY)
                                       AT_DISPATCH_CASE_FLOATING_TYPES(BODY));
