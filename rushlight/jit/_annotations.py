@@ -189,6 +189,11 @@ def _class_type(cls, where):
     if issubclass(cls, enum.Enum):
         return t.Type("Enum", name=plain_name(cls), python=cls)
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
+        if any(isinstance(value, rushlight.Tensor) for value in cls._field_defaults.values()):
+            raise RuntimeError(
+                "Tensors are not supported as default NamedTuple fields. Their mutability could lead to "
+                "potential memory aliasing problems"
+            )
         hints = {}
         try:
             hints = typing.get_type_hints(cls)
@@ -329,7 +334,7 @@ def schema_of(unit, outside, skip_self=False, defaults=(), evaluated=None):
         written = argument.annotation
         kind = t.INFERRED if written is None else annotations.type_of(written)
         default = values.get(argument.arg, t.Argument.REQUIRED)
-        if isinstance(default, (list, dict, set)):
+        if _is_mutable(default):
             raise RuntimeError(
                 "Mutable default parameters are not supported because Python binds them to the function and "
                 "they persist across function calls.\n As a workaround, make the default None and "
@@ -341,6 +346,10 @@ def schema_of(unit, outside, skip_self=False, defaults=(), evaluated=None):
         made.append(t.Argument(argument.arg, kind, default, i >= len(plain)))
     returned = unit.tree.returns
     return t.Schema(unit.tree.name, made, t.UNKNOWN if returned is None else annotations.type_of(returned))
+
+
+def _is_mutable(value):
+    return isinstance(value, (list, dict, set)) or type(value) is tuple and any(map(_is_mutable, value))
 
 
 def _default(unit, name, value, kind):

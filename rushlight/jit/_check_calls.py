@@ -114,6 +114,13 @@ class Calls(Checking):
             return results.pop() if len(results) == 1 else t.UNKNOWN
         if name.startswith("math.") and name.removeprefix("math.") not in MATH:
             self.refuse(f"Python builtin {value} is currently not supported in Torchscript", node)
+        if name == "id" and given and given[0] is not None and given[0].known:
+            if given[0].kind not in ("Class", "NoneType", "Optional", "Interface"):
+                self.refuse(
+                    "\nprim::id(AnyClassType? x) -> int:\nExpected a value of type 'Optional[AnyClassType]' "
+                    f"for argument 'x' but instead found type '{given[0]}'.\n",
+                    node,
+                )
         if name in BUILTINS:
             return BUILTINS[name]
         return t.UNKNOWN
@@ -261,6 +268,8 @@ class Calls(Checking):
                 if hint is None:
                     self.refuse("Expected type hint for result of tolist()", node)
                 return hint
+            if name in ("__getitem__", "__contains__") and len(given) + len(by_name) != 1:
+                self.refuse(f"{name} expected exactly 1 arguments, got {len(given) + len(by_name)}", node)
             if name == "size":
                 return t.INT if given or by_name else t.list_of(t.INT)
             if name in TENSOR_METHODS:
@@ -323,6 +332,12 @@ class Calls(Checking):
 
     def call__unwrap_optional(self, node, hint):
         value = self.simple(node.args[0])
+        if value == t.NONE:
+            self.refuse(
+                "\naten::_unwrap_optional(t(a)? optional) -> t(a):\nCould not infer type for argument "
+                "optional: Type t could not be inferred from actual type NoneType\n",
+                node,
+            )
         left = [o for o in t.options(value) if o != t.NONE]
         return t.union(left) if left else t.UNKNOWN
 
@@ -346,15 +361,13 @@ class Calls(Checking):
         return t.NONE
 
     def call_range(self, node, hint):
-        for argument in node.args:
+        if not node.args:
+            self.refuse("range expected at least 1 arguments, got 0", node)
+        for i, argument in enumerate(node.args):
             kind = self.simple(argument)
             if kind.known and kind.kind in ("str", "float", "List", "NoneType", "Optional", "Tuple", "Dict"):
-                self.refuse(
-                    f"\nrange(int n): Expected a value of type 'int' for argument 'n' but instead found type "
-                    f"'{kind}'.\n",
-                    argument,
-                )
-        return Iterated("range", t.INT)
+                self.refuse(f"all inputs of range must be ints, found {kind} in argument {i}", argument)
+        return Iterated("range", t.INT, counted=all(isinstance(a, ast.Constant) for a in node.args))
 
     def call_enumerate(self, node, hint):
         given = len(node.args) + len(node.keywords)
@@ -371,11 +384,19 @@ class Calls(Checking):
         return Iterated("enumerate", t.tuple_of((t.INT, _type(self.element(value, node.args[0])))))
 
     def call_zip(self, node, hint):
+        if not node.args:
+            self.refuse("zip expected at least 1 arguments, got 0", node)
         values = [self.expression(a) for a in node.args]
         rows = [self.unrolled(v) for v in values]
         if any(isinstance(v, t.Type) and v.kind == "Unknown" for v in values):
             return t.UNKNOWN
         if any(r is not None for r in rows):
+            if any(r is None and not getattr(v, "counted", False) for r, v in zip(rows, values, strict=True)):
+                self.refuse(
+                    "Can not iterate over a module list or tuple with a value that does not have a "
+                    "statically determinable length",
+                    node,
+                )
             lengths = {len(r) for r in rows if r is not None}
             size = lengths.pop() if len(lengths) == 1 else 0
             return Iterated("zip", t.UNKNOWN, [t.UNKNOWN] * size)

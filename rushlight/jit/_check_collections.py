@@ -186,6 +186,8 @@ class Collections(Checking):
             for key, value in entries:
                 self.generated_dict(wanted, key, value, node)
             return wanted
+        if not node.args and not node.keywords:
+            return t.dict_of(t.STR, t.TENSOR)
         if not entries or any(not kind.known for entry in entries for kind in entry):
             return t.UNKNOWN
         return self.dict_type([key for key, _ in entries], [value for _, value in entries], node)

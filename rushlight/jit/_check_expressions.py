@@ -16,10 +16,11 @@ from rushlight.jit._check_conditions import Conditions
 from rushlight.jit._check_values import Bound, Container, Iterated, Method, NotAValue, Python, declared_type
 from rushlight.jit._interfaces import methods_of
 from rushlight.jit._library import own_module
+from rushlight.jit._operator_match import names_of_results
 from rushlight.jit._scripted_class import enum_value_type, record_of
 from rushlight.nn import Module
 
-__all__ = ["Expressions"]
+__all__ = ["METHODS_OF_OPERATORS", "Expressions"]
 
 _NUMERIC = (t.INT, t.FLOAT, t.COMPLEX, t.NUMBER, t.BOOL)
 _TENSOR_VALUES = {
@@ -36,6 +37,7 @@ _TENSOR_VALUES = {
     "name": t.optional(t.STR),
     "grad": t.optional(t.TENSOR),
 }
+_LARGEST = 2**63 - 1
 _DEVICE_VALUES = {"type": t.STR, "index": t.optional(t.INT)}
 
 
@@ -81,6 +83,8 @@ class Expressions(Conditions, Calls, Collections):
         return t.UNKNOWN
 
     def expression_Constant(self, node, hint):  # noqa: N802
+        if type(node.value) is int and node.value > _LARGEST:
+            self.refuse("Integral constant out of range for a signed number of 64 bits", node)
         return t.UNKNOWN if node.value is ... else value_type(node.value)
 
     def expression_JoinedStr(self, node, hint):  # noqa: N802
@@ -158,10 +162,12 @@ class Expressions(Conditions, Calls, Collections):
         elif owner.kind in ("List", "Dict", "str", "Tuple"):
             if name in self.METHODS[owner.kind]:
                 return Bound(owner, name)
-        elif owner.kind == "NamedTuple" and owner.python is not None:
-            if name in owner.python._fields:
-                return owner.args[owner.python._fields.index(name)]
-            return t.UNKNOWN
+        elif owner.kind == "NamedTuple":
+            fields = names_of_results(owner) if owner.python is None else owner.python._fields
+            if name in fields:
+                return owner.args[fields.index(name)]
+            if owner.python is not None:
+                return t.UNKNOWN
         elif owner == t.DEVICE and name in _DEVICE_VALUES:
             return _DEVICE_VALUES[name]
         elif owner.kind == "Enum":
@@ -273,6 +279,13 @@ class Expressions(Conditions, Calls, Collections):
             return t.STR
         if isinstance(op, ast.Add) and left == right and left.kind in ("str", "List"):
             return left
+        if isinstance(op, ast.Add) and left.kind == right.kind == "List" and not t.same(left, right):
+            self.refuse(
+                f"\naten::add.t(t[] a, t[] b) -> t[]:\nCould not match type {right} to List[t] in argument "
+                f"'b': Type variable 't' previously matched to type {left.args[0]} is matched to type "
+                f"{right.args[0]}.\n",
+                node,
+            )
         if isinstance(op, ast.Add) and left.kind == right.kind == "Tuple":
             return t.tuple_of((*left.args, *right.args))
         if isinstance(op, ast.Mult) and {left.kind, right.kind} & {"List", "str"} and t.INT in sides:
@@ -288,7 +301,7 @@ class Expressions(Conditions, Calls, Collections):
 
     def overloaded(self, op, left, right, node):
         """An operator on a value of a class of the program, which one of its methods works out."""
-        name, record = _METHODS.get(type(op)), record_of(left.python)
+        name, record = METHODS_OF_OPERATORS.get(type(op)), record_of(left.python)
         if record is None or name is None or record.read_from_file:
             return t.UNKNOWN
         if not record.has_method(name):
@@ -318,6 +331,8 @@ class Expressions(Conditions, Calls, Collections):
         if isinstance(node.op, ast.Not):
             self.condition(node)
             return t.BOOL
+        if isinstance(node.op, ast.USub) and getattr(node.operand, "value", None) == _LARGEST + 1:
+            return t.INT
         value = self.simple(node.operand)
         return t.TENSOR if value.kind == "Inferred" else value if value != t.BOOL else t.UNKNOWN
 
@@ -477,7 +492,7 @@ class Expressions(Conditions, Calls, Collections):
         return [(self.simple(node), node)]
 
 
-_METHODS = {
+METHODS_OF_OPERATORS = {
     ast.Add: "__add__", ast.Sub: "__sub__", ast.Mult: "__mul__", ast.Div: "__truediv__", ast.Pow: "__pow__",
     ast.Mod: "__mod__", ast.MatMult: "__matmul__", ast.FloorDiv: "__floordiv__",
     ast.BitAnd: "__and__", ast.BitOr: "__or__", ast.BitXor: "__xor__",

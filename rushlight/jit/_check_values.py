@@ -79,5 +79,6 @@ def declared_type(module, name):
 class Iterated(NotAValue):
     """`range`, `enumerate`, `zip` and views of dictionaries: to go through, and not to keep."""
 
-    def __init__(self, name, element, fixed=None):
+    def __init__(self, name, element, fixed=None, counted=False):
         self.name, self.element, self.fixed = name, element, fixed
+        self.counted = counted  # how many steps there are is known

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import ast
 import weakref
+from inspect import isfunction as is_function
 
 from rushlight.jit import _types as t
 from rushlight.jit._annotations import Annotations, value_type
 from rushlight.jit._check_calls import schema_in_python
-from rushlight.jit._check_expressions import Expressions
-from rushlight.jit._check_values import Container, NotAValue, declared_type
+from rushlight.jit._check_expressions import METHODS_OF_OPERATORS, Expressions
+from rushlight.jit._check_values import Container, NotAValue, Python, declared_type
 from rushlight.jit._scripted_class import record_of
 
 __all__ = ["check_function"]
@@ -33,6 +34,13 @@ class _Undefined:
 
     def __init__(self, message):
         self.message = message
+
+
+def _whole(target, value):
+    """The place of an assignment, from its target to its value."""
+    place = ast.copy_location(ast.Pass(), target)
+    place.end_lineno, place.end_col_offset = value.end_lineno, value.end_col_offset
+    return place
 
 
 class _Checker(Expressions):
@@ -249,6 +257,18 @@ class _Checker(Expressions):
             self.no_operator(node.op, (before, value), node)
         if before.kind in ("List", "Tensor") or not before.known:
             return before
+        record = record_of(before.python) if before.kind == "Class" else None
+        if record is not None and not record.read_from_file:
+            plain = METHODS_OF_OPERATORS.get(type(node.op), "__add__")
+            inplace = f"__i{plain[2:]}"
+            if record.has_method(inplace):
+                return self.call_unit(record.schema(inplace), node, [value], {}, own=1)
+            if not record.has_method(plain):
+                self.refuse(
+                    f"Cannot emit inplace op on {before} since it does not define an {inplace} or {plain} "
+                    "method",
+                    node,
+                )
         return self.operation(node.op, before, value, node)
 
     def store(self, target, value, node):
@@ -263,12 +283,9 @@ class _Checker(Expressions):
         else:
             owner = self.expression(target.value)
             if isinstance(target, ast.Subscript):
-                self.index_parts(target.slice)
-                self.store_item(owner, value, target)
+                self.store_item(owner, value, target, self.index_parts(target.slice), node)
             elif isinstance(owner, Container) and isinstance(value, t.Type):
-                whole = ast.copy_location(ast.Pass(), target)
-                whole.end_lineno, whole.end_col_offset = node.end_lineno, node.end_col_offset
-                self.store_attribute(owner.module, value, target, whole)
+                self.store_attribute(owner.module, value, target, _whole(target, node))
             elif isinstance(owner, t.Type) and owner.kind == "Class" and isinstance(value, t.Type):
                 self.store_field(owner, value, target, node)
 
@@ -301,11 +318,11 @@ class _Checker(Expressions):
                 record.attributes[name] = value
             return
         if not t.is_subtype(self.converted(value, known), known) and not self.list_of_common(value, known):
-            whole = ast.copy_location(ast.Pass(), target)
-            whole.end_lineno, whole.end_col_offset = node.end_lineno, node.end_col_offset
-            self.refuse(f"Wrong type for attribute assignment. Expected {known} but got {value}", whole)
+            self.refuse(
+                f"Wrong type for attribute assignment. Expected {known} but got {value}", _whole(target, node)
+            )
 
-    def store_item(self, owner, value, target):
+    def store_item(self, owner, value, target, index, node):
         """An item of a list or a dictionary is set: it must be of the type of the others."""
         if not isinstance(owner, t.Type) or not isinstance(value, t.Type):
             return
@@ -314,14 +331,18 @@ class _Checker(Expressions):
         if owner.kind not in ("List", "Dict"):
             return
         wanted = owner.args[-1]
-        if isinstance(target.slice, ast.Slice) or t.is_subtype(self.converted(value, wanted), wanted):
+        fits = isinstance(target.slice, ast.Slice) or t.is_subtype(self.converted(value, wanted), wanted)
+        if owner.kind == "Dict" and index:
+            key = self.converted(index[0][0], owner.args[0])
+            fits, value = fits and t.is_subtype(key, owner.args[0]), value if fits else key
+        if fits:
             return
         if not self.list_of_common(value, wanted):
             self.refuse(
                 f"Arguments for call are not valid.\naten::_set_item: a value of type '{value}' does "
                 "not fit into "
                 f"'{owner}'.\nThe original call is",
-                target,
+                _whole(target, node),
             )
 
     def unpack(self, target, value, node):
@@ -338,8 +359,16 @@ class _Checker(Expressions):
                 parts = parts if starred else list(value.args)
             elif value.kind == "List":
                 parts = [value.args[0]] * len(parts)
+            elif value.kind == "tuple":
+                self.refuse(
+                    "Provided tuple is not fully defined/refined including its element types, please provide "
+                    "a value of type like Tuple[int, int]",
+                    node,
+                )
             elif value.known and value.kind != "Any":
                 self.refuse(f"{value} cannot be used as a tuple", node)
+        elif isinstance(value, Python) and (is_function(value.value) or hasattr(value.value, "unit")):
+            self.refuse("function cannot be used as a tuple", node)
         elif isinstance(value, Container):
             parts = value.parts(len(parts)) or parts
         for part, item in zip(target.elts, parts, strict=True):

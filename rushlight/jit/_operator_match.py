@@ -4,7 +4,7 @@ import functools
 
 from rushlight.jit import _types as t
 
-__all__ = ["operator_schemas", "returned", "schemas_of", "unfit"]
+__all__ = ["names_of_results", "operator_schemas", "returned", "schemas_of", "unfit"]
 
 
 @functools.cache
@@ -99,6 +99,11 @@ def returned(schema):
         return t.tuple_of(parts)
     written = ", ".join(f"{part.schema()} {name}" for part, name in zip(parts, names, strict=True))
     return t.Type("NamedTuple", parts, f"({written})")
+
+
+def names_of_results(kind):
+    """The names of an operator's several results, in their order."""
+    return [part.split()[-1] for part in kind.name.strip("()").split(", ")]
 
 
 _RETURNED = {

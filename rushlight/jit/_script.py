@@ -11,6 +11,7 @@ import enum
 import functools
 import inspect
 import pickle
+import sys
 import textwrap
 import types
 
@@ -368,6 +369,8 @@ class _Scripting:
             if unit.tree.args.args and self.is_method[unit]:
                 check_attributes(made, unit, module, self.function)
             if name == "__setstate__":
+                if "__getstate__" not in units:
+                    raise RuntimeError(f"'{made.original_name}' has __setstate__ and needs __getstate__, too")
                 _take_state_type(unit, units.get("__getstate__"))
             if self.is_method[unit] and not unit.overloaded and not unit.is_typed_for(made):
                 check_function(unit, unit.outside, True, made)
@@ -424,6 +427,7 @@ class _Scripting:
         defined = {name: member for c in reversed(own) for name, member in vars(c).items()}
         for name, member in defined.items():  # what stays Python may be called from Python, too
             if getattr(member, "_torchscript_modifier", None) == "ignore":
+                _check_first_argument(cls, name, member)
                 methods[name] = in_script(member, True)
         wanted = wanted or [
             n
@@ -450,6 +454,8 @@ class _Scripting:
                 methods[name] = in_script(function, True) if plain else member
                 continue
             is_method = type(member) is not staticmethod
+            if is_method:
+                _check_first_argument(cls, name, function)
             unit = vars(function).get("_script_unit")  # what `script_method` compiled
             unit = unit or script_function(function, self.functions, is_method)
             units[name], self.is_method[unit] = unit, is_method
@@ -466,6 +472,12 @@ class _Scripting:
                 wanted += setter.attributes_of_self
             if type(member) is not staticmethod:
                 wanted += unit.attributes_of_self
+
+
+def _check_first_argument(cls, name, function):
+    code = getattr(function, "__code__", None)
+    if code is not None and not code.co_argcount and not code.co_flags & inspect.CO_VARARGS:
+        raise RuntimeError(f"'{cls.__name__}.{name}' does not have a self argument")
 
 
 def _take_state_type(setter, getter):
@@ -499,7 +511,7 @@ def script(
             if not issubclass(obj, tuple):
                 check_bases(obj)
             if (record := record_of(obj)) is not None:
-                record.compile()
+                record.compile(sys._getframe(1 + _frames_up).f_locals)
         return obj
     if isinstance(obj, (types.FunctionType, types.MethodType)) and library_name(obj) is None:
         function = inspect.unwrap(obj)

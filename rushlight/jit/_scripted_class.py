@@ -69,7 +69,7 @@ class ScriptedClass:
         self.cls, self.kind, self.name = cls, kind, qualified_name(cls)
         self.units, self.setters, self.attributes, self.under_way = {}, {}, {}, set()
         self.complete = kind != "class"
-        self.read_from_file = False
+        self.read_from_file, self.around = False, {}
         self.texts = method_sources(cls) if dataclasses.is_dataclass(cls) else {}
 
     @property
@@ -89,13 +89,20 @@ class ScriptedClass:
             own = [n for n in own if _function(self.member(n)).__code__.co_filename not in added]
         return list(dict.fromkeys((*self.texts, *own)))
 
-    def compile(self):
-        """Compile every method; raises what a script cannot take."""
+    def compile(self, around=()):
+        """Compile every method; raises what a script cannot take. `around` are names where it is defined."""
         if self.kind == "enum":
             members_of_enum(self.cls)
         if self.complete or self.under_way or self.read_from_file:
             return self
         check_bases(self.cls)
+        self.around = dict(around)
+        try:
+            return self._compile_methods()
+        finally:
+            self.around = {}
+
+    def _compile_methods(self):
         self.unit("__init__")
         for name in self.methods():
             self.unit(name)
@@ -125,7 +132,7 @@ class ScriptedClass:
         from rushlight.jit._checker import check_function
         from rushlight.jit.frontend import script_function, unit_of_method_text
 
-        extra = {self.cls.__name__: self.cls}
+        extra = {**self.around, self.cls.__name__: self.cls}
         if name in self.texts:
             text, names = self.texts[name]
             unit = unit_of_method_text(f"{self.cls.__qualname__}.{name}", text, {**names, **extra})

@@ -25,8 +25,9 @@ def drop_static_branches(tree, outside, local_names, types_of):
     return tree
 
 
-def argument_types(fn):
-    """The types of those arguments that can be nothing else: as written, and tensors where nothing is."""
+def argument_types(fn, commented=()):
+    """The types of those arguments that can be nothing else: as written, and tensors where nothing is.
+    `commented` are those whose type a comment may say."""
     import inspect
 
     try:
@@ -43,7 +44,8 @@ def argument_types(fn):
             and parameter.default is not None
             and hint in (*_SIMPLE, list, tuple, dict)
         ):
-            if parameter.name in hints or parameter.default is parameter.empty:
+            unsaid = parameter.default is parameter.empty and parameter.name not in commented
+            if parameter.name in hints or unsaid:
                 found[parameter.name] = hint
     return found
 

@@ -9,8 +9,8 @@ _WHOLE = re.compile(r"#\s*type:\s*(?P<arguments>\(.*\))\s*(->\s*(?P<returns>.+?)
 _ONE = re.compile(r"#\s*type:\s*(?P<type>(?!ignore\b).+?)\s*(#.*)?$")
 
 
-def apply_type_comment(tree, lines, before=0):
-    """Write the types of a comment into a function's tree."""
+def apply_type_comment(tree, lines, source, before=0):
+    """Write the types of a comment into a function's tree; `source` is where errors show it."""
     if not any("# type:" in line for line in lines):
         return
     arguments = [*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs]
@@ -27,8 +27,8 @@ def apply_type_comment(tree, lines, before=0):
         arguments = arguments[1:]
     if len(kinds) != len(arguments):
         raise RuntimeError(
-            f"Number of type annotations for function parameters ({len(kinds)}) does not match the number of "
-            f"parameters on the function ({len(arguments)}):\n{tree.name}"
+            f"Number of type annotations ({len(kinds)}) did not match the number of function parameters "
+            f"({len(arguments)}):\n{source.shown(_head(tree, source.first - 1))}"
         )
     places = [(argument, "annotation", kind) for argument, kind in zip(arguments, kinds, strict=True)]
     if found["returns"]:
@@ -40,6 +40,13 @@ def apply_type_comment(tree, lines, before=0):
             node.lineno = node.end_lineno = before + number + 1
             node.col_offset, node.end_col_offset = 0, len(lines[number].rstrip())
         setattr(owner, field, kind)
+
+
+def _head(tree, shift):
+    """The line that begins a function, `shift` lines further down in its file."""
+    head, line = ast.Pass(), tree.lineno + shift
+    head.lineno, head.end_lineno, head.col_offset, head.end_col_offset = line, line, tree.col_offset, None
+    return head
 
 
 def _one_each(lines):

@@ -55,6 +55,11 @@ class Type:
             return f"({', '.join(inside)})"
         if self.kind == "Future":
             return f"Future[{inside[0]}]"
+        if self.kind == "NamedTuple" and self.python is not None:
+            given = self.python._field_defaults
+            fields = zip(self.python._fields, inside, strict=True)
+            parts = (f"{n} : {k}{f' = {_stored(given[n])}' if n in given else ''}" for n, k in fields)
+            return f"NamedTuple({', '.join(parts)})"
         if self.args and self.name is None:
             inside = [
                 f"Future({a.args[0].schema()})" if a.kind == "Future" else a.schema() for a in self.args
@@ -213,6 +218,16 @@ class Argument:
     def __str__(self):
         given = "" if self.default is Argument.REQUIRED else f"={_literal(self.default)}"
         return f"{self.type.schema()} {self.name}{given}"
+
+
+def _stored(value):
+    """A value as graphs show it."""
+    if isinstance(value, (list, tuple)):
+        inside = ", ".join(map(_stored, value))
+        return f"[{inside}]" if isinstance(value, list) else f"({inside})"
+    if isinstance(value, dict):
+        return f"{{{', '.join(f'{_stored(k)}: {_stored(v)}' for k, v in value.items())}}}"
+    return str(value)
 
 
 def _literal(value):

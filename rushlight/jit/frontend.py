@@ -206,7 +206,9 @@ def script_function(fn, known, method=False, extra=None):
         return _compile_function(fn, known, {}, method, extra)
     except (FrontendError, RuntimeError):
         # What a script cannot take may stand where no argument of the right type leads.
-        types_of = argument_types(fn)
+        arguments = _source_tree(fn)[0].args
+        written = (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)
+        types_of = argument_types(fn, [a.arg for a in written if a.annotation is not None])
         known.clear()
         known.update(before)
         try:
@@ -235,8 +237,9 @@ def _compile_function(fn, known, types_of, method, extra=None):
 
 def unit_from_text(tree, lines, names, known):
     """The unit of a function of a text, which may name what ``names`` has."""
-    apply_type_comment(tree, lines[tree.lineno - 1 :], tree.lineno - 1)
-    unit = Unit(tree.name, tree, {}, "<string>", source=Source("<string>", lines))
+    source = Source("<string>", lines)
+    apply_type_comment(tree, lines[tree.lineno - 1 :], source, tree.lineno - 1)
+    unit = Unit(tree.name, tree, {}, "<string>", source=source)
     _complete(unit, names, known, {}, False, None)
     return unit
 
@@ -303,13 +306,14 @@ def _source_tree(fn):
     if len(module.body) != 1 or not isinstance(tree, ast.FunctionDef):
         raise NotSupportedError(f"script: {fn} in {filename}, line {first}, is no plain function definition")
     shift = len(lines[0]) - len(text.partition("\n")[0]) - lines[0].endswith("\n")
-    apply_type_comment(tree, lines)
+    source = Source(filename, lines, first, max(shift, 0))
+    apply_type_comment(tree, lines, source)
     ast.increment_lineno(module, first - 1)
     start = tree.body[0]
     if isinstance(start, ast.Expr) and isinstance(start.value, ast.Constant) and len(tree.body) > 1:
         tree.body = tree.body[1:]  # the docstring
     tree.decorator_list = []
-    return tree, Source(filename, lines, first, max(shift, 0))
+    return tree, source
 
 
 def _outside_names(fn):
@@ -477,6 +481,8 @@ class _Resolver(ast.NodeTransformer):
             raise
 
     def _refuse_value(self, value, node):
+        if hasattr(type(value), "_script_methods"):
+            self.unit.refuse("Cannot call a ScriptModule that is not a submodule of the caller", node)
         self.unit.refuse(
             f"python value of type '{type(value).__name__}' cannot be used as a value. Perhaps it is "
             "a closed "
