@@ -8,7 +8,7 @@ from rushlight import Tensor
 from rushlight._errors.advice import advised
 from rushlight.nn import init
 from rushlight.nn.parameter import Parameter
-from rushlight.nn.utils.rnn import PackedSequence
+from rushlight.nn.utils.rnn import PackedSequence, zeros_of_packed
 
 from .module import Module
 
@@ -209,7 +209,13 @@ class RNNBase(Module):
         return _permuted(hx, permutation)
 
     def _zero_state(self, input, batch_sizes):
-        size = self.get_expected_hidden_size(input, batch_sizes)
+        return self._zeros_of(input, batch_sizes, self.proj_size or self.hidden_size)
+
+    def _zeros_of(self, input, batch_sizes, size):
+        if batch_sizes is not None:
+            layers = self.num_layers * (2 if self.bidirectional else 1)
+            return zeros_of_packed(input, batch_sizes, layers, size)
+        size = self._state_size(input, None, size)
         return torch.zeros(size, dtype=input.dtype, device=input.device)
 
     def _check_unbatched_state(self, hx, batched):
@@ -380,11 +386,8 @@ class LSTM(RNNBase):
         return self._state_map(lambda t: _permuted(t, permutation), hx)
 
     def _zero_state(self, input, batch_sizes):
-        sizes = (
-            self.get_expected_hidden_size(input, batch_sizes),
-            self.get_expected_cell_size(input, batch_sizes),
-        )
-        return tuple(torch.zeros(size, dtype=input.dtype, device=input.device) for size in sizes)
+        sizes = (self.proj_size or self.hidden_size, self.hidden_size)
+        return tuple(self._zeros_of(input, batch_sizes, size) for size in sizes)
 
     def _check_unbatched_state(self, hx, batched):
         wanted = 3 if batched else 2

@@ -1,5 +1,6 @@
 """Batches of sequences of different lengths: padded, and packed."""
 
+import functools
 from collections import namedtuple
 
 import rushlight as torch
@@ -102,6 +103,20 @@ class PackedSequence(PackedSequence_):
         return self.data.is_pinned()
 
 
+def one_call_in_traces(function):
+    """A function that a trace records as one call, since what it does follows from values of its tensors."""
+
+    @functools.wraps(function)
+    def call(*args):
+        from rushlight.jit._decorations import _tracing  # jit is above
+
+        recorder = getattr(_tracing, "recorder", None)
+        return function(*args) if recorder is None else recorder.call_of_operator(call, function, args, {})
+
+    call._only_computes = True
+    return call
+
+
 def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True):
     """Pack a padded batch; sequences not in order of falling length need enforce_sorted=False."""
     if not isinstance(lengths, torch.Tensor):
@@ -118,12 +133,14 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
         input = input.index_select(0 if batch_first else 1, sorted_indices)
     if batch_first:
         input = input.transpose(0, 1)
-    data, batch_sizes = _pack(input, lengths.tolist())
+    data, batch_sizes = _pack_padded_sequence(input, lengths)
     return PackedSequence(data, batch_sizes, sorted_indices, None)
 
 
-def _pack(input, lengths):
+@one_call_in_traces
+def _pack_padded_sequence(input, lengths):
     """The steps of a (time, batch, …) tensor that are within each length, in order of time."""
+    lengths = lengths.tolist()
     if input.numel() == 0:
         raise RuntimeError("Cannot pack empty tensors.")
     if len(lengths) != input.size(1):
@@ -159,7 +176,22 @@ def _pack(input, lengths):
 
 def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_length=None):
     """The padded batch and the lengths that sequence was packed from."""
-    batch_sizes = sequence.batch_sizes.tolist()
+    padded, lengths = _pad_packed_sequence(
+        sequence.data, sequence.batch_sizes, float(padding_value), total_length
+    )
+    if batch_first:
+        padded = padded.transpose(0, 1)
+    unsorted_indices = sequence.unsorted_indices
+    if unsorted_indices is None:
+        return padded, lengths
+    dim = 0 if batch_first else 1
+    return padded.index_select(dim, unsorted_indices), lengths[unsorted_indices.cpu()]
+
+
+@one_call_in_traces
+def _pad_packed_sequence(data, batch_sizes, padding_value, total_length):
+    """The (time, batch, …) tensor that was packed, and the lengths of its sequences."""
+    batch_sizes = batch_sizes.tolist()
     steps = len(batch_sizes)
     if total_length is not None:
         if total_length < steps:
@@ -169,24 +201,24 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
             )
         steps = total_length
     batch = batch_sizes[0]
-    padded = sequence.data.new_full((steps, batch, *sequence.data.shape[1:]), padding_value)
+    padded = data.new_full((steps, batch, *data.shape[1:]), padding_value)
     start = t = 0
     while t < len(batch_sizes):
         size, stop = batch_sizes[t], t
         while stop < len(batch_sizes) and batch_sizes[stop] == size:
             stop += 1
         count = (stop - t) * size
-        block = sequence.data[start : start + count]
+        block = data[start : start + count]
         padded[t:stop, :size] = block.view(stop - t, size, *block.shape[1:])
         start, t = start + count, stop
     lengths = torch.tensor([sum(size > i for size in batch_sizes) for i in range(batch)], dtype=torch.int64)
-    if batch_first:
-        padded = padded.transpose(0, 1)
-    unsorted_indices = sequence.unsorted_indices
-    if unsorted_indices is None:
-        return padded, lengths
-    dim = 0 if batch_first else 1
-    return padded.index_select(dim, unsorted_indices), lengths[unsorted_indices.cpu()]
+    return padded, lengths
+
+
+@one_call_in_traces
+def zeros_of_packed(data, batch_sizes, layers, size):
+    """Zeros for the state of each layer and packed sequence."""
+    return data.new_zeros((layers, int(batch_sizes[0]), size))
 
 
 def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="right"):

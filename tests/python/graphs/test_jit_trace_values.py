@@ -8,6 +8,7 @@ import pytest
 
 import rushlight as torch
 from rushlight import nn
+from rushlight.utils._pytree import tree_leaves
 
 
 def test_arithmetic_of_sizes_is_followed_beyond_integers():
@@ -106,3 +107,30 @@ def test_functions_with_constants_are_saved_with_them():
         torch.jit.save(program, file)
         file.seek(0)
         assert torch.jit.load(file)(torch.ones(1)).item() == wanted
+
+
+class Recurrent(nn.Module):
+    def __init__(self, kind, **options):
+        super().__init__()
+        self.rnn = kind(3, 4, 2, **options)
+
+    def forward(self, x, lengths):
+        packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+        out, state = self.rnn(packed)
+        return *nn.utils.rnn.pad_packed_sequence(out, batch_first=True), state
+
+
+@pytest.mark.parametrize(
+    "model",
+    [Recurrent(nn.GRU), Recurrent(nn.RNN, bidirectional=True), Recurrent(nn.LSTM, proj_size=2)],
+)
+@pytest.mark.filterwarnings("ignore::rushlight.jit.TracerWarning")
+def test_packed_sequences_of_other_lengths(model):
+    traced = torch.jit.trace(model, (torch.randn(3, 5, 3), torch.tensor([3, 1, 2])))
+    file = io.BytesIO()
+    torch.jit.save(traced, file)
+    file.seek(0)
+    given = torch.randn(4, 7, 3), torch.tensor([4, 7, 2, 1])
+    expected = tree_leaves(model(*given))
+    for program in (traced, torch.jit.load(file)):
+        assert all(map(torch.equal, tree_leaves(program(*given)), expected))
