@@ -39,6 +39,7 @@ __all__ = [
     "annotate",
     "enable_onednn_fusion",
     "export",
+    "export_opnames",
     "fork",
     "freeze",
     "fuser",
@@ -79,6 +80,7 @@ _HOMES = {
     "_freeze": "freeze optimize_for_inference run_frozen_optimizations",
     "_compilation_unit": "CompilationUnit",
     "_fusion": "fuser set_fusion_strategy",
+    "_operator_names": "export_opnames",
 }
 
 
@@ -92,6 +94,7 @@ if TYPE_CHECKING:  # what `__getattr__` finds
     from rushlight.jit._freeze import run_frozen_optimizations as run_frozen_optimizations
     from rushlight.jit._fusion import fuser as fuser
     from rushlight.jit._fusion import set_fusion_strategy as set_fusion_strategy
+    from rushlight.jit._operator_names import export_opnames as export_opnames
     from rushlight.jit._script import RecursiveScriptModule as RecursiveScriptModule
     from rushlight.jit._script import ScriptFunction as ScriptFunction
     from rushlight.jit._script import ScriptModule as ScriptModule

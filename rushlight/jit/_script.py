@@ -357,10 +357,28 @@ class _Scripting:
         check_constants(made, type(made))
         for name, child in made._modules.items():
             made._modules[name] = None if child is None else self.module(child)
+        self._plain_methods(type(made))
         units = type(made)._script_methods
         self.is_method.update(dict.fromkeys(units.values(), True))
         made.__dict__["_graphs"] = {}  # from now on, parts are replaced by scripts alone
         self._finish(made, units, made)
+
+    def _plain_methods(self, cls):
+        """Compile methods of a class that those compiled by `script_method` call."""
+        asked = (name for unit in cls._script_methods.values() for name in unit.attributes_of_self)
+        members = {name: inspect.getattr_static(cls, name, None) for name in dict.fromkeys(asked)}
+        wanted = [
+            name
+            for name, member in members.items()
+            if isinstance(member, types.FunctionType) and name not in cls._script_methods
+        ]
+        if wanted:
+            units, methods = {}, {}
+            self._methods(cls, ScriptModule, units, methods, wanted)
+            for name, method in methods.items():
+                if name not in cls._script_methods:
+                    setattr(cls, name, method)
+            cls._script_methods = {**units, **cls._script_methods}
 
     def _finish(self, made, units, module):
         """Check methods of a made module, once what they call on modules below it is compiled, too."""
