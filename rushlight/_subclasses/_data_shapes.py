@@ -164,10 +164,10 @@ def result_of_program(mode, func, args, kwargs, real=None):
         places = list(_places(made, other, mode.data_numbers.samples_of(name)))
         if not places:
             raise DynamicOutputShapeException(func)
-        mode.data_numbers.origins[name] = places[0]
-        at = next(k for k, t in enumerate(pytree.tree_leaves(made)) if t is places[0][0])
+        mode.data_numbers.origins[name] = first, dim = places[0]
+        at = next(k for k, t in enumerate(pytree.tree_leaves(made)) if t is first)
         known = None if real is None else pytree.tree_leaves(real)[at]
-        _take_example(mode.data_numbers, name, *places[0][:1], known, places[0][1])
+        _take_example(mode.data_numbers, name, first, known, dim)
         for tensor, dim in places if mode.data_numbers.tracer is not None else ():
             tensor.data_sizes = {**(tensor.data_sizes or {}), dim: name}
     return made

@@ -63,7 +63,7 @@ class FakeNumbers:
         if self.fake_mode.data_numbers is None:
             return getattr(super(), as_plain)()
         if as_plain == "__bool__":
-            return bool((self != 0).item())
+            return bool((self != 0).item())  # type: ignore[attr-defined]
         value = self.item()
         if isinstance(value, torch.SymInt):  # no symbol may get lost
             value.numbers.settle(value)

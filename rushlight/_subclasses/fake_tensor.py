@@ -339,14 +339,15 @@ class FakeTensorMode(TorchDispatchMode):
             return self._value(func, args, kwargs)
         masked = name == "index" and any(t.dtype in (torch.bool, torch.uint8) for t in _tensors([args[1]]))
         if masked or (func.traits.data_dependent_shape and not _has_output_size(name, kwargs)):
-            real = self._real_result(func, *self._accept(func, args, kwargs))
+            args, kwargs = self._accept(func, args, kwargs)
+            real = self._real_result(func, args, kwargs)
             if real is not None and not self._looking():
                 return _map(lambda t: self.fake_tensor_converter.from_real_tensor(self, t), real)
             if self.data_numbers is None:
                 raise DynamicOutputShapeException(func)
             from ._data_shapes import result
 
-            return result(self, func, *self._accept(func, args, kwargs), real)
+            return result(self, func, args, kwargs, real)
         if self.cache_enabled and self.data_numbers is None and _are_fake((args, kwargs)):
             args, kwargs = self._accept(func, args, kwargs)
             return RESULTS.call(self, func, args, kwargs)
@@ -399,9 +400,9 @@ class FakeTensorMode(TorchDispatchMode):
             real = _map(lambda t: t.real_tensor, args)
             with _C._DisableTorchDispatch():
                 known = func(*real, **kwargs)
-            if self._looking() and func._opname == "_local_scalar_dense":
-                return self.data_numbers.read(args[0], known)
-            return known
+            if self.data_numbers is None or not self._looking() or func._opname != "_local_scalar_dense":
+                return known
+            return self.data_numbers.read(args[0], known)
         if self.data_numbers is not None and func._opname == "_local_scalar_dense":
             return self.data_numbers.read(args[0])
         raise DataDependentOutputException(func)

@@ -140,11 +140,13 @@ def expression_of(record):
 
 def _expression(node: Any):
     """The expression of a text, or None where it is of another kind."""
+    if isinstance(node, ast.Constant):
+        return Expression(None, node.value)
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
-        return Expression(None, node.value) if isinstance(node, ast.Constant) else None
+        return None
     name, operands = node.func.id, node.args
     if name == "Symbol":
-        return Expression(None, own_name(operands[0].value))
+        return Expression(None, own_name(ast.literal_eval(operands[0])))
     if name == "Integer":
         return Expression(None, ast.literal_eval(operands[0]))
     parts = [_expression(operand) for operand in operands]

@@ -1,5 +1,4 @@
-"""Traces with real tensors beside (`fake_tensor_propagate_real_tensors`) hold no number of these, which decide
-branches alone."""
+"""What real tensors beside a trace tell (`fake_tensor_propagate_real_tensors`): branches, but no numbers."""
 
 import pytest
 from function_module import FunctionModule
