@@ -236,6 +236,24 @@ def test_back_end_of_compile(written):
     assert len(graphs.modules) == 2 and aten.relu.default in graphs.targets(0)
 
 
+def test_back_ends_of_modules_run():
+    """What a back end made of a module's graph is called, then and later: traces leave classes alone."""
+    calls = []
+
+    def compiler(module, inputs):
+        def run(*values):
+            calls.append(len(values))
+            return module(*values)
+
+        return run
+
+    module, x = nn.Sequential(nn.Linear(3, 4), nn.ReLU()), torch.randn(2, 3)
+    compiled = torch.compile(module, backend=aot_autograd(fw_compiler=compiler), fullgraph=True)
+    for n in range(1, 4):
+        compiled(x).sum().backward()
+        assert calls.count(3) == 2 * n
+
+
 def test_scripts():
     x = wanted(3)
     aot_function(lambda x: x.sin().cos().sum(), ts_compile)(x).backward()
