@@ -16,12 +16,11 @@ def boxed(function):
 def runner(program, forward, backward=None, saved=0):
     """A function of leaves; ``forward`` and ``backward`` are what compilers returned."""
     forward = boxed(forward)
-    count = len(program.results)
     if backward is None:
 
         def results_of(leaves):
             with torch.no_grad():
-                return list(map(_no_view, forward(list(leaves))))[:count]
+                return _results(program, forward(list(leaves)))
 
     else:
         function = _function(program, forward, boxed(backward), saved)
@@ -56,13 +55,12 @@ def _function(program, forward, backward, saved):
         @staticmethod
         def forward(ctx, *leaves):
             values = list(forward([t.detach() if isinstance(t, torch.Tensor) else t for t in leaves]))
-            results = list(map(_no_view, values[:count]))
-            kept = _apart(values[count:], [leaves[i] for i in program.written])
+            results = _results(program, values)
+            kept = _apart(values[count - len(program.in_graph) :], [leaves[i] for i in program.written])
             ctx.numbers = [None if isinstance(v, torch.Tensor) else v for v in kept]
             ctx.save_for_backward(*(v for v in kept if isinstance(v, torch.Tensor)))
             others = [r for i, r in enumerate(results) if i not in differentiable]
             ctx.mark_non_differentiable(*(r for r in others if isinstance(r, torch.Tensor)))
-            ctx.leaf_count = len(leaves)
             ctx.written_late = [leaves[i] for i in program.written_late]
             return tuple(results)
 
@@ -76,12 +74,18 @@ def _function(program, forward, backward, saved):
             made = _write_late(ctx.written_late, made)
             if torch.is_grad_enabled():
                 made = _Once.apply(torch.empty(0, requires_grad=True), *made)
-            found = [None] * ctx.leaf_count
-            for i, gradient in zip(program.needs, made):
-                found[i] = gradient
-            return tuple(found)
+            return tuple(made)
 
     return CompiledFunction
+
+
+def _results(program, values):
+    """What a graph returned; None stands for what it wrote itself, and for what is made of inputs."""
+    values, made = iter(values), []
+    for i in range(len(program.results)):
+        value = None if i in program.in_graph else next(values)
+        made.append(None if i in program.aliases else _no_view(value))
+    return made
 
 
 def _write_late(targets, made):
@@ -117,7 +121,10 @@ def _finish(program, leaves, results):
     """What the program returns, after the writes that it does."""
     for i, value in zip(program.written, results):
         if i in program.places:
-            leaves[i].as_strided_(*program.places[i], leaves[i].storage_offset())
+            sizes, strides, offset = program.places[i]
+            leaves[i].as_strided_(sizes, strides, offset + leaves[i].storage_offset())
+        if value is None:
+            continue
         with torch.set_grad_enabled(torch.is_grad_enabled() and i not in program.hidden):
             leaves[i].copy_(value)
     outputs = [_output(o, leaves, results) for o in program.outputs]

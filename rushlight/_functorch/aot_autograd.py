@@ -12,8 +12,9 @@ import itertools
 import rushlight as torch
 from rushlight.utils import _pytree as pytree
 
-from . import _joint_run, _joint_trace
+from . import _joint_run, _joint_trace, config
 from ._aot_export import BackwardSignature, GraphSignature, aot_export_joint_simple, aot_export_module
+from ._shared_inputs import Merged
 from .functional_call import functional_call
 from .partitioners import default_partition
 
@@ -47,6 +48,12 @@ def make_boxed_func(f):
 
     boxed._boxed_call = True  # type: ignore[attr-defined]
     return boxed
+
+
+def make_boxed_call(f):
+    """Marks a function of one list as such."""
+    f._boxed_call = True
+    return f
 
 
 def make_boxed_compiler(compiler):
@@ -84,35 +91,85 @@ def _working_on(name):
 class _Compilers:
     """What a caller of `aot_function` asks for."""
 
-    def __init__(self, forward, backward, inference, partition, decompositions, dynamic):
+    def __init__(self, forward, backward, inference, partition, decompositions, dynamic, writes=False):
         self.forward, self.backward = forward, backward or forward
         self.inference = inference or forward
         self.partition, self.decompositions, self.dynamic = partition, decompositions, dynamic
+        self.writes = writes  # whether graphs may write to inputs
 
     def compile(self, function, leaves):
         """A function of such leaves."""
         global _number
         _number = next(AOT_COUNTER)
         try:
-            program = _joint_trace.analyse(function, leaves)
+            return _checked(self._compile(function, leaves), leaves, _number)
+        except _joint_trace.SharedInputs as shared:
+            merged = Merged(function, leaves, shared.written, _number)
         except _joint_trace.AsWritten:
             return function
+        try:
+            run = self._compile(merged.function, merged.leaves(leaves))
+        except _joint_trace.AsWritten:
+            return function
+
+        def run_merged(*given):
+            return merged.restore(run(*merged.leaves(given)), given)
+
+        return _checked(run_merged, leaves, _number)
+
+    def _compile(self, function, leaves):
+        program = _joint_trace.analyse(function, leaves)
         joint = bool(program.needs and program.differentiable)
         module = _joint_trace.trace(function, program, leaves, self.decompositions, self.dynamic, joint)
         examples = _examples(module)
         if not joint:
+            if self.writes:
+                _joint_trace.write_in_graph(program, module)
             with torch.no_grad(), _working_on("inference"):
                 return _joint_run.runner(program, self.inference(module, examples))
         count = len(program.results)
         inputs = len(leaves)
         parts = self.partition(module, (examples[:inputs], examples[inputs:]), num_fwd_outputs=count)
         saved = len(parts[0].graph.output_node().args[0]) - count
-        with torch.no_grad():
-            with _working_on("forward"):
-                forward = self.forward(parts[0], _examples(parts[0]))
-            with _working_on("backward"):
-                backward = self.backward(parts[1], _examples(parts[1]))
-        return _joint_run.runner(program, forward, backward, saved)
+        if self.writes:
+            _joint_trace.write_in_graph(program, parts[0])
+        with torch.no_grad(), _working_on("forward"):
+            forward = self.forward(parts[0], _examples(parts[0]))
+        return _joint_run.runner(program, forward, self._when_needed(parts[1], _number), saved)
+
+    def _when_needed(self, module, number):
+        """What the compiler makes of the backward pass, which it gets when that first runs."""
+
+        @functools.cache
+        def compiled():
+            global _number
+            before, _number = _number, number
+            try:
+                with torch.no_grad(), _working_on("backward"):
+                    return _joint_run.boxed(self.backward(module, _examples(module)))
+            finally:
+                _number = before
+
+        return make_boxed_call(lambda values: compiled()(values))
+
+
+def _checked(run, leaves, number):
+    """With `debug_assert`, refuses arguments that need gradients where the graph has none for them."""
+    if not config.debug_assert:
+        return run
+    without = [i for i, t in enumerate(leaves) if isinstance(t, torch.Tensor) and not t.requires_grad]
+
+    def checked(*given):
+        for i in without:
+            if given[i].requires_grad:
+                raise AssertionError(
+                    f"At compilation time, graph {number} was compiled under the assumption that input {i} "
+                    "would not require grad, but at runtime this was not the case.  This indicates a guard "
+                    "bug in AOTAutograd or Dynamo, please file a bug to PyTorch."
+                )
+        return run(*given)
+
+    return checked
 
 
 def _examples(module):
@@ -163,13 +220,23 @@ def aot_function(
         decompositions: operators that are expressed by others in the graphs.
         inference_compiler: for calls that need no gradients; None: ``fw_compiler``.
 
-    Programs are recorded anew for arguments of other shapes, dtypes or values. Those that write to one of two
-    arguments with the same memory, or give one other memory, run as they are written.
+        keep_inference_input_mutations: whether the graph itself writes to arguments, where autograd does not
+            see that; otherwise the new values are results of the graph.
+
+    Programs are recorded anew for arguments of other shapes, dtypes or values. Where one writes to arguments
+    that share memory, its graph takes that memory as one tensor. Programs that give an argument other memory
+    run as they are written.
     """
     if bw_compiler is None and hasattr(fw_compiler, "bw_compiler"):
         bw_compiler = fw_compiler.bw_compiler
     compilers = _Compilers(
-        fw_compiler, bw_compiler, inference_compiler, partition_fn, decompositions, dynamic
+        fw_compiler,
+        bw_compiler,
+        inference_compiler,
+        partition_fn,
+        decompositions,
+        dynamic,
+        keep_inference_input_mutations,
     )
     made: dict = {}
 
@@ -232,7 +299,15 @@ def aot_module_simplified(
     """What the compilers make of a module for such ``args``: a function of arguments like them.
 
     For back ends of `torch.compile`, which get a module and examples and return a function."""
-    compilers = _Compilers(fw_compiler, bw_compiler, inference_compiler, partition_fn, decompositions, False)
+    compilers = _Compilers(
+        fw_compiler,
+        bw_compiler,
+        inference_compiler,
+        partition_fn,
+        decompositions,
+        False,
+        keep_inference_input_mutations,
+    )
     if bw_compiler is None and hasattr(fw_compiler, "bw_compiler"):
         compilers.backward = fw_compiler.bw_compiler
     held = _held(mod)

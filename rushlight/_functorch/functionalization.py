@@ -101,8 +101,23 @@ class _Step:
         made = _emit(func, tensor, *(self.args if args is None else args), **self.kwargs)
         return made if self.item is None else made[self.item]
 
+    def may_overlap(self, value):
+        """Whether elements of the view may lie below others, or elsewhere in the parent's value."""
+        if self.func is not aten.as_strided.default:
+            return self.func.traits.overlapping
+        reach = 0
+        for stride, size in sorted(zip(self.args[1], self.args[0])):
+            if size > 1 and stride <= reach:
+                return True
+            reach += stride * (size - 1)
+        return not self._lies_alike(value)
+
+    def _lies_alike(self, value):
+        """Whether a value lies in memory as what the program holds."""
+        return (value.stride(), value.storage_offset()) == (self.parent.strides, self.parent.offset)
+
     def replay(self, value, copies):
-        if self.func is aten.as_strided.default:  # the value's strides may differ from what the program holds
+        if self.func is aten.as_strided.default and not self._lies_alike(value):
             return _emit(aten.index.Tensor, _reshape(value, (-1,)), [self.index()])
         if self.func is aten.view.default and value.stride() != self.parent.strides:
             return _reshape(value, *self.args)
@@ -131,6 +146,8 @@ class _Step:
             return _emit(back.default, part)
         if self.func is aten.view.dtype:
             return _emit(aten.view.dtype, part, value.dtype)
+        if self.func is aten.as_strided.default:
+            return _emit(aten.as_strided_scatter.default, value, part, *self.args)
         if name in ("real", "imag") and value.is_complex():
             return aten.complex.default(*((part, value.imag) if name == "real" else (value.real, part)))
         return _put(value, self.index(), part)
@@ -158,9 +175,8 @@ def _index(steps):
         return where.contiguous()
 
 
-def _first_of_a_dtype(steps):
-    """From which step on, up to the first that overlaps, elements keep their dtype."""
-    end = next(i for i, step in enumerate(steps) if step.func.traits.overlapping)
+def _first_of_a_dtype(steps, end):
+    """From which step on, up to this one, elements keep their dtype."""
     kinds = [step.parent.dtype for step in steps[: end + 1]]
     return max(i for i in range(end + 1) if i == 0 or kinds[i] != kinds[i - 1])
 
@@ -238,6 +254,14 @@ class FunctionalizeMode(TorchDispatchMode):
         """The values of the tensors in a tree."""
         return pytree.tree_map_only(torch.Tensor, lambda t: self._value(self._member(t)), tree)
 
+    def is_written(self, tensor):
+        """Whether the program wrote to the memory of a tensor."""
+        return self._member(tensor).group.writes > 0
+
+    def is_one_of_several(self, tensor):
+        """Whether an operator that gives several views made it."""
+        return any(step.item is not None for step in self._member(tensor).steps)
+
     # --- groups
 
     def _member(self, tensor):
@@ -302,8 +326,9 @@ class FunctionalizeMode(TorchDispatchMode):
         for step in steps[:-1]:
             parents.append(step.replay(parents[-1], self.copies))
         # A write to an element that lies below others shows there: no step back, but one to the beginning.
-        if any(step.func.traits.overlapping for step in steps):
-            first = _first_of_a_dtype(steps)
+        overlaps = (i for i, (step, parent) in enumerate(zip(steps, parents)) if step.may_overlap(parent))
+        if (end := next(overlaps, None)) is not None:
+            first = _first_of_a_dtype(steps, end)
             rest, steps, parent = steps[first:], steps[:first], parents[first]
             value = _put(parent, _index(rest), _turned(value, [turn for s in rest for turn in s.turns]))
             parents = parents[:first]

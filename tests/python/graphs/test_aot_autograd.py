@@ -168,7 +168,9 @@ def test_compilers_are_called_once_for_such_arguments():
     with torch.no_grad():
         assert torch.equal(compiled(x, 3), x * 3)
     assert len(graphs.modules) == 2 and len(inference.modules) == 1
-    compiled(wanted(4), 2)
+    result = compiled(wanted(4), 2)
+    assert len(graphs.modules) == 3  # the backward pass is compiled when it first runs
+    result.sum().backward()
     assert len(graphs.modules) == 4
     torch.testing.assert_close(compiled({"a": 1}["a"] * torch.ones(2), 5), torch.full((2,), 5.0))
 

@@ -1,0 +1,200 @@
+"""Ahead-of-time autograd beside eager mode: what programs do to their arguments and return of them."""
+
+import pytest
+
+import rushlight as torch
+from rushlight import nn
+from rushlight._functorch import config
+from rushlight._functorch.aot_autograd import aot_function, aot_module_simplified
+from rushlight._functorch.compilers import nop
+
+aten = torch.ops.aten
+
+
+class Graphs:
+    """A compiler that keeps what it gets."""
+
+    def __init__(self):
+        self.modules = []
+
+    def __call__(self, module, inputs):
+        module.graph.lint()
+        self.modules.append(module)
+        return module
+
+    def targets(self, i=0):
+        return [n.target for n in self.modules[i].graph.nodes if n.op == "call_function"]
+
+    def output(self, i=0):
+        return self.modules[i].graph.output_node().args[0]
+
+
+def outcome(function, make, wanted):
+    """Results, what became of the arguments, and gradients."""
+    root = torch.arange(1.0, 13).view(3, 4).requires_grad_(wanted)
+    given = make(root * 1)
+    results = function(*given)
+    results = results if isinstance(results, tuple) else (results,)
+    found = [*results, *given]
+    if wanted:
+        total = sum(t.sin().sum() for t in found if t.requires_grad)
+        found += torch.autograd.grad(total, root)
+    return found, [next((i for i, g in enumerate(given) if r is g), None) for r in results]
+
+
+def add(x, y):
+    x.add_(1)
+    return x * y
+
+
+def both(x, y):
+    x.mul_(2)
+    y[0].add_(3)
+    return y, x + 1
+
+
+def turn(x, y):
+    x.t_()
+    y.mul_(2)
+    return x.sum(), y.t()
+
+
+@pytest.mark.parametrize("wanted", [False, True])
+@pytest.mark.parametrize(
+    ("program", "make", "inputs"),
+    [
+        (add, lambda x: (x, x), 1),
+        (add, lambda x: (x[0], x[0]), 1),
+        (add, lambda x: (x[0], x), 1),
+        (add, lambda x: (x[:2], x[1:]), 1),
+        (both, lambda x: (x.view(4, 3), x), 1),
+        (both, lambda x: (x.t(), x[1:].t()), 1),
+        (turn, lambda x: (x, x), 1),
+        (turn, lambda x: (x, x.view(4, 3)), 1),
+        (lambda x, y: (x.t_(), y + 1)[1], lambda x: (x, x.view(4, 3)), 2),
+    ],
+)
+def test_arguments_that_share_memory(program, make, inputs, wanted):
+    """The graph takes one tensor for them, and everything is as in eager mode."""
+    graphs = Graphs()
+    found, same = outcome(aot_function(program, graphs, nop), make, wanted)
+    expected, same_expected = outcome(program, make, wanted)
+    torch.testing.assert_close(found, expected)
+    assert same == same_expected
+    placeholders = [n for n in graphs.modules[0].graph.nodes if n.op == "placeholder"]
+    assert len(graphs.modules) == 1 and len(placeholders) == inputs
+
+
+def test_strided_views_stay_in_graphs():
+    graphs = Graphs()
+    aot_function(add, graphs)(*(lambda x: (x[0], x[1:]))(torch.ones(3, 4)))
+    assert graphs.targets().count(aten.as_strided_scatter.default) == 1
+    assert aten.index_put.default not in graphs.targets()
+    overlapping = torch.ones(6).as_strided((3, 3), (1, 1))
+
+    def first(x):
+        x[0].add_(1)
+        return x * 2
+
+    torch.testing.assert_close(aot_function(first, nop)(overlapping.clone()), first(overlapping.clone()))
+
+
+def test_graphs_that_write_to_arguments():
+    def counts(x, count):
+        count.add_(1)
+        return x * count, count
+
+    for keep in (False, True):
+        graphs, x, count = Graphs(), torch.ones(3, requires_grad=True), torch.zeros(3)
+        compiled = aot_function(counts, graphs, nop, keep_inference_input_mutations=keep)
+        for n in range(1, 3):
+            result, same = compiled(x, count)
+            assert same is count and count[0] == n and count._version == n and bool((result == n).all())
+        assert (aten.copy_.default in graphs.targets()) is keep
+        # what the backward pass needs is kept beside
+        assert torch.autograd.grad(result.sum(), x)[0].tolist() == [2.0] * 3
+
+    def visible(x, y):
+        return x.add_(y)
+
+    graphs, x, y = Graphs(), torch.ones(3), torch.ones(3, requires_grad=True)
+    result = aot_function(visible, graphs, keep_inference_input_mutations=True)(x, y)
+    assert aten.copy_.default not in graphs.targets() and x.requires_grad and result is x
+    result.sum().backward()
+    assert y.grad.tolist() == [1.0] * 3 and graphs.output(1)[0] is None
+
+
+def test_results_of_graphs_are_all_that_is_returned():
+    def program(x):
+        y = x * 2
+        return x.view(-1), y[0], y
+
+    graphs, x = Graphs(), torch.ones(2, 2)
+    views = aot_function(program, graphs)(x)
+    assert [n.target for n in graphs.output()] == [aten.view.default, aten.select.int, aten.mul.Tensor]
+    assert views[0].data_ptr() == x.data_ptr() and views[1].data_ptr() == views[2].data_ptr()
+
+    def parts(x):
+        return (x * 2).unbind(0)
+
+    graphs, x = Graphs(), torch.ones(2, 3, requires_grad=True)
+    found = aot_function(parts, graphs, nop)(x)
+    assert len(graphs.output()) == 2 and all("Compiled" in t.grad_fn.name() for t in found)
+    (found[0] * 2 + found[1]).sum().backward()
+    assert x.grad.tolist() == [[4.0] * 3, [2.0] * 3]
+
+
+def test_functions_with_gradients_of_their_own():
+    class Half(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x
+
+        @staticmethod
+        def backward(ctx, gradient):
+            return gradient * 0.5
+
+    x = torch.ones(2, 2, requires_grad=True)
+    for program in (Half.apply, lambda x: Half.apply(x).view(-1)):
+        result = aot_function(program, nop)(x)
+        assert torch.autograd.grad(result.sum(), x)[0].tolist() == [[0.5, 0.5]] * 2
+
+    def inner(x):
+        return torch.autograd.grad(x.exp().sum(), x)
+
+    torch.testing.assert_close(aot_function(inner, nop)(x), inner(x))
+
+
+def test_sparse_gradients_beside():
+    bag = nn.EmbeddingBag(10, 3, sparse=True)
+    compiled = aot_function(lambda w, i: nn.functional.embedding_bag(i, w, torch.tensor([0])), nop)
+    index = torch.arange(3)
+    bag(index, torch.tensor([0])).sum().backward()
+    assert bag.weight.grad.is_sparse
+    torch.testing.assert_close(compiled(bag.weight, index), bag(index, torch.tensor([0])))
+
+
+def test_arguments_that_are_not_as_compiled(monkeypatch):
+    class Turn(nn.Module):
+        def forward(self, x, y):
+            x.unsqueeze_(0)
+            y.unsqueeze_(0)
+            return (x + y,)
+
+    def tensors():
+        return torch.randn(3, requires_grad=True) * 1, torch.randn(3, requires_grad=True) * 1
+
+    x, _ = tensors()
+    run = aot_module_simplified(Turn(), (x, x), nop)
+    x, _ = tensors()
+    assert run(x, x)[0].shape == (1, 1, 3)
+    with pytest.raises(AssertionError, match="input 1 would be a duplicate of input 0"):
+        run(*tensors())
+    monkeypatch.setattr(config, "debug_assert", True)
+    x, y = tensors()
+    run = aot_function(lambda x, y: x * y, nop)
+    run(x.detach(), y)
+    plain = aot_module_simplified(nn.Linear(3, 2), (x.detach(),), nop)
+    plain(y.detach())
+    with pytest.raises(AssertionError, match="input 2 would not require grad"):
+        plain(y)
