@@ -21,6 +21,8 @@ from rushlight._subclasses.fake_tensor import (
     FakeTensor,
     FakeTensorMode,
     UnsupportedFakeTensorException,
+    begins_history,
+    with_gradient,
 )
 from rushlight.fx import Graph, GraphModule
 from rushlight.nn.modules import module as _module
@@ -122,7 +124,9 @@ class _Recorder(TorchDispatchMode):
                 like = torch.empty(shape, dtype=tensor.dtype, device="meta")
             else:
                 like = torch.empty_strided(shape, tensor.stride(), dtype=tensor.dtype, device="meta")
-        fake = self.fakes.from_meta(like, tensor.device).requires_grad_(tensor.requires_grad)
+        fake = self.fakes.from_meta(like, tensor.device)
+        if tensor.requires_grad:
+            fake = with_gradient(fake, tensor.is_leaf)
         self.fakes.fake_tensor_converter.tensor_memo[id(tensor)] = weakref.ref(tensor), fake
         return fake
 
@@ -517,6 +521,8 @@ class _Run:
             if step is None or step in seen:
                 continue
             seen.add(step)
+            if begins_history(step):
+                continue
             if isinstance(step, torch.autograd.function.FunctionCtx):
                 raise Unsupported(f"the program calls an autograd.Function ({step.name()})")
             pending += [next_step for next_step, _ in step.next_functions]

@@ -151,6 +151,32 @@ def _map(function, value):
     return {k: _map(function, v) for k, v in value.items()} if isinstance(value, dict) else value
 
 
+class _Computed(torch.autograd.Function):
+    """Gives a fake tensor the place in autograd's graph that its real one has: behind some computation."""
+
+    @staticmethod
+    def forward(ctx, fake):
+        return fake.fake_mode.from_meta(_C._as_meta(fake), fake.device)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient
+
+
+def with_gradient(fake, is_leaf):
+    """The fake tensor, or one in its place, that requires a gradient: a leaf, or none."""
+    fake.requires_grad_()
+    if is_leaf:
+        return fake
+    with torch.enable_grad():
+        return _Computed.apply(fake)
+
+
+def begins_history(node):
+    """Whether a node of autograd is where the history of a fake tensor ends that stands for a real one."""
+    return isinstance(node, _Computed._backward_cls)
+
+
 class FakeTensorConverter:
     """Remembers which fake tensor stands for which real one, and which storage for which memory."""
 
@@ -182,12 +208,12 @@ class FakeTensorConverter:
         if fake is not None:
             return fake
         fake = mode.from_meta(self._meta(t), t.device)
+        if t.requires_grad:
+            fake = with_gradient(fake, t.is_leaf)
         if mode.propagate_real_tensors and not t.is_meta:
             fake.real_tensor = t.detach().clone()
         if make_constant:
             self.keep_constant(fake, t)
-        if t.requires_grad:
-            fake.requires_grad_()
         if isinstance(t, torch.nn.Parameter):
             fake._is_param = True
         if t.is_leaf and t.grad is not None and t.grad.layout is torch.strided:

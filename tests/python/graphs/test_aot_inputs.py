@@ -198,3 +198,59 @@ def test_arguments_that_are_not_as_compiled(monkeypatch):
     plain(y.detach())
     with pytest.raises(AssertionError, match="input 2 would not require grad"):
         plain(y)
+
+
+def scales(x, y):
+    x.mul_(2)
+    return x + y
+
+
+def cuts(x, y):
+    z = nn.functional.relu(x, inplace=True)
+    return z * y, z.sum()
+
+
+def sets(x, y):
+    x[0] = 1
+    return (x.exp() * y).softmax(-1)
+
+
+def shares(x, y):
+    w = x * 2
+    x.add_(y)
+    return w * x
+
+
+@pytest.mark.parametrize("backend", ["inductor", "aot_eager", "eager"])
+@pytest.mark.parametrize("program", [scales, cuts, sets, shares])
+def test_compiled_writes_to_results_of_others(program, backend):
+    """A compiled function may write to an argument that was computed, as eager mode lets it."""
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    compiled = torch.compile(program, backend=backend, fullgraph=True)
+    for _ in range(3):
+        root, y = torch.randn(4, 3), torch.randn(4, 3)
+        found = []
+        for function in (compiled, program):
+            x = root.clone().requires_grad_()
+            given = x * 1
+            results = function(given, y)
+            results = results if isinstance(results, tuple) else (results,)
+            total = sum(t.sin().sum() for t in (*results, given))
+            found.append([*results, given, torch.autograd.grad(total, x)[0]])
+        torch.testing.assert_close(*found)
+    leaf = torch.ones(4, 3, requires_grad=True)
+    with pytest.raises(RuntimeError, match="leaf Variable that requires grad"):
+        compiled(leaf, torch.ones(4, 3))
+
+
+def test_fakes_of_results_are_no_leaves():
+    from rushlight._subclasses.fake_tensor import FakeTensorMode
+
+    mode, root = FakeTensorMode(), torch.ones(3, requires_grad=True)
+    for real in (root, root * 2, torch.ones(3)):
+        fake = mode.from_tensor(real)
+        assert (fake.is_leaf, fake.requires_grad) == (real.is_leaf, real.requires_grad)
+        assert mode.from_tensor(real) is fake and fake.stride() == real.stride()
+    fake = mode.from_tensor(root * 2)
+    assert torch.autograd.grad(fake.mul_(2).sum(), fake)[0].shape == (3,)
