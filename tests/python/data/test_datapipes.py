@@ -1,6 +1,9 @@
 """Data pipes: the same samples as PyTorch's, one iterator at a time, and shares for workers."""
 
 import importlib
+import importlib.util
+import io
+import pickle
 
 import pytest
 
@@ -17,8 +20,9 @@ from rushlight.utils.data import (
     runtime_validation,
     runtime_validation_disabled,
 )
-from rushlight.utils.data.datapipes.iter import IterableWrapper
+from rushlight.utils.data.datapipes.iter import IterableWrapper, Sampler
 from rushlight.utils.data.datapipes.map import SequenceWrapper
+from rushlight.utils.data.datapipes.utils.common import StreamWrapper
 from rushlight.utils.data.graph import traverse_dps
 from rushlight.utils.data.graph_settings import apply_sharding, get_all_graph_pipes
 
@@ -249,3 +253,89 @@ def test_loaders_orders_are_pytorchs():
         loader = lib.utils.data.DataLoader(pipe, 3, shuffle=True)
         results.append([[batch.tolist() for batch in loader] for _ in range(2)])
     assert results[0] == results[1]
+
+
+def test_a_pickle_in_the_middle_of_a_pass_goes_on_there():
+    from rushlight.utils.data.datapipes._hook_iterator import _SnapshotState
+    from rushlight.utils.data.datapipes.utils.snapshot import _simple_graph_snapshot_restoration as restore
+
+    def seeded(pipe):
+        rushlight.utils.data.graph_settings.apply_random_seed(pipe, rushlight.Generator().manual_seed(3))
+        return pipe
+
+    pipe = seeded(IterableWrapper(range(12)).map(_double).shuffle(buffer_size=4).batch(2))
+    iterator = iter(pipe)
+    first = [next(iterator) for _ in range(3)]
+    copy = pickle.loads(pickle.dumps(pipe))
+    assert copy._number_of_samples_yielded == pipe._number_of_samples_yielded == 3
+    restore(copy, 3, rng=rushlight.Generator().manual_seed(3))
+    with pytest.raises(RuntimeError, match="cannot be applied"):
+        restore(copy, 3)
+    rest = list(iterator)
+    assert list(copy) == rest and len(first + rest) == 6
+    assert sorted(x for batch in copy for x in batch) == [
+        2 * i for i in range(12)
+    ]
+    with pytest.raises(RuntimeError, match="exceeds the number of samples"):
+        restore(copy, 7)
+
+    shuffled = seeded(IterableWrapper(range(6)).shuffle(buffer_size=3))
+    iterator = iter(shuffled)
+    next(iterator)
+    copy = pickle.loads(pickle.dumps(shuffled))
+    restore(copy.datapipe, shuffled.datapipe._number_of_samples_yielded)
+    copy._snapshot_state = _SnapshotState.Restored  # with the buffer and the numbers that it was pickled with
+    assert list(copy) == list(iterator)
+
+    grouped = IterableWrapper([1, 2, 3, 4, 5]).groupby(_is_even, group_size=2)
+    iterator = iter(grouped)
+    assert next(iterator) == [1, 3]
+    copy = pickle.loads(pickle.dumps(grouped))
+    restore(copy.datapipe, 3)
+    copy._snapshot_state = _SnapshotState.Restored
+    assert list(copy) == list(iterator) == [[2, 4], [5]]
+
+
+@pytest.mark.parametrize("step", ["map", "filter", "collate", "groupby"])
+def test_functions_that_cannot_be_pickled(step, monkeypatch):
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.warns(UserWarning, match="^Local function is not supported by pickle"):
+        getattr(IterableWrapper([1]), step)(lambda x: x)
+    with pytest.raises(TypeError, match="A callable function is expected"):
+        IterableWrapper([1]).filter(3)
+
+
+def test_what_children_may_keep_waiting():
+    pipe = IterableWrapper(range(10))
+    first, second = pipe.fork(2, buffer_size=4)
+    iterator = iter(first)
+    assert [next(iterator) for _ in range(4)] == [0, 1, 2, 3]
+    with pytest.raises(BufferError):
+        next(iterator)
+    for size, fits in ((4, False), (5, True)):
+        upper, lower = pipe.demux(2, _upper_half, buffer_size=size)
+        if fits:
+            assert list(upper) == [5, 6, 7, 8, 9] and list(lower) == [0, 1, 2, 3, 4]
+        else:
+            with pytest.raises(BufferError):
+                next(iter(upper))
+    with pytest.raises(AssertionError):
+        Sampler(_NoLength())
+    with pytest.raises(AssertionError):
+        pipe.shuffle(buffer_size=0)
+
+
+def _upper_half(x):
+    return int(x < 5)
+
+
+class _NoLength(rushlight.utils.data.IterDataPipe):
+    def __iter__(self):
+        yield 1
+
+
+def test_steps_say_what_they_take():
+    for name in ("batch", "fork", "map", "shuffle", "zip"):
+        assert f"(functional name: ``{name}``)" in getattr(IterableWrapper([1]), name).__doc__
+    stream = StreamWrapper(io.StringIO("x"))
+    assert {"read", "close", "file_obj"} <= set(dir(stream))

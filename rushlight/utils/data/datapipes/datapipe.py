@@ -1,10 +1,10 @@
 """The base classes of data pipes, by iteration and by index."""
 
 import functools
-import inspect
 import pickle
 from abc import ABCMeta
 
+from rushlight.utils.data.datapipes._hook_iterator import _SnapshotState, with_one_iterator
 from rushlight.utils.data.dataset import Dataset, IterableDataset
 
 __all__ = ["DataChunk", "DFIterDataPipe", "IterDataPipe", "MapDataPipe"]
@@ -107,7 +107,9 @@ class _DataPipe:
         setattr(cls, name, staticmethod(hook) if hook is not None else None)
 
     def __getstate__(self):
-        state = dict(self.__dict__)
+        state = {
+            k: v for k, v in self.__dict__.items() if k not in ("_fast_forward_iterator", "_snapshot_state")
+        }
         return type(self).getstate_hook(state) if type(self).getstate_hook is not None else state
 
     def __reduce_ex__(self, *args, **kwargs):
@@ -132,80 +134,6 @@ class _DataPipe:
             raise TypeError(f"{type(self).__name__} instance doesn't have valid length") from None
 
 
-def _arguments_of(pipe):
-    names = inspect.signature(type(pipe)).parameters
-    shown = {name: vars(pipe)[name] for name in names if name in vars(pipe)}
-    return ", ".join(
-        f"{name}={value.__name__ if inspect.isfunction(value) else value!r}" for name, value in shown.items()
-    )
-
-
-def _check_newest(pipe, number):
-    if pipe._is_current(number):
-        return
-    raise RuntimeError(
-        "This iterator has been invalidated because another iterator has been created from the same "
-        f"IterDataPipe: {type(pipe).__name__}({_arguments_of(pipe)})\n"
-        "This may be caused by multiple references to the same IterDataPipe. We recommend using `.fork()` if "
-        "that is necessary (single iterator per IterDataPipe constraint)."
-    )
-
-
-class _PipeIterator:
-    """The iterator of a pipe whose ``__iter__`` is no generator."""
-
-    def __init__(self, iterator, pipe, number):
-        self.iterator, self.pipe, self.number = iterator, pipe, number
-
-    def __iter__(self):
-        return self
-
-    def __next__(self):
-        _check_newest(self.pipe, self.number)
-        return next(self.iterator)
-
-    def __getattr__(self, name):
-        return getattr(self.iterator, name)
-
-
-def _with_one_iterator(method):
-    """``__iter__`` that resets the pipe first, and ends the iterators made before."""
-    if not inspect.isgeneratorfunction(method):
-
-        @functools.wraps(method)
-        def start(self):
-            iterator = method(self)
-            return _PipeIterator(iterator, self, self._begin())
-
-        return start
-
-    @functools.wraps(method)
-    def generate(self):
-        number = self._begin()
-        values = method(self)
-        try:
-            for value in values:
-                yield value
-                _check_newest(self, number)
-        except Exception as e:
-            _name_pipe(e, self)
-            raise
-
-    return generate
-
-
-def _name_pipe(error, pipe):
-    """Says in the error's text which step of a pipeline failed: the innermost one."""
-    text = error.args[0] if error.args and isinstance(error.args[0], str) else ""
-    if "thrown by __iter__ of" in text or "single iterator per IterDataPipe constraint" in text:
-        return
-    note = f"\nThis exception is thrown by __iter__ of {type(pipe).__name__}({_arguments_of(pipe)})"
-    if not error.args:
-        error.args = (note,)
-    elif isinstance(error.args[0], str):
-        error.args = (text + note, *error.args[1:])
-
-
 class IterDataPipe(_DataPipe, IterableDataset, metaclass=_DataPipeMeta):
     """A stream of samples. Steps are methods: ``pipe.map(f).shuffle().batch(4)``.
 
@@ -214,11 +142,14 @@ class IterDataPipe(_DataPipe, IterableDataset, metaclass=_DataPipeMeta):
 
     functions: dict = {}
     _valid_iterator_id = None
+    _number_of_samples_yielded = 0
+    _snapshot_state = _SnapshotState.NotStarted
+    _fast_forward_iterator = None
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
         if "__iter__" in vars(cls):
-            cls.__iter__ = _with_one_iterator(vars(cls)["__iter__"])
+            cls.__iter__ = with_one_iterator(vars(cls)["__iter__"])
 
     def __iter__(self):
         return self
@@ -228,8 +159,15 @@ class IterDataPipe(_DataPipe, IterableDataset, metaclass=_DataPipeMeta):
 
     def _begin(self):
         self._valid_iterator_id = 0 if self._valid_iterator_id is None else self._valid_iterator_id + 1
-        self.reset()
+        self._begin_anew()
         return self._valid_iterator_id
+
+    def _begin_anew(self):
+        if self._snapshot_state is not _SnapshotState.Restored:  # what is restored goes on where it was
+            self._number_of_samples_yielded = 0
+            self._fast_forward_iterator = None
+            self.reset()
+        self._snapshot_state = _SnapshotState.Iterating
 
     def _is_current(self, number):
         return self._valid_iterator_id == number

@@ -3,7 +3,7 @@
 from rushlight.utils.data._utils.collate import default_collate
 from rushlight.utils.data.datapipes._decorator import functional_datapipe
 from rushlight.utils.data.datapipes.datapipe import IterDataPipe
-from rushlight.utils.data.datapipes.utils.common import StreamWrapper, validate_input_col
+from rushlight.utils.data.datapipes.utils.common import StreamWrapper, check_unpickable_fn, validate_input_col
 
 __all__ = ["CollatorIterDataPipe", "FilterIterDataPipe", "MapperIterDataPipe"]
 
@@ -19,7 +19,19 @@ def _call_on(fn, data, input_col):
 
 @functional_datapipe("map")
 class MapperIterDataPipe(IterDataPipe):
-    """The function's value for each sample, or the sample with it in `output_col`; -1 appends a column."""
+    """The function's value for each sample, or the sample with it in `output_col`; -1 appends a column
+    (functional name: ``map``).
+
+    Args:
+        datapipe: the samples.
+        fn: the function.
+        input_col: the column or columns that it takes, in place of the whole sample.
+        output_col: the column that its value goes to; the first one of `input_col` by default.
+
+    Example:
+        >>> list(IterableWrapper(range(3)).map(str))
+        ['0', '1', '2']
+    """
 
     def __init__(self, datapipe, fn, input_col=None, output_col=None):
         if input_col is None and output_col is not None:
@@ -28,6 +40,7 @@ class MapperIterDataPipe(IterDataPipe):
             if len(output_col) > 1:
                 raise ValueError("`output_col` must be a single-element list or tuple")
             output_col = output_col[0]
+        check_unpickable_fn(fn)
         validate_input_col(fn, input_col)
         self.datapipe = datapipe
         self.fn = fn
@@ -60,7 +73,17 @@ class MapperIterDataPipe(IterDataPipe):
 
 @functional_datapipe("collate")
 class CollatorIterDataPipe(MapperIterDataPipe):
-    """Collates each batch."""
+    """Collates each batch (functional name: ``collate``).
+
+    Args:
+        datapipe: the batches.
+        conversion: the function that makes tensors of a batch.
+        collate_fn: the same, under its former name.
+
+    Example:
+        >>> list(IterableWrapper([[1, 2], [3, 4]]).collate())
+        [tensor([1, 2]), tensor([3, 4])]
+    """
 
     def __init__(self, datapipe, conversion=default_collate, collate_fn=None):
         fn = conversion if collate_fn is None else collate_fn
@@ -74,9 +97,20 @@ class CollatorIterDataPipe(MapperIterDataPipe):
 
 @functional_datapipe("filter")
 class FilterIterDataPipe(IterDataPipe):
-    """The samples for which the function is true."""
+    """The samples for which the function is true (functional name: ``filter``).
+
+    Args:
+        datapipe: the samples.
+        filter_fn: the function.
+        input_col: the column or columns that it takes, in place of the whole sample.
+
+    Example:
+        >>> list(IterableWrapper([-1, 2]).filter(is_positive))
+        [2]
+    """
 
     def __init__(self, datapipe, filter_fn, input_col=None):
+        check_unpickable_fn(filter_fn)
         validate_input_col(filter_fn, input_col)
         self.datapipe = datapipe
         self.filter_fn = filter_fn

@@ -14,6 +14,8 @@ class SamplerIterDataPipe(IterDataPipe):
     """What a sampler makes of the source."""
 
     def __init__(self, datapipe, sampler=SequentialSampler, sampler_args=None, sampler_kwargs=None):
+        if not hasattr(type(datapipe), "__len__"):
+            raise AssertionError("Sampler class requires input datapipe implemented `__len__`")
         if not issubclass(sampler, Sampler):
             raise AssertionError(f"SamplerIterDataPipe expects a Sampler class, got {sampler}")
         self.datapipe = datapipe
@@ -56,20 +58,35 @@ class _Seeded(IterDataPipe):
 
 @functional_datapipe("shuffle")
 class ShufflerIterDataPipe(_Seeded):
-    """A random order, as far as a buffer of that size can give one."""
+    """A random order, as far as a buffer of that size can give one (functional name: ``shuffle``).
+
+    Args:
+        datapipe: the samples.
+        buffer_size: how many samples to draw from.
+        unbatch_level: how many levels of batches to take apart before.
+
+    Example:
+        >>> list(IterableWrapper(range(3)).shuffle())
+        [2, 0, 1]
+    """
 
     def __init__(self, datapipe, *, buffer_size=10000, unbatch_level=0):
         super().__init__()
         if buffer_size <= 0:
-            raise ValueError("buffer_size should be larger than 0")
+            raise AssertionError("buffer_size should be larger than 0")
         self.datapipe = datapipe if unbatch_level == 0 else datapipe.unbatch(unbatch_level=unbatch_level)
         self.buffer_size = buffer_size
+        self._buffer: list = []
+
+    def reset(self):
+        super().reset()
+        self._buffer = []
 
     def __iter__(self):
         if not self._enabled:
             yield from self.datapipe
             return
-        buffer: list = []
+        buffer = self._buffer  # kept, so that a pickle in the middle of a pass has it
         for value in self.datapipe:
             if len(buffer) < self.buffer_size:
                 buffer.append(value)

@@ -7,7 +7,7 @@ from typing import Any
 
 from rushlight.utils.data.datapipes._decorator import functional_datapipe
 from rushlight.utils.data.datapipes.datapipe import IterDataPipe
-from rushlight.utils.data.datapipes.utils.common import StreamWrapper
+from rushlight.utils.data.datapipes.utils.common import StreamWrapper, check_unpickable_fn
 
 __all__ = [
     "ConcaterIterDataPipe",
@@ -33,7 +33,15 @@ class _Joined(IterDataPipe):
 
 @functional_datapipe("concat")
 class ConcaterIterDataPipe(_Joined):
-    """One stream after the other."""
+    """One stream after the other (functional name: ``concat``).
+
+    Args:
+        datapipes: the streams.
+
+    Example:
+        >>> list(IterableWrapper([0, 1]).concat(IterableWrapper([2])))
+        [0, 1, 2]
+    """
 
     def __iter__(self):
         for pipe in self.datapipes:
@@ -45,7 +53,15 @@ class ConcaterIterDataPipe(_Joined):
 
 @functional_datapipe("zip")
 class ZipperIterDataPipe(_Joined):
-    """Tuples of one sample from each, until one stream ends."""
+    """Tuples of one sample from each, until one stream ends (functional name: ``zip``).
+
+    Args:
+        datapipes: the streams.
+
+    Example:
+        >>> list(IterableWrapper([0, 1]).zip(IterableWrapper([2, 3])))
+        [(0, 2), (1, 3)]
+    """
 
     def __iter__(self):
         yield from zip(*self.datapipes)
@@ -56,7 +72,15 @@ class ZipperIterDataPipe(_Joined):
 
 @functional_datapipe("mux")
 class MultiplexerIterDataPipe(_Joined):
-    """One sample from each in turn, until one stream ends."""
+    """One sample from each in turn, until one stream ends (functional name: ``mux``).
+
+    Args:
+        datapipes: the streams.
+
+    Example:
+        >>> list(IterableWrapper([0, 1]).mux(IterableWrapper([2, 3])))
+        [0, 2, 1, 3]
+    """
 
     def __iter__(self):
         for samples in zip(*self.datapipes):
@@ -109,7 +133,7 @@ class _Splitter(IterDataPipe):
                 "Some child DataPipes are not exhausted when __iter__ is called. We are resetting the buffer "
                 "and each child DataPipe will read from the start again.",
                 UserWarning,
-                stacklevel=4,
+                stacklevel=1,  # one place for all passes: said once
             )
         for buffer in self._buffers:
             StreamWrapper.close_streams(list(buffer))
@@ -122,21 +146,31 @@ class _Splitter(IterDataPipe):
         while True:
             if self._buffers[child]:
                 yield self._buffers[child].popleft()
-            elif self._exhausted or not self._read():
+            elif self._exhausted or not self._read(child):
                 break
         self._finished[child] = True
 
-    def _read(self):
-        """Hands one sample to those whom it concerns; False at the end."""
+    def _read(self, child):
+        """Hands one sample, which `child` asks for, to those whom it concerns; False at the end."""
         try:
             value = next(self._source)
         except StopIteration:
             self._exhausted = True
             return False
         self._hand_out(value)
+        waiting = self._waiting([buffer for i, buffer in enumerate(self._buffers) if i != child])
+        if 0 <= self.buffer_size < waiting:
+            raise BufferError(
+                f"{type(self).__name__.removeprefix('_')} buffer overflow, buffer size {self.buffer_size} is "
+                "insufficient."
+            )
         return True
 
     def _hand_out(self, value):
+        raise NotImplementedError
+
+    def _waiting(self, buffers):
+        """How many samples of the other children the limit counts."""
         raise NotImplementedError
 
 
@@ -147,13 +181,14 @@ class _ChildDataPipe(IterDataPipe):
         self.main_datapipe = main_datapipe
         self.instance_id = instance_id
 
-    def __iter__(self):
-        yield from self.main_datapipe.values_for(self.instance_id)
+    def __iter__(self):  # no generator: the pass begins at once
+        return self.main_datapipe.values_for(self.instance_id)
 
     def _begin(self):
         if self._valid_iterator_id == self.main_datapipe.pass_number:
             self.main_datapipe.restart()
         self._valid_iterator_id = self.main_datapipe.pass_number
+        self._begin_anew()
         return self._valid_iterator_id
 
     def _is_current(self, number):
@@ -181,10 +216,9 @@ class _ForkerIterDataPipe(_Splitter):
     def _hand_out(self, value):
         for buffer in self._buffers:
             buffer.append(value if self.copy_fn is None else self.copy_fn(value))
-            if 0 <= self.buffer_size < len(buffer) - 1:
-                raise BufferError(
-                    f"ForkerIterDataPipe buffer overflow,buffer size {self.buffer_size} is insufficient."
-                )
+
+    def _waiting(self, buffers):
+        return max(map(len, buffers))
 
     def length_for(self, child):
         return child._source_length(self.main_datapipe)[0]
@@ -192,7 +226,18 @@ class _ForkerIterDataPipe(_Splitter):
 
 @functional_datapipe("fork")
 class ForkerIterDataPipe(IterDataPipe):
-    """Several streams of all samples."""
+    """Several streams of all samples (functional name: ``fork``).
+
+    Args:
+        datapipe: the samples.
+        num_instances: how many streams.
+        buffer_size: how many samples one stream may be ahead of another; -1 for any number.
+        copy: "shallow" or "deep" to give each stream copies.
+
+    Example:
+        >>> list(IterableWrapper([0, 1]).fork(2)[1])
+        [0, 1]
+    """
 
     def __new__(cls, datapipe, num_instances, buffer_size=1000, copy=None):
         _check_count(num_instances)
@@ -204,6 +249,7 @@ class ForkerIterDataPipe(IterDataPipe):
 
 class _DemultiplexerIterDataPipe(_Splitter):
     def __init__(self, datapipe, num_instances, classifier_fn, drop_none, buffer_size):
+        check_unpickable_fn(classifier_fn)
         super().__init__(datapipe, num_instances, buffer_size, "demux")
         self.classifier_fn = classifier_fn
         self.drop_none = drop_none
@@ -218,11 +264,10 @@ class _DemultiplexerIterDataPipe(_Splitter):
                 f"{place} is returned."
             )
         self._buffers[place].append(value)
-        if 0 <= self.buffer_size < sum(map(len, self._buffers)) - 1:
-            raise BufferError(
-                f"DemultiplexerIterDataPipe buffer overflow, buffer size {self.buffer_size} is insufficient."
-            )
         return None
+
+    def _waiting(self, buffers):
+        return sum(map(len, buffers))
 
     def length_for(self, child):
         raise TypeError(f"{type(child).__name__} instance doesn't have valid length")
@@ -230,7 +275,19 @@ class _DemultiplexerIterDataPipe(_Splitter):
 
 @functional_datapipe("demux")
 class DemultiplexerIterDataPipe(IterDataPipe):
-    """Several streams, to each of which a function sends its samples."""
+    """Several streams, to each of which a function sends its samples (functional name: ``demux``).
+
+    Args:
+        datapipe: the samples.
+        num_instances: how many streams.
+        classifier_fn: gives the number of a sample's stream.
+        drop_none: whether to leave out samples for which it gives None.
+        buffer_size: how many samples may wait for other streams; -1 for any number.
+
+    Example:
+        >>> list(IterableWrapper(range(4)).demux(2, is_odd)[1])
+        [1, 3]
+    """
 
     def __new__(cls, datapipe, num_instances, classifier_fn, drop_none=False, buffer_size=1000):
         _check_count(num_instances)

@@ -2,13 +2,25 @@
 
 from rushlight.utils.data.datapipes._decorator import functional_datapipe
 from rushlight.utils.data.datapipes.datapipe import DataChunk, IterDataPipe
+from rushlight.utils.data.datapipes.utils.common import check_unpickable_fn
 
 __all__ = ["BatcherIterDataPipe", "GrouperIterDataPipe", "UnBatcherIterDataPipe"]
 
 
 @functional_datapipe("batch")
 class BatcherIterDataPipe(IterDataPipe):
-    """Batches of samples that follow each other."""
+    """Batches of samples that follow each other (functional name: ``batch``).
+
+    Args:
+        datapipe: the samples.
+        batch_size: how many make a batch.
+        drop_last: whether to leave out a last batch that is smaller.
+        wrapper_class: what to make of the list of a batch.
+
+    Example:
+        >>> list(IterableWrapper(range(5)).batch(2))
+        [[0, 1], [2, 3], [4]]
+    """
 
     def __init__(self, datapipe, batch_size, drop_last=False, wrapper_class=DataChunk):
         if batch_size <= 0:
@@ -35,7 +47,17 @@ class BatcherIterDataPipe(IterDataPipe):
 
 @functional_datapipe("unbatch")
 class UnBatcherIterDataPipe(IterDataPipe):
-    """The samples of batches, of batches of batches (level 2), or of all that are nested (level -1)."""
+    """The samples of batches, of batches of batches (level 2), or of all that are nested (level -1)
+    (functional name: ``unbatch``).
+
+    Args:
+        datapipe: the batches.
+        unbatch_level: how many levels to take apart.
+
+    Example:
+        >>> list(IterableWrapper([[0, 1], [2]]).unbatch())
+        [0, 1, 2]
+    """
 
     def __init__(self, datapipe, unbatch_level=1):
         self.datapipe = datapipe
@@ -83,6 +105,7 @@ class GrouperIterDataPipe(IterDataPipe):
             raise AssertionError(
                 "guaranteed_group_size must be > 0 and <= group_size and group_size must be set"
             )
+        check_unpickable_fn(group_key_fn)
         self.datapipe = datapipe
         self.group_key_fn = group_key_fn
         self.keep_key = keep_key
@@ -91,6 +114,10 @@ class GrouperIterDataPipe(IterDataPipe):
         self.guaranteed_group_size = group_size if guaranteed_group_size is None else guaranteed_group_size
         self.drop_remaining = drop_remaining
         self.wrapper_class = DataChunk
+        self._groups: dict = {}
+
+    def reset(self):
+        self._groups = {}
 
     def _take_largest(self, groups):
         """Makes room: the largest group, or nothing if it is small and such groups are dropped."""
@@ -107,7 +134,8 @@ class GrouperIterDataPipe(IterDataPipe):
         return (key, chunk) if self.keep_key else chunk
 
     def __iter__(self):
-        groups, held = {}, 0
+        groups = self._groups  # kept, so that a pickle in the middle of a pass has them
+        held = sum(map(len, groups.values()))
         for value in self.datapipe:
             key = self.group_key_fn(value)
             group = groups.setdefault(key, [])
@@ -121,5 +149,6 @@ class GrouperIterDataPipe(IterDataPipe):
                 held -= size
                 if group is not None:
                     yield self._wrap(key, group)
-        for key, group in groups.items():
-            yield self._wrap(key, group)
+        while groups:
+            key = next(iter(groups))
+            yield self._wrap(key, groups.pop(key))

@@ -93,7 +93,16 @@ class FileOpenerIterDataPipe(_GivenLength):
 
 @functional_datapipe("read_from_stream")
 class StreamReaderIterDataPipe(IterDataPipe):
-    """Pairs of a path and its content, whole or in pieces of `chunk`."""
+    """Pairs of a path and its content, whole or in pieces of `chunk` (functional name: ``read_from_stream``).
+
+    Args:
+        datapipe: pairs of a path and an open file.
+        chunk: the size of a piece.
+
+    Example:
+        >>> list(IterableWrapper([("a", io.StringIO("xyz"))], deepcopy=False).read_from_stream(2))
+        [('a', 'xy'), ('a', 'z')]
+    """
 
     def __init__(self, datapipe, chunk=None):
         self.datapipe = datapipe

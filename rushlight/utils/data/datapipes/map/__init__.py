@@ -6,6 +6,7 @@ import warnings
 from rushlight.utils.data.datapipes._decorator import functional_datapipe
 from rushlight.utils.data.datapipes.datapipe import DataChunk, MapDataPipe
 from rushlight.utils.data.datapipes.iter.combinatorics import _Seeded
+from rushlight.utils.data.datapipes.utils.common import check_unpickable_fn
 
 __all__ = ["Batcher", "Concater", "Mapper", "SequenceWrapper", "Shuffler", "Zipper"]
 
@@ -38,9 +39,19 @@ def _identity(data):
 
 @functional_datapipe("map")
 class MapperMapDataPipe(MapDataPipe):
-    """The function's value for each sample."""
+    """The function's value for each sample (functional name: ``map``).
+
+    Args:
+        datapipe: the samples.
+        fn: the function.
+
+    Example:
+        >>> list(SequenceWrapper(range(3)).map(str))
+        ['0', '1', '2']
+    """
 
     def __init__(self, datapipe, fn=_identity):
+        check_unpickable_fn(fn)
         self.datapipe = datapipe
         self.fn = fn
 
@@ -64,7 +75,15 @@ class _Joined(MapDataPipe):
 
 @functional_datapipe("concat")
 class ConcaterMapDataPipe(_Joined):
-    """One after the other, numbered through."""
+    """One after the other, numbered through (functional name: ``concat``).
+
+    Args:
+        datapipes: the samples.
+
+    Example:
+        >>> list(SequenceWrapper([0, 1]).concat(SequenceWrapper([2])))
+        [0, 1, 2]
+    """
 
     def __getitem__(self, index):
         offset = 0
@@ -80,7 +99,15 @@ class ConcaterMapDataPipe(_Joined):
 
 @functional_datapipe("zip")
 class ZipperMapDataPipe(_Joined):
-    """Tuples of the samples that have the same key."""
+    """Tuples of the samples that have the same key (functional name: ``zip``).
+
+    Args:
+        datapipes: the samples.
+
+    Example:
+        >>> list(SequenceWrapper([0, 1]).zip(SequenceWrapper([2, 3])))
+        [(0, 2), (1, 3)]
+    """
 
     def __getitem__(self, index):
         try:
@@ -94,7 +121,18 @@ class ZipperMapDataPipe(_Joined):
 
 @functional_datapipe("batch")
 class BatcherMapDataPipe(MapDataPipe):
-    """Batches of samples that follow each other."""
+    """Batches of samples that follow each other (functional name: ``batch``).
+
+    Args:
+        datapipe: the samples.
+        batch_size: how many make a batch.
+        drop_last: whether to leave out a last batch that is smaller.
+        wrapper_class: what to make of the list of a batch.
+
+    Example:
+        >>> list(SequenceWrapper(range(5)).batch(2))
+        [[0, 1], [2, 3], [4]]
+    """
 
     def __init__(self, datapipe, batch_size, drop_last=False, wrapper_class=DataChunk):
         if batch_size <= 0:
@@ -117,19 +155,35 @@ class BatcherMapDataPipe(MapDataPipe):
 
 
 class ShufflerIterDataPipe(_Seeded):
-    """All samples of a map pipe in random order: a stream."""
+    """All samples of a map pipe in random order: a stream (functional name: ``shuffle``).
+
+    Args:
+        datapipe: the samples.
+        indices: their keys, where these are not 0, 1, ...
+
+    Example:
+        >>> list(SequenceWrapper(range(3)).shuffle())
+        [2, 0, 1]
+    """
 
     def __init__(self, datapipe, *, indices=None):
         super().__init__()
         self.datapipe = datapipe
         self.indices = list(range(len(datapipe))) if indices is None else indices
+        self._shuffled_indices: list = []
+
+    def reset(self):
+        super().reset()
+        if self._enabled:
+            self._shuffled_indices = self._rng.sample(self.indices, len(self.indices))
 
     def __iter__(self):
-        order = self.indices
-        if self._enabled:
-            order = reversed(self._rng.sample(self.indices, len(self.indices)))
-        for index in order:
-            yield self.datapipe[index]
+        if not self._enabled:
+            for index in self.indices:
+                yield self.datapipe[index]
+            return
+        while self._shuffled_indices:
+            yield self.datapipe[self._shuffled_indices.pop()]
 
     def __len__(self):
         return self._source_length(self.datapipe)[0]

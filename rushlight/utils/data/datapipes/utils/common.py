@@ -1,8 +1,11 @@
 """Files, and the streams that pipes hand on."""
 
 import fnmatch
+import functools
+import importlib.util
 import inspect
 import os
+import warnings
 
 __all__ = ["StreamWrapper", "get_file_binaries_from_pathnames", "get_file_pathnames_from_root", "match_masks"]
 
@@ -74,6 +77,9 @@ class StreamWrapper:
     def __getattr__(self, name):
         return getattr(self.__dict__["file_obj"], name)
 
+    def __dir__(self):
+        return sorted({*super().__dir__(), *dir(self.file_obj)})
+
     def __iter__(self):
         yield from self.file_obj
 
@@ -109,3 +115,20 @@ def validate_input_col(fn, input_col):
             f"The function {name} does not take {columns} positional argument(s), one for each input column "
             f"in {input_col!r}: {e}"
         ) from None
+
+
+def check_unpickable_fn(fn):
+    """Warns of a function that workers cannot be sent by pickle, unless dill is there to do that."""
+    if not callable(fn):
+        raise TypeError(f"A callable function is expected, but {type(fn)} is provided.")
+    while isinstance(fn, functools.partial):
+        fn = fn.func
+    local = "<locals>" in getattr(fn, "__qualname__", "")
+    kind = "Local" if local else "Lambda" if getattr(fn, "__name__", "") == "<lambda>" else None
+    if kind and importlib.util.find_spec("dill") is None:
+        warnings.warn(
+            f"{kind} function is not supported by pickle, please use regular python function or ensure "
+            "`dill` is available.",
+            UserWarning,
+            stacklevel=4,
+        )
