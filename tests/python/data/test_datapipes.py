@@ -273,9 +273,7 @@ def test_a_pickle_in_the_middle_of_a_pass_goes_on_there():
         restore(copy, 3)
     rest = list(iterator)
     assert list(copy) == rest and len(first + rest) == 6
-    assert sorted(x for batch in copy for x in batch) == [
-        2 * i for i in range(12)
-    ]
+    assert sorted(x for batch in copy for x in batch) == [2 * i for i in range(12)]
     with pytest.raises(RuntimeError, match="exceeds the number of samples"):
         restore(copy, 7)
 
