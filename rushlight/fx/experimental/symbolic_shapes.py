@@ -193,7 +193,9 @@ def is_concrete_float(a):
 
 def is_nested_int(s):
     """Whether a size is that of a ragged dimension."""
-    return False
+    from rushlight.nested._internal.nested_tensor import NestedInt
+
+    return isinstance(s, NestedInt)
 
 
 def is_symbolic(value):

@@ -203,6 +203,18 @@ class NestedTensor(rushlight.Tensor):
     def _get_min_seqlen(self):
         return self._min_seqlen
 
+    def _view_func(self, new_base):
+        """The same view of another tensor that has the form of this one's base."""
+        values, base = self._values, self._base
+        if base is None:
+            raise RuntimeError("_view_func() can only be called on views")
+        if new_base.shape != base.shape or new_base.stride() != base.stride():
+            raise RuntimeError(
+                f"_view_func(): expected a tensor of the form of {base.shape}, got {new_base.shape}"
+            )
+        place = values.storage_offset() - base.storage_offset() + new_base.storage_offset()
+        return self._like(new_base.as_strided(values.shape, values.stride(), place))
+
     def _known_extreme(self, name):
         """A known length as PyTorch keeps it, the size of an empty tensor."""
         found = self._metadata_cache.get(name)

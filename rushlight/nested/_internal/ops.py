@@ -323,6 +323,13 @@ def _transpose(func, x, dim0, dim1):
 def _permute(func, x, *dims):
     dims = dims[0] if len(dims) == 1 and isinstance(dims[0], (list, tuple)) else dims
     order = [wrap_dim("permute", d, x.dim()) for d in dims]
+    if len(order) != x.dim():
+        raise ValueError(
+            f"permute(): number of dimensions in the tensor input ({x.dim()}) does not match the length of "
+            f"the desired ordering of dimensions ({len(order)})."
+        )
+    if len(set(order)) != len(order):
+        raise ValueError("permute(): duplicate dims are not allowed.")
     if not order or order[0] != 0:
         raise ValueError("Permute is not supported on the batch dimension for jagged NT")
     return x._like(plain(x).permute([d - 1 for d in order[1:]]), order.index(x._ragged_idx))
@@ -399,7 +406,8 @@ def _pieces(func, x, how, dim=0):
             _inner(name_of(func), x, dim)
         groups, n = x.unbind(), -(-len(x) // how)
         return tuple(jagged_from_list(list(groups[i : i + n]))[0] for i in range(0, len(groups), n))
-    return tuple(x._like(part) for part in func(plain(x), how, _inner(name_of(func), x, dim)))
+    name = "split_with_sizes" if isinstance(how, (list, tuple)) else name_of(func)
+    return tuple(x._like(part) for part in func(plain(x), how, _inner(name, x, dim)))
 
 
 @rule("select")
@@ -474,6 +482,22 @@ def _same(func, a, b, *args, **kwargs):
 def _fact(func, x, *args, **kwargs):
     name = {"ndimension": "dim", "nelement": "numel"}.get(name_of(func), name_of(func))
     return getattr(x, name)(*args, **kwargs)
+
+
+@rule("copy_")
+def _copy(func, x, source, *args, **kwargs):
+    nested = isinstance(x, NestedTensor) and isinstance(source, NestedTensor)
+    if not nested or x.shape != source.shape:
+        raise RuntimeError(
+            f"copy_(): expected compatible input and src shapes, but got: {x.shape} and {source.shape}"
+        )
+    return _valuewise(func, (x, source, *args), kwargs)
+
+
+@rule("apply_")
+def _apply(func, x, function):
+    func(plain(x).detach(), function)
+    return x
 
 
 @rule("is_nonzero", "item", "__bool__", "__float__", "__int__")

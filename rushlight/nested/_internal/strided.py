@@ -5,13 +5,14 @@ import itertools
 import rushlight
 from rushlight import _C
 from rushlight._serialization.settings import skips_data
+from rushlight.nested._internal import checks
 from rushlight.nested._internal.nested_tensor import check_same_kind, plain
 from rushlight.nested._internal.same_shape import elementwise, keeps_shape
 
 __all__ = ["StridedNestedTensor", "strided_from_list"]
 
 # On each component: a dimension argument counts the batch.
-_COMPONENTWISE = {"linear", "layer_norm", "rms_norm", "embedding", "matmul", "__matmul__"}
+_COMPONENTWISE = {"linear", "layer_norm", "rms_norm", "embedding", "matmul", "__matmul__", "__rmatmul__"}
 _SHIFTED = {"softmax", "log_softmax", "transpose", "unsqueeze", "squeeze", "unflatten"}
 _SHIFTED |= {"chunk", "split", "split_with_sizes"}
 _PIECES = {"chunk", "split", "split_with_sizes"}
@@ -196,7 +197,14 @@ def strided_from_buffer(buffer, sizes, strides, offsets):
 def strided_from_list(tensors, dtype=None, device=None, requires_grad=False):
     """The nested tensor of some tensors of one rank."""
     tensors = [t.to(device=device, dtype=dtype) for t in tensors]
-    if len({t.dim() for t in tensors}) > 1 or len({t.dtype for t in tensors}) > 1:
+    for i in range(1, len(tensors)):
+        if tensors[i].dim() != tensors[i - 1].dim():
+            raise RuntimeError(
+                "All Tensors given to nested_tensor must have the same dimension. Found dimension "
+                f"{tensors[i].dim()} for Tensor at index {i} and dimension {tensors[i - 1].dim()} for "
+                f"Tensor at index {i - 1}."
+            )
+    if len({t.dtype for t in tensors}) > 1:
         raise RuntimeError(
             "All Tensors given to nested_tensor must have the same dimension and dtype, got "
             f"{[(tuple(t.shape), str(t.dtype)) for t in tensors]}"
@@ -227,6 +235,8 @@ def _call(func, args, kwargs):
     if name in _SHIFTED:
         return _shifted(func, name, *args, **kwargs)
     if name in _COMPONENTWISE:
+        if name in checks.OF_COMPONENTS:
+            checks.OF_COMPONENTS[name](*args, **kwargs)
         return _componentwise(func, args, kwargs)
     if name in _OTHERS:
         return _OTHERS[name](func, *args, **kwargs)
@@ -236,10 +246,24 @@ def _call(func, args, kwargs):
     )
 
 
+_KEPT_FORMATS = (rushlight.preserve_format, rushlight.contiguous_format)
+_FORMAT_NAMES = {rushlight.channels_last: "ChannelsLast", rushlight.channels_last_3d: "ChannelsLast3d"}
+
+
 def _bufferwise(func, name, nested, args, kwargs):
     first = nested[0]
+    if name == "clone" and kwargs.get("memory_format", rushlight.preserve_format) not in _KEPT_FORMATS:
+        raise RuntimeError(
+            "Nested tensor clone supports Preserve and Contiguous memory formats, called clone with memory "
+            f"format: {_FORMAT_NAMES.get(kwargs['memory_format'])}"
+        )
     for other in nested[1:]:
         if other._sizes != first._sizes:
+            if name == "copy_":
+                raise RuntimeError(
+                    "copy_ only supports tensors that are the same size for Nested implementations, got "
+                    f"sizes {first._sizes} and {other._sizes}"
+                )
             raise RuntimeError(
                 f"{name} does not support broadcasting when given a NestedTensor: sizes {first._sizes} and "
                 f"{other._sizes}"
@@ -251,9 +275,10 @@ def _bufferwise(func, name, nested, args, kwargs):
         if isinstance(a, rushlight.Tensor) and a.dim() > 0:
             if name == "fill_":
                 raise RuntimeError("fill_ only supports 0-dimension value tensor")
-            raise RuntimeError(
-                f"{name}: Expected both self and other to be nested, but got a nested and a non-nested tensor"
-            )
+            kinds = "a nested self and non-nested other"
+            if a is args[0]:
+                kinds = "a non-nested self and nested other"
+            raise RuntimeError(f"{name}: Expected both self and other to be nested, but got {kinds}")
         return a
 
     result = func(*map(operand, args), **{k: operand(v) for k, v in kwargs.items()})
@@ -284,6 +309,8 @@ def _inner(name, x, dim, extra=0):
             raise RuntimeError("Nested tensor dimension 0 cannot be transposed")
         if name == "squeeze":
             raise RuntimeError("For nested tensors, squeezing dimension 0 is not supported")
+        if name in ("softmax", "log_softmax"):
+            raise RuntimeError("Cannot apply softmax across nested dimension 0")
         raise RuntimeError(
             f"{name}(): not supported on dimension {dim} of a nested tensor with {dims} dimensions"
         )
@@ -297,6 +324,8 @@ def _shifted(func, name, x, *args, dim=None, **kwargs):
     if name == "squeeze" and x.dim() == 2 and set(x._sizes) == {(1,)}:
         raise RuntimeError("For nested tensors, squeezing a nested tensor of singleton is not supported")
     kwargs.pop("_stacklevel", None)
+    if name in ("softmax", "log_softmax") and not len(x):
+        return x
     count = 2 if name == "transpose" else 1
     position = 1 if name in _PIECES else 0
     if name in _PIECES and len(args) < 2 and dim is None:
@@ -320,17 +349,35 @@ def _bmm(func, a, b):
         raise RuntimeError(
             f"Expected size for the 1st dimension of batch2 tensor to be: {len(a)} but got: {len(b)}."
         )
-    return strided_from_list([x @ y for x, y in zip(a.unbind(), b.unbind(), strict=True)])
+    pairs = list(zip(a.unbind(), b.unbind(), strict=True))
+    for i, (x, y) in enumerate(pairs):
+        if x.shape[1] != y.shape[0]:
+            raise RuntimeError(
+                f"{i}-th nested matrices in batch cannot be multiplied ({x.shape[0]}x{x.shape[1]} and "
+                f"{y.shape[0]}x{y.shape[1]})"
+            )
+    return strided_from_list([x @ y for x, y in pairs])
 
 
 def _cat(func, tensors, dim=0):
-    if dim != 0:
-        raise RuntimeError(
-            f"cat(): only dim=0 is supported for nested tensors of layout torch.strided, got {dim}"
-        )
     if not all(isinstance(t, StridedNestedTensor) for t in tensors):
         raise RuntimeError("cat(): expected each tensor in given list to be nested")
-    return strided_from_list([part for t in tensors for part in t.unbind()])
+    dims = tensors[0].dim()
+    if not -dims <= dim < dims:
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-dims}, {dims - 1}], but got {dim})"
+        )
+    if dim % dims == 0:
+        return strided_from_list([part for t in tensors for part in t.unbind()])
+    inner = dim % dims - 1
+    kept = [[(*size[:inner], *size[inner + 1 :]) for size in t._sizes] for t in tensors]
+    if any(t.dim() != dims for t in tensors) or any(sizes != kept[0] for sizes in kept):
+        raise RuntimeError(
+            "cat(): expected all nested tensors to have matching ragged structures outside of the "
+            f"concatenated dim, got {[t._sizes for t in tensors]}"
+        )
+    parts = zip(*(t.unbind() for t in tensors), strict=True)
+    return strided_from_list([func(part, inner) for part in parts])
 
 
 def _narrow(func, x, dim, start, length):
@@ -362,11 +409,10 @@ def _getitem(func, x, index):
 
 
 def _reshape(func, x, *sizes):
+    from rushlight.nested._internal.ops import name_of
+
     sizes = list(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (list, tuple)) else list(sizes)
-    if len(sizes) < 2 or sizes[0] not in (-1, len(x)):
-        raise RuntimeError(
-            f"reshape(): the batch dimension of a nested tensor of {len(x)} must stay, got {sizes}"
-        )
+    checks.reshaped(name_of(func), x, sizes)
     results = []
     for t in x.unbind():  # -1 keeps the size that the component has there, as it may differ
         shape = [t.shape[d] if n == -1 and d < t.dim() else n for d, n in enumerate(sizes[1:])]
@@ -379,7 +425,14 @@ def _sum(func, x, dim=None, keepdim=False, *, dtype=None):
         return plain(x).sum(dtype=dtype)
     if not keepdim:
         raise RuntimeError("NestedTensor always requires keepdim=True for now.")
-    inner = [_inner("sum", x, d) for d in ([dim] if isinstance(dim, int) else dim)]
+    dims = [dim] if isinstance(dim, int) else dim
+    if any(d in (0, -x.dim()) for d in dims):
+        raise RuntimeError(
+            f"NestedTensor can only be reduced across the last dimensions, got dimension {dim}"
+            if len(dims) == 1
+            else f"NestedTensor only allows reduction of a single dimension with the batch, got {dim}"
+        )
+    inner = [_inner("sum", x, d) for d in dims]
     return strided_from_list([t.sum(inner, keepdim=True, dtype=dtype) for t in x.unbind()])
 
 
