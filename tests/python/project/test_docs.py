@@ -62,6 +62,23 @@ def test_programs_of_pages(page, tmp_path, monkeypatch):
         assert_says(says, got, text)
 
 
+# Printed ones, and tables of patterns, links and counts.
+WIDE_PAGES = {"errors.md", "sweep.md", "differences.md", "packages.md", "decisions/index.md"}
+
+
+def test_lines_of_pages_are_short():
+    pages = [p for p in ROOT.glob("*.md")] + [p for p in DOCS.rglob("*.md")]
+    wide = []
+    for page in pages:
+        if page.is_relative_to(DOCS) and page.relative_to(DOCS).as_posix() in WIDE_PAGES:
+            continue
+        text = re.sub(r"^```.*?^```$", lambda m: "\n" * m[0].count("\n"), page.read_text(), flags=re.M | re.S)
+        for number, line in enumerate(text.splitlines(), 1):
+            if len(line) > 120 and max(map(len, line.split())) < 100:  # what cannot be broken may be longer
+                wide.append(f"{page.relative_to(ROOT)}:{number}: {len(line)}")
+    assert wide == []
+
+
 def lines_of(*paths):
     files = [f for p in paths for f in ([ROOT / p] if (ROOT / p).is_file() else (ROOT / p).rglob("*"))]
     suffixes = (".cpp", ".h", ".cu", ".cuh", ".js")
