@@ -20,7 +20,7 @@ from . import config
 
 __all__ = ["clear", "files", "folder", "key_of", "load", "store"]
 
-_HEAD = "rushlight verdict 1"
+_HEAD = "rushlight decision 1"
 _LARGEST = 256  # bytes of a file
 _MOST = 4096  # files
 
@@ -29,9 +29,9 @@ def folder():
     """Where decisions are kept: ``TORCHINDUCTOR_CACHE_DIR``, or a folder of the user's cache."""
     told = os.environ.get("TORCHINDUCTOR_CACHE_DIR")
     if told:
-        return os.path.join(told, "verdicts")
+        return os.path.join(told, "decisions")
     home = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return os.path.join(home, "rushlight", "verdicts")
+    return os.path.join(home, "rushlight", "decisions")
 
 
 def _enabled():

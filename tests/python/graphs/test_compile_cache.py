@@ -19,7 +19,7 @@ KEY = "0" * 64
 def cache(monkeypatch, tmp_path):
     monkeypatch.setenv("TORCHINDUCTOR_FORCE_DISABLE_CACHES", "0")
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
-    return tmp_path / "verdicts"
+    return tmp_path / "decisions"
 
 
 def program(x):
@@ -165,7 +165,7 @@ def test_fresh_cache(cache, tmp_path):
         assert _decision_cache.load(KEY) is None
         _decision_cache.store("1" * 64, False)
         place = _decision_cache.folder()
-    assert list(entries) == [f"verdicts/{'1' * 64}"]
+    assert list(entries) == [f"decisions/{'1' * 64}"]
     assert not os.path.exists(place)
     assert _decision_cache.load(KEY) is True and _decision_cache.load("1" * 64) is None
 
@@ -173,10 +173,10 @@ def test_fresh_cache(cache, tmp_path):
 def test_folder_of_the_user(monkeypatch):
     monkeypatch.delenv("TORCHINDUCTOR_CACHE_DIR", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", "/somewhere")
-    assert _decision_cache.folder() == "/somewhere/rushlight/verdicts"
+    assert _decision_cache.folder() == "/somewhere/rushlight/decisions"
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", "/home/me")
-    assert _decision_cache.folder() == "/home/me/.cache/rushlight/verdicts"
+    assert _decision_cache.folder() == "/home/me/.cache/rushlight/decisions"
 
 
 def test_a_command_clears_it(cache, monkeypatch):
