@@ -415,7 +415,7 @@ def loggers_set_save_activations(model, save_activations):
             module.save_activations = save_activations
 
 
-# ---- several twins of each part of one model ----
+# ---- several shadows of each part of one model ----
 
 
 def _parted(model, inputs, backend_config, mappings, tracer=None, prepare=None, options=None):
@@ -439,13 +439,13 @@ def prepare_n_shadows_model(
     custom_prepare_kwargs=None,
     custom_tracer=None,
 ):
-    """A model with, beside each part, a twin for each configuration, and loggers that compare them.
+    """A model with, beside each part, a shadow for each configuration, and loggers that compare them.
 
     Args:
         example_inputs: positional arguments of a call.
         qconfig_multi_mapping: a `QConfigMultiMapping`.
         backend_config: what the engine computes with integers.
-        custom_prepare_fn: puts observers into a twin; `prepare_fx` otherwise.
+        custom_prepare_fn: puts observers into a shadow; `prepare_fx` otherwise.
         custom_prepare_kwargs: more arguments for it.
         custom_tracer: says what stays one node.
     """
@@ -468,7 +468,7 @@ def _prepare_n_shadows_add_loggers_model(model, example_inputs, qconfig_mapping,
 
 
 def convert_n_shadows_model(model, custom_convert_fn=None, custom_convert_kwargs=None):
-    """The twins of a calibrated model become graphs of integers."""
+    """The shadows of a calibrated model become graphs of integers."""
     convert = quantize_fx.convert_fx if custom_convert_fn is None else custom_convert_fn
     for node in model.graph.nodes:
         if node.op == "call_module" and node.target.startswith(SHADOW_WRAPPER_NODE_NAME_PREFIX):
@@ -493,5 +493,5 @@ def extract_results_n_shadows_model(model):
 
 
 def print_comparisons_n_shadows_model(results):
-    """Print a table of what each twin loses."""
+    """Print a table of what each shadow loses."""
     print_n_shadows_summary(create_results_comparison(group_results_by_subgraph(results)))

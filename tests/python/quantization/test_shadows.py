@@ -1,4 +1,4 @@
-"""Several quantised twins of each part of a model beside it."""
+"""Several quantised shadows of each part of a model beside it."""
 
 import math
 
@@ -58,7 +58,7 @@ def _table(library, package, module, native, start, kind):
 
 
 @pytest.mark.parametrize("kind", ["beside", "along", "weights"])
-def test_twins_lose_what_pytorchs_do(kind):
+def test_shadows_lose_what_pytorchs_do(kind):
     torch = pytest.importorskip("torch")
     from torch.ao.ns import _numeric_suite_fx as theirs
     from torch.ao.quantization.backend_config import get_native_backend_config as native
@@ -73,7 +73,7 @@ def test_twins_lose_what_pytorchs_do(kind):
         np.testing.assert_allclose(found[name], value, rtol=1e-3)
 
 
-def test_a_table_has_a_line_a_part_and_a_column_a_twin(capsys):
+def test_a_table_has_a_line_a_part_and_a_column_a_shadow(capsys):
     rushlight.manual_seed(0)
     model, x = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 2)).eval(), rushlight.randn(4, 3)
     both = [ours.default_qconfig, ours.default_dynamic_qconfig]

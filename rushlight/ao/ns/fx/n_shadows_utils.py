@@ -1,4 +1,4 @@
-"""Several quantised twins of each part of one model, beside the part: one call notes what each loses."""
+"""Several quantised shadows of each part of one model, beside the part: one call notes what each loses."""
 
 import copy
 from collections import defaultdict
@@ -56,11 +56,11 @@ def _apart(gm, nodes):
 
 
 class Shadows:
-    """A model's graph, in parts, with twins to come.
+    """A model's graph, in parts, with shadows to come.
 
     Args:
         loggers: the class that notes results, and the class that compares them.
-        prepare: what puts observers into a twin.
+        prepare: what puts observers into a shadow.
     """
 
     def __init__(self, model, inputs, backend_config, tracer, loggers, prepare, prepare_options):
@@ -86,7 +86,7 @@ class Shadows:
             return self.graph.call_module(name, args=args)
 
     def log(self, nodes, index, candidate, args, after, qconfig=""):
-        """A logger, which is off until the twins compute with integers."""
+        """A logger, which is off until the shadows compute with integers."""
         first, last = nodes[0], nodes[-1]
         made = self.loggers[candidate > 0](
             first.name,
@@ -104,8 +104,8 @@ class Shadows:
         made.enabled = False
         return self.call(f"{SHADOW_NODE_NAME_PREFIX}_{index}_{candidate}", made, args, after)
 
-    def twin(self, nodes, index, candidate, qconfig, after, standing_in=None):
-        """A call of a quantised twin on the part's operands, or on what stands in for them."""
+    def shadow(self, nodes, index, candidate, qconfig, after, standing_in=None):
+        """A call of a quantised shadow on the part's operands, or on what stands in for them."""
         module, operands = _apart(self.gm, nodes)
         prepared = self.prepare(
             module,
@@ -117,7 +117,7 @@ class Shadows:
         return self.call(f"{SHADOW_WRAPPER_NODE_NAME_PREFIX}_{index}_{candidate}", prepared, args, after)
 
     def beside(self, qconfigs):
-        """Each part with a twin for each mapping that has a configuration for it."""
+        """Each part with a shadow for each mapping that has a configuration for it."""
         for index, nodes in enumerate(self.parts):
             wanted = [of_node[nodes[0].name] for of_node in qconfigs]
             if not any(qconfig is not None for qconfig in wanted):
@@ -127,7 +127,7 @@ class Shadows:
             after = self.log(nodes, index, 0, (last,), last)
             for candidate, qconfig in enumerate(wanted, 1):
                 if qconfig is not None:
-                    made = self.twin(nodes, index, candidate, qconfig, after)
+                    made = self.shadow(nodes, index, candidate, qconfig, after)
                     after = self.log(nodes, index, candidate, (made, last), made, str(qconfig))
         self.gm.recompile()
         return self.gm
@@ -135,7 +135,7 @@ class Shadows:
     def along(self, qconfigs):
         """The whole model once more beside itself, quantised as a mapping says: errors add up."""
         part_of = {node: nodes for nodes in self.parts for node in nodes}
-        twins: dict = {}
+        shadows: dict = {}
         index = 0
         for node in list(self.graph.nodes):
             nodes = part_of.get(node, [node])
@@ -144,18 +144,18 @@ class Shadows:
             qconfig = qconfigs[nodes[0].name] if node in part_of else None
             after = self.log(nodes, index, 0, (node,), node)
             if qconfig is not None:
-                made = self.twin(nodes, index, 1, qconfig, after, twins)
+                made = self.shadow(nodes, index, 1, qconfig, after, shadows)
             else:
-                made = self.again(nodes, after, twins)
+                made = self.again(nodes, after, shadows)
             self.log(nodes, index, 1, (made, node), made, "" if qconfig is None else str(qconfig))
-            twins[node] = made
+            shadows[node] = made
             index += 1
         self.gm.recompile()
         return self.gm
 
-    def again(self, nodes, after, twins):
+    def again(self, nodes, after, shadows):
         """These operations once more, with the same layers."""
-        copies = dict(twins)
+        copies = dict(shadows)
         for node in nodes:
             with self.graph.inserting_after(after):
                 after = copies[node] = self.graph.node_copy(node, lambda other: copies.get(other, other))
@@ -168,18 +168,18 @@ _ROUNDING = (rushlight.quantize_per_tensor, rushlight.quantize_per_channel)
 
 
 def _rounded_weight(gm, wrapper, weight):
-    """A weight as the twin that takes it rounds it; None if it does not."""
-    twin = gm.get_submodule(wrapper.target)
-    inputs = [node for node in twin.graph.nodes if node.op == "placeholder"]
+    """A weight as the shadow that takes it rounds it; None if it does not."""
+    shadow = gm.get_submodule(wrapper.target)
+    inputs = [node for node in shadow.graph.nodes if node.op == "placeholder"]
     for user in inputs[wrapper.args.index(weight)].users:
         if user.target in _ROUNDING:
-            parts = [getattr(twin, arg.target) if isinstance(arg, fx.Node) else arg for arg in user.args[1:]]
+            parts = [getattr(shadow, arg.target) if isinstance(arg, fx.Node) else arg for arg in user.args[1:]]
             return user.target(attrgetter(weight.target)(gm).detach(), *parts)
     return None
 
 
 def extract_weight_comparison(m):
-    """Weights of linear functions, and what twins round them to."""
+    """Weights of linear functions, and what shadows round them to."""
     kind = NSSingleResultValuesType.WEIGHT.value
     found: dict = {"model": {kind: {}}}
     scopes = getattr(m, "_node_name_to_scope", {})
@@ -224,7 +224,7 @@ _SHOWN = (
 
 
 def group_results_by_subgraph(results):
-    """Results by part, then by twin (``"0"``: the part itself)."""
+    """Results by part, then by shadow (``"0"``: the part itself)."""
     found: dict = defaultdict(dict)
     for name, entries in next(iter(results["model"].values())).items():
         part, _, candidate = name.rpartition("_")
@@ -233,7 +233,7 @@ def group_results_by_subgraph(results):
 
 
 def create_results_comparison(results_grouped):
-    """For each part, its twins' comparisons and their mean."""
+    """For each part, its shadows' comparisons and their mean."""
     found = {}
     for part, of_part in results_grouped.items():
         candidates = {}
@@ -248,14 +248,14 @@ def create_results_comparison(results_grouped):
 
 
 def print_n_shadows_summary(results_comparison):
-    """A table: a line for each part, a column for each twin."""
+    """A table: a line for each part, a column for each shadow."""
     rows = [
         [part["ref_node_name"], part["ref_node_target_type"], part["fqn"]]
         + [f"{float(one['cmp_mean']):.4g}" for one in part["candidates"].values()]
         for part in results_comparison.values()
     ]
-    twins = max((len(row) - 3 for row in rows), default=0)
-    rows = [["node_name", "node_type", "fqn", *map(str, range(twins))], *rows]
-    widths = [max(len(str(row[i])) for row in rows if i < len(row)) for i in range(3 + twins)]
+    shadows = max((len(row) - 3 for row in rows), default=0)
+    rows = [["node_name", "node_type", "fqn", *map(str, range(shadows))], *rows]
+    widths = [max(len(str(row[i])) for row in rows if i < len(row)) for i in range(3 + shadows)]
     for row in rows:
         print("  ".join(str(cell).ljust(width) for cell, width in zip(row, widths)).rstrip())
