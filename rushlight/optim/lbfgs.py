@@ -64,6 +64,7 @@ class LBFGS(Optimizer):
         parts = []
         for p in self._params:
             grad = rushlight.zeros_like(p) if p.grad is None else p.grad
+            grad = grad.to_dense() if grad.is_sparse else grad
             grad = rushlight.view_as_real(grad) if grad.is_complex() else grad
             parts.append(grad.reshape(-1))
         return rushlight.cat(parts, 0)

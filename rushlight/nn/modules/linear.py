@@ -145,8 +145,8 @@ class LazyLinear(LazyModuleMixin, Linear):
         if not self.has_uninitialized_params():  # loaded from a state_dict
             if input.shape[-1] != self.weight.shape[-1]:
                 raise AssertionError(
-                    f"The in_features inferred from input: {input.shape[-1]} is not equal to in_features from "
-                    f"self.weight: {self.weight.shape[-1]}"
+                    f"The in_features inferred from input: {input.shape[-1]} is not equal to in_features "
+                    f"from self.weight: {self.weight.shape[-1]}"
                 )
             self.in_features = self.weight.shape[-1]
             return

@@ -226,6 +226,8 @@ def test_sequences_are_padded_and_packed():
 
 
 def test_packing_refuses_unsorted_and_empty_sequences():
+    with pytest.raises(AssertionError, match="a list or tuple of length 2"):
+        rushlight.nn.utils.rnn.PackedSequence(rushlight.ones(3))
     pack = rushlight.nn.utils.rnn.pack_padded_sequence
     for lengths, text in (
         ([1, 2], "sorted"),

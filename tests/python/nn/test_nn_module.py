@@ -526,6 +526,8 @@ def test_a_lazy_layer_with_loaded_weights_knows_its_sizes():
         warnings.simplefilter("ignore")
         layer = nn.LazyLinear(2)
     layer.load_state_dict(nn.Linear(3, 2).state_dict())
+    with pytest.raises(AssertionError, match="inferred from input: 4 is not equal to in_features .*: 3"):
+        layer(rushlight.zeros(1, 4))
     layer(rushlight.zeros(1, 3))
     assert type(layer) is nn.Linear and layer.in_features == 3
 

@@ -119,6 +119,24 @@ def test_fused_equals_plain_loop(name, options):
     assert _flat(fused) == pytest.approx(_flat(loop), rel=2e-6, abs=2e-7)
 
 
+def test_lbfgs_takes_sparse_gradients():
+    def trained(sparse):
+        rushlight.manual_seed(0)
+        table = rushlight.nn.Embedding(6, 2, sparse=sparse)
+        optimizer = rushlight.optim.LBFGS(table.parameters(), lr=0.1)
+
+        def closure():
+            optimizer.zero_grad()
+            loss = table(rushlight.tensor([0, 2, 2, 5])).square().sum()
+            loss.backward()
+            return loss
+
+        optimizer.step(closure)
+        return table.weight
+
+    assert rushlight.equal(trained(True), trained(False))
+
+
 @pytest.mark.parametrize("name", ["SGD", "Adam"])
 def test_parameter_without_gradient_stays(name):
     options = {"lr": 0.1, "momentum": 0.9} if name == "SGD" else {"lr": 0.1}
