@@ -16,8 +16,16 @@ from rushlight.jit._archive_classes import ClassReader, described
 from rushlight.jit._closed_source import unit_from_source
 from rushlight.jit._decorations import unusable
 from rushlight.jit._frozen_modules import fold, is_frozen, whole
+from rushlight.jit._handle import Handle
 from rushlight.jit._library import class_name, library_name, own_module
-from rushlight.jit._script import ScriptFunction, ScriptModule, script, script_class, shell
+from rushlight.jit._script import (
+    ScriptFunction,
+    ScriptModule,
+    describe_methods,
+    script,
+    script_class,
+    shell,
+)
 from rushlight.jit.frontend import FrontendError, script_function
 from rushlight.nn import Module
 
@@ -33,6 +41,7 @@ def save(m, f, _extra_files=None):
     Args:
         _extra_files: more records for the file, from name to text or bytes.
     """
+    m = m._module if isinstance(m, Handle) else m
     if not isinstance(m, (ScriptModule, ScriptFunction)):
         raise AttributeError(
             f"save: expected what torch.jit.script or torch.jit.trace gives, got {type(m).__name__}; "
@@ -352,6 +361,7 @@ class _Reader:
         for module, saved in zip(self.modules, content["modules"], strict=True):
             if saved.get("frozen"):
                 fold(module, *saved["frozen"])
+            describe_methods(module)
 
     def root(self):
         root = self.content["root"]

@@ -32,6 +32,7 @@ _COMPARE = {
     ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Is: "__is__",
     ast.IsNot: "__isnot__", ast.In: "__contains__", ast.NotIn: "__not_contains__",
 }  # fmt: skip
+_SAME = {ast.Is: "eq", ast.IsNot: "ne"}  # of truth values, of which there is one each
 _UNARY = {ast.USub: "neg", ast.Not: "__not__", ast.Invert: "bitwise_not", ast.UAdd: "positive"}
 _TYPES = {bool: "bool", int: "int", float: "float", str: "str", complex: "complex", type(None): "NoneType"}
 
@@ -213,8 +214,8 @@ class Lowering:
         if isinstance(value, enum.Enum):
             return self.constant_of_enum(value)
         if isinstance(value, type) and issubclass(value, enum.Enum):
-            members = [self.constant_of_enum(member) for member in value]
-            return self.emit("prim::ListConstruct", members, f"{python_type(value).schema()}[]")
+            listed = f"{python_type(value).schema()}[]"
+            return self.emit("prim::Constant", type_=listed, attributes={"value": list(value)})
         return self.emit("prim::Constant", type_="Any", attributes={"name": node.id})
 
     def constant_of_enum(self, value):
@@ -236,6 +237,10 @@ class Lowering:
                 self.modules[made] = found
             return made
         base, owner = self.awaited(node.value, base)
+        member = base.toIValue() if base._type.startswith("Enum<") else None
+        if isinstance(member, enum.Enum) and node.attr in ("name", "value"):
+            value = getattr(member, node.attr)
+            return self.emit("prim::Constant", type_=_TYPES[type(value)], attributes={"value": value})
         if base._type.startswith("Enum<") and node.attr in ("name", "value"):
             return self.emit(f"prim::Enum{node.attr.title()}", [base])
         if owner in ("Class", "NamedTuple"):
@@ -262,7 +267,9 @@ class Lowering:
     def expression_Compare(self, node):  # noqa: N802
         values = [self.expression(node.left), *map(self.expression, node.comparators)]
         results = [
-            self.emit(f"aten::{_COMPARE[type(op)]}", [values[i], values[i + 1]], "bool", line=node.lineno)
+            self.emit(
+                f"aten::{_compared(op, values[i : i + 2])}", values[i : i + 2], "bool", line=node.lineno
+            )
             for i, op in enumerate(node.ops)
         ]
         return results[0] if len(results) == 1 else self.emit("aten::__and__", results, "bool")
@@ -392,6 +399,11 @@ class Lowering:
             return [Annotations(self.unit, self.unit.outside).type_of(node).schema()]
         except RuntimeError:  # bare `list` and the like
             return [ast.unparse(node)]
+
+
+def _compared(op, values):
+    same = _SAME.get(type(op)) if all(value._type == "bool" for value in values) else None
+    return same or _COMPARE[type(op)]
 
 
 class _Words(str):

@@ -153,6 +153,8 @@ class Node:
 def _shown(value):
     if isinstance(value, enum.Enum):
         return f"{plain_name(type(value))}.{value.name}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_shown, value))}]"
     if isinstance(value, Tensor):
         return f"{{{value.item()}}}" if value.numel() == 1 else "<Tensor>"
     return json.dumps(value, ensure_ascii=False) if type(value) is str else repr(value)

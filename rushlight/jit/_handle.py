@@ -23,6 +23,9 @@ class Handle:
     def __eq__(self, other):
         return isinstance(other, Handle) and other._module is self._module
 
+    def __repr__(self):
+        return f"ScriptObject <{self.qualified_name}>"
+
     def __hash__(self):
         return hash(id(self._module))
 
@@ -45,7 +48,12 @@ class Handle:
         setattr(self._module, name, value)
 
     def hasattr(self, name):
-        return hasattr(self._module, name)
+        from rushlight.jit._frozen_modules import is_frozen
+
+        module = self._module
+        if is_frozen(module):
+            return name in module._kept or name in module._modules
+        return hasattr(module, name)
 
     def _get_method(self, name):
         unit = self._module._unit(name)
@@ -76,7 +84,7 @@ class Method:
 
     @property
     def schema(self):
-        return self._unit.schema
+        return self._unit.schema and self._unit.schema.of_method(self.owner._c.qualified_name)
 
     @property
     def graph(self):

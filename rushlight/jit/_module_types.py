@@ -44,7 +44,8 @@ def _parts(module):
         if name not in _OWN_STATE and name not in ignored and is_convertible(value)
     }
     children = [(name, child and _parts(child)) for name, child in module._modules.items()]
-    return cls, list(module._parameters), tensors, attributes, children, ignored
+    own = getattr(type(module), "_own_type", None)  # of a module that shares its type with none
+    return cls, own, list(module._parameters), tensors, attributes, children, ignored
 
 
 def _kind(value, constant):

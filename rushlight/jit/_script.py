@@ -194,6 +194,19 @@ class ScriptModule(Module):
 
         return Handle(self)
 
+    @_c.setter
+    def _c(self, handle: Any) -> None:
+        self._reconstruct(handle)
+
+    def _reconstruct(self, cpp_module: Any) -> None:
+        """Become the module of a handle: its methods, its attributes and parts. What stays Python stays."""
+        other = cpp_module._module
+        left = {n: m for n, m in vars(type(self)).items() if hasattr(m, "_stays_python")}
+        cls = type(other)
+        self.__class__ = type(cls.__name__, (cls,), {"__module__": cls.__module__, **left}) if left else cls
+        self.__dict__.clear()
+        self.__dict__.update({n: v for n, v in other.__dict__.items() if n != "_graphs"})
+
     def graph_for(self, *args: Any, **kwargs: Any) -> Any:
         return self.graph
 
@@ -229,6 +242,7 @@ class ScriptModule(Module):
         unit = unit_from_source(name, textwrap.dedent(src), {})
         self.__class__ = type(own.__name__, (own,), {name: unit.checked(True), "__module__": own.__module__})
         type(self)._script_methods = {**own._script_methods, name: unit}
+        describe_methods(self)
 
     def __reduce_ex__(self, protocol):
         raise pickle.PickleError(
@@ -293,7 +307,8 @@ def describe_methods(module):
         if isinstance(method, types.FunctionType):
             graph = LateGraph(unit, module)
             inlined = LateGraph(unit, module, inlined=True)
-            vars(method).update(code=unit.code, schema=unit.schema, graph=graph, inlined_graph=inlined)
+            schema = unit.schema and unit.schema.of_method(module._c.qualified_name)
+            vars(method).update(code=unit.code, schema=schema, graph=graph, inlined_graph=inlined)
 
 
 def library_base(cls):
@@ -447,6 +462,7 @@ class _Scripting:
             if getattr(member, "_torchscript_modifier", None) == "ignore":
                 _check_first_argument(cls, name, member)
                 methods[name] = in_script(member, True)
+                methods[name]._stays_python = True
         wanted = wanted or [
             n
             for n, m in defined.items()
@@ -557,6 +573,7 @@ def script_method(fn: Any) -> Callable[..., Any]:
     unit = script_function(fn, {}, True)
     compiled = unit.checked(True)
     compiled._script_unit, compiled.schema, compiled.code = unit, unit.schema, unit.code
+    compiled.__doc__ = fn.__doc__
     compiled.graph, compiled.inlined_graph = LateGraph(unit, None), LateGraph(unit, None, inlined=True)
     return compiled
 

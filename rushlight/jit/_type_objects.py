@@ -154,6 +154,8 @@ class TupleType(_Composite):
 
     def __init__(self, elements):
         super().__init__("Tuple", *elements)
+        if not elements:
+            self.annotation_str = "Tuple[()]"
 
     def elements(self):
         return list(self._parts)

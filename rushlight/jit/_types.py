@@ -240,6 +240,11 @@ class Schema:
     def __init__(self, name, arguments, returns=UNKNOWN):
         self.name, self.arguments, self.returns = name, list(arguments), returns
 
+    def of_method(self, owner):
+        """The same with the object first, whose class has this name."""
+        own = Argument("self", Type("Class", name=owner))
+        return Schema(self.name, [own, *self.arguments], self.returns)
+
     def __str__(self):
         parts, starred = [], False
         for argument in self.arguments:

@@ -75,8 +75,9 @@ class FileCheck:
         """A match of the regular expression comes next."""
         return self._add("CHECK-REGEX", test_string)
 
-    def run(self, checks_or_text, text=None):
+    def run(self, checks_file, test_file=None):
         """Look into a text or a graph; the first of two arguments has the checks, in ``# CHECK:`` lines."""
+        checks_or_text, text = checks_file, test_file
         self._has_run = True
         if text is not None:
             self._read(str(checks_or_text))

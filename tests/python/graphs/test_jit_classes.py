@@ -443,7 +443,7 @@ def test_properties_are_set_in_scripts_and_files():
     loaded = torch.jit.load(buffer)
     assert loaded(3) == 3 and loaded(-3) == 0
     assert "positive" in scripted.forward.code and "value" in str(scripted.forward.graph)
-    assert str(scripted.forward.schema).startswith("forward(int value)")
+    assert str(scripted.forward.schema).endswith("Clamped self, int value) -> int")
 
 
 class Lists(nn.Module):
