@@ -11,7 +11,7 @@ from rushlight._command.names import own_name
 from rushlight.jit import _decorations
 from rushlight.jit._library import library_name
 from rushlight.jit._traced_sizes import TracedFloat, TracedSize, plain_number, text_of_number
-from rushlight.jit._tracer_warnings import LENGTH, warn, warn_of_value
+from rushlight.jit._tracer_warnings import LENGTH, OTHER_VIEWS, warn, warn_of_value
 from rushlight.jit._types import DTYPE_LIKE
 from rushlight.jit.frontend import Late
 from rushlight.overrides import TorchFunctionMode
@@ -46,10 +46,23 @@ _SILENT = {
 }
 
 
-class Recorder(TorchFunctionMode):
-    """Writes down what runs while it is the mode."""
+def _writes_to_first(name, args):
+    """Whether a call writes to its first operand, and there is an operator that does the same without."""
+    return (
+        name.endswith("_")
+        and not name.endswith("__")
+        and bool(args)
+        and isinstance(args[0], Tensor)
+        and hasattr(Tensor, name)
+        and hasattr(Tensor, name[:-1])
+    )
 
-    def __init__(self):
+
+class Recorder(TorchFunctionMode):
+    """Writes down what runs while it is the mode; with ``outplace`` a write as a result of its own."""
+
+    def __init__(self, outplace=False):
+        self.outplace = outplace
         self.lines, self.names = [], {}
         self._texts, self._alive, self._count = {}, [], 0
         self.constants = {}
@@ -100,11 +113,27 @@ class Recorder(TorchFunctionMode):
         if name in _VALUES_READ:
             warn_of_value(_VALUES_READ[name])
             return func(*args, **kwargs)
+        if self.outplace and _writes_to_first(name, args):
+            return self._written(func, name, args, kwargs)
         text = self._call_text(func, name, args, kwargs)
         result = func(*args, **kwargs)
         if text is not None:
             self._note_drawing(text)
             self._record(name, text, result, args)
+        return result
+
+    def _written(self, func, name, args, kwargs):
+        """A write is recorded as a new tensor, which stands for the one written to from here on."""
+        target, stem = args[0], name[:-1]
+        if target._base is not None:
+            warn(OTHER_VIEWS.format(name))
+        arguments = [*map(self.text, args[1:]), *(f"{k}={self.text(v)}" for k, v in kwargs.items())]
+        text = f"{self.text(target)}.{stem}({', '.join(arguments)})"
+        result = func(*args, **kwargs)
+        self._note_drawing(text)
+        variable = self.fresh(stem)
+        self.lines.append(f"{variable} = {text}")
+        self.name(target, variable)
         return result
 
     def _note_drawing(self, text):

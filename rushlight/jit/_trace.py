@@ -65,10 +65,10 @@ def _parameters_of(function, args, kwargs):
     return names[: len(args)], dict.fromkeys(kwargs)
 
 
-def _record(name, function, module, args, kwargs):
+def _record(name, function, module, args, kwargs, outplace=False):
     """Run once; the unit of what ran, and the tensors that it found lying about."""
     check_traceable(args, kwargs)
-    recorder = Recorder()
+    recorder = Recorder(outplace)
     positional, by_name = _parameters_of(getattr(function, "forward", function), args, kwargs)
     names = [recorder.fresh(n) for n in positional] + list(by_name)
     recorder.reserved.update(by_name)
@@ -283,16 +283,18 @@ def trace(
             check_inputs=None if check_inputs is None else [{"forward": i} for i in check_inputs],
             check_tolerance=check_tolerance,
             strict=strict,
+            _force_outplace=_force_outplace,
             example_inputs_is_kwarg=example_kwarg_inputs is not None,
         )
     owner = Module()
     args, kwargs = (
         ((), example_kwarg_inputs) if example_kwarg_inputs is not None else (_as_tuple(example_inputs), {})
     )
-    made = _traced(owner, {"forward": func}, [(args, kwargs)], strict)
+    record = functools.partial(_record, outplace=_force_outplace)
+    made = _traced(owner, {"forward": func}, [(args, kwargs)], strict, record)
     if check_trace:
         more = [(_as_tuple(i), {}) for i in check_inputs or ()]
-        check_traced(made, {"forward": func}, owner, [[(args, kwargs), *more]], check_tolerance, _record)
+        check_traced(made, {"forward": func}, owner, [[(args, kwargs), *more]], check_tolerance, record)
     return _as_function(made, func)
 
 
@@ -347,21 +349,22 @@ def trace_module(
         raise ValueError(f"Modules that have backward hooks assigned can't be compiled: {mod}")
     functions = {name: mod if name == "forward" else getattr(mod, name) for name in inputs}
     examples = [split(example) for example in inputs.values()]
-    made = _traced(mod, functions, examples, strict)
+    record = functools.partial(_record, outplace=_force_outplace)
+    made = _traced(mod, functions, examples, strict, record)
     if check_trace:
         checks = [
             [examples[i], *(split(more[name]) for more in check_inputs or () if name in more)]
             for i, name in enumerate(inputs)
         ]
-        check_traced(made, functions, mod, checks, check_tolerance, _record)
+        check_traced(made, functions, mod, checks, check_tolerance, record)
     return made
 
 
-def _traced(module, functions, examples, strict):
+def _traced(module, functions, examples, strict, record):
     """A module with the tensors of `module` and the recorded functions as its methods."""
     units, constants, parts, shared = {}, {}, {}, {}
     for (name, function), (args, kwargs) in zip(functions.items(), examples, strict=True):
-        recorded = _record(name, function, module, args, kwargs)
+        recorded = record(name, function, module, args, kwargs)
         units[name], found = recorded.unit, recorded.constants
         if name == "forward":
             parts.update(recorded.units_of_parts())

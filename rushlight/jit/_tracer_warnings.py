@@ -57,6 +57,13 @@ def warn_of_iteration():
     )
 
 
+OTHER_VIEWS = (
+    "There are other live references to the data region being modified when tracing in-place operator {}. "
+    "This might cause the trace to be incorrect, because all other views that also reference this data will "
+    "not reflect this change in the trace! On the other hand, if all other views use the same memory chunk, "
+    "but are disjoint (e.g. are outputs of torch.split), this might still be safe."
+)
+
 LENGTH = (
     "Using len to get tensor shape might cause the trace to be incorrect. Recommended usage would be "
     "tensor.shape[0]. Passing a tensor of different shape might lead to errors or silently give incorrect "

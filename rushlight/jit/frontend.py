@@ -7,6 +7,7 @@ namespace that holds those names and nothing else."""
 import ast
 import builtins
 import cmath
+import contextlib
 import copy
 import enum
 import inspect
@@ -448,15 +449,15 @@ class _Resolver(ast.NodeTransformer):
             unit = self._called(inspect.unwrap(value), node)
             return f"__torch__.{unit.name}", Late(unit)
         if isinstance(value, type):
-            return self._class(value)
+            return self._class(value, node)
         call = inspect.getattr_static(type(value), "__call__", None)
         if getattr(call, "_torchscript_modifier", None) == "ignore":
             return self._kept_in_python(value, type(value).__qualname__)
         if isinstance(value, enum.Enum):
-            return f"{self._class(type(value))[0]}.{value.name}", value
+            return f"{self._class(type(value), node)[0]}.{value.name}", value
         self._refuse_value(value, node)
 
-    def _class(self, cls):
+    def _class(self, cls, node):
         """A class of the program, whose methods are compiled, too."""
         record = None
         if getattr(cls, "_torchscript_modifier", None) is None:
@@ -464,17 +465,24 @@ class _Resolver(ast.NodeTransformer):
         if record is None:
             return self._kept_in_python(cls)
         try:
-            return record.compile().name, cls
+            with self._called_from_here(record.name, node):
+                return record.compile().name, cls
         except OSError:  # without source it stays what it is
             return self._kept_in_python(cls)
 
     def _called(self, function, node):
         """The unit of a function that this one calls; its errors say by whom it was called."""
-        try:
+        with self._called_from_here(function.__name__, node):
             return script_function(function, self.known, extra=self.unit.late_names)
+
+    @contextlib.contextmanager
+    def _called_from_here(self, name, node):
+        """Errors tell that what has this name is compiled because a node asks for it."""
+        try:
+            yield
         except (FrontendError, RuntimeError) as error:
             stack = (
-                f"'{function.__name__}' is being compiled since it was called from '{self.unit.plain_name}'\n"
+                f"'{name}' is being compiled since it was called from '{self.unit.plain_name}'\n"
                 f"{self.unit.source.shown(node)}"
             )
             error.args = (f"{error.args[0] if error.args else ''}{stack}",)

@@ -175,3 +175,21 @@ def test_attributes_of_the_class_alone_are_no_attributes(kind):
     Counts.__constants__ = ["count"]
     if kind is nn.Module:
         assert torch.jit.script(Counts())() == 3
+
+
+class Imports:
+    def bad(self):
+        import math
+
+        return math.pi
+
+
+def makes(x) -> Imports:
+    return Imports()
+
+
+def test_errors_tell_what_needed_a_class():
+    with pytest.raises((RuntimeError, torch.jit.frontend.FrontendError)) as caught:
+        torch.jit.script(makes)
+    words = str(caught.value).partition("Imports' is being compiled since it was called from 'makes'")
+    assert "import statements aren't supported" in words[0] and "-> Imports:" in words[2]

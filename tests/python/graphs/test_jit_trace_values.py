@@ -134,3 +134,26 @@ def test_packed_sequences_of_other_lengths(model):
     expected = tree_leaves(model(*given))
     for program in (traced, torch.jit.load(file)):
         assert all(map(torch.equal, tree_leaves(program(*given)), expected))
+
+
+def test_writes_may_be_recorded_as_results_of_their_own():
+    def counts(x, y):
+        x.add_(y)
+        x.mul_(2)
+        return x + y
+
+    plain = torch.jit.trace(counts, (torch.ones(2), torch.ones(2)))
+    forced = torch.jit.trace(counts, (torch.ones(2), torch.ones(2)), _force_outplace=True)
+    for traced, left in ((plain, 4), (forced, 1)):
+        x = torch.ones(2)
+        assert traced(x, torch.ones(2)).tolist() == [5, 5] and x.tolist() == [left, left]
+    assert "x.add_(" in plain.code and "x.add_(" not in forced.code
+
+    def through_view(x):
+        x.view(-1).add_(1)
+        return x
+
+    with pytest.warns(torch.jit.TracerWarning, match="(?s)other live references .* in-place operator add_"):
+        torch.jit.trace(through_view, torch.ones(2, 2), _force_outplace=True, check_trace=False)
+    with pytest.warns(torch.jit.TracerWarning, match="Output nr 1. of the traced function does not match"):
+        torch.jit.trace(through_view, torch.ones(2, 2), _force_outplace=True)
