@@ -137,7 +137,7 @@ def tensordot(a, b, dims=2, out=None):
     `dims` is a number (the last of `a` with the first of `b`) or a pair of lists of dimensions.
     """
     if isinstance(dims, torch.Tensor):
-        dims = dims.tolist()
+        dims = dims.item() if dims.numel() == 1 else dims.tolist()
     if isinstance(dims, int):
         if dims < 0:
             raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")

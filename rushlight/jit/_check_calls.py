@@ -346,6 +346,8 @@ class Calls(Checking):
         return t.BOOL
 
     def call_hasattr(self, node, hint):
+        if len(node.args) == 2 and not isinstance(getattr(node.args[1], "value", None), str):
+            self.refuse("hasattr's second argument must be a string literal", node.args[1])
         value = self.expression(node.args[0])
         if isinstance(value, t.Type) and value.kind not in _WITH_ATTRIBUTES:
             self.refuse(

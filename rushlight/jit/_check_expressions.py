@@ -72,7 +72,8 @@ class Expressions(Conditions, Calls, Collections):
             value = found.value
             if isinstance(value, type) and issubclass(value, BaseException):
                 self.refuse("Python exception cannot be used as a value", node)
-            if isinstance(value, types.ModuleType):
+            outside = isinstance(value, type) and not argument and found.name.startswith("__python__.")
+            if isinstance(value, types.ModuleType) or outside:
                 self.refuse(
                     f"python value of type '{type(value).__name__}' cannot be used as a value. "
                     "Perhaps it is a "
@@ -422,6 +423,12 @@ class Expressions(Conditions, Calls, Collections):
                 if not -len(owner.args) <= number < len(owner.args):
                     self.refuse("Tuple index out of range", node)
                 return owner.args[number]
+            if not sliced and owner.known and len(set(owner.args)) > 1:
+                self.refuse(
+                    "Cannot index into a tuple with a non-integer literal because we cannot resolve the "
+                    "output type",
+                    node,
+                )
             return t.UNKNOWN
         if owner == t.STR:
             return t.STR

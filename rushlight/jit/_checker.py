@@ -273,6 +273,8 @@ class _Checker(Expressions):
 
     def store(self, target, value, node):
         if isinstance(target, ast.Name):
+            if isinstance(self.frames[0].get(target.id), Container) and self.is_self(target.id):
+                self.refuse(f"Cannot re-assign '{target.id}'", target)
             if isinstance(value, NotAValue) and not value.assignable:
                 self.not_a_value(value, node)
             self.assign(target.id, value, node)
@@ -288,6 +290,11 @@ class _Checker(Expressions):
                 self.store_attribute(owner.module, value, target, _whole(target, node))
             elif isinstance(owner, t.Type) and owner.kind == "Class" and isinstance(value, t.Type):
                 self.store_field(owner, value, target, node)
+
+    def is_self(self, name):
+        """Whether a name is the first argument of a module's method."""
+        arguments = (*self.unit.tree.args.posonlyargs, *self.unit.tree.args.args)
+        return self.module is not None and bool(arguments) and arguments[0].arg == name
 
     def store_attribute(self, module, value, target, node):
         """An attribute of a module is set: it must be there, and keep its type."""
@@ -346,6 +353,12 @@ class _Checker(Expressions):
             )
 
     def unpack(self, target, value, node):
+        if all(isinstance(e, ast.Starred) for e in target.elts):
+            self.refuse(
+                "A Starred expression may only appear on the lhs within the presence of another non-starred "
+                "expression",
+                target,
+            )
         parts = [t.UNKNOWN] * len(target.elts)
         starred = any(isinstance(e, ast.Starred) for e in target.elts)
         if isinstance(value, t.Type):

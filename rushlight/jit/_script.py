@@ -95,6 +95,9 @@ class ScriptFunction:
 
         return to_bytes(self, _extra_files)
 
+    def __reduce_ex__(self, protocol):
+        raise pickle.PickleError("ScriptFunction cannot be pickled")
+
     def __repr__(self) -> str:
         return f"<torch.jit.ScriptFunction {self.name}>"
 
@@ -242,6 +245,7 @@ class ScriptModule(Module):
         unit = unit_from_source(name, textwrap.dedent(src), {})
         self.__class__ = type(own.__name__, (own,), {name: unit.checked(True), "__module__": own.__module__})
         type(self)._script_methods = {**own._script_methods, name: unit}
+        check_function(unit, unit.outside, True, self)
         describe_methods(self)
 
     def __reduce_ex__(self, protocol):

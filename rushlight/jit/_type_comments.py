@@ -5,7 +5,7 @@ import re
 
 __all__ = ["apply_type_comment"]
 
-_WHOLE = re.compile(r"#\s*type:\s*(?P<arguments>\(.*\))\s*(->\s*(?P<returns>.+?)\s*)?(#.*)?$")
+_WHOLE = re.compile(r"#\s*type:\s*(?P<arguments>\(.*?\))\s*(->\s*(?P<returns>.+?)\s*)?(#.*)?$")
 _ONE = re.compile(r"#\s*type:\s*(?P<type>(?!ignore\b).+?)\s*(#.*)?$")
 
 

@@ -11,7 +11,6 @@ import contextlib
 import copy
 import enum
 import inspect
-import textwrap
 import types
 import typing
 
@@ -301,13 +300,15 @@ def _source_tree(fn):
             f"Can't get source for {fn}. TorchScript requires source access in order to carry out "
             "compilation, make sure original .py files are available."
         ) from None
-    text = textwrap.dedent("".join(lines))
-    module = ast.parse(text)
+    if not lines[0][0].isspace():
+        module = ast.parse("".join(lines))
+    else:  # below something, as it stands: texts of several lines and comments may begin further left
+        module = ast.parse("if True:\n" + "".join(lines)).body[0]
+        ast.increment_lineno(module, -1)
     tree = module.body[0] if module.body else None
     if len(module.body) != 1 or not isinstance(tree, ast.FunctionDef):
         raise NotSupportedError(f"script: {fn} in {filename}, line {first}, is no plain function definition")
-    shift = len(lines[0]) - len(text.partition("\n")[0]) - lines[0].endswith("\n")
-    source = Source(filename, lines, first, max(shift, 0))
+    source = Source(filename, lines, first)
     apply_type_comment(tree, lines, source)
     ast.increment_lineno(module, first - 1)
     start = tree.body[0]
@@ -387,6 +388,15 @@ class _Resolver(ast.NodeTransformer):
             if not self.unit.overloaded:  # whose branches are for one signature each
                 self._refuse_value(value, node)
         return self._reference(value, node)
+
+    def visit_Call(self, node):
+        asked = node.args[1] if len(node.args) == 2 else node
+        if getattr(node.func, "id", None) == "isinstance" and "isinstance" not in self.locals:
+            if any(isinstance(part, ast.Subscript) for part in ast.walk(asked)):  # which Python's refuses
+                node.func = ast.copy_location(self._reference(rushlight.jit.isinstance, node.func), node.func)
+                node.args = list(map(self.visit, node.args))
+                return node
+        return self.generic_visit(node)
 
     def visit_Attribute(self, node):
         chain, base = [], node

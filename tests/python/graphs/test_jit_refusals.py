@@ -1,5 +1,7 @@
 """What scripts refuse when they are made, in PyTorch's words."""
 
+import io
+import pickle
 from collections import OrderedDict
 from typing import Any, NamedTuple
 
@@ -97,6 +99,21 @@ def optional_by_comment(x, y):
         print(x + y)
 
 
+def starred_alone(x):
+    a = (x, x)
+    (*b,) = a
+    return b
+
+
+def index_of_two_types(n: int):
+    a = (0, 1.5)
+    return a[n]
+
+
+def class_as_value():
+    return io.BytesIO
+
+
 scripted = torch.jit.script(nn.Linear(2, 2))
 
 
@@ -121,6 +138,9 @@ def calls_outside(x):
         (keys_of_text, "(?s)Arguments for call are not valid.*a.1. = torch.ones.1.\n    ~{20} <--- HERE"),
         (mutable_default, "Mutable default parameters"),
         (too_many_types, r"(?s)annotations \(2\) did not .* parameters \(1\).*too_many_types\(a\):\n~+ <-"),
+        (starred_alone, "may only appear on the lhs within the presence of another non-starred expression"),
+        (index_of_two_types, "because we cannot resolve the output type"),
+        (class_as_value, "python value of type 'type' cannot be used as a value"),
         (optional_by_comment, "Arguments for call are not valid"),
         (calls_outside, "Cannot call a ScriptModule that is not a submodule of the caller"),
     ],
@@ -168,6 +188,18 @@ class WithoutSelf(nn.Module):
         return self.ask()
 
 
+class Reassigns(nn.Module):
+    def forward(self, x):
+        for _ in range(2):
+            self = x
+        return self
+
+
+class AsksByValue(nn.Module):
+    def forward(self, name: str):
+        return hasattr(self, name)
+
+
 class OnlySetstate(nn.Module):
     @torch.jit.export
     def __setstate__(self, state):
@@ -184,6 +216,8 @@ class OnlySetstate(nn.Module):
         (VaryingList(), "does not have a statically determinable length"),
         (WithoutSelf(), "does not have a self argument"),
         (OnlySetstate(), "needs __getstate__"),
+        (Reassigns(), "Cannot re-assign 'self'"),
+        (AsksByValue(), "hasattr's second argument must be a string literal"),
     ],
 )
 def test_modules_are_refused(module, words):
@@ -247,3 +281,54 @@ def test_dictionaries_in_an_order():
         return len(a)
 
     assert torch.jit.script(ordered)() == 1
+
+
+def test_sources_below_something():
+    def text():
+        found = """
+      one
+   two
+"""
+        # further left than the function
+        return found
+
+    assert torch.jit.script(text)() == text()
+
+    def refused(x: int):
+        print("""
+  first""")
+        return x.upper()
+
+    with pytest.raises(RuntimeError, match=r"(?s)return x.upper\(\)\n {15}~{7,9} <--- HERE"):
+        torch.jit.script(refused)
+
+
+def test_types_of_lists_in_isinstance():
+    def count(a: list[int] | None) -> int:
+        found = 0
+        if isinstance(a, (int, (float,), list, str)):
+            found += 1
+        if isinstance(a, list[int]):
+            found += 1
+        return found
+
+    assert torch.jit.script(count)([3, 4]) == 2 and torch.jit.script(count)(None) == 0
+
+
+def test_results_in_brackets_in_comments():
+    def added(x):
+        # type: (int) -> (int)
+        return x + 1
+
+    assert str(torch.jit.script(added).schema) == "added(int x) -> int"
+
+
+def test_functions_are_not_pickled():
+    with pytest.raises(pickle.PickleError, match="ScriptFunction cannot be pickled"):
+        pickle.dumps(torch.jit.script(helper))
+
+
+def test_definitions_are_checked():
+    made = torch.jit.ScriptModule()
+    with pytest.raises(RuntimeError, match="Tensor cannot be used as a tuple"):
+        made.define("def forward(self, x):\n    a, *b = torch.neg(x)\n    return a\n")
