@@ -29,8 +29,8 @@ class Expression:
             return f"{_CALLS.get(self.operation, self.operation.__name__)}({operands})"
         return f"{_wrapped(self.first)} {sign} {_wrapped(self.second)}"
 
-    def __eq__(self, other):
-        return isinstance(other, Expression) and str(self) == str(other)
+    def __eq__(self, other):  # tables of ranges have names as keys
+        return isinstance(other, (Expression, str)) and str(self) == str(other)
 
     def __hash__(self):
         return hash(str(self))

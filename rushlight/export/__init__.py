@@ -9,7 +9,6 @@ from rushlight.utils import _pytree as pytree
 
 from . import dynamic_shapes as _shapes
 from ._data import DataTraces
-from ._dynamics import Dynamics
 from ._files import load, save
 from ._language import TextModel, load_language_model, save_language_model
 from ._lower import UnsupportedError
@@ -17,6 +16,7 @@ from ._numeric import Computation
 from ._one_file import FileModel, load_file, save_file
 from ._quantize import Quantized, QuantizeError, quantize_file
 from ._settled import finish, forget_replaced
+from ._suggestions import settled
 from ._text_service import TextService
 from ._trace import input_names, name_sizes, plain_state, trace_module
 from .decomp_utils import CustomDecompTable
@@ -121,8 +121,8 @@ def export(
     base = trace.first({name: symbol.value for name, symbol in symbols.items()})
     symbols |= trace.symbols()
     if symbols:
-        dynamics = Dynamics(trace, symbols, places, Computation(mod, leaves, in_spec, places))
-        base, planned, symbols, places = dynamics.settle()
+        computation = Computation(mod, leaves, in_spec, places)
+        dynamics, (base, planned, symbols, places) = settled(trace, symbols, places, computation)
         finish(base, planned, dynamics)
         name_sizes(base, places)
         forget_replaced(base)

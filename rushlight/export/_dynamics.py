@@ -23,7 +23,7 @@ from ._reals import explain_real
 from ._result_sizes import describe as describe_results
 from .dynamic_shapes import UserError
 
-_MOST_TIMES, _MOST_APART = 4, 2  # of sizes without a name that follow others
+_MOST_TIMES, _MOST_APART = 4, 8  # of sizes without a name that follow others
 
 
 class _Richer(Exception):
@@ -118,37 +118,47 @@ class Dynamics:
 
     def unite(self):
         """Give hinted sizes that can only change together one symbol."""
-        classes = []  # sets of symbols that change together
-        for name, symbol in sorted(self.symbols.items(), key=lambda item: not item[1].given):
-            others = [c for c in classes if self.symbols[min(c)].value == symbol.value]
-            if symbol.given:
-                classes.append({name})
+        stuck = [n for n, symbol in self.symbols.items() if not symbol.data and not self._changes([n])]
+        classes = []
+        for name in [n for n in stuck if not self.symbols[n].given]:
+            if name not in stuck:
                 continue
-            for joined in self._companions(name, others):
-                classes.remove(joined)
-                name_set = joined | {name}
-                break
-            else:
-                name_set = {name}
-            classes.append(name_set)
-        for members in classes:
+            members = self._companions(name, stuck)
+            if sum(self.symbols[n].given for n in members) < 2:
+                classes.append(members)
+                stuck = [n for n in stuck if n not in members]
+        for members in filter(None, classes):
             self._merge(members)
 
-    def _companions(self, name, classes):
-        """The class that a size belongs to, if it can't change alone."""
-        if self._changes({name}):
-            return []
-        return [c for c in classes if self._changes({name} | c)][:1]
+    def _companions(self, name, stuck):
+        """The sizes that must change with a size that can't change alone, itself among them; none if no
+        others help. They change by as much as it does."""
+        value = self.symbols[name].value
+        dims = {n: {p.dim for p in self.places if p.symbol == n} for n in stuck}
+        near = [n for n in stuck if abs(self.symbols[n].value - value) <= _MOST_APART]
+        for pool in ([n for n in near if self.symbols[n].value == value], near):
+            aligned = [n for n in pool if dims[n] & dims[name]]
+            pairs = [[name, n] for n in pool if n != name]
+            for group in (aligned, *pairs, *([n for n in aligned if n != left] for left in aligned)):
+                if name in group and len(group) > 1 and self._changes(group):
+                    return self._fewest(name, group)
+        return []
+
+    def _fewest(self, name, group):
+        for other in [n for n in group if n != name]:
+            fewer = [n for n in group if n != other]
+            if len(fewer) > 1 and self._changes(fewer):
+                group = fewer
+        return group
 
     def _changes(self, names):
-        """Whether the program runs when sizes change together."""
+        """Whether the program runs when sizes change by the same."""
         symbols = [self.symbols[n] for n in names]
-        low, high = max(max(s.lower, 2) for s in symbols), min(s.upper for s in symbols)
-        value = symbols[0].value
-        for size in (value + 7, value + 1, value - 1):
-            if low <= size <= high and size != value:
+        for step in (7, 1, -1):
+            sizes = {n: symbol.value + step for n, symbol in zip(names, symbols)}
+            if all(max(s.lower, 2) <= size <= s.upper for s, size in zip(symbols, sizes.values())):
                 try:
-                    self.at(dict.fromkeys(names, size))
+                    self.at(sizes)
                     return True
                 except Specialized:
                     continue
@@ -156,21 +166,14 @@ class Dynamics:
 
     def _merge(self, members):
         first, *rest = sorted(members, key=lambda n: (not self.symbols[n].given, list(self.symbols).index(n)))
-        kept = self.symbols[first]
         for name in rest:
-            other = self.symbols.pop(name)
-            kept.lower, kept.upper = max(kept.lower, other.lower), min(kept.upper, other.upper)
-            kept.required |= other.required
-            for i, place in enumerate(self.places):
-                if place.symbol == name:
-                    self.places[i] = place.__class__(place.leaf, place.dim, first, place.factor, place.offset)
-        if rest:
-            self.traces = {}
+            self.symbols[first].required |= self.symbols[name].required
+            self._follow(name, first, 1, self.symbols[name].value - self.symbols[first].value)
 
     def _link(self):
         """Let hinted sizes that cannot change alone follow others; whether some do."""
         before = len(self.symbols)
-        for name in [n for n, symbol in self.symbols.items() if not symbol.given]:
+        for name in [n for n, symbol in reversed(self.symbols.items()) if not symbol.given]:
             if self._changes({name}):  # maybe since another one follows it
                 continue
             for base in [n for n in self.symbols if n != name]:
@@ -378,11 +381,12 @@ class Dynamics:
                 f"export: the range [{symbol.lower}, {symbol.upper}] of {name} has too few sizes to be "
                 "dynamic; leave it static"
             )
-        high = int(min(symbol.upper, max(LARGE, value)))
+        # Of one and two alone nothing can be explained: larger sizes are looked at then.
+        high = int(min(symbol.upper, max(LARGE, value))) if symbol.upper > 2 else 2 * _MOST_APART
         error = self._differs(name, min(value + 1, high), point) or self._differs(name, high, point)
         if error is not None:
             most = self._last(name, value, high, point)
-            if symbol.given or symbol.max_given:
+            if (symbol.given or symbol.max_given) and most < symbol.upper:
                 error.args = (error.args[0] + (_advice(symbol, most) if most > value else ""),)
                 raise error
             high = most

@@ -55,6 +55,10 @@ class Dim:
     root: Any = property(lambda self: self)
     factor, offset = 1, 0
 
+    def fn(self, size):
+        """The size at a size of the root."""
+        return self.factor * size + self.offset
+
     def _derive(self, factor, offset):
         return _DerivedDim(self.root, factor, offset)
 
@@ -402,3 +406,11 @@ def _named(what, leaf, dim, size, symbols, path):
             f"{value}, in dimension {dim} of {path}"
         )
     return Place(leaf, dim, root.__name__, what.factor, what.offset)
+
+
+def __getattr__(name):
+    if name == "refine_dynamic_shapes_from_suggested_fixes":  # which knows what errors say
+        from . import _suggestions
+
+        return _suggestions.refine_dynamic_shapes_from_suggested_fixes
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -180,7 +180,8 @@ def test_a_refusal_names_the_line_and_ends(module, text):
     with pytest.raises(UserError, match=text) as raised:
         export(module, (torch.ones(2, 5),), dynamic_shapes=({1: Dim("n")},))
     message = str(raised.value)
-    assert f"{__file__}, line " in message and message.endswith("does not depend on the example's.")
+    assert f"{__file__}, line " in message and "Suggested fixes:\n  n = " in message
+    assert message.splitlines()[0].endswith("does not depend on the example's.")
 
 
 def test_a_refusal_of_values_names_the_line():
