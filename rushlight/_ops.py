@@ -396,6 +396,8 @@ _IN_PYTHON = {
 }
 
 
+_PRIMS = frozenset([("prims", "convert_element_type"), ("prim", "device"), ("prim", "layout")])
+
 # Operators of records to which rushlight._operators.python_operators adds overloads.
 _MORE_OVERLOADS = frozenset(("conv_transpose2d", "conv_transpose3d", "pow", "rsub"))
 
@@ -421,7 +423,7 @@ class _OpNamespace(types.ModuleType):
             importlib.import_module("rushlight._operators.collective_operators")
         elif self.name in ("_quantized", "onednn") and not _find(self.name, key):
             importlib.import_module("rushlight._quantized.wrapped")
-        elif self.name == "prims" and key == "convert_element_type":
+        elif (self.name, key) in _PRIMS:
             importlib.import_module("rushlight._operators.prim_operators")
         if key.startswith("__"):
             raise AttributeError(f"Invalid attribute '{key}' for '_OpNamespace' '{self.name}'")

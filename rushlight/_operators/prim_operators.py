@@ -1,4 +1,4 @@
-"""`torch.ops.prims`: the few that packages name in patterns."""
+"""`torch.ops.prims` and `torch.ops.prim`: the few that packages name."""
 
 import rushlight as torch
 
@@ -7,3 +7,10 @@ _library.define("convert_element_type(Tensor a, ScalarType dtype) -> Tensor")
 _library.impl(
     "convert_element_type", lambda a, dtype: a.to(dtype=dtype, copy=True), "CompositeExplicitAutograd"
 )
+
+_prim = torch.library.Library("prims", "FRAGMENT")
+_prim.ns = "prim"  # which programs may not add to
+_prim.define("device(Tensor a) -> Device")
+_prim.impl("device", lambda a: a.device, "CompositeImplicitAutograd")
+_prim.define("layout(Tensor a) -> Layout")
+_prim.impl("layout", lambda a: a.layout, "CompositeImplicitAutograd")

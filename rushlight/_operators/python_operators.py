@@ -1,6 +1,7 @@
 """Operators of `aten` that packages register rules for and that are plain Python here."""
 
 import rushlight as torch
+from rushlight._extension.answered_facts import answer_or
 
 _library = torch.library.Library("aten", "FRAGMENT")
 
@@ -98,6 +99,31 @@ _library.define(
 _library.impl("_convolution_double_backward", _convolution_double_backward, "CompositeImplicitAutograd")
 
 
+def _is_dense(self):
+    """Whether the elements fill their part of memory, in some order, and none lies below another."""
+    expected = 1
+    for stride, size in sorted((s, n) for s, n in zip(self.stride(), self.shape) if n != 1):
+        if stride != expected:
+            return False
+        expected *= size
+    return True
+
+
+def _lies_like(self, memory_format):
+    """Whether the strides grow in the order of a format's dimensions, gaps allowed."""
+    order = {torch.channels_last: (1, 3, 2, 0), torch.channels_last_3d: (1, 4, 3, 2, 0)}.get(
+        memory_format, ()
+    )
+    if len(order) != self.dim() or not self.dim() or 0 in self.shape or self.stride(1) == 0:
+        return False
+    least = 0
+    for d in order:
+        if self.stride(d) < least or (d == 0 and least == self.stride(1)):
+            return False
+        least = self.stride(d) * self.size(d)
+    return True
+
+
 # What a tensor is asked for, and conversions: methods without a record, which packages name as operators.
 _METHODS = {
     "adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor": lambda self, output_size: (
@@ -134,6 +160,19 @@ _METHODS = {
     "bool? pin_memory=None) -> Tensor": torch.sparse._sparse_compressed_tensor_with_dims,
     "sym_numel(Tensor self) -> SymInt": lambda self: self.numel(),
     "sym_size(Tensor self) -> SymInt[]": lambda self: self.shape,
+    "sym_stride(Tensor self) -> SymInt[]": lambda self: self.stride(),
+    "sym_stride.int(Tensor self, int dim) -> SymInt": lambda self, dim: self.stride(dim),
+    "sym_storage_offset(Tensor self) -> SymInt": lambda self: self.storage_offset(),
+    "numel(Tensor self) -> int": lambda self: self.numel(),
+    "size(Tensor self) -> int[]": lambda self: self.shape,
+    "stride(Tensor self) -> int[]": lambda self: self.stride(),
+    "storage_offset(Tensor self) -> int": lambda self: self.storage_offset(),
+    "is_non_overlapping_and_dense(Tensor self) -> bool": lambda self: answer_or(
+        self, "is_non_overlapping_and_dense", _is_dense
+    ),
+    "is_strides_like_format(Tensor self, MemoryFormat memory_format) -> bool": (
+        lambda self, memory_format: answer_or(self, "is_strides_like_format", _lies_like, memory_format)
+    ),
     "sym_size.int(Tensor self, int dim) -> SymInt": lambda self, dim: self.shape[dim],
     "to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, "
     "MemoryFormat? memory_format=None) -> Tensor(a)": lambda self, *args, **kwargs: _to(

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstring>
 
+#include "core/answered.h"
 #include "core/deferred_layout.h"
 #include "core/lazy_clone.h"
 #include "core/parallel.h"
@@ -208,7 +209,9 @@ Fn<Tensor(const Tensor& self)> lazy_clone;
 Tensor contiguous_body(const Call&, const Tensor& self, MemoryFormat format) {
   RL_CHECK(format != MemoryFormat::Preserve,
            "preserve memory format is unsupported by the contiguous operator");
-  return self.is_contiguous(format) ? self : ops::clone(self, format);
+  const bool lies_so =
+      self->flags & kAnswersStrides ? answered_contiguous(self, format) : self.is_contiguous(format);
+  return lies_so ? self : ops::clone(self, format);
 }
 
 Tensor to_body(const Call&, const Tensor& self, OptDType dtype, OptDevice device, bool non_blocking,
@@ -228,7 +231,8 @@ Tensor cast_body(const Call&, const Tensor& self, std::optional<MemoryFormat> fo
 }
 
 Tensor type_as_body(const Call&, const Tensor& self, const Tensor& other) {
-  return ops::to(self, other.dtype(), other.device(), false, false, std::nullopt);
+  const Device device = other->flags & kAnswersDevice ? answered_device(other) : other.device();
+  return ops::to(self, other.dtype(), device, false, false, std::nullopt);
 }
 
 // In its own dtype: the gradient of a conversion converts back. Of a real operand's only the real part is

@@ -188,12 +188,20 @@ static PyObject* wrap_list(std::vector<Tensor>&& tensors) {
   return list.release();
 }
 
+static PyObject* wrap_numbers(const std::vector<Tensor>& numbers) {
+  PyRef list(check(PyList_New(static_cast<Py_ssize_t>(numbers.size()))));
+  for (size_t i = 0; i < numbers.size(); ++i)
+    PyList_SET_ITEM(list.get(), static_cast<Py_ssize_t>(i), wrap_scalar(read_scalar(numbers[i])));
+  return list.release();
+}
+
 PyObject* wrap_results(const Op& op, Results& r, bool written) {
   const auto& returns = op.schema.returns;
   if (returns.size() == 1) {
     if (returns[0].type == Tag::Tensor) return wrap(std::move(r.tensors[0]));
     if (returns[0].type == Tag::TensorList)
       return op.made_in_python ? wrap_list(std::move(r.list)) : wrap_tuple(std::move(r.list));
+    if (returns[0].type == Tag::IntList && op.made_in_python) return wrap_numbers(r.list);
     return wrap_value(r.plain);
   }
   if (returns.empty()) Py_RETURN_NONE;

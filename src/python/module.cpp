@@ -10,6 +10,7 @@ void init_torch_dispatch(PyObject* module);
 void init_call_observer(PyObject* module);
 void init_op_overload(PyObject* module);
 void init_traits(PyObject* module);
+void init_answered_facts(PyObject* module);
 void init_wrapper_subclass(PyObject* module);
 void init_custom_ops(PyObject* module);
 void init_replaced_kernels(PyObject* module);
@@ -74,6 +75,7 @@ static void init_all(PyObject* module) {
   init_torch_dispatch(module);
   init_call_observer(module);
   init_op_overload(module);
+  init_answered_facts(module);
   init_wrapper_subclass(module);
   init_custom_ops(module);
   init_replaced_kernels(module);

@@ -126,6 +126,8 @@ static PyObject* to_array(PyObject* self, const Tensor& t) {
     for (size_t i = 0; i < n; ++i) strides[i] = t->strides[i] * item;
   constexpr int kWriteable = 0x0400;
   static char nothing = 0;  // NumPy would allocate for a null pointer
+  RL_CHECK(!(t->flags & kPythonDispatch) || t.has_data() || is_sparse(t),
+           ".numpy() is not supported for tensor subclasses.");
   check_memory(t);
   if (t->storage) expose_contents(*t->storage);
   void* data = t.data_ptr() ? t.data_ptr() : &nothing;

@@ -11,6 +11,7 @@
 #include "core/write_watch.h"
 #include "ops/copy.h"
 #include "ops/view.h"
+#include "python/answered_facts.h"
 #include "python/op_function.h"
 #include "python/types.h"
 #include "transform/level.h"
@@ -21,14 +22,40 @@ PyObject* wrap_scalar(const Scalar& s);
 
 // --- facts
 
+// A fact that the tensor's class may answer; `own` gives the tensor's.
+template <class F>
+static PyObject* asked(PyObject* self, uint32_t which, const char* fact, F own) {
+  return guard([&]() -> PyObject* {
+    const Tensor& t = tensor_of(self);
+    if (t->flags & which) [[unlikely]]
+      if (PyRef answer = answer_of_class(t, which, fact)) return answer.release();
+    return own(t);
+  });
+}
+// Of several numbers, all or one of them.
+static PyObject* answered_sizes(const Tensor& t, uint32_t which, const char* fact, PyObject* dim,
+                                PyTypeObject* type) {
+  PyRef answer = answer_of_class(t, which, fact);
+  if (!answer) return nullptr;
+  PyRef all(check(PyObject_CallOneArg(reinterpret_cast<PyObject*>(type), answer.get())));
+  return dim ? check(PySequence_GetItem(all.get(), to_int(dim))) : all.release();
+}
+
 static PyObject* get_shape(PyObject* self, void*) {
-  return guard([&] { return wrap_size(tensor_of(self).sizes()); });
+  return guard([&] {
+    const Tensor& t = tensor_of(self);
+    if (t->flags & kAnswersSizes) [[unlikely]]
+      if (PyObject* sizes = answered_sizes(t, kAnswersSizes, "sym_size", nullptr, &SizeType)) return sizes;
+    return wrap_size(t.sizes());
+  });
 }
 static PyObject* get_dtype(PyObject* self, void*) { return wrap(tensor_of(self).dtype()); }
 static PyObject* get_device(PyObject* self, void*) {
-  return guard([&] { return wrap(tensor_of(self).device()); });
+  return asked(self, kAnswersDevice, "device", [](const Tensor& t) { return wrap(t.device()); });
 }
-static PyObject* get_layout(PyObject* self, void*) { return wrap(layout_of(tensor_of(self))); }
+static PyObject* get_layout(PyObject* self, void*) {
+  return asked(self, kAnswersLayout, "layout", [](const Tensor& t) { return wrap(layout_of(t)); });
+}
 static PyObject* get_is_quantized(PyObject* self, void*) {
   return PyBool_FromLong(is_quantized(tensor_of(self)));
 }
@@ -38,7 +65,9 @@ static PyObject* get_is_sparse(PyObject* self, void*) {
 static PyObject* get_is_sparse_csr(PyObject* self, void*) {
   return PyBool_FromLong(layout_of(tensor_of(self)) == Layout::SparseCsr);
 }
-static PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLongLong(tensor_of(self).dim()); }
+static PyObject* get_ndim(PyObject* self, void*) {
+  return asked(self, kAnswersSizes, "dim", [](const Tensor& t) { return PyLong_FromLongLong(t.dim()); });
+}
 static PyObject* get_itemsize(PyObject* self, void*) { return PyLong_FromSize_t(tensor_of(self).itemsize()); }
 static PyObject* get_nbytes(PyObject* self, void*) { return PyLong_FromSize_t(tensor_of(self).nbytes()); }
 static PyObject* get_is_cpu(PyObject* self, void*) { return PyBool_FromLong(tensor_of(self).is_cpu()); }
@@ -120,10 +149,14 @@ static PyGetSetDef properties[] = {
     {}};
 
 static PyObject* m_dim(PyObject* self, PyObject*) { return get_ndim(self, nullptr); }
-static PyObject* m_numel(PyObject* self, PyObject*) { return PyLong_FromLongLong(tensor_of(self).numel()); }
+static PyObject* m_numel(PyObject* self, PyObject*) {
+  return asked(self, kAnswersSizes, "sym_numel",
+               [](const Tensor& t) { return PyLong_FromLongLong(t.numel()); });
+}
 static PyObject* m_element_size(PyObject* self, PyObject*) { return get_itemsize(self, nullptr); }
 static PyObject* m_storage_offset(PyObject* self, PyObject*) {
-  return PyLong_FromLongLong(tensor_of(self).storage_offset());
+  return asked(self, kAnswersSizes, "sym_storage_offset",
+               [](const Tensor& t) { return PyLong_FromLongLong(t.storage_offset()); });
 }
 static PyObject* m_data_ptr(PyObject* self, PyObject*) {
   return guard([&] {
@@ -198,12 +231,19 @@ static PyObject* m_size(PyObject* self, PyObject* const* args, Py_ssize_t n, PyO
   return guard([&]() -> PyObject* {
     const Tensor& t = tensor_of(self);
     PyObject* dim = optional_dim("size", args, n, kwnames);
+    if (t->flags & kAnswersSizes) [[unlikely]]
+      if (PyObject* sizes = answered_sizes(t, kAnswersSizes, "sym_size", dim, &SizeType)) return sizes;
     return dim ? PyLong_FromLongLong(t.size(to_int(dim))) : wrap_size(t.sizes());
   });
 }
 static PyObject* m_stride(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   return guard([&]() -> PyObject* {
     const Tensor& t = tensor_of(self);
+    if (t->flags & kAnswersStrides) [[unlikely]] {
+      PyObject* dim = optional_dim("stride", args, n, kwnames);
+      if (PyObject* steps = answered_sizes(t, kAnswersStrides, "sym_stride", dim, &PyTuple_Type))
+        return steps;
+    }
     RL_CHECK(layout_of(t) <= Layout::SparseCoo, "Sparse CSR tensors do not have strides");
     if (is_sparse(t)) {  // COO: zeros, as in PyTorch
       if (PyObject* dim = optional_dim("stride", args, n, kwnames))
@@ -224,7 +264,10 @@ static PyObject* m_stride(PyObject* self, PyObject* const* args, Py_ssize_t n, P
 static PyObject* m_is_contiguous(PyObject* self, PyObject* const* args, Py_ssize_t n, PyObject* kwnames) {
   return guard([&] {
     const auto format = format_argument("is_contiguous", args, n, kwnames);
-    return PyBool_FromLong(format ? tensor_of(self).is_contiguous(*format) : tensor_of(self).is_contiguous());
+    const Tensor& t = tensor_of(self);
+    if (t->flags & kAnswersStrides) [[unlikely]]
+      return PyBool_FromLong(answered_contiguous(t, format.value_or(MemoryFormat::Contiguous)));
+    return PyBool_FromLong(format ? t.is_contiguous(*format) : t.is_contiguous());
   });
 }
 
@@ -260,6 +303,8 @@ static PyObject* nested_list(const Tensor& t, size_t dim, const T* at) {
 static PyObject* m_tolist(PyObject* self, PyObject*) {
   return guard([&]() -> PyObject* {
     const Tensor& given = tensor_of(self);
+    RL_CHECK(!(given->flags & kPythonDispatch) || given.has_data() || is_sparse(given),
+             ".tolist() is not supported for tensor subclasses, got ", type_name(self));
     RL_CHECK_AS(NotImplemented, !given.device().is_meta(), "Cannot copy out of meta tensor; no data!");
     check_memory(given);
     check_memory_for(given.numel(),
@@ -324,11 +369,13 @@ static PyObject* m_as_subclass(PyObject* self, PyObject* cls) {
 
 // _make_subclass(cls, data, require_grad=False)
 static PyObject* m_make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {"cls", "data", "require_grad", "dispatch_sizes_strides_policy", nullptr};
+  static const char* names[] = {
+      "cls",  "data", "require_grad", "dispatch_sizes_strides_policy", "dispatch_device", "dispatch_layout",
+      nullptr};
   PyObject *cls, *data, *policy = nullptr;
-  int require_grad = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|pO", const_cast<char**>(names), &cls, &data,
-                                   &require_grad, &policy))
+  int require_grad = 0, device = 0, layout = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|pOpp", const_cast<char**>(names), &cls, &data,
+                                   &require_grad, &policy, &device, &layout))
     return nullptr;
   return guard([&] {
     PyTypeObject* type = expect_class(cls);
@@ -337,6 +384,7 @@ static PyObject* m_make_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
     Tensor own = make_view(t, t.sizes(), t.strides(), t.storage_offset(), false);
     own->flags &= ~kAutograd;
     PyRef self(wrap_as(type, own));
+    own->flags |= answered_flags(policy, device, layout);
     if (require_grad) set_requires_grad(own, true);
     return self.release();
   });

@@ -219,6 +219,11 @@ Value plain_result(const Return& r, PyObject* o) {
       return Value(to_int(o));
     case Tag::Float:
       return Value(to_double(o));
+    case Tag::Device:
+      return Value(parse_device(o));
+    case Tag::Layout:
+      if (is_layout(o)) return Value(layout_of_object(o));
+      [[fallthrough]];
     default:
       return Value(to_scalar(o));
   }
@@ -235,6 +240,10 @@ void unbox_results(const Op& op, PyObject* result, Results& results) {
       results.count = 1;
     } else if (returns[0].type == Tag::TensorList) {
       append_list(op, result, results.list);
+    } else if (returns[0].type == Tag::IntList) {  // as number tensors
+      PyRef sequence = sequence_result(op, result);
+      for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequence.get()); ++i)
+        results.list.push_back(wrapped_number(Scalar(to_int(PySequence_Fast_GET_ITEM(sequence.get(), i)))));
     } else {
       results.plain = plain_result(returns[0], result);
     }

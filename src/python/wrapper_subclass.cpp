@@ -3,6 +3,7 @@
 #include "core/deferred_layout.h"
 #include "core/pending.h"
 #include "core/quantizer.h"
+#include "python/answered_facts.h"
 #include "python/factory.h"
 #include "python/torch_dispatch.h"
 #include "python/types.h"
@@ -60,11 +61,13 @@ PyObject* make_wrapper_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
                                 "storage_size",
                                 nullptr};
   PyObject *cls, *size, *strides = Py_None, *offset = Py_None, *format = Py_None, *dtype = Py_None,
-                        *layout = Py_None, *device = Py_None, *ignored = nullptr;
-  int pin_memory = 0, requires_grad = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OOOOOOppOOOOO", const_cast<char**>(names), &cls, &size,
+                        *layout = Py_None, *device = Py_None, *policy = nullptr, *ignored = nullptr,
+                        *storage_size = Py_None;
+  int pin_memory = 0, requires_grad = 0, answers_device = 0, answers_layout = 0;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "OO|OOOOOOppOppOO", const_cast<char**>(names), &cls, &size,
                                    &strides, &offset, &format, &dtype, &layout, &device, &pin_memory,
-                                   &requires_grad, &ignored, &ignored, &ignored, &ignored, &ignored))
+                                   &requires_grad, &policy, &answers_device, &answers_layout, &ignored,
+                                   &storage_size))
     return nullptr;
   return guard([&] {
     PyTypeObject* type = dispatching_class(cls, "_make_wrapper_subclass");
@@ -80,6 +83,8 @@ PyObject* make_wrapper_subclass(PyObject*, PyObject* args, PyObject* kwargs) {
                                    offset == Py_None ? 0 : to_int(offset),
                                    dtype == Py_None ? get_default_dtype() : parse_dtype(dtype),
                                    device == Py_None ? Device{} : parse_device(device));
+    if (storage_size != Py_None) t->storage->resize(static_cast<size_t>(to_int(storage_size)));
+    t->flags |= answered_flags(policy, answers_device, answers_layout);
     PyRef self(wrap_as(type, t));
     if (requires_grad) {
       RL_CHECK(is_differentiable(t.dtype()),
@@ -96,7 +101,7 @@ Tensor on_device(const Tensor& t, Device device) {
   auto impl = Ref<TensorImpl>::adopt(new TensorImpl(t->storage, t.storage_offset(), t.dtype(), device));
   impl->set_layout(t.sizes(), t.strides());
   impl->version = t->version;
-  impl->flags |= (t->flags & kWrappedNumber) | pending_flags(*t.impl());
+  impl->flags |= (t->flags & (kWrappedNumber | kInference)) | pending_flags(*t.impl());
   if (t->quantizer) impl->quantizer = new Quantizer(*t->quantizer);
   return Tensor(std::move(impl));
 }
@@ -138,6 +143,18 @@ PyObject* take_layout(PyObject*, PyObject* args) {
   });
 }
 
+// _answer_of_class(tensor, fact, argument): what its class says of its strides, or None.
+PyObject* answer(PyObject*, PyObject* args) {
+  PyObject *tensor = nullptr, *argument = nullptr;
+  const char* fact = nullptr;
+  if (!PyArg_ParseTuple(args, "Os|O", &tensor, &fact, &argument)) return nullptr;
+  return guard([&]() -> PyObject* {
+    PyRef answer = answer_of_class(expect_tensor(tensor, "_answer_of_class(): argument"), kAnswersStrides,
+                                   fact, argument);
+    return answer ? answer.release() : Py_NewRef(Py_None);
+  });
+}
+
 // _share_storage(target, source): from now on the two alias, as a view and its base do.
 PyObject* share_storage(PyObject*, PyObject* args) {
   PyObject *target = nullptr, *source = nullptr;
@@ -169,6 +186,7 @@ PyMethodDef methods[] = {
 PyMethodDef functions[] = {{"_as_meta", as_meta, METH_O, nullptr},
                            {"_wrap_meta", wrap_meta, METH_VARARGS, nullptr},
                            {"_take_layout", take_layout, METH_VARARGS, nullptr},
+                           {"_answer_of_class", answer, METH_VARARGS, nullptr},
                            {"_share_storage", share_storage, METH_VARARGS, nullptr},
                            {"_is_temporary", is_temporary, METH_O, nullptr},
                            {}};
