@@ -27,7 +27,24 @@ _DATA_FILE = re.compile(r"__\d+_(?:(\d+)_)?\d+\.distcp")
 
 
 class CheckpointException(_errors.DistError):
-    """A checkpoint cannot be written or read."""
+    """A checkpoint cannot be written or read. Raised for an error of another kind, it is of that kind too.
+
+    Args:
+        message: what is wrong.
+        failures: of each rank that failed its error and where that was raised.
+    """
+
+    def __init__(self, message="", failures=None):
+        super().__init__(message)
+        self._failures = dict(failures or {})
+
+    @property
+    def failures(self):
+        """Of each rank that failed its error and where that was raised (of other ranks nothing is known)."""
+        return self._failures
+
+    def __reduce__(self):
+        return CheckpointException, (str(self),)
 
 
 @contextlib.contextmanager

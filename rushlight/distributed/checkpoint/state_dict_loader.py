@@ -32,8 +32,9 @@ def load(
     saved), other values replaced, objects with `load_state_dict()` are given theirs. Only what `state_dict`
     names is read.
 
-    Raises CheckpointException for a place without a complete checkpoint; RuntimeError for keys that the
-    checkpoint lacks (unless the planner allows it); ValueError for shapes that differ.
+    Raises CheckpointException, whose `failures` are the errors by rank: for a place without a complete
+    checkpoint; for keys that the checkpoint lacks (unless the planner allows it), where it is a RuntimeError
+    too; for shapes that differ, where it is a ValueError.
     """
     if storage_reader is None:
         if checkpoint_id is None:
@@ -41,7 +42,7 @@ def load(
         storage_reader = FileSystemReader(checkpoint_id)
     planner, steps = planner or DefaultLoadPlanner(), Steps(process_group, no_dist)
     storage_reader.reset(checkpoint_id)
-    metadata = storage_reader.read_metadata()
+    metadata = steps.here(storage_reader.read_metadata)
     empty, wanted = not state_dict, with_states(state_dict)
 
     def local():
@@ -52,8 +53,8 @@ def load(
     def whole(plans):
         return storage_reader.prepare_global_plan(planner.create_global_plan(plans))
 
-    plan = steps.plan(local, whole) if _plans_together(planner, storage_reader) else local()
-    storage_reader.read_data(planner.finish_plan(plan), planner).wait()
+    plan = steps.plan(local, whole) if _plans_together(planner, storage_reader) else steps.here(local)
+    steps.here(lambda: storage_reader.read_data(planner.finish_plan(plan), planner).wait())
     if empty:
         state_dict.update(wanted)
     for key, value in state_dict.items():

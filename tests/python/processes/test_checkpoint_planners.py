@@ -141,3 +141,26 @@ def test_a_part_of_a_checkpoint_is_read_by_its_names(tmp_path):
     assert read({"model.b", "step"}, checkpoint_id=tmp_path) == {"model": {"b": torch.zeros(1)}, "step": 3}
     with pytest.raises(dcp.CheckpointException):
         read("model")
+
+
+def test_errors_are_those_of_checkpoints_and_what_they_are(tmp_path):
+    """One `except CheckpointException` catches all that fails, and programs that ask for the kind go on."""
+    dcp.save({"a": torch.ones(3)}, checkpoint_id=tmp_path / "whole", no_dist=True)
+    cases = {
+        RuntimeError: lambda: dcp.load({"b": torch.ones(3)}, checkpoint_id=tmp_path / "whole", no_dist=True),
+        ValueError: lambda: dcp.load({"a": torch.ones(4)}, checkpoint_id=tmp_path / "whole", no_dist=True),
+        pickle.PicklingError: lambda: dcp.save(
+            {"a": lambda: 0}, checkpoint_id=tmp_path / "other", no_dist=True
+        ),
+    }
+    for kind, run in cases.items():
+        with pytest.raises(dcp.CheckpointException) as caught:
+            run()
+        assert isinstance(caught.value, kind) and type(caught.value.__cause__) is kind
+        ((rank, (error, place)),) = caught.value.failures.items()
+        assert rank == 0 and error is caught.value.__cause__ and place
+        again = pickle.loads(pickle.dumps(caught.value))
+        assert type(again) is dcp.CheckpointException and str(again) == str(caught.value)
+    with pytest.raises(dcp.CheckpointException, match="no complete checkpoint") as caught:
+        dcp.load({}, checkpoint_id=tmp_path / "nowhere", no_dist=True)
+    assert caught.value.failures[0][0] is caught.value
