@@ -301,16 +301,17 @@ def _source_tree(fn):
             "compilation, make sure original .py files are available."
         ) from None
     if not lines[0][0].isspace():
-        module = ast.parse("".join(lines))
+        statements = ast.parse("".join(lines)).body
     else:  # below something, as it stands: texts of several lines and comments may begin further left
-        module = ast.parse("if True:\n" + "".join(lines)).body[0]
-        ast.increment_lineno(module, -1)
-    tree = module.body[0] if module.body else None
-    if len(module.body) != 1 or not isinstance(tree, ast.FunctionDef):
+        below = ast.parse("if True:\n" + "".join(lines)).body[0]
+        ast.increment_lineno(below, -1)
+        statements = below.body  # type: ignore[attr-defined]
+    tree = statements[0] if statements else None
+    if len(statements) != 1 or not isinstance(tree, ast.FunctionDef):
         raise NotSupportedError(f"script: {fn} in {filename}, line {first}, is no plain function definition")
     source = Source(filename, lines, first)
     apply_type_comment(tree, lines, source)
-    ast.increment_lineno(module, first - 1)
+    ast.increment_lineno(tree, first - 1)
     start = tree.body[0]
     if isinstance(start, ast.Expr) and isinstance(start.value, ast.Constant) and len(tree.body) > 1:
         tree.body = tree.body[1:]  # the docstring

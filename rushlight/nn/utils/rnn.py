@@ -113,7 +113,7 @@ def one_call_in_traces(function):
         recorder = getattr(_tracing, "recorder", None)
         return function(*args) if recorder is None else recorder.call_of_operator(call, function, args, {})
 
-    call._only_computes = True
+    call._only_computes = True  # type: ignore[attr-defined]
     return call
 
 

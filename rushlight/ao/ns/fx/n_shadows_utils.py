@@ -173,7 +173,9 @@ def _rounded_weight(gm, wrapper, weight):
     inputs = [node for node in shadow.graph.nodes if node.op == "placeholder"]
     for user in inputs[wrapper.args.index(weight)].users:
         if user.target in _ROUNDING:
-            parts = [getattr(shadow, arg.target) if isinstance(arg, fx.Node) else arg for arg in user.args[1:]]
+            parts = [
+                getattr(shadow, arg.target) if isinstance(arg, fx.Node) else arg for arg in user.args[1:]
+            ]
             return user.target(attrgetter(weight.target)(gm).detach(), *parts)
     return None
 
