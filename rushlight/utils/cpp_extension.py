@@ -287,7 +287,7 @@ def load_inline(
     if not os.path.exists(source) or open(source, encoding="utf-8").read() != text:
         with open(source, "w", encoding="utf-8") as file:
             file.write(text)
-    return load(
+    result = load(
         name,
         [source],
         extra_cflags=extra_cflags,
@@ -297,6 +297,10 @@ def load_inline(
         verbose=verbose,
         is_python_module=is_python_module,
     )
+    if isinstance(functions, dict) and is_python_module:
+        for function, description in functions.items():
+            getattr(result, function).__doc__ = description
+    return result
 
 
 # --- setuptools

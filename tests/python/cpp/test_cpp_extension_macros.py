@@ -61,7 +61,11 @@ int64_t fails(int64_t how) {
 def module(tmp_path_factory):
     folder = str(tmp_path_factory.mktemp("macros"))
     return cpp_extension.load_inline(
-        "macros_test", SOURCE, functions=["size_of", "fails"], build_directory=folder, extra_cflags=["-O0"]
+        "macros_test",
+        SOURCE,
+        functions={"size_of": "Bytes.", "fails": ""},
+        build_directory=folder,
+        extra_cflags=["-O0"],
     )
 
 
@@ -104,4 +108,4 @@ def test_dispatch_by_types(module, how):
 def test_checks(module, how, kind, words):
     with pytest.raises(kind, match=words):
         module.fails(how)
-    assert module.fails(9) == 81
+    assert module.fails(9) == 81 and module.size_of.__doc__ == "Bytes."
