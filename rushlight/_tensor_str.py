@@ -27,11 +27,10 @@ def set_printoptions(
         threshold: number of elements from which the middle is left out.
         edgeitems: elements shown at each end of a dimension then.
         linewidth: characters in a line.
-        profile: "default", "short" or "full"; the other arguments override it.
+        profile: "default", "short" or "full"; the other arguments override it. Others change nothing.
         sci_mode: True or False for or against scientific notation, None to choose by the values.
     """
-    if profile is not None:
-        vars(PRINT_OPTS).update(_PROFILES[profile])
+    vars(PRINT_OPTS).update(_PROFILES.get(profile, {}))
     given = {"precision": precision, "threshold": threshold, "edgeitems": edgeitems, "linewidth": linewidth}
     vars(PRINT_OPTS).update((name, value) for name, value in given.items() if value is not None)
     PRINT_OPTS.sci_mode = sci_mode

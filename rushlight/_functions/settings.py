@@ -85,10 +85,14 @@ def get_deterministic_debug_mode():
 def set_float32_matmul_precision(precision):
     """ "highest", "high" or "medium"; products on the CPU are always computed in full float32, those on CUDA
     in TF32 below "highest"."""
+    if not isinstance(precision, str):
+        raise RuntimeError(f"set_float32_matmul_precision expects a str, but got {type(precision).__name__}")
     if precision not in ("highest", "high", "medium"):
-        raise RuntimeError(
-            f'float32 matmul precision must be "highest", "high" or "medium", got {precision!r}'
-        )
+        import warnings
+
+        text = f"{precision} is not one of 'highest', 'high', or 'medium'; the call has no effect."
+        warnings.warn(text, UserWarning, stacklevel=2)
+        return
     _state["matmul"] = precision
     _C._device_switch("matmul_tf32", precision != "highest")
 

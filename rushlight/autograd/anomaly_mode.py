@@ -9,6 +9,11 @@ class set_detect_anomaly:
     """Turns anomaly mode on or off: at once when called, for a while when used as a context manager."""
 
     def __init__(self, mode, check_nan=True):
+        if not isinstance(mode, bool):
+            raise TypeError(
+                "set_anomaly_enabled(): argument 'enabled' (position 1) must be bool, not "
+                f"{type(mode).__name__}"
+            )
         self.prev = _C.is_anomaly_enabled()
         self.prev_check_nan = _C.is_anomaly_check_nan_enabled()
         _C._set_anomaly_enabled(mode, check_nan)

@@ -420,20 +420,23 @@ def _reshape(func, x, *sizes):
     return strided_from_list(results)
 
 
-def _sum(func, x, dim=None, keepdim=False, *, dtype=None):
-    if dim is None:
-        return plain(x).sum(dtype=dtype)
-    if not keepdim:
-        raise RuntimeError("NestedTensor always requires keepdim=True for now.")
-    dims = [dim] if isinstance(dim, int) else dim
-    if any(d in (0, -x.dim()) for d in dims):
-        raise RuntimeError(
-            f"NestedTensor can only be reduced across the last dimensions, got dimension {dim}"
-            if len(dims) == 1
-            else f"NestedTensor only allows reduction of a single dimension with the batch, got {dim}"
-        )
-    inner = [_inner("sum", x, d) for d in dims]
-    return strided_from_list([t.sum(inner, keepdim=True, dtype=dtype) for t in x.unbind()])
+def _reduction(name):
+    def reduce(func, x, dim=None, keepdim=False, *, dtype=None):
+        if dim is None:
+            return getattr(plain(x), name)(dtype=dtype)
+        if not keepdim:
+            raise RuntimeError("NestedTensor always requires keepdim=True for now.")
+        dims = [dim] if isinstance(dim, int) else dim
+        if any(d in (0, -x.dim()) for d in dims):
+            raise RuntimeError(
+                f"NestedTensor can only be reduced across the last dimensions, got dimension {dim}"
+                if len(dims) == 1
+                else f"NestedTensor only allows reduction of a single dimension with the batch, got {dim}"
+            )
+        inner = [_inner(name, x, d) for d in dims]
+        return strided_from_list([getattr(t, name)(inner, keepdim=True, dtype=dtype) for t in x.unbind()])
+
+    return reduce
 
 
 def _attention(func, query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, **kwargs):
@@ -490,8 +493,8 @@ _OTHERS = {
     "__getitem__": _getitem,
     "reshape": _reshape,
     "view": _reshape,
-    "sum": _sum,
-    "mean": lambda func, x: plain(x).mean(),
+    "sum": _reduction("sum"),
+    "mean": _reduction("mean"),
     "equal": _equal,
     "scaled_dot_product_attention": _attention,
     "_native_multi_head_attention": _heads,

@@ -118,6 +118,18 @@ def test_settings_of_the_compiler_can_be_patched():
     assert not torch._dynamo.config.verbose
 
 
+def test_settings_of_other_values_are_as_in_pytorch():
+    before = torch.get_float32_matmul_precision()
+    with pytest.warns(UserWarning, match="tf32 is not one of 'highest', 'high', or 'medium'"):
+        torch.set_float32_matmul_precision("tf32")
+    assert torch.get_float32_matmul_precision() == before
+    with pytest.raises(RuntimeError, match="expects a str, but got int"):
+        torch.set_float32_matmul_precision(2)
+    with pytest.raises(TypeError, match="must be bool, not str"):
+        torch.autograd.set_detect_anomaly("on")
+    assert not torch.is_anomaly_enabled()
+
+
 TEXT = "graph\n  a = add(x, y)\n  b = mul(a, a)\n         ~~~\n  return b\n"
 
 

@@ -477,6 +477,17 @@ def test_sizes_are_compared_among_nested_tensors(make):
                 a.is_same_size(b)
 
 
+def test_means_of_strided_components():
+    parts = [rushlight.arange(6.0).view(3, 2), rushlight.arange(2.0).view(1, 2)]
+    x = rushlight.nested.nested_tensor(parts, requires_grad=True)
+    means = x.mean(-1, keepdim=True)
+    assert [t.tolist() for t in means.unbind()] == [[[0.5], [2.5], [4.5]], [[0.5]]]
+    (x.mean() + rushlight.nested.to_padded_tensor(means, 0.0).sum()).backward()
+    assert x.grad.unbind()[1].tolist() == [[0.625, 0.625]]
+    with pytest.raises(RuntimeError, match="always requires keepdim=True"):
+        x.mean(-1)
+
+
 def test_a_strided_result_prints_its_node_by_name():
     for lib in BOTH:
         nested = lib.nested.nested_tensor([lib.ones(1), lib.ones(2)], requires_grad=True)

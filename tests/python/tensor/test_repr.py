@@ -63,6 +63,7 @@ OPTIONS = [
     {"precision": 2, "sci_mode": True},
     {"profile": "full", "sci_mode": False},
     {"profile": "short"},
+    {"profile": "a profile of later versions"},
     {"linewidth": 40, "edgeitems": 1, "threshold": 5},
 ]
 
