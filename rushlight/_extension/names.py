@@ -215,6 +215,7 @@ _HOMES = {
         "_jit_pass_inline"
     ),
     "jit._graph_text": "parse_ir",
+    "jit._inferred": "InferredType _jit_try_infer_type",
     "jit._graph_tuples": "_jit_pass_lower_all_tuples _jit_pass_lower_simple_tuples",
     "jit._type_objects": """
         AnyType BoolType ComplexType DeviceObjType DictType FloatType IntType ListType NoneType NumberType

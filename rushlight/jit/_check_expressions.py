@@ -14,7 +14,7 @@ from rushlight.jit._check_calls import Calls
 from rushlight.jit._check_collections import Collections
 from rushlight.jit._check_conditions import Conditions
 from rushlight.jit._check_values import Bound, Container, Iterated, Method, NotAValue, Python, declared_type
-from rushlight.jit._interfaces import methods_of
+from rushlight.jit._interfaces import methods_of, misfit
 from rushlight.jit._library import own_module
 from rushlight.jit._operator_match import names_of_results
 from rushlight.jit._scripted_class import enum_value_type, record_of
@@ -456,6 +456,10 @@ class Expressions(Conditions, Calls, Collections):
     def item_of_module(self, owner, node, hint):
         """A child of a list or dictionary of modules, which a literal names."""
         module = owner.module if isinstance(owner, Container) else None
+        if hint is not None and hint.kind == "Interface" and isinstance(module, Module):
+            for name, child in module._modules.items():
+                if (reason := misfit(child, hint.python)) is not None:
+                    self.refuse(f"Attribute {name} is not of annotated type {hint}: {reason}", node)
         index = node.slice
         if isinstance(index, ast.UnaryOp) and isinstance(index.operand, ast.Constant):
             index = ast.Constant(ast.literal_eval(index))

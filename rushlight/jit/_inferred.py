@@ -14,19 +14,50 @@ from rushlight.jit._annotations import is_compiled_class, value_type
 from rushlight.jit._attributes import constants_of
 from rushlight.jit._call_check import converted
 from rushlight.jit._check_values import declared_type
+from rushlight.jit._graph_types import JitType
 from rushlight.jit._library import library_name, own_module
 from rushlight.jit._scripted_class import known_record, record_of
 from rushlight.jit._types import DTYPE_LIKE, NONE
 from rushlight.jit.frontend import FrontendError
 from rushlight.nn import Module
 
-__all__ = ["check_attributes", "check_constants", "is_convertible", "is_scripted_class", "unconvertible"]
+__all__ = [
+    "InferredType", "_jit_try_infer_type", "check_attributes", "check_constants", "is_convertible",
+    "is_scripted_class", "unconvertible",
+]  # fmt: skip
 
 _VALUES = (
     bool, int, float, complex, str, bytes, type(None), rushlight.Tensor, rushlight.device, rushlight.Size,
     rushlight.Generator, rushlight.ScriptObject, enum.Enum, types.MethodType, *DTYPE_LIKE,
 )  # fmt: skip
 _CONSTANTS = (bool, int, float, complex, str, type(None), rushlight.device, *DTYPE_LIKE)
+
+
+class InferredType:
+    """What is known of a value's type: the type, or the reason why there is none."""
+
+    def __init__(self, found):
+        self._reason = found if isinstance(found, str) else None
+        self._type = None if self._reason is not None else found
+
+    def success(self):
+        return self._type is not None
+
+    def reason(self):
+        return self._reason or ""
+
+    def type(self):
+        if self._type is None:
+            raise RuntimeError(
+                "Tried to get the type from an InferredType but the type is null. Reason: " + self.reason()
+            )
+        return self._type
+
+
+def _jit_try_infer_type(obj):
+    """The type that scripts give a value."""
+    reason = unconvertible(obj)
+    return InferredType(JitType(str(value_type(obj))) if reason is None else reason)
 
 
 def is_convertible(value):

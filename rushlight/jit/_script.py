@@ -18,7 +18,7 @@ import types
 from rushlight._command.names import is_own
 from rushlight.jit import _state
 from rushlight.jit._annotations import plain_name, python_type
-from rushlight.jit._attributes import declared_types, take_attributes, warn_of_annotations
+from rushlight.jit._attributes import constants_of, declared_types, take_attributes, warn_of_annotations
 from rushlight.jit._check_values import declared_type
 from rushlight.jit._checker import check_function
 from rushlight.jit._class_checks import check_bases
@@ -107,6 +107,7 @@ class ScriptModule(Module):
 
     _script_methods: dict = {}  # name -> unit
     _declared: dict  # attribute -> its type, as a program's class says it
+    _constants: frozenset = frozenset()  # what it says is constant
     _ignored: tuple = ()  # attributes that the program's class says scripts have no part in
 
     def __init_subclass__(cls, **kwargs):
@@ -114,6 +115,7 @@ class ScriptModule(Module):
         own = {n: m._script_unit for n, m in vars(cls).items() if hasattr(m, "_script_unit")}
         if not hasattr(cls, "_library_base") and not is_own(own_module(cls)):  # a program's class
             bases = [vars(c).get("_script_methods", {}) for c in reversed(cls.__mro__[1:])]
+            cls._constants = frozenset(constants_of(cls))
             cls._declared = declared_types(c for c in reversed(cls.__mro__) if not is_own(own_module(c)))
             cls._script_methods = {n: u for units in (*bases, own) for n, u in units.items()}
             cls.__init__ = _scripting_at_end(cls, cls.__init__)  # type: ignore[method-assign]
@@ -126,8 +128,12 @@ class ScriptModule(Module):
                 type(self)._declared[name] = python_type(value.type)
             value = value.value
         before, whole = self.__dict__.get("_modules", {}).get(name), hasattr(self, "_library_base")
-        if isinstance(before, ScriptModule) and (whole or "_graphs" in self.__dict__):
-            self._check_replacement(name, before, value)
+        if whole or "_graphs" in self.__dict__:
+            if isinstance(before, ScriptModule):
+                self._check_replacement(name, before, value)
+            if name in type(self)._constants and name in self.__dict__:
+                held = self.__dict__[name]
+                raise RuntimeError(f"Can't set constant '{name}' which has value:{held}")
         super().__setattr__(name, value)
 
     def _check_replacement(self, name, before, value):
@@ -451,6 +457,7 @@ class _Scripting:
                 warn_of_annotations(c)
             made = self.classes[cls] = script_class(base, cls.__name__, {}, units)
             made._declared, made._qualified_name = declared_types(reversed(own)), plain_name(cls)
+            made._constants = frozenset(constants_of(cls))
             made._python_class, made._ignored = cls, tuple(getattr(cls, "__jit_ignored_attributes__", ()))
             self._methods(cls, base, units, methods)
             for name, method in methods.items():

@@ -116,3 +116,53 @@ def test_ignored_attributes_are_no_part_of_a_type(monkeypatch):
     assert before == kind("text", 5) and before != kind(1, "text")
     monkeypatch.setattr(Leaves, "__jit_ignored_attributes__", ["left"])
     assert kind(1, 4) != before
+
+
+def test_types_of_values():
+    infer = torch._C._jit_try_infer_type
+    assert infer([1, 2]).success() and str(infer([1, 2]).type()) == "List[int]"
+    found = infer([1, "a"])
+    assert not found.success() and "Found int and str" in found.reason()
+    with pytest.raises(RuntimeError, match="(?s)the type is null.*Found int and str"):
+        found.type()
+    assert torch._C.InferredType("why").reason() == "why"
+
+
+def test_constants_stay():
+    scripted = torch.jit.script(nn.Dropout(0.5))
+    with pytest.raises(RuntimeError, match="Can't set constant 'p' which has value:0.5"):
+        scripted.p = 0.1
+    scripted.other = 1
+    assert scripted.p == 0.5 and scripted.other == 1
+
+
+@torch.jit.interface
+class Doubles(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        pass
+
+
+class Doubling(nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+
+class Counting(nn.Module):
+    def forward(self, x: torch.Tensor) -> int:
+        return 2
+
+
+class Chooses(nn.Module):
+    def __init__(self, part):
+        super().__init__()
+        self.parts = nn.ModuleDict({"only": part})
+
+    def forward(self, x, key: str):
+        part: Doubles = self.parts[key]
+        return part.forward(x)
+
+
+def test_parts_behind_an_interface_must_fit_it():
+    assert torch.jit.script(Chooses(Doubling()))(torch.ones(1), "only").item() == 2
+    with pytest.raises(RuntimeError, match="(?s)Attribute only is not of annotated type .*self.parts.key"):
+        torch.jit.script(Chooses(Counting()))
