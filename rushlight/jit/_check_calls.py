@@ -159,6 +159,8 @@ class Calls(Checking):
             self.refuse(
                 f"Cannot instantiate class '{cls.__name__}' in a script function", node, FrontendError
             )
+        if isinstance(cls, type(rushlight.FloatTensor)) and by_name:
+            self.refuse(f"Legacy tensor constructors have no argument {next(iter(by_name))}", node)
         if isinstance(cls, type(rushlight.FloatTensor)) and len(given) > 1:
             if any(kind is not None and kind.known and kind != t.INT for kind in given):
                 self.refuse(

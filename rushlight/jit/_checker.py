@@ -87,6 +87,8 @@ class _Checker(Expressions):
                 "outer block",
                 node,
             )
+        if isinstance(outer, t.Type) and isinstance(value, Container):
+            self.refuse(f"Cannot re-assign '{name}' to a value of type module", node)
         if isinstance(outer, t.Type) and isinstance(value, t.Type):
             value = self.converted(value, outer)
             if not t.is_subtype(value, outer):

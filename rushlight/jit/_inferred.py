@@ -15,6 +15,7 @@ from rushlight.jit._attributes import constants_of
 from rushlight.jit._call_check import converted
 from rushlight.jit._check_values import declared_type
 from rushlight.jit._graph_types import JitType
+from rushlight.jit._interfaces import misfit
 from rushlight.jit._library import library_name, own_module
 from rushlight.jit._scripted_class import known_record, record_of
 from rushlight.jit._types import DTYPE_LIKE, NONE
@@ -145,8 +146,8 @@ def check_attributes(made, unit, module, compiled):
         if not hasattr(made, name) or _is_of_class_alone(made, name):
             unit.refuse(lacks, node)
         value = made.__dict__.get(name)
-        if (misfit := _misfit(value)) is not None:
-            unit.refuse(misfit, node)
+        if (reason := _misfit(value, declared_type(made, name))) is not None:
+            unit.refuse(reason, node)
         if isinstance(value, types.FunctionType) and library_name(value) is None:
             made.__dict__[name] = _function(lacks, value, compiled)
         elif not (isinstance(node.ctx, ast.Store) or is_convertible(value) or _says_its_type(made, name)):
@@ -177,8 +178,10 @@ def _parts(value):
     return [v for part in value for v in _parts(part)] if isinstance(value, (list, tuple)) else [value]
 
 
-def _misfit(value):
-    """Which attribute of an object is not of the type that its class gives it."""
+def _misfit(value, said):
+    """Why an object is no value of the type that is said, or which of its attributes is not of its own."""
+    if value is not None and said is not None and said.kind == "Interface":
+        return misfit(value, said.python)
     record = record_of(type(value)) if is_scripted_class(type(value)) else None
     for name, kind in record.attributes.items() if record is not None else ():
         if not kind.known or not hasattr(value, name):

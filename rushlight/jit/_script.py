@@ -15,6 +15,7 @@ import sys
 import textwrap
 import types
 
+from rushlight import Tensor
 from rushlight._command.names import is_own
 from rushlight.jit import _state
 from rushlight.jit._annotations import plain_name, python_type
@@ -32,7 +33,7 @@ from rushlight.jit._python_calls import in_script
 from rushlight.jit._scripted_class import record_of
 from rushlight.jit.frontend import FrontendError, Unit, script_function
 from rushlight.nn import Module
-from rushlight.nn.parameter import is_lazy
+from rushlight.nn.parameter import Parameter, is_lazy
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -134,6 +135,9 @@ class ScriptModule(Module):
             if name in type(self)._constants and name in self.__dict__:
                 held = self.__dict__[name]
                 raise RuntimeError(f"Can't set constant '{name}' which has value:{held}")
+            if name in self._parameters and isinstance(value, Tensor) and type(value) is not Parameter:
+                self._parameters[name] = value  # of any kind, since scripts set it, too
+                return
         super().__setattr__(name, value)
 
     def _check_replacement(self, name, before, value):

@@ -68,7 +68,18 @@ class _Syntax:
         culprit = arguments.kwarg or arguments.vararg or given
         if culprit is not None:
             self.refuse(_ARGUMENTS, culprit)
+        for node in ast.walk(tree):
+            self.stars(node)
         self.block(tree.body)
+
+    def stars(self, node):
+        """Starred names that Python itself refuses."""
+        if isinstance(node, ast.For) and isinstance(node.target, ast.Starred):
+            self.refuse("A Starred expression may only appear on the lhs within the presence of another "
+                        "non-starred expression", node.target, RuntimeError)  # fmt: skip
+        if isinstance(node, (ast.Tuple, ast.List)) and isinstance(node.ctx, ast.Store):
+            if sum(isinstance(part, ast.Starred) for part in node.elts) > 1:
+                self.refuse("Only one starred expression is allowed on the lhs", node, RuntimeError)
 
     def block(self, statements):
         for statement in statements:

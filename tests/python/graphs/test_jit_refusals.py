@@ -114,6 +114,10 @@ def class_as_value():
     return io.BytesIO
 
 
+def unknown_word():
+    return torch.LongTensor(hello="1")
+
+
 scripted = torch.jit.script(nn.Linear(2, 2))
 
 
@@ -141,6 +145,7 @@ def calls_outside(x):
         (starred_alone, "may only appear on the lhs within the presence of another non-starred expression"),
         (index_of_two_types, "because we cannot resolve the output type"),
         (class_as_value, "python value of type 'type' cannot be used as a value"),
+        (unknown_word, "Legacy tensor constructors have no argument hello"),
         (optional_by_comment, "Arguments for call are not valid"),
         (calls_outside, "Cannot call a ScriptModule that is not a submodule of the caller"),
     ],
@@ -195,6 +200,13 @@ class Reassigns(nn.Module):
         return self
 
 
+class ReassignsValue(nn.Module):
+    def forward(self, x):
+        for _ in range(2):
+            x = self
+        return x
+
+
 class AsksByValue(nn.Module):
     def forward(self, name: str):
         return hasattr(self, name)
@@ -217,6 +229,7 @@ class OnlySetstate(nn.Module):
         (WithoutSelf(), "does not have a self argument"),
         (OnlySetstate(), "needs __getstate__"),
         (Reassigns(), "Cannot re-assign 'self'"),
+        (ReassignsValue(), "Cannot re-assign 'x' to a value of type module"),
         (AsksByValue(), "hasattr's second argument must be a string literal"),
     ],
 )
@@ -332,3 +345,15 @@ def test_definitions_are_checked():
     made = torch.jit.ScriptModule()
     with pytest.raises(RuntimeError, match="Tensor cannot be used as a tuple"):
         made.define("def forward(self, x):\n    a, *b = torch.neg(x)\n    return a\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("a, *b, *c = [1, 2, 3]", "Only one starred expression is allowed on the lhs"),
+        ("for *a in [1, 2]:\n        pass", "A Starred expression may only appear on the lhs"),
+    ],
+)
+def test_stars_that_python_refuses(text, words):
+    with pytest.raises(RuntimeError, match=words):
+        torch.jit.CompilationUnit(f"def f():\n    {text}\n    return 1\n")

@@ -193,3 +193,58 @@ def test_errors_tell_what_needed_a_class():
         torch.jit.script(makes)
     words = str(caught.value).partition("Imports' is being compiled since it was called from 'makes'")
     assert "import statements aren't supported" in words[0] and "-> Imports:" in words[2]
+
+
+class Replaces(torch.jit.ScriptModule):
+    def __init__(self):
+        super().__init__()
+        self.held = nn.Parameter(torch.ones(2))
+
+    @torch.jit.script_method
+    def forward(self, x):
+        self.held = x
+        return self.held
+
+
+def test_scripts_set_parameters():
+    made, x = Replaces(), torch.zeros(2)
+    assert made(x) is x and made.held is x and list(made.state_dict()) == ["held"]
+    other = torch.jit.script(nn.Linear(2, 2))
+    other.bias = x
+    assert torch.equal(other(torch.zeros(1, 2)), x[None]) and other.bias is x
+
+
+@torch.jit.interface
+class Doubles:
+    def doubled(self, x: torch.Tensor) -> torch.Tensor:
+        pass
+
+
+class Doubler:
+    def __init__(self):
+        self.by = 2
+
+    def doubled(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.by
+
+
+class Empty:
+    def __init__(self):
+        self.by = 2
+
+
+class HoldsDoubler(nn.Module):
+    held: Doubles
+
+    def __init__(self, held):
+        super().__init__()
+        self.held = held
+
+    def forward(self, x):
+        return self.held.doubled(x)
+
+
+def test_objects_behind_an_interface_must_fit_it():
+    assert torch.jit.script(HoldsDoubler(Doubler()))(torch.ones(1)).item() == 2
+    with pytest.raises(RuntimeError, match="is not compatible with interface __torch__"):
+        torch.jit.script(HoldsDoubler(Empty()))
