@@ -366,6 +366,8 @@ class Lowering:
             return self.emit(f"{space}::{own}", values, line=node.lineno)
         if name in _LATER:
             return self.emit(_LATER[name], values, line=node.lineno)
+        if name == "print":
+            return self.emit("prim::Print", values, "NoneType", line=node.lineno)
         space = "aten" if "." in name or name in _OPERATORS else "prim"
         return self.emit(f"{space}::{name.rpartition('.')[2]}", values, line=node.lineno)
 
