@@ -301,13 +301,13 @@ def _source_tree(fn):
             "compilation, make sure original .py files are available."
         ) from None
     if not lines[0][0].isspace():
-        statements = ast.parse("".join(lines)).body
+        body = ast.parse("".join(lines)).body
     else:  # below something, as it stands: texts of several lines and comments may begin further left
-        below = ast.parse("if True:\n" + "".join(lines)).body[0]
-        ast.increment_lineno(below, -1)
-        statements = below.body  # type: ignore[attr-defined]
-    tree = statements[0] if statements else None
-    if len(statements) != 1 or not isinstance(tree, ast.FunctionDef):
+        whole = ast.parse("if True:\n" + "".join(lines))
+        ast.increment_lineno(whole, -1)
+        body = getattr(whole.body[0], "body", [])
+    tree = body[0] if body else None
+    if len(body) != 1 or not isinstance(tree, ast.FunctionDef):
         raise NotSupportedError(f"script: {fn} in {filename}, line {first}, is no plain function definition")
     source = Source(filename, lines, first)
     apply_type_comment(tree, lines, source)

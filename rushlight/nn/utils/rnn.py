@@ -28,9 +28,7 @@ class PackedSequence(PackedSequence_):
     """The elements of all sequences time step by time step, and how many sequences reach each step."""
 
     def __new__(cls, data, batch_sizes=None, sorted_indices=None, unsorted_indices=None):
-        if batch_sizes is None:  # one pair, an old form
-            if not isinstance(data, (list, tuple)) or len(data) != 2:
-                raise AssertionError("Expected data to be a list or tuple of length 2")
+        if batch_sizes is None and isinstance(data, (list, tuple)):  # one pair, an old form
             data, batch_sizes = data
         if unsorted_indices is None:
             unsorted_indices = invert_permutation(sorted_indices)
@@ -113,7 +111,7 @@ def one_call_in_traces(function):
         recorder = getattr(_tracing, "recorder", None)
         return function(*args) if recorder is None else recorder.call_of_operator(call, function, args, {})
 
-    call._only_computes = True  # type: ignore[attr-defined]
+    vars(call)["_only_computes"] = True  # files of scripts may name it
     return call
 
 
