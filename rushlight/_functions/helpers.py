@@ -332,6 +332,12 @@ class SymInt:
 
     numbers: Any
 
+    def __new__(cls, node):
+        """The number of a `SymNode`."""
+        from rushlight._subclasses.size_numbers import SizeInt
+
+        return SizeInt(node.require_hint(), node.expr)
+
 
 class SymFloat:
     """A number that depends on data; see SymInt."""

@@ -49,6 +49,8 @@ class _Reader(Interpreter):
             if numbers.last is not None:
                 numbers.again.add(numbers.last[0])
             return number
+        if name == "sym_size":
+            return args[0].size(args[1])
         return torch._check(*args) if name == "_assert_scalar" else target(*args, **kwargs)
 
 

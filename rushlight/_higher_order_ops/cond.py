@@ -1,5 +1,7 @@
 """`torch.cond`: one of two functions, by a value; where a trace records it, a node of the graph."""
 
+import warnings
+
 import rushlight
 from rushlight._higher_order_ops._parts import recorder
 from rushlight._subclasses.size_choices import SizeTruth, note_bool
@@ -21,6 +23,7 @@ def cond(pred, true_fn, false_fn, operands=()):
     mode = recorder()
     if mode is not None and isinstance(pred, bool):
         note_bool(mode.fakes.data_numbers)
+        _warn_of_constant(mode.fakes.data_numbers)
     if isinstance(pred, SizeTruth):
         pred = pred.for_cond()
     if not isinstance(pred, (bool, rushlight.Tensor, rushlight.SymBool)):
@@ -42,6 +45,19 @@ def cond(pred, true_fn, false_fn, operands=()):
     if mode is not None or rushlight._C._functorch.is_batchedtensor(pred) or _is_unknown(pred):
         return _both(pred.reshape(()), true_fn(*operands), false_fn(*operands))
     return true_fn(*operands) if pred else false_fn(*operands)
+
+
+def _warn_of_constant(numbers):
+    """Tell that a graph has one of the functions, if its condition may not be one of sizes after all."""
+    choices = None if numbers is None else numbers.choices
+    if rushlight.compiler.is_exporting() and (choices is None or choices.tracking):
+        warnings.warn(
+            "Pred is a Python constant. When used with torch.cond, it specializes on one of the branches. If "
+            "you want torch.cond to preserve two branches, please make the predicate a boolean tensor or a "
+            "SymBool.",
+            UserWarning,
+            stacklevel=3,
+        )
 
 
 def _is_unknown(pred):

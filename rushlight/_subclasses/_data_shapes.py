@@ -31,6 +31,8 @@ def result(mode, func, args, kwargs, real=None):
     given, place = make(mode, func, size, *args, **kwargs)
     first = given[0] if isinstance(given, tuple) else given
     mode.data_numbers.origins[name] = first, place
+    if func._opname in _MOST:
+        mode.data_numbers.most[name] = _MOST[func._opname](*args, **kwargs)
     found = pytree.tree_leaves(real) or [None]
     _take_example(mode.data_numbers, name, first, found[0], place)
     for tensor, known in zip(pytree.tree_leaves(given)[1:], found[1:], strict=False):
@@ -108,6 +110,19 @@ _MAKERS: dict[str, Callable[..., Any]] = {
     "repeat_interleave": _repeat_interleave,
     "bincount": _bincount,
     "index": _index,
+}
+
+
+def _places_of_masks(x, indices):
+    masks = [i for i in indices if i is not None and i.dtype in (torch.bool, torch.uint8)]
+    return min(int(mask.numel()) for mask in masks)
+
+
+_MOST: dict[str, Callable[..., int]] = {  # how many elements may be found
+    "nonzero": lambda x: int(x.numel()),
+    "masked_select": lambda x, mask: math.prod(torch.broadcast_shapes(x.shape, mask.shape)),
+    "_unique2": lambda x, *args, **kwargs: int(x.numel()),
+    "index": _places_of_masks,
 }
 
 

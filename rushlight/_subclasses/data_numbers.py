@@ -48,6 +48,7 @@ class DataNumbers:
         self.derived = derived or {}  # name -> the linear expression that it equals
         self.bounds: dict = {}  # name -> (lowest, highest)
         self.is_size: set = set()
+        self.most: dict = {}  # name of a size -> how large it can be
         self.origins: dict = {}  # name -> (tensor that it was read from or that has the size, dimension)
         self.facts: set = set()  # relations that hold: keys of _key
         self.tracer: Any = None  # where conditions become nodes
@@ -273,7 +274,8 @@ class DataNumbers:
             tensor, dim = self.origins[name]
             proxy = self.tracer.proxy_of(tensor)
             with self.tracer.graph.inserting_after(proxy.node):  # operators from there on may want it
-                made = self.tracer.create_proxy("call_method", "size", (proxy, dim), {}, name="sym_size_int")
+                size = torch.ops.aten.sym_size.int  # type: ignore[attr-defined]
+                made = self.tracer.create_proxy("call_function", size, (proxy, dim), {}, name="sym_size_int")
             made.node.meta["val"] = self.samples_of(name)
             self.nodes[name] = made
         return self.nodes[name]

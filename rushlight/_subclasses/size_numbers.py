@@ -20,7 +20,7 @@ class SizeInt(int, torch.SymInt):
 
     @property
     def node(self):
-        return SizeNode(self)
+        return SymNode(self.expression, None, int, int(self))
 
     def __reduce__(self):
         return SizeInt, (int(self), self.expression)
@@ -49,26 +49,40 @@ def _combined(operation, compute, a, b):
     return SizeInt(compute(int(a), int(b)), Expression(operation, _expression(a), _expression(b)))
 
 
-class SizeNode:
-    """What passes over graphs ask of a symbolic size."""
+class SymNode:
+    """What stands behind a symbolic number: an expression of symbols, and the number in the example."""
 
-    pytype = int
-    constant = None
+    __module__ = "rushlight.fx.experimental.sym_node"
 
-    def __init__(self, size):
-        self.expr, self.hint = size.expression, int(size)
+    def __init__(self, expr, shape_env, pytype, hint=None, constant=None, fx_node=None):
+        self.expr, self.shape_env, self.pytype, self.hint = expr, shape_env, pytype, hint
+        self.constant, self.fx_node = constant, fx_node
+
+    def is_int(self):
+        return self.pytype is int
+
+    def is_float(self):
+        return self.pytype is float
+
+    def is_bool(self):
+        return self.pytype is bool
+
+    def is_constant(self):
+        return self.constant is not None
 
     def has_hint(self):
-        return True
+        return self.hint is not None
 
     def maybe_as_int(self):
-        return None
+        return self.constant if self.pytype is int else None
 
     def require_hint(self, fallback=None):
-        return self.hint
+        return fallback if self.hint is None else self.hint
 
     def __str__(self):
         return str(self.expr)
+
+    __repr__ = __str__
 
 
 def named(name, value):

@@ -127,7 +127,7 @@ def export(
         name_sizes(base, places)
         forget_replaced(base)
     ranges = {name: ValueRanges(s.lower, s.upper) for name, s in symbols.items() if not s.data}
-    ranges |= trace.ranges(base.numbers)
+    ranges |= trace.ranges(base.numbers, symbols)
     program = _program(mod, base, names, leaf_names, leaves, in_spec, symbols, places, ranges, (args, kwargs))
     if examples is not None:
         examples.verify(program)

@@ -14,6 +14,7 @@ from rushlight._subclasses.size_choices import SizeChoices
 from rushlight._subclasses.size_numbers import named
 from rushlight.fx.node import Node
 
+from ._sizes import SIZE
 from .dynamic_shapes import Symbol, ValueRanges
 
 _MOST_TRIES = 40
@@ -26,6 +27,7 @@ class DataTraces:
     def __init__(self, trace, sizes):
         self.trace, self.inputs = trace, frozenset(sizes)
         self.derived: dict = {}
+        self.example: dict = {}  # the sizes in the example
         self.numbers: Any = None  # of the last trace
         self.choices = SizeChoices()
         self.decisions: Any = None  # of branches by numbers of the data
@@ -48,7 +50,7 @@ class DataTraces:
         """A trace with samples that the program accepts."""
         if config.fake_tensor_propagate_real_tensors:
             self._look(sizes)
-        samples: dict = {}
+        self.example, samples = sizes, {}
         others, failure = list(_OTHERS), Exception()
         for _ in range(_MOST_TRIES):
             try:
@@ -111,14 +113,28 @@ class DataTraces:
                 )
         return found
 
-    def ranges(self, numbers):
-        """{name: ValueRanges} of the numbers that are integers; an end that follows from sizes is none."""
-        found = {}
+    def ranges(self, numbers, symbols):
+        """{name: ValueRanges} of the numbers that are integers. An end that follows from sizes is none, but
+        for the largest number of elements that can be found."""
+        found, most = {}, self._most(numbers, symbols)
         for name in numbers.bounds.keys() - numbers.fractions - numbers.inner:
             lows, highs = zip(*self.ends[name])
             low = lows[0] if len(set(lows)) == 1 else min(0, *lows)
-            found[name] = ValueRanges(low, highs[0] if len(set(highs)) == 1 else math.inf)
+            high = highs[0] if len(set(highs)) == 1 else math.inf
+            found[name] = ValueRanges(low, min(high, most.get(name, math.inf)))
         return dict(sorted(found.items(), key=lambda item: list(numbers.bounds).index(item[0])))
+
+    def _most(self, numbers, symbols):
+        """How large sizes of the data can be, with the largest sizes of inputs."""
+        sizes = {name: symbol.upper for name, symbol in symbols.items() if not symbol.data}
+        if not sizes or not numbers.most:
+            return numbers.most
+        if math.inf in sizes.values():
+            return {}
+        try:
+            return self({**self.example, **numbers.samples, **sizes}).numbers.most
+        except Exception:
+            return {}  # with other samples of the numbers it may run
 
 
 def sources_of(trace):
@@ -138,7 +154,7 @@ def source_of(trace, name):
     tensor, dim = numbers.origins[name]
     made = numbers.tracer.proxy_of(tensor).node
     with graph.inserting_after(made):
-        node = graph.create_node("call_method", "size", (made, dim), {}, "sym_size_int")
+        node = graph.create_node("call_function", SIZE, (made, dim), {}, "sym_size_int")
     node.meta["val"] = named(name, numbers.samples_of(name))
     return node
 

@@ -22,6 +22,7 @@ from ._dynamics import Dynamics
 from ._layers import restore_layers
 from ._numeric import Computation
 from ._settled import finish, forget_replaced
+from ._sizes import SIZE
 from .dynamic_shapes import ValueRanges
 from .exported_program import ExportedProgram, InputGuard
 from .graph_signature import InputKind, OutputKind
@@ -88,7 +89,7 @@ class _Decomposition:
                 base.graph.eliminate_dead_code()
             guards = _guards_for(program.guards, places)
             ranges = {name: ValueRanges(s.lower, s.upper) for name, s in symbols.items() if not s.data}
-            ranges |= trace.ranges(base.numbers)
+            ranges |= trace.ranges(base.numbers, symbols)
         made = copy.copy(program)
         made.graph_module = module_of(base.graph)
         made.graph_signature, made.constants = base.signature, base.constants
@@ -244,6 +245,8 @@ class _Interpreter(fx.Interpreter):
             return torch._check(*args)
         if getattr(target, "_opname", None) == "_local_scalar_dense":
             return args[0].item()
+        if target is SIZE:
+            return args[0].size(args[1])
         if not isinstance(target, OpOverload) or target.traits.family != "composite":
             return target(*args, **kwargs)
         trains = target._opname == "batch_norm" and args[5]  # writes, though its schema does not say so

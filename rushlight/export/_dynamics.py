@@ -21,6 +21,7 @@ from ._numeric import computes_alike
 from ._points import LARGE, apart, bends, random_points, typical, upper
 from ._reals import explain_real
 from ._result_sizes import describe as describe_results
+from ._sizes import SIZE
 from .dynamic_shapes import UserError
 
 _MOST_TIMES, _MOST_APART = 4, 8  # of sizes without a name that follow others
@@ -511,7 +512,7 @@ class Dynamics:
         # Behind the sizes read before, so that they stand in the order in which they are asked for.
         rest = (n for n in graph.nodes if n.op != "placeholder" and n not in self.size_nodes)
         with graph.inserting_before(next(rest)):
-            node = graph.create_node("call_method", "size", (tensor, place.dim), {}, "sym_size_int")
+            node = graph.create_node("call_function", SIZE, (tensor, place.dim), {}, "sym_size_int")
             node.meta["val"] = place.factor * named(name, symbol.value) + place.offset
             self.size_nodes.add(node)
             for step, number in ((operator.sub, place.offset), (operator.floordiv, place.factor)):

@@ -11,6 +11,7 @@ from rushlight._command.names import is_own_file
 from rushlight._ops import _INPLACE, _OUT, OpOverload, _defined
 from rushlight.utils import _pytree as pytree
 
+from ._sizes import SIZE
 from .graph_signature import InputKind
 
 _ARITHMETIC = {
@@ -55,7 +56,7 @@ class _Lowering:
     def run(self):
         inputs = self._placeholders()
         for node in self.program.graph.nodes:
-            if node.op in ("call_function", "call_method"):
+            if node.op == "call_function":
                 self._call(node)
             elif "region" in node.meta:
                 (call,) = node.users
@@ -127,7 +128,7 @@ class _Lowering:
     def _call(self, node):
         if node.target is operator.getitem:
             return  # names a result of the node before
-        if node.op == "call_method" and node.target == "size":
+        if node.target is SIZE:
             self._line(node, f"%{node.name}: int", f"sym::size({self._value(node.args[0])}, {node.args[1]})")
         elif node.target in _ARITHMETIC:
             a, b = (self._value(v) for v in node.args)

@@ -147,7 +147,6 @@ _FOREIGN = {
     "rrelu_with_noise": lambda x, noise, *args: functional.rrelu(x, *args[:3]),
     "copy": lambda x, source, non_blocking=False: source.to(x.dtype).expand_as(x).clone(),
     "fill": lambda x, value: torch.full_like(x, value),
-    "lift_fresh_copy": lambda x: x.clone(),
     "log_sigmoid_forward": lambda x: (functional.logsigmoid(x), x),
     "meshgrid": lambda tensors, indexing="ij": torch.meshgrid(*tensors, indexing=indexing),
     "pad_sequence": lambda x, batch_first=False, value=0.0, side="right": (
@@ -173,12 +172,6 @@ _FOREIGN = {
 }  # fmt: skip
 _REGIONS = {"wrap_with_set_grad_enabled": _set_grad}
 _SAME = {"item": "_local_scalar_dense"}  # names there and here
-_SIZES = {
-    "sym_size": "size",
-    "sym_stride": "stride",
-    "sym_numel": "numel",
-    "sym_storage_offset": "storage_offset",
-}
 
 
 class Unknown(Exception):
@@ -186,7 +179,7 @@ class Unknown(Exception):
 
 
 def find(target):
-    """What a node of an archive calls: a function of numbers, a method of tensors as text, or an operator."""
+    """What a node of an archive calls: a function of numbers, or an operator."""
     if target in _ON_NUMBERS:
         return _ON_NUMBERS[target]
     parts = target.removeprefix("torch.ops.").split(".")
@@ -199,8 +192,6 @@ def find(target):
     if not target.startswith("torch.ops.") or len(parts) != 3:
         raise Unknown
     space, name, overload = parts
-    if space == "aten" and name in _SIZES:
-        return _SIZES[name]
     name = _SAME.get(name, name) if space == "aten" else name
     return _find_operator(target, space, name, overload)
 

@@ -109,8 +109,7 @@ class _GraphReader:
             ) from None
         args, kwargs = self._arguments(record["inputs"], function)
         name = record.get("name") or _first_output(record) or "node"
-        op = "call_method" if isinstance(function, str) else "call_function"
-        node = self.graph.create_node(op, function, args, kwargs, name)
+        node = self.graph.create_node("call_function", function, args, kwargs, name)
         if trace := record["metadata"].get("stack_trace"):
             node.stack_trace = trace
         self._name_results(record, node)

@@ -45,7 +45,6 @@ _OF_NUMBERS = {
     torch._sym_sqrt: ("torch.sym_sqrt", ["a"]),  # type: ignore[attr-defined]
 }
 _SYMBOLIC = {bool: "as_sym_bool", int: "as_sym_int", float: "as_sym_float"}  # numbers that nodes compute
-_SIZES = {"size": "sym_size.int", "stride": "sym_stride.int", "numel": "sym_numel.default"}
 
 
 # --- the graph --------------------------------------------------------------------------------------
@@ -123,8 +122,6 @@ class _GraphWriter:
 
     def _target(self, node):
         """(name, parameters) of what a node calls."""
-        if node.op == "call_method" and node.target in _SIZES:
-            return f"torch.ops.aten.{_SIZES[node.target]}", ["self", "dim"]
         if node.target in _OF_NUMBERS:
             return _OF_NUMBERS[node.target]
         name = getattr(node.target, "__name__", "")

@@ -14,6 +14,7 @@ from typing import Any
 import rushlight as torch
 from rushlight._subclasses.size_numbers import named
 
+SIZE = torch.ops.aten.sym_size.int  # type: ignore[attr-defined]  # by which a graph reads a size
 _MOST_SYMBOLS = 4  # that a number may depend on
 
 

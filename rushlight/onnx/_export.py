@@ -9,6 +9,7 @@ from typing import Any
 
 import rushlight as torch
 from rushlight._command.names import program_level
+from rushlight.export._sizes import SIZE
 from rushlight.export.graph_signature import InputKind
 from rushlight.onnx._graph import Complex, Graph, Value, element_type
 from rushlight.onnx._rules.complex_numbers import is_complex, on_pairs
@@ -229,7 +230,7 @@ def _rule_of(target, custom):
 
     if target in custom:
         return custom[target]
-    if target in _ON_SIZES or target is operator.getitem:
+    if target in _ON_SIZES or target in (SIZE, operator.getitem):
         return target
     return RULES.get(_operator_name(target))
 
@@ -334,7 +335,7 @@ class _Translator:
         self._check_rules(graph, needed)
         self._add_inputs(graph, needed, iter(input_names or ()))
         for node in graph.nodes:
-            if node in needed and node.op in ("call_function", "call_method", "get_attr"):
+            if node in needed and node.op in ("call_function", "get_attr"):
                 self._values[node] = self._translate(node)
         outputs = self._outputs(graph, output_names or ())
         helper, g = onnx.helper, self._graph
@@ -394,7 +395,7 @@ class _Translator:
         if node.op == "get_attr":
             return self._graph.constant(getattr(self._program.graph_module, node.target))
         args, kwargs = pytree.tree_map(self._value_of, (tuple(node.args), dict(node.kwargs)))
-        if node.op == "call_method":
+        if node.target is SIZE:
             return self._graph.size(*args)
         if node.target is operator.getitem:
             return args[0][args[1]]

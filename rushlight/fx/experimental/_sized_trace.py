@@ -10,8 +10,6 @@ import math
 import rushlight as torch
 from rushlight.utils import _pytree as pytree
 
-aten = torch.ops.aten  # type: ignore[attr-defined]
-
 
 class _Called(torch.nn.Module):
     def __init__(self, function):
@@ -65,7 +63,6 @@ def trace(function, args, traced_at, symbolic=True):
     dynamics = Dynamics(traces, symbols, places, Computation(run, leaves, flat, places))
     found, planned, *_ = dynamics.settle()
     finish(found, planned, dynamics)
-    _sizes_as_operators(found.graph)
     module = modules[id(found)][0]
     module.recompile()
     return module
@@ -76,9 +73,3 @@ def _numbers_of(i, leaf):
     if isinstance(leaf, torch.Tensor):
         return [(f"s{size}", d, size) for d, size in enumerate(leaf.shape) if size > 1]
     return [(f"i{i}", None, leaf)] if type(leaf) is int and leaf > 1 else []
-
-
-def _sizes_as_operators(graph):
-    for node in graph.nodes:
-        if node.op == "call_method" and node.target == "size":
-            node.op, node.target = "call_function", aten.sym_size.int

@@ -8,7 +8,8 @@ from typing import Any
 
 import rushlight as torch
 from rushlight._errors.capture import GuardOnDataDependentSymNode
-from rushlight._subclasses.size_numbers import symbols_of
+from rushlight._subclasses.expressions import Expression
+from rushlight._subclasses.size_numbers import SymNode, symbols_of
 
 __all__ = [
     "CURRENT_NODE_KEY",
@@ -309,13 +310,23 @@ class StatefulSymbolicContext(StatelessSymbolicContext):
 
 
 class ShapeEnv:
-    """The sizes known in a trace: all are numbers, so it has nothing to keep."""
+    """The symbols that a program makes; the sizes in a trace are numbers, of which it has nothing to keep."""
 
     def __init__(self, **settings):
         self.settings = settings
         self.guards: list = []
         self.var_to_val: dict = {}
         self.var_to_range: dict = {}
+
+    def create_symbol(self, val, source, *settings, **more):
+        """A symbol whose value in the example is known."""
+        symbol = Expression(None, f"s{len(self.var_to_val)}")
+        self.var_to_val[symbol] = val
+        return symbol
+
+    def create_symintnode(self, sym, *, hint, source=None):
+        """The integer that an expression of symbols is."""
+        return torch.SymInt(SymNode(sym, self, int, hint))
 
     def create_symbolic_sizes_strides_storage_offset(self, ex, source=None, *, symbolic_context=None):
         """The sizes, strides and offset of a tensor."""

@@ -1,5 +1,7 @@
 """`cond` by what a program compares sizes with: a node where the sizes may change."""
 
+import warnings
+
 import pytest
 from function_module import FunctionModule
 
@@ -97,3 +99,17 @@ def test_sizes_that_are_compared_are_numbers():
         result, more = traced(x)
         assert_close(result, program(x)[0])
         assert more == size + 1
+
+
+def test_a_constant_condition_is_told():
+    class Chosen(torch.nn.Module):
+        def forward(self, x, flag):
+            return cond(x.shape[0] > 3 if flag is None else flag, torch.sin, torch.cos, (x,))
+
+    with pytest.warns(UserWarning, match="Pred is a Python constant"):
+        torch.export.export(Chosen(), (torch.ones(4), True))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        shapes = {0: torch.export.Dim("n")}, None
+        torch.export.export(Chosen(), (torch.ones(4), None), dynamic_shapes=shapes)
+        Chosen()(torch.ones(4), True)

@@ -1,14 +1,22 @@
 """What nodes of exports and symbolic traces tell of the sizes of results."""
 
 import copy
+import math
 import operator
 
 import pytest
 
 import rushlight as torch
+from rushlight._dynamo.source import ConstantSource
 from rushlight.export import Dim, export
 from rushlight.fx.experimental.proxy_tensor import make_fx
-from rushlight.fx.experimental.symbolic_shapes import free_symbols, free_unbacked_symbols, is_concrete_int
+from rushlight.fx.experimental.sym_node import SymNode, method_to_operator
+from rushlight.fx.experimental.symbolic_shapes import (
+    ShapeEnv,
+    free_symbols,
+    free_unbacked_symbols,
+    is_concrete_int,
+)
 
 
 class Program(torch.nn.Module):
@@ -66,6 +74,48 @@ def test_symbolic_traces_have_them():
     made = next(n for n in traced.graph.nodes if n.target is torch.ops.aten.new_empty.default)
     total = next(n for n in traced.graph.nodes if n.target is operator.add)
     assert made.meta["val"].shape[0].node.expr == total.meta["val"].node.expr
+
+
+def test_sizes_are_read_by_an_operator(exported):
+    class Found(torch.nn.Module):
+        def forward(self, x):
+            return torch.zeros(x.nonzero().shape[0])
+
+    for program in (exported, export(Found(), (torch.ones(3),)), exported.run_decompositions()):
+        read = [n for n in program.graph.nodes if n.target is torch.ops.aten.sym_size.int]
+        assert read and not any(n.op == "call_method" for n in program.graph.nodes)
+        assert all(isinstance(n.meta["val"], torch.SymInt) for n in read)
+
+
+FINDERS = {
+    "nonzero": lambda x: x.nonzero(),
+    "mask": lambda x: x[x > 0],
+    "rows": lambda x: x[x[:, 0] > 0],
+    "selected": lambda x: x.masked_select(x[0] > 0),
+    "unique": lambda x: x.unique(),
+}
+
+
+@pytest.mark.parametrize("name", FINDERS)
+def test_as_many_elements_are_found_as_there_can_be(name):
+    class Finder(torch.nn.Module):
+        def forward(self, x):
+            return FINDERS[name](x)
+
+    for most, shapes in ((6, None), (30, ({0: Dim("rows", max=10)},)), (None, ({0: Dim("rows")},))):
+        ranges = export(Finder(), (torch.ones(2, 3),), dynamic_shapes=shapes).range_constraints
+        wanted = math.inf if most is None else most // 3 if name == "rows" else most
+        assert (ranges["u0"].lower, ranges["u0"].upper) == (0, wanted)
+
+
+def test_numbers_are_made_of_nodes():
+    symbols = ShapeEnv()
+    size = torch.SymInt(SymNode(symbols.create_symbol(6, source=ConstantSource("n")), symbols, int, hint=6))
+    half = (size + 1) // 2
+    assert half == 3 and str(half) == "(s0 + 1) // 2" and half.node.require_hint() == 3
+    assert method_to_operator("floordiv")(size, 2).node.expr == (size // 2).node.expr
+    assert symbols.var_to_val == {"s0": 6} and free_symbols(torch.sym_max(half, 2)) == {"s0"}
+    assert str(symbols.create_symintnode(half.node.expr, hint=3)) == str(half)
 
 
 def test_static_programs_have_numbers():
