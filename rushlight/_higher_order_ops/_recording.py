@@ -52,7 +52,10 @@ class RegionOperator(HigherOrderOperator):
 
     def gradients(self, call, tensors, needed, grads):
         """The gradients of the tensors, of those that need none None."""
-        raise NotImplementedError(f"{self._name} has no gradient in a graph")
+        raise NotImplementedError(
+            f"{self._name} has no gradient in a graph: detach what it takes, or loop a fixed number of times "
+            "with for or torch._higher_order_ops.scan, whose steps have gradients"
+        )
 
     def dispatch(self, args):
         """What the modes in force make of a call."""

@@ -80,7 +80,7 @@ class _Alignment:
         self.counterpart = {}  # node of the other graph -> the template's
         self.partner = {}  # the template's -> the node whose value it has at the other sizes
         self.left_out = {}  # node of the template that the other graph lacks -> what it takes
-        self.copies = not any(_writes(n) for n in (*self.template, *self.others))
+        self.copies = not any(writes(n) for n in (*self.template, *self.others))
 
     def run(self):
         rows, rest = [], iter(self.others)
@@ -164,6 +164,7 @@ def _is_alias(node):
     return node is not None and node.op == "call_function" and name_of(node) == "alias"
 
 
-def _writes(node):
+def writes(node):
+    """Whether a node calls an operator that writes to an argument."""
     schema = getattr(node.target, "_schema", None)
     return schema is not None and schema.is_mutable

@@ -5,7 +5,8 @@ import copy
 import rushlight as torch
 from rushlight import fx
 from rushlight._higher_order_ops._regions import module_of
-from rushlight._ops import OpOverload
+
+from ._align import writes
 
 aten = torch.ops.aten  # type: ignore[attr-defined]
 _COMPUTED = {aten._conj.default: aten.conj_physical.default, aten._neg_view.default: aten.neg.default}
@@ -20,7 +21,7 @@ def without_pending(program):
     views = [node for node in program.graph.nodes if node.target in _COMPUTED]
     if not views:
         return program
-    if any(_storage(node) in map(_storage, views) for node in program.graph.nodes if _writes(node)):
+    if any(_storage(node) in map(_storage, views) for node in program.graph.nodes if writes(node)):
         program = decompose(program, {})
     made, graph = copy.copy(program), fx.Graph()
     graph.output(graph.graph_copy(program.graph, {}))
@@ -29,10 +30,6 @@ def without_pending(program):
             node.target = _COMPUTED.get(node.target, node.target)
     made.graph_module = module_of(graph)
     return made
-
-
-def _writes(node):
-    return isinstance(node.target, OpOverload) and node.target._schema.is_mutable
 
 
 def _storage(node):

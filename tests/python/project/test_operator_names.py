@@ -73,7 +73,7 @@ LISTS = {
     "distributed.tensor.parallel.loss": {"_HANDLERS": is_operator},
     "export._pt2_operators": {
         "_FOREIGN": is_pytorchs,
-        "_SIZES": is_pytorchs,
+        "_SAME": is_pytorchs,
         "_OVERLOADS": is_operator,
         "_NAMES": is_operator,
         "_ARITHMETIC_TAKES_NUMBERS": is_operator,
