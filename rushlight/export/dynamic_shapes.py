@@ -281,12 +281,13 @@ def _differing(value, *others):
 def find_symbols(names, args, kwargs, dynamic_shapes):
     """The symbols of all inputs, and where they stand."""
     values = [*args, *(kwargs or {}).values()]
-    specs = _specs_by_position(names, dynamic_shapes, len(values))
+    specs = _specs_by_position(names, dynamic_shapes, values)
     symbols, places, leaf = {}, [], 0
-    for name, value, spec in zip(names, values, specs):
-        for tensor, own in _pairs(value, spec, name):
+    for i, (name, value, spec) in enumerate(zip(names, values, specs)):
+        at = repr(name) if isinstance(dynamic_shapes, dict) else i
+        for tensor, own, where in _pairs(value, spec, f"[{at}]"):
             if isinstance(tensor, torch.Tensor) and own is not None:
-                places += _places_of(tensor, own, leaf, symbols, name)
+                places += _places_of(tensor, own, leaf, symbols, name, where)
             elif type(tensor) is int and isinstance(own, (_DimHint, Dim)):
                 place = _place(own, leaf, None, tensor, symbols, name)
                 places += [place] if place is not None else []
@@ -294,48 +295,70 @@ def find_symbols(names, args, kwargs, dynamic_shapes):
     return symbols, places
 
 
-def _specs_by_position(names, dynamic_shapes, count):
+def _specs_by_position(names, dynamic_shapes, values):
     if dynamic_shapes is None:
-        return [None] * count
+        return [None] * len(values)
     if isinstance(dynamic_shapes, dict):
         if sorted(dynamic_shapes) != sorted(names):
+            alone = len(values) == 1 and isinstance(values[0], dict) and set(values[0]) == set(dynamic_shapes)
             raise UserError(
                 "When `dynamic_shapes` is specified as a dict, its top-level keys must be the arg names "
-                f"{names} of `inputs`, but here they are {list(dynamic_shapes)}. Alternatively, you could "
-                "also ignore arg names entirely and "
-                "specify `dynamic_shapes` as a list/tuple matching `inputs`."
+                f"{names} of `inputs`, but here they are {list(dynamic_shapes)}. "
+                + (
+                    "Since here `inputs` is a list/tuple enclosing a single dict, maybe you just forgot to "
+                    "enclose `dynamic_shapes` in a list/tuple?"
+                    if alone
+                    else "Alternatively, you could also ignore arg names entirely and specify "
+                    "`dynamic_shapes` as a list/tuple matching `inputs`."
+                )
             )
         return [dynamic_shapes[name] for name in names]
-    if len(dynamic_shapes) != count:
+    if len(dynamic_shapes) != len(values):
         raise UserError(
-            f"`dynamic_shapes` has {len(dynamic_shapes)} entries, the program {count} inputs: {names}"
+            f"`dynamic_shapes` has {len(dynamic_shapes)} entries, the program {len(values)} inputs: {names}"
         )
     return list(dynamic_shapes)
 
 
-def _pairs(value, spec, path):
-    """The leaves of an input, each with what is said of its sizes."""
+def _pairs(value, spec, where):
+    """The leaves of an input, each with what is said of its sizes, and where that stands."""
     if isinstance(value, torch.Tensor) or pytree.tree_is_leaf(value):
-        return [(value, spec)]
+        return [(value, spec, where)]
     if spec is None:
-        return [(leaf, None) for leaf in pytree.tree_leaves(value)]
+        return [(leaf, None, where) for leaf in pytree.tree_leaves(value)]
+    kind = type(value)
+    if not isinstance(spec, (dict, list, tuple)) and type(spec) is not kind:
+        raise _mismatch(where, f"is a {kind}", "is not")
+    if kind in (dict, list, tuple) and not isinstance(spec, kind):
+        raise _mismatch(where, f"is a {kind}", f"is a {type(spec)}")
     if isinstance(value, dict):
-        if not isinstance(spec, dict) or set(spec) != set(value):
-            raise UserError(
-                f"dynamic_shapes of {path} must be a dict with the keys {list(value)}, got {spec!r}"
-            )
-        items = [(value[key], spec[key], f"{path}[{key!r}]") for key in value]
+        if set(spec) != set(value):
+            raise _mismatch(where, f"has keys {list(value)}", f"has keys {list(spec)}")
+        items = [(value[key], spec[key], f"{where}[{key!r}]") for key in value]
     else:
         items = list(pytree.tree_flatten(value, is_leaf=lambda v: v is not value)[0])
-        if not isinstance(spec, (list, tuple)) or len(spec) != len(items):
-            raise UserError(f"dynamic_shapes of {path} must be a sequence of {len(items)}, got {spec!r}")
-        items = [(v, s, f"{path}[{i}]") for i, (v, s) in enumerate(zip(items, spec))]
+        if not isinstance(spec, (dict, list, tuple)):
+            spec = pytree.tree_flatten(spec, is_leaf=lambda s: s is not spec)[0]
+        if len(spec) != len(items):
+            raise _mismatch(where, f"has {len(items)} elements", f"has {len(spec)} elements")
+        items = [(v, s, f"{where}[{i}]") for i, (v, s) in enumerate(zip(items, spec))]
     return [pair for item in items for pair in _pairs(*item)]
 
 
-def _places_of(tensor, spec, leaf, symbols, path):
+def _mismatch(where, value, spec):
+    return UserError(
+        "Detected mismatch between the structure of `inputs` and `dynamic_shapes`: "
+        f"`inputs{where}` {value}, but `dynamic_shapes{where}` {spec}"
+    )
+
+
+def _places_of(tensor, spec, leaf, symbols, path, where):
     if not isinstance(spec, (dict, list, tuple)):
-        raise UserError(f"dynamic_shapes of {path} must be a dict, a list or a tuple, got {spec!r}")
+        raise UserError(
+            f"Unexpected input tensor shape {spec!r} specified at `dynamic_shapes{where}` (expected either a "
+            "list/tuple of dimensions, or a dict mapping indices to dimensions, where each dimension is an "
+            "int, a Dim, Dim.AUTO, Dim.STATIC, or Dim.DYNAMIC)"
+        )
     entries = spec.items() if isinstance(spec, dict) else enumerate(spec)
     if not isinstance(spec, dict) and len(spec) != tensor.dim():
         raise UserError(

@@ -1,5 +1,6 @@
 """Sizes that must change together, and what errors of `export` suggest to ask for instead."""
 
+import dataclasses
 import re
 
 import pytest
@@ -102,3 +103,61 @@ def test_a_named_size_takes_others_with_it():
         "rows", "rows", "rows + 2",
     ]  # fmt: skip
     assert made.range_constraints["rows"].upper == 64
+
+
+def nested(library):
+    return ({"k": {"k": [library.zeros(4), library.zeros(4)]}},)
+
+
+STRUCTURES = {
+    "keys of the input": lambda d: {"k": {"k": [d, d]}},
+    "too many keys": lambda d: {"x": {"k": [(d,), (d,)]}, "k": None},
+    "a dimension for a tensor": lambda d: ({"k": {"k": [d, d]}},),
+    "the same by name": lambda d: {"x": {"k": {"k": [d, d]}}},
+    "a tuple for a list": lambda d: ({"k": {"k": (d, d)}},),
+    "a dimension for a list": lambda d: ({"k": {"k": d}},),
+    "too many elements": lambda d: ({"k": {"k": [(d,), (d,), (d,)]}},),
+    "another key": lambda d: ({"k": {"K": [(d,), (d,)]}},),
+}
+
+
+@pytest.mark.skipif(is_aliased(), reason="needs PyTorch")
+@pytest.mark.parametrize("name", STRUCTURES)
+def test_shapes_of_another_structure_are_refused_in_pytorchs_words(name):
+    import torch._dynamo
+    import torch.export
+
+    told = []
+    for library in (pytest.importorskip("rushlight"), torch):
+
+        class Model(library.nn.Module):
+            def forward(self, x):
+                return x["k"]["k"][0] + x["k"]["k"][1]
+
+        shapes = STRUCTURES[name](library.export.Dim("d"))
+        with pytest.raises(library._dynamo.exc.UserError) as raised:
+            library.export.export(Model(), nested(library), dynamic_shapes=shapes)
+        text = raised.value.msg.partition("\n")[0].partition(" For more information")[0]
+        told.append(re.sub(r"<class '[\w.]*Dim'>|Dim\('d'[^)]*\)", "d", text))
+    assert told[0] == told[1]
+
+
+@dataclasses.dataclass
+class Inputs:
+    first: torch.Tensor
+    rest: list
+
+
+def test_shapes_by_tensor_reach_into_dataclasses():
+    torch.export.register_dataclass(Inputs, serialized_type_name="suggestions.Inputs")
+
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            return x.first + x.rest[0]
+
+    given = Inputs(torch.ones(4), [torch.ones(4)])
+    shapes = torch.export.ShapesCollection()
+    shapes[given.first] = shapes[given.rest[0]] = (Dim("n", max=10),)
+    made = export(Model(), (given,), dynamic_shapes=shapes.dynamic_shapes(Model(), (given,)))
+    assert str(made.range_constraints) == "{'n': VR[0, 10]}"
+    assert made.module()(Inputs(torch.ones(7), [torch.ones(7)])).shape == (7,)
