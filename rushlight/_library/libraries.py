@@ -38,11 +38,12 @@ class Library:
     """A place to define operators (``DEF``: a new namespace, ``FRAGMENT``: any) or kernels (``IMPL``)."""
 
     __module__ = "rushlight.library"
+    _reserved: tuple = ("prim",)  # namespaces that programs may not add to
 
     def __init__(self, ns, kind, dispatch_key=""):
         if kind not in ("IMPL", "DEF", "FRAGMENT"):
             raise ValueError(f"Unsupported kind of library: {kind!r}; there are IMPL, DEF and FRAGMENT")
-        if ns == "prim" and kind in ("DEF", "FRAGMENT"):
+        if ns in self._reserved and kind in ("DEF", "FRAGMENT"):
             raise ValueError(ns, " is a reserved namespace. Please try creating a library with another name.")
         if kind == "DEF" and ns in {"aten", *_namespaces_defined}:
             raise RuntimeError(

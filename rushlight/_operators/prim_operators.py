@@ -8,8 +8,12 @@ _library.impl(
     "convert_element_type", lambda a, dtype: a.to(dtype=dtype, copy=True), "CompositeExplicitAutograd"
 )
 
-_prim = torch.library.Library("prims", "FRAGMENT")
-_prim.ns = "prim"  # which programs may not add to
+
+class _OwnLibrary(torch.library.Library):
+    _reserved = ()
+
+
+_prim = _OwnLibrary("prim", "FRAGMENT")
 _prim.define("device(Tensor a) -> Device")
 _prim.impl("device", lambda a: a.device, "CompositeImplicitAutograd")
 _prim.define("layout(Tensor a) -> Layout")
