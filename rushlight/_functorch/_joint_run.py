@@ -137,11 +137,23 @@ def _output(output, leaves, results):
     whole = results[output.position] if output.source is None else leaves[output.source]
     if output.place is None:
         return whole
-    sizes, strides, offset = output.place
-    view = whole.as_strided(sizes, strides, offset + whole.storage_offset())
+    view = _view(whole, output)
     if output.differentiable and not view.requires_grad:
         return view.requires_grad_()  # as the program asked for
     return view if output.differentiable else view.detach()
+
+
+def _view(whole, output):
+    """A view as the program made it, or one of its shape and strides."""
+    sizes, strides, offset = output.place
+    offset += whole.storage_offset()
+    if output.steps is not None:
+        view = whole
+        for step in output.steps:
+            view = step.call(view, step.func)
+        if (view.shape, view.stride(), view.storage_offset()) == (sizes, strides, offset):
+            return view
+    return whole.as_strided(sizes, strides, offset)
 
 
 def _no_view(tensor):

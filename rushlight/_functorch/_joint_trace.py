@@ -51,6 +51,7 @@ class Output:
     position: int | None = None  # among the results of the graph: the tensor, or one whose memory it shares
     source: int | None = None  # the input whose memory it shares; a result of the graph shows it, too
     place: tuple | None = None  # sizes, strides and offset there; None: it is that tensor
+    steps: tuple | None = None  # the operators that make it of that tensor, where they are known
     differentiable: bool = False
 
 
@@ -243,11 +244,13 @@ class _Outputs:
         self.owners = {run.mine[i].untyped_storage()._cdata: i for i in reversed(inputs)}
         returned = [v for v in run.returned if isinstance(v, torch.Tensor)]
         memory = [v.untyped_storage()._cdata for v in returned]
-        plain = {
-            m for m, v in zip(memory, returned) if not (v.requires_grad and run.mode.is_one_of_several(v))
+        several = [v.requires_grad and run.mode.is_one_of_several(v) for v in returned]
+        plain = [m for m, one_of_several in zip(memory, several) if not one_of_several]
+        # Autograd lets nobody write to one view of several: where but one result is another, all stand alone.
+        self.apart = (set(memory) - set(plain)) | {
+            m for m in set(plain) - self.owners.keys() if plain.count(m) == 1 < memory.count(m)
         }
-        self.apart = set(memory) - plain  # autograd lets nobody write to these parts: they may stand alone
-        memory = [m for m in memory if m in plain]
+        memory = [m for m in memory if m not in self.apart]
         shared = {m for m in memory if memory.count(m) > 1} - self.owners.keys()
         self.bases = self._bases(shared)  # memory that several results share -> a tensor that is all of it
         self.positions: dict = {}  # id of a base -> where it is returned
@@ -300,9 +303,8 @@ class _Outputs:
             whole = self.run.mine[source]
             if self.run.places[source][1] != self.program.strides[source]:
                 raise AsWritten(MOVED)  # the copy that stands for it lies otherwise in memory
-            place = None if value is whole else _place(value, whole)
             self._add(value, alias=True)
-            return Output(source=source, place=place, differentiable=value.requires_grad)
+            return self._view(value, whole, source=source)
         base = self._base(value)
         if base is None:
             return Output(position=self._add(value), differentiable=value.requires_grad)
@@ -310,8 +312,14 @@ class _Outputs:
             self._position(base)
         else:
             self._add(value, alias=True)
-        place = None if value is base else _place(value, base)
-        return Output(place=place, differentiable=value.requires_grad)
+        return self._view(value, base)
+
+    def _view(self, value, whole, source=None):
+        made = Output(source=source, differentiable=value.requires_grad)
+        if value is not whole:
+            made.place = _place(value, whole)
+            made.steps = self.run.mode.steps_between(whole, value)
+        return made
 
     def _add(self, tensor, alias=False):
         position = _add_result(self.program, tensor, alias)

@@ -262,6 +262,13 @@ class FunctionalizeMode(TorchDispatchMode):
         """Whether an operator that gives several views made it."""
         return any(step.item is not None for step in self._member(tensor).steps)
 
+    def steps_between(self, whole, view):
+        """The view operators that make one tensor of another, or None if that is not known."""
+        before, after = self._member(whole).steps, self._member(view).steps
+        known = len(before) <= len(after) and all(a is b for a, b in zip(before, after))
+        steps = after[len(before) :]
+        return steps if known and not any(map(_takes_tensors, steps)) else None
+
     # --- groups
 
     def _member(self, tensor):
@@ -436,6 +443,11 @@ class FunctionalizeMode(TorchDispatchMode):
             self._write(self._member(outers[key]), copy)
         back = {id(copy): outers[key] for key, copy in copies.items()}
         return pytree.tree_map_only(torch.Tensor, lambda t: back.get(id(t), t), made)
+
+
+def _takes_tensors(step):
+    leaves = pytree.tree_leaves((step.args, step.kwargs))
+    return any(isinstance(leaf, (torch.Tensor, torch.SymInt)) for leaf in leaves)
 
 
 def _shares(a, b):

@@ -144,6 +144,29 @@ def test_results_of_graphs_are_all_that_is_returned():
     assert x.grad.tolist() == [[4.0] * 3, [2.0] * 3]
 
 
+def test_views_are_made_by_their_operators():
+    """Results that share an argument's memory, or each other's, have the history of eager mode."""
+
+    def of_argument(x):
+        return x.view(-1), x.t()[1:], x.unbind(0)[1]
+
+    def of_result(x):
+        y = x * 2
+        return (*of_argument(y), y)
+
+    for program in (of_argument, of_result):
+        x = torch.randn(3, 4, requires_grad=True)
+        found, expected = aot_function(program, nop)(x), program(x)
+        names = [[t.grad_fn.name() for t in results[:3]] for results in (found, expected)]
+        assert names[0] == names[1] and names[0][0] == "ViewBackward0"
+        torch.testing.assert_close(found, expected)
+        grads = [torch.autograd.grad(sum(t.sin().sum() for t in results), x) for results in (found, expected)]
+        torch.testing.assert_close(*grads)
+    # all but one are views of several, which nobody may write to
+    found = aot_function(lambda x: (y := x * 2, *y.unbind(0)), nop)(x)
+    assert all("Compiled" in t.grad_fn.name() for t in found)
+
+
 def test_functions_with_gradients_of_their_own():
     class Half(torch.autograd.Function):
         @staticmethod
