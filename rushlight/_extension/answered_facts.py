@@ -22,7 +22,7 @@ def ask(tensor, fact, argument=None):
     """The class's answer, or None."""
     operator, cls = _operator(fact, argument), type(tensor)
     arguments = (tensor,) if argument is None else (tensor, argument)
-    answer = cls.__torch_dispatch__(operator, (cls,), arguments, {})
+    answer = tensor.__torch_dispatch__(operator, (cls,), arguments, {})
     if answer is NotImplemented:
         raise TypeError(
             f"Multiple dispatch failed for 'torch.ops.{operator.overloadpacket}'; all __torch_dispatch__ "

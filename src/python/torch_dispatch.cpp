@@ -302,8 +302,7 @@ struct Handled {
       PyObject* first = mode ? target : reinterpret_cast<PyObject*>(Py_TYPE(target));
       return PyRef(check(PyObject_CallFunctionObjArgs(rule, first, func, types, args, kwargs, nullptr)));
     }
-    PyRef hook(
-        check(PyObject_GetAttr(mode ? target : reinterpret_cast<PyObject*>(Py_TYPE(target)), hook_name)));
+    PyRef hook(check(PyObject_GetAttr(target, hook_name)));  // a class's may be a method of its tensors
     return PyRef(check(PyObject_CallFunctionObjArgs(hook.get(), func, types, args, kwargs, nullptr)));
   }
 };
@@ -396,12 +395,23 @@ void link_view(const Op& op, const Tensor& base, const Tensor& result, uint32_t 
   if (op.schema.returns[0].type == Tag::TensorList) result->flags |= kMultiView;
 }
 
+// What is cut from the graph (`detach`) still counts the writes to its memory.
+void share_version(const Tensor& base, const Tensor& result) {
+  if (!result.defined() || result.is_same(base) || !is_hollow(result) || !is_hollow(base)) return;
+  result->storage = base->storage;
+  result->version = base->version;
+}
+
 void link_views(const Frame& frame, uint32_t made_under) {
   const Op& op = frame.op;
-  if (op.family != Family::View || !op.derivative || op.mutated || frame.out || frame.inplace) return;
+  if (op.family != Family::View || op.mutated || frame.out || frame.inplace) return;
   if (frame.args[0].tag() != Tag::Tensor) return;
   const Tensor& base = frame.args[0].tensor();
   if (base->flags & kInference) return;
+  if (!op.derivative) {
+    for (int i = 0; i < frame.results.count; ++i) share_version(base, frame.results.tensors[i]);
+    return;
+  }
   for (int i = 0; i < frame.results.count; ++i) link_view(op, base, frame.results.tensors[i], made_under);
   for (const Tensor& t : frame.results.list) link_view(op, base, t, made_under);
 }

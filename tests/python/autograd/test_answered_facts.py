@@ -131,3 +131,46 @@ def test_layouts_as_in_pytorch():
         )
         expected = ops.is_strides_like_format.default(right, oracle.channels_last)
         assert aten.is_strides_like_format.default(mine, torch.channels_last) == expected
+
+
+def test_handlers_that_are_methods():
+    class Holding(torch.Tensor):
+        @staticmethod
+        def __new__(cls, inner):
+            made = torch.Tensor._make_wrapper_subclass(
+                cls, inner.shape, dispatch_sizes_strides_policy="sizes"
+            )
+            made.inner = inner
+            return made
+
+        def __torch_dispatch__(self, func, types, args, kwargs=None):
+            return func(self.inner, *args[1:], **(kwargs or {}))
+
+    held = Holding(torch.ones(2, 3))
+    assert type(held * 2) is torch.Tensor and float((held * 2).sum()) == 12
+    held.inner = torch.ones(5)
+    assert held.shape == (5,) and held.numel() == 5
+
+
+def test_detached_wrappers_count_writes():
+    class Holding(torch.Tensor):
+        @staticmethod
+        def __new__(cls, inner):
+            made = torch.Tensor._make_wrapper_subclass(cls, inner.shape)
+            made.inner = inner
+            return made
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args, kwargs=None):
+            made = func(*(a.inner if isinstance(a, cls) else a for a in args), **(kwargs or {}))
+            return cls(made)
+
+    x = Holding(torch.ones(3))
+    x.detach().add_(1)
+    assert x._version == 1
+    x.data.add_(1)
+    assert x._version == 1
+    result = Holding(torch.ones(3)).requires_grad_().exp()
+    result.detach().mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        result.sum().backward()
