@@ -132,6 +132,7 @@ _METHODS = {
     "_mkldnn_transpose(Tensor self, int dim0, int dim1) -> Tensor": lambda self, dim0, dim1: self.transpose(
         dim0, dim1
     ).contiguous(),
+    "lift_fresh_copy(Tensor self) -> Tensor": lambda self: self.clone(),
     "dim(Tensor self) -> int": lambda self: self.dim(),
     "is_contiguous(Tensor self) -> bool": lambda self: self.is_contiguous(),
     "is_contiguous.memory_format(Tensor self, MemoryFormat memory_format) -> bool": (

@@ -107,6 +107,8 @@ def test_facts_as_operators():
     assert not aten.is_strides_like_format.default(x.contiguous(), torch.channels_last)
     assert aten.is_non_overlapping_and_dense.default(x)
     assert not aten.is_non_overlapping_and_dense.default(x[:, :, ::2])
+    copied = aten.lift_fresh_copy.default(x)
+    assert torch.equal(copied, x) and copied.data_ptr() != x.data_ptr()
 
 
 @pytest.mark.skipif(is_aliased(), reason="import torch is this library")
