@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 import rushlight as torch
 from rushlight import _C, compiler
-from rushlight._operators.traits import names_of
+from rushlight._operators.traits import argument, names_of
 from rushlight._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
@@ -28,8 +28,10 @@ from rushlight.fx import Graph, GraphModule
 from rushlight.nn.modules import module as _module
 from rushlight.overrides import TorchFunctionMode
 from rushlight.utils._python_dispatch import TorchDispatchMode
+from rushlight.utils._pytree import tree_leaves
 
 from ._backward import Backward
+from ._grad_state import GradState
 from ._observer import Interruption, Observer
 from ._reachable import Reachable, is_constant, is_part_of_program
 from ._results import collect, is_record, map_record
@@ -103,6 +105,9 @@ class _Recorder(TorchDispatchMode):
         self.held = {}  # id of a real tensor -> (it, label, fake, node)
         self.constants = {}  # id of a real tensor -> (it, fake)
         self.versions = []  # of real tensors, which writes to them would count up
+        self.records = torch.is_grad_enabled()  # whether what is not under `no_grad` is recorded
+        self.program_records = True  # whether the operator that runs is not under it
+        self.cut = {}  # id of a fake tensor -> (it, a fake without its history)
         self.muted = False  # what runs now is part of an operator that is kept whole
         self.node_of = None  # while a backward pass is traced: where its values come from
         self.anchor = self.graph.create_node("placeholder", "anchor", (), {}, name="anchor")
@@ -189,9 +194,33 @@ class _Recorder(TorchDispatchMode):
     def _write(self, func, args, kwargs, result):
         if self.muted:
             return
+        if self.records and self.node_of is None and not self.program_records:
+            args, kwargs = self._without_history(func, args, kwargs)
         node = self.graph.create_node("call_function", func, self._as_nodes(args), self._as_nodes(kwargs))
         node.meta["val"] = result
         self._track(result, node)
+
+    def _without_history(self, func, args, kwargs):
+        """Arguments of an operator that autograd does not record, for a graph that it records."""
+        for i, parameter in enumerate(func._schema.arguments if func._schema.is_mutable else ()):
+            written = argument(func, i, args, kwargs) if parameter.is_write else None
+            if any(t.requires_grad for t in tree_leaves(written) if isinstance(t, torch.Tensor)):
+                self.observer.interrupt("under no_grad the program writes to a tensor with a gradient")
+        return _map(self._cut_off, args), _map(self._cut_off, kwargs)
+
+    def _cut_off(self, fake):
+        if not fake.requires_grad:
+            return fake
+        known = self.cut.get(id(fake))
+        if known is None:
+            detach = torch.ops.aten.detach.default
+            with torch.no_grad():
+                made = self.fakes.dispatch(detach, (), (fake,), {})
+            node = self.graph.create_node("call_function", detach, (self._own_node(fake),), {})
+            node.meta["val"] = made
+            self._track(made, node)
+            known = self.cut[id(fake)] = fake, made
+        return known[1]
 
     def _as_nodes(self, value):
         return _map(self.node_of or self._own_node, value)
@@ -428,6 +457,7 @@ class _Run:
             whole = _Whole(self.recorder)
             watched = self.watch or contextlib.nullcontext()
             with (
+                contextlib.ExitStack() as stack,
                 compiler._capturing_program(),
                 whole,
                 self.recorder.fakes,
@@ -435,6 +465,8 @@ class _Run:
                 self.observer,
                 watched,
             ):
+                if self.recorder.records:
+                    self.observer.on_switch = lambda: stack.enter_context(GradState(self.recorder))
                 return _C._with_parts(None, function, *args, **kwargs)
         except Interruption as stop:
             raise Unsupported(stop.reason) from None
@@ -445,6 +477,7 @@ class _Run:
                 raise Unsupported(self.observer.interruption) from error
             raise ProgramRaises(f"{type(error).__name__} while it was captured: {error}") from error
         finally:
+            self.observer.on_switch = None  # a circle of references
             _thread.capture = before
             if collects:
                 gc.enable()
@@ -513,8 +546,8 @@ class _Run:
 
     def _check_autograd(self, nodes):
         """Running the operators again must record what the program records."""
-        if self.observer.switches_grad_mode:
-            raise Unsupported("the program switches the recording of gradients on or off")
+        if self.observer.enters_inference_mode:
+            raise Unsupported("the program switches to inference mode")
         pending, seen = [node.meta["val"].grad_fn for node in nodes], set()
         while pending:
             step = pending.pop()

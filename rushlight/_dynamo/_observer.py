@@ -31,6 +31,8 @@ _TENSOR_STATE = frozenset(
     is_shared as_subclass _make_subclass module_load __reduce_ex__ __deepcopy__""".split()
 )
 
+_SWITCHES = frozenset(["no_grad", "enable_grad", "set_grad_enabled"])
+
 _SWALLOWING = frozenset(["Exception", "BaseException"])  # after which an attribute may be missing
 
 _PURE_BUILTINS = frozenset(
@@ -97,7 +99,8 @@ class Observer:
         self.reachable = reachable
         self.interruption = None
         self.codes = set()
-        self.switches_grad_mode = False
+        self.enters_inference_mode = False
+        self.on_switch = None  # called once, before code runs that may switch the recording of gradients
         self.importing = None
         self._watches = self._paused = False
 
@@ -154,13 +157,11 @@ class Observer:
         code = frame.f_code
         path = code.co_filename
         names = set(code.co_names)
-        if (
-            "no_grad" in names
-            or "enable_grad" in names
-            or "set_grad_enabled" in names
-            or "inference_mode" in names
-        ):
-            self.switches_grad_mode = True
+        if "inference_mode" in names:
+            self.enters_inference_mode = True
+        if self.on_switch is not None and names & _SWITCHES:
+            self.on_switch()
+            self.on_switch = None
         try:
             if is_own_file(path):
                 mark = mark_of(frame.f_globals)

@@ -5,9 +5,8 @@ A class asks for that when it makes a tensor (`_make_wrapper_subclass` with ``di
 tensor was asked; None leaves the answer to the tensor."""
 
 import rushlight as torch
-from rushlight import _C
 
-__all__ = ["answer_or", "ask"]
+__all__ = ["ask"]
 
 
 def _operator(fact, argument):
@@ -30,9 +29,3 @@ def ask(tensor, fact, argument=None):
             "For more information, try re-running with TORCH_LOGS=not_implemented"
         )
     return answer
-
-
-def answer_or(tensor, fact, own, *arguments):
-    """The class's answer if it asked for strides to be its own, else what ``own`` says."""
-    answer = _C._answer_of_class(tensor, fact, *arguments)
-    return own(tensor, *arguments) if answer is None else bool(answer)

@@ -1,7 +1,7 @@
 """Operators of `aten` that packages register rules for and that are plain Python here."""
 
 import rushlight as torch
-from rushlight._extension.answered_facts import answer_or
+from rushlight import _C
 
 _library = torch.library.Library("aten", "FRAGMENT")
 
@@ -99,6 +99,12 @@ _library.define(
 _library.impl("_convolution_double_backward", _convolution_double_backward, "CompositeImplicitAutograd")
 
 
+def _answer_or(tensor, fact, own, *arguments):
+    """What the class of a tensor says of its strides if it asked for that, else what ``own`` says."""
+    answer = _C._answer_of_class(tensor, fact, *arguments)
+    return own(tensor, *arguments) if answer is None else bool(answer)
+
+
 def _is_dense(self):
     """Whether the elements fill their part of memory, in some order, and none lies below another."""
     expected = 1
@@ -169,11 +175,11 @@ _METHODS = {
     "size(Tensor self) -> int[]": lambda self: self.shape,
     "stride(Tensor self) -> int[]": lambda self: self.stride(),
     "storage_offset(Tensor self) -> int": lambda self: self.storage_offset(),
-    "is_non_overlapping_and_dense(Tensor self) -> bool": lambda self: answer_or(
+    "is_non_overlapping_and_dense(Tensor self) -> bool": lambda self: _answer_or(
         self, "is_non_overlapping_and_dense", _is_dense
     ),
     "is_strides_like_format(Tensor self, MemoryFormat memory_format) -> bool": (
-        lambda self, memory_format: answer_or(self, "is_strides_like_format", _lies_like, memory_format)
+        lambda self, memory_format: _answer_or(self, "is_strides_like_format", _lies_like, memory_format)
     ),
     "sym_size.int(Tensor self, int dim) -> SymInt": lambda self, dim: self.shape[dim],
     "sym_stride(Tensor self) -> SymInt[]": lambda self: self.stride(),

@@ -277,3 +277,69 @@ def test_fakes_of_results_are_no_leaves():
         assert mode.from_tensor(real) is fake and fake.stride() == real.stride()
     fake = mode.from_tensor(root * 2)
     assert torch.autograd.grad(fake.mul_(2).sum(), fake)[0].shape == (3,)
+
+
+def weighs(x, y):
+    h = x * y
+    with torch.no_grad():
+        s = h.sum()
+    return h / s
+
+
+def keeps(x, y):
+    with torch.no_grad():
+        t = x.view(-1).exp()
+    return (x * y).view(-1) * t, t
+
+
+def mixes(x, y):
+    with torch.no_grad():
+        z = x.sin()
+        with torch.enable_grad():
+            w = x.cos()
+    return w * z * y
+
+
+def counts_up(x, y):
+    with torch.no_grad():
+        y.add_(x)
+    return x * y
+
+
+def scores(x, y):
+    with torch.set_grad_enabled(False):
+        target = nn.functional.linear(x, y).softmax(-1)
+    return nn.functional.cross_entropy(x @ y.t(), target)
+
+
+@pytest.mark.parametrize("backend", ["inductor", "aot_eager", "eager"])
+@pytest.mark.parametrize("program", [weighs, keeps, mixes, counts_up, scores])
+def test_parts_without_gradients(program, backend):
+    """What a compiled function does under `no_grad` has no gradient, and the rest has."""
+    torch._dynamo.reset()
+    torch.manual_seed(0)
+    compiled = torch.compile(program, backend=backend, fullgraph=True)
+    for _ in range(3):
+        root, other = torch.randn(4, 3), torch.randn(4, 3)
+        found = []
+        for function in (compiled, program):
+            x, y = root.clone().requires_grad_(), other.clone()
+            results = function(x * 1, y)
+            results = results if isinstance(results, tuple) else (results,)
+            total = sum(t.sin().sum() for t in results if t.requires_grad)
+            wanted = torch.tensor([t.requires_grad for t in results])
+            found.append([*results, y, wanted, torch.autograd.grad(total, x)[0]])
+        torch.testing.assert_close(*found)
+
+
+def test_writes_without_gradients_are_no_graph():
+    def program(x):
+        with torch.no_grad():
+            x.mul_(2)
+        return x * 3
+
+    leaf = torch.ones(3, requires_grad=True)
+    torch.compile(program)(leaf).sum().backward()
+    assert leaf.tolist() == [2.0] * 3 and leaf.grad.tolist() == [3.0] * 3
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="writes to a tensor with a gradient"):
+        torch.compile(program, fullgraph=True)(leaf)
