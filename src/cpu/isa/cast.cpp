@@ -49,6 +49,12 @@ bool copy_common_stride(T* out, const char* from, int64_t from_stride, int64_t n
   return true;
 }
 
+template <class T>
+[[gnu::noinline]] void pick_strided(T* out, const char* from, int64_t from_stride, int64_t n) {
+  if (copy_common_stride(out, from, from_stride, n)) return;
+  for (int64_t i = 0; i < n; ++i) std::memcpy(out + i, from + i * from_stride, sizeof(T));
+}
+
 // AVX2 has no conversion of 64-bit integers: those below 2^51 become doubles by their bits, 64 at a time.
 template <class To, class From>
 inline constexpr bool is_by_bits =
@@ -88,7 +94,9 @@ void cast(char* to, int64_t to_stride, const char* from, int64_t from_stride, in
       const auto* in = reinterpret_cast<const From*>(from);
 #pragma GCC ivdep
       for (int64_t i = 0; i < n; ++i)
-        if constexpr (std::is_same_v<To, bool>)
+        if constexpr (std::is_same_v<To, bool> && std::is_same_v<From, Half>)
+          out[i] = (in[i].bits & 0x7fff) != 0;
+        else if constexpr (std::is_same_v<To, bool>)
           out[i] = static_cast<uint8_t>(convert<bool>(in[i]));
         else
           out[i] = convert<To>(in[i]);
@@ -105,8 +113,19 @@ void cast(char* to, int64_t to_stride, const char* from, int64_t from_stride, in
     if constexpr (std::is_same_v<To, From>) {
       if (copy_common_stride(reinterpret_cast<Bits<To>*>(to), from, from_stride, n)) return;
     }
+    if constexpr (std::is_same_v<To, From>) {
 #pragma GCC ivdep
-    for (int64_t i = 0; i < n; ++i) out[i] = convert<To>(*element(i));
+      for (int64_t i = 0; i < n; ++i) out[i] = *element(i);
+    } else {  // side by side first: conversions of those are vector code
+      constexpr int64_t kChunk = 256;
+      Bits<From> chunk[kChunk];
+      for (int64_t i = 0; i < n; i += kChunk) {
+        const int64_t count = n - i < kChunk ? n - i : kChunk;
+        pick_strided(chunk, from + i * from_stride, from_stride, count);
+        cast<To, From>(to + i * to_stride, to_stride, reinterpret_cast<const char*>(chunk), sizeof(From),
+                       count);
+      }
+    }
   } else {
     for (int64_t i = 0; i < n; ++i) *reinterpret_cast<To*>(to + i * to_stride) = convert<To>(*element(i));
   }
