@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "cpu/isa/grid_sample_inl.h"
+#include "cpu/isa/tile_inl.h"
 
 // Vectors passed between functions of this file alone.
 #pragma GCC diagnostic ignored "-Wpsabi"
@@ -9,8 +10,11 @@
 namespace rushlight::cpu::RL_ISA {
 namespace {
 
+template <class T>
+using SampleTaps = Taps<T, false>;
+
 template <int K, bool all_inside, class T>
-void gather(const Taps<T>& taps, const T* plane, int n, T* out) {
+void gather(const SampleTaps<T>& taps, const T* plane, int n, T* out) {
   using C = compute_type<T>;
   if constexpr (K == 1) {
     for (int i = 0; i < n; ++i) out[i] = T(pixel<all_inside>(plane, taps.offset[0][i]));
@@ -65,6 +69,63 @@ struct Four {
   }
 };
 
+// Points of a plane of floats straight from the grid, a register at a time, which leaves out the table of
+// taps: where coordinates outside stay there, or are moved to the border.
+struct PlanePoints {
+  static constexpr int kCount = Lanes<float>::count;
+  using V = Lanes<float>::type;
+  using I = Lanes<int32_t>::type;
+  struct Axis {
+    float scale, shift, low, high;
+    int32_t size;
+  };
+  Axis x, y;
+  alignas(kAligned) float own[2 * kBlock];
+
+  static bool fit(const SamplePlan& p) {
+    constexpr int64_t kMost = 1 << 22;  // rounded by what floats of this size cannot hold
+    return p.dims == 2 && p.padding != SamplePadding::Reflection && p.size[1] < kMost && p.size[2] < kMost;
+  }
+  explicit PlanePoints(const SamplePlan& p) : x(axis(p, 2)), y(axis(p, 1)) {}
+  static Axis axis(const SamplePlan& p, size_t d) {
+    const auto size = static_cast<float>(p.size[d]);
+    const bool border = p.padding == SamplePadding::Border;
+    return {(p.align_corners ? size - 1 : size) / 2, p.align_corners ? 0.0f : -0.5f, border ? 0.0f : -2.0f,
+            border ? size - 1 : size + 1, static_cast<int32_t>(p.size[d])};
+  }
+  // NaN goes to the lower end.
+  [[gnu::always_inline]] static V pixels(const Axis& a, V given) {
+    const V moved = (given + 1.0f) * a.scale + a.shift, low = V{} + a.low, high = V{} + a.high;
+    const V raised = moved > low ? moved : low;
+    return raised < high ? raised : high;
+  }
+  // f(i, x, y) for the coordinates in pixels of the points from i on, up to the end of a step.
+  template <class F>
+  [[gnu::always_inline]] inline void each(const float* grid, int n, F&& f) {
+    if (n < kBlock) {
+      std::copy_n(grid, 2 * n, own);
+      for (int i = n; i % kStep != 0; ++i) own[2 * i] = own[2 * n - 2], own[2 * i + 1] = own[2 * n - 1];
+      grid = own;
+    }
+    for (int i = 0; i < n; i += kCount) {
+      V first, second;
+      load(first, grid + 2 * i), load(second, grid + 2 * i + kCount);
+      f(i, pixels(x, every_other<0>(first, second)), pixels(y, every_other<1>(first, second)));
+    }
+  }
+  template <int from>
+  [[gnu::always_inline]] static V every_other(V a, V b) {
+    return [&]<int... k>(std::integer_sequence<int, k...>) {
+      return __builtin_shufflevector(a, b, (2 * k + from)...);
+    }(std::make_integer_sequence<int, kCount>{});
+  }
+  [[gnu::always_inline]] static I inside(I at, const Axis& a) { return (at >= 0) & (at < a.size); }
+  [[gnu::always_inline]] static I bounded(I at, int32_t last) {
+    const I raised = at > 0 ? at : I{};
+    return raised < last ? raised : I{} + last;
+  }
+};
+
 // Calls four(i) for the first of each four of n points, which gives their results.
 template <class T, class F>
 [[gnu::always_inline]] inline void each_four(int n, T* out, F&& four) {
@@ -89,7 +150,7 @@ struct Reads {
   static bool fit(const SamplePlan& p) { return p.step[2] == 1 && p.size[2] >= 2 && p.size[2] < (1 << 24); }
 
   // False where the taps of a point are no neighbours, at borders that repeat a pixel.
-  [[gnu::noinline]] bool fill(const Taps<T>& taps, int n) {
+  [[gnu::noinline]] bool fill(const SampleTaps<T>& taps, int n) {
     int32_t any = 0;
     alignas(kAligned) int32_t apart[kBlock];
     for (int j = 0; j < K; j += 2) {
@@ -110,6 +171,39 @@ struct Reads {
     return any == 0;
   }
 
+  // As both fills, for a plane of floats.
+  [[gnu::noinline]] void fill(PlanePoints& points, const SamplePlan& p, const float* grid, int n)
+    requires(K == 4 && std::is_same_v<T, float>)
+  {
+    using V = PlanePoints::V;
+    using I = PlanePoints::I;
+    const auto line = static_cast<int32_t>(p.step[1]);
+    const PlanePoints::Axis across = points.x, down = points.y;
+    const auto whole_below = [](V x) {
+      const I cut = __builtin_convertvector(x, I);
+      return cut + (__builtin_convertvector(cut, V) > x);  // a true comparison is -1
+    };
+    points.each(grid, n, [&](int i, V x, V y) {
+      const I left = whole_below(x), top = whole_below(y),
+              start = PlanePoints::bounded(left, across.size - 2);
+      const V u = x - __builtin_convertvector(left, V), v = y - __builtin_convertvector(top, V);
+      const I moved = start != left;
+      const V first = moved ? u : 1.0f - u, second = moved ? 1.0f - u : u;
+      const I sees_left = PlanePoints::inside(left, across),
+              sees_right = PlanePoints::inside(left + 1, across);
+      for (int row = 0; row < 2; ++row) {
+        const I at = top + row, sees = PlanePoints::inside(at, down);
+        const V share = row ? v : 1.0f - v;
+        keep(PlanePoints::bounded(at, down.size - 1) * line + start, &offset[row][i]);
+        keep(share * first, &weight[2 * row][i]), keep(share * second, &weight[2 * row + 1][i]);
+        keep(sees & sees_right, &mask[2 * row][i]), keep(sees & sees_left, &mask[2 * row + 1][i]);
+      }
+    });
+  }
+  template <class V, class E>
+  [[gnu::always_inline]] static void keep(const V& from, E* to) {
+    std::memcpy(to, &from, sizeof(V));
+  }
   static T one_of(Bits first, T x, T y) {
     return std::bit_cast<T>((std::bit_cast<Bits>(x) & first) | (std::bit_cast<Bits>(y) & ~first));
   }
@@ -135,7 +229,7 @@ struct Reads<1, T> {
   alignas(kAligned) Bits mask[kBlock];
 
   static bool fit(const SamplePlan&) { return true; }
-  [[gnu::noinline]] bool fill(const Taps<T>& taps, int n) {
+  [[gnu::noinline]] bool fill(const SampleTaps<T>& taps, int n) {
     const int32_t* at = taps.offset[0];
     each_point(n, [&](int i) {
       const int32_t inside = ~(at[i] >> 31);
@@ -143,28 +237,79 @@ struct Reads<1, T> {
     });
     return true;
   }
+  [[gnu::noinline]] void fill(PlanePoints& points, const SamplePlan& p, const float* grid, int n)
+    requires std::is_same_v<T, float>
+  {
+    using V = PlanePoints::V;
+    using I = PlanePoints::I;
+    const auto line = static_cast<int32_t>(p.step[1]), step = static_cast<int32_t>(p.step[2]);
+    const PlanePoints::Axis across = points.x, down = points.y;
+    const auto nearest = [](V x) {
+      constexpr float kRound = 0x1.8p23f;
+      return __builtin_bit_cast(I, x + kRound) - std::bit_cast<int32_t>(kRound);
+    };
+    points.each(grid, n, [&](int i, V x, V y) {
+      const I column = nearest(x), row = nearest(y);
+      const I sees = PlanePoints::inside(column, across) & PlanePoints::inside(row, down);
+      const I at = (row * line + column * step) & sees;
+      std::memcpy(&offset[i], &at, sizeof(at)), std::memcpy(&mask[i], &sees, sizeof(sees));
+    });
+  }
   void gather(const T* plane, int n, T* out) const {
     each_four(n, out, [&](int i) { return Four<T>::kept(Four<T>::pixels(plane, offset + i), mask + i); });
   }
 };
 
+// Each tap by itself, where they are no neighbours.
+template <int K, bool all_inside, class T>
+void gather_apart(const SampleTaps<T>& taps, const T* plane, int n, T* out) {
+  using V = typename Four<T>::type;
+  each_four(n, out, [&](int i) {
+    V sum{};
+    for (int k = 0; k < K; ++k) {
+      int32_t at[Four<T>::kLanes];
+      typename Four<T>::Bits mask[Four<T>::kLanes];
+      for (int l = 0; l < Four<T>::kLanes; ++l) {
+        const int32_t inside = ~(taps.offset[k][i + l] >> 31);
+        at[l] = taps.offset[k][i + l] & inside, mask[l] = inside;
+      }
+      const V pixels = Four<T>::pixels(plane, all_inside ? &taps.offset[k][i] : at);
+      sum +=
+          Four<T>::template load<V>(&taps.weight[k][i]) * (all_inside ? pixels : Four<T>::kept(pixels, mask));
+    }
+    return sum;
+  });
+}
+
 template <int K, class T>
 void sample(const SamplePlan& p, const T* input, const T* grid, T* out) {
   for_blocks(p, p.channels * 8, [&](int64_t b, int64_t first, int n) {
-    Taps<T> taps;
-    taps.fill(p, grid + (b * p.points + first) * p.dims, n);
     const auto each_plane = [&](auto&& run) {
       for (int64_t c = 0; c < p.channels; ++c)
         run(input + b * p.batch_step + c * p.channel_step, out + (b * p.channels + c) * p.points + first);
     };
+    if constexpr (std::is_same_v<T, float> && K <= 4) {
+      if (PlanePoints::fit(p) && Reads<K, T>::fit(p)) {
+        PlanePoints points(p);
+        Reads<K, T> reads;
+        reads.fill(points, p, grid + (b * p.points + first) * p.dims, n);
+        return each_plane([&](const T* plane, T* to) { reads.gather(plane, n, to); });
+      }
+    }
+    SampleTaps<T> taps;
+    taps.fill(p, grid + (b * p.points + first) * p.dims, n);
     if constexpr (std::is_floating_point_v<T>) {
       if (Reads<K, T> reads; Reads<K, T>::fit(p) && reads.fill(taps, n))
-        return each_plane([&](const T* plane, T* to) { reads.gather(plane, n, to); });
-    }
-    if (taps.all_inside && !std::is_floating_point_v<T>)  // of these, what comes here is rare
+        each_plane([&](const T* plane, T* to) { reads.gather(plane, n, to); });
+      else if (taps.all_inside)
+        each_plane([&](const T* plane, T* to) { gather_apart<K, true>(taps, plane, n, to); });
+      else
+        each_plane([&](const T* plane, T* to) { gather_apart<K, false>(taps, plane, n, to); });
+    } else if (taps.all_inside) {
       each_plane([&](const T* plane, T* to) { gather<K, true>(taps, plane, n, to); });
-    else
+    } else {
       each_plane([&](const T* plane, T* to) { gather<K, false>(taps, plane, n, to); });
+    }
   });
 }
 

@@ -7,7 +7,7 @@ namespace {
 // Adds to the gradient of a plane what the gradients of points say of it: one point after another, as they
 // may meet at a pixel.
 template <int K, bool all_inside, class T>
-void scatter(const Taps<T>& taps, const T* grad, int n, T* plane) {
+void scatter(const Taps<T, true>& taps, const T* grad, int n, T* plane) {
   using C = compute_type<T>;
   T nowhere{};
   for (int i = 0; i < n; ++i) {
@@ -27,7 +27,7 @@ struct Flow {
   C of[16][kBlock] = {};
 };
 template <int K, bool all_inside, class T>
-void add_flow(const Taps<T>& taps, const T* plane, const T* grad, int n, Flow<compute_type<T>>& flow) {
+void add_flow(const Taps<T, true>& taps, const T* plane, const T* grad, int n, Flow<compute_type<T>>& flow) {
   for (int i = 0; i < n; ++i) {
     const auto g = static_cast<compute_type<T>>(grad[i]);
 #pragma GCC unroll 16
@@ -41,7 +41,7 @@ void backward_of_block(const SamplePlan& p, int64_t b, int64_t first, int n, int
                        const T* grad, const T* input, const T* grid, T* grad_input, T* grad_grid) {
   using C = compute_type<T>;
   const int64_t plane = p.plane();
-  Taps<T> taps;
+  Taps<T, true> taps;
   taps.fill(p, grid + (b * p.points + first) * p.dims, n);
   Flow<C> flow;
   for (int64_t c = begin; c < end; ++c) {

@@ -52,36 +52,42 @@ struct Coordinate {
 };
 
 // Points turned around at both ends, given doubled. Each function below is one step for all points and
-// compares one thing at a time: so they become vectors.
-template <class C>
+// compares one thing at a time: so they become vectors. Slopes are for gradients alone.
+template <bool sloped, class C>
 inline void reflect(C low, C high, int n, C* x, C* slope) {
-  if (low == high) return each_point(n, [&](int i) { x[i] = slope[i] = 0; });
+  if (low == high) {
+    if constexpr (sloped) std::fill_n(slope, kBlock, C(0));
+    return each_point(n, [&](int i) { x[i] = 0; });
+  }
   const C start = low / 2, span = (high - low) / 2;
   each_point(n, [&](int i) {
     const C distance = x[i] - start, length = std::abs(distance);
     const C flips = std::floor(length / span), extra = length - flips * span;
     const C odd = flips - 2 * std::floor(flips / 2), turned = 1 - 2 * odd;
-    slope[i] *= distance < 0 ? -turned : turned;
+    if constexpr (sloped) slope[i] *= distance < 0 ? -turned : turned;
     x[i] = odd * span + turned * extra + start;
   });
 }
 
-template <class C>
+template <bool sloped, class C>
 inline void clip(C last, int n, C* x, C* slope) {
   each_point(n, [&](int i) {
-    const C flat = x[i] <= 0 ? C(0) : slope[i];
-    slope[i] = x[i] >= last ? C(0) : flat;
+    if constexpr (sloped) {
+      const C flat = x[i] <= 0 ? C(0) : slope[i];
+      slope[i] = x[i] >= last ? C(0) : flat;
+    }
     const C raised = x[i] > 0 ? x[i] : C(0);
     x[i] = raised < last ? raised : last;
   });
 }
 
-template <class C, SamplePadding padding>
+template <class C, SamplePadding padding, bool sloped>
 inline void pad(int64_t size, bool align_corners, int n, C* x, C* slope) {
   const C last = static_cast<C>(size - 1);
   if constexpr (padding == SamplePadding::Reflection)
-    align_corners ? reflect(C(0), 2 * last, n, x, slope) : reflect(C(-1), 2 * last + 1, n, x, slope);
-  if constexpr (padding != SamplePadding::Zeros) clip(last, n, x, slope);
+    align_corners ? reflect<sloped>(C(0), 2 * last, n, x, slope)
+                  : reflect<sloped>(C(-1), 2 * last + 1, n, x, slope);
+  if constexpr (padding != SamplePadding::Zeros) clip<sloped>(last, n, x, slope);
 }
 
 // Numbers that no position can hold, NaN among them, lie outside.
@@ -94,12 +100,13 @@ inline int32_t inside(C x, int64_t size) {
   return (x >= 0) & (x < static_cast<C>(size)) ? static_cast<int32_t>(x) : -1;
 }
 
-template <class C, SamplePadding padding>
+template <class C, SamplePadding padding, bool sloped>
 void fill_axis(const SamplePlan& p, int64_t size, const C* given, int n, AxisTaps<C>& t) {
   const C scale = p.align_corners ? static_cast<C>(size - 1) / 2 : static_cast<C>(size) / 2;
   const C shift = p.align_corners ? C(0) : C(-0.5);
   alignas(kAligned) C x[kBlock], slope[kBlock];
-  each_point(n, [&](int i) { x[i] = (given[i] + 1) * scale + shift, slope[i] = scale; });
+  each_point(n, [&](int i) { x[i] = (given[i] + 1) * scale + shift; });
+  if constexpr (sloped) std::fill_n(slope, kBlock, scale);
   if (p.mode == SampleMode::Bicubic) {
     t.count = 4;
     constexpr C a = C(-0.75);
@@ -110,6 +117,7 @@ void fill_axis(const SamplePlan& p, int64_t size, const C* given, int n, AxisTap
       t.weight[1][i] = ((a + 2) * near - (a + 3)) * near * near + 1;
       t.weight[2][i] = ((a + 2) * mirrored - (a + 3)) * mirrored * mirrored + 1;
       t.weight[3][i] = ((a * last - 5 * a) * last + 8 * a) * last - 4 * a;
+      if constexpr (!sloped) return;
       t.slope[0][i] = ((3 * a * far - 10 * a) * far + 8 * a) * slope[i];
       t.slope[1][i] = (3 * (a + 2) * near - 2 * (a + 3)) * near * slope[i];
       t.slope[2][i] = -(3 * (a + 2) * mirrored - 2 * (a + 3)) * mirrored * slope[i];
@@ -118,18 +126,18 @@ void fill_axis(const SamplePlan& p, int64_t size, const C* given, int n, AxisTap
     for (int k = 0; k < 4; ++k) {
       alignas(kAligned) C at[kBlock];
       each_point(n, [&](int i) { at[i] = std::floor(x[i]) + static_cast<C>(k - 1); });
-      pad<C, padding>(size, p.align_corners, n, at, slope);
+      pad<C, padding, sloped>(size, p.align_corners, n, at, slope);
       each_point(n, [&](int i) { t.at[k][i] = inside(std::nearbyint(sane(at[i])), size); });
     }
     return;
   }
-  pad<C, padding>(size, p.align_corners, n, x, slope);
+  pad<C, padding, sloped>(size, p.align_corners, n, x, slope);
   each_point(n, [&](int i) { x[i] = sane(x[i]); });
   if (p.mode == SampleMode::Nearest) {
     t.count = 1;
     each_point(n, [&](int i) {
       t.at[0][i] = inside(std::nearbyint(x[i]), size);
-      t.weight[0][i] = 1, t.slope[0][i] = 0;
+      if constexpr (sloped) t.weight[0][i] = 1, t.slope[0][i] = 0;
     });
     return;
   }
@@ -138,7 +146,7 @@ void fill_axis(const SamplePlan& p, int64_t size, const C* given, int n, AxisTap
     const C base = std::floor(x[i]), u = x[i] - base;
     t.at[0][i] = inside(base, size), t.at[1][i] = inside(base + 1, size);
     t.weight[0][i] = 1 - u, t.weight[1][i] = u;
-    t.slope[0][i] = -slope[i], t.slope[1][i] = slope[i];
+    if constexpr (sloped) t.slope[0][i] = -slope[i], t.slope[1][i] = slope[i];
   });
 }
 
@@ -155,7 +163,7 @@ void read_axis(const T* grid, int d, int n, C* __restrict to) {
 }
 
 // The taps of a block of points over all dimensions; those of its last point fill the step's end.
-template <class T>
+template <class T, bool with_slopes>
 struct Taps {
   using C = compute_type<T>;
   AxisTaps<C> axis[3];
@@ -170,11 +178,11 @@ struct Taps {
       p.dims == 2 ? read_axis<2>(grid, d, n, given) : read_axis<3>(grid, d, n, given);
       const int64_t size = p.size[static_cast<size_t>(3 - p.dims + d)];
       if (p.padding == SamplePadding::Zeros)
-        fill_axis<C, SamplePadding::Zeros>(p, size, given, n, axis[d]);
+        fill_axis<C, SamplePadding::Zeros, with_slopes>(p, size, given, n, axis[d]);
       else if (p.padding == SamplePadding::Border)
-        fill_axis<C, SamplePadding::Border>(p, size, given, n, axis[d]);
+        fill_axis<C, SamplePadding::Border, with_slopes>(p, size, given, n, axis[d]);
       else
-        fill_axis<C, SamplePadding::Reflection>(p, size, given, n, axis[d]);
+        fill_axis<C, SamplePadding::Reflection, with_slopes>(p, size, given, n, axis[d]);
     }
     int32_t signs = 0;
     for (int d = 0; d < p.dims; ++d)
