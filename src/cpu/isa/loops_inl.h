@@ -240,8 +240,10 @@ inline void pass_guesses(T* out, const T* x, const T* y, unsigned scalars, int64
     if (doubts) {
       C again[2][kBlock], sure[kBlock];
       int64_t at[kBlock], found = 0;
-      for (int64_t i = 0; i < padded; ++i)
-        if (marks[i] != C(0)) again[0][found] = a[i], again[1][found] = b[i], at[found++] = i;
+      for (int64_t i = 0; i < padded; ++i) {  // without a branch that would be guessed wrong
+        again[0][found] = a[i], again[1][found] = b[i], at[found] = i;
+        found += marks[i] != C(0);
+      }
       const int64_t whole = (found + kPad - 1) & -kPad;
       for (int64_t k = found; k < whole; ++k)
         again[0][k] = again[0][found - 1], again[1][k] = again[1][found - 1];

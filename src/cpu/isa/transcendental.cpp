@@ -1,7 +1,115 @@
+#include "cpu/isa/lanes_double_inl.h"
+#include "cpu/isa/lanes_float_inl.h"
 #include "cpu/isa/loops_inl.h"
 
 namespace rushlight::cpu::RL_ISA {
 
-RL_DEFINE_LOOPS(transcendental_loops, RL_TRANSCENDENTAL_FORMULAS)
+RL_TRANSCENDENTAL_FORMULAS(RL_FORMULA)
+
+namespace {
+
+#if defined(__AVX2__)
+#define RL_IN_LANES(Formula, T, L) \
+  template <>                      \
+  struct InLanes<Formula, T> {     \
+    using Function = L;            \
+  };
+RL_IN_LANES(Exp, float, ExpOfFloat)
+RL_IN_LANES(Exp, double, ExpOfDouble)
+RL_IN_LANES(Log, float, LogOfFloat<false>)
+RL_IN_LANES(Log10, float, LogOfFloat<true>)
+RL_IN_LANES(Log2, double, Log2OfDouble)
+RL_IN_LANES(Logit, float, LogitOfFloat)
+RL_IN_LANES(Sin, double, SineOfDouble<0>)
+RL_IN_LANES(Cos, double, SineOfDouble<1>)
+RL_IN_LANES(Tan, double, TanOfDouble)
+RL_IN_LANES(Asin, float, AsinOfFloat)
+RL_IN_LANES(Asin, double, ArcOfDouble<false>)
+RL_IN_LANES(Acos, double, ArcOfDouble<true>)
+RL_IN_LANES(Erf, float, ErfOfFloat)
+#if defined(__AVX512F__)
+RL_IN_LANES(Log, double, LogOfDouble)
+RL_IN_LANES(Sqrt, float, SqrtOfFloat)
+RL_IN_LANES(Sqrt, double, SqrtOfDouble)
+#endif
+#undef RL_IN_LANES
+#endif
+
+// Where vector functions of the library take a call for each argument, overflow for instance, and what they
+// give there. 1/2 lies inside.
+template <class F, class T>
+struct Edges {};
+template <class T>
+struct Edges<Log1p, T> {
+  static bool inside(T x) { return (x > T(-1)) & (x < formulas::kInf<T>); }
+  static T outside(T x) { return x > 0 ? x : x == T(-1) ? -formulas::kInf<T> : formulas::kNan<T>; }
+};
+template <class T>
+struct Edges<Exp2, T> {
+  static constexpr T kHigh = std::numeric_limits<T>::max_exponent, kLow = sizeof(T) == 4 ? -150 : -1075;
+  static bool inside(T x) { return (x > kLow) & (x < kHigh); }
+  static T outside(T x) { return x >= kHigh ? formulas::kInf<T> : x <= kLow ? T(0) : x; }
+};
+template <class T>
+struct Edges<Expm1, T> {
+  static constexpr T kHigh = sizeof(T) == 4 ? T(88.8) : T(709.9), kLow = sizeof(T) == 4 ? -20 : -40;
+  static bool inside(T x) { return (x > kLow) & (x < kHigh); }
+  static T outside(T x) { return x >= kHigh ? formulas::kInf<T> : x <= kLow ? T(-1) : x; }
+};
+template <class T>
+struct Edges<Atanh, T> {
+  static bool inside(T x) { return std::abs(x) < T(1); }
+  static T outside(T x) { return std::abs(x) == T(1) ? x * formulas::kInf<T> : formulas::kNan<T>; }
+};
+template <class T>
+struct Edges<Entr, T> {
+  static bool inside(T x) { return (x > T(0)) & (x < formulas::kInf<T>); }
+  static T outside(T x) { return x == T(0) ? T(0) : x == x ? -formulas::kInf<T> : x; }
+};
+
+template <class F, class T>
+void loop_inside(char* const* data, unsigned scalars, int64_t n, const void* parameters) {
+  using E = Edges<F, T>;
+  constexpr int64_t kBlock = 512;
+  for (int64_t first = 0; first < n; first += kBlock) {
+    const int64_t count = std::min(kBlock, n - first);
+    T* out = reinterpret_cast<T*>(data[0]) + first;
+    const T* x = reinterpret_cast<const T*>(data[1]) + first;
+    char* block[] = {reinterpret_cast<char*>(out), data[1] + first * static_cast<int64_t>(sizeof(T))};
+    std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t> outside = 0;  // of the size of T: a vector a step
+    for (int64_t i = 0; i < count; ++i) outside |= E::inside(x[i]) ? 0 : 1;
+    if (!outside) {
+      loop<F, T>(block, scalars, count, parameters);
+      continue;
+    }
+    T own[kBlock], bounded[kBlock];
+    std::copy_n(x, count, own);  // the result may take its place
+    for (int64_t i = 0; i < count; ++i) bounded[i] = E::inside(own[i]) ? own[i] : T(0.5);
+    block[1] = reinterpret_cast<char*>(bounded);
+    loop<F, T>(block, scalars, count, parameters);
+    for (int64_t i = 0; i < count; ++i) out[i] = E::inside(own[i]) ? out[i] : E::outside(own[i]);
+  }
+}
+
+template <class F, class T>
+constexpr void put_faster([[maybe_unused]] FormulaLoops& row) {
+#if defined(__AVX2__)
+  if constexpr (requires { Edges<F, T>::inside(T{}); })
+    row[static_cast<int>(dtype_of<T>)] = &loop_inside<F, T>;
+  put_in_lanes<F, T>(row);
+#endif
+}
+template <class F>
+constexpr FormulaLoops make_faster_row() {
+  FormulaLoops row = make_row<F>();
+  put_faster<F, float>(row);
+  put_faster<F, double>(row);
+  return row;
+}
+
+}  // namespace
+
+#define RL_FASTER_ROW(name, ...) make_faster_row<name>(),
+const FormulaLoops transcendental_loops[] = {RL_TRANSCENDENTAL_FORMULAS(RL_FASTER_ROW)};
 
 }  // namespace rushlight::cpu::RL_ISA
