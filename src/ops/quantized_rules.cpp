@@ -242,6 +242,18 @@ Tensor bounded_rule(const Call& call, const Tensor& self) {
   return quantize_as(function(dequantize_from(self)), self.dtype(), q);
 }
 
+// Scales of channels are turned round with them.
+Tensor flip_rule(const Call&, const Tensor& self, IntList dims) {
+  Quantizer q = quantizer_of(self);
+  if (q.per_channel())
+    for (int64_t d : dims)
+      if (wrap_dim(d, self.dim()) == q.axis) {
+        q.scales = flip(q.scales, IntList{0});
+        q.zero_points = flip(q.zero_points, IntList{0});
+      }
+  return with_quantizer(flip(integers_of(self), dims), self.dtype(), q);
+}
+
 // New elements are what lies in the memory, of which there is a byte for each.
 Tensor resize_rule(const Call&, const Tensor& self, IntList size, std::optional<MemoryFormat>) {
   check_ordered("quantized_resize_cpu_");
@@ -261,6 +273,7 @@ void register_quantized_rules(Table& t) {
   t.quantized(full_like, full_like_rule);
   t.quantized(ones_like, ones_like_rule);
   t.quantized(equal, equal_rule);
+  t.quantized(flip, flip_rule);
   t.quantized(cat, join_rule<cat>);
   t.quantized(stack, join_rule<stack>);
   t.quantized(ops::masked_fill, masked_fill_rule);
@@ -282,7 +295,7 @@ void register_quantized_rules(Table& t) {
 
   auto each = [&](OnQuantized rule, const auto&... handles) { (t.quantized(handles, rule), ...); };
   // Elements are moved, chosen or put in order.
-  each(OnQuantized::Integers, clone, contiguous, flip, index, index_select, masked_select, repeat, max, min,
+  each(OnQuantized::Integers, clone, contiguous, index, index_select, masked_select, repeat, max, min,
        max_dim, min_dim, sort, sort_stable, topk, max_pool1d_with_indices, max_pool2d_with_indices,
        max_pool3d_with_indices, reflection_pad1d, reflection_pad2d, reflection_pad3d);
   nearest<upsample_nearest1d>(t, upsample_nearest1d);
@@ -292,7 +305,7 @@ void register_quantized_rules(Table& t) {
   nearest<upsample_nearest_exact2d>(t, upsample_nearest_exact2d);
   nearest<upsample_nearest_exact3d>(t, upsample_nearest_exact3d);
   // These have rules above: here it is said of types that are not quantised.
-  each(OnQuantized::Integers, copy_, empty_like, cat, stack);
+  each(OnQuantized::Integers, copy_, empty_like, cat, flip, stack);
   each(OnQuantized::Numbers, ops::eq, ops::ne, ops::lt, ops::le, ops::gt, ops::ge);
   each(OnQuantized::Requantized, mean, mean_dim, std_correction, upsample_bilinear2d, leaky_relu, gelu,
        prelu_kernel, grid_sampler_2d, grid_sampler_3d);

@@ -476,3 +476,12 @@ def test_comparisons_are_not_written_into_integers(name, kind):
     for call in (lambda: getattr(q, name + "_")(q), lambda: getattr(rushlight, name)(q, q, out=q.clone())):
         with pytest.raises(RuntimeError, match="must have dtype 'torch.bool'|only works with kFloat"):
             call()
+
+
+def test_scales_are_turned_round_with_their_channels():
+    """PyTorch refuses to flip tensors with scales by channel; those of the other end gave other numbers."""
+    q = per_channel(rushlight)
+    for dims in ((1,), (0,), (-1, -3), (0, 1)):
+        assert seen(q.flip(dims).dequantize()) == seen(q.dequantize().flip(dims))
+    assert seen(q.rot90(1, (0, 1)).dequantize()) == seen(q.dequantize().rot90(1, (0, 1)))
+    assert seen(q.flip(1).q_per_channel_zero_points()) == seen(q.q_per_channel_zero_points().flip(0))
