@@ -820,6 +820,14 @@ from rushlight._C._VariableFunctions import pixel_unshuffle as pixel_unshuffle
 from rushlight._C._VariableFunctions import channel_shuffle as channel_shuffle
 from rushlight._C._VariableFunctions import alias_copy as alias_copy
 from rushlight._C._VariableFunctions import detach_copy as detach_copy
+from rushlight._C._VariableFunctions import indices_copy as indices_copy
+from rushlight._C._VariableFunctions import _indices_copy as _indices_copy
+from rushlight._C._VariableFunctions import values_copy as values_copy
+from rushlight._C._VariableFunctions import _values_copy as _values_copy
+from rushlight._C._VariableFunctions import crow_indices_copy as crow_indices_copy
+from rushlight._C._VariableFunctions import col_indices_copy as col_indices_copy
+from rushlight._C._VariableFunctions import ccol_indices_copy as ccol_indices_copy
+from rushlight._C._VariableFunctions import row_indices_copy as row_indices_copy
 from rushlight._C._VariableFunctions import view_as_complex_copy as view_as_complex_copy
 from rushlight._C._VariableFunctions import view_as_real_copy as view_as_real_copy
 from rushlight._C._VariableFunctions import as_strided_copy as as_strided_copy

@@ -338,6 +338,14 @@ Tensor alias_copy(const Tensor& self) { static const Op& op = find_operator("ali
 Tensor& alias_copy_out(Tensor& out, const Tensor& self) { static const Op& op = find_operator("alias_copy"); const Value boxed[] = {Value(self)}; return call_out(op, boxed, out); }
 Tensor detach_copy(const Tensor& self) { static const Op& op = find_operator("detach_copy"); const Value boxed[] = {Value(self)}; return call<Tensor>(op, boxed); }
 Tensor& detach_copy_out(Tensor& out, const Tensor& self) { static const Op& op = find_operator("detach_copy"); const Value boxed[] = {Value(self)}; return call_out(op, boxed, out); }
+Tensor indices_copy(const Tensor& self) { static const Op& op = find_operator("indices_copy"); const Value boxed[] = {Value(self)}; return call<Tensor>(op, boxed); }
+Tensor& indices_copy_out(Tensor& out, const Tensor& self) { static const Op& op = find_operator("indices_copy"); const Value boxed[] = {Value(self)}; return call_out(op, boxed, out); }
+Tensor crow_indices_copy(const Tensor& self) { static const Op& op = find_operator("crow_indices_copy"); const Value boxed[] = {Value(self)}; return call<Tensor>(op, boxed); }
+Tensor& crow_indices_copy_out(Tensor& out, const Tensor& self) { static const Op& op = find_operator("crow_indices_copy"); const Value boxed[] = {Value(self)}; return call_out(op, boxed, out); }
+Tensor col_indices_copy(const Tensor& self) { static const Op& op = find_operator("col_indices_copy"); const Value boxed[] = {Value(self)}; return call<Tensor>(op, boxed); }
+Tensor& col_indices_copy_out(Tensor& out, const Tensor& self) { static const Op& op = find_operator("col_indices_copy"); const Value boxed[] = {Value(self)}; return call_out(op, boxed, out); }
+Tensor ccol_indices_copy(const Tensor& self) { static const Op& op = find_operator("ccol_indices_copy"); const Value boxed[] = {Value(self)}; return call<Tensor>(op, boxed); }
+Tensor& ccol_indices_copy_out(Tensor& out, const Tensor& self) { static const Op& op = find_operator("ccol_indices_copy"); const Value boxed[] = {Value(self)}; return call_out(op, boxed, out); }
 Tensor as_strided_copy(const Tensor& self, IntArrayRef size, IntArrayRef stride, std::optional<int64_t> storage_offset) { static const Op& op = find_operator("as_strided_copy"); const Value boxed[] = {Value(self), Value(size), Value(stride), Value(storage_offset)}; return call<Tensor>(op, boxed); }
 Tensor& as_strided_copy_out(Tensor& out, const Tensor& self, IntArrayRef size, IntArrayRef stride, std::optional<int64_t> storage_offset) { static const Op& op = find_operator("as_strided_copy"); const Value boxed[] = {Value(self), Value(size), Value(stride), Value(storage_offset)}; return call_out(op, boxed, out); }
 Tensor diagonal_copy(const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) { static const Op& op = find_operator("diagonal_copy"); const Value boxed[] = {Value(self), Value(offset), Value(dim1), Value(dim2)}; return call<Tensor>(op, boxed); }

@@ -304,6 +304,10 @@ Tensor& resize_(Tensor& self, IntArrayRef size, std::optional<MemoryFormat> memo
 std::vector<Tensor> meshgrid(TensorList tensors, std::string_view indexing) { static const Op& op = find_operator("meshgrid.indexing"); const Value boxed[] = {Value(tensors), Value(indexing)}; return call<std::vector<Tensor>>(op, boxed); }
 Tensor pixel_shuffle(const Tensor& self, int64_t upscale_factor) { static const Op& op = find_operator("pixel_shuffle"); const Value boxed[] = {Value(self), Value(upscale_factor)}; return call<Tensor>(op, boxed); }
 Tensor pixel_unshuffle(const Tensor& self, int64_t downscale_factor) { static const Op& op = find_operator("pixel_unshuffle"); const Value boxed[] = {Value(self), Value(downscale_factor)}; return call<Tensor>(op, boxed); }
+Tensor values_copy(const Tensor& self) { static const Op& op = find_operator("values_copy"); const Value boxed[] = {Value(self)}; return call<Tensor>(op, boxed); }
+Tensor& values_copy_out(Tensor& out, const Tensor& self) { static const Op& op = find_operator("values_copy"); const Value boxed[] = {Value(self)}; return call_out(op, boxed, out); }
+Tensor row_indices_copy(const Tensor& self) { static const Op& op = find_operator("row_indices_copy"); const Value boxed[] = {Value(self)}; return call<Tensor>(op, boxed); }
+Tensor& row_indices_copy_out(Tensor& out, const Tensor& self) { static const Op& op = find_operator("row_indices_copy"); const Value boxed[] = {Value(self)}; return call_out(op, boxed, out); }
 Tensor view_as_complex_copy(const Tensor& self) { static const Op& op = find_operator("view_as_complex_copy"); const Value boxed[] = {Value(self)}; return call<Tensor>(op, boxed); }
 Tensor& view_as_complex_copy_out(Tensor& out, const Tensor& self) { static const Op& op = find_operator("view_as_complex_copy"); const Value boxed[] = {Value(self)}; return call_out(op, boxed, out); }
 Tensor view_as_real_copy(const Tensor& self) { static const Op& op = find_operator("view_as_real_copy"); const Value boxed[] = {Value(self)}; return call<Tensor>(op, boxed); }

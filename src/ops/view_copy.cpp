@@ -8,6 +8,7 @@
 #include "ops/index.h"
 #include "ops/read_element.h"
 #include "ops/register.h"
+#include "ops/sparse.h"
 #include "ops/view.h"
 
 namespace rushlight {
@@ -188,6 +189,14 @@ Tensor view_copy_body(const Call&, const Tensor& self, IntList size) { return de
 void register_copies(Table& t) {
   copying<alias>(t, "alias_copy(Tensor self) -> Tensor").one_node().node("AliasBackward0_copy");
   copying<detach>(t, "detach_copy(Tensor self) -> Tensor");
+  copying<sparse_indices>(t, "indices_copy(Tensor self) -> Tensor").function_only();
+  copying<sparse_indices_raw>(t, "_indices_copy(Tensor self) -> Tensor").function_only();
+  copying<sparse_values>(t, "values_copy(Tensor self) -> Tensor").function_only();
+  copying<sparse_values_raw>(t, "_values_copy(Tensor self) -> Tensor").function_only();
+  copying<crow_indices>(t, "crow_indices_copy(Tensor self) -> Tensor").function_only();
+  copying<col_indices>(t, "col_indices_copy(Tensor self) -> Tensor").function_only();
+  copying<ccol_indices>(t, "ccol_indices_copy(Tensor self) -> Tensor").function_only();
+  copying<row_indices>(t, "row_indices_copy(Tensor self) -> Tensor").function_only();
   copying<view_as_complex>(t, "view_as_complex_copy(Tensor self) -> Tensor");
   copying<view_as_real>(t, "view_as_real_copy(Tensor self) -> Tensor");
   copying<as_strided>(
