@@ -52,8 +52,10 @@ class _Recorder:
         return record
 
 
-def graph(model, args, verbose=False):
+def graph(model, args, verbose=False, use_strict_trace=True):
     """The graph of one call of `model`, run in evaluation mode without gradients."""
+    from rushlight.jit._trace import _strict_result
+
     args = args if isinstance(args, (tuple, list)) else (args,)
     recorder = _Recorder(model)
     for i, t in enumerate(_tensors(args)):
@@ -69,6 +71,7 @@ def graph(model, args, verbose=False):
         model.train(training)
         for handle in handles:
             handle.remove()
+    _strict_result(outputs, use_strict_trace)
     for i, t in enumerate(_tensors(outputs)):
         recorder.add(f"output/output_{i}", "IO Node", t, ())
     definition = GraphDef(node=recorder.nodes, versions=VersionDef(producer=22))

@@ -161,7 +161,8 @@ def image_boxes(tag, tensor_image, tensor_boxes, rescale=1, dataformats="CHW", l
     drawing = _resized(to_bytes(picture(make_np(tensor_image), dataformats)), rescale)
     pen = ImageDraw.Draw(drawing)
     for i, (left, top, right, bottom) in enumerate(make_np(tensor_boxes) * rescale):
-        pen.rectangle([left, top, right, bottom], outline="red")
+        corners = [(left, top), (left, bottom), (right, bottom), (right, top), (left, top)]
+        pen.line(corners, width=2, fill="red")
         if labels is not None:
             pen.text((left + 2, top + 2), str(labels[i]), fill="red")
     return Summary(value=[Summary.Value(tag=tag, image=_encoded(np.asarray(drawing)))])

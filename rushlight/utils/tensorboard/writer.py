@@ -190,10 +190,13 @@ class SummaryWriter:
         self._add(summary.text(tag, text_string), global_step, walltime)
 
     def add_graph(self, model, input_to_model=None, verbose=False, use_strict_trace=True):
-        """The modules of `model` and how their results flow, seen in one call with `input_to_model`."""
+        """The modules of `model` and how their results flow, seen in one call with `input_to_model`.
+
+        Raises RuntimeError for a model that returns a dictionary, unless `use_strict_trace` is off.
+        """
         from rushlight.utils.tensorboard.graph import graph
 
-        self._get_file_writer().add_graph(graph(model, input_to_model, verbose))
+        self._get_file_writer().add_graph(graph(model, input_to_model, verbose, use_strict_trace))
 
     def add_embedding(
         self,

@@ -1,8 +1,11 @@
 """Event files, read back with TensorBoard's own reader and compared with those that PyTorch writes."""
 
+import io
+
 import pytest
 
 import rushlight
+from rushlight._command.names import is_aliased
 
 pytest.importorskip("tensorboard")
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator  # noqa: E402
@@ -237,3 +240,36 @@ def test_helpers_by_pytorchs_names():
     assert _convert_np.make_np(rushlight.ones(2, dtype=rushlight.bfloat16)).tolist() == [1, 1]
     drawn, _ = _pytorch_graph.graph(rushlight.nn.Linear(2, 3), rushlight.ones(1, 2))
     assert any(node.op == "IO Node" for node in drawn.node)
+
+
+def test_models_that_return_dictionaries_need_leave(tmp_path):
+    class Named(rushlight.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = rushlight.nn.Linear(3, 5)
+
+        def forward(self, x):
+            return {"out": self.layer(x)}
+
+    with SummaryWriter(tmp_path) as writer:
+        with pytest.raises(RuntimeError, match="Encountering a dict at the output of the tracer"):
+            writer.add_graph(Named(), rushlight.ones(1, 3))
+        writer.add_graph(Named(), rushlight.ones(1, 3), use_strict_trace=False)
+    assert {node.name for node in read(tmp_path).Graph().node} >= {"Named/layer", "output/output_0"}
+
+
+def test_boxes_are_drawn_as_pytorch_draws_them(tmp_path):
+    if is_aliased():
+        pytest.skip("PyTorch is the oracle")
+    pytest.importorskip("torch")
+    oracle = pytest.importorskip("torch.utils.tensorboard.summary")
+    np, Image = pytest.importorskip("numpy"), pytest.importorskip("PIL.Image")
+    from rushlight.utils.tensorboard import summary
+
+    def seen(made):
+        found = made.image_boxes("x", picture, boxes).value[0].image.encoded_image_string
+        return np.asarray(Image.open(io.BytesIO(found)))
+
+    picture, boxes = np.zeros((3, 32, 32), np.float32), np.array([[3, 4, 20, 18], [10, 10, 40, 40]])
+    drawn = [seen(summary), seen(oracle)]
+    assert np.array_equal(*drawn) and drawn[0].any()
