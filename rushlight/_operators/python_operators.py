@@ -2,6 +2,7 @@
 
 import rushlight as torch
 from rushlight import _C
+from rushlight._operators import jagged_operators as jagged_operators
 
 _library = torch.library.Library("aten", "FRAGMENT")
 

@@ -5,6 +5,7 @@ import io
 import pytest
 
 import rushlight as torch
+from rushlight._command.names import is_aliased
 
 pytestmark = pytest.mark.filterwarnings("ignore:The PyTorch API of nested tensors")
 
@@ -92,3 +93,39 @@ def test_attention_along_a_fixed_length():
     found = torch.nn.functional.scaled_dot_product_attention(q, q, q)
     wanted = torch.nn.functional.scaled_dot_product_attention(*[torch.cat(parts)] * 3)
     assert torch.allclose(found.values(), wanted)
+
+
+def test_operators_between_packed_and_padded_values():
+    for t in [torch] if is_aliased() else [torch, pytest.importorskip("torch")]:
+        pad, pack = (
+            t.ops.aten._jagged_to_padded_dense_forward,
+            t.ops.aten._padded_dense_to_jagged_forward,
+        )
+        values = t.arange(20.0).reshape(10, 2)
+        offsets = t.tensor([0, 1, 3, 8, 10])
+        padded = pad(values, [offsets], [5], 1.5)
+        assert padded.shape == (4, 5, 2) and padded[0].tolist() == [[0.0, 1.0]] + [[1.5, 1.5]] * 4
+        assert pad(values, [offsets], [4], 1.5).tolist() == padded[:, :4].tolist()
+        assert pack(padded, [offsets], 10).tolist() == values.tolist()
+        with pytest.raises(RuntimeError, match="only a single jagged dim is supported"):
+            pad(values, [offsets, offsets], [5, 5], 0.0)
+        with pytest.raises(RuntimeError, match="expected 1D offsets"):
+            pack(padded, [offsets[:, None]], 10)
+        with pytest.raises(RuntimeError, match="final offset should match total_L value"):
+            pack(padded, [offsets + 1], 10)
+        with pytest.raises(RuntimeError, match="expected padded dim >= 2"):
+            pack(padded.flatten(), [offsets], 10)
+        with pytest.raises(RuntimeError, match="found batch item of length 7"):
+            pack(padded, [t.tensor([0, 1, 8, 9, 10])], 10)
+
+
+def test_gradients_between_packed_and_padded_values():
+    values = torch.rand(6, 2, dtype=torch.float64, requires_grad=True)
+    offsets = torch.tensor([0, 2, 2, 6])
+    aten = torch.ops.aten
+    torch.autograd.gradcheck(
+        lambda v: aten._jagged_to_padded_dense_forward(v, [offsets], [3], 0.5), (values,)
+    )
+    padded = torch.rand(3, 4, 2, dtype=torch.float64, requires_grad=True)
+    torch.autograd.gradcheck(lambda p: aten._padded_dense_to_jagged_forward(p, [offsets], 6), (padded,))
+    assert aten._jagged_to_padded_dense_forward(values[:0], [offsets * 0], [2], 0.5).eq(0.5).all()
