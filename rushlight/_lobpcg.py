@@ -74,6 +74,10 @@ def _differentiable(A, B, E, X):
     return E, X
 
 
+def _hermitian(t):
+    return (t + t.mH) / 2 if t.layout == torch.strided else t
+
+
 @overridable
 def lobpcg(
     A, k=None, B=None, X=None, n=None, iK=None, niter=None, tol=None, largest=None, method=None,
@@ -100,12 +104,15 @@ def lobpcg(
         )
     if not 0 < k <= n:
         raise ValueError(f"lobpcg: expected 0 < k <= n, but got k={k} and n={n}")
+    recorded = torch.is_grad_enabled() and (A.requires_grad or (B is not None and B.requires_grad))
+    if recorded:  # a step away from symmetric matrices, as finite differences take, is no eigenproblem
+        A, B = _hermitian(A), None if B is None else _hermitian(B)
     with torch.no_grad():
         guess = torch.randn(*A.shape[:-1], n, dtype=A.dtype) if X is None else X
         limit = torch.finfo(A.dtype).eps ** 0.5 if tol is None else tol
         steps = 1000 if niter is None else niter
         E, X = _iterate(A, B, guess, iK, steps, limit, largest is None or largest)
         E, X = E[..., :k], X[..., :k]
-    if torch.is_grad_enabled() and (A.requires_grad or (B is not None and B.requires_grad)):
+    if recorded:
         return _differentiable(A, B, E, X)
     return E, X

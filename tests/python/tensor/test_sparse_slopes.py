@@ -153,3 +153,22 @@ def test_sparse_tensors_as_subclasses():
     other = torch.masked.masked_tensor(DENSE, DENSE > 0.2).to_sparse()
     with pytest.raises(ValueError, match="Input masks must match"):
         masked + other
+
+
+def test_gradients_of_lobpcg_are_symmetric():
+    """Those of the symmetric part: a matrix that finite differences moved is none the iteration is for."""
+    torch.manual_seed(0)
+    a = torch.rand(7, 7, dtype=torch.float64) + torch.diag(torch.arange(7.0, dtype=torch.float64) * 3)
+    a = a.requires_grad_()
+    first = torch.eye(7, 2, dtype=torch.float64)
+    e, v = torch.lobpcg(a, 2, X=first)
+    (e.sum() + v.abs().sum()).backward()
+    assert torch.allclose(a.grad, a.grad.mT)
+    wanted = torch.linalg.eigvalsh((a + a.mT).detach() / 2)[-2:].flip(0)
+    torch.testing.assert_close(e.detach(), wanted)
+
+    def pairs(a):
+        e, v = torch.lobpcg(a, 2, X=first, tol=1e-13)
+        return e, v.abs()
+
+    torch.autograd.gradcheck(pairs, (a,), check_batched_grad=False)
