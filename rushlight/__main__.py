@@ -21,8 +21,9 @@ export-lm or quantize is run as ./demo, and so on.
 """
 
 
-def fail(message):
-    sys.exit(f"rushlight: {message}")
+def fail(message, status=1):
+    print(f"rushlight: {message}", file=sys.stderr)
+    sys.exit(status)
 
 
 def run_alias(arguments):
@@ -109,7 +110,7 @@ def run_program(arguments):
     try:
         program.run(kind, what, rest, interactive)
     except program.Refused as error:
-        fail(error)
+        fail(error, error.status)
 
 
 def _parse(arguments):
@@ -125,10 +126,10 @@ def _parse(arguments):
             elif letter in _PROGRAMS and (letters or rest):
                 return _PROGRAMS[letter], letters or rest.pop(0), rest, interactive
             elif letter in _PROGRAMS:
-                fail("-m needs a module's name" if letter == "m" else "-c needs a program's text")
+                fail("-m needs a module's name" if letter == "m" else "-c needs a program's text", 2)
             else:
                 hint = f": Python's own come first: python {option} -m rushlight ..."
-                fail(f"unknown option {option!r}" + (hint if letter in _PYTHONS else ""))
+                fail(f"unknown option {option!r}" + (hint if letter in _PYTHONS else ""), 2)
     if rest and rest[0] != "-":
         return "file", rest[0], rest[1:], interactive
     return "input", None, rest[1:], interactive

@@ -8,7 +8,11 @@ import types
 
 
 class Refused(Exception):
-    """There is no such program; the text says why."""
+    """There is no such program; the text says why. `status` is Python's exit status in such a case."""
+
+    def __init__(self, text, status=1):
+        super().__init__(text)
+        self.status = status
 
 
 def run(kind, what, arguments, interactive=False):
@@ -50,7 +54,7 @@ def _file(main, path, arguments):
         with open(path, "rb") as opened:
             source = opened.read()
     except OSError as error:
-        raise Refused(f"can't open {path!r}: {error.strerror}") from None
+        raise Refused(f"can't open {path!r}: {error.strerror}", 2) from None
     code = compile(source, file, "exec", dont_inherit=True)
     main.__file__, main.__cached__, main.__loader__ = file, None, SourceFileLoader("__main__", file)
     _set_first_path(os.path.dirname(file))
