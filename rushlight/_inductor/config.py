@@ -28,7 +28,9 @@ class triton:  # noqa: N801 - PyTorch's name
     cudagraphs = False
 
 
-EFFECTIVE = frozenset((*(name for name, value in vars().items() if type(value) is bool), "triton.cudagraphs"))
+_own = {name for name, value in vars().items() if type(value) is bool} - {"TYPE_CHECKING"}
+EFFECTIVE = frozenset(_own | {"triton.cudagraphs"})
+del _own
 
 
 def _of_the_code_generator():
