@@ -22,15 +22,39 @@ def _take_example(numbers, name, given, real, dim):
     return None
 
 
+def _counted(name, args):
+    """The tensor whose elements that are not zero give a result its size, if there is one."""
+    if name == "nonzero":
+        return args[0]
+    if name == "masked_select" and torch.broadcast_shapes(args[0].shape, args[1].shape) == args[1].shape:
+        return args[1]
+    masks = _masks(args[1]) if name == "index" else ()
+    return masks[0] if len(masks) == 1 else None
+
+
+def _masks(indices):
+    return [i for i in indices if i is not None and i.dtype in (torch.bool, torch.uint8)]
+
+
+def _found_size(numbers, counted):
+    """(name, sample) of a size: the same one as long as nobody writes to the tensor that it counts."""
+    if counted is None:
+        return numbers.new(is_size=True)
+    known = counted.count_memo
+    if known is None or known[0] != counted._version or known[1] is not numbers:
+        counted.count_memo = known = counted._version, numbers, numbers.new(is_size=True)[0]
+    return known[2], numbers.samples_of(known[2])
+
+
 def result(mode, func, args, kwargs, real=None):
     """What an operator gives, with a sample for the size that it finds; the mode's numbers know of it."""
     make = _MAKERS.get(func._opname)
     if make is None:
         raise DynamicOutputShapeException(func)
-    name, size = mode.data_numbers.new(is_size=True)
+    name, size = _found_size(mode.data_numbers, _counted(func._opname, args))
     given, place = make(mode, func, size, *args, **kwargs)
     first = given[0] if isinstance(given, tuple) else given
-    mode.data_numbers.origins[name] = first, place
+    mode.data_numbers.origins.setdefault(name, (first, place))
     if func._opname in _MOST:
         mode.data_numbers.most[name] = _MOST[func._opname](*args, **kwargs)
     found = pytree.tree_leaves(real) or [None]
@@ -114,8 +138,7 @@ _MAKERS: dict[str, Callable[..., Any]] = {
 
 
 def _places_of_masks(x, indices):
-    masks = [i for i in indices if i is not None and i.dtype in (torch.bool, torch.uint8)]
-    return min(int(mask.numel()) for mask in masks)
+    return min(int(mask.numel()) for mask in _masks(indices))
 
 
 _MOST: dict[str, Callable[..., int]] = {  # how many elements may be found

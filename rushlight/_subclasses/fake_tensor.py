@@ -77,6 +77,7 @@ class FakeTensor(FakeNumbers, torch.Tensor):
     fake_mode: "FakeTensorMode"
     constant = None
     item_memo = None
+    count_memo = None  # how many elements are not zero: the version that was counted, the numbers, the name
     real_tensor = None  # where the mode propagates real tensors
 
     __torch_function__ = _C._disabled_torch_function_impl

@@ -316,3 +316,29 @@ def test_a_truth_of_the_data_may_be_a_result():
             given = torch.tensor(flag), sign * x
             found, expected = program.module()(*given), told(*given)
             assert found[:2] == expected[:2] and torch.equal(found[2], expected[2])
+
+
+COUNTED = {
+    "one mask": lambda x, y, m: x[m] + y[m],
+    "nonzero": lambda x, y, m: m.nonzero() + m.nonzero() * 2,
+    "positions of a mask": lambda x, y, m: x[m] * m.nonzero(),
+    "where": lambda x, y, m: x[m][:, 0] + torch.where(m)[0],
+    "selected by one": lambda x, y, m: (lambda p: x.masked_select(p) - y[p])(y > 0),
+    "written between": lambda x, y, m: (lambda c: (x[c], c.logical_not_(), y[c]))(m.clone()),
+}
+
+
+@pytest.mark.parametrize("name", COUNTED)
+def test_a_mask_finds_as_many_each_time(name):
+    class Program(torch.nn.Module):
+        def forward(self, x, y, m):
+            return COUNTED[name](x, y, m)
+
+    rows = {0: torch.export.Dim("rows")}
+    x, y, m = torch.randn(6, 2), torch.randn(6, 2), torch.tensor([True, False, True, True, False, False])
+    for shapes in (None, (rows, rows, rows)):
+        made = torch.export.export(Program(), (x, y, m), dynamic_shapes=shapes).module()
+        for mask in (m, ~m, torch.zeros(6, dtype=torch.bool)):
+            found, wanted = made(x, y, mask), Program()(x, y, mask)
+            pairs = zip(found, wanted) if isinstance(wanted, tuple) else [(found, wanted)]
+            assert all(torch.equal(a, b) for a, b in pairs if isinstance(a, torch.Tensor))
