@@ -28,7 +28,7 @@ def _counted(name, args):
         return args[0]
     if name == "masked_select" and torch.broadcast_shapes(args[0].shape, args[1].shape) == args[1].shape:
         return args[1]
-    masks = _masks(args[1]) if name == "index" else ()
+    masks = _masks(args[1]) if name == "index" else []
     return masks[0] if len(masks) == 1 else None
 
 

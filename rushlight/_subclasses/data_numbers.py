@@ -43,11 +43,15 @@ def _expression(value):
 class DataNumbers:
     """The numbers of one trace: their samples, and what is known of them."""
 
-    def __init__(self, samples=None, derived=None, decisions=None):
+    def __init__(self, samples=None, derived=None, decisions=None, united=frozenset()):
         self.samples = dict(samples or {})
         self.derived = derived or {}  # name -> the linear expression that it equals
         self.bounds: dict = {}  # name -> (lowest, highest)
         self.is_size: set = set()
+        self.united = (
+            united  # those that follow from others since the program needs it, which the graph checks
+        )
+        self.unchecked: list = []  # of these, those whose check the next operator of the graph comes after
         self.most: dict = {}  # name of a size -> how large it can be
         self.origins: dict = {}  # name -> (tensor that it was read from or that has the size, dimension)
         self.facts: set = set()  # relations that hold: keys of _key
@@ -75,8 +79,10 @@ class DataNumbers:
         self.bounds[name] = (0 if is_size else -math.inf, math.inf)
         if is_size:
             self.is_size.add(name)
+        if name in self.united:
+            self.unchecked.append(name)
         if name in self.derived:
-            value = sum(c * (1 if n is None else self.samples[n]) for n, c in self.derived[name].items())
+            value = self.samples_of(name)
         else:
             value = self.samples.setdefault(name, _FIRST[(len(self.bounds) - 1) % len(_FIRST)])
         return name, value
@@ -279,6 +285,15 @@ class DataNumbers:
             made.node.meta["val"] = self.samples_of(name)
             self.nodes[name] = made
         return self.nodes[name]
+
+    def check_united(self):
+        """Nodes that check what the program needs of the numbers that were read last."""
+        while self.unchecked:
+            name = self.unchecked.pop(0)
+            (other,) = self.derived[name]
+            truth = DataTruth(operator.eq, Expression(None, name), Expression(None, other), True, self)
+            self.facts |= _implied(truth.relation, truth.difference())
+            self.record(truth)
 
     def record(self, truth):
         """A node that checks a condition when the graph runs; `describe_numbers` tells the condition."""

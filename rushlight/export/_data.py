@@ -7,6 +7,7 @@ from typing import Any
 import rushlight as torch
 from rushlight._errors.capture import GuardOnDataDependentSymNode
 from rushlight._functorch import config
+from rushlight._ops import OpOverload
 from rushlight._subclasses.data_numbers import DataNumbers, Infeasible
 from rushlight._subclasses.decisions import Decisions
 from rushlight._subclasses.expressions import SIGNS
@@ -17,6 +18,7 @@ from rushlight.fx.node import Node
 from ._sizes import SIZE
 from .dynamic_shapes import Symbol, ValueRanges
 
+_MOST_UNITED = 6  # sizes of the data
 _MOST_TRIES = 40
 _OTHERS = ((2,) * 8, (1,) * 8, (0,) * 8, (4,) * 8)  # samples, where the first ones do not suit a program
 
@@ -27,6 +29,7 @@ class DataTraces:
     def __init__(self, trace, sizes):
         self.trace, self.inputs = trace, frozenset(sizes)
         self.derived: dict = {}
+        self.united: set = set()  # names of those that are equal to others since the program needs it
         self.example: dict = {}  # the sizes in the example
         self.numbers: Any = None  # of the last trace
         self.choices = SizeChoices()
@@ -37,7 +40,7 @@ class DataTraces:
         samples = {name: size for name, size in sizes.items() if name not in self.inputs}
         choices = self.choices
         while True:
-            self.numbers = DataNumbers(samples, self.derived, self.decisions)
+            self.numbers = DataNumbers(samples, self.derived, self.decisions, self.united)
             self.numbers.choices = choices if self.inputs else None
             made = self.trace(sizes, numbers=self.numbers, **how)
             for name, ends in self.numbers.bounds.items():
@@ -65,6 +68,8 @@ class DataTraces:
                 if not self.numbers.bounds:
                     raise
                 failure = error
+                if self._unite({**sizes, **samples}):
+                    continue
                 if not others:
                     break
                 samples = self._other(others.pop(0))
@@ -84,6 +89,33 @@ class DataTraces:
                         raise
                     samples = {**self.numbers.samples, wish.name: wish.value}
         self.decisions.looking = False
+
+    def _unite(self, sizes):
+        """Let a size of the data equal one before it, if the program comes further then."""
+        numbers, reached = self.numbers, self._reached()
+        names = [n for n in numbers.bounds if n in numbers.is_size and n not in self.derived]
+        for i, name in enumerate(names[:_MOST_UNITED]):
+            for other in names[:i]:
+                self.derived[name] = {other: 1}
+                self.united.add(name)
+                try:
+                    self({n: size for n, size in sizes.items() if n != name})
+                    return True
+                except Infeasible:
+                    return True
+                except Exception:
+                    if self._reached() > reached:
+                        return True
+                del self.derived[name]
+                self.united.discard(name)
+        return False
+
+    def _reached(self):
+        """How far the last trace came."""
+        nodes = self.numbers.tracer.graph.nodes
+        return sum(
+            isinstance(n.target, OpOverload) and n.target is not SIZE and not is_check(n) for n in nodes
+        )
 
     def _follow(self, wish, samples):
         if wish.derived is not None:

@@ -190,6 +190,8 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         if func._opname == "lift_fresh":
             func = torch.ops.aten.clone.default  # the program may write to what the graph holds as a constant
         numbers = self.fakes.data_numbers
+        if numbers is not None and numbers.unchecked and numbers.tracer is self.tracer:
+            numbers.check_united()
         traced: Any = (torch.Tensor, float) if numbers is not None and numbers.floats else torch.Tensor
         if numbers is not None and numbers.integers:
             numbers.check_arguments(func, args, kwargs)

@@ -342,3 +342,31 @@ def test_a_mask_finds_as_many_each_time(name):
             found, wanted = made(x, y, mask), Program()(x, y, mask)
             pairs = zip(found, wanted) if isinstance(wanted, tuple) else [(found, wanted)]
             assert all(torch.equal(a, b) for a, b in pairs if isinstance(a, torch.Tensor))
+
+
+EQUAL = {
+    "two comparisons": lambda x, y: x[y > 0] - y[y > 0],
+    "three": lambda x, y: x[y > 0] - y[y > 0] * x.masked_select(y > 0),
+    "two and two": lambda x, y: (x[y > 0] - y[y > 0], x[x > 0] * y[x > 0]),
+    "joined": lambda x, y: torch.stack([x[y > 0], y[y > 0]]),
+    "with another": lambda x, y: (x[x < 0].sum(), x[y > 0] - y[y > 0]),
+}
+
+
+@pytest.mark.parametrize("name", EQUAL)
+def test_sizes_that_must_be_equal_are_checked(name):
+    class Program(torch.nn.Module):
+        def forward(self, x, y, z):
+            return EQUAL[name](x, y), x[z > 0] + y[y > 0]
+
+    def flat(values):
+        return [t for v in values for t in (flat(v) if isinstance(v, tuple) else [v])]
+
+    x, y = torch.randn(6, 2), torch.randn(6, 2)
+    for shapes in (None, ({0: Dim("rows")},) * 3):
+        program = export(Program(), (x, y, y), dynamic_shapes=shapes)
+        for given in (y, torch.randn(6, 2), -y.abs()):
+            found, wanted = program.module()(x, given, given), Program()(x, given, given)
+            assert all(map(torch.equal, flat(found), flat(wanted)))
+        with pytest.raises(RuntimeError, match=r"Runtime assertion failed for expression u\d == u\d"):
+            program.module()(x, torch.ones(6, 2), -torch.ones(6, 2))
