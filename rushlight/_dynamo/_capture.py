@@ -456,8 +456,9 @@ class _Run:
         try:
             whole = _Whole(self.recorder)
             watched = self.watch or contextlib.nullcontext()
+            state = GradState(self.recorder) if self.recorder.records else contextlib.nullcontext()
             with (
-                contextlib.ExitStack() as stack,
+                state,
                 compiler._capturing_program(),
                 whole,
                 self.recorder.fakes,
@@ -465,8 +466,6 @@ class _Run:
                 self.observer,
                 watched,
             ):
-                if self.recorder.records:
-                    self.observer.on_switch = lambda: stack.enter_context(GradState(self.recorder))
                 return _C._with_parts(None, function, *args, **kwargs)
         except Interruption as stop:
             raise Unsupported(stop.reason) from None
@@ -477,7 +476,6 @@ class _Run:
                 raise Unsupported(self.observer.interruption) from error
             raise ProgramRaises(f"{type(error).__name__} while it was captured: {error}") from error
         finally:
-            self.observer.on_switch = None  # a circle of references
             _thread.capture = before
             if collects:
                 gc.enable()

@@ -31,8 +31,6 @@ _TENSOR_STATE = frozenset(
     is_shared as_subclass _make_subclass module_load __reduce_ex__ __deepcopy__""".split()
 )
 
-_SWITCHES = frozenset(["no_grad", "enable_grad", "set_grad_enabled"])
-
 _SWALLOWING = frozenset(["Exception", "BaseException"])  # after which an attribute may be missing
 
 _PURE_BUILTINS = frozenset(
@@ -100,7 +98,6 @@ class Observer:
         self.interruption = None
         self.codes = set()
         self.enters_inference_mode = False
-        self.on_switch = None  # called once, before code runs that may switch the recording of gradients
         self.importing = None
         self._watches = self._paused = False
 
@@ -159,9 +156,6 @@ class Observer:
         names = set(code.co_names)
         if "inference_mode" in names:
             self.enters_inference_mode = True
-        if self.on_switch is not None and names & _SWITCHES:
-            self.on_switch()
-            self.on_switch = None
         try:
             if is_own_file(path):
                 mark = mark_of(frame.f_globals)
