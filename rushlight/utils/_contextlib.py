@@ -84,7 +84,10 @@ class _DecoratorContextManager:
     """Base of context managers that may be used as ``@cm(...)``."""
 
     def __call__(self, orig_func: "_F") -> "_F":
-        return context_decorator(self.clone, orig_func)
+        plain = (
+            type(self).clone is _DecoratorContextManager.clone
+        )  # then the function need not hold this object
+        return context_decorator(type(self) if plain else self.clone, orig_func)
 
     def __enter__(self):
         raise NotImplementedError

@@ -9,6 +9,7 @@ from rushlight._functorch.aot_autograd import aot_function, aot_module_simplifie
 from rushlight._functorch.compilers import nop
 
 aten = torch.ops.aten
+quiet = torch.no_grad
 
 
 class Graphs:
@@ -312,8 +313,24 @@ def scores(x, y):
     return nn.functional.cross_entropy(x @ y.t(), target)
 
 
+@torch.no_grad()
+def spread(x):
+    return x.mean(0), x.var(0)
+
+
+def decorated(x, y):
+    mean, variance = spread(x)
+    return (x - mean) / (variance + 1e-5).sqrt() * y
+
+
+def renamed(x, y):
+    with quiet():
+        t = x.exp()
+    return t * x, t * y
+
+
 @pytest.mark.parametrize("backend", ["inductor", "aot_eager", "eager"])
-@pytest.mark.parametrize("program", [weighs, keeps, mixes, counts_up, scores])
+@pytest.mark.parametrize("program", [weighs, keeps, mixes, counts_up, scores, decorated, renamed])
 def test_parts_without_gradients(program, backend):
     """What a compiled function does under `no_grad` has no gradient, and the rest has."""
     torch._dynamo.reset()
