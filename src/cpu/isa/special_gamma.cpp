@@ -18,9 +18,8 @@ struct ErfinvOfFloat {
   struct Doubt {
     V largest{};
     [[gnu::always_inline]] void add(V y) { largest = larger(magnitude(y), largest); }
-    [[gnu::always_inline]] bool any() const {
-      return any_from(largest, 0.9977f);
-    }  // earlier than kLeast tells
+    // Earlier than kLeast tells.
+    [[gnu::always_inline]] bool any() const { return any_from(largest, 0.9977f); }
   };
   [[gnu::always_inline]] static V product_of(V y) {  // what loses least
     return magnitude(y) < 0.5f ? 1.0f - y * y : (1.0f - y) * (1.0f + y);
@@ -77,9 +76,8 @@ struct ErfinvOfDouble {
   struct Doubt {
     V largest{};
     [[gnu::always_inline]] void add(V y) { largest = larger(magnitude(y), largest); }
-    [[gnu::always_inline]] bool any() const {
-      return any_from(largest, 0.99903);
-    }  // earlier than kFarFrom tells
+    // Earlier than kFarFrom tells.
+    [[gnu::always_inline]] bool any() const { return any_from(largest, 0.99903); }
   };
   // In four sums, none of which waits for the others.
   template <size_t N>
