@@ -353,6 +353,29 @@ void gemm_bias(DType dtype, int64_t m, int64_t n, int64_t k, MatrixView a, Matri
   gemm(dtype, m, n, k, 1, a, b, 1, c, ldc);
 }
 
+namespace {
+
+// Halves without gaps by blocks, which stay in the first cache once they are widened. False where there is
+// but one, or no such product.
+template <class T>
+bool dot_by_blocks(int64_t n, const T* x, const T* y, T* result) {
+  constexpr int64_t kBlock = 2048;
+  if (n <= kBlock) return false;
+  float widened[kBlock], sum = 0;
+  for (int64_t first = 0; first < n; first += kBlock) {
+    const int64_t count = std::min(kBlock, n - first);
+    cast_loop(DType::Float32, dtype_of<T>)(reinterpret_cast<char*>(widened), sizeof(float),
+                                           reinterpret_cast<const char*>(x + first), sizeof(T), count);
+    float part;
+    if (!matrix_vector(dtype_of<T>, 1, count, {y + first, count, 1}, widened, &part)) return false;
+    sum += part;
+  }
+  *result = T(sum);
+  return true;
+}
+
+}  // namespace
+
 void dot(DType dtype, int64_t n, const void* x, int64_t x_stride, const void* y, int64_t y_stride,
          bool conjugate, void* result) {
   visit_dtype(NumberTypes{}, dtype, "dot", [&](auto tag) {
@@ -363,6 +386,8 @@ void dot(DType dtype, int64_t n, const void* x, int64_t x_stride, const void* y,
       const bool plain = x_stride == 1 && y_stride == 1;  // halves are widened as they lie
       if (batch_invariant() && (plain || multiplies_in_chains(dtype)))
         return gemm(dtype, 1, 1, n, 1, {x, n * x_stride, x_stride}, {y, y_stride, 1}, 0, result, 1);
+      if constexpr (is_reduced_v<T>)
+        if (plain && dot_by_blocks(n, p, q, static_cast<T*>(result))) return;
       if (n > 0 &&
           vector_product<T>(1, 1, n, 1, {p, 0, x_stride}, {q, y_stride, 0}, 0, static_cast<T*>(result), 1))
         return;

@@ -72,3 +72,15 @@ def test_dots_of_complex_vectors(dtype, n):
 
 def test_dots_of_one_number_again_and_again():
     assert (torch.ones(5) @ torch.tensor(2.0).expand(5)).item() == 10
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
+@pytest.mark.parametrize("length", [2047, 2048, 2049, 4097, 70001])
+def test_dots_of_long_halves(length, dtype):
+    values = np.random.default_rng(length).standard_normal((2, length)).astype("float32")
+    x, y = (torch.from_numpy(v).to(getattr(torch, dtype)) for v in values)
+    products = x.double() * y.double()
+    for result in (torch.dot(x, y), torch.vdot(y, x)):
+        error = abs(result.item() - products.sum().item())
+        rounding = 2.0 ** (-8 if dtype == "bfloat16" else -11) * abs(products.sum().item())
+        assert error <= rounding + 1e-6 * products.abs().sum().item()
