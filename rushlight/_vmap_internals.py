@@ -34,7 +34,7 @@ def _vmap(func, in_dims=0, out_dims=0, allow_none_pass_through=False):
         size, dims, flat, spec = _process_batched_inputs(in_dims, args, func)
         _check_in_dims(in_dims, flat, spec, func)
         with _Level(size, "error") as level:
-            outputs = func(*_create_batched_inputs(dims, flat, level, spec))
+            outputs = _run(func, _create_batched_inputs(dims, flat, level, spec))
             _check_outputs(outputs, func, allow_none_pass_through)
             if not isinstance(outputs, tuple):
                 return _unbatched(outputs, _dims_of(out_dims, 1, func)[0], level, size, func)
@@ -42,6 +42,29 @@ def _vmap(func, in_dims=0, out_dims=0, allow_none_pass_through=False):
             return tuple(_unbatched(x, dim, level, size, func) for x, dim in each)
 
     return wrapped
+
+
+# What the newer vmap refuses in other words, by what those have in common.
+_OLDER_WORDS = {
+    "in randomness error mode": (
+        "vmap: We do not yet support calling random operations inside of vmap. Please perform random "
+        "operations outside of vmap as a workaround"
+    ),
+    "backward() called inside a functorch transform": (
+        "backward() called inside torch.vmap. This is not supported, please call backward() outside "
+        "torch.vmap"
+    ),
+}
+
+
+def _run(func, inputs):
+    try:
+        return func(*inputs)
+    except RuntimeError as error:
+        for newer, older in _OLDER_WORDS.items():
+            if newer in str(error):
+                raise RuntimeError(older) from error
+        raise
 
 
 def _unbatched(output, dim, level, size, func):

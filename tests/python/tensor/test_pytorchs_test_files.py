@@ -298,3 +298,15 @@ def test_second_gradients_of_convolutions(transposed):
 def test_kernels_larger_than_pictures_are_named_with_all_their_sizes():
     with pytest.raises(RuntimeError, match=r"per channel: \(1 x 2\). Kernel size: \(10 x 5\)"):
         rl.nn.Conv2d(1, 1, (10, 5))(rl.ones(1, 1, 1, 2))
+
+
+def test_the_older_vmap_refuses_in_its_own_words():
+    x = rl.ones(2, 3, requires_grad=True)
+    for function, words in (
+        (lambda r: r + rl.rand(3), "We do not yet support calling random operations inside of vmap"),
+        (lambda r: r.sum().backward() or r, r"backward\(\) called inside torch.vmap"),
+    ):
+        with pytest.raises(RuntimeError, match=words):
+            rl._vmap_internals._vmap(function)(x)
+    with pytest.raises(RuntimeError, match="in randomness error mode"):
+        rl.vmap(lambda r: r + rl.rand(3))(x)
