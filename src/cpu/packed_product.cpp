@@ -121,13 +121,17 @@ void pack_panels(DType dtype, int64_t k, int64_t n, MatrixView matrix, void* pan
 }
 
 int64_t most_packed_rows(int64_t k, int64_t n) {
-  constexpr int64_t kOfSmall = 512, kOfLarge = 64;
+  constexpr int64_t kOfSmall = 512;
   if (!has_vectors()) return 0;
   if (std::max(k, n) <= SmallProducts::kMost) return kOfSmall;
-  if (host::isa() == host::Isa::kAvx512) return kOfLarge;
 #ifdef RL_WITH_BLAS
-  constexpr int64_t kFewer = 96;
-  if (host::is_intel()) return kFewer;
+  // MKL multiplies at the peak there, once it has packed the matrix: for each call.
+  constexpr int64_t kOfLongRegisters = 512, kOfShort = 1024;
+  if (host::is_intel()) return host::isa() == host::Isa::kAvx512 ? kOfLongRegisters : kOfShort;
+#endif
+#if defined(RL_WITH_BLAS) || defined(RUSHLIGHT_WITH_ONEDNN)
+  constexpr int64_t kOfLarge = 64;
+  if (host::isa() == host::Isa::kAvx512) return kOfLarge;
 #endif
   return INT64_MAX;
 }

@@ -194,7 +194,7 @@ template <int R, int V, class C, class F>
     typename Lanes<C>::type b[V];
 #pragma GCC unroll 4
     for (int v = 0; v < V; ++v) load(b[v], panel + v * n);
-#pragma GCC unroll 8
+#pragma GCC unroll 16
     for (int r = 0; r < R; ++r) {
       const F factor = a[r * row + i * column];
 #pragma GCC unroll 4
@@ -219,14 +219,18 @@ template <int R, class F>
     call_with_rows<R - 1>(rows, at, f);
   }
 }
-template <int V, class F>
-[[gnu::always_inline]] inline void for_row_groups(int64_t begin, int64_t end, F&& f) {
+template <int Most, class F>
+[[gnu::always_inline]] inline void for_groups(int64_t begin, int64_t end, F&& f) {
   while (begin < end) {
-    const int64_t left = end - begin, groups = (left + kTileRows<V> - 1) / kTileRows<V>;
+    const int64_t left = end - begin, groups = (left + Most - 1) / Most;
     const int64_t rows = (left + groups - 1) / groups;
-    call_with_rows<kTileRows<V>>(rows, begin, f);
+    call_with_rows<Most>(rows, begin, f);
     begin += rows;
   }
+}
+template <int V, class F>
+[[gnu::always_inline]] inline void for_row_groups(int64_t begin, int64_t end, F&& f) {
+  for_groups<kTileRows<V>>(begin, end, f);
 }
 
 }  // namespace

@@ -36,14 +36,16 @@ def packed(function, *args, constant=None):
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 @pytest.mark.parametrize(
-    "sizes", [(1, 1, 1), (5, 3, 7), (6, 64, 32), (13, 40, 33), (32, 64, 64), (70, 17, 130)]
+    "sizes",
+    # The last have more rows, and more steps, than a pass over the panels takes.
+    [(1, 1, 1), (5, 3, 7), (6, 64, 32), (13, 40, 33), (32, 64, 64), (70, 17, 130), (200, 2000, 50)],
 )
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("with_bias", [False, True])
 def test_products(dtype, sizes, turned, with_bias):
     m, k, n = sizes
     torch.manual_seed(0)
-    x, b = torch.randn(m, k, dtype=dtype), torch.randn(n, dtype=dtype) if with_bias else None
+    x, b = torch.randn(m, k, dtype=dtype) / k**0.5, torch.randn(n, dtype=dtype) if with_bias else None
     w = torch.randn(n, k, dtype=dtype).t() if turned else torch.randn(k, n, dtype=dtype)
     panels = aten._pack_matrix(w)
     y = aten._packed_product(x, panels, n, b, -math.inf, math.inf)
@@ -61,6 +63,22 @@ def test_rows_that_lie_apart_and_batches():
         y = aten._packed_product(x, panels, 5, None, -math.inf, math.inf)
         torch.testing.assert_close(y, x @ w, rtol=1e-5, atol=1e-5)
     assert aten._packed_product(wide[:0, :6], panels, 5, None, -math.inf, math.inf).shape == (0, 5)
+
+
+def test_rows_have_the_same_bits_in_any_number():
+    torch.manual_seed(0)
+    x, w = torch.randn(211, 1600), torch.randn(1600, 72)
+    panels = aten._pack_matrix(w)
+    whole = aten._packed_product(x, panels, 72, None, -math.inf, math.inf)
+    for rows in (slice(0, 1), slice(3, 17), slice(100, 211)):
+        part = aten._packed_product(x[rows], panels, 72, None, -math.inf, math.inf)
+        assert torch.equal(part, whole[rows])
+
+
+def test_no_steps_leave_the_bias():
+    panels, b = aten._pack_matrix(torch.ones(0, 40)), torch.arange(40.0)
+    y = aten._packed_product(torch.ones(3, 0), panels, 40, b, 1.0, 30.0)
+    assert torch.equal(y, b.clamp(1.0, 30.0).expand(3, 40))
 
 
 def test_nan_and_infinity_pass_the_bounds():
