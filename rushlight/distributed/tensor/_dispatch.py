@@ -355,7 +355,7 @@ def _aliased(call, wrapped, moved):
 def _check_write(call):
     """Refuse to write where neither memory nor gradients would follow: to some views; and to give a tensor
     another shape in place, which the layout would not follow."""
-    if call.family == "view" and call.name not in ("detach", "detach_"):
+    if call.family == "view" and call.name != "detach":
         raise RuntimeError(
             f"{call.func}: a DTensor keeps its shape. Use the form without the underscore, it gives another"
         )

@@ -182,6 +182,8 @@ def behaviour(rank, size, file):
     torch.manual_seed(7)
     drawn = rand(5, 3, device_mesh=mesh, placements=[Shard(0)]), randn(6, device_mesh=mesh)
     assert all(torch.equal(a, b.full_tensor()) for a, b in zip(expected, drawn))
+    norm = torch.linalg.vector_norm(d)  # each rank has that of its part: nothing is gathered
+    assert norm.placements[0].is_partial() and abs(norm.full_tensor().item() - 285**0.5) < 1e-5
     means = torch.arange(6.0)
     for draw in (lambda t: torch.normal(t, 0.1), torch.poisson, lambda t: torch.multinomial(t, 4)):
         torch.manual_seed(8)

@@ -43,7 +43,7 @@ def _term(call, self, dim):
         ranks = max(call.mesh.shape)
         even = all(call.shape(self)[dim] % size == 0 for size in (*call.mesh.shape, call.mesh.size()))
         return Partial("avg") if even and ranks else None
-    if call.name == "linalg_vector_norm":
+    if call.name == "vector_norm":
         order = call["ord"]
         return _NormPartial(2 if order is None else order) if order != 0 else Partial("sum")
     if call.name in ("max", "min") and "dim" in call.names:
