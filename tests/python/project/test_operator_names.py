@@ -1,10 +1,17 @@
-"""Names of operators in lists of Python code: each is an operator, so that no list speaks of what is gone.
+"""Names of operators in lists of code: which lists there are, and that each name in them is an operator.
 
-A list is of one kind: of operators in `torch.ops.aten`, of functions and methods as programs call them, of
-formulas, or of operators of PyTorch that other people's files name.
+What is true of an operator stands on its record (Note [Traits]). A list stays where it says what another
+format or PyTorch's interface has, or gives each operator a function of its own. It is of one kind: of
+operators in `torch.ops.aten`, of functions and methods as programs call them, of formulas, or of operators of
+PyTorch that other people's files name.
 """
 
+import ast
+import builtins
 import importlib
+import operator
+import re
+from pathlib import Path
 
 import pytest
 
@@ -144,3 +151,167 @@ def test_names_are_known(module, name, kind):
 def test_values_are_known(module, name, kind):
     entries = list(found(module, name).values())
     assert entries and [e for e in entries if not kind(e)] == []
+
+
+# --- which lists there are
+
+ROOT = Path(__file__).resolve().parents[3]
+# Lists in functions and loops, and those whose names are strings or functions of PyTorch's interface.
+OTHER_LISTS = {
+    # what quantisation supports, by functions of `torch` and `torch.nn.functional`
+    "ao.ns.fx.mappings": {"_both_kinds", "get_unmatchable_types_map"},
+    "ao.quantization.backend_config.executorch": {"_SHARED_SCALE"},
+    "ao.quantization.backend_config.native": {"_OWN_SCALE", "_SHARED_SCALE"},
+    "ao.quantization.fx._equalize": {"_FUNCTIONS"},
+    "ao.quantization.fx.lower": {"_OWN_SCALE_FUNCTIONS", "_SAME_FUNCTIONS", "_SAME_METHODS"},
+    "ao.quantization.fx.utils": {"_input_positions"},
+    "ao.quantization.quantization_mappings": {"_quantized_operators"},
+    # modules that hold functions of these names
+    "_functions.helpers": {"_sym_cos"},
+    "array_api._elementwise": {"_WRITTEN"},
+    "array_api.fft": {"fft", "fftn"},
+    "functional": {"statement"},
+    # words that functions take, and methods that make masked tensors
+    "_functions.segment": {"_REDUCE"},
+    "masked._ops": {"_IDENTITIES"},
+    "masked.maskedtensor.binary": {"BINARY_NAMES"},
+    "masked.maskedtensor.reductions": {"REDUCE_NAMES"},
+    "masked.maskedtensor.unary": {"UNARY_NAMES"},
+    "nn.init": {"_LINEAR"},
+    "nn.utils._expanded_weights.expanded_weights_impl": {"_LEAST_DIMS"},
+    # a function for each
+    "distributed.tensor._ops._indexing": {"RULES"},
+    "distributed.tensor._ops._matrix": {"RULES"},
+    "distributed.tensor._ops._neural": {"RULES"},
+    "distributed.tensor._ops._special": {"HANDLERS"},
+    "distributed.tensor._ops._views": {"RULES", "ADJUSTMENTS"},
+    "export._layers": {"_rules"},
+    "export._pt2_decompositions": {"table"},
+    "onnx._rules.arithmetic": {"for"},
+    "onnx._rules.indexing": {"scatter_reduce"},
+    "onnx._rules.layers": {"for"},
+    "onnx._rules.quantized": {"_STEPS"},
+    "onnx._rules.shapes": {"for"},
+    # what TorchScript has
+    "jit._check_expressions": {"_TENSOR_VALUES"},
+    "jit._check_methods": {"MATH"},
+    "jit._torchscript_ops": {"_TABLE"},
+}
+# Words of Python, which mean no operator in a list.
+PYTHONS = {name.strip("_") for name in (*dir(operator), *dir(builtins))}
+PYTHONS |= {"bfloat16", "byte", "cdouble", "cfloat", "chalf", "char", "double", "half", "long", "short"}
+RECORDS = {record["name"] for record in _C._operator_records()} - PYTHONS
+FEWEST = 4  # names that make a list
+
+
+def record_of(text):
+    """The record that ``aten::add_.Tensor(Tensor self, …)`` and the like name, or None."""
+    name = text.partition("(")[0].rpartition("::")[2].partition(".")[0]
+    return next((n for n in (name, name.rstrip("_")) if n in RECORDS), None)
+
+
+def words(node):
+    """The texts and attributes (``torch.ops.aten.add.default``) of a literal that lists things."""
+    if isinstance(node, (ast.Set, ast.Tuple, ast.List)):
+        entries = node.elts
+    elif isinstance(node, ast.Dict):
+        entries = [key for key in node.keys if key is not None]
+    elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "split":
+        source = node.func.value
+        return source.value.split() if isinstance(source, ast.Constant) else []
+    else:
+        return []
+    return [word for entry in entries for word in [word_of(entry)] if word]
+
+
+def word_of(node):
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else None
+    if isinstance(node, ast.Attribute):
+        overload = isinstance(node.value, ast.Attribute) and node.attr in ("default", "Tensor", "Scalar")
+        return node.value.attr if overload else node.attr
+    return None
+
+
+def owner(around):
+    """What a list is called: the name that it is assigned to, its function, or the statement."""
+    for node in around:
+        if isinstance(node, (ast.Assign, ast.AnnAssign, ast.AugAssign)):
+            target = node.targets[0] if isinstance(node, ast.Assign) else node.target
+            return ast.unparse(target.elts[0] if isinstance(target, ast.Tuple) else target)
+        if isinstance(node, ast.FunctionDef):
+            return node.name
+        if isinstance(node, ast.For):
+            return "for"
+    return "statement"
+
+
+def lists_in(node, around=()):
+    found = words(node)
+    records = {record for record in map(record_of, found) if record}
+    if len(records) >= FEWEST and len(records) * 2 >= len(found) and (name := owner(around)) != "__all__":
+        yield name
+    for child in ast.iter_child_nodes(node):
+        yield from lists_in(child, (*around, node))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "listed = {'relu', 'erf', 'gelu', 'silu'}",
+        "listed: tuple = (aten.relu.default, aten.erf.default, aten.gelu_, torch.silu, 'else')",
+        "listed = frozenset('relu erf_ gelu aten::silu'.split())",
+        "def listed(): return {'relu': 1, 'erf(Tensor self) -> Tensor': 2, 'gelu.out': 3, 'silu': 4}",
+    ],
+)
+def test_lists_are_found(text):
+    assert list(lists_in(ast.parse(text))) == ["listed"]
+
+
+def test_no_other_list_of_operators_in_python():
+    found = {}
+    for path in sorted((ROOT / "rushlight").rglob("*.py")):
+        names = set(lists_in(ast.parse(path.read_text())))
+        if names:
+            parts = path.relative_to(ROOT / "rushlight").with_suffix("").parts
+            found[".".join(parts).removesuffix(".__init__")] = names
+    known = {module: set(lists) | OTHER_LISTS.get(module, set()) for module, lists in LISTS.items()}
+    known = {**OTHER_LISTS, **known}
+    for module in VALUES:
+        known[module] = known.get(module, set()) | set(VALUES[module])
+    more = {module: names - known.get(module, set()) for module, names in found.items()}
+    assert {module: names for module, names in more.items() if names} == {}, (
+        "what is true of an operator is a trait on its record, or follows from its family and schema"
+    )
+    gone = {module: names - found.get(module, set()) for module, names in OTHER_LISTS.items()}
+    assert {module: names for module, names in gone.items() if names} == {}
+
+
+def test_no_list_of_operators_in_cpp():
+    """C++ names operators by their typed handles, so that a stale name does not compile."""
+    found = []
+    for path in sorted((ROOT / "src").rglob("*")):
+        if path.suffix not in (".cpp", ".h") or path.name.startswith("printed"):
+            continue
+        for listed in re.findall(r"\{([^{};]*)\}", path.read_text()):
+            texts = re.findall(r'"([\w:.]+)"', listed)
+            records = {record for record in map(record_of, texts) if record}
+            if len(records) >= FEWEST and len(records) * 2 >= len(texts):
+                found.append((path.relative_to(ROOT).as_posix(), sorted(records)))
+    assert found == []
+
+
+def compared(tree):
+    """Texts that `call.name` is compared with."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare) and ast.unparse(node.left) == "call.name":
+            for side in node.comparators:
+                yield from (n.value for n in ast.walk(side) if isinstance(n, ast.Constant))
+
+
+def test_names_that_calls_are_compared_with_are_records():
+    """Of operators that DTensor shares: a record's name, which has no `linalg_` before it."""
+    names = {record["name"] for record in _C._operator_records()}
+    paths = (ROOT / "rushlight/distributed/tensor").rglob("*.py")
+    texts = [text for path in paths for text in compared(ast.parse(path.read_text()))]
+    assert len(texts) > 10 and [text for text in texts if text not in names] == []
