@@ -152,7 +152,7 @@ class _FunctionsSeen(TorchFunctionMode):
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         tracer = self.tracer
-        tracer.apart = self.grad_enabled and not torch.is_grad_enabled()
+        before, tracer.apart = tracer.apart, self.grad_enabled and not torch.is_grad_enabled()
         tracer.uses[func] = tracer.uses.get(func, 0) + 1
         outer, tracer.function = tracer.function, func
         if func is torch.tensor and isinstance(args[0], torch.SymInt):  # a constant would hold the sample
@@ -161,7 +161,7 @@ class _FunctionsSeen(TorchFunctionMode):
         try:
             return func(*args, **(kwargs or {}))
         finally:
-            tracer.function = outer
+            tracer.function, tracer.apart = outer, before
 
 
 def input_names(names, args, kwargs):
