@@ -335,10 +335,12 @@ def jagged_from_list(tensors, offsets=None, dtype=None, device=None, requires_gr
     """The nested tensor of some tensors that differ in at most one size, and its offsets."""
     tensors = _as_components(tensors, dtype, device)
     shapes = [tuple(t.shape) for t in tensors]
-    if len({len(shape) for shape in shapes}) > 1 or not shapes[0]:
+    if not any(shapes):
+        raise RuntimeError("Cannot construct a nested tensor from a list of zero-dim tensors")
+    if len({len(shape) for shape in shapes}) > 1:
         raise RuntimeError(
-            "Cannot represent given tensor list as a nested tensor with the jagged layout: expected tensors "
-            f"of one rank, at least 1, got shapes {shapes}"
+            "When constructing a nested tensor, all tensors in list must have the same dim, got shapes "
+            f"{shapes}"
         )
     ragged = [d for d, sizes in enumerate(zip(*shapes, strict=True)) if len(set(sizes)) > 1] or [0]
     if len(ragged) > 1:

@@ -69,6 +69,14 @@ STRIDED = {
     ),
 }
 JAGGED = {
+    "ranks": (
+        lambda t, x: t.nested.nested_tensor([t.ones(2, 3), t.ones(2, 3, 4)], layout=t.jagged),
+        "When constructing a nested tensor, all tensors in list must have the same dim",
+    ),
+    "numbers": (
+        lambda t, x: t.nested.nested_tensor([t.tensor(3.0), t.tensor(4.0)], layout=t.jagged),
+        "Cannot construct a nested tensor from a list of zero-dim tensors",
+    ),
     "copy_": (
         lambda t, x: x.copy_(cut(t, [0, 2, 4, 6])),
         "copy_(): expected compatible input and src shapes, but got: torch.Size([3, j",
