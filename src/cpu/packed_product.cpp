@@ -66,19 +66,20 @@ void pack_constant(const PackedKernels& kernels, DType dtype, int64_t k, int64_t
   }
 }
 
-// Threads share rows where there are enough, and panels otherwise. Of a matrix beyond the second-level cache
-// some rows meet all panels before the next rows come.
+// Threads share panels, or rows where there are more of these. A piece reads all of what is not shared: there
+// are two for each thread.
 void multiply_by(const PackedKernels& kernels, const PackedProduct& p) {
   if (p.m == 0 || p.n == 0) return;
   const int64_t panels = panels_of(kernels, p.dtype, p.n), row = std::max<int64_t>(1, p.n * p.k);
-  constexpr int64_t kFewRows = 24;
-  if (p.m >= kFewRows * get_num_threads() || p.m >= panels) {
-    const int64_t grain = std::max<int64_t>(kFewRows, kSerialWork / row);
+  const int64_t pieces = 2 * get_num_threads();
+  constexpr int64_t kFewRows = 24, kFewPanels = 2;
+  if (panels < kFewPanels * pieces && (p.m >= kFewRows * get_num_threads() || p.m >= panels)) {
+    const int64_t grain = std::max({kFewRows, kSerialWork / row, (p.m + pieces - 1) / pieces});
     return parallel_for(0, p.m, grain,
                         [&](int64_t begin, int64_t end) { kernels.multiply(p, begin, end, 0, panels); });
   }
-  const int64_t grain = std::max<int64_t>(1, kSerialWork / std::max<int64_t>(1, row / panels * p.m));
-  parallel_for(0, panels, grain,
+  const int64_t least = kSerialWork / std::max<int64_t>(1, row / panels * p.m);
+  parallel_for(0, panels, std::max({int64_t{1}, least, (panels + pieces - 1) / pieces}),
                [&](int64_t begin, int64_t end) { kernels.multiply(p, 0, p.m, begin, end); });
 }
 
