@@ -241,7 +241,7 @@ void register_random_pool_operators(Table& t) {
       .autocast(Cast::Float, Cast::None)
       .one_node();
   t.op(fractional_max_pool,
-       "_max_of_placed_windows(Tensor self, Tensor starts, int[] kernel_size, int[] output_size) -> (Tensor, "
+       "_fractional_max_pool(Tensor self, Tensor starts, int[] kernel_size, int[] output_size) -> (Tensor, "
        "Tensor)",
        fractional_max_pool_kernel)
       .internal()
