@@ -234,22 +234,6 @@ _NUMBER_OVERLOADS = {
     ),
     "index_fill": {(3,): "int_Scalar"},
 }
-# The first parameter is `self` there, and has another name here.
-_FIRST_IS_SELF = frozenset(
-    """
-        _adaptive_avg_pool2d _adaptive_avg_pool3d _upsample_bicubic2d_aa _upsample_bilinear2d_aa
-        _upsample_lanczos2d_aa _upsample_nearest_exact1d _upsample_nearest_exact2d
-        _upsample_nearest_exact3d adaptive_max_pool2d adaptive_max_pool3d avg_pool2d avg_pool3d
-        linalg_cholesky linalg_cholesky_ex linalg_cond linalg_eig linalg_eigh linalg_eigvals
-        linalg_eigvalsh linalg_ldl_factor linalg_ldl_factor_ex linalg_lstsq linalg_matrix_exp
-        linalg_matrix_norm linalg_matrix_power linalg_norm linalg_pinv linalg_solve_triangular
-        linalg_tensorinv linalg_tensorsolve linalg_vector_norm max_pool2d_with_indices
-        max_pool3d_with_indices one_hot pad reflection_pad1d reflection_pad2d reflection_pad3d relu6
-        replication_pad1d replication_pad2d replication_pad3d upsample_bicubic2d upsample_bilinear2d
-        upsample_linear1d upsample_nearest1d upsample_nearest2d upsample_nearest3d
-        upsample_trilinear3d
-    """.split()
-)
 # Parameters that PyTorch lacks: left out if they have this value, or whatever they are (None).
 _EXTRA = {
     "generator": (None,),
@@ -278,8 +262,6 @@ def written(target, args=()):
     if target.namespace == "aten" and target._opname in _OURS_ALONE:
         raise Unknown
     names = [a.name for a in target._schema.arguments]
-    if target.namespace == "aten" and name.rstrip("_") in _FIRST_IS_SELF:
-        names[0] = "self"
     return f"torch.ops.{target.namespace}.{name}.{_overload(target, name, args)}", names
 
 

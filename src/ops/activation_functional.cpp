@@ -57,7 +57,7 @@ void register_activation_functional_operators(Table& t) {
   flagged("nn::relu(Tensor input, bool inplace=False) -> Tensor", Functional<relu>::body, relu.op())
       .elementwise();
   flagged("nn::relu_(Tensor(a!) input) -> Tensor(a!)", Functional<relu>::inplace, relu.op());
-  flagged("nn::relu6(Tensor input, bool inplace=False) -> Tensor", relu6_body, hardtanh.op()).elementwise();
+  flagged("nn::relu6(Tensor self, bool inplace=False) -> Tensor", relu6_body, hardtanh.op()).elementwise();
   flagged("nn::leaky_relu(Tensor input, Scalar negative_slope=0.01, bool inplace=False) -> Tensor",
           Functional<leaky_relu>::body, leaky_relu.op())
       .elementwise();

@@ -244,7 +244,7 @@ void register_repeat_operators(Table& t) {
       .on_devices()
       .data_dependent_shape()
       .not_differentiable("integer output");
-  t.op(one_hot, "nn::one_hot(Tensor tensor, int num_classes=-1) -> Tensor", one_hot_kernel)
+  t.op(one_hot, "nn::one_hot(Tensor self, int num_classes=-1) -> Tensor", one_hot_kernel)
       .doc("Class numbers as rows with a single one.")
       .family(Family::Copy)
       .on_devices()

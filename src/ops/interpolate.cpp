@@ -286,7 +286,7 @@ constexpr Cast cast_on_cuda(Filter filter) { return filter == Filter::Lanczos ? 
 template <Filter filter, int N, class F>
 void add_plain(Table& t, F& handle, const char* name) {
   t.op(handle,
-       kept_schema(str("nn::", name, "(Tensor input, int[", N, "] output_size, ", kScales[N], ") -> Tensor")),
+       kept_schema(str("nn::", name, "(Tensor self, int[", N, "] output_size, ", kScales[N], ") -> Tensor")),
        plain<filter>)
       .out(OutRule::SameType)
       .doc(kDoc)
@@ -304,7 +304,7 @@ void add_plain(Table& t, F& handle, const char* name) {
 template <Filter filter, int N, class F>
 void add_aligned(Table& t, F& handle, const char* name) {
   t.op(handle,
-       kept_schema(str("nn::", name, "(Tensor input, int[", N, "] output_size, bool align_corners, ",
+       kept_schema(str("nn::", name, "(Tensor self, int[", N, "] output_size, bool align_corners, ",
                        kScales[N], ") -> Tensor")),
        aligned<filter>)
       .out(OutRule::SameType)

@@ -234,15 +234,16 @@ void register_linalg_eigen_operators(Table& t) {
       .batching(Batching::LeadingDims)
       .derivative([](GradOf<0> gw, GradOf<1> gv, Out<0> w, Out<1> v) { return eigh_gradient(gw, gv, w, v); });
   t.composite(linalg_eigh,
-              "linalg::eigh(Tensor A, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)", eigh_body)
+              "linalg::eigh(Tensor self, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)",
+              eigh_body)
       .out(OutRule::SameType)
       .doc("Eigenvalues in ascending order and eigenvectors of a Hermitian matrix.")
       .autocast(Cast::Float, Cast::None);
-  t.composite(linalg_eigvalsh, "linalg::eigvalsh(Tensor A, str UPLO='L') -> Tensor", eigvalsh_body)
+  t.composite(linalg_eigvalsh, "linalg::eigvalsh(Tensor self, str UPLO='L') -> Tensor", eigvalsh_body)
       .out(OutRule::SameType)
       .doc("Eigenvalues, in ascending order, of a Hermitian matrix.")
       .autocast(Cast::Float, Cast::None);
-  t.op(linalg_eig, "linalg::eig(Tensor A) -> (Tensor eigenvalues, Tensor eigenvectors)", eig_kernel)
+  t.op(linalg_eig, "linalg::eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvectors)", eig_kernel)
       .out()
       .doc("Eigenvalues and eigenvectors, complex, in no order.")
       .family(Family::LinearAlgebra)
@@ -257,7 +258,7 @@ void register_linalg_eigen_operators(Table& t) {
       .on_devices()
       .batching(Batching::LeadingDims)
       .not_differentiable("the derivative needs eigenvectors: linalg.eigvals takes them from linalg.eig");
-  t.composite(linalg_eigvals, "linalg::eigvals(Tensor A) -> Tensor", eigvals_body)
+  t.composite(linalg_eigvals, "linalg::eigvals(Tensor self) -> Tensor", eigvals_body)
       .out()
       .doc("Eigenvalues, complex, in no order.")
       .autocast(Cast::Float, Cast::None);

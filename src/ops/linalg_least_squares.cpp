@@ -231,7 +231,7 @@ Tensor rank_tol_number_body(const Call&, const Tensor& a, double tol, bool hermi
 
 void register_linalg_least_squares_operators(Table& t) {
   t.op(linalg_lstsq,
-       "linalg::lstsq(Tensor A, Tensor B, float? rcond=None, *, str? driver=None) -> (Tensor solution, "
+       "linalg::lstsq(Tensor self, Tensor b, float? rcond=None, *, str? driver=None) -> (Tensor solution, "
        "Tensor residuals, Tensor rank, Tensor singular_values)",
        lstsq_kernel)
       .out()
@@ -245,7 +245,7 @@ void register_linalg_least_squares_operators(Table& t) {
   const char* doc =
       "The pseudo-inverse; smaller singular values than max(atol, rtol * the largest) count as 0.";
   t.op(linalg_pinv,
-       "linalg::pinv.atol_rtol_tensor(Tensor A, *, Tensor? atol=None, Tensor? rtol=None, bool "
+       "linalg::pinv.atol_rtol_tensor(Tensor self, *, Tensor? atol=None, Tensor? rtol=None, bool "
        "hermitian=False) -> Tensor",
        pinv_kernel)
       .out()
@@ -255,16 +255,18 @@ void register_linalg_least_squares_operators(Table& t) {
       .derivative(
           [](Grad g, In<0> a, Out<0> p) { return Grads{pinv_gradient(g, p, a), Tensor(), Tensor()}; });
   t.composite(
-       "linalg::pinv.atol_rtol_float(Tensor A, *, float? atol=None, float? rtol=None, bool hermitian=False) "
+       "linalg::pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool "
+       "hermitian=False) "
        "-> Tensor",
        pinv_number_body)
       .out()
       .doc(doc);
-  t.composite("linalg::pinv.rcond_tensor(Tensor A, Tensor rcond, bool hermitian=False) -> Tensor",
+  t.composite("linalg::pinv.rcond_tensor(Tensor self, Tensor rcond, bool hermitian=False) -> Tensor",
               pinv_rcond_body)
       .out()
       .doc(doc);
-  t.composite("linalg::pinv(Tensor A, float rcond, bool hermitian=False) -> Tensor", pinv_rcond_number_body)
+  t.composite("linalg::pinv(Tensor self, float rcond, bool hermitian=False) -> Tensor",
+              pinv_rcond_number_body)
       .out()
       .doc(doc);
   t.composite("pinverse(Tensor self, float rcond=1e-15) -> Tensor", pinverse_body)
@@ -272,25 +274,25 @@ void register_linalg_least_squares_operators(Table& t) {
       .autocast(Cast::Float, Cast::None);
   doc = "How many singular values are larger than max(atol, rtol * the largest).";
   t.composite(
-       "linalg::matrix_rank.atol_rtol_tensor(Tensor A, *, Tensor? atol=None, Tensor? rtol=None, bool "
+       "linalg::matrix_rank.atol_rtol_tensor(Tensor input, *, Tensor? atol=None, Tensor? rtol=None, bool "
        "hermitian=False) -> Tensor",
        rank_body)
       .out()
       .doc(doc)
       .autocast(Cast::Float, Cast::None);
   t.composite(
-       "linalg::matrix_rank.atol_rtol_float(Tensor A, *, float? atol=None, float? rtol=None, bool "
+       "linalg::matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool "
        "hermitian=False) -> Tensor",
        rank_number_body)
       .out()
       .doc(doc)
       .autocast(Cast::Float, Cast::None);
-  t.composite("linalg::matrix_rank.tol_tensor(Tensor A, Tensor tol, bool hermitian=False) -> Tensor",
+  t.composite("linalg::matrix_rank.tol_tensor(Tensor input, Tensor tol, bool hermitian=False) -> Tensor",
               rank_tol_body)
       .out()
       .doc(doc)
       .autocast(Cast::Float, Cast::None);
-  t.composite("linalg::matrix_rank(Tensor A, float tol, bool hermitian=False) -> Tensor",
+  t.composite("linalg::matrix_rank(Tensor self, float tol, bool hermitian=False) -> Tensor",
               rank_tol_number_body)
       .out()
       .doc(doc)

@@ -179,28 +179,29 @@ Tensor renorm_body(const Call&, const Tensor& self, const Scalar& p, int64_t dim
 
 void register_linalg_norm_operators(Table& t) {
   t.composite(linalg_matrix_norm,
-              "linalg::matrix_norm(Tensor A, Scalar ord, int[] dim=[-2,-1], bool keepdim=False, *, "
+              "linalg::matrix_norm(Tensor self, Scalar ord, int[] dim=[-2,-1], bool keepdim=False, *, "
               "ScalarType? dtype=None) -> Tensor",
               matrix_norm_body)
       .out(OutRule::SameType)
       .doc("The matrix norm of order 1, -1, 2, -2, inf or -inf.")
       .autocast(Cast::None, Cast::Float);
-  t.composite(linalg_matrix_norm_name,
-              "linalg::matrix_norm.str_ord(Tensor A, str ord='fro', int[] dim=[-2,-1], bool keepdim=False, "
-              "*, ScalarType? dtype=None) -> Tensor",
-              matrix_norm_name_body)
+  t.composite(
+       linalg_matrix_norm_name,
+       "linalg::matrix_norm.str_ord(Tensor self, str ord='fro', int[] dim=[-2,-1], bool keepdim=False, "
+       "*, ScalarType? dtype=None) -> Tensor",
+       matrix_norm_name_body)
       .out(OutRule::SameType)
       .doc("The Frobenius ('fro') or the nuclear ('nuc') norm.")
       .autocast(Cast::None, Cast::Float);
   const char* doc = "A vector norm; a matrix norm when dim names two dimensions or ord a matrix norm.";
   t.composite(
-       "linalg::norm(Tensor A, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? "
+       "linalg::norm(Tensor self, Scalar? ord=None, int[1]? dim=None, bool keepdim=False, *, ScalarType? "
        "dtype=None) -> Tensor",
        norm_body)
       .out(OutRule::SameType)
       .doc(doc);
   t.composite(
-       "linalg::norm.ord_str(Tensor A, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? "
+       "linalg::norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? "
        "dtype=None) -> Tensor",
        norm_name_body)
       .out(OutRule::SameType)
@@ -220,11 +221,11 @@ void register_linalg_norm_operators(Table& t) {
       .function_only()
       .doc("The sum of the singular values.")
       .autocast(Cast::None, Cast::Float);
-  t.composite("linalg::cond(Tensor A, Scalar? p=None) -> Tensor", cond_body)
+  t.composite("linalg::cond(Tensor self, Scalar? p=None) -> Tensor", cond_body)
       .out()
       .doc("The condition number in the norm of order p.")
       .autocast(Cast::Float, Cast::None);
-  t.composite("linalg::cond.p_str(Tensor A, str p) -> Tensor", cond_name_body)
+  t.composite("linalg::cond.p_str(Tensor self, str p) -> Tensor", cond_name_body)
       .out()
       .doc("The condition number in the norm of name p.")
       .autocast(Cast::Float, Cast::None);

@@ -363,13 +363,13 @@ void register_linalg_product_operators(Table& t) {
       .function_only()
       .doc("The product of a chain of matrices, in the cheapest order.")
       .autocast(Cast::None, Cast::Half);
-  t.composite(linalg_matrix_power, "linalg::matrix_power(Tensor A, int n) -> Tensor", matrix_power_body)
+  t.composite(linalg_matrix_power, "linalg::matrix_power(Tensor self, int n) -> Tensor", matrix_power_body)
       .out()
       .doc("A multiplied with itself n times; its inverse for negative n.");
   t.composite("matrix_power(Tensor self, int n) -> Tensor", matrix_power_body)
       .out()
       .doc("A multiplied with itself n times; its inverse for negative n.");
-  t.op(linalg_matrix_exp, "linalg::matrix_exp(Tensor A) -> Tensor", matrix_exp_kernel)
+  t.op(linalg_matrix_exp, "linalg::matrix_exp(Tensor self) -> Tensor", matrix_exp_kernel)
       .doc("The exponential of a square matrix.")
       .family(Family::LinearAlgebra)
       .on_devices()
@@ -378,11 +378,11 @@ void register_linalg_product_operators(Table& t) {
       .derivative([](Grad g, In<0> a) { return matrix_exp_gradient(g, a); });
   t.composite("matrix_exp(Tensor self) -> Tensor", linalg_power_body)
       .doc("The exponential of a square matrix.");
-  t.composite("linalg::tensorinv(Tensor A, int ind=2) -> Tensor", tensorinv_body)
+  t.composite("linalg::tensorinv(Tensor self, int ind=2) -> Tensor", tensorinv_body)
       .out()
       .doc("The inverse of A as a map from its last dimensions to its first `ind`.")
       .autocast(Cast::Float, Cast::None);
-  t.composite("linalg::tensorsolve(Tensor A, Tensor B, int[]? dims=None) -> Tensor", tensorsolve_body)
+  t.composite("linalg::tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor", tensorsolve_body)
       .out()
       .doc("X with tensordot(A, X, X.dim()) == B.")
       .autocast(Cast::Float, Cast::None);

@@ -220,7 +220,7 @@ void register_linalg_qr_operators(Table& t) {
       .out(OutRule::SameType)
       .doc("The former name of linalg.qr.")
       .autocast(Cast::Float, Cast::None);
-  t.op(linalg_householder_product, "linalg::householder_product(Tensor A, Tensor tau) -> Tensor",
+  t.op(linalg_householder_product, "linalg::householder_product(Tensor input, Tensor tau) -> Tensor",
        householder_product_kernel)
       .out()
       .doc("The first columns of the product of the reflectors that geqrf made.")

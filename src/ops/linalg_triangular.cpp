@@ -207,7 +207,7 @@ Tensor ldl_solve_kernel(const Call& call, const Tensor& ld, const Tensor& pivots
 void register_linalg_triangular_operators(Table& t) {
   register_linalg_checks(t);
   t.op(linalg_solve_triangular,
-       "linalg::solve_triangular(Tensor A, Tensor B, *, bool upper, bool left=True, bool "
+       "linalg::solve_triangular(Tensor self, Tensor B, *, bool upper, bool left=True, bool "
        "unitriangular=False) -> Tensor",
        solve_triangular_kernel)
       .out(OutRule::SameType)
@@ -252,7 +252,7 @@ void register_linalg_triangular_operators(Table& t) {
         return Grads{gb, sum_defined(ga, gm)};
       });
   t.op(linalg_cholesky_ex,
-       "linalg::cholesky_ex(Tensor A, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor "
+       "linalg::cholesky_ex(Tensor self, *, bool upper=False, bool check_errors=False) -> (Tensor L, Tensor "
        "info)",
        cholesky_ex_kernel)
       .out(OutRule::SameType)
@@ -262,7 +262,7 @@ void register_linalg_triangular_operators(Table& t) {
       .batching(Batching::LeadingDims)
       .autocast(Cast::Float, Cast::None)
       .derivative([](GradOf<0> g, Out<0> l, Attr<1, bool> upper) { return cholesky_gradient(g, l, upper); });
-  t.composite(linalg_cholesky, "linalg::cholesky(Tensor A, *, bool upper=False) -> Tensor", cholesky_body)
+  t.composite(linalg_cholesky, "linalg::cholesky(Tensor self, *, bool upper=False) -> Tensor", cholesky_body)
       .out(OutRule::SameType)
       .doc("The triangular factor L of A = L L^H.")
       .autocast(Cast::Float, Cast::None);
@@ -294,7 +294,7 @@ void register_linalg_triangular_operators(Table& t) {
         return upper ? -matmul(l, common) : -matmul(common, l);
       });
   t.op(linalg_ldl_factor_ex,
-       "linalg::ldl_factor_ex(Tensor A, *, bool hermitian=False, bool check_errors=False) -> (Tensor LD, "
+       "linalg::ldl_factor_ex(Tensor self, *, bool hermitian=False, bool check_errors=False) -> (Tensor LD, "
        "Tensor pivots, Tensor info)",
        ldl_factor_ex_kernel)
       .out(OutRule::SameType)
@@ -303,7 +303,7 @@ void register_linalg_triangular_operators(Table& t) {
       .on_devices()
       .batching(Batching::LeadingDims)
       .refused_derivative<"derivative for aten::linalg_ldl_factor_ex is not implemented">();
-  t.composite("linalg::ldl_factor(Tensor A, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)",
+  t.composite("linalg::ldl_factor(Tensor self, *, bool hermitian=False) -> (Tensor LD, Tensor pivots)",
               ldl_factor_body)
       .out(OutRule::SameType)
       .refused_derivative_of(linalg_ldl_factor_ex.op())

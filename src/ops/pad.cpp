@@ -101,7 +101,7 @@ void register_pad_operators(Table& t) {
         for (int64_t& a : opposite) a = -a;
         return constant_pad_nd(g, opposite, Scalar(0));
       });
-  t.composite(ops::pad, "nn::pad(Tensor input, int[] pad, str mode='constant', float? value=None) -> Tensor",
+  t.composite(ops::pad, "nn::pad(Tensor self, int[] pad, str mode='constant', float? value=None) -> Tensor",
               pad_body)
       .doc(
           "Adds elements around: a constant, or the input's own by mode 'reflect', 'replicate' or "

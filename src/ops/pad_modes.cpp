@@ -218,7 +218,7 @@ template <Border border, class F>
 OpBuilder add_padding(Table& t, F& handle, const char* name, const char* doc, int dims) {
   return add_record<border>(
              t, handle,
-             kept_schema(str("nn::", name, dims, "d(Tensor input, int[", 2 * dims, "] padding) -> Tensor")),
+             kept_schema(str("nn::", name, dims, "d(Tensor self, int[", 2 * dims, "] padding) -> Tensor")),
              doc)
       .out();
 }

@@ -372,7 +372,7 @@ OpBuilder add_max_pool(Table& t, Both& both, Values& values) {
                                   "] padding=0, int[", n, "] dilation=1, bool ceil_mode=False");
   OpBuilder record =
       t.op(both,
-           kept_schema(str("nn::max_pool", n, "d_with_indices(Tensor input, ", windows,
+           kept_schema(str("nn::max_pool", n, "d_with_indices(Tensor self, ", windows,
                            ", bool return_indices=False) -> (Tensor, Tensor)")),
            max_pool_kernel<N>)
           .doc(
@@ -407,7 +407,7 @@ void register_max(Table& t) {
       .node("SqueezeBackward1")
       .derivative(max_derivative<1>());
   t.op(adaptive_max_pool2d_with_indices,
-       "nn::adaptive_max_pool2d_with_indices(Tensor input, int[2] output_size, bool return_indices=False) -> "
+       "nn::adaptive_max_pool2d_with_indices(Tensor self, int[2] output_size, bool return_indices=False) -> "
        "(Tensor, Tensor)",
        adaptive_max_kernel<2>)
       .doc(
@@ -419,7 +419,7 @@ void register_max(Table& t) {
       .node("AdaptiveMaxPool2DBackward0")
       .derivative(max_derivative<2>());
   t.op(adaptive_max_pool3d_with_indices,
-       "nn::adaptive_max_pool3d_with_indices(Tensor input, int[3] output_size, bool return_indices=False) -> "
+       "nn::adaptive_max_pool3d_with_indices(Tensor self, int[3] output_size, bool return_indices=False) -> "
        "(Tensor, Tensor)",
        adaptive_max_kernel<3>)
       .doc(
@@ -462,7 +462,7 @@ OpBuilder add_avg_pool(Table& t, F& handle) {
   const std::string n = std::to_string(N);
   return t
       .op(handle,
-          kept_schema(str("nn::avg_pool", n, "d(Tensor input, int[", n, "] kernel_size, int[", n,
+          kept_schema(str("nn::avg_pool", n, "d(Tensor self, int[", n, "] kernel_size, int[", n,
                           "]? stride=None, int[", n,
                           "] padding=0, bool ceil_mode=False, bool "
                           "count_include_pad=True, int? divisor_override=None) -> Tensor")),
@@ -502,7 +502,7 @@ void register_mean(Table& t) {
       .batching(Batching::Window)
       .node("SqueezeBackward1")
       .derivative(adaptive_avg_derivative<1>());
-  t.op(adaptive_avg_pool2d, "nn::_adaptive_avg_pool2d(Tensor input, int[2] output_size) -> Tensor",
+  t.op(adaptive_avg_pool2d, "nn::_adaptive_avg_pool2d(Tensor self, int[2] output_size) -> Tensor",
        adaptive_avg_kernel<2>)
       .doc("Means over output_size windows. Shape: [batch?, channels, height, width].")
       .family(Family::Window)
@@ -510,7 +510,7 @@ void register_mean(Table& t) {
       .linear()
       .batching(Batching::Window)
       .derivative(adaptive_avg_derivative<2>());
-  t.op(adaptive_avg_pool3d, "nn::_adaptive_avg_pool3d(Tensor input, int[3] output_size) -> Tensor",
+  t.op(adaptive_avg_pool3d, "nn::_adaptive_avg_pool3d(Tensor self, int[3] output_size) -> Tensor",
        adaptive_avg_kernel<3>)
       .doc("Means over output_size windows. Shape: [batch?, channels, depth, height, width].")
       .family(Family::Window)

@@ -332,7 +332,7 @@ Tensor special_logsumexp_body(const Call&, const Tensor& self, IntList dim, bool
 void register_moment_operators(Table& t) {
   register_variances(t);
   t.op(vector_norm,
-       "linalg::vector_norm(Tensor x, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? "
+       "linalg::vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? "
        "dtype=None) -> Tensor",
        vector_norm_kernel)
       .doc("The norm of order `ord` of vectors.")

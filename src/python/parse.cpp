@@ -1,6 +1,7 @@
 #include "python/parse.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 #include <unordered_set>
 
@@ -11,15 +12,17 @@
 namespace rushlight::python {
 
 // --- what a schema looks like from Python
-
 static void add_numpy_names(ParameterSpec& p, std::string_view name) {
-  static const struct {
-    std::string_view name;
-    const char* other[4];
-  } table[] = {{"dim", {"axis"}}, {"keepdim", {"keepdims"}},  {"input", {"x", "a", "x1"}},
-               {"other", {"x2"}}, {"A", {"input", "x", "a"}}, {"x", {"input", "a"}}};
-  for (const auto& row : table)
-    if (row.name == name) std::copy(std::begin(row.other), std::end(row.other), p.numpy_names);
+  static const std::pair<std::string_view, std::array<const char*, 5>> table[] = {
+      {"dim", {"axis"}},
+      {"keepdim", {"keepdims"}},
+      {"input", {"x", "a", "x1", "A", "tensor"}},
+      {"other", {"x2", "B"}},
+      {"b", {"B"}},
+      {"A", {"input", "x", "a"}},
+      {"x", {"input", "a"}}};
+  for (const auto& [spelling, others] : table)
+    if (spelling == name) std::copy(others.begin(), others.end(), p.numpy_names);
 }
 
 static PyObject* intern(std::string_view s) {

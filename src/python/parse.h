@@ -12,7 +12,7 @@ namespace rushlight::python {
 struct ParameterSpec {
   enum Role : uint8_t { kValue, kOut, kRequiresGrad };
   PyObject* name = nullptr;         // interned
-  const char* numpy_names[4] = {};  // NumPy spellings: axis, keepdims, x, ...
+  const char* numpy_names[6] = {};  // NumPy spellings: axis, keepdims, x, ...
   Tag type = Tag::Tensor;
   Role role = kValue;
   bool has_default = false, allow_none = false, keyword_only = false, elements_optional = false;

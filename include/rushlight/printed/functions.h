@@ -1217,8 +1217,8 @@ Tensor& sparse_resize_(Tensor& self, IntArrayRef size, int64_t sparse_dim, int64
 Tensor& sparse_resize_and_clear_(Tensor& self, IntArrayRef size, int64_t sparse_dim, int64_t dense_dim);
 
 namespace linalg {
-Tensor vector_norm(const Tensor& x, const Scalar& ord = 2, OptionalIntArrayRef dim = std::nullopt, bool keepdim = false, std::optional<ScalarType> dtype = std::nullopt);
-Tensor& vector_norm_out(Tensor& out, const Tensor& x, const Scalar& ord, OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype);
+Tensor vector_norm(const Tensor& self, const Scalar& ord = 2, OptionalIntArrayRef dim = std::nullopt, bool keepdim = false, std::optional<ScalarType> dtype = std::nullopt);
+Tensor& vector_norm_out(Tensor& out, const Tensor& self, const Scalar& ord, OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype);
 std::tuple<Tensor, Tensor, Tensor> lu_factor_ex(const Tensor& A, bool pivot = true, bool check_errors = false);
 std::tuple<Tensor&, Tensor&, Tensor&> lu_factor_ex_out(Tensor& out0, Tensor& out1, Tensor& out2, const Tensor& A, bool pivot, bool check_errors);
 std::tuple<Tensor, Tensor> lu_factor(const Tensor& A, bool pivot = true);
@@ -1239,73 +1239,73 @@ Tensor det(const Tensor& A);
 Tensor& det_out(Tensor& out, const Tensor& A);
 std::tuple<Tensor, Tensor> slogdet(const Tensor& A);
 std::tuple<Tensor&, Tensor&> slogdet_out(Tensor& out0, Tensor& out1, const Tensor& A);
-Tensor solve_triangular(const Tensor& A, const Tensor& B, bool upper, bool left = true, bool unitriangular = false);
-Tensor& solve_triangular_out(Tensor& out, const Tensor& A, const Tensor& B, bool upper, bool left, bool unitriangular);
-std::tuple<Tensor, Tensor> cholesky_ex(const Tensor& A, bool upper = false, bool check_errors = false);
-std::tuple<Tensor&, Tensor&> cholesky_ex_out(Tensor& out0, Tensor& out1, const Tensor& A, bool upper, bool check_errors);
-Tensor cholesky(const Tensor& A, bool upper = false);
-Tensor& cholesky_out(Tensor& out, const Tensor& A, bool upper);
-std::tuple<Tensor, Tensor, Tensor> ldl_factor_ex(const Tensor& A, bool hermitian = false, bool check_errors = false);
-std::tuple<Tensor&, Tensor&, Tensor&> ldl_factor_ex_out(Tensor& out0, Tensor& out1, Tensor& out2, const Tensor& A, bool hermitian, bool check_errors);
-std::tuple<Tensor, Tensor> ldl_factor(const Tensor& A, bool hermitian = false);
-std::tuple<Tensor&, Tensor&> ldl_factor_out(Tensor& out0, Tensor& out1, const Tensor& A, bool hermitian);
+Tensor solve_triangular(const Tensor& self, const Tensor& B, bool upper, bool left = true, bool unitriangular = false);
+Tensor& solve_triangular_out(Tensor& out, const Tensor& self, const Tensor& B, bool upper, bool left, bool unitriangular);
+std::tuple<Tensor, Tensor> cholesky_ex(const Tensor& self, bool upper = false, bool check_errors = false);
+std::tuple<Tensor&, Tensor&> cholesky_ex_out(Tensor& out0, Tensor& out1, const Tensor& self, bool upper, bool check_errors);
+Tensor cholesky(const Tensor& self, bool upper = false);
+Tensor& cholesky_out(Tensor& out, const Tensor& self, bool upper);
+std::tuple<Tensor, Tensor, Tensor> ldl_factor_ex(const Tensor& self, bool hermitian = false, bool check_errors = false);
+std::tuple<Tensor&, Tensor&, Tensor&> ldl_factor_ex_out(Tensor& out0, Tensor& out1, Tensor& out2, const Tensor& self, bool hermitian, bool check_errors);
+std::tuple<Tensor, Tensor> ldl_factor(const Tensor& self, bool hermitian = false);
+std::tuple<Tensor&, Tensor&> ldl_factor_out(Tensor& out0, Tensor& out1, const Tensor& self, bool hermitian);
 Tensor ldl_solve(const Tensor& LD, const Tensor& pivots, const Tensor& B, bool hermitian = false);
 Tensor& ldl_solve_out(Tensor& out, const Tensor& LD, const Tensor& pivots, const Tensor& B, bool hermitian);
 std::tuple<Tensor, Tensor> qr(const Tensor& A, std::string_view mode = "reduced");
 std::tuple<Tensor&, Tensor&> qr_out(Tensor& out0, Tensor& out1, const Tensor& A, std::string_view mode);
-Tensor householder_product(const Tensor& A, const Tensor& tau);
-Tensor& householder_product_out(Tensor& out, const Tensor& A, const Tensor& tau);
-std::tuple<Tensor, Tensor> eigh(const Tensor& A, std::string_view UPLO = "L");
-std::tuple<Tensor&, Tensor&> eigh_out(Tensor& out0, Tensor& out1, const Tensor& A, std::string_view UPLO);
-Tensor eigvalsh(const Tensor& A, std::string_view UPLO = "L");
-Tensor& eigvalsh_out(Tensor& out, const Tensor& A, std::string_view UPLO);
-std::tuple<Tensor, Tensor> eig(const Tensor& A);
-std::tuple<Tensor&, Tensor&> eig_out(Tensor& out0, Tensor& out1, const Tensor& A);
-Tensor eigvals(const Tensor& A);
-Tensor& eigvals_out(Tensor& out, const Tensor& A);
+Tensor householder_product(const Tensor& input, const Tensor& tau);
+Tensor& householder_product_out(Tensor& out, const Tensor& input, const Tensor& tau);
+std::tuple<Tensor, Tensor> eigh(const Tensor& self, std::string_view UPLO = "L");
+std::tuple<Tensor&, Tensor&> eigh_out(Tensor& out0, Tensor& out1, const Tensor& self, std::string_view UPLO);
+Tensor eigvalsh(const Tensor& self, std::string_view UPLO = "L");
+Tensor& eigvalsh_out(Tensor& out, const Tensor& self, std::string_view UPLO);
+std::tuple<Tensor, Tensor> eig(const Tensor& self);
+std::tuple<Tensor&, Tensor&> eig_out(Tensor& out0, Tensor& out1, const Tensor& self);
+Tensor eigvals(const Tensor& self);
+Tensor& eigvals_out(Tensor& out, const Tensor& self);
 std::tuple<Tensor, Tensor, Tensor> svd(const Tensor& A, bool full_matrices = true, std::optional<std::string_view> driver = std::nullopt);
 std::tuple<Tensor&, Tensor&, Tensor&> svd_out(Tensor& out0, Tensor& out1, Tensor& out2, const Tensor& A, bool full_matrices, std::optional<std::string_view> driver);
 Tensor svdvals(const Tensor& A, std::optional<std::string_view> driver = std::nullopt);
 Tensor& svdvals_out(Tensor& out, const Tensor& A, std::optional<std::string_view> driver);
-std::tuple<Tensor, Tensor, Tensor, Tensor> lstsq(const Tensor& A, const Tensor& B, std::optional<double> rcond = std::nullopt, std::optional<std::string_view> driver = std::nullopt);
-std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> lstsq_out(Tensor& out0, Tensor& out1, Tensor& out2, Tensor& out3, const Tensor& A, const Tensor& B, std::optional<double> rcond, std::optional<std::string_view> driver);
-Tensor pinv(const Tensor& A, const std::optional<Tensor>& atol = std::nullopt, const std::optional<Tensor>& rtol = std::nullopt, bool hermitian = false);
-Tensor& pinv_out(Tensor& out, const Tensor& A, const std::optional<Tensor>& atol, const std::optional<Tensor>& rtol, bool hermitian);
-Tensor pinv(const Tensor& A, std::optional<double> atol = std::nullopt, std::optional<double> rtol = std::nullopt, bool hermitian = false);
-Tensor& pinv_out(Tensor& out, const Tensor& A, std::optional<double> atol, std::optional<double> rtol, bool hermitian);
-Tensor pinv(const Tensor& A, const Tensor& rcond, bool hermitian = false);
-Tensor& pinv_out(Tensor& out, const Tensor& A, const Tensor& rcond, bool hermitian);
-Tensor pinv(const Tensor& A, double rcond, bool hermitian = false);
-Tensor& pinv_out(Tensor& out, const Tensor& A, double rcond, bool hermitian);
-Tensor matrix_rank(const Tensor& A, const std::optional<Tensor>& atol = std::nullopt, const std::optional<Tensor>& rtol = std::nullopt, bool hermitian = false);
-Tensor& matrix_rank_out(Tensor& out, const Tensor& A, const std::optional<Tensor>& atol, const std::optional<Tensor>& rtol, bool hermitian);
-Tensor matrix_rank(const Tensor& A, std::optional<double> atol = std::nullopt, std::optional<double> rtol = std::nullopt, bool hermitian = false);
-Tensor& matrix_rank_out(Tensor& out, const Tensor& A, std::optional<double> atol, std::optional<double> rtol, bool hermitian);
-Tensor matrix_rank(const Tensor& A, const Tensor& tol, bool hermitian = false);
-Tensor& matrix_rank_out(Tensor& out, const Tensor& A, const Tensor& tol, bool hermitian);
-Tensor matrix_rank(const Tensor& A, double tol, bool hermitian = false);
-Tensor& matrix_rank_out(Tensor& out, const Tensor& A, double tol, bool hermitian);
-Tensor matrix_norm(const Tensor& A, const Scalar& ord, IntArrayRef dim = {-2, -1}, bool keepdim = false, std::optional<ScalarType> dtype = std::nullopt);
-Tensor& matrix_norm_out(Tensor& out, const Tensor& A, const Scalar& ord, IntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype);
-Tensor matrix_norm(const Tensor& A, std::string_view ord = "fro", IntArrayRef dim = {-2, -1}, bool keepdim = false, std::optional<ScalarType> dtype = std::nullopt);
-Tensor& matrix_norm_out(Tensor& out, const Tensor& A, std::string_view ord, IntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype);
-Tensor norm(const Tensor& A, const std::optional<Scalar>& ord = std::nullopt, OptionalIntArrayRef dim = std::nullopt, bool keepdim = false, std::optional<ScalarType> dtype = std::nullopt);
-Tensor& norm_out(Tensor& out, const Tensor& A, const std::optional<Scalar>& ord, OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype);
-Tensor norm(const Tensor& A, std::string_view ord, OptionalIntArrayRef dim = std::nullopt, bool keepdim = false, std::optional<ScalarType> dtype = std::nullopt);
-Tensor& norm_out(Tensor& out, const Tensor& A, std::string_view ord, OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype);
-Tensor cond(const Tensor& A, const std::optional<Scalar>& p = std::nullopt);
-Tensor& cond_out(Tensor& out, const Tensor& A, const std::optional<Scalar>& p);
-Tensor cond(const Tensor& A, std::string_view p);
-Tensor& cond_out(Tensor& out, const Tensor& A, std::string_view p);
+std::tuple<Tensor, Tensor, Tensor, Tensor> lstsq(const Tensor& self, const Tensor& b, std::optional<double> rcond = std::nullopt, std::optional<std::string_view> driver = std::nullopt);
+std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> lstsq_out(Tensor& out0, Tensor& out1, Tensor& out2, Tensor& out3, const Tensor& self, const Tensor& b, std::optional<double> rcond, std::optional<std::string_view> driver);
+Tensor pinv(const Tensor& self, const std::optional<Tensor>& atol = std::nullopt, const std::optional<Tensor>& rtol = std::nullopt, bool hermitian = false);
+Tensor& pinv_out(Tensor& out, const Tensor& self, const std::optional<Tensor>& atol, const std::optional<Tensor>& rtol, bool hermitian);
+Tensor pinv(const Tensor& self, std::optional<double> atol = std::nullopt, std::optional<double> rtol = std::nullopt, bool hermitian = false);
+Tensor& pinv_out(Tensor& out, const Tensor& self, std::optional<double> atol, std::optional<double> rtol, bool hermitian);
+Tensor pinv(const Tensor& self, const Tensor& rcond, bool hermitian = false);
+Tensor& pinv_out(Tensor& out, const Tensor& self, const Tensor& rcond, bool hermitian);
+Tensor pinv(const Tensor& self, double rcond, bool hermitian = false);
+Tensor& pinv_out(Tensor& out, const Tensor& self, double rcond, bool hermitian);
+Tensor matrix_rank(const Tensor& input, const std::optional<Tensor>& atol = std::nullopt, const std::optional<Tensor>& rtol = std::nullopt, bool hermitian = false);
+Tensor& matrix_rank_out(Tensor& out, const Tensor& input, const std::optional<Tensor>& atol, const std::optional<Tensor>& rtol, bool hermitian);
+Tensor matrix_rank(const Tensor& self, std::optional<double> atol = std::nullopt, std::optional<double> rtol = std::nullopt, bool hermitian = false);
+Tensor& matrix_rank_out(Tensor& out, const Tensor& self, std::optional<double> atol, std::optional<double> rtol, bool hermitian);
+Tensor matrix_rank(const Tensor& input, const Tensor& tol, bool hermitian = false);
+Tensor& matrix_rank_out(Tensor& out, const Tensor& input, const Tensor& tol, bool hermitian);
+Tensor matrix_rank(const Tensor& self, double tol, bool hermitian = false);
+Tensor& matrix_rank_out(Tensor& out, const Tensor& self, double tol, bool hermitian);
+Tensor matrix_norm(const Tensor& self, const Scalar& ord, IntArrayRef dim = {-2, -1}, bool keepdim = false, std::optional<ScalarType> dtype = std::nullopt);
+Tensor& matrix_norm_out(Tensor& out, const Tensor& self, const Scalar& ord, IntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype);
+Tensor matrix_norm(const Tensor& self, std::string_view ord = "fro", IntArrayRef dim = {-2, -1}, bool keepdim = false, std::optional<ScalarType> dtype = std::nullopt);
+Tensor& matrix_norm_out(Tensor& out, const Tensor& self, std::string_view ord, IntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype);
+Tensor norm(const Tensor& self, const std::optional<Scalar>& ord = std::nullopt, OptionalIntArrayRef dim = std::nullopt, bool keepdim = false, std::optional<ScalarType> dtype = std::nullopt);
+Tensor& norm_out(Tensor& out, const Tensor& self, const std::optional<Scalar>& ord, OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype);
+Tensor norm(const Tensor& self, std::string_view ord, OptionalIntArrayRef dim = std::nullopt, bool keepdim = false, std::optional<ScalarType> dtype = std::nullopt);
+Tensor& norm_out(Tensor& out, const Tensor& self, std::string_view ord, OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype);
+Tensor cond(const Tensor& self, const std::optional<Scalar>& p = std::nullopt);
+Tensor& cond_out(Tensor& out, const Tensor& self, const std::optional<Scalar>& p);
+Tensor cond(const Tensor& self, std::string_view p);
+Tensor& cond_out(Tensor& out, const Tensor& self, std::string_view p);
 Tensor multi_dot(TensorList tensors);
 Tensor& multi_dot_out(Tensor& out, TensorList tensors);
-Tensor matrix_power(const Tensor& A, int64_t n);
-Tensor& matrix_power_out(Tensor& out, const Tensor& A, int64_t n);
-Tensor matrix_exp(const Tensor& A);
-Tensor tensorinv(const Tensor& A, int64_t ind = 2);
-Tensor& tensorinv_out(Tensor& out, const Tensor& A, int64_t ind);
-Tensor tensorsolve(const Tensor& A, const Tensor& B, OptionalIntArrayRef dims = std::nullopt);
-Tensor& tensorsolve_out(Tensor& out, const Tensor& A, const Tensor& B, OptionalIntArrayRef dims);
+Tensor matrix_power(const Tensor& self, int64_t n);
+Tensor& matrix_power_out(Tensor& out, const Tensor& self, int64_t n);
+Tensor matrix_exp(const Tensor& self);
+Tensor tensorinv(const Tensor& self, int64_t ind = 2);
+Tensor& tensorinv_out(Tensor& out, const Tensor& self, int64_t ind);
+Tensor tensorsolve(const Tensor& self, const Tensor& other, OptionalIntArrayRef dims = std::nullopt);
+Tensor& tensorsolve_out(Tensor& out, const Tensor& self, const Tensor& other, OptionalIntArrayRef dims);
 Tensor vander(const Tensor& x, std::optional<int64_t> N = std::nullopt);
 Tensor vecdot(const Tensor& x, const Tensor& y, int64_t dim = -1);
 Tensor& vecdot_out(Tensor& out, const Tensor& x, const Tensor& y, int64_t dim);
@@ -1489,8 +1489,8 @@ Tensor softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype 
 Tensor log_softmax(const Tensor& self, int64_t dim, std::optional<ScalarType> dtype = std::nullopt);
 }  // namespace special
 
-inline Tensor linalg_vector_norm(const Tensor& x, const Scalar& ord = 2, OptionalIntArrayRef dim = std::nullopt, bool keepdim = false, std::optional<ScalarType> dtype = std::nullopt) { return linalg::vector_norm(x, ord, dim, keepdim, dtype); }
-inline Tensor& linalg_vector_norm_out(Tensor& out, const Tensor& x, const Scalar& ord, OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype) { return linalg::vector_norm_out(out, x, ord, dim, keepdim, dtype); }
+inline Tensor linalg_vector_norm(const Tensor& self, const Scalar& ord = 2, OptionalIntArrayRef dim = std::nullopt, bool keepdim = false, std::optional<ScalarType> dtype = std::nullopt) { return linalg::vector_norm(self, ord, dim, keepdim, dtype); }
+inline Tensor& linalg_vector_norm_out(Tensor& out, const Tensor& self, const Scalar& ord, OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype) { return linalg::vector_norm_out(out, self, ord, dim, keepdim, dtype); }
 inline std::tuple<Tensor, Tensor, Tensor> linalg_lu_factor_ex(const Tensor& A, bool pivot = true, bool check_errors = false) { return linalg::lu_factor_ex(A, pivot, check_errors); }
 inline std::tuple<Tensor&, Tensor&, Tensor&> linalg_lu_factor_ex_out(Tensor& out0, Tensor& out1, Tensor& out2, const Tensor& A, bool pivot, bool check_errors) { return linalg::lu_factor_ex_out(out0, out1, out2, A, pivot, check_errors); }
 inline std::tuple<Tensor, Tensor> linalg_lu_factor(const Tensor& A, bool pivot = true) { return linalg::lu_factor(A, pivot); }
@@ -1511,73 +1511,73 @@ inline Tensor linalg_det(const Tensor& A) { return linalg::det(A); }
 inline Tensor& linalg_det_out(Tensor& out, const Tensor& A) { return linalg::det_out(out, A); }
 inline std::tuple<Tensor, Tensor> linalg_slogdet(const Tensor& A) { return linalg::slogdet(A); }
 inline std::tuple<Tensor&, Tensor&> linalg_slogdet_out(Tensor& out0, Tensor& out1, const Tensor& A) { return linalg::slogdet_out(out0, out1, A); }
-inline Tensor linalg_solve_triangular(const Tensor& A, const Tensor& B, bool upper, bool left = true, bool unitriangular = false) { return linalg::solve_triangular(A, B, upper, left, unitriangular); }
-inline Tensor& linalg_solve_triangular_out(Tensor& out, const Tensor& A, const Tensor& B, bool upper, bool left, bool unitriangular) { return linalg::solve_triangular_out(out, A, B, upper, left, unitriangular); }
-inline std::tuple<Tensor, Tensor> linalg_cholesky_ex(const Tensor& A, bool upper = false, bool check_errors = false) { return linalg::cholesky_ex(A, upper, check_errors); }
-inline std::tuple<Tensor&, Tensor&> linalg_cholesky_ex_out(Tensor& out0, Tensor& out1, const Tensor& A, bool upper, bool check_errors) { return linalg::cholesky_ex_out(out0, out1, A, upper, check_errors); }
-inline Tensor linalg_cholesky(const Tensor& A, bool upper = false) { return linalg::cholesky(A, upper); }
-inline Tensor& linalg_cholesky_out(Tensor& out, const Tensor& A, bool upper) { return linalg::cholesky_out(out, A, upper); }
-inline std::tuple<Tensor, Tensor, Tensor> linalg_ldl_factor_ex(const Tensor& A, bool hermitian = false, bool check_errors = false) { return linalg::ldl_factor_ex(A, hermitian, check_errors); }
-inline std::tuple<Tensor&, Tensor&, Tensor&> linalg_ldl_factor_ex_out(Tensor& out0, Tensor& out1, Tensor& out2, const Tensor& A, bool hermitian, bool check_errors) { return linalg::ldl_factor_ex_out(out0, out1, out2, A, hermitian, check_errors); }
-inline std::tuple<Tensor, Tensor> linalg_ldl_factor(const Tensor& A, bool hermitian = false) { return linalg::ldl_factor(A, hermitian); }
-inline std::tuple<Tensor&, Tensor&> linalg_ldl_factor_out(Tensor& out0, Tensor& out1, const Tensor& A, bool hermitian) { return linalg::ldl_factor_out(out0, out1, A, hermitian); }
+inline Tensor linalg_solve_triangular(const Tensor& self, const Tensor& B, bool upper, bool left = true, bool unitriangular = false) { return linalg::solve_triangular(self, B, upper, left, unitriangular); }
+inline Tensor& linalg_solve_triangular_out(Tensor& out, const Tensor& self, const Tensor& B, bool upper, bool left, bool unitriangular) { return linalg::solve_triangular_out(out, self, B, upper, left, unitriangular); }
+inline std::tuple<Tensor, Tensor> linalg_cholesky_ex(const Tensor& self, bool upper = false, bool check_errors = false) { return linalg::cholesky_ex(self, upper, check_errors); }
+inline std::tuple<Tensor&, Tensor&> linalg_cholesky_ex_out(Tensor& out0, Tensor& out1, const Tensor& self, bool upper, bool check_errors) { return linalg::cholesky_ex_out(out0, out1, self, upper, check_errors); }
+inline Tensor linalg_cholesky(const Tensor& self, bool upper = false) { return linalg::cholesky(self, upper); }
+inline Tensor& linalg_cholesky_out(Tensor& out, const Tensor& self, bool upper) { return linalg::cholesky_out(out, self, upper); }
+inline std::tuple<Tensor, Tensor, Tensor> linalg_ldl_factor_ex(const Tensor& self, bool hermitian = false, bool check_errors = false) { return linalg::ldl_factor_ex(self, hermitian, check_errors); }
+inline std::tuple<Tensor&, Tensor&, Tensor&> linalg_ldl_factor_ex_out(Tensor& out0, Tensor& out1, Tensor& out2, const Tensor& self, bool hermitian, bool check_errors) { return linalg::ldl_factor_ex_out(out0, out1, out2, self, hermitian, check_errors); }
+inline std::tuple<Tensor, Tensor> linalg_ldl_factor(const Tensor& self, bool hermitian = false) { return linalg::ldl_factor(self, hermitian); }
+inline std::tuple<Tensor&, Tensor&> linalg_ldl_factor_out(Tensor& out0, Tensor& out1, const Tensor& self, bool hermitian) { return linalg::ldl_factor_out(out0, out1, self, hermitian); }
 inline Tensor linalg_ldl_solve(const Tensor& LD, const Tensor& pivots, const Tensor& B, bool hermitian = false) { return linalg::ldl_solve(LD, pivots, B, hermitian); }
 inline Tensor& linalg_ldl_solve_out(Tensor& out, const Tensor& LD, const Tensor& pivots, const Tensor& B, bool hermitian) { return linalg::ldl_solve_out(out, LD, pivots, B, hermitian); }
 inline std::tuple<Tensor, Tensor> linalg_qr(const Tensor& A, std::string_view mode = "reduced") { return linalg::qr(A, mode); }
 inline std::tuple<Tensor&, Tensor&> linalg_qr_out(Tensor& out0, Tensor& out1, const Tensor& A, std::string_view mode) { return linalg::qr_out(out0, out1, A, mode); }
-inline Tensor linalg_householder_product(const Tensor& A, const Tensor& tau) { return linalg::householder_product(A, tau); }
-inline Tensor& linalg_householder_product_out(Tensor& out, const Tensor& A, const Tensor& tau) { return linalg::householder_product_out(out, A, tau); }
-inline std::tuple<Tensor, Tensor> linalg_eigh(const Tensor& A, std::string_view UPLO = "L") { return linalg::eigh(A, UPLO); }
-inline std::tuple<Tensor&, Tensor&> linalg_eigh_out(Tensor& out0, Tensor& out1, const Tensor& A, std::string_view UPLO) { return linalg::eigh_out(out0, out1, A, UPLO); }
-inline Tensor linalg_eigvalsh(const Tensor& A, std::string_view UPLO = "L") { return linalg::eigvalsh(A, UPLO); }
-inline Tensor& linalg_eigvalsh_out(Tensor& out, const Tensor& A, std::string_view UPLO) { return linalg::eigvalsh_out(out, A, UPLO); }
-inline std::tuple<Tensor, Tensor> linalg_eig(const Tensor& A) { return linalg::eig(A); }
-inline std::tuple<Tensor&, Tensor&> linalg_eig_out(Tensor& out0, Tensor& out1, const Tensor& A) { return linalg::eig_out(out0, out1, A); }
-inline Tensor linalg_eigvals(const Tensor& A) { return linalg::eigvals(A); }
-inline Tensor& linalg_eigvals_out(Tensor& out, const Tensor& A) { return linalg::eigvals_out(out, A); }
+inline Tensor linalg_householder_product(const Tensor& input, const Tensor& tau) { return linalg::householder_product(input, tau); }
+inline Tensor& linalg_householder_product_out(Tensor& out, const Tensor& input, const Tensor& tau) { return linalg::householder_product_out(out, input, tau); }
+inline std::tuple<Tensor, Tensor> linalg_eigh(const Tensor& self, std::string_view UPLO = "L") { return linalg::eigh(self, UPLO); }
+inline std::tuple<Tensor&, Tensor&> linalg_eigh_out(Tensor& out0, Tensor& out1, const Tensor& self, std::string_view UPLO) { return linalg::eigh_out(out0, out1, self, UPLO); }
+inline Tensor linalg_eigvalsh(const Tensor& self, std::string_view UPLO = "L") { return linalg::eigvalsh(self, UPLO); }
+inline Tensor& linalg_eigvalsh_out(Tensor& out, const Tensor& self, std::string_view UPLO) { return linalg::eigvalsh_out(out, self, UPLO); }
+inline std::tuple<Tensor, Tensor> linalg_eig(const Tensor& self) { return linalg::eig(self); }
+inline std::tuple<Tensor&, Tensor&> linalg_eig_out(Tensor& out0, Tensor& out1, const Tensor& self) { return linalg::eig_out(out0, out1, self); }
+inline Tensor linalg_eigvals(const Tensor& self) { return linalg::eigvals(self); }
+inline Tensor& linalg_eigvals_out(Tensor& out, const Tensor& self) { return linalg::eigvals_out(out, self); }
 inline std::tuple<Tensor, Tensor, Tensor> linalg_svd(const Tensor& A, bool full_matrices = true, std::optional<std::string_view> driver = std::nullopt) { return linalg::svd(A, full_matrices, driver); }
 inline std::tuple<Tensor&, Tensor&, Tensor&> linalg_svd_out(Tensor& out0, Tensor& out1, Tensor& out2, const Tensor& A, bool full_matrices, std::optional<std::string_view> driver) { return linalg::svd_out(out0, out1, out2, A, full_matrices, driver); }
 inline Tensor linalg_svdvals(const Tensor& A, std::optional<std::string_view> driver = std::nullopt) { return linalg::svdvals(A, driver); }
 inline Tensor& linalg_svdvals_out(Tensor& out, const Tensor& A, std::optional<std::string_view> driver) { return linalg::svdvals_out(out, A, driver); }
-inline std::tuple<Tensor, Tensor, Tensor, Tensor> linalg_lstsq(const Tensor& A, const Tensor& B, std::optional<double> rcond = std::nullopt, std::optional<std::string_view> driver = std::nullopt) { return linalg::lstsq(A, B, rcond, driver); }
-inline std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> linalg_lstsq_out(Tensor& out0, Tensor& out1, Tensor& out2, Tensor& out3, const Tensor& A, const Tensor& B, std::optional<double> rcond, std::optional<std::string_view> driver) { return linalg::lstsq_out(out0, out1, out2, out3, A, B, rcond, driver); }
-inline Tensor linalg_pinv(const Tensor& A, const std::optional<Tensor>& atol = std::nullopt, const std::optional<Tensor>& rtol = std::nullopt, bool hermitian = false) { return linalg::pinv(A, atol, rtol, hermitian); }
-inline Tensor& linalg_pinv_out(Tensor& out, const Tensor& A, const std::optional<Tensor>& atol, const std::optional<Tensor>& rtol, bool hermitian) { return linalg::pinv_out(out, A, atol, rtol, hermitian); }
-inline Tensor linalg_pinv(const Tensor& A, std::optional<double> atol = std::nullopt, std::optional<double> rtol = std::nullopt, bool hermitian = false) { return linalg::pinv(A, atol, rtol, hermitian); }
-inline Tensor& linalg_pinv_out(Tensor& out, const Tensor& A, std::optional<double> atol, std::optional<double> rtol, bool hermitian) { return linalg::pinv_out(out, A, atol, rtol, hermitian); }
-inline Tensor linalg_pinv(const Tensor& A, const Tensor& rcond, bool hermitian = false) { return linalg::pinv(A, rcond, hermitian); }
-inline Tensor& linalg_pinv_out(Tensor& out, const Tensor& A, const Tensor& rcond, bool hermitian) { return linalg::pinv_out(out, A, rcond, hermitian); }
-inline Tensor linalg_pinv(const Tensor& A, double rcond, bool hermitian = false) { return linalg::pinv(A, rcond, hermitian); }
-inline Tensor& linalg_pinv_out(Tensor& out, const Tensor& A, double rcond, bool hermitian) { return linalg::pinv_out(out, A, rcond, hermitian); }
-inline Tensor linalg_matrix_rank(const Tensor& A, const std::optional<Tensor>& atol = std::nullopt, const std::optional<Tensor>& rtol = std::nullopt, bool hermitian = false) { return linalg::matrix_rank(A, atol, rtol, hermitian); }
-inline Tensor& linalg_matrix_rank_out(Tensor& out, const Tensor& A, const std::optional<Tensor>& atol, const std::optional<Tensor>& rtol, bool hermitian) { return linalg::matrix_rank_out(out, A, atol, rtol, hermitian); }
-inline Tensor linalg_matrix_rank(const Tensor& A, std::optional<double> atol = std::nullopt, std::optional<double> rtol = std::nullopt, bool hermitian = false) { return linalg::matrix_rank(A, atol, rtol, hermitian); }
-inline Tensor& linalg_matrix_rank_out(Tensor& out, const Tensor& A, std::optional<double> atol, std::optional<double> rtol, bool hermitian) { return linalg::matrix_rank_out(out, A, atol, rtol, hermitian); }
-inline Tensor linalg_matrix_rank(const Tensor& A, const Tensor& tol, bool hermitian = false) { return linalg::matrix_rank(A, tol, hermitian); }
-inline Tensor& linalg_matrix_rank_out(Tensor& out, const Tensor& A, const Tensor& tol, bool hermitian) { return linalg::matrix_rank_out(out, A, tol, hermitian); }
-inline Tensor linalg_matrix_rank(const Tensor& A, double tol, bool hermitian = false) { return linalg::matrix_rank(A, tol, hermitian); }
-inline Tensor& linalg_matrix_rank_out(Tensor& out, const Tensor& A, double tol, bool hermitian) { return linalg::matrix_rank_out(out, A, tol, hermitian); }
-inline Tensor linalg_matrix_norm(const Tensor& A, const Scalar& ord, IntArrayRef dim = {-2, -1}, bool keepdim = false, std::optional<ScalarType> dtype = std::nullopt) { return linalg::matrix_norm(A, ord, dim, keepdim, dtype); }
-inline Tensor& linalg_matrix_norm_out(Tensor& out, const Tensor& A, const Scalar& ord, IntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype) { return linalg::matrix_norm_out(out, A, ord, dim, keepdim, dtype); }
-inline Tensor linalg_matrix_norm(const Tensor& A, std::string_view ord = "fro", IntArrayRef dim = {-2, -1}, bool keepdim = false, std::optional<ScalarType> dtype = std::nullopt) { return linalg::matrix_norm(A, ord, dim, keepdim, dtype); }
-inline Tensor& linalg_matrix_norm_out(Tensor& out, const Tensor& A, std::string_view ord, IntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype) { return linalg::matrix_norm_out(out, A, ord, dim, keepdim, dtype); }
-inline Tensor linalg_norm(const Tensor& A, const std::optional<Scalar>& ord = std::nullopt, OptionalIntArrayRef dim = std::nullopt, bool keepdim = false, std::optional<ScalarType> dtype = std::nullopt) { return linalg::norm(A, ord, dim, keepdim, dtype); }
-inline Tensor& linalg_norm_out(Tensor& out, const Tensor& A, const std::optional<Scalar>& ord, OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype) { return linalg::norm_out(out, A, ord, dim, keepdim, dtype); }
-inline Tensor linalg_norm(const Tensor& A, std::string_view ord, OptionalIntArrayRef dim = std::nullopt, bool keepdim = false, std::optional<ScalarType> dtype = std::nullopt) { return linalg::norm(A, ord, dim, keepdim, dtype); }
-inline Tensor& linalg_norm_out(Tensor& out, const Tensor& A, std::string_view ord, OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype) { return linalg::norm_out(out, A, ord, dim, keepdim, dtype); }
-inline Tensor linalg_cond(const Tensor& A, const std::optional<Scalar>& p = std::nullopt) { return linalg::cond(A, p); }
-inline Tensor& linalg_cond_out(Tensor& out, const Tensor& A, const std::optional<Scalar>& p) { return linalg::cond_out(out, A, p); }
-inline Tensor linalg_cond(const Tensor& A, std::string_view p) { return linalg::cond(A, p); }
-inline Tensor& linalg_cond_out(Tensor& out, const Tensor& A, std::string_view p) { return linalg::cond_out(out, A, p); }
+inline std::tuple<Tensor, Tensor, Tensor, Tensor> linalg_lstsq(const Tensor& self, const Tensor& b, std::optional<double> rcond = std::nullopt, std::optional<std::string_view> driver = std::nullopt) { return linalg::lstsq(self, b, rcond, driver); }
+inline std::tuple<Tensor&, Tensor&, Tensor&, Tensor&> linalg_lstsq_out(Tensor& out0, Tensor& out1, Tensor& out2, Tensor& out3, const Tensor& self, const Tensor& b, std::optional<double> rcond, std::optional<std::string_view> driver) { return linalg::lstsq_out(out0, out1, out2, out3, self, b, rcond, driver); }
+inline Tensor linalg_pinv(const Tensor& self, const std::optional<Tensor>& atol = std::nullopt, const std::optional<Tensor>& rtol = std::nullopt, bool hermitian = false) { return linalg::pinv(self, atol, rtol, hermitian); }
+inline Tensor& linalg_pinv_out(Tensor& out, const Tensor& self, const std::optional<Tensor>& atol, const std::optional<Tensor>& rtol, bool hermitian) { return linalg::pinv_out(out, self, atol, rtol, hermitian); }
+inline Tensor linalg_pinv(const Tensor& self, std::optional<double> atol = std::nullopt, std::optional<double> rtol = std::nullopt, bool hermitian = false) { return linalg::pinv(self, atol, rtol, hermitian); }
+inline Tensor& linalg_pinv_out(Tensor& out, const Tensor& self, std::optional<double> atol, std::optional<double> rtol, bool hermitian) { return linalg::pinv_out(out, self, atol, rtol, hermitian); }
+inline Tensor linalg_pinv(const Tensor& self, const Tensor& rcond, bool hermitian = false) { return linalg::pinv(self, rcond, hermitian); }
+inline Tensor& linalg_pinv_out(Tensor& out, const Tensor& self, const Tensor& rcond, bool hermitian) { return linalg::pinv_out(out, self, rcond, hermitian); }
+inline Tensor linalg_pinv(const Tensor& self, double rcond, bool hermitian = false) { return linalg::pinv(self, rcond, hermitian); }
+inline Tensor& linalg_pinv_out(Tensor& out, const Tensor& self, double rcond, bool hermitian) { return linalg::pinv_out(out, self, rcond, hermitian); }
+inline Tensor linalg_matrix_rank(const Tensor& input, const std::optional<Tensor>& atol = std::nullopt, const std::optional<Tensor>& rtol = std::nullopt, bool hermitian = false) { return linalg::matrix_rank(input, atol, rtol, hermitian); }
+inline Tensor& linalg_matrix_rank_out(Tensor& out, const Tensor& input, const std::optional<Tensor>& atol, const std::optional<Tensor>& rtol, bool hermitian) { return linalg::matrix_rank_out(out, input, atol, rtol, hermitian); }
+inline Tensor linalg_matrix_rank(const Tensor& self, std::optional<double> atol = std::nullopt, std::optional<double> rtol = std::nullopt, bool hermitian = false) { return linalg::matrix_rank(self, atol, rtol, hermitian); }
+inline Tensor& linalg_matrix_rank_out(Tensor& out, const Tensor& self, std::optional<double> atol, std::optional<double> rtol, bool hermitian) { return linalg::matrix_rank_out(out, self, atol, rtol, hermitian); }
+inline Tensor linalg_matrix_rank(const Tensor& input, const Tensor& tol, bool hermitian = false) { return linalg::matrix_rank(input, tol, hermitian); }
+inline Tensor& linalg_matrix_rank_out(Tensor& out, const Tensor& input, const Tensor& tol, bool hermitian) { return linalg::matrix_rank_out(out, input, tol, hermitian); }
+inline Tensor linalg_matrix_rank(const Tensor& self, double tol, bool hermitian = false) { return linalg::matrix_rank(self, tol, hermitian); }
+inline Tensor& linalg_matrix_rank_out(Tensor& out, const Tensor& self, double tol, bool hermitian) { return linalg::matrix_rank_out(out, self, tol, hermitian); }
+inline Tensor linalg_matrix_norm(const Tensor& self, const Scalar& ord, IntArrayRef dim = {-2, -1}, bool keepdim = false, std::optional<ScalarType> dtype = std::nullopt) { return linalg::matrix_norm(self, ord, dim, keepdim, dtype); }
+inline Tensor& linalg_matrix_norm_out(Tensor& out, const Tensor& self, const Scalar& ord, IntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype) { return linalg::matrix_norm_out(out, self, ord, dim, keepdim, dtype); }
+inline Tensor linalg_matrix_norm(const Tensor& self, std::string_view ord = "fro", IntArrayRef dim = {-2, -1}, bool keepdim = false, std::optional<ScalarType> dtype = std::nullopt) { return linalg::matrix_norm(self, ord, dim, keepdim, dtype); }
+inline Tensor& linalg_matrix_norm_out(Tensor& out, const Tensor& self, std::string_view ord, IntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype) { return linalg::matrix_norm_out(out, self, ord, dim, keepdim, dtype); }
+inline Tensor linalg_norm(const Tensor& self, const std::optional<Scalar>& ord = std::nullopt, OptionalIntArrayRef dim = std::nullopt, bool keepdim = false, std::optional<ScalarType> dtype = std::nullopt) { return linalg::norm(self, ord, dim, keepdim, dtype); }
+inline Tensor& linalg_norm_out(Tensor& out, const Tensor& self, const std::optional<Scalar>& ord, OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype) { return linalg::norm_out(out, self, ord, dim, keepdim, dtype); }
+inline Tensor linalg_norm(const Tensor& self, std::string_view ord, OptionalIntArrayRef dim = std::nullopt, bool keepdim = false, std::optional<ScalarType> dtype = std::nullopt) { return linalg::norm(self, ord, dim, keepdim, dtype); }
+inline Tensor& linalg_norm_out(Tensor& out, const Tensor& self, std::string_view ord, OptionalIntArrayRef dim, bool keepdim, std::optional<ScalarType> dtype) { return linalg::norm_out(out, self, ord, dim, keepdim, dtype); }
+inline Tensor linalg_cond(const Tensor& self, const std::optional<Scalar>& p = std::nullopt) { return linalg::cond(self, p); }
+inline Tensor& linalg_cond_out(Tensor& out, const Tensor& self, const std::optional<Scalar>& p) { return linalg::cond_out(out, self, p); }
+inline Tensor linalg_cond(const Tensor& self, std::string_view p) { return linalg::cond(self, p); }
+inline Tensor& linalg_cond_out(Tensor& out, const Tensor& self, std::string_view p) { return linalg::cond_out(out, self, p); }
 inline Tensor linalg_multi_dot(TensorList tensors) { return linalg::multi_dot(tensors); }
 inline Tensor& linalg_multi_dot_out(Tensor& out, TensorList tensors) { return linalg::multi_dot_out(out, tensors); }
-inline Tensor linalg_matrix_power(const Tensor& A, int64_t n) { return linalg::matrix_power(A, n); }
-inline Tensor& linalg_matrix_power_out(Tensor& out, const Tensor& A, int64_t n) { return linalg::matrix_power_out(out, A, n); }
-inline Tensor linalg_matrix_exp(const Tensor& A) { return linalg::matrix_exp(A); }
-inline Tensor linalg_tensorinv(const Tensor& A, int64_t ind = 2) { return linalg::tensorinv(A, ind); }
-inline Tensor& linalg_tensorinv_out(Tensor& out, const Tensor& A, int64_t ind) { return linalg::tensorinv_out(out, A, ind); }
-inline Tensor linalg_tensorsolve(const Tensor& A, const Tensor& B, OptionalIntArrayRef dims = std::nullopt) { return linalg::tensorsolve(A, B, dims); }
-inline Tensor& linalg_tensorsolve_out(Tensor& out, const Tensor& A, const Tensor& B, OptionalIntArrayRef dims) { return linalg::tensorsolve_out(out, A, B, dims); }
+inline Tensor linalg_matrix_power(const Tensor& self, int64_t n) { return linalg::matrix_power(self, n); }
+inline Tensor& linalg_matrix_power_out(Tensor& out, const Tensor& self, int64_t n) { return linalg::matrix_power_out(out, self, n); }
+inline Tensor linalg_matrix_exp(const Tensor& self) { return linalg::matrix_exp(self); }
+inline Tensor linalg_tensorinv(const Tensor& self, int64_t ind = 2) { return linalg::tensorinv(self, ind); }
+inline Tensor& linalg_tensorinv_out(Tensor& out, const Tensor& self, int64_t ind) { return linalg::tensorinv_out(out, self, ind); }
+inline Tensor linalg_tensorsolve(const Tensor& self, const Tensor& other, OptionalIntArrayRef dims = std::nullopt) { return linalg::tensorsolve(self, other, dims); }
+inline Tensor& linalg_tensorsolve_out(Tensor& out, const Tensor& self, const Tensor& other, OptionalIntArrayRef dims) { return linalg::tensorsolve_out(out, self, other, dims); }
 inline Tensor linalg_vander(const Tensor& x, std::optional<int64_t> N = std::nullopt) { return linalg::vander(x, N); }
 inline Tensor linalg_vecdot(const Tensor& x, const Tensor& y, int64_t dim = -1) { return linalg::vecdot(x, y, dim); }
 inline Tensor& linalg_vecdot_out(Tensor& out, const Tensor& x, const Tensor& y, int64_t dim) { return linalg::vecdot_out(out, x, y, dim); }

@@ -85,7 +85,6 @@ LISTS = {
         "_NAMES": is_operator,
         "_ARITHMETIC_TAKES_NUMBERS": is_operator,
         "_NUMBER_OVERLOADS": is_operator,
-        "_FIRST_IS_SELF": is_pytorchs,
         "_BY_NAME": is_operator,
         "_OURS_ALONE": is_operator,
     },

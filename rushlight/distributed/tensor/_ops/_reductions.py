@@ -19,29 +19,28 @@ def _dims(call, rank, name):
 
 
 def reduction(call):
-    self = "x" if "x" in call.names else "self"
-    rank = len(call.shape(self))
+    rank = len(call.shape("self"))
     reduced = _dims(call, rank, "dims" if "dims" in call.names else "dim")
     keep = "keepdim" in call.names and bool(call["keepdim"])
     several = len(call.out_metas)
     ways = []
     for dim in range(rank):
         if dim in reduced:
-            term = _term(call, self, dim)
+            term = _term(call, dim)
             if term is not None and several == 1:
-                ways.append(call.way(term, **{self: Shard(dim)}))
+                ways.append(call.way(term, self=Shard(dim)))
             continue
         out = dim if keep else dim - sum(r < dim for r in reduced)
-        ways.append(call.way(*[Shard(out)] * several, **{self: Shard(dim)}))
+        ways.append(call.way(*[Shard(out)] * several, self=Shard(dim)))
     if call.name in ("sum", "mean"):
-        ways += [call.way(p, **{self: p}) for p in call.partials() if p.reduce_op in ("sum", "avg")]
+        ways += [call.way(p, self=p) for p in call.partials() if p.reduce_op in ("sum", "avg")]
     return ways
 
 
-def _term(call, self, dim):
+def _term(call, dim):
     if call.name == "mean":
         ranks = max(call.mesh.shape)
-        even = all(call.shape(self)[dim] % size == 0 for size in (*call.mesh.shape, call.mesh.size()))
+        even = all(call.shape("self")[dim] % size == 0 for size in (*call.mesh.shape, call.mesh.size()))
         return Partial("avg") if even and ranks else None
     if call.name == "vector_norm":
         order = call["ord"]
