@@ -243,13 +243,6 @@ _EXTRA = {
 }
 _REPLACED = {"by_product": ("compute_mode", None)}  # how the same is computed
 _BY_NAME = {"_linalg_solve_ex": ("left",)}  # parameters that PyTorch takes by name alone
-_OURS_ALONE = frozenset(
-    """
-        _lstm_layer _dropout_noise _rrelu_slopes _fused_pointwise _conv_input_gradient
-        _conv_weight_gradient cross_entropy _thnn_fused_gru_cell _thnn_fused_lstm_cell
-        elu_backward leaky_relu_backward log_sigmoid_backward nll_loss_backward
-    """.split()
-)
 
 
 def written(target, args=()):
@@ -259,7 +252,7 @@ def written(target, args=()):
             raise Unknown
         return target.target, target.parameters
     name = _NAMES.get(target._opname, target._opname)
-    if target.namespace == "aten" and target._opname in _OURS_ALONE:
+    if target.namespace == "aten" and target.traits.absent_in_pytorch:
         raise Unknown
     names = [a.name for a in target._schema.arguments]
     return f"torch.ops.{target.namespace}.{name}.{_overload(target, name, args)}", names

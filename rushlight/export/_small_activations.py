@@ -12,15 +12,13 @@ from ._graph_text import Call
 from ._quantize_errors import QuantizeError
 from ._small_weights import check_finite
 
-_BOUNDS = ("relu", "hardtanh")
-
 
 @functools.cache
-def _moves():
-    """Operators that move or order elements, whatever these stand for."""
+def _keep_elements():
+    """Operators that move, order or limit elements, whatever these stand for."""
     names = set()
     for record in _C._operator_records():
-        if record["traits"].on_quantized == "integers":
+        if record["traits"].on_quantized == "integers" or record["traits"].limits:
             space = f"{record['space']}::" if record["space"] else ""
             overload = f".{record['overload']}" if record["overload"] else ""
             names.add(f"{space}{record['name']}{overload}")
@@ -46,7 +44,7 @@ class Rounding:
 
     def _find(self):
         types, users = self.text.types(), self.text.users()
-        chosen, moves = set(), _moves()
+        chosen, keep_elements = set(), _keep_elements()
         for call in self.text.calls:
             weight = self._weight(call)
             x = call.positional(layers()[call.name][0]) if weight else None
@@ -59,7 +57,7 @@ class Rounding:
             a, b = ((call.positional(i) or "")[1:] for i in (0, 1))
             after = call.value
             while after not in chosen and len(following := users.get(after, [])) == 1:
-                if following[0].base not in _BOUNDS and following[0].name not in moves:
+                if following[0].name not in keep_elements:
                     break
                 after = following[0].value
             fits = types.get(a, "").startswith("float32[") and types.get(a) == types.get(b)

@@ -172,6 +172,14 @@ class OpBuilder {
     op_.traits.reads_values = true;
     return *this;
   }
+  OpBuilder& limits() {
+    op_.traits.limits = true;
+    return *this;
+  }
+  OpBuilder& absent_in_pytorch() {
+    op_.traits.absent_in_pytorch = true;
+    return *this;
+  }
   OpBuilder& kept_whole() {
     op_.traits.kept_whole = true;
     return *this;

@@ -173,6 +173,10 @@ struct Traits {
   bool gives_bool = false;
   // What it returns is no tensor and depends on the operands' values.
   bool reads_values = false;
+  // Each element of the result is the operand's, or a limit where that is beyond it.
+  bool limits = false;
+  // PyTorch has no operator of this name with these parameters: files for it cannot name this one.
+  bool absent_in_pytorch = false;
   // A composite with a kernel of its own where no gradients are recorded: graphs do not take it apart.
   bool kept_whole = false;
   // Parameters whose first dimension counts examples, each of which alone gives its part of the results; the

@@ -211,6 +211,7 @@ void register_sigmoids(Table& t) {
       .derivative([](Grad g, In<0> x) { return log_sigmoid_backward(g, x); });
   t.op(ops::log_sigmoid_backward, "log_sigmoid_backward(Tensor grad_output, Tensor self) -> Tensor",
        activate_backward<Formula::LogSigmoidBackward>)
+      .absent_in_pytorch()
       .internal()
       .doc("Gradient of log_sigmoid.")
       .family(Family::Gradient)
@@ -284,6 +285,7 @@ void register_sigmoids(Table& t) {
 void register_linear_pieces(Table& t) {
   using namespace ops;
   t.op(relu, "relu(Tensor self) -> Tensor", relu_kernel)
+      .limits()
       .family(Family::Pointwise)
       .inplace()
       .out()
@@ -314,6 +316,7 @@ void register_linear_pieces(Table& t) {
   t.op(ops::leaky_relu_backward,
        "leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope) -> Tensor",
        activate_backward<Formula::LeakyReluBackward>)
+      .absent_in_pytorch()
       .internal()
       .doc("Gradient of leaky_relu.")
       .family(Family::Gradient)
@@ -325,6 +328,7 @@ void register_linear_pieces(Table& t) {
   pointwise_record(
       t.op(hardtanh, "hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor", hardtanh_kernel),
       "self limited to [min_val, max_val].")
+      .limits()
       .derivative([](Grad g, In<0> x, Attr<1, Scalar> low, Attr<2, Scalar> high) {
         return hardtanh_backward(g, x, *low, *high);
       })
@@ -418,6 +422,7 @@ void register_exponential_units(Table& t) {
        "elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, Tensor self) -> "
        "Tensor",
        elu_backward_kernel)
+      .absent_in_pytorch()
       .internal()
       .doc("Gradient of elu.")
       .family(Family::Gradient)

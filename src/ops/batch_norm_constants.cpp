@@ -58,6 +58,7 @@ void register_batch_norm_constants(Table& t) {
        "_batch_norm_constants(Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float "
        "eps) -> (Tensor, Tensor)",
        batch_norm_constants_kernel)
+      .absent_in_pytorch()
       .doc("Factors and terms of the channels, in float32, that an evaluation of batch_norm comes to.")
       .internal()
       .no_meta("it stands in graphs that were captured already")

@@ -468,6 +468,7 @@ void register_conv_operators(Table& t) {
        "dilation, int groups, Tensor? scale, Tensor? shift, Tensor? residual, float low, float high) -> "
        "Tensor",
        convolution_epilogue_kernel)
+      .absent_in_pytorch()
       .doc("A convolution of images with what follows it: scale and shift by channel, a sum, bounds.")
       .internal()
       .no_meta("it stands in graphs that were captured already")
@@ -478,6 +479,7 @@ void register_conv_operators(Table& t) {
        "_conv_input_gradient(Tensor grad_output, Tensor weight, int[] input_sizes, int[] stride, int[] "
        "padding, int[] dilation, int groups) -> Tensor",
        conv_input_gradient_kernel)
+      .absent_in_pytorch()
       .doc("Gradient of a convolution with respect to its input.")
       .internal()
       .family(Family::Gradient)
@@ -492,6 +494,7 @@ void register_conv_operators(Table& t) {
        "_conv_weight_gradient(Tensor grad_output, Tensor input, int[] weight_sizes, int[] stride, int[] "
        "padding, int[] dilation, int groups) -> Tensor",
        conv_weight_gradient_kernel)
+      .absent_in_pytorch()
       .doc("Gradient of a convolution with respect to its weight.")
       .internal()
       .family(Family::Gradient)

@@ -154,6 +154,7 @@ void register_dropout_operators(Table& t) {
   t.op(rrelu_slopes,
        "_rrelu_slopes(Tensor self, float lower, float upper, Generator? generator=None) -> Tensor",
        rrelu_slopes_kernel)
+      .absent_in_pytorch()
       .doc("A slope from [lower, upper] for each negative element, 1 for the others.")
       .family(Family::Random)
       .internal()
@@ -176,6 +177,7 @@ void register_dropout_operators(Table& t) {
           .doc("As rrelu, written into self."));
   t.op(dropout_noise, "_dropout_noise(Tensor self, int[] size, float keep, bool scaled) -> Tensor",
        dropout_noise_kernel)
+      .absent_in_pytorch()
       .doc("Ones with probability keep and zeros otherwise, divided by keep if scaled.")
       .family(Family::Random)
       .internal()
@@ -183,6 +185,7 @@ void register_dropout_operators(Table& t) {
       .batching(Batching::RandomLike)
       .not_differentiable("only the shape is used");
   t.op(dropout_mask, "_dropout_mask(Tensor self, float keep) -> Tensor", dropout_mask_kernel)
+      .absent_in_pytorch()
       .doc("Ones with probability keep and zeros otherwise; on CUDA those of PyTorch's fused kernel.")
       .family(Family::Random)
       .internal()
@@ -190,6 +193,7 @@ void register_dropout_operators(Table& t) {
       .not_differentiable("only the shape is used");
   t.op(dropout_and_mask, "_dropout_and_mask(Tensor self, float keep) -> (Tensor, Tensor)",
        dropout_and_mask_kernel)
+      .absent_in_pytorch()
       .doc("Dropout as one kernel, and the mask of what was kept.")
       .family(Family::Random)
       .internal()

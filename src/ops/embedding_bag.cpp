@@ -372,6 +372,7 @@ void register_embedding_bag_operators(Table& t) {
        "bag_size, Tensor maximum_indices, bool scale_grad_by_freq, int mode, Tensor? per_sample_weights, "
        "bool include_last_offset, int padding_idx, int wanted) -> (Tensor, Tensor)",
        bag_gradients_kernel)
+      .absent_in_pytorch()
       .doc("Gradients of the table and of per_sample_weights, as far as wanted.")
       .internal()
       .family(Family::Gradient)

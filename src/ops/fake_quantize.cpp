@@ -432,6 +432,7 @@ static void register_observing_operators(Table& t) {
        "running_min, Tensor(b!) running_max, Tensor(c!) scale, Tensor(d!) zero_point, float averaging_const, "
        "int quant_min, int quant_max, bool by_row, bool symmetric) -> Tensor",
        observe_kernel)
+      .absent_in_pytorch()
       .internal()
       .random()
       .not_differentiable("it sees extremes alone, as numbers")
@@ -530,6 +531,7 @@ void register_fake_quantize_operators(Table& t) {
       .function_only()
       .doc("fake_quantize_per_tensor_affine with a scale and a zero point for each index of dimension axis.");
   t.op(quantization_for, "_quantization_for(Tensor self, bool reduce_range=False) -> Tensor", choose_kernel)
+      .absent_in_pytorch()
       .internal()
       .no_meta("scale and zero point depend on values")
       .not_differentiable("it sees extremes alone, as numbers")

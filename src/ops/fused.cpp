@@ -276,6 +276,7 @@ void register_fused_operators(Table& t) {
   t.op(ops::fused_pointwise,
        "_fused_pointwise(Tensor[] inputs, int[] program, float[] numbers, ScalarType dtype) -> Tensor[]",
        fused_pointwise_kernel)
+      .absent_in_pytorch()
       .internal()
       .on_devices()
       .doc(
@@ -286,6 +287,7 @@ void register_fused_operators(Table& t) {
        "_fused_rows(Tensor[] inputs, int[] program, float[] numbers, ScalarType dtype, int[] shape, int[] "
        "row_inputs) -> Tensor[]",
        fused_rows_kernel)
+      .absent_in_pytorch()
       .internal()
       .on_devices()
       .doc(

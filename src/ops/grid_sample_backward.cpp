@@ -76,6 +76,7 @@ void register_grid_sample_backward_operators(Table& t) {
        "_grid_sampler_backward(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, int "
        "padding_mode, bool align_corners, int wanted) -> (Tensor, Tensor)",
        sampler_backward_kernel)
+      .absent_in_pytorch()
       .doc("Gradients of input and grid, as far as wanted.")
       .internal()
       .family(Family::Gradient)

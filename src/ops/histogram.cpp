@@ -415,6 +415,7 @@ void register_histograms_of_points(Table& t) {
   t.op(histogram_cells,
        "_histogram_cells(Tensor self, Tensor[] edges, bool equal, Tensor? weight=None) -> Tensor",
        histogram_cells_kernel)
+      .absent_in_pytorch()
       .doc("How many points, or weights of points, lie in each box between edges of their coordinates.")
       .function_only()
       .family(Family::Reduction)

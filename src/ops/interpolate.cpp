@@ -343,6 +343,7 @@ void register_interpolate_operators(Table& t) {
        "_upsample(Tensor input, int[] output_size, int filter, bool align_corners, float[] factors) -> "
        "Tensor",
        upsample_by_kernel)
+      .absent_in_pytorch()
       .doc("Resizes by the filter of this number.")
       .internal()
       .family(Family::Window)
@@ -356,6 +357,7 @@ void register_interpolate_operators(Table& t) {
        "_upsample_backward(Tensor grad_output, int[] input_size, int filter, bool align_corners, float[] "
        "factors) -> Tensor",
        upsample_by_backward_kernel)
+      .absent_in_pytorch()
       .doc("The adjoint of resizing by the filter of this number.")
       .internal()
       .family(Family::Gradient)

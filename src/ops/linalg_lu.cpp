@@ -422,6 +422,7 @@ void register_linalg_lu_operators(Table& t) {
       .autocast(Cast::Float, Cast::None)
       .doc("What lu gives, and which diagonal element of U was the first 0.");
   t.op(permutation_of_pivots, "_permutation_of_pivots(Tensor pivots, int rows) -> Tensor", permutation_kernel)
+      .absent_in_pytorch()
       .internal()
       .doc("The order of rows that exchanges one after the other lead to.")
       .family(Family::LinearAlgebra)

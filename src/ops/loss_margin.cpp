@@ -183,6 +183,7 @@ void register_margin_loss_operators(Table& t) {
   t.op(margin_rows,
        "_margin_loss(Tensor self, Tensor target, bool squared, float margin, Tensor? weight) -> Tensor",
        margin_rows_kernel)
+      .absent_in_pytorch()
       .function_only()
       .on_devices()
       .doc(
@@ -199,6 +200,7 @@ void register_margin_loss_operators(Table& t) {
        "_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, bool squared, float margin, "
        "Tensor? weight) -> Tensor",
        margin_rows_backward_kernel)
+      .absent_in_pytorch()
       .internal()
       .doc("Gradient of _margin_loss.")
       .family(Family::Gradient)

@@ -288,6 +288,7 @@ void register_nll_operators(Table& t) {
        "nll_loss_backward(Tensor grad_output, Tensor target, Tensor? weight, int reduction, int "
        "ignore_index, Tensor total_weight, int[] input_sizes) -> Tensor",
        nll_loss_backward_kernel)
+      .absent_in_pytorch()
       .doc("Gradient of nll_loss with respect to its scores.")
       .internal()
       .family(Family::Gradient)
@@ -321,6 +322,7 @@ void register_nll_operators(Table& t) {
        "nn::cross_entropy(Tensor input, Tensor target, Tensor? weight=None, bool? size_average=None, int "
        "ignore_index=-100, bool? reduce=None, str reduction='mean', float label_smoothing=0.0) -> Tensor",
        cross_entropy_body)
+      .absent_in_pytorch()
       .doc("Cross entropy of softmax(input) and target classes or class probabilities.")
       .autocast(Cast::Float);
 }

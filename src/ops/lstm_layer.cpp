@@ -296,6 +296,7 @@ void register_lstm_layer_operators(Table& t) {
        "batch_first, bool keep, Tensor? w_ih=None, Tensor? bias=None) -> (Tensor, Tensor, Tensor, Tensor, "
        "Tensor)",
        lstm_layer_kernel)
+      .absent_in_pytorch()
       .doc("One direction of an LSTM layer: outputs, last states, and gates and cells of all steps.")
       .on_devices()
       .internal()
@@ -314,6 +315,7 @@ void register_lstm_layer_operators(Table& t) {
        "w_hh, Tensor gates, Tensor cells, int[] batch_sizes, bool reverse, bool batch_first) -> (Tensor, "
        "Tensor, Tensor)",
        lstm_layer_backward_kernel)
+      .absent_in_pytorch()
       .doc("Gradients of an LSTM layer with respect to its gates, first hidden and first cell state.")
       .on_devices()
       .internal()

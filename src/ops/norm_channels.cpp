@@ -293,6 +293,7 @@ void register_norm_operators(Table& t) {
        "_batch_norm_gradients(Tensor grad, Tensor input, Tensor? weight, Tensor mean, Tensor rstd, bool "
        "training, int wanted) -> (Tensor, Tensor, Tensor)",
        batch_norm_gradients_kernel)
+      .absent_in_pytorch()
       .doc(
           "Gradients of batch_norm with respect to input, weight and bias; `wanted` is a mask of those asked "
           "for.")

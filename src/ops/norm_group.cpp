@@ -191,6 +191,7 @@ void register_group_norm_operators(Table& t) {
        "_group_norm_gradients(Tensor grad, Tensor input, Tensor? weight, Tensor mean, Tensor rstd, int "
        "groups, int wanted) -> (Tensor, Tensor, Tensor)",
        group_norm_gradients_kernel)
+      .absent_in_pytorch()
       .doc(
           "Gradients of group_norm with respect to input, weight and bias; `wanted` is a mask of those asked "
           "for.")

@@ -226,6 +226,7 @@ void register_row_norm_operators(Table& t) {
        "_row_norm_gradients(Tensor grad, Tensor input, Tensor? weight, Tensor? mean, Tensor rstd, int size, "
        "int wanted) -> (Tensor, Tensor, Tensor)",
        row_norm_gradients_kernel)
+      .absent_in_pytorch()
       .doc("Gradients of layer_norm or rms_norm over rows of `size`; `wanted` is a mask of those asked for.")
       .internal()
       .family(Family::Gradient)

@@ -338,6 +338,7 @@ void register_optimizer_operators(Table& t) {
        "second, Tensor(e!)[] third, float[] factors, *, float[] numbers, float weight_decay=0.0, float "
        "shrink=1.0, bool maximize=False, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()",
        fused_update)
+      .absent_in_pytorch()
       .doc(
           "One step of Adagrad, RMSprop, Adadelta, Adamax, NAdam, RAdam, ASGD or Rprop for all parameters; "
           "the rules are those of src/cpu/optimizer.h.")

@@ -70,6 +70,7 @@ int64_t most_packed_rows(int64_t k, int64_t n) { return cpu::most_packed_rows(k,
 
 void register_packed_product_operators(Table& t) {
   t.op(ops::pack_matrix, "_pack_matrix(Tensor matrix) -> Tensor", pack_matrix_kernel)
+      .absent_in_pytorch()
       .doc("A matrix in the panels that _packed_product reads; their order is this processor's.")
       .internal()
       .no_meta("it stands in graphs that were captured already")
@@ -79,6 +80,7 @@ void register_packed_product_operators(Table& t) {
        "_packed_product(Tensor input, Tensor panels, int columns, Tensor? bias, float low, float high) -> "
        "Tensor",
        packed_product_kernel)
+      .absent_in_pytorch()
       .doc("A product by a matrix in panels, with a row that is added and bounds of the results.")
       .internal()
       .no_meta("it stands in graphs that were captured already")

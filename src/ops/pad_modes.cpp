@@ -264,6 +264,7 @@ void register_pad_mode_operators(Table& t) {
   t.op(pad_with_mode_backward,
        "_pad_with_mode_backward(Tensor grad_output, int[] input_size, int[] padding, str mode) -> Tensor",
        pad_backward_kernel)
+      .absent_in_pytorch()
       .on_devices()
       .doc("The adjoint of padding by mode 'reflect', 'replicate' or 'circular'.")
       .internal()

@@ -208,6 +208,7 @@ void register_paged_operators(Table& t) {
   const char* reason = "it stands in graphs that record no gradients";
   t.op(ops::row_linear, "_row_linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor",
        row_linear_kernel)
+      .absent_in_pytorch()
       .doc("linear() by a weight that may be bfloat16; a row's result has the same bits in any company.")
       .layer({.weight = 1, .bias = 2})
       .internal()
@@ -217,6 +218,7 @@ void register_paged_operators(Table& t) {
   t.op(ops::write_pages_,
        "_write_pages_(Tensor(a!) self, Tensor pages, Tensor places, Tensor source) -> Tensor(a!)",
        write_pages_kernel)
+      .absent_in_pytorch()
       .doc("Writes each token's [heads, width] to its place in a page of [heads, positions, width].")
       .internal()
       .family(Family::Index)
@@ -226,6 +228,7 @@ void register_paged_operators(Table& t) {
        "_paged_attention(Tensor query, Tensor keys, Tensor values, Tensor pages, Tensor texts, Tensor "
        "positions, float? scale=None, int window=0) -> Tensor",
        paged_attention_kernel)
+      .absent_in_pytorch()
       .doc("Attention of each token to those before it in its text, whose keys and values lie in pages.")
       .internal()
       .family(Family::Matmul)

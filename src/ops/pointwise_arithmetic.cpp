@@ -434,6 +434,7 @@ void register_clamps(Table& t) {
         return clamp_tensor_grads(g, x, low, high, need);
       });
   t.op(ops::clamp, "clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor", clamp_kernel)
+      .limits()
       .family(Family::Pointwise)
       .inplace()
       .out()
@@ -463,6 +464,7 @@ void register_clamps(Table& t) {
       .node("ClampMaxBackward1")
       .elementwise();
   t.op(ops::clamp_min, "clamp_min(Tensor self, Scalar min) -> Tensor", clamp_min_kernel)
+      .limits()
       .family(Family::Pointwise)
       .inplace()
       .out()
@@ -471,6 +473,7 @@ void register_clamps(Table& t) {
       .out_apart(kAllOperands)
       .derivative([](Grad g, In<0> x, Attr<1, Scalar> low) { return clamp_grad(g, x, *low, std::nullopt); });
   t.op(ops::clamp_max, "clamp_max(Tensor self, Scalar max) -> Tensor", clamp_max_kernel)
+      .limits()
       .family(Family::Pointwise)
       .inplace()
       .out()

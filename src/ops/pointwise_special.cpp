@@ -328,6 +328,7 @@ void register_pairs(Table& t) {
       .refused_derivative<"derivative for aten::heaviside is not implemented">()
       .doc("0, values or 1 by the sign of self. It has no gradient: the backward pass refuses it.");
   t.op(power_of_two, "_power_of_two(Tensor exponents) -> Tensor", power_of_two_kernel)
+      .absent_in_pytorch()
       .internal()
       .family(Family::Pointwise)
       .doc("2 ** exponents as float64, of integers within its range.")

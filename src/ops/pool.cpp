@@ -398,6 +398,7 @@ void register_max(Table& t) {
        "nn::adaptive_max_pool1d_with_indices(Tensor input, int[1] output_size, bool return_indices=False) -> "
        "(Tensor, Tensor)",
        adaptive_max_kernel<1>)
+      .absent_in_pytorch()
       .doc(
           "The largest element and its position in each of output_size windows. Shape: [batch?, channels, "
           "length].")
@@ -447,6 +448,7 @@ void register_max(Table& t) {
   t.op(max_pool_backward,
        "_max_pool_backward(Tensor grad_output, Tensor indices, int[] input_sizes, int n) -> Tensor",
        max_pool_backward_kernel)
+      .absent_in_pytorch()
       .doc("Gradient of max pooling over n dimensions: adds the gradient at the positions in indices.")
       .internal()
       .family(Family::Gradient)
@@ -534,6 +536,7 @@ void register_mean(Table& t) {
        "_avg_pool_backward(Tensor grad_output, int[] input_sizes, int[] kernel_size, int[]? stride, int[] "
        "padding, bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor",
        avg_pool_backward_kernel)
+      .absent_in_pytorch()
       .doc("Gradient of average pooling with respect to its input.")
       .internal()
       .family(Family::Gradient)
@@ -550,6 +553,7 @@ void register_mean(Table& t) {
   t.op(adaptive_avg_pool_backward,
        "_adaptive_avg_pool_backward(Tensor grad_output, int[] input_sizes, int n) -> Tensor",
        adaptive_avg_backward_kernel)
+      .absent_in_pytorch()
       .doc("Gradient of adaptive average pooling over n dimensions with respect to its input.")
       .internal()
       .family(Family::Gradient)

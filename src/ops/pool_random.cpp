@@ -244,6 +244,7 @@ void register_random_pool_operators(Table& t) {
        "_fractional_max_pool(Tensor self, Tensor starts, int[] kernel_size, int[] output_size) -> (Tensor, "
        "Tensor)",
        fractional_max_pool_kernel)
+      .absent_in_pytorch()
       .internal()
       .doc(
           "Maxima over windows that begin where `starts` says, [batch, channels, windows], and where they "

@@ -301,7 +301,8 @@ void register_quantized_conv_operators(Table& t) {
            "float output_scale, int output_zero_point, ScalarType output_dtype, str attr, "
            "Tensor other, float other_scale, int other_zero_point, float scale, "
            "int zero_point, bool relu=False, bool other_first=False) -> Tensor",
-           sum_body),
+           sum_body)
+          .absent_in_pytorch(),
       "A convolution of integers, and _quantized_sum of it and another tensor, of the convolution's type.");
   settle(t.op(qconv_tensor, "onednn::qconv_pointwise.tensor" RL_WITH_TENSORS, tensor_body), kDoc);
   settle(t.op(qconv2d_tensor, "onednn::qconv2d_pointwise.tensor" RL_WITH_TENSORS, tensor_body), kDoc);

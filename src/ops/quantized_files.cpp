@@ -165,6 +165,7 @@ void register_quantized_file_operators(Table& t) {
        "_weight_only_linear(Tensor input, Tensor weight, Tensor scales, Tensor? bias=None, int group_size=0) "
        "-> Tensor",
        linear_kernel)
+      .absent_in_pytorch()
       .family(Family::Matmul)
       .internal()
       .not_differentiable(kFixedWeights)
@@ -172,6 +173,7 @@ void register_quantized_file_operators(Table& t) {
   t.op(weight_only_embedding,
        "_weight_only_embedding(Tensor weight, Tensor scales, Tensor indices, int group_size=0) -> Tensor",
        embedding_kernel)
+      .absent_in_pytorch()
       .family(Family::Embedding)
       .internal()
       .not_differentiable(kFixedWeights)
@@ -179,6 +181,7 @@ void register_quantized_file_operators(Table& t) {
   t.op(quantized_integers,
        "_quantized_integers(Tensor self, float scale, int zero_point, ScalarType dtype) -> Tensor",
        integers_kernel)
+      .absent_in_pytorch()
       .family(Family::Copy)
       .internal()
       .not_differentiable(kIntegers)
@@ -187,6 +190,7 @@ void register_quantized_file_operators(Table& t) {
        "_quantized_sum(Tensor a, float a_scale, int a_zero_point, Tensor b, float b_scale, int b_zero_point, "
        "float scale, int zero_point, ScalarType dtype, bool relu=False) -> Tensor",
        sum_kernel)
+      .absent_in_pytorch()
       .internal()
       .not_differentiable(kIntegers)
       .doc("The sum of two tensors, of floats or of integers with a scale and a zero point, as integers.");

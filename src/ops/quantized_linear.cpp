@@ -189,6 +189,7 @@ void register_quantized_linear_operators(Table& t) {
        "_quantized_linear_dynamic(Tensor input, Tensor weight, Tensor scales, Tensor? zero_points, Tensor? "
        "bias, bool relu=False, bool reduce_range=False) -> Tensor",
        linear_dynamic_kernel)
+      .absent_in_pytorch()
       .family(Family::Matmul)
       .internal()
       .not_differentiable(kQuantized)

@@ -492,6 +492,7 @@ void register_rnn_operators(Table& t) {
        "_thnn_fused_lstm_cell(Tensor input_gates, Tensor hidden_gates, Tensor cx) -> (Tensor, Tensor, "
        "Tensor)",
        fused_lstm_cell_kernel)
+      .absent_in_pytorch()
       .doc("One LSTM step from the sums of its gates: hidden state, cell state, gates after activation.")
       .internal()
       .family(Family::Recurrent)
@@ -508,6 +509,7 @@ void register_rnn_operators(Table& t) {
        "_thnn_fused_lstm_cell_backward(Tensor? grad_hy, Tensor? grad_cy, Tensor cx, Tensor cy, Tensor gates) "
        "-> (Tensor, Tensor)",
        fused_lstm_cell_backward_kernel)
+      .absent_in_pytorch()
       .doc("Gradients of one LSTM step with respect to its gates and the cell state before it.")
       .internal()
       .family(Family::Gradient)
@@ -518,6 +520,7 @@ void register_rnn_operators(Table& t) {
        "_thnn_fused_gru_cell(Tensor input_gates, Tensor hidden_gates, Tensor hx, Tensor? input_bias=None, "
        "Tensor? hidden_bias=None) -> (Tensor, Tensor)",
        fused_gru_cell_kernel)
+      .absent_in_pytorch()
       .doc("A GRU step from its gates before activation.")
       .internal()
       .family(Family::Recurrent)
@@ -531,6 +534,7 @@ void register_rnn_operators(Table& t) {
        "_thnn_fused_gru_cell_backward(Tensor grad_hy, Tensor hx, Tensor workspace) -> (Tensor, Tensor, "
        "Tensor)",
        fused_gru_cell_backward_kernel)
+      .absent_in_pytorch()
       .doc("Gradients of a GRU step's gates and old state.")
       .internal()
       .family(Family::Gradient)

@@ -363,6 +363,7 @@ void register_inplace_geometry(Table& t) {
   t.op(set_strides_,
        "_set_strides_(Tensor(a!) self, int[] size, int[] stride, int shift, int[] old_stride) -> Tensor(a!)",
        set_strides_inplace)
+      .absent_in_pytorch()
       .doc("as_strided_, told the strides that there were.")
       .internal()
       .family(Family::View)

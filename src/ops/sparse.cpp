@@ -482,6 +482,7 @@ void register_sparse_operators(Table& t) {
       .derivative([](Grad g) { return Tensor(g); });
   t.sparse(coalesce, coalesce_kernel);
   t.op(sparse_with_values, "_sparse_with_values(Tensor pattern, Tensor values) -> Tensor", with_values_kernel)
+      .absent_in_pytorch()
       .internal()
       .doc("The sparse tensor with other values at its positions.")
       .family(Family::Sparse)
@@ -489,6 +490,7 @@ void register_sparse_operators(Table& t) {
   t.sparse(sparse_with_values, with_values_kernel);
   t.op(sparse_values_listed, "_sparse_values_at(Tensor self, Tensor pattern, bool dense) -> Tensor",
        values_at_kernel)
+      .absent_in_pytorch()
       .internal()
       .doc(
           "The elements of self (dense or not) at the positions of the sparse pattern: [nnz, dense "

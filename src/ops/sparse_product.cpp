@@ -338,6 +338,7 @@ void register_sparse_product_operators(Table& t) {
        "_sparse_sampled_addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> "
        "Tensor",
        refuse_dense_sampled)
+      .absent_in_pytorch()
       .function_only()
       .out()
       .doc("beta * self + alpha * (mat1 @ mat2) at the positions of the CSR tensor self.")

@@ -226,6 +226,7 @@ void register_view_backward_operators(Table& t) {
   t.op(split_backward,
        "_split_backward(Tensor?[] grads, int[] input_sizes, int[] split_sizes, int dim) -> Tensor",
        split_backward_kernel)
+      .absent_in_pytorch()
       .doc("Gradient of split: the pieces' gradients joined along dim, zeros for those that are undefined.")
       .internal()
       .family(Family::Gradient)
@@ -237,6 +238,7 @@ void register_view_backward_operators(Table& t) {
       });
   t.op(unbind_backward, "_unbind_backward(Tensor?[] grads, int[] input_sizes, int dim) -> Tensor",
        unbind_backward_kernel)
+      .absent_in_pytorch()
       .doc("Gradient of unbind: the slices' gradients stacked along dim, zeros for those that are undefined.")
       .internal()
       .family(Family::Gradient)
@@ -248,6 +250,7 @@ void register_view_backward_operators(Table& t) {
        "_as_strided_backward(Tensor self, int[] input_sizes, int[] input_strides, int[] size, int[] stride, "
        "int shift) -> Tensor",
        as_strided_backward_kernel)
+      .absent_in_pytorch()
       .doc("Gradient of as_strided: adds the gradient at the elements that the strides name.")
       .internal()
       .family(Family::Gradient)
@@ -259,6 +262,7 @@ void register_view_backward_operators(Table& t) {
        "_as_strided_gather(Tensor self, int[] input_sizes, int[] input_strides, int[] size, int[] stride, "
        "int shift) -> Tensor",
        as_strided_gather_kernel)
+      .absent_in_pytorch()
       .doc(
           "The elements that the strides name in a tensor of input_sizes: the adjoint of "
           "_as_strided_backward.")

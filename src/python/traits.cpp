@@ -72,6 +72,8 @@ PyStructSequence_Field fields[] = {
     {"gives_bool", "whether elements are truth values whatever the operands are"},
     {"reads_values", "whether it gives a number or a truth value that depends on values"},
     {"kept_whole", "a composite that graphs do not take apart"},
+    {"limits", "whether each element of the result is the operand's or a limit"},
+    {"absent_in_pytorch", "whether PyTorch has no operator of this name with these parameters"},
     {"variadic", "whether the tensors of its list may be given one by one"},
     {nullptr, nullptr},
 };
@@ -148,6 +150,8 @@ PyObject* wrap_traits(const Op& op) {
   put(PyBool_FromLong(t.gives_bool));
   put(PyBool_FromLong(t.reads_values));
   put(PyBool_FromLong(t.kept_whole));
+  put(PyBool_FromLong(t.limits));
+  put(PyBool_FromLong(t.absent_in_pytorch));
   put(PyBool_FromLong(op.is_variadic));
   return made.release();
 }

@@ -6,6 +6,7 @@ from loader import ROWS, main_dtype, records_of, samples
 
 import rushlight
 from rushlight._operators.traits import layers, names_of
+from rushlight.export._pt2_operators import _NAMES as PYTORCHS_NAMES
 
 RECORDS = rushlight._C._operator_records()
 aten = rushlight.ops.aten
@@ -70,6 +71,57 @@ def test_values_are_read_where_pytorch_says_so():
             reads = oracle.Tag.data_dependent_output in theirs.tags
             assert record["traits"].reads_values == reads, name_of(record)
     assert compared > 500
+
+
+LIMITED = [row for row in ROWS if any(r["traits"].limits for r in records_of(row))]
+
+
+@pytest.mark.parametrize("row", LIMITED, ids=lambda row: row.id)
+def test_elements_stay_or_become_a_limit(row):
+    for args, results in results_of(row):
+        if sum(isinstance(a, rushlight.Tensor) for a in args) > 1:
+            continue  # another overload, with a limit for each element
+        x, y = args[0].flatten(), results[0].flatten()
+        changed = (x != y) & ~(x.isnan() & y.isnan())
+        assert rushlight.unique(y[changed]).numel() <= 2
+        assert not (y[x.argsort()].diff() < 0).any()
+
+
+def test_limits_are_said_of_what_limits():
+    limited = names_of(lambda traits: traits.limits)
+    assert limited == {"relu", "hardtanh", "clamp", "clamp_min", "clamp_max"} and len(LIMITED) > 4
+
+
+def is_absent_in_pytorch(record, oracle):
+    name = record["name"] if record["space"] in ("", "nn") else f"{record['space']}_{record['name']}"
+    name = PYTORCHS_NAMES.get(name, name)  # as archives name it
+    return getattr(oracle.ops.aten, name, None) is None
+
+
+def test_what_pytorch_lacks_says_so():
+    """Graphs may hold all but composites that are taken apart; archives name what PyTorch has."""
+    oracle = pytest.importorskip("torch")
+    for record in RECORDS:
+        if record["space"] not in ("", "nn", "linalg", "fft", "special"):
+            continue
+        absent = is_absent_in_pytorch(record, oracle)
+        if record["family"] != "composite":
+            assert record["traits"].absent_in_pytorch or not absent, name_of(record)
+        if record["traits"].absent_in_pytorch:
+            assert absent or record["name"] in OTHER_PARAMETERS, name_of(record)
+
+
+# Operators that take other parameters than PyTorch's of the same name.
+OTHER_PARAMETERS = {
+    "elu_backward",
+    "leaky_relu_backward",
+    "log_sigmoid_backward",
+    "nll_loss_backward",
+    "_thnn_fused_gru_cell",
+    "_thnn_fused_gru_cell_backward",
+    "_thnn_fused_lstm_cell",
+    "_thnn_fused_lstm_cell_backward",
+}
 
 
 KEPT_WHOLE = {
