@@ -166,7 +166,6 @@ _METHODS = {
     "_sparse_compressed_tensor_with_dims(int nnz, int dense_dim, int[] size, int[] blocksize, "
     "ScalarType index_dtype, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
     "bool? pin_memory=None) -> Tensor": torch.sparse._sparse_compressed_tensor_with_dims,
-    "lift_fresh_copy(Tensor self) -> Tensor": torch.clone,
     "sym_numel(Tensor self) -> SymInt": lambda self: self.numel(),
     "sym_size(Tensor self) -> SymInt[]": lambda self: self.shape,
     "sym_stride(Tensor self) -> SymInt[]": lambda self: self.stride(),
@@ -183,9 +182,6 @@ _METHODS = {
         lambda self, memory_format: _answer_or(self, "is_strides_like_format", _lies_like, memory_format)
     ),
     "sym_size.int(Tensor self, int dim) -> SymInt": lambda self, dim: self.shape[dim],
-    "sym_stride(Tensor self) -> SymInt[]": lambda self: self.stride(),
-    "sym_stride.int(Tensor self, int dim) -> SymInt": lambda self, dim: self.stride(dim),
-    "sym_storage_offset(Tensor self) -> SymInt": lambda self: self.storage_offset(),
     "to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, "
     "MemoryFormat? memory_format=None) -> Tensor(a)": lambda self, *args, **kwargs: _to(
         self, ("dtype",), args, kwargs
