@@ -247,16 +247,17 @@ class _Job:
                     local,
                     _command(args, local),
                     self._environment(first + local, local, world, place, len(counts)),
-                    {stream: self._log(number, local, stream) for stream in kept},
+                    {stream: self._log(number, local, f"{stream}.log") for stream in kept},
                     () if hidden else tees[local],
+                    error_file=self._log(number, local, "error.json") if args.log_dir else "",
                 )
             )
         return workers
 
-    def _log(self, number, local, stream):
+    def _log(self, number, local, name):
         if self.args.log_dir is None:
             return os.devnull
-        return os.path.join(self.args.log_dir, self.id, f"attempt_{number}", str(local), f"{stream}.log")
+        return os.path.join(self.args.log_dir, self.id, f"attempt_{number}", str(local), name)
 
     def _environment(self, rank, local, world, place, hosts):
         own = {

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import string
 import subprocess
 import sys
 import tempfile
@@ -94,7 +95,10 @@ class Agent:
             time.sleep(self._interval)
 
     def _start(self, worker, number):
-        worker.error_file = os.path.join(self._folder.name, f"{worker.rank}-{number}.json")
+        if worker.error_file:
+            os.makedirs(os.path.dirname(worker.error_file), exist_ok=True)
+        else:
+            worker.error_file = os.path.join(self._folder.name, f"{worker.rank}-{number}.json")
         environment = {
             **worker.environment,
             "TORCHELASTIC_RESTART_COUNT": str(number),
@@ -159,11 +163,16 @@ def _signal_group(process, number):
 
 
 def _copy_lines(worker, stream):
-    """Show a process's output line by line, each with its rank, and keep it in its file."""
+    """Show a process's output line by line, each with whose it is, and keep it in its file."""
+    template = os.environ.get("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE") or "[${role_name}${local_rank}]:"
+    role = worker.environment.get("ROLE_NAME", "default")
+    prefix = string.Template(template).safe_substitute(
+        role_name=role, rank=worker.rank, local_rank=worker.local_rank
+    )
     source, target = getattr(worker.process, stream), getattr(sys, stream)
     path = worker.files.get(stream)
     with open(path or os.devnull, "wb") as file, source:
         for line in source:
             file.write(line)
-            target.write(f"[rank{worker.rank}]:{line.decode(errors='replace')}")
+            target.write(prefix + line.decode(errors="replace"))
             target.flush()

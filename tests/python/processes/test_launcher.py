@@ -97,9 +97,18 @@ def test_starting_again_with_logs(tmp_path):
     )
     assert status == 0, errors
     assert "starting again (1 of 1)" in errors
-    assert "[rank0]:rank 0 of 2, attempt 1" in output
-    log = tmp_path / "logs" / "job" / "attempt_1" / "1" / "stdout.log"
-    assert log.read_text() == "rank 1 of 2, attempt 1\n"
+    assert "[default0]:rank 0 of 2, attempt 1" in output
+    logs = tmp_path / "logs" / "job"
+    assert (logs / "attempt_1" / "1" / "stdout.log").read_text() == "rank 1 of 2, attempt 1\n"
+    assert [path.name for path in logs.glob("attempt_0/*/error.json")] == ["error.json"]
+    assert not list(logs.glob("attempt_1/*/error.json"))
+
+
+def test_lines_begin_as_the_template_says(tmp_path, monkeypatch):
+    monkeypatch.setenv("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE", "<${role_name} ${rank}> ")
+    options = ("--standalone", "--nproc-per-node", "1", "--role", "trainer", "--tee", "3")
+    status, output, errors = _run(tmp_path, *options, "PROGRAM", "well")
+    assert status == 0 and "<trainer 0> rank 0 of 1, attempt 0" in output, errors
 
 
 def test_signals_are_passed_on(tmp_path):
