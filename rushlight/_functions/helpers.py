@@ -327,16 +327,20 @@ def _is_all_true(tensor):
 # --- symbolic numbers: sizes are plain numbers but where `torch.compile` traces for many sizes ----
 
 
+def _size_of(node):
+    from rushlight._subclasses.size_numbers import SizeInt
+
+    return SizeInt(node.require_hint(), node.expr)
+
+
 class SymInt:
     """A size of a program that is traced for many sizes at once, or a number that depends on data."""
 
     numbers: Any
 
-    def __new__(cls, node):
-        """The number of a `SymNode`."""
-        from rushlight._subclasses.size_numbers import SizeInt
-
-        return SizeInt(node.require_hint(), node.expr)
+    def __new__(cls, *args, **kwargs):
+        """The number of a `SymNode`; classes below take what theirs are made of, and nothing where copied."""
+        return _size_of(*args, **kwargs) if cls is SymInt else super().__new__(cls)
 
 
 class SymFloat:

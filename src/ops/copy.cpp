@@ -285,7 +285,7 @@ void register_conversions(Table& t) {
       .doc("self in other's dtype, on its device.");
   auto cast = [&](const char* schema,
                   Tensor (*body)(const Call&, const Tensor&, std::optional<MemoryFormat>)) {
-    t.composite(schema, body)
+    return t.composite(schema, body)
         .method_only()
         .elementwise()
         .doc("The elements in the dtype that the method is named after.");
@@ -299,7 +299,8 @@ void register_conversions(Table& t) {
   cast("short(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", cast_body<DType::Int16>);
   cast("char(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", cast_body<DType::Int8>);
   cast("byte(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", cast_body<DType::UInt8>);
-  cast("bool(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", cast_body<DType::Bool>);
+  cast("bool(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", cast_body<DType::Bool>)
+      .gives_bool();
   cast("chalf(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", cast_body<DType::Complex32>);
   cast("cfloat(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", cast_body<DType::Complex64>);
   cast("cdouble(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor", cast_body<DType::Complex128>);

@@ -28,7 +28,9 @@ class PackedSequence(PackedSequence_):
     """The elements of all sequences time step by time step, and how many sequences reach each step."""
 
     def __new__(cls, data, batch_sizes=None, sorted_indices=None, unsorted_indices=None):
-        if batch_sizes is None and isinstance(data, (list, tuple)):  # one pair, an old form
+        if batch_sizes is None:  # one pair, an old form
+            if not isinstance(data, (list, tuple)) or len(data) != 2:
+                raise AssertionError("Expected data to be a list or tuple of length 2")
             data, batch_sizes = data
         if unsorted_indices is None:
             unsorted_indices = invert_permutation(sorted_indices)

@@ -330,6 +330,12 @@ def test_copies(make):
     assert rushlight.equal(x, copy.deepcopy(x))
 
 
+def test_ragged_sizes_are_copied():
+    size = jagged(rushlight).size(1)
+    for other in (copy.copy(size), copy.deepcopy(size), pickle.loads(pickle.dumps(size))):
+        assert other == size
+
+
 def _pointwise_rows():
     records = [(row, records_of(row)) for row in ROWS]
     return [row for row, found in records if found and all(r["family"] == "pointwise" for r in found)]
