@@ -82,6 +82,22 @@ template <class To>
 }
 
 template <class To, class From>
+void cast(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n);
+
+// Puts elements side by side first: conversions of those are vector code. Apart, so that the cast of one number
+// needs no frame for them.
+template <class To, class From>
+[[gnu::noinline]] void cast_strided(char* to, const char* from, int64_t from_stride, int64_t n) {
+  constexpr int64_t kChunk = 256;
+  Bits<From> chunk[kChunk];
+  for (int64_t i = 0; i < n; i += kChunk) {
+    const int64_t count = n - i < kChunk ? n - i : kChunk;
+    pick_strided(chunk, from + i * from_stride, from_stride, count);
+    cast<To, From>(to + i * sizeof(To), sizeof(To), reinterpret_cast<const char*>(chunk), sizeof(From), count);
+  }
+}
+
+template <class To, class From>
 void cast(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n) {
   auto element = [&](int64_t i) { return reinterpret_cast<const From*>(from + i * from_stride); };
   if (to_stride == sizeof(To) && from_stride == sizeof(From)) {
@@ -116,15 +132,8 @@ void cast(char* to, int64_t to_stride, const char* from, int64_t from_stride, in
     if constexpr (std::is_same_v<To, From>) {
 #pragma GCC ivdep
       for (int64_t i = 0; i < n; ++i) out[i] = *element(i);
-    } else {  // side by side first: conversions of those are vector code
-      constexpr int64_t kChunk = 256;
-      Bits<From> chunk[kChunk];
-      for (int64_t i = 0; i < n; i += kChunk) {
-        const int64_t count = n - i < kChunk ? n - i : kChunk;
-        pick_strided(chunk, from + i * from_stride, from_stride, count);
-        cast<To, From>(to + i * to_stride, to_stride, reinterpret_cast<const char*>(chunk), sizeof(From),
-                       count);
-      }
+    } else {
+      cast_strided<To, From>(to, from, from_stride, n);
     }
   } else {
     for (int64_t i = 0; i < n; ++i) *reinterpret_cast<To*>(to + i * to_stride) = convert<To>(*element(i));
