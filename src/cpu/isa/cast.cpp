@@ -84,8 +84,8 @@ template <class To>
 template <class To, class From>
 void cast(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n);
 
-// Puts elements side by side first: conversions of those are vector code. Apart, so that the cast of one number
-// needs no frame for them.
+// Puts elements side by side first: conversions of those are vector code. Apart, so that the cast of one
+// number needs no frame for them.
 template <class To, class From>
 [[gnu::noinline]] void cast_strided(char* to, const char* from, int64_t from_stride, int64_t n) {
   constexpr int64_t kChunk = 256;
@@ -93,7 +93,8 @@ template <class To, class From>
   for (int64_t i = 0; i < n; i += kChunk) {
     const int64_t count = n - i < kChunk ? n - i : kChunk;
     pick_strided(chunk, from + i * from_stride, from_stride, count);
-    cast<To, From>(to + i * sizeof(To), sizeof(To), reinterpret_cast<const char*>(chunk), sizeof(From), count);
+    cast<To, From>(to + i * sizeof(To), sizeof(To), reinterpret_cast<const char*>(chunk), sizeof(From),
+                   count);
   }
 }
 
