@@ -113,6 +113,7 @@ namespace avx512 {
 #define COUNT(...) +1
 const FormulaLoops arithmetic_loops[0 RL_ARITHMETIC_FORMULAS(COUNT)] = {};
 const FormulaLoops comparison_loops[0 RL_COMPARISON_FORMULAS(COUNT)] = {};
+const FormulaLoops transcendental_loops[0 RL_TRANSCENDENTAL_FORMULAS(COUNT)] = {};
 const FormulaLoops division_loops[0 RL_DIVISION_FORMULAS(COUNT)] = {};
 const FormulaLoops gamma_loops[0 RL_GAMMA_FORMULAS(COUNT)] = {};
 const FormulaLoops bessel_loops[0 RL_BESSEL_FORMULAS(COUNT)] = {};
