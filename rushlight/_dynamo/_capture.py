@@ -15,14 +15,13 @@ from dataclasses import dataclass, field
 import rushlight as torch
 from rushlight import _C, compiler
 from rushlight._operators.traits import argument, names_of
+from rushlight._subclasses._fake_history import begins_history, with_gradient
 from rushlight._subclasses.fake_tensor import (
     DataDependentOutputException,
     DynamicOutputShapeException,
     FakeTensor,
     FakeTensorMode,
     UnsupportedFakeTensorException,
-    begins_history,
-    with_gradient,
 )
 from rushlight.fx import Graph, GraphModule
 from rushlight.nn.modules import module as _module

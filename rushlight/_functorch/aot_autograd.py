@@ -92,7 +92,8 @@ class _Compilers:
     """What a caller of `aot_function` asks for."""
 
     def __init__(self, forward, backward, inference, partition, decompositions, dynamic, writes=False):
-        self.forward, self.backward = forward, backward or forward
+        self.forward = forward
+        self.backward = backward or getattr(forward, "bw_compiler", None) or forward
         self.inference = inference or forward
         self.partition, self.decompositions, self.dynamic = partition, decompositions, dynamic
         self.writes = writes  # whether graphs may write to inputs
@@ -214,11 +215,13 @@ def aot_function(
     Args:
         fw_compiler: a function of a GraphModule of operators and its example inputs (fake tensors), which
             returns a function of these inputs, or of one list (`make_boxed_func`).
-        bw_compiler: the same for the backward pass; None: ``fw_compiler``.
+        bw_compiler: the same for the backward pass; None: ``fw_compiler.bw_compiler`` where there is
+            one, or ``fw_compiler``.
         partition_fn: how the joint graph is split: `default_partition`, or
             `min_cut_rematerialization_partition`, which keeps less.
         decompositions: operators that are expressed by others in the graphs.
-        inference_compiler: for calls that need no gradients; None: ``fw_compiler``.
+        inference_compiler: for calls that need no gradients; None: ``fw_compiler.bw_compiler`` where there is
+            one, or ``fw_compiler``.
 
         keep_inference_input_mutations: whether the graph itself writes to arguments, where autograd does not
             see that; otherwise the new values are results of the graph.
@@ -227,8 +230,6 @@ def aot_function(
     that share memory, its graph takes that memory as one tensor. Programs that give an argument other memory
     run as they are written.
     """
-    if bw_compiler is None and hasattr(fw_compiler, "bw_compiler"):
-        bw_compiler = fw_compiler.bw_compiler
     compilers = _Compilers(
         fw_compiler,
         bw_compiler,
@@ -308,8 +309,6 @@ def aot_module_simplified(
         False,
         keep_inference_input_mutations,
     )
-    if bw_compiler is None and hasattr(fw_compiler, "bw_compiler"):
-        compilers.backward = fw_compiler.bw_compiler
     held = _held(mod)
     names, tensors = list(held), list(held.values())
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import rushlight as torch
 from rushlight import _C
+from rushlight._subclasses._fake_history import with_gradient
 from rushlight._subclasses._fake_numbers import FakeNumbers
 from rushlight._subclasses._result_cache import (
     RESULTS,
@@ -150,32 +151,6 @@ def _map(function, value):
         items = [_map(function, item) for item in value]
         return type(value)(*items) if hasattr(value, "_fields") else type(value)(items)
     return {k: _map(function, v) for k, v in value.items()} if isinstance(value, dict) else value
-
-
-class _Computed(torch.autograd.Function):
-    """Gives a fake tensor the place in autograd's graph that its real one has: behind some computation."""
-
-    @staticmethod
-    def forward(ctx, fake):
-        return fake.fake_mode.from_meta(_C._as_meta(fake), fake.device)
-
-    @staticmethod
-    def backward(ctx, gradient):
-        return gradient
-
-
-def with_gradient(fake, is_leaf):
-    """The fake tensor, or one in its place, that requires a gradient: a leaf, or none."""
-    fake.requires_grad_()
-    if is_leaf:
-        return fake
-    with torch.enable_grad():
-        return _Computed.apply(fake)
-
-
-def begins_history(node):
-    """Whether a node of autograd is where the history of a fake tensor ends that stands for a real one."""
-    return isinstance(node, _Computed._backward_cls)
 
 
 class FakeTensorConverter:

@@ -2,6 +2,7 @@
 
 import copy as copying
 import warnings
+from abc import abstractmethod
 from collections import deque
 from typing import Any
 
@@ -166,12 +167,13 @@ class _Splitter(IterDataPipe):
             )
         return True
 
+    @abstractmethod
     def _hand_out(self, value):
-        raise NotImplementedError
+        """Puts a sample into the buffers of those whom it concerns."""
 
+    @abstractmethod
     def _waiting(self, buffers):
         """How many samples of the other children the limit counts."""
-        raise NotImplementedError
 
 
 class _ChildDataPipe(IterDataPipe):
