@@ -291,7 +291,8 @@ def sanitize(*arguments):
         # Libraries that are not instrumented hide from it how their threads wait for each other.
         options += NO_LIBRARIES
     package_root = build_apart(folder, *options)
-    variables = {"UBSAN_OPTIONS": "print_stacktrace=1"}
+    # Sanitizers open libraries in the library's place, and so lose the folders where it looks for its own.
+    variables = {"UBSAN_OPTIONS": "print_stacktrace=1", "LD_LIBRARY_PATH": str(PYTHON.parents[1] / "lib")}
     install("test", "oracle")
     if "address" in kind:
         # The interpreter is not instrumented: the runtime is loaded first, and Python's leaks are no finding.
