@@ -101,7 +101,7 @@ _HOMES = {
         can_cast result_type sym_float sym_int sym_ite sym_max sym_min sym_not sym_sqrt SymBool
         _sym_acos _sym_asin _sym_atan _sym_cos _sym_cosh _sym_sin _sym_sinh _sym_sqrt _sym_tan _sym_tanh
         SymFloat SymInt get_device_module is_distributed resolve_conj resolve_neg get_device
-        compiled_with_cxx11_abi vmap _grouped_mm _has_compatible_shallow_copy_type
+        compiled_with_cxx11_abi _grouped_mm _has_compatible_shallow_copy_type
     """,
     "amp": "autocast GradScaler is_autocast_available",
     "amp.autocast_mode": """
@@ -121,6 +121,7 @@ _HOMES = {
     "_serialization.file_records": "PyTorchFileReader PyTorchFileWriter",
     "_lobpcg": "lobpcg",
     "_linalg_utils": "eig lstsq matrix_rank solve symeig",
+    "_functorch.apis": "vmap",
     "_functions.segment": "segment_reduce _segment_reduce",
     "_lowrank": "pca_lowrank svd_lowrank",
     "sparse": """

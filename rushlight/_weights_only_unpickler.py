@@ -11,7 +11,7 @@ from pickle import UnpicklingError
 
 import rushlight
 from rushlight import _C
-from rushlight._command.names import public_name
+from rushlight._command.names import public_name, show_from
 
 _user_globals: list = []
 
@@ -225,3 +225,6 @@ def _get_allowed_globals():
     if not _names:
         _build_closed_list()
     return {**_names, _PARAMETER: rushlight.nn.Parameter}
+
+
+show_from("serialization", add_safe_globals, clear_safe_globals, get_safe_globals, safe_globals)

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import rushlight as torch
 from rushlight._C import _handle_torch_function, _has_torch_function
+from rushlight._command.names import show_from
 from rushlight._operators.overridable import make_overridable
 
 __capture__ = "through"  # Note [Capture marks]
@@ -425,3 +426,6 @@ def __getattr__(name):
     if name == "F":  # programs say torch.functional.F, which PyTorch has by the way its module imports it
         return torch.nn.functional
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+show_from("", nonzero)

@@ -34,6 +34,20 @@ def own_name(module_name):
     return PACKAGE + dot + rest if top == _ALIAS else module_name
 
 
+def show_from(home, *values):
+    """Let classes and functions name the module below the package that programs take them from, not the file
+    that has their code: in pickles, which PyTorch reads, in what is printed, in documents."""
+    for value in values:
+        value.__module__ = f"{PACKAGE}.{home}" if home else PACKAGE
+
+
+def show_public_from(home, namespace):
+    """`show_from` for all that a file defines without a leading underscore."""
+    for name, value in namespace.items():
+        if not name.startswith("_") and getattr(value, "__module__", None) == namespace["__name__"]:
+            value.__module__ = f"{PACKAGE}.{home}" if home else PACKAGE
+
+
 def is_own(module_name, *below):
     """Whether a module of this name is the library's; with ``below``, lies in one of these: ``"nn"``.
 

@@ -6,6 +6,7 @@ import threading
 from contextlib import ExitStack
 
 import rushlight as torch
+from rushlight._command.names import show_from
 
 _DEVICES = (
     "CPU CUDA HIP XLA MPS IPU XPU HPU VE Lazy MTIA MAIA PrivateUse1 PrivateUse2 PrivateUse3 Meta".split()
@@ -164,3 +165,6 @@ def _dispatch_keys(tensor):
 
 def _dispatch_key_set(tensor):
     return repr(_dispatch_keys(tensor))
+
+
+show_from("", DispatchKey, DispatchKeySet)

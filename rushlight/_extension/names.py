@@ -1,5 +1,10 @@
 """Names of PyTorch's extension module that packages ask for and that need no C here; `_C.x` finds them."""
 
+import rushlight
+
+# Files that PyTorch wrote take operators from it: `getattr(_VariableFunctionsClass, "abs")`.
+_VariableFunctionsClass = rushlight
+
 # What every build computes, with libraries or without; threads are not OpenMP's.
 has_lapack = has_spectral = True
 has_openmp = False

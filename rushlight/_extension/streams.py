@@ -5,6 +5,7 @@ import time
 
 import rushlight
 from rushlight import _C
+from rushlight._command.names import show_from
 
 __all__ = ["AcceleratorError", "Event", "Stream"]
 
@@ -207,3 +208,6 @@ class Event:
             f"torch.Event device_type={self.device.type}, device_index={index}, "
             f"event_flag={int(self.enable_timing)}, event_id={self.event_id}"
         )
+
+
+show_from("", AcceleratorError, Event, Stream)

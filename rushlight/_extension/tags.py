@@ -2,6 +2,8 @@
 
 import enum
 
+from rushlight._command.names import show_from
+
 __all__ = ["Tag"]
 
 
@@ -45,3 +47,6 @@ def tags_of(op):
         Tag.pt2_compliant_tag: True,
     }
     return [tag for tag, holds in held.items() if holds]
+
+
+show_from("", Tag)

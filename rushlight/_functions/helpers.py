@@ -7,6 +7,7 @@ from typing import Any
 
 import rushlight
 from rushlight import _C
+from rushlight._command.names import show_public_from
 from rushlight._operators.overridable import overridable
 
 __capture__ = "through"  # Note [Capture marks]
@@ -209,11 +210,6 @@ def compile(  # type: ignore[no-redef]
 
 def compiled_with_cxx11_abi():
     return True
-
-
-def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
-    """Map a function over a dimension; see ``torch.func.vmap``."""
-    return rushlight.func.vmap(func, in_dims, out_dims, randomness, chunk_size=chunk_size)
 
 
 def get_device_module(device=None):
@@ -427,3 +423,6 @@ def _grouped_mm(self, mat2, offs=None, bias=None, out_dtype=None):
     import rushlight
 
     return rushlight.ops.aten._grouped_mm(self, mat2, offs, bias, out_dtype)
+
+
+show_public_from("", globals())

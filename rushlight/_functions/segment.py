@@ -1,6 +1,7 @@
 """`segment_reduce`: sums, means, extremes or products over runs of rows."""
 
 import rushlight as torch
+from rushlight._command.names import show_from
 from rushlight._operators.overridable import overridable
 
 _REDUCE = {
@@ -146,3 +147,6 @@ def _reduce_segments(data, reduce, lengths, axis, initial):
 
 
 _segment_reduce = segment_reduce
+
+
+show_from("", segment_reduce)

@@ -2,6 +2,7 @@
 
 import rushlight
 from rushlight import _C
+from rushlight._command.names import show_public_from
 
 _state = {
     "deterministic": False,
@@ -168,3 +169,6 @@ def set_vital(vital, attribute, value):
     from rushlight._command.names import program_level
 
     warnings.warn("'set_vital' is deprecated, please do not call", stacklevel=program_level())
+
+
+show_public_from("", globals())

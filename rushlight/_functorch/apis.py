@@ -2,6 +2,7 @@
 
 import functools
 
+from rushlight._command.names import show_from
 from rushlight._functorch.eager_transforms import grad, grad_and_value
 from rushlight._functorch.vmap import _check_randomness, vmap_impl
 
@@ -42,3 +43,6 @@ def chunk_vmap(func, in_dims=0, out_dims=0, randomness="error", chunks=2):
         return vmap_impl(func, in_dims, out_dims, randomness, -(-size // chunks), *args, **kwargs)
 
     return wrapped
+
+
+show_from("func", vmap)

@@ -1,5 +1,6 @@
 """Batch normalisation that keeps no running statistics, as vmap over single examples needs it."""
 
+from rushlight._command.names import show_from
 from rushlight.nn.modules.batchnorm import _BatchNorm
 
 __all__ = ["batch_norm_without_running_stats", "replace_all_batch_norm_modules_"]
@@ -18,3 +19,6 @@ def replace_all_batch_norm_modules_(root):
     for module in root.modules():
         batch_norm_without_running_stats(module)
     return root
+
+
+show_from("func", replace_all_batch_norm_modules_)

@@ -5,6 +5,7 @@ import functools
 import rushlight
 from rushlight import _C, autograd
 from rushlight._C import _functorch
+from rushlight._command.names import show_public_from
 from rushlight._errors.advice import advised
 from rushlight._functorch.vmap import get_name, vmap_impl
 from rushlight.utils._pytree import (
@@ -525,3 +526,6 @@ __all__ = [
     "linearize",
     "vjp",
 ]
+
+
+show_public_from("func", globals())

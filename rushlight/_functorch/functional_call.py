@@ -2,6 +2,7 @@
 
 import rushlight
 from rushlight import nn
+from rushlight._command.names import show_from
 
 __all__ = ["functional_call", "stack_module_state"]
 
@@ -78,3 +79,6 @@ def _stacked_leaf(tensors):
     if len(requires) != 1:
         raise RuntimeError(f"Expected {tensors} to have the same .requires_grad")
     return rushlight.stack(tensors).detach().requires_grad_(requires.pop())
+
+
+show_from("func", functional_call, stack_module_state)

@@ -4,6 +4,7 @@ import re
 from math import prod
 
 import rushlight
+from rushlight._command.names import show_from
 
 __all__ = ["rearrange"]
 
@@ -96,3 +97,6 @@ def rearrange(tensor, pattern, **axes_lengths):
     split = tensor.reshape([lengths[n] for n in names])
     ordered = split.permute([names.index(n) for n in wanted])
     return ordered.reshape([prod(lengths[n] for n in group if n != "1") for group in right])
+
+
+show_from("func", rearrange)

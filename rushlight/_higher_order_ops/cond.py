@@ -3,6 +3,7 @@
 import warnings
 
 import rushlight
+from rushlight._command.names import show_from
 from rushlight._higher_order_ops._parts import recorder
 from rushlight._subclasses.size_choices import SizeTruth, note_bool
 from rushlight.utils import _pytree
@@ -118,3 +119,6 @@ def __getattr__(name):
 
         return choice_operator
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+show_from("", cond)

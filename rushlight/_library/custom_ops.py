@@ -6,6 +6,7 @@ import logging
 
 import rushlight as torch
 from rushlight import _C
+from rushlight._command.names import show_from
 
 from . import simple_registry
 from .aliasing import check_no_aliasing
@@ -228,3 +229,6 @@ def _check_mutates(made, mutates_args):
             f"`schema={made._schema}`. The schema suggests that the op mutates {written}, which is different "
             "from what was provided to us in `mutates_args`. Please make these consistent."
         )
+
+
+show_from("library", custom_op)

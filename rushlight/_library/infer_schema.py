@@ -7,6 +7,7 @@ import typing
 from typing import Sequence, Union, get_args, get_origin  # noqa: UP035
 
 import rushlight as torch
+from rushlight._command.names import show_from
 
 __all__ = ["infer_schema"]
 
@@ -150,3 +151,6 @@ def _return_type(annotation, fail):
     if annotation in SUPPORTED_RETURN_TYPES:
         return SUPPORTED_RETURN_TYPES[annotation]
     fail(f"Return has unsupported type {annotation}. The valid types are: {[*SUPPORTED_RETURN_TYPES]}.")
+
+
+show_from("library", infer_schema)

@@ -6,6 +6,7 @@ import weakref
 
 import rushlight as torch
 from rushlight import _C, _ops
+from rushlight._command.names import show_from
 from rushlight._library import replaced_kernels, simple_registry
 
 __all__ = ["KEYS", "Library", "fallthrough_kernel", "overload_named"]
@@ -286,3 +287,6 @@ def overload_named(name):
     space, _, rest = name.partition("::")
     plain, _, overload = rest.partition(".")
     return getattr(getattr(getattr(torch.ops, space), plain), overload or "default")
+
+
+show_from("library", fallthrough_kernel)

@@ -4,6 +4,7 @@ import os
 from contextlib import contextmanager
 
 import rushlight as torch
+from rushlight._command.names import show_from
 from rushlight._serialization.settings import get_crc32_options
 from rushlight._serialization.zip_records import RecordReader, RecordWriter
 
@@ -113,3 +114,6 @@ def open_writer(name_or_buffer):
     writer.write_end_of_file()
     if hasattr(name_or_buffer, "flush"):
         name_or_buffer.flush()
+
+
+show_from("", PyTorchFileReader, PyTorchFileWriter)

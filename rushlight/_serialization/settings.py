@@ -6,6 +6,8 @@ import os
 import threading
 import warnings
 
+from rushlight._command.names import show_public_from
+
 __all__ = [
     "LoadEndianness",
     "check_module_version_greater_or_equal",
@@ -141,3 +143,6 @@ def check_module_version_greater_or_equal(module, req_version_tuple, error_if_ma
             raise RuntimeError(message) from error
         warnings.warn(message + ", but continuing assuming that requirement is met", stacklevel=2)
         return True
+
+
+show_public_from("serialization", globals())

@@ -1,19 +1,24 @@
 """The pickler of ``.pt`` files: PyTorch's names for ours, and a short way for plain tensors."""
 
+import operator
 import pickle
 import struct
+import sys
 from collections import OrderedDict
 from functools import lru_cache
 
 import rushlight
 from rushlight._C import _plain_parts
-from rushlight._command.names import public_name
+from rushlight._command.names import own_name, public_name
 from rushlight._utils import _rebuild_tensor_v2
 from rushlight.storage import _name_of_dtype, _storage_class
 
 STORAGE = "storage"  # what a saved storage's identity begins with
 _PACK_INT = struct.Struct("<i").pack
-_WRITTEN_AS = {"torch._utils._rebuild_from_type_v2": ("torch._tensor", "_rebuild_from_type_v2")}
+_WRITTEN_AS = {
+    "torch._utils._rebuild_from_type_v2": ("torch._tensor", "_rebuild_from_type_v2"),
+    "torch.TensorBase": ("torch._C", "TensorBase"),
+}
 
 
 def _number(n):
@@ -120,7 +125,14 @@ class TensorPickler(pickle._Pickler):
         if module.partition(".")[0] != "torch" or self.proto >= 4:
             super().save_global(obj, name)
             return
-        if module.startswith("torch._C"):
+        owner, _, member = name.rpartition(".")
+        if owner and "<locals>" not in name:  # names with a dot exist from protocol 4 on
+            holder = operator.attrgetter(owner)(sys.modules[own_name(module)])
+            self.save_reduce(getattr, (holder, member), obj=obj)
+            return
+        if owner:
+            raise pickle.PicklingError(f"Can't pickle {obj!r}: it is local to a function")
+        if module == "torch._C" and not name.startswith("_"):
             module = "torch"
         module, name = _WRITTEN_AS.get(f"{module}.{name}", (module, name))
         self.write(pickle.GLOBAL + f"{module}\n{name}\n".encode())

@@ -9,6 +9,7 @@ import warnings
 
 import rushlight
 from rushlight import _C
+from rushlight._command.names import show_from
 
 __all__ = ["autocast", "autocast_decorator", "custom_bwd", "custom_fwd", "is_autocast_available"]
 
@@ -282,3 +283,6 @@ def _enter_autocast(*region):
 
 def _exit_autocast(mode):
     mode.__exit__(None, None, None)
+
+
+show_from("", is_autocast_enabled, set_autocast_enabled, get_autocast_dtype, set_autocast_dtype)

@@ -17,6 +17,8 @@ from datetime import timedelta
 from operator import index
 from typing import TYPE_CHECKING
 
+from rushlight._command.names import show_public_from
+
 from .. import Tensor, cat
 from .._operators.overridable import overridable
 from ._errors import DistError
@@ -449,3 +451,6 @@ for _name in """broadcast all_reduce reduce all_reduce_coalesced all_gather all_
     globals()[_name] = overridable(globals()[_name], takes_lists=True)
 _all_gather_base = all_gather_single = all_gather_into_tensor
 _reduce_scatter_base = reduce_scatter_single = reduce_scatter_tensor
+
+
+show_public_from("distributed.distributed_c10d", globals())

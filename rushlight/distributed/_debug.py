@@ -3,6 +3,8 @@
 import enum
 import os
 
+from rushlight._command.names import show_public_from
+
 
 class DebugLevel(enum.IntEnum):
     OFF = 0
@@ -35,3 +37,6 @@ def set_debug_level_from_env() -> None:
 
 
 set_debug_level_from_env()
+
+
+show_public_from("distributed.distributed_c10d", globals())

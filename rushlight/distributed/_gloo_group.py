@@ -4,6 +4,8 @@ import ctypes
 import os
 from time import time_ns
 
+from rushlight._command.names import show_from
+
 from .. import _C, Tensor, frombuffer, no_grad, stack, uint8, view_as_complex, view_as_real
 from . import _recorder
 from ._engine import Engine, milliseconds_of
@@ -322,3 +324,6 @@ class _Alone:
 
     def alltoall(self, source, sent, target, *_):
         self.allgather(source, target, sum(sent))
+
+
+show_from("distributed.distributed_c10d", GlooGroup, is_gloo_available)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from datetime import timedelta
 
+from rushlight._command.names import show_from, show_public_from
+
 from ._gloo_group import is_gloo_available
 from ._job_environment import from_job
 from ._process_group import (
@@ -424,3 +426,7 @@ def _checked_leaving(ranks, parent):
     if parent.rank() in ranks:
         raise RuntimeError(f"Rank {parent.rank()} is in ranks_to_exclude and must not call shrink_group")
     return set(ranks)
+
+
+show_from("distributed", is_available)
+show_public_from("distributed.distributed_c10d", globals())

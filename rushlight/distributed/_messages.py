@@ -6,6 +6,8 @@ import ctypes
 import pickle
 from typing import TYPE_CHECKING, Any
 
+from rushlight._command.names import show_public_from
+
 from .. import Tensor, cat, empty, frombuffer, int64, uint8, zeros
 from .. import tensor as make_tensor
 from .._operators.overridable import overridable
@@ -307,3 +309,6 @@ def recv_object_list(
 
 for _name in ("isend", "irecv", "send", "recv"):
     globals()[_name] = overridable(globals()[_name])
+
+
+show_public_from("distributed.distributed_c10d", globals())

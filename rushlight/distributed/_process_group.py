@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from typing import Any, NamedTuple
 
+from rushlight._command.names import show_public_from
 from rushlight._errors.advice import advised
 
 from . import _recorder
@@ -337,3 +338,6 @@ def is_backend_available(backend: str) -> bool:
 
         return library() is not None
     return is_gloo_available() if name == "gloo" else name in Backend._makers
+
+
+show_public_from("distributed.distributed_c10d", globals())

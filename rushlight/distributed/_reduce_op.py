@@ -3,6 +3,8 @@
 import enum
 from typing import Any
 
+from rushlight._command.names import show_from
+
 
 class RedOpType(enum.IntEnum):
     """What reductions compute; AVG divides the sum by the number of ranks."""
@@ -77,3 +79,6 @@ def op_of(op) -> RedOpType:
             "Cannot use ReduceOp.PREMUL_SUM with this group: only those on NCCL multiply first"
         )
     return op.op if isinstance(op, ReduceOp) else RedOpType(op)
+
+
+show_from("distributed.distributed_c10d", ReduceOp)

@@ -7,6 +7,8 @@ import threading
 from datetime import timedelta
 from typing import Any
 
+from rushlight._command.names import show_from
+
 from ._errors import DistBackendError
 
 TYPE_CHECKING = False
@@ -136,3 +138,6 @@ class Worker:
             if self._thread is not threading.current_thread():
                 self._thread.join()
             self._thread = None
+
+
+show_from("distributed.distributed_c10d", Work)

@@ -94,6 +94,26 @@ from .constants import default_pg_nccl_timeout, default_pg_timeout
 from .rendezvous import register_rendezvous_handler, rendezvous
 from .store import HashStore, PrefixStore, Store
 
+__all__ = [
+    "Backend", "BackendConfig", "DebugLevel", "DistBackendError", "DistError", "DistNetworkError",
+    "DistStoreError", "FileStore", "GroupMember", "GroupName", "HashStore", "P2POp", "PrefixStore",
+    "ProcessGroup", "ProcessGroupGloo", "QueueEmptyError", "ReduceOp", "SHRINK_ABORT", "SHRINK_DEFAULT",
+    "Store", "TCPStore", "Work", "all_gather", "all_gather_coalesced", "all_gather_into_tensor",
+    "all_gather_object", "all_gather_single", "all_reduce", "all_reduce_coalesced", "all_to_all",
+    "all_to_all_single", "barrier", "batch_isend_irecv", "broadcast", "broadcast_object_list",
+    "default_pg_nccl_timeout", "default_pg_timeout", "destroy_process_group", "gather", "gather_object",
+    "get_backend", "get_backend_config", "get_debug_level", "get_default_backend_for_device",
+    "get_global_rank", "get_group_rank", "get_node_local_rank", "get_pg_count", "get_process_group_ranks",
+    "get_rank", "get_world_size", "group", "init_process_group", "irecv", "is_backend_available",
+    "is_gloo_available", "is_initialized", "is_mpi_available", "is_nccl_available",
+    "is_torchelastic_launched", "is_ucc_available", "is_xccl_available", "isend", "monitored_barrier",
+    "new_group", "new_subgroups", "new_subgroups_by_enumeration", "recv", "recv_object_list", "reduce",
+    "reduce_op", "reduce_scatter", "reduce_scatter_single", "reduce_scatter_tensor",
+    "register_rendezvous_handler", "rendezvous", "scatter", "scatter_object_list", "send",
+    "send_object_list", "set_debug_level", "set_debug_level_from_env", "shrink_group", "split_group",
+    "supports_complex",
+]  # fmt: skip
+
 GroupName = str
 _pg_map = _world.pg_map
 

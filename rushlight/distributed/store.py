@@ -11,6 +11,8 @@ import time
 from collections import deque
 from datetime import timedelta
 
+from rushlight._command.names import show_from
+
 from ._errors import DistStoreError, QueueEmptyError
 
 TYPE_CHECKING = False
@@ -273,3 +275,6 @@ def poll(ready, seconds, keys: list[str], interval=0.01):
         if time.monotonic() > deadline:
             raise timed_out(keys, seconds)
         time.sleep(interval)
+
+
+show_from("distributed.distributed_c10d", PrefixStore, Store)

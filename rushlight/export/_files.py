@@ -5,6 +5,7 @@ import json
 import os
 
 import rushlight as torch
+from rushlight._command.names import show_from
 from rushlight._serialization.zip_records import RecordReader, RecordWriter, write_atomically, write_to_stream
 
 from . import _pt2_values as values
@@ -198,3 +199,6 @@ def _read_examples(records):
         return torch.load(io.BytesIO(content), weights_only=True) if content else None
     except Exception:
         return None  # of classes that are not known here; nothing depends on them
+
+
+show_from("export", load, save)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import rushlight as torch
+from rushlight._command.names import show_from
 from rushlight._ops import OpOverload, OpOverloadPacket
 from rushlight.utils import _pytree as pytree
 from rushlight.utils._dtype_abbrs import dtype_abbrs
@@ -487,3 +488,6 @@ class _PyTreeCodeGen(CodeGen):
 
 
 __all__ = ["CodeGen", "Namespace", "PythonCode"]
+
+
+show_from("fx.graph", CodeGen)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from rushlight import _C
+from rushlight._command.names import show_from
 
 from .proxy import Proxy
 
@@ -209,3 +210,6 @@ def without_varargs(fn, nargs):
         co_argcount=nargs, co_posonlyargcount=0, co_kwonlyargcount=0, co_flags=code.co_flags & ~stars
     )
     return types.FunctionType(plain, fn.__globals__, fn.__name__, fn.__defaults__, fn.__closure__)
+
+
+show_from("fx._symbolic_trace", wrap)

@@ -7,6 +7,7 @@ import sys
 import textwrap
 
 import rushlight
+from rushlight._command.names import show_from
 from rushlight.jit._script import ScriptFunction
 from rushlight.jit.frontend import CallByName, unit_from_text
 
@@ -62,3 +63,6 @@ def _names_by(rcb, text):
     names = {node.id for node in ast.walk(ast.parse(text)) if isinstance(node, ast.Name)}
     found = {name: rcb(name) for name in names}
     return {"torch": rushlight, **{name: value for name, value in found.items() if value is not None}}
+
+
+show_from("jit", CompilationUnit)

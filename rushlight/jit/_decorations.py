@@ -7,6 +7,8 @@ import contextlib
 import threading
 import typing
 
+from rushlight._command.names import show_from
+
 __capture__ = "through"  # Note [Capture marks]
 
 TYPE_CHECKING = False
@@ -280,3 +282,8 @@ def isinstance_of_union(t):
     import types
 
     return typing.get_origin(t) in (typing.Union, types.UnionType)
+
+
+show_from("_jit_internal", export, ignore, is_scripting, unused)
+show_from("jit", annotate, isinstance, script_if_tracing, strict_fusion)
+show_from("jit._script", Attribute)

@@ -5,6 +5,7 @@ import enum
 import json
 
 from rushlight import Tensor
+from rushlight._command.names import show_from
 from rushlight.jit._annotations import plain_name
 from rushlight.jit._graph_types import ClassType, JitType, TensorType
 
@@ -226,3 +227,6 @@ class Graph(Block):
         return f"graph({inputs}):\n{self._body('  ')}  return ({returned})\n"
 
     __str__ = __repr__
+
+
+show_from("", Block, Graph, Node, Value)

@@ -4,6 +4,7 @@ import ast
 import weakref
 
 import rushlight
+from rushlight._command.names import show_from
 from rushlight.jit import _types as t
 
 __all__ = ["ClassType", "JitType", "LateGraph", "TensorType", "assert_is_instance"]
@@ -215,3 +216,6 @@ def assert_is_instance(value, kind):
         converted(value, wanted)
     except TypeError:
         raise RuntimeError(f"Expected a value of type {kind}, got {type(value).__name__}") from None
+
+
+show_from("", TensorType)

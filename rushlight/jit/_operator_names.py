@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from rushlight._command.names import show_from
 from rushlight.jit import _types as t
 from rushlight.jit._graph import graph_of
 from rushlight.jit._graph_inline import unit_of
@@ -131,3 +132,6 @@ def _type_of(text):
         key, _, value = text[5:-1].partition(", ")
         return t.dict_of(_TYPES.get(key, t.UNKNOWN), _TYPES.get(value, t.UNKNOWN))
     return t.UNKNOWN
+
+
+show_from("jit", export_opnames)

@@ -16,7 +16,7 @@ import textwrap
 import types
 
 from rushlight import Tensor
-from rushlight._command.names import is_own
+from rushlight._command.names import is_own, show_from
 from rushlight.jit import _state
 from rushlight.jit._annotations import plain_name, python_type
 from rushlight.jit._attributes import constants_of, declared_types, take_attributes, warn_of_annotations
@@ -594,3 +594,6 @@ def script_method(fn: Any) -> Callable[..., Any]:
 
 
 __all__ = ["RecursiveScriptModule", "ScriptFunction", "ScriptModule", "Unit", "script", "script_method"]
+
+
+show_from("", ScriptModule)

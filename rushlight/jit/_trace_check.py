@@ -6,6 +6,7 @@ import warnings
 
 import rushlight
 from rushlight import Tensor
+from rushlight._command.names import show_from
 from rushlight.jit._tracer_warnings import TracerWarning, warn
 from rushlight.utils._pytree import tree_leaves, tree_map_only
 
@@ -110,3 +111,6 @@ def _compare(expected, got, tolerance):
                 TracerWarning,
                 stacklevel=4,
             )
+
+
+show_from("jit._trace", TracingCheckError)

@@ -4,7 +4,7 @@ import os
 import sys
 import warnings
 
-from rushlight._command.names import is_own_frame
+from rushlight._command.names import is_own_frame, show_from
 
 _HERE = os.path.dirname(__file__)
 
@@ -69,3 +69,6 @@ LENGTH = (
     "tensor.shape[0]. Passing a tensor of different shape might lead to errors or silently give incorrect "
     "results."
 )
+
+
+show_from("jit._trace", TracerWarning)

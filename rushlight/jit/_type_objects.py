@@ -1,5 +1,6 @@
 """TorchScript's types as objects: `torch.IntType.get()`, `torch.ListType(...)` and the like."""
 
+from rushlight._command.names import show_public_from
 from rushlight.jit._graph_types import JitType
 
 __all__ = [
@@ -159,3 +160,6 @@ class TupleType(_Composite):
 
     def elements(self):
         return list(self._parts)
+
+
+show_public_from("", globals())

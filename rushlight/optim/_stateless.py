@@ -3,6 +3,8 @@
 from collections import defaultdict
 from contextlib import contextmanager
 
+from rushlight._command.names import show_from
+
 __all__ = ["swap_in_optimizer_params_and_state"]
 
 
@@ -48,3 +50,6 @@ def swap_in_optimizer_params_and_state(optimizer, swapin_parameters, swapin_opti
             group.clear()
             group.update(own)
         optimizer.state = own_state
+
+
+show_from("optim", swap_in_optimizer_params_and_state)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import rushlight
+from rushlight._command.names import show_from
 from rushlight.optim._per_parameter import _new_step, _PerParameter, _zeros
 from rushlight.optim.optimizer import _number
 
@@ -101,3 +102,6 @@ class Adafactor(_PerParameter):
         row = state["row_var"].lerp_(_mean_square(grad, -1), weight)
         column = state["col_var"].lerp_(_mean_square(grad, -2), weight)
         return (row @ column).div_(row.mean(dim=-2, keepdim=True).clamp_(min=eps1))
+
+
+show_from("optim", Adafactor)

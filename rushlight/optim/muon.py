@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import rushlight
+from rushlight._command.names import show_from
 from rushlight.optim._per_parameter import _PerParameter, _zeros
 from rushlight.optim.optimizer import _number
 
@@ -98,3 +99,6 @@ class Muon(_PerParameter):
             scale = math.sqrt(max(1, rows / columns))
         p.mul_(1 - lr * group["weight_decay"])
         p.add_(update, alpha=-lr * scale)
+
+
+show_from("optim", Muon)

@@ -2,6 +2,7 @@
 
 import rushlight
 from rushlight import _C
+from rushlight._command.names import show_from
 from rushlight.sparse._factories import _finish, _index_tensor, _values
 
 _unsafe_compressed = _C._VariableFunctions._sparse_compressed_tensor_unsafe
@@ -243,3 +244,8 @@ def _validate_sparse_bsr_tensor_args(crow_indices, col_indices, values, size, ch
 
 def _validate_sparse_bsc_tensor_args(ccol_indices, row_indices, values, size, check_pinning=None):
     sparse_bsc_tensor(ccol_indices, row_indices, values, size)
+
+
+show_from(
+    "", sparse_compressed_tensor, sparse_csr_tensor, sparse_csc_tensor, sparse_bsr_tensor, sparse_bsc_tensor
+)

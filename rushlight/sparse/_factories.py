@@ -2,6 +2,7 @@
 
 import rushlight
 from rushlight import _C
+from rushlight._command.names import show_from
 from rushlight._errors.advice import advised
 
 _unsafe_coo = _C._VariableFunctions._sparse_coo_tensor_unsafe
@@ -171,3 +172,7 @@ def _check_coo(indices, values, size):
 def _validate_sparse_coo_tensor_args(indices, values, size, is_coalesced=None, check_pinning=None):
     """Raises ``RuntimeError`` that names the rule which the parts of a COO tensor break."""
     sparse_coo_tensor(indices, values, size, is_coalesced=is_coalesced, check_invariants=True)
+
+
+show_from("sparse", check_sparse_tensor_invariants)
+show_from("", sparse_coo_tensor)

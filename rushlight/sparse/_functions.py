@@ -1,6 +1,7 @@
 """Functions of torch.sparse, written on indices and values so that gradients follow."""
 
 import rushlight
+from rushlight._command.names import show_from
 from rushlight._operators.overridable import overridable
 from rushlight.sparse._factories import _unsafe_coo
 
@@ -201,3 +202,7 @@ def _rebuilt(pattern, values):
         else (pattern.ccol_indices(), pattern.row_indices())
     )
     return rushlight.sparse_compressed_tensor(*parts, values, pattern.shape, layout=pattern.layout)
+
+
+show_from("", dsmm, hspmm, saddmm, smm, sspaddmm)
+show_from("sparse", mm, addmm, sampled_addmm, sum, softmax, log_softmax, spdiags, as_sparse_gradcheck)

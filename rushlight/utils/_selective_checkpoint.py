@@ -5,6 +5,7 @@ from collections import defaultdict, deque
 from functools import cache
 
 import rushlight
+from rushlight._command.names import show_from
 from rushlight.utils._python_dispatch import TorchDispatchMode
 from rushlight.utils._pytree import tree_map_only
 
@@ -139,3 +140,8 @@ def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mu
     return _CachingTorchDispatchMode(policy, storage), _CachedTorchDispatchMode(
         policy, storage, allow_cache_entry_mutation
     )
+
+
+show_from(
+    "utils.checkpoint", CheckpointPolicy, SelectiveCheckpointContext, create_selective_checkpoint_contexts
+)

@@ -2,6 +2,8 @@
 
 import functools
 
+from rushlight._command.names import show_from
+
 
 class _PartialWrapper:
     """A maker of modules. ``callable_args`` are called at each making, so that each gets its own value."""
@@ -39,3 +41,6 @@ def _with_callable_args(cls_or_self, **kwargs):
     made = _with_args(cls_or_self)
     made.callable_args = {**made.callable_args, **kwargs}
     return made
+
+
+show_from("ao.quantization.observer", _PartialWrapper, _with_args, _with_callable_args)

@@ -5,6 +5,7 @@ from typing import Any
 
 import rushlight as torch
 from rushlight import distributed
+from rushlight._command.names import show_from
 from rushlight.distributed.fsdp._state_dicts import PREFIX, as_shard, wrappers_of
 from rushlight.distributed.fsdp.api import StateDictType
 from rushlight.distributed.tensor import DTensor
@@ -180,3 +181,6 @@ def rekey(state_dict, kind, model):
         for group in state_dict["param_groups"]
     ]
     return {"state": state, "param_groups": groups}
+
+
+show_from("distributed.fsdp.fully_sharded_data_parallel", OptimStateKeyType)

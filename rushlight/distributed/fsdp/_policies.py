@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 import rushlight as torch
+from rushlight._command.names import show_public_from
 
 __all__ = ["CPUOffloadPolicy", "DataParallelMeshDims", "MixedPrecisionPolicy", "OffloadPolicy"]
 
@@ -36,3 +37,6 @@ class DataParallelMeshDims:
 
     shard: str | tuple | None = None
     replicate: str | tuple | None = None
+
+
+show_public_from("distributed.fsdp", globals())

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from rushlight._command.names import show_from
+
 from ... import optim
 
 __all__: list = []
@@ -93,3 +95,6 @@ def as_functional_optim(optim_cls, *args, **kwargs):
     if optim_cls not in functional_optim_map:
         raise ValueError(f"Optimizer {optim_cls} does not have a functional counterpart!")
     return functional_optim_map[optim_cls]([], *args, **kwargs, _allow_empty_param_list=True)
+
+
+show_from("distributed.optim.utils", as_functional_optim)

@@ -6,6 +6,7 @@ import inspect
 
 import rushlight as torch
 from rushlight import distributed
+from rushlight._command.names import show_from
 from rushlight.distributed.device_mesh import _stack
 from rushlight.distributed.tensor._dtensor_spec import (
     DTensorSpec,
@@ -482,3 +483,8 @@ def randn(
     """`torch.randn`, spread: the numbers that one process would draw."""
     make = lambda shape: torch.randn(shape, dtype=dtype)  # noqa: E731
     return _made(make, _sizes(size), dtype, layout, requires_grad, device_mesh, placements, whole=True)
+
+
+show_from(
+    "distributed.tensor", DTensor, distribute_module, distribute_tensor, empty, full, ones, rand, randn, zeros
+)

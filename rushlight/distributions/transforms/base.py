@@ -6,6 +6,7 @@ import weakref
 from typing import Any
 
 import rushlight as torch
+from rushlight._command.names import show_public_from
 from rushlight.distributions import constraints
 from rushlight.distributions.utils import _sum_rightmost
 
@@ -364,3 +365,6 @@ class ReshapeTransform(Transform):
 
     def inverse_shape(self, shape):
         return self._swap(shape, self.out_shape, self.in_shape)
+
+
+show_public_from("distributions.transforms", globals())

@@ -3,6 +3,7 @@
 import math
 
 import rushlight as torch
+from rushlight._command.names import show_public_from
 from rushlight.distributions import constraints
 from rushlight.distributions.transforms.base import Transform
 from rushlight.distributions.utils import _sum_rightmost, broadcast_all
@@ -256,3 +257,6 @@ class CumulativeDistributionTransform(Transform):
         if self._cache_size == cache_size:
             return self
         return CumulativeDistributionTransform(self.distribution, cache_size=cache_size)
+
+
+show_public_from("distributions.transforms", globals())

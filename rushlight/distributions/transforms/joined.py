@@ -3,6 +3,7 @@
 import functools
 
 import rushlight as torch
+from rushlight._command.names import show_public_from
 from rushlight.distributions import constraints
 from rushlight.distributions.transforms.base import Transform
 from rushlight.distributions.utils import _sum_rightmost
@@ -121,3 +122,6 @@ class StackTransform(_JoinedTransform):
     @constraints.dependent_property
     def codomain(self):
         return constraints.stack([t.codomain for t in self.transforms], self.dim)
+
+
+show_public_from("distributions.transforms", globals())

@@ -3,6 +3,7 @@
 import math
 
 import rushlight as torch
+from rushlight._command.names import show_public_from
 from rushlight.distributions import constraints
 from rushlight.distributions.transforms.base import Transform
 from rushlight.distributions.transforms.elementwise import _clipped_sigmoid
@@ -157,3 +158,6 @@ class PositiveDefiniteTransform(Transform):
 
     def _inverse(self, y):
         return LowerCholeskyTransform().inv(torch.linalg.cholesky(y))
+
+
+show_public_from("distributions.transforms", globals())

@@ -1,5 +1,7 @@
 """Implementations of flash attention that other libraries bring, to be switched on by name."""
 
+from rushlight._command.names import show_from
+
 __all__ = [
     "activate_flash_attention_impl",
     "current_flash_attention_impl",
@@ -56,3 +58,13 @@ def restore_flash_attention_impl(_raise_warn=True):
         warnings.warn(
             "Flash attention impl was never activated, so there is nothing to restore", stacklevel=2
         )
+
+
+show_from(
+    "nn.attention",
+    activate_flash_attention_impl,
+    current_flash_attention_impl,
+    list_flash_attention_impls,
+    register_flash_attention_impl,
+    restore_flash_attention_impl,
+)

@@ -2,6 +2,7 @@
 
 import rushlight as torch
 from rushlight import Tensor
+from rushlight._command.names import show_from
 from rushlight._errors.advice import advised
 from rushlight.nn import functional as F
 from rushlight.nn.init import constant_, xavier_normal_, xavier_uniform_
@@ -206,3 +207,6 @@ def _transposed(query, key, value):
     k = q if key is query else key.transpose(1, 0)
     v = k if value is key else q if value is query else value.transpose(1, 0)
     return q, k, v
+
+
+show_from("nn.modules.activation", MultiheadAttention)

@@ -6,6 +6,7 @@ import functools
 
 import rushlight as torch
 from rushlight import distributed
+from rushlight._command.names import show_from
 from rushlight.distributed.device_mesh import init_device_mesh
 from rushlight.distributed.fsdp._fsdp_param import FSDPParam
 from rushlight.distributed.fsdp._fsdp_state import FSDPState
@@ -302,3 +303,6 @@ def register_fsdp_forward_method(module: Module, method_name: str) -> None:
         return module._fsdp_state.post_forward(original(*args, **kwargs))
 
     setattr(module, method_name, wrapped)
+
+
+show_from("distributed.fsdp", FSDPModule, UnshardHandle, fully_shard, register_fsdp_forward_method)
