@@ -39,10 +39,38 @@ class _WithMomentum(LRScheduler):
 
 
 class CyclicLR(_WithMomentum):
-    """Up from ``base_lr`` to ``max_lr`` and down again, over and over (Smith 2017).
+    """The rate goes up and down between two bounds (Smith 2017), and the momentum the other way.
 
-    ``mode`` is "triangular", "triangular2" (the height is halved each cycle) or "exp_range" (times
-    ``gamma ** iteration``); ``scale_fn`` of the cycle or iteration replaces it.
+    Args:
+        optimizer (Optimizer): whose rates are set.
+        base_lr (float or list): the lower bound; or one for each group.
+        max_lr (float or list): the upper bound.
+        step_size_up (int): steps of the way up.
+        step_size_down (int, optional): steps of the way down; None: as many.
+        mode (str): 'triangular', 'triangular2' (half the height each cycle) or 'exp_range' (gamma**step).
+        gamma (float): for 'exp_range'.
+        scale_fn (callable, optional): height for a cycle or a step, in place of `mode`.
+        scale_mode (str): whether `scale_fn` gets the 'cycle' or the count of 'iterations'.
+        cycle_momentum (bool): whether momentum (or betas[0]) goes down as the rate goes up.
+        base_momentum, max_momentum (float or list): its bounds.
+        last_epoch (int): the epoch to go on from; -1 starts, and notes each group's rate as 'initial_lr'.
+
+    Formula: lr = base_lr + (max_lr - base_lr) * height, height a triangle wave times the scale
+
+    Raises: ValueError where `mode` is another, or momentum should cycle and the optimizer has none.
+
+    Example:
+        >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+        >>> schedule = torch.optim.lr_scheduler.CyclicLR(
+        ...     optimizer, base_lr=0.1, max_lr=0.5, step_size_up=2, cycle_momentum=False
+        ... )
+        >>> rates = []
+        >>> for epoch in range(4):
+        ...     rates.append(round(optimizer.param_groups[0]["lr"], 4))
+        ...     optimizer.step()
+        ...     schedule.step()
+        >>> rates
+        [0.1, 0.3, 0.5, 0.3]
     """
 
     def __init__(
@@ -143,7 +171,30 @@ class CyclicLR(_WithMomentum):
 
 
 class CosineAnnealingWarmRestarts(LRScheduler):
-    """Half a cosine down, then from the top again, each time ``T_mult`` times as long (SGDR)."""
+    """Half a cosine down, then from the top again (SGDR, Loshchilov and Hutter 2017).
+
+    Args:
+        optimizer (Optimizer): whose rates are set.
+        T_0 (int): epochs of the first way down.
+        T_mult (int): how many times as long each is as the one before.
+        eta_min (float): the least rate.
+        last_epoch (int): the epoch to go on from; -1 starts, and notes each group's rate as 'initial_lr'.
+
+    Formula: lr = eta_min + (initial_lr - eta_min) * (1 + cos(pi * t / T)) / 2, t epochs after a restart
+
+    Raises: ValueError where `T_0` or `T_mult` is no integer above 0.
+
+    Example:
+        >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+        >>> schedule = torch.optim.lr_scheduler.CosineAnnealingWarmRestarts(optimizer, T_0=2)
+        >>> rates = []
+        >>> for epoch in range(4):
+        ...     rates.append(round(optimizer.param_groups[0]["lr"], 4))
+        ...     optimizer.step()
+        ...     schedule.step()
+        >>> rates
+        [1.0, 0.5, 1.0, 0.5]
+    """
 
     def __init__(
         self, optimizer: Optimizer, T_0: int, T_mult: int = 1, eta_min: float = 0.0, last_epoch: int = -1
@@ -201,7 +252,40 @@ class CosineAnnealingWarmRestarts(LRScheduler):
 
 
 class OneCycleLR(_WithMomentum):
-    """Once up to ``max_lr`` and then far down, with the momentum the other way (Smith and Topin 2019)."""
+    """One cycle: up to the largest rate, then far below the first one (Smith and Topin 2018); a step a batch.
+
+    Args:
+        optimizer (Optimizer): whose rates are set.
+        max_lr (float or list): the largest rate; or one for each group.
+        total_steps (int, optional): steps in all; else `epochs` times `steps_per_epoch`.
+        epochs (int, optional): see above.
+        steps_per_epoch (int, optional): see above.
+        pct_start (float): part of the steps that go up.
+        anneal_strategy (str): 'cos' or 'linear'.
+        cycle_momentum (bool): whether momentum (or betas[0]) goes the other way.
+        base_momentum, max_momentum (float or list): its bounds.
+        div_factor (float): max_lr over the first rate.
+        final_div_factor (float): the first rate over the last.
+        three_phase (bool): whether the way back to the first rate is a phase of its own.
+        last_epoch (int): the epoch to go on from; -1 starts, and notes each group's rate as 'initial_lr'.
+
+    Formula: lr from max_lr / div_factor to max_lr and down to max_lr / div_factor / final_div_factor
+
+    Raises: ValueError where the count of steps is unknown or exceeded, or an option is out of its range.
+
+    Example:
+        >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+        >>> schedule = torch.optim.lr_scheduler.OneCycleLR(
+        ...     optimizer, max_lr=1.0, total_steps=4, cycle_momentum=False
+        ... )
+        >>> rates = []
+        >>> for epoch in range(3):
+        ...     rates.append(round(optimizer.param_groups[0]["lr"], 4))
+        ...     optimizer.step()
+        ...     schedule.step()
+        >>> rates
+        [0.04, 0.8117, 0.2831]
+    """
 
     def __init__(
         self,

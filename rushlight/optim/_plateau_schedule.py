@@ -20,7 +20,34 @@ if TYPE_CHECKING:
 
 
 class ReduceLROnPlateau(LRScheduler):
-    """Multiply the rate by ``factor`` when a measure has not improved for ``patience`` epochs."""
+    """Multiplies the rate by `factor` when a measure has not improved for `patience` epochs.
+
+    Args:
+        optimizer (Optimizer): whose rates are set.
+        mode (str): whether a 'min' or a 'max' of the measure is good.
+        factor (float): below 1.
+        patience (int): epochs without an improvement that are borne.
+        threshold (float): the least improvement that counts.
+        threshold_mode (str): whether that is a part of the best measure ('rel') or a difference ('abs').
+        cooldown (int): epochs after a drop in which nothing is counted.
+        min_lr (float or list): the least rate; or one for each group.
+        eps (float): a smaller change of the rate is left out.
+
+    Formula: lr = max(lr * factor, min_lr) after `patience` bad epochs
+
+    Raises: ValueError where `factor` is not below 1, or `mode` is another.
+
+    Example:
+        >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+        >>> schedule = torch.optim.lr_scheduler.ReduceLROnPlateau(optimizer, patience=1)
+        >>> rates = []
+        >>> for epoch in range(5):
+        ...     rates.append(round(optimizer.param_groups[0]["lr"], 4))
+        ...     optimizer.step()
+        ...     schedule.step(1.0)
+        >>> rates
+        [1.0, 1.0, 1.0, 0.1, 0.1]
+    """
 
     _takes_measure = True  # so no other schedule can step it
 

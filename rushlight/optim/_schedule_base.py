@@ -62,10 +62,27 @@ def _per_group(name, value, optimizer):
 
 
 class LRScheduler:
-    """Base class: a subclass computes the rates in ``get_lr``, mostly from those of the step before.
+    """Base class of schedules: a subclass computes the rates in `get_lr`, mostly from the last step's.
 
     The form that goes from step to step lets several schedules act on one optimizer; where a subclass has
-    ``_get_closed_form_lr``, ``step(epoch)`` uses that.
+    `_get_closed_form_lr`, `step(epoch)` uses that.
+
+    Args:
+        optimizer (Optimizer): whose rates are set.
+        last_epoch (int): the epoch to go on from; -1 starts, and notes each group's rate as 'initial_lr'.
+
+    Raises: TypeError where `optimizer` is none; KeyError where epochs go on and a group has no 'initial_lr'.
+
+    Example:
+        >>> class HalfEachEpoch(torch.optim.lr_scheduler.LRScheduler):
+        ...     def get_lr(self):
+        ...         return [rate * 0.5**self.last_epoch for rate in self.base_lrs]
+        >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+        >>> schedule = HalfEachEpoch(optimizer)
+        >>> optimizer.step()
+        >>> schedule.step()
+        >>> schedule.get_last_lr()
+        [0.5]
     """
 
     _get_lr_called_within_step = False

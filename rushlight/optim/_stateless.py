@@ -32,7 +32,25 @@ def _check(optimizer, parameters, state):
 @contextmanager
 def swap_in_optimizer_params_and_state(optimizer, swapin_parameters, swapin_optim_state):
     """Within the context the optimizer works on the given parameters, in the order of its own, and on a state
-    as ``state_dict()`` gives it; afterwards on its own again. Only writes into the given tensors remain."""
+    as `state_dict()` gives it; afterwards on its own again. Only writes into the given tensors remain.
+
+    Args:
+        optimizer (Optimizer): whose parameters and state are replaced for a while.
+        swapin_parameters (dict of Tensor): one for each of its parameters, by name.
+        swapin_optim_state (dict): a state as `state_dict()` gives it.
+
+    Raises: ValueError where the counts differ.
+
+    Example:
+        >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=0.5)
+        >>> other = torch.nn.Parameter(torch.ones(1))
+        >>> other.grad = torch.ones(1)
+        >>> state = optimizer.state_dict()
+        >>> with torch.optim.swap_in_optimizer_params_and_state(optimizer, {"w": other}, state):
+        ...     optimizer.step()
+        >>> other.data
+        tensor([0.5000])
+    """
     _check(optimizer, swapin_parameters, swapin_optim_state)
     own_state, own_groups = optimizer.state, [dict(group) for group in optimizer.param_groups]
     tensors = iter(swapin_parameters.values())

@@ -15,7 +15,34 @@ __all__ = ["Adadelta", "adadelta"]
 
 
 class Adadelta(_PerParameter):
-    """Adadelta (Zeiler 2012)."""
+    """Adadelta (Zeiler 2012): steps in units of the parameters, by running means of squared steps.
+
+    Args:
+        params (iterable): tensors, (name, tensor) pairs, or dicts that each describe a group.
+        lr (float or Tensor): learning rate.
+        rho (float): how much of the running means is kept.
+        eps (float): added to both running means.
+        weight_decay (float): adds weight_decay * p to the gradient of each parameter p.
+        foreach (bool, optional): whether all parameters are updated by operators on lists.
+        capturable (bool): whether the step may be recorded in a CUDA graph.
+        maximize (bool): whether steps go up instead of down.
+        differentiable (bool): whether gradients flow through the step; slower.
+
+    Formula: v = rho * v + (1 - rho) * g**2; d = sqrt(u + eps) / sqrt(v + eps) * g;
+        u = rho * u + (1 - rho) * d**2; p -= lr * d
+
+    Raises: ValueError where an option is out of its range or there are no parameters.
+
+    Example:
+        >>> w = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
+        >>> optimizer = torch.optim.Adadelta([w])
+        >>> for _ in range(3):
+        ...     optimizer.zero_grad()
+        ...     (w**2).sum().backward()
+        ...     optimizer.step()
+        >>> w.data
+        tensor([ 0.9903, -1.9903])
+    """
 
     _captured = "params and state_steps", False
 

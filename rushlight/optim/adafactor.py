@@ -30,12 +30,33 @@ def _mean_square(t, dim):
 
 
 class Adafactor(_PerParameter):
-    """Adafactor (Shazeer and Stern 2018).
+    """Adafactor (Shazeer and Stern 2018): second moments of matrices are kept as rows and columns.
 
-    ``lr`` bounds the relative step and scales weight decay; ``eps = (eps1, eps2)``: the first one (the
-    dtype's epsilon
-    when None) bounds the root of second moments from below, the second one the scale of parameters. ``d``
-    is the threshold above which updates are clipped."""
+    Args:
+        params (iterable): tensors, (name, tensor) pairs, or dicts that each describe a group.
+        lr (float or Tensor): learning rate.
+        beta2_decay (float): power of the step by which the running means forget less.
+        eps (two floats): least root of second moments (None: the dtype's epsilon), least scale of parameters.
+        d (float): the root mean square above which a step is clipped.
+        weight_decay (float): each step first takes lr * weight_decay of each parameter away.
+        foreach (bool, optional): whether all parameters are updated by operators on lists.
+        maximize (bool): whether steps go up instead of down.
+
+    Formula: b = 1 - t**beta2_decay; rows and columns of g**2 in running means v; u = g / sqrt(v);
+        p -= min(lr, 1 / sqrt(t)) * max(eps2, rms(p)) * u / max(1, rms(u) / d)
+
+    Raises: ValueError where an option is out of its range or there are no parameters.
+
+    Example:
+        >>> w = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
+        >>> optimizer = torch.optim.Adafactor([w], lr=0.1)
+        >>> for _ in range(3):
+        ...     optimizer.zero_grad()
+        ...     (w**2).sum().backward()
+        ...     optimizer.step()
+        >>> w.data
+        tensor([ 0.5987, -1.5822])
+    """
 
     def __init__(
         self,

@@ -16,7 +16,34 @@ __all__ = ["Adagrad", "adagrad"]
 
 
 class Adagrad(_PerParameter):
-    """Adagrad (Duchi, Hazan and Singer 2011)."""
+    """Adagrad (Duchi, Hazan and Singer 2011): steps shrink with the sum of squared gradients.
+
+    Args:
+        params (iterable): tensors, (name, tensor) pairs, or dicts that each describe a group.
+        lr (float or Tensor): learning rate.
+        lr_decay (float): how fast the rate falls with the steps.
+        weight_decay (float): adds weight_decay * p to the gradient of each parameter p.
+        initial_accumulator_value (float): what the sums start from.
+        eps (float): added to the divisor.
+        foreach (bool, optional): whether all parameters are updated by operators on lists.
+        maximize (bool): whether steps go up instead of down.
+        differentiable (bool): whether gradients flow through the step; slower.
+        fused (bool, optional): whether one kernel does the whole step; None chooses.
+
+    Formula: s += g**2; at step t p -= lr / (1 + (t - 1) * lr_decay) * g / (sqrt(s) + eps)
+
+    Raises: ValueError where an option is out of its range or there are no parameters.
+
+    Example:
+        >>> w = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
+        >>> optimizer = torch.optim.Adagrad([w], lr=0.1)
+        >>> for _ in range(3):
+        ...     optimizer.zero_grad()
+        ...     (w**2).sum().backward()
+        ...     optimizer.step()
+        >>> w.data
+        tensor([ 0.7805, -1.7758])
+    """
 
     def __init__(
         self,

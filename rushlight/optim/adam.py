@@ -16,10 +16,36 @@ __all__ = ["Adam", "adam"]
 
 
 class Adam(_PerParameter):
-    """Adam (Kingma and Ba 2015), optionally with AMSGrad and with weight decay apart from the gradient.
+    """Adam (Kingma and Ba 2015), optionally with AMSGrad (Reddi, Kale and Kumar 2018).
 
-    The first and second moments ``m`` and ``v`` are running means of the gradient and of its square; after
-    correcting both for their start at zero the step is ``p -= lr * m / (sqrt(v) + eps)``.
+    Args:
+        params (iterable): tensors, (name, tensor) pairs, or dicts that each describe a group.
+        lr (float or Tensor): learning rate.
+        betas (two floats): how much of the running means of the gradient and of its square is kept.
+        eps (float): added to the divisor.
+        weight_decay (float): adds weight_decay * p to the gradient of each parameter p.
+        amsgrad (bool): whether the divisor never falls: the maximum of v so far.
+        foreach (bool, optional): whether all parameters are updated by operators on lists.
+        maximize (bool): whether steps go up instead of down.
+        capturable (bool): whether the step may be recorded in a CUDA graph.
+        differentiable (bool): whether gradients flow through the step; slower.
+        fused (bool, optional): whether one kernel does the whole step; None chooses.
+        decoupled_weight_decay (bool): whether weight decay acts on the parameters (as in AdamW).
+
+    Formula: m = b1 * m + (1 - b1) * g; v = b2 * v + (1 - b2) * g**2; at step t
+        p -= lr * m / (1 - b1**t) / (sqrt(v / (1 - b2**t)) + eps)
+
+    Raises: ValueError where an option is out of its range or there are no parameters.
+
+    Example:
+        >>> w = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
+        >>> optimizer = torch.optim.Adam([w], lr=0.1)
+        >>> for _ in range(3):
+        ...     optimizer.zero_grad()
+        ...     (w**2).sum().backward()
+        ...     optimizer.step()
+        >>> w.data
+        tensor([ 0.7016, -1.7006])
     """
 
     def __init__(

@@ -16,7 +16,33 @@ __all__ = ["Adamax", "adamax"]
 
 
 class Adamax(_PerParameter):
-    """Adamax (Kingma and Ba 2015): the second moment is a decaying maximum."""
+    """Adamax (Kingma and Ba 2015): Adam whose second moment is a decaying maximum.
+
+    Args:
+        params (iterable): tensors, (name, tensor) pairs, or dicts that each describe a group.
+        lr (float or Tensor): learning rate.
+        betas (two floats): how much of the running means of the gradient and of its square is kept.
+        eps (float): added to the divisor.
+        weight_decay (float): adds weight_decay * p to the gradient of each parameter p.
+        foreach (bool, optional): whether all parameters are updated by operators on lists.
+        maximize (bool): whether steps go up instead of down.
+        differentiable (bool): whether gradients flow through the step; slower.
+        capturable (bool): whether the step may be recorded in a CUDA graph.
+
+    Formula: m = b1 * m + (1 - b1) * g; u = max(b2 * u, abs(g) + eps); at step t p -= lr / (1 - b1**t) * m / u
+
+    Raises: ValueError where an option is out of its range or there are no parameters.
+
+    Example:
+        >>> w = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
+        >>> optimizer = torch.optim.Adamax([w], lr=0.1)
+        >>> for _ in range(3):
+        ...     optimizer.zero_grad()
+        ...     (w**2).sum().backward()
+        ...     optimizer.step()
+        >>> w.data
+        tensor([ 0.7155, -1.7076])
+    """
 
     def __init__(
         self,

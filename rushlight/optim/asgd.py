@@ -15,7 +15,35 @@ __all__ = ["ASGD", "asgd"]
 
 
 class ASGD(_PerParameter):
-    """Averaged SGD (Polyak and Juditsky 1992); the average is ``state[p]["ax"]``."""
+    """Averaged SGD (Polyak and Juditsky 1992); the average is state[p]["ax"].
+
+    Args:
+        params (iterable): tensors, (name, tensor) pairs, or dicts that each describe a group.
+        lr (float or Tensor): learning rate.
+        lambd (float): how fast parameters and rate decay.
+        alpha (float): power of the decay of the rate.
+        t0 (float): step at which averaging starts.
+        weight_decay (float): adds weight_decay * p to the gradient of each parameter p.
+        foreach (bool, optional): whether all parameters are updated by operators on lists.
+        maximize (bool): whether steps go up instead of down.
+        differentiable (bool): whether gradients flow through the step; slower.
+        capturable (bool): whether the step may be recorded in a CUDA graph.
+
+    Formula: at step t, e = lr / (1 + lambd * lr * t)**alpha: p = p * (1 - lambd * e) - e * g;
+        ax += (p - ax) / max(1, t - t0)
+
+    Raises: ValueError where an option is out of its range or there are no parameters.
+
+    Example:
+        >>> w = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
+        >>> optimizer = torch.optim.ASGD([w], lr=0.1)
+        >>> for _ in range(3):
+        ...     optimizer.zero_grad()
+        ...     (w**2).sum().backward()
+        ...     optimizer.step()
+        >>> w.data
+        tensor([ 0.5120, -1.0240])
+    """
 
     _captured = "params, mus, etas, and state_steps", True
 

@@ -26,10 +26,33 @@ class _Point:
 
 
 class LBFGS(Optimizer):
-    """Limited-memory BFGS (Liu and Nocedal 1989). ``step`` needs a closure that evaluates the model again.
+    """Limited-memory BFGS (Liu and Nocedal 1989): directions from the last steps and changes of the gradient.
 
-    All parameters form one vector and one group. ``line_search_fn`` is None for steps of length ``lr``, or
-    "strong_wolfe".
+    `step` needs a closure that evaluates the model again. All parameters form one vector and one group.
+
+    Args:
+        params (iterable): tensors, (name, tensor) pairs, or dicts that each describe a group.
+        lr (float or Tensor): length of a step, in units of the direction.
+        max_iter (int): iterations in a call of `step`.
+        max_eval (int, optional): evaluations in a call of `step`; None: max_iter * 5 / 4.
+        tolerance_grad (float): ends where no element of the gradient is larger.
+        tolerance_change (float): ends where the loss or the parameters change less.
+        history_size (int): how many steps are remembered.
+        line_search_fn (str, optional): 'strong_wolfe', or None for steps of a set length.
+
+    Raises: ValueError where there are several groups; RuntimeError for a line search of another name.
+
+    Example:
+        >>> w = torch.nn.Parameter(torch.tensor([4.0, -2.0]))
+        >>> optimizer = torch.optim.LBFGS([w], line_search_fn="strong_wolfe")
+        >>> def closure():
+        ...     optimizer.zero_grad()
+        ...     loss = ((w - 1) ** 2).sum()
+        ...     loss.backward()
+        ...     return loss
+        >>> loss = optimizer.step(closure)
+        >>> w.data
+        tensor([1., 1.])
     """
 
     def __init__(

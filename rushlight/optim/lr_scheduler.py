@@ -7,7 +7,9 @@ import types
 from bisect import bisect_right
 from collections import Counter
 
+from rushlight._command.names import show_from
 from rushlight._errors.advice import advised
+from rushlight.optim._composed_schedules import ChainedScheduler, SequentialLR
 from rushlight.optim._cyclic_schedules import CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR
 from rushlight.optim._plateau_schedule import ReduceLROnPlateau
 from rushlight.optim._schedule_base import (
@@ -16,12 +18,11 @@ from rushlight.optim._schedule_base import (
     _check_optimizer,
     _LRScheduler,
     _per_group,  # noqa: F401
-    _set_lr,
 )
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from rushlight import Tensor
     from rushlight.optim.optimizer import Optimizer
@@ -82,7 +83,28 @@ class _LambdaSchedule(LRScheduler):
 
 
 class LambdaLR(_LambdaSchedule):
-    """The initial rate times ``lr_lambda(epoch)``."""
+    """The initial rate times a function of the epoch.
+
+    Args:
+        optimizer (Optimizer): whose rates are set.
+        lr_lambda (callable or list): factor for an epoch; or one for each group.
+        last_epoch (int): the epoch to go on from; -1 starts, and notes each group's rate as 'initial_lr'.
+
+    Formula: lr = initial_lr * lr_lambda(epoch)
+
+    Raises: ValueError where the list has not one function for each group.
+
+    Example:
+        >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+        >>> schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda epoch: 0.5**epoch)
+        >>> rates = []
+        >>> for epoch in range(4):
+        ...     rates.append(round(optimizer.param_groups[0]["lr"], 4))
+        ...     optimizer.step()
+        ...     schedule.step()
+        >>> rates
+        [1.0, 0.5, 0.25, 0.125]
+    """
 
     def get_lr(self) -> list[float | Tensor]:
         self._current()
@@ -90,7 +112,28 @@ class LambdaLR(_LambdaSchedule):
 
 
 class MultiplicativeLR(_LambdaSchedule):
-    """The previous rate times ``lr_lambda(epoch)``."""
+    """The rate before times a function of the epoch.
+
+    Args:
+        optimizer (Optimizer): whose rates are set.
+        lr_lambda (callable or list): factor for an epoch; or one for each group.
+        last_epoch (int): the epoch to go on from; -1 starts, and notes each group's rate as 'initial_lr'.
+
+    Formula: lr = lr * lr_lambda(epoch)
+
+    Raises: ValueError where the list has not one function for each group.
+
+    Example:
+        >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+        >>> schedule = torch.optim.lr_scheduler.MultiplicativeLR(optimizer, lambda epoch: 0.5)
+        >>> rates = []
+        >>> for epoch in range(4):
+        ...     rates.append(round(optimizer.param_groups[0]["lr"], 4))
+        ...     optimizer.step()
+        ...     schedule.step()
+        >>> rates
+        [1.0, 0.5, 0.25, 0.125]
+    """
 
     def get_lr(self) -> list[float | Tensor]:
         current = self._current()
@@ -100,7 +143,27 @@ class MultiplicativeLR(_LambdaSchedule):
 
 
 class StepLR(LRScheduler):
-    """Multiply the rate by ``gamma`` every ``step_size`` epochs."""
+    """Multiplies the rate by `gamma` every `step_size` epochs.
+
+    Args:
+        optimizer (Optimizer): whose rates are set.
+        step_size (int): epochs between the drops.
+        gamma (float): factor of a drop.
+        last_epoch (int): the epoch to go on from; -1 starts, and notes each group's rate as 'initial_lr'.
+
+    Formula: lr = initial_lr * gamma ** (epoch // step_size)
+
+    Example:
+        >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+        >>> schedule = torch.optim.lr_scheduler.StepLR(optimizer, step_size=2, gamma=0.1)
+        >>> rates = []
+        >>> for epoch in range(4):
+        ...     rates.append(round(optimizer.param_groups[0]["lr"], 4))
+        ...     optimizer.step()
+        ...     schedule.step()
+        >>> rates
+        [1.0, 1.0, 0.1, 0.1]
+    """
 
     def __init__(
         self, optimizer: Optimizer, step_size: int, gamma: float = 0.1, last_epoch: int = -1
@@ -120,7 +183,27 @@ class StepLR(LRScheduler):
 
 
 class MultiStepLR(LRScheduler):
-    """Multiply the rate by ``gamma`` at each milestone."""
+    """Multiplies the rate by `gamma` at each milestone.
+
+    Args:
+        optimizer (Optimizer): whose rates are set.
+        milestones (iterable of int): epochs of the drops.
+        gamma (float): factor of a drop.
+        last_epoch (int): the epoch to go on from; -1 starts, and notes each group's rate as 'initial_lr'.
+
+    Formula: lr = initial_lr * gamma ** (milestones <= epoch)
+
+    Example:
+        >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+        >>> schedule = torch.optim.lr_scheduler.MultiStepLR(optimizer, milestones=[1, 3], gamma=0.1)
+        >>> rates = []
+        >>> for epoch in range(4):
+        ...     rates.append(round(optimizer.param_groups[0]["lr"], 4))
+        ...     optimizer.step()
+        ...     schedule.step()
+        >>> rates
+        [1.0, 0.1, 0.1, 0.01]
+    """
 
     def __init__(
         self, optimizer: Optimizer, milestones: Iterable[int], gamma: float = 0.1, last_epoch: int = -1
@@ -141,7 +224,29 @@ class MultiStepLR(LRScheduler):
 
 
 class ConstantLR(LRScheduler):
-    """The rate times ``factor`` for the first ``total_iters`` epochs."""
+    """The rate times `factor` for the first `total_iters` epochs.
+
+    Args:
+        optimizer (Optimizer): whose rates are set.
+        factor (float): from 0 to 1.
+        total_iters (int): how many epochs.
+        last_epoch (int): the epoch to go on from; -1 starts, and notes each group's rate as 'initial_lr'.
+
+    Formula: lr = initial_lr * (factor if epoch < total_iters else 1)
+
+    Raises: ValueError where `factor` is not between 0 and 1.
+
+    Example:
+        >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+        >>> schedule = torch.optim.lr_scheduler.ConstantLR(optimizer, factor=0.5, total_iters=2)
+        >>> rates = []
+        >>> for epoch in range(4):
+        ...     rates.append(round(optimizer.param_groups[0]["lr"], 4))
+        ...     optimizer.step()
+        ...     schedule.step()
+        >>> rates
+        [0.5, 0.5, 1.0, 1.0]
+    """
 
     def __init__(
         self, optimizer: Optimizer, factor: float = 1.0 / 3, total_iters: int = 5, last_epoch: int = -1
@@ -166,7 +271,30 @@ class ConstantLR(LRScheduler):
 
 
 class LinearLR(LRScheduler):
-    """A factor that goes in a straight line from ``start_factor`` to ``end_factor``."""
+    """A factor that goes in a straight line, for a warm-up or the way down.
+
+    Args:
+        optimizer (Optimizer): whose rates are set.
+        start_factor (float): factor at the first epoch.
+        end_factor (float): factor from `total_iters` on.
+        total_iters (int): how many epochs lie between.
+        last_epoch (int): the epoch to go on from; -1 starts, and notes each group's rate as 'initial_lr'.
+
+    Formula: lr = initial_lr * (start_factor + (end_factor - start_factor) * min(epoch / total_iters, 1))
+
+    Raises: ValueError where a factor is out of range.
+
+    Example:
+        >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+        >>> schedule = torch.optim.lr_scheduler.LinearLR(optimizer, start_factor=0.25, total_iters=3)
+        >>> rates = []
+        >>> for epoch in range(4):
+        ...     rates.append(round(optimizer.param_groups[0]["lr"], 4))
+        ...     optimizer.step()
+        ...     schedule.step()
+        >>> rates
+        [0.25, 0.5, 0.75, 1.0]
+    """
 
     def __init__(
         self,
@@ -204,7 +332,26 @@ class LinearLR(LRScheduler):
 
 
 class ExponentialLR(LRScheduler):
-    """Multiply the rate by ``gamma`` every epoch."""
+    """Multiplies the rate by `gamma` every epoch.
+
+    Args:
+        optimizer (Optimizer): whose rates are set.
+        gamma (float): the factor.
+        last_epoch (int): the epoch to go on from; -1 starts, and notes each group's rate as 'initial_lr'.
+
+    Formula: lr = initial_lr * gamma**epoch
+
+    Example:
+        >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+        >>> schedule = torch.optim.lr_scheduler.ExponentialLR(optimizer, gamma=0.9)
+        >>> rates = []
+        >>> for epoch in range(4):
+        ...     rates.append(round(optimizer.param_groups[0]["lr"], 4))
+        ...     optimizer.step()
+        ...     schedule.step()
+        >>> rates
+        [1.0, 0.9, 0.81, 0.729]
+    """
 
     def __init__(self, optimizer: Optimizer, gamma: float, last_epoch: int = -1) -> None:
         self.gamma = gamma
@@ -219,7 +366,27 @@ class ExponentialLR(LRScheduler):
 
 
 class PolynomialLR(LRScheduler):
-    """``(1 - epoch / total_iters) ** power`` times the initial rate."""
+    """The rate falls to 0 as a power of what is left of `total_iters` epochs.
+
+    Args:
+        optimizer (Optimizer): whose rates are set.
+        total_iters (int): how many epochs.
+        power (float): of the fall.
+        last_epoch (int): the epoch to go on from; -1 starts, and notes each group's rate as 'initial_lr'.
+
+    Formula: lr = initial_lr * (1 - min(epoch, total_iters) / total_iters) ** power
+
+    Example:
+        >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+        >>> schedule = torch.optim.lr_scheduler.PolynomialLR(optimizer, total_iters=4, power=1.0)
+        >>> rates = []
+        >>> for epoch in range(4):
+        ...     rates.append(round(optimizer.param_groups[0]["lr"], 4))
+        ...     optimizer.step()
+        ...     schedule.step()
+        >>> rates
+        [1.0, 0.75, 0.5, 0.25]
+    """
 
     def __init__(
         self, optimizer: Optimizer, total_iters: int = 5, power: float = 1.0, last_epoch: int = -1
@@ -243,7 +410,27 @@ class PolynomialLR(LRScheduler):
 
 
 class CosineAnnealingLR(LRScheduler):
-    """Half a cosine from the initial rate down to ``eta_min`` in ``T_max`` epochs, and back."""
+    """Half a cosine from the initial rate down in `T_max` epochs, and back (Loshchilov and Hutter 2017).
+
+    Args:
+        optimizer (Optimizer): whose rates are set.
+        T_max (int): epochs of the way down.
+        eta_min (float): the least rate.
+        last_epoch (int): the epoch to go on from; -1 starts, and notes each group's rate as 'initial_lr'.
+
+    Formula: lr = eta_min + (initial_lr - eta_min) * (1 + cos(pi * epoch / T_max)) / 2
+
+    Example:
+        >>> optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+        >>> schedule = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=4)
+        >>> rates = []
+        >>> for epoch in range(4):
+        ...     rates.append(round(optimizer.param_groups[0]["lr"], 4))
+        ...     optimizer.step()
+        ...     schedule.step()
+        >>> rates
+        [1.0, 0.8536, 0.5, 0.1464]
+    """
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0, last_epoch: int = -1) -> None:
         self.T_max = T_max
@@ -269,116 +456,12 @@ class CosineAnnealingLR(LRScheduler):
         return [self.eta_min + (base - self.eta_min) * height for base in self.base_lrs]
 
 
-def _check_same_optimizer(name, optimizer, schedulers):
-    for i, scheduler in enumerate(schedulers):
-        if scheduler.optimizer is not optimizer:
-            raise ValueError(
-                f"{name} expects all schedulers to belong to the same optimizer, but got scheduler "
-                f"{type(scheduler).__name__} at index {i} has {scheduler.optimizer}, which is different from "
-                f"{type(optimizer).__name__}."
-            )
-
-
-def _undo_first_step(schedulers):
-    for scheduler in schedulers:
-        if hasattr(scheduler, "_schedulers"):
-            _undo_first_step(scheduler._schedulers)
-        else:
-            scheduler.last_epoch -= 1
-
-
-class _Composite(LRScheduler):
-    """A schedule made of others, whose states it saves with its own."""
-
-    def state_dict(self):
-        state = {k: v for k, v in self.__dict__.items() if k not in ("optimizer", "_schedulers")}
-        state["_schedulers"] = [s.state_dict() for s in self._schedulers]
-        return state
-
-    def load_state_dict(self, state_dict):
-        state = dict(state_dict)
-        for scheduler, values in zip(self._schedulers, state.pop("_schedulers")):
-            scheduler.load_state_dict(values)
-        self.__dict__.update(state)
-
-
-class SequentialLR(_Composite):
-    """One schedule after the other, each from its milestone on."""
-
-    def __init__(
-        self, optimizer: Optimizer, schedulers: list[LRScheduler], milestones: list[int], last_epoch: int = -1
-    ) -> None:
-        if len(schedulers) < 1:
-            raise ValueError("SequentialLR expects at least one scheduler, but got no scheduler.")
-        for i, scheduler in enumerate(schedulers):
-            if not hasattr(scheduler, "optimizer"):
-                raise TypeError(
-                    f"SequentialLR at index {i} should have `optimizer` as its attribute, got {scheduler}."
-                )
-            if getattr(scheduler, "_takes_measure", False):
-                raise ValueError(
-                    "SequentialLR does not support `ReduceLROnPlateau` scheduler as it requires additional "
-                    f"kwargs to be specified when calling `step`, but got one at index {i} in the given "
-                    "schedulers sequence."
-                )
-        _check_same_optimizer("SequentialLR", optimizer, schedulers)
-        if len(milestones) != len(schedulers) - 1:
-            raise ValueError(
-                "Sequential Schedulers expects number of schedulers provided to be one more than the number "
-                f"of milestone points, but got number of schedulers {len(schedulers)} and the number of "
-                f"milestones to be equal to {len(milestones)}"
-            )
-        self._schedulers = schedulers
-        self._milestones = milestones
-        self.last_epoch = last_epoch + 1
-        self.optimizer = optimizer
-        # Each schedule changed the rate when it was made: back to the start, then only the first one acts.
-        for group in optimizer.param_groups:
-            _set_lr(group, group["initial_lr"])
-        _undo_first_step(schedulers)
-        schedulers[0]._initial_step()
-        self._last_lr = schedulers[0].get_last_lr()
-
-    def step(self) -> None:  # type: ignore[override]
-        """Set the rates of the next epoch."""
-        self.last_epoch += 1
-        current = bisect_right(self._milestones, self.last_epoch)
-        scheduler = self._schedulers[current]
-        if current > 0 and self._milestones[current - 1] == self.last_epoch:
-            scheduler._update_lr(0)
-        else:
-            scheduler.step()
-        self._last_lr = scheduler.get_last_lr()
-
-
-class ChainedScheduler(_Composite):
-    """Several schedules at once, each acting on what the one before left."""
-
-    def __init__(self, schedulers: Sequence[LRScheduler], optimizer: Optimizer | None = None) -> None:
-        if len(schedulers) < 1:
-            raise ValueError(
-                "ChainedScheduler expects at least one scheduler to be chained, but got no scheduler."
-            )
-        optimizer = optimizer or schedulers[0].optimizer
-        for i, scheduler in enumerate(schedulers):
-            if getattr(scheduler, "_takes_measure", False):
-                raise ValueError(
-                    "ChainedScheduler does not support `ReduceLROnPlateau` scheduler as it requires "
-                    f"additional kwargs to be specified when calling `step`, but got one at index {i} in the "
-                    "given schedulers sequence."
-                )
-        _check_same_optimizer("ChainedScheduler", optimizer, schedulers)
-        self._schedulers = schedulers
-        self.optimizer = optimizer
-        self._note_lr()
-
-    def step(self) -> None:  # type: ignore[override]
-        """Step every schedule."""
-        for scheduler in self._schedulers:
-            scheduler.step()
-        self._note_lr()
-
-
-_ELSEWHERE = LRScheduler, _LRScheduler, CosineAnnealingWarmRestarts, CyclicLR, OneCycleLR, ReduceLROnPlateau
-for _schedule in _ELSEWHERE:
-    _schedule.__module__ = __name__  # where files and programs look for them
+show_from(
+    "optim.lr_scheduler",
+    LRScheduler,
+    _LRScheduler,
+    CosineAnnealingWarmRestarts,
+    CyclicLR,
+    OneCycleLR,
+    ReduceLROnPlateau,
+)

@@ -38,11 +38,35 @@ def _orthogonalize(matrix, coefficients, steps, eps):
 
 
 class Muon(_PerParameter):
-    """Muon (Jordan 2024, https://kellerjordan.github.io/posts/muon) with decoupled weight decay; all
-    parameters must be matrices, others belong in an optimizer such as AdamW.
+    """Muon for matrices (Jordan 2024, https://kellerjordan.github.io/posts/muon); weight decay is decoupled.
 
-    ``adjust_lr_fn``: how steps depend on the shape ``A x B``: "original" (default) multiplies by
-    sqrt(max(1, A/B)), "match_rms_adamw" by 0.2 sqrt(max(A, B)) (Liu et al. 2025, arXiv:2502.16982)."""
+    Args:
+        params (iterable): tensors, (name, tensor) pairs, or dicts that each describe a group.
+        lr (float or Tensor): learning rate.
+        weight_decay (float): each step first takes lr * weight_decay of each parameter away.
+        momentum (float): how much of the buffer is kept.
+        nesterov (bool): whether the step looks ahead.
+        ns_coefficients (three floats): of the iteration that makes the step orthogonal.
+        eps (float): least norm of a step before that.
+        ns_steps (int): how many iterations.
+        adjust_lr_fn (str, optional): how steps depend on the shape (a, b): 'original' (default) multiplies by
+            sqrt(max(1, a / b)), 'match_rms_adamw' by 0.2 * sqrt(max(a, b)) (Liu and others 2025,
+            arXiv:2502.16982).
+
+    Formula: b = momentum * b + (1 - momentum) * g; p -= rate * orthogonal(b), by Newton-Schulz iterations
+
+    Raises: ValueError where an option is out of its range or there are no parameters.
+    ValueError where a parameter is no matrix.
+
+    Example:
+        >>> w = torch.nn.Parameter(torch.eye(2))
+        >>> optimizer = torch.optim.Muon([w], lr=0.1, weight_decay=0)
+        >>> (w * torch.tensor([[1.0, 0.0], [0.0, 2.0]])).sum().backward()
+        >>> optimizer.step()
+        >>> w.data.round(decimals=1)
+        tensor([[0.9000, 0.0000],
+                [0.0000, 0.9000]])
+    """
 
     def __init__(
         self,

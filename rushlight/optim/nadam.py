@@ -16,7 +16,36 @@ __all__ = ["NAdam", "nadam"]
 
 
 class NAdam(_PerParameter):
-    """NAdam (Dozat 2016): the step looks ahead by a momentum that warms up with ``momentum_decay``."""
+    """NAdam (Dozat 2016): Adam whose step looks ahead as Nesterov's does.
+
+    Args:
+        params (iterable): tensors, (name, tensor) pairs, or dicts that each describe a group.
+        lr (float or Tensor): learning rate.
+        betas (two floats): how much of the running means of the gradient and of its square is kept.
+        eps (float): added to the divisor.
+        weight_decay (float): adds weight_decay * p to the gradient of each parameter p.
+        momentum_decay (float): how fast the momentum approaches betas[0].
+        decoupled_weight_decay (bool): whether weight decay acts on the parameters (as in AdamW).
+        foreach (bool, optional): whether all parameters are updated by operators on lists.
+        maximize (bool): whether steps go up instead of down.
+        capturable (bool): whether the step may be recorded in a CUDA graph.
+        differentiable (bool): whether gradients flow through the step; slower.
+
+    Formula: m, v as in `Adam`; u(t) = b1 * (1 - 0.5 * 0.96**(t * momentum_decay)), U(t) their product;
+        p -= lr * (u(t+1) * m / (1 - U(t+1)) + (1 - u(t)) * g / (1 - U(t))) / (sqrt(v / (1 - b2**t)) + eps)
+
+    Raises: ValueError where an option is out of its range or there are no parameters.
+
+    Example:
+        >>> w = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
+        >>> optimizer = torch.optim.NAdam([w], lr=0.1)
+        >>> for _ in range(3):
+        ...     optimizer.zero_grad()
+        ...     (w**2).sum().backward()
+        ...     optimizer.step()
+        >>> w.data
+        tensor([ 0.7527, -1.7475])
+    """
 
     _captured = "params, mu_products and state_steps", True
 

@@ -27,7 +27,35 @@ def _rectified(beta2, step):
 
 
 class RAdam(_PerParameter):
-    """RAdam (Liu and others 2020): the variance of the adaptive step is rectified."""
+    """RAdam (Liu and others 2020): Adam whose adaptive step is scaled by how well its variance is known.
+
+    Args:
+        params (iterable): tensors, (name, tensor) pairs, or dicts that each describe a group.
+        lr (float or Tensor): learning rate.
+        betas (two floats): how much of the running means of the gradient and of its square is kept.
+        eps (float): added to the divisor.
+        weight_decay (float): adds weight_decay * p to the gradient of each parameter p.
+        decoupled_weight_decay (bool): whether weight decay acts on the parameters (as in AdamW).
+        foreach (bool, optional): whether all parameters are updated by operators on lists.
+        maximize (bool): whether steps go up instead of down.
+        capturable (bool): whether the step may be recorded in a CUDA graph.
+        differentiable (bool): whether gradients flow through the step; slower.
+
+    Formula: n = 2 / (1 - b2) - 1; r = n - 2 * t * b2**t / (1 - b2**t); where r > 5 the step of `Adam` times
+        sqrt((r - 4) * (r - 2) * n / ((n - 4) * (n - 2) * r)), else p -= lr * m / (1 - b1**t)
+
+    Raises: ValueError where an option is out of its range or there are no parameters.
+
+    Example:
+        >>> w = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
+        >>> optimizer = torch.optim.RAdam([w], lr=0.1)
+        >>> for _ in range(3):
+        ...     optimizer.zero_grad()
+        ...     (w**2).sum().backward()
+        ...     optimizer.step()
+        >>> w.data
+        tensor([ 0.4623, -0.9246])
+    """
 
     def __init__(
         self,

@@ -15,7 +15,36 @@ __all__ = ["RMSprop", "rmsprop"]
 
 
 class RMSprop(_PerParameter):
-    """RMSprop (Hinton); ``centered`` divides by the deviation instead, ``momentum`` adds up steps."""
+    """RMSprop (Hinton 2012, lecture 6e of Neural Networks for Machine Learning): steps over the root mean
+    square.
+
+    Args:
+        params (iterable): tensors, (name, tensor) pairs, or dicts that each describe a group.
+        lr (float or Tensor): learning rate.
+        alpha (float): how much of the running mean of squares is kept.
+        eps (float): added to the divisor.
+        weight_decay (float): adds weight_decay * p to the gradient of each parameter p.
+        momentum (float): how much of the last step is kept.
+        centered (bool): whether the variance divides instead of the mean square.
+        capturable (bool): whether the step may be recorded in a CUDA graph.
+        foreach (bool, optional): whether all parameters are updated by operators on lists.
+        maximize (bool): whether steps go up instead of down.
+        differentiable (bool): whether gradients flow through the step; slower.
+
+    Formula: v = alpha * v + (1 - alpha) * g**2; b = momentum * b + g / (sqrt(v) + eps); p -= lr * b
+
+    Raises: ValueError where an option is out of its range or there are no parameters.
+
+    Example:
+        >>> w = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
+        >>> optimizer = torch.optim.RMSprop([w], lr=0.1)
+        >>> for _ in range(3):
+        ...     optimizer.zero_grad()
+        ...     (w**2).sum().backward()
+        ...     optimizer.step()
+        >>> w.data
+        tensor([ 3.0331e-12, -3.0969e-01])
+    """
 
     def __init__(
         self,

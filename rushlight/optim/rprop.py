@@ -16,7 +16,33 @@ __all__ = ["Rprop", "rprop"]
 
 
 class Rprop(_PerParameter):
-    """Resilient backpropagation (Riedmiller and Braun 1993), for full batches."""
+    """Resilient backpropagation (Riedmiller and Braun 1993): only signs of gradients count; for full batches.
+
+    Args:
+        params (iterable): tensors, (name, tensor) pairs, or dicts that each describe a group.
+        lr (float or Tensor): learning rate.
+        etas (two floats): factors of a step whose gradient changed its sign, and kept it.
+        step_sizes (two floats): least and largest step.
+        capturable (bool): whether the step may be recorded in a CUDA graph.
+        foreach (bool, optional): whether all parameters are updated by operators on lists.
+        maximize (bool): whether steps go up instead of down.
+        differentiable (bool): whether gradients flow through the step; slower.
+
+    Formula: s = clip(s * eta, step_sizes), eta by the sign of g * last g; p -= s * sign(g), not where it
+        changed
+
+    Raises: ValueError where an option is out of its range or there are no parameters.
+
+    Example:
+        >>> w = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
+        >>> optimizer = torch.optim.Rprop([w], lr=0.1)
+        >>> for _ in range(3):
+        ...     optimizer.zero_grad()
+        ...     (w**2).sum().backward()
+        ...     optimizer.step()
+        >>> w.data
+        tensor([ 0.6360, -1.6360])
+    """
 
     def __init__(
         self,

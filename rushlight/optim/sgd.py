@@ -16,10 +16,34 @@ __all__ = ["SGD", "sgd"]
 
 
 class SGD(_PerParameter):
-    """Stochastic gradient descent, optionally with momentum.
+    """Stochastic gradient descent, optionally with momentum (Polyak 1964; Nesterov 1983).
 
-    With momentum the buffer is ``b = momentum * b + (1 - dampening) * g`` and starts as the first gradient;
-    the step is ``p -= lr * b``, or ``p -= lr * (g + momentum * b)`` with ``nesterov``.
+    Args:
+        params (iterable): tensors, (name, tensor) pairs, or dicts that each describe a group.
+        lr (float or Tensor): learning rate.
+        momentum (float): how much of the buffer is kept.
+        dampening (float): how much less of the gradient enters the buffer.
+        weight_decay (float): adds weight_decay * p to the gradient of each parameter p.
+        nesterov (bool): whether the step looks ahead; needs momentum and no dampening.
+        maximize (bool): whether steps go up instead of down.
+        foreach (bool, optional): whether all parameters are updated by operators on lists.
+        differentiable (bool): whether gradients flow through the step; slower.
+        fused (bool, optional): whether one kernel does the whole step; None chooses.
+
+    Formula: b = momentum * b + (1 - dampening) * g, at first b = g; p -= lr * b, or with `nesterov`
+        p -= lr * (g + momentum * b); without momentum p -= lr * g
+
+    Raises: ValueError where an option is out of its range or there are no parameters.
+
+    Example:
+        >>> w = torch.nn.Parameter(torch.tensor([1.0, -2.0]))
+        >>> optimizer = torch.optim.SGD([w], lr=0.1, momentum=0.9)
+        >>> for _ in range(3):
+        ...     optimizer.zero_grad()
+        ...     (w**2).sum().backward()
+        ...     optimizer.step()
+        >>> w.data
+        tensor([ 0.0620, -0.1240])
     """
 
     def __init__(

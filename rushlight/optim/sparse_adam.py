@@ -15,8 +15,32 @@ __all__ = ["SparseAdam"]
 
 
 class SparseAdam(_PerParameter):
-    """Adam (Kingma and Ba 2014) whose moments change where the gradient has elements, as for an embedding
-    with ``sparse=True``. Raises ``RuntimeError`` for dense gradients."""
+    """Adam (Kingma and Ba 2015) for sparse gradients, as of an embedding with `sparse=True`: moments
+    change only where the gradient has elements.
+
+    Args:
+        params (iterable): tensors, (name, tensor) pairs, or dicts that each describe a group.
+        lr (float or Tensor): learning rate.
+        betas (two floats): how much of the running means of the gradient and of its square is kept.
+        eps (float): added to the divisor.
+        maximize (bool): whether steps go up instead of down.
+
+    Formula: that of `Adam`, for the elements that the gradient has
+
+    Raises: ValueError where an option is out of its range or there are no parameters.
+    RuntimeError where a gradient is dense.
+
+    Example:
+        >>> table = torch.nn.Embedding(4, 2, sparse=True, _weight=torch.ones(4, 2))
+        >>> optimizer = torch.optim.SparseAdam(table.parameters(), lr=0.5)
+        >>> table(torch.tensor([1])).sum().backward()
+        >>> optimizer.step()
+        >>> table.weight.data
+        tensor([[1.0000, 1.0000],
+                [0.5000, 0.5000],
+                [1.0000, 1.0000],
+                [1.0000, 1.0000]])
+    """
 
     _takes_sparse = True
 

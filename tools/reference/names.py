@@ -7,15 +7,21 @@ import rushlight
 
 HEAD = """# Names that programs use most
 
-What `help` says of the names that programs use most, in alphabetical order; operators have
-[pages of their own](operators.md). Printed when the site is built.
+What `help` says of the names that programs use most and of some modules whole, in alphabetical order;
+operators have [pages of their own](operators.md). Printed when the site is built.
 """
 
 
+# Modules of which every public name is described.
+WHOLE = ("optim", "optim.lr_scheduler")
+
+
 def names():
-    """The names below `torch`, most used first."""
+    """The names below `torch`: the most used ones, most used first, then those of whole modules."""
     lines = Path(__file__).with_name("names.txt").read_text(encoding="utf-8").splitlines()
-    return [line for line in lines if not line.startswith("#")]
+    counted = [line for line in lines if not line.startswith("#")]
+    others = (f"{module}.{name}" for module in WHOLE for name in named(module).__all__)
+    return list(dict.fromkeys((*counted, *(name for name in others if callable(named(name))))))
 
 
 def named(name):
