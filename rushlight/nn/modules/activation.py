@@ -1,12 +1,21 @@
 """Activation functions as modules."""
 
-import warnings
-
 import rushlight as torch
 from rushlight import Tensor
 from rushlight.nn import functional as F
 from rushlight.nn.parameter import Parameter
 
+from ._rectifiers import (
+    Hardshrink,
+    Hardsigmoid,
+    Hardswish,
+    Hardtanh,
+    ReLU6,
+    RReLU,
+    Softshrink,
+    Threshold,
+    _Inplace,
+)
 from .module import Module
 
 __all__ = [
@@ -15,37 +24,6 @@ __all__ = [
     "Softshrink", "MultiheadAttention", "PReLU", "Softsign", "Tanhshrink", "Softmin", "Softmax", "Softmax2d",
     "LogSoftmax",
 ]  # fmt: skip
-
-
-class _Inplace(Module):
-    """An activation whose only option is to work in place."""
-
-    __constants__ = ["inplace"]
-
-    def __init__(self, inplace=False):
-        super().__init__()
-        self.inplace = inplace
-
-    def extra_repr(self):
-        return "inplace=True" if self.inplace else ""
-
-
-class Threshold(Module):
-    """x where x > threshold, else value."""
-
-    __constants__ = ["threshold", "value", "inplace"]
-
-    def __init__(self, threshold, value, inplace=False):
-        super().__init__()
-        self.threshold = threshold
-        self.value = value
-        self.inplace = inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.threshold(input, self.threshold, self.value, self.inplace)
-
-    def extra_repr(self):
-        return f"threshold={self.threshold}, value={self.value}" + (", inplace=True" if self.inplace else "")
 
 
 class ReLU(_Inplace):
@@ -67,61 +45,6 @@ class ReLU(_Inplace):
         return F.relu(input, inplace=self.inplace)
 
 
-class RReLU(Module):
-    """Leaky ReLU with a slope drawn from U(lower, upper) in training, their mean in evaluation."""
-
-    __constants__ = ["lower", "upper", "inplace"]
-
-    def __init__(self, lower=1.0 / 8, upper=1.0 / 3, inplace=False):
-        super().__init__()
-        self.lower = lower
-        self.upper = upper
-        self.inplace = inplace
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
-
-    def extra_repr(self):
-        return f"lower={self.lower}, upper={self.upper}" + (", inplace=True" if self.inplace else "")
-
-
-class Hardtanh(Module):
-    """x cut to [min_val, max_val]."""
-
-    __constants__ = ["min_val", "max_val", "inplace"]
-
-    def __init__(self, min_val=-1.0, max_val=1.0, inplace=False, min_value=None, max_value=None):
-        super().__init__()
-        for name, value in (("min", min_value), ("max", max_value)):
-            if value is not None:
-                warnings.warn(
-                    f"keyword argument `{name}_value` is deprecated and rename to `{name}_val`",
-                    FutureWarning,
-                    stacklevel=2,
-                )
-        self.min_val = min_val if min_value is None else min_value
-        self.max_val = max_val if max_value is None else max_value
-        self.inplace = inplace
-        if self.max_val <= self.min_val:
-            raise AssertionError(f"max_val ({self.max_val}) must be greater than min_val ({self.min_val})")
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.hardtanh(input, self.min_val, self.max_val, self.inplace)
-
-    def extra_repr(self):
-        return f"min_val={self.min_val}, max_val={self.max_val}" + (", inplace=True" if self.inplace else "")
-
-
-class ReLU6(Hardtanh):
-    """min(max(0, x), 6)."""
-
-    def __init__(self, inplace=False):
-        super().__init__(0.0, 6.0, inplace)
-
-    def extra_repr(self):
-        return "inplace=True" if self.inplace else ""
-
-
 class Sigmoid(Module):
     """1 / (1 + exp(-x)).
 
@@ -136,15 +59,6 @@ class Sigmoid(Module):
 
     def forward(self, input: Tensor) -> Tensor:
         return torch.sigmoid(input)
-
-
-class Hardsigmoid(_Inplace):
-    """relu6(x + 3) / 6."""
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.hardsigmoid(input, self.inplace)
-
-    extra_repr = Module.extra_repr
 
 
 class Tanh(Module):
@@ -183,23 +97,39 @@ class SiLU(_Inplace):
 
 
 class Mish(_Inplace):
-    """x tanh(softplus(x))."""
+    """Mish (Misra 2020).
+
+    Args:
+        inplace (bool): whether the input is overwritten.
+
+    Shape: that of the input.
+
+    Formula: y = x * tanh(log(1 + exp(x)))
+
+    Example:
+        >>> torch.nn.Mish()(torch.tensor([-2.0, 0.0, 2.0]))
+        tensor([-0.2525,  0.0000,  1.9440])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.mish(input, inplace=self.inplace)
 
 
-class Hardswish(_Inplace):
-    """x relu6(x + 3) / 6."""
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.hardswish(input, self.inplace)
-
-    extra_repr = Module.extra_repr
-
-
 class ELU(Module):
-    """x where x > 0, else alpha (exp(x) - 1)."""
+    """Exponential linear unit (Clevert and others 2016).
+
+    Args:
+        alpha (float): the negative limit.
+        inplace (bool): whether the input is overwritten.
+
+    Shape: that of the input.
+
+    Formula: y = x where x > 0, else alpha * (exp(x) - 1)
+
+    Example:
+        >>> torch.nn.ELU()(torch.tensor([-2.0, 0.0, 2.0]))
+        tensor([-0.8647,  0.0000,  2.0000])
+    """
 
     __constants__ = ["alpha", "inplace"]
 
@@ -216,7 +146,20 @@ class ELU(Module):
 
 
 class CELU(Module):
-    """max(0, x) + min(0, alpha (exp(x / alpha) - 1))."""
+    """Continuously differentiable ELU (Barron 2017).
+
+    Args:
+        alpha (float): the negative limit.
+        inplace (bool): whether the input is overwritten.
+
+    Shape: that of the input.
+
+    Formula: y = max(0, x) + min(0, alpha * (exp(x / alpha) - 1))
+
+    Example:
+        >>> torch.nn.CELU()(torch.tensor([-2.0, 0.0, 2.0]))
+        tensor([-0.8647,  0.0000,  2.0000])
+    """
 
     __constants__ = ["alpha", "inplace"]
 
@@ -232,14 +175,40 @@ class CELU(Module):
 
 
 class SELU(_Inplace):
-    """ELU with the scale that keeps zero mean and unit variance through layers."""
+    """Self-normalizing ELU (Klambauer and others 2017): keeps zero mean and unit variance through layers.
+
+    Args:
+        inplace (bool): whether the input is overwritten.
+
+    Shape: that of the input.
+
+    Formula: y = 1.0507 * (max(0, x) + min(0, 1.6733 * (exp(x) - 1)))
+
+    Example:
+        >>> torch.nn.SELU()(torch.tensor([-2.0, 0.0, 2.0]))
+        tensor([-1.5202,  0.0000,  2.1014])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.selu(input, self.inplace)
 
 
 class GLU(Module):
-    """The first half of the channels times the sigmoid of the second."""
+    """Gated linear unit (Dauphin and others 2017): one half times the sigmoid of the other.
+
+    Args:
+        dim (int): the dimension that is halved.
+
+    Shape: (.., 2 n, ..) becomes (.., n, ..).
+
+    Formula: y = a * sigmoid(b), x the halves a and b
+
+    Raises: RuntimeError where the size is odd.
+
+    Example:
+        >>> torch.nn.GLU()(torch.tensor([[1.0, 2.0, 0.0, 0.0]]))
+        tensor([[0.5000, 1.0000]])
+    """
 
     __constants__ = ["dim"]
 
@@ -282,24 +251,21 @@ class GELU(Module):
         return f"approximate={self.approximate!r}"
 
 
-class Hardshrink(Module):
-    """x where |x| > lambd, else 0."""
-
-    __constants__ = ["lambd"]
-
-    def __init__(self, lambd=0.5):
-        super().__init__()
-        self.lambd = lambd
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.hardshrink(input, self.lambd)
-
-    def extra_repr(self):
-        return f"{self.lambd}"
-
-
 class LeakyReLU(Module):
-    """x where x > 0, else negative_slope x."""
+    """ReLU that lets a part of negative values through.
+
+    Args:
+        negative_slope (float): the part.
+        inplace (bool): whether the input is overwritten.
+
+    Shape: that of the input.
+
+    Formula: y = x where x > 0, else negative_slope * x
+
+    Example:
+        >>> torch.nn.LeakyReLU(0.1)(torch.tensor([-2.0, 0.0, 2.0]))
+        tensor([-0.2000,  0.0000,  2.0000])
+    """
 
     __constants__ = ["inplace", "negative_slope"]
 
@@ -316,14 +282,36 @@ class LeakyReLU(Module):
 
 
 class LogSigmoid(Module):
-    """log(sigmoid(x))."""
+    """Logarithm of the sigmoid, exact where the sigmoid is near 0 or 1.
+
+    Shape: that of the input.
+
+    Formula: y = log(1 / (1 + exp(-x)))
+
+    Example:
+        >>> torch.nn.LogSigmoid()(torch.tensor([-2.0, 0.0, 2.0]))
+        tensor([-2.1269, -0.6931, -0.1269])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.logsigmoid(input)
 
 
 class Softplus(Module):
-    """log(1 + exp(beta x)) / beta, linear above threshold."""
+    """Smooth ReLU.
+
+    Args:
+        beta (float): how sharply it bends.
+        threshold (float): it is a straight line where beta * x is above.
+
+    Shape: that of the input.
+
+    Formula: y = log(1 + exp(beta * x)) / beta
+
+    Example:
+        >>> torch.nn.Softplus()(torch.tensor([-2.0, 0.0, 2.0]))
+        tensor([0.1269, 0.6931, 2.1269])
+    """
 
     __constants__ = ["beta", "threshold"]
 
@@ -339,24 +327,24 @@ class Softplus(Module):
         return f"beta={self.beta}, threshold={self.threshold}"
 
 
-class Softshrink(Module):
-    """x moved towards zero by lambd."""
-
-    __constants__ = ["lambd"]
-
-    def __init__(self, lambd=0.5):
-        super().__init__()
-        self.lambd = lambd
-
-    def forward(self, input: Tensor) -> Tensor:
-        return F.softshrink(input, self.lambd)
-
-    def extra_repr(self):
-        return str(self.lambd)
-
-
 class PReLU(Module):
-    """Leaky ReLU with learned slopes, one or one for each channel."""
+    """Leaky ReLU with learned slopes (He and others 2015).
+
+    Args:
+        num_parameters (int): 1, or as many as the input has channels.
+        init (float): the slopes at first.
+        device, dtype: where and in which dtype the parameters are made.
+
+    Shape: that of the input.
+
+    Formula: y = x where x > 0, else weight * x
+
+    Raises: RuntimeError where the channels do not fit.
+
+    Example:
+        >>> torch.nn.PReLU()(torch.tensor([-2.0, 0.0, 2.0])).detach()
+        tensor([-0.5000,  0.0000,  2.0000])
+    """
 
     __constants__ = ["num_parameters"]
 
@@ -378,14 +366,32 @@ class PReLU(Module):
 
 
 class Softsign(Module):
-    """x / (1 + |x|)."""
+    """A sigmoid with slow tails.
+
+    Shape: that of the input.
+
+    Formula: y = x / (1 + |x|)
+
+    Example:
+        >>> torch.nn.Softsign()(torch.tensor([-2.0, 0.0, 2.0]))
+        tensor([-0.6667,  0.0000,  0.6667])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softsign(input)
 
 
 class Tanhshrink(Module):
-    """x - tanh(x)."""
+    """What the hyperbolic tangent leaves.
+
+    Shape: that of the input.
+
+    Formula: y = x - tanh(x)
+
+    Example:
+        >>> torch.nn.Tanhshrink()(torch.tensor([-2.0, 0.0, 2.0]))
+        tensor([-1.0360,  0.0000,  1.0360])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.tanhshrink(input)
@@ -409,21 +415,63 @@ class _AlongDim(Module):
 
 
 class Softmin(_AlongDim):
-    """softmax(-x)."""
+    """Softmax of the negative input: the least value gets the most.
+
+    Args:
+        dim (int): the dimension that is normalized; None is deprecated and chooses 0 or 1 by the input's
+            rank.
+
+    Shape: that of the input.
+
+    Formula: y = exp(-x) / sum of exp(-x) along `dim`
+
+    Raises: IndexError where there is no such dimension.
+
+    Example:
+        >>> torch.nn.Softmin(dim=1)(torch.tensor([[0.0, 9.0]]))
+        tensor([[9.9988e-01, 1.2339e-04]])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softmin(input, self.dim, _stacklevel=5)
 
 
 class Softmax(_AlongDim):
-    """exp(x) / sum(exp(x)) along dim."""
+    """Values from 0 to 1 that sum to 1 along a dimension.
+
+    Args:
+        dim (int): the dimension that is normalized; None is deprecated and chooses 0 or 1 by the input's
+            rank.
+
+    Shape: that of the input.
+
+    Formula: y = exp(x) / sum of exp(x) along `dim`
+
+    Raises: IndexError where there is no such dimension.
+
+    Example:
+        >>> torch.nn.Softmax(dim=1)(torch.tensor([[0.0, 0.0], [0.0, 9.0]]))
+        tensor([[5.0000e-01, 5.0000e-01],
+                [1.2339e-04, 9.9988e-01]])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.softmax(input, self.dim, _stacklevel=5)
 
 
 class Softmax2d(Module):
-    """Softmax over the channels of (N, C, H, W) or (C, H, W)."""
+    """Softmax over the channels at each place of an image.
+
+    Shape: (batch, channels, height, width) or (channels, height, width), kept.
+
+    Formula: y[c] = exp(x[c]) / sum over k of exp(x[k])
+
+    Raises: ValueError where the input has neither three nor four dimensions.
+
+    Example:
+        >>> torch.nn.Softmax2d()(torch.zeros(1, 2, 1, 1)).flatten()
+        tensor([0.5000, 0.5000])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         if input.dim() not in (3, 4):
@@ -432,7 +480,22 @@ class Softmax2d(Module):
 
 
 class LogSoftmax(_AlongDim):
-    """log(softmax(x)) along dim."""
+    """Logarithm of the softmax, exact where that is near 0.
+
+    Args:
+        dim (int): the dimension that is normalized; None is deprecated and chooses 0 or 1 by the input's
+            rank.
+
+    Shape: that of the input.
+
+    Formula: y = x - log of the sum of exp(x) along `dim`
+
+    Raises: IndexError where there is no such dimension.
+
+    Example:
+        >>> torch.nn.LogSoftmax(dim=1)(torch.tensor([[0.0, 0.0]]))
+        tensor([[-0.6931, -0.6931]])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.log_softmax(input, self.dim, _stacklevel=5)

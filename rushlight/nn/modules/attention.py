@@ -15,7 +15,36 @@ __all__ = ["MultiheadAttention"]
 
 
 class MultiheadAttention(Module):
-    """Attention of a query over keys and values with several heads, between learned projections."""
+    """Attention of a query over keys and values with several heads (Vaswani and others 2017), between learned
+    projections.
+
+    Args:
+        embed_dim (int): features of query and result.
+        num_heads (int): heads, of which `embed_dim` is a multiple.
+        dropout (float): probability of dropout of weights.
+        bias (bool): whether projections have biases.
+        add_bias_kv (bool): whether a learned key and value are added.
+        add_zero_attn (bool): whether a key and value of zeros are added.
+        kdim (int or None): features of keys; None: `embed_dim`.
+        vdim (int or None): features of values; None: `embed_dim`.
+        batch_first (bool): whether the batch is the first dimension.
+        device, dtype: where and in which dtype the parameters are made.
+
+    Shape: query (length, batch, embed_dim), key and value (source, batch, features) become (length, batch,
+        embed_dim) and weights (batch, length, source), or None without `need_weights`.
+
+    Formula: softmax(q @ k.T / sqrt(embed_dim / num_heads) + mask) @ v of each head, side by side, projected
+
+    Raises: AssertionError where `embed_dim` is no multiple of `num_heads`; RuntimeError where masks do not
+        fit.
+
+    Example:
+        >>> layer = torch.nn.MultiheadAttention(4, 2, batch_first=True)
+        >>> x = torch.ones(1, 3, 4)
+        >>> output, weights = layer(x, x, x)
+        >>> output.shape, weights.shape
+        (torch.Size([1, 3, 4]), torch.Size([1, 3, 3]))
+    """
 
     __constants__ = ["batch_first"]
 

@@ -5,10 +5,19 @@ from collections.abc import Sequence
 import rushlight as torch
 from rushlight import Tensor
 from rushlight.nn import functional as F
-from rushlight.nn._reduction import legacy_get_string
 
-from .distance import PairwiseDistance
-from .module import Module
+from ._loss_base import _Loss, _WeightedLoss
+from ._margin_losses import (
+    CosineEmbeddingLoss,
+    HingeEmbeddingLoss,
+    MarginRankingLoss,
+    MultiLabelMarginLoss,
+    MultiLabelSoftMarginLoss,
+    MultiMarginLoss,
+    SoftMarginLoss,
+    TripletMarginLoss,
+    TripletMarginWithDistanceLoss,
+)
 
 __all__ = [
     "L1Loss", "NLLLoss", "NLLLoss2d", "PoissonNLLLoss", "GaussianNLLLoss", "KLDivLoss", "MSELoss", "BCELoss",
@@ -19,31 +28,47 @@ __all__ = [
 ]  # fmt: skip
 
 
-class _Loss(Module):
-    __constants__ = ["reduction"]
-
-    def __init__(self, size_average=None, reduce=None, reduction="mean"):
-        super().__init__()
-        if size_average is not None or reduce is not None:
-            reduction = legacy_get_string(size_average, reduce)
-        self.reduction = reduction
-
-
-class _WeightedLoss(_Loss):
-    def __init__(self, weight=None, size_average=None, reduce=None, reduction="mean"):
-        super().__init__(size_average, reduce, reduction)
-        self.register_buffer("weight", weight)
-
-
 class L1Loss(_Loss):
-    """Mean absolute error."""
+    """Mean absolute error.
+
+    Args:
+        size_average, reduce: deprecated, see `reduction`.
+        reduction (str): 'mean', 'sum' or 'none'.
+
+    Shape: input and target of one shape give ().
+
+    Formula: loss = mean of |x - target|
+
+    Raises: RuntimeError where shapes do not broadcast.
+
+    Example:
+        >>> torch.nn.L1Loss()(torch.tensor([1.0, 2.0]), torch.tensor([1.0, 4.0]))
+        tensor(1.)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.l1_loss(input, target, reduction=self.reduction)
 
 
 class NLLLoss(_WeightedLoss):
-    """Negative log likelihood of class targets, given log probabilities."""
+    """Negative log likelihood of class targets, given log probabilities.
+
+    Args:
+        weight (Tensor or None): a factor of each class.
+        size_average, reduce: deprecated, see `reduction`.
+        ignore_index (int): a class that counts for nothing.
+        reduction (str): 'mean', 'sum' or 'none'.
+
+    Shape: log probabilities (batch, classes, ..) and classes (batch, ..) give ().
+
+    Formula: loss = -sum of weight[t] * x[t] / sum of weight[t]
+
+    Raises: ValueError where batches differ; IndexError where a class is not below `classes`.
+
+    Example:
+        >>> torch.nn.NLLLoss()(torch.tensor([[-0.1, -2.4]]), torch.tensor([1]))
+        tensor(2.4000)
+    """
 
     __constants__ = ["ignore_index", "reduction"]
 
@@ -58,7 +83,19 @@ class NLLLoss(_WeightedLoss):
 
 
 class NLLLoss2d(NLLLoss):
-    """The old name of `NLLLoss` on images."""
+    """The old name of `NLLLoss` on images; deprecated, which it warns of.
+
+    Args:
+        weight, size_average, ignore_index, reduce, reduction: see `NLLLoss`.
+
+    Shape: log probabilities (batch, classes, height, width) and classes (batch, height, width) give ().
+
+    Formula: that of `NLLLoss`
+
+    Example:
+        >>> torch.nn.NLLLoss2d()(torch.zeros(1, 2, 1, 1), torch.tensor([[[1]]]))
+        tensor(0.)
+    """
 
     def __init__(self, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
         import warnings
@@ -73,7 +110,25 @@ class NLLLoss2d(NLLLoss):
 
 
 class PoissonNLLLoss(_Loss):
-    """Negative log likelihood of counts under a Poisson distribution."""
+    """Negative log likelihood of counts under a Poisson distribution.
+
+    Args:
+        log_input (bool): whether the input is the logarithm of the rate.
+        full (bool): whether Stirling's approximation of log(target!) is added.
+        size_average, reduce: deprecated, see `reduction`.
+        eps (float): added to rates before their logarithm.
+        reduction (str): 'mean', 'sum' or 'none'.
+
+    Shape: input and target of one shape give ().
+
+    Formula: loss = exp(x) - target * x, or x - target * log(x + eps)
+
+    Raises: ValueError where `reduction` is another word.
+
+    Example:
+        >>> torch.nn.PoissonNLLLoss()(torch.tensor([0.0]), torch.tensor([2.0]))
+        tensor(1.)
+    """
 
     __constants__ = ["log_input", "full", "eps", "reduction"]
 
@@ -97,7 +152,24 @@ class PoissonNLLLoss(_Loss):
 
 
 class GaussianNLLLoss(_Loss):
-    """Negative log likelihood under a normal distribution with predicted variance."""
+    """Negative log likelihood under a normal distribution with predicted variance.
+
+    Args:
+        full (bool): whether log(2 pi) / 2 is added.
+        eps (float): the least variance.
+        reduction (str): 'mean', 'sum' or 'none'.
+
+    Shape: input, target and var (or one for each row) give ().
+
+    Formula: loss = (log(var) + (x - target)**2 / var) / 2
+
+    Raises: ValueError where a variance is negative or of another shape.
+
+    Example:
+        >>> loss = torch.nn.GaussianNLLLoss()
+        >>> loss(torch.tensor([1.0]), torch.tensor([3.0]), torch.tensor([4.0]))
+        tensor(1.1931)
+    """
 
     __constants__ = ["full", "eps", "reduction"]
 
@@ -111,7 +183,24 @@ class GaussianNLLLoss(_Loss):
 
 
 class KLDivLoss(_Loss):
-    """Kullback-Leibler divergence, given log probabilities as input."""
+    """Kullback-Leibler divergence of the target from the input, given log probabilities as input.
+
+    Args:
+        size_average, reduce: deprecated, see `reduction`.
+        reduction (str): 'mean', 'batchmean' (the definition), 'sum' or 'none'.
+        log_target (bool): whether the target is log probabilities too.
+
+    Shape: input and target of one shape give ().
+
+    Formula: loss = target * (log(target) - x)
+
+    Raises: RuntimeError where shapes do not broadcast.
+
+    Example:
+        >>> loss = torch.nn.KLDivLoss(reduction="batchmean")
+        >>> loss(torch.tensor([[0.5, 0.5]]).log(), torch.tensor([[1.0, 0.0]]))
+        tensor(0.6931)
+    """
 
     def __init__(self, size_average=None, reduce=None, reduction="mean", log_target=False):
         super().__init__(size_average, reduce, reduction)
@@ -144,7 +233,23 @@ class MSELoss(_Loss):
 
 
 class BCELoss(_WeightedLoss):
-    """Binary cross entropy, given probabilities."""
+    """Binary cross entropy, given probabilities; `BCEWithLogitsLoss` is exact near 0 and 1.
+
+    Args:
+        weight (Tensor or None): a factor of each element.
+        size_average, reduce: deprecated, see `reduction`.
+        reduction (str): 'mean', 'sum' or 'none'.
+
+    Shape: input and target of one shape give ().
+
+    Formula: loss = -(target * log(x) + (1 - target) * log(1 - x)), logarithms at least -100
+
+    Raises: RuntimeError where a probability is not from 0 to 1; ValueError where shapes differ.
+
+    Example:
+        >>> torch.nn.BCELoss()(torch.tensor([0.5]), torch.tensor([1.0]))
+        tensor(0.6931)
+    """
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.binary_cross_entropy(input, target, weight=self.weight, reduction=self.reduction)
@@ -181,28 +286,24 @@ class BCEWithLogitsLoss(_Loss):
         )
 
 
-class HingeEmbeddingLoss(_Loss):
-    """Distances of pairs labelled 1 (similar) or -1 (dissimilar)."""
-
-    __constants__ = ["margin", "reduction"]
-
-    def __init__(self, margin=1.0, size_average=None, reduce=None, reduction="mean"):
-        super().__init__(size_average, reduce, reduction)
-        self.margin = margin
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.hinge_embedding_loss(input, target, margin=self.margin, reduction=self.reduction)
-
-
-class MultiLabelMarginLoss(_Loss):
-    """Hinge loss between the classes of a sample and all others."""
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.multilabel_margin_loss(input, target, reduction=self.reduction)
-
-
 class SmoothL1Loss(_Loss):
-    """Squared below beta, absolute above it."""
+    """Squared below `beta`, absolute above it (Girshick 2015).
+
+    Args:
+        size_average, reduce: deprecated, see `reduction`.
+        reduction (str): 'mean', 'sum' or 'none'.
+        beta (float): where the two meet.
+
+    Shape: input and target of one shape give ().
+
+    Formula: loss = d**2 / (2 * beta) where d < beta, else d - beta / 2; d = |x - target|
+
+    Raises: RuntimeError where `beta` is negative.
+
+    Example:
+        >>> torch.nn.SmoothL1Loss(reduction="none")(torch.tensor([0.5, 3.0]), torch.zeros(2))
+        tensor([0.1250, 2.5000])
+    """
 
     def __init__(self, size_average=None, reduce=None, reduction="mean", beta=1.0):
         super().__init__(size_average, reduce, reduction)
@@ -213,7 +314,22 @@ class SmoothL1Loss(_Loss):
 
 
 class HuberLoss(_Loss):
-    """`SmoothL1Loss` times delta."""
+    """Squared below `delta`, absolute above it (Huber 1964): `SmoothL1Loss` times `delta`.
+
+    Args:
+        reduction (str): 'mean', 'sum' or 'none'.
+        delta (float): where the two meet.
+
+    Shape: input and target of one shape give ().
+
+    Formula: loss = d**2 / 2 where d < delta, else delta * (d - delta / 2); d = |x - target|
+
+    Raises: RuntimeError where `delta` is not above 0.
+
+    Example:
+        >>> torch.nn.HuberLoss(reduction="none")(torch.tensor([0.5, 3.0]), torch.zeros(2))
+        tensor([0.1250, 2.5000])
+    """
 
     __constants__ = ["reduction", "delta"]
 
@@ -225,13 +341,6 @@ class HuberLoss(_Loss):
 
     def forward(self, input: Tensor, target: Tensor) -> Tensor:
         return F.huber_loss(input, target, reduction=self.reduction, delta=self.delta)
-
-
-class SoftMarginLoss(_Loss):
-    """log(1 + exp(-target input)), for targets 1 and -1."""
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.soft_margin_loss(input, target, reduction=self.reduction)
 
 
 class CrossEntropyLoss(_WeightedLoss):
@@ -283,119 +392,28 @@ class CrossEntropyLoss(_WeightedLoss):
         )
 
 
-class MultiLabelSoftMarginLoss(_WeightedLoss):
-    """Mean over classes of the binary cross entropy, given logits."""
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.multilabel_soft_margin_loss(input, target, weight=self.weight, reduction=self.reduction)
-
-
-class CosineEmbeddingLoss(_Loss):
-    """1 - cosine for pairs labelled 1, cosine above margin for pairs labelled -1."""
-
-    __constants__ = ["margin", "reduction"]
-
-    def __init__(self, margin=0.0, size_average=None, reduce=None, reduction="mean"):
-        super().__init__(size_average, reduce, reduction)
-        self.margin = margin
-
-    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
-        return F.cosine_embedding_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
-
-
-class MarginRankingLoss(_Loss):
-    """Hinge loss on which of two inputs should rank higher."""
-
-    __constants__ = ["margin", "reduction"]
-
-    def __init__(self, margin=0.0, size_average=None, reduce=None, reduction="mean"):
-        super().__init__(size_average, reduce, reduction)
-        self.margin = margin
-
-    def forward(self, input1: Tensor, input2: Tensor, target: Tensor) -> Tensor:
-        return F.margin_ranking_loss(input1, input2, target, margin=self.margin, reduction=self.reduction)
-
-
-class MultiMarginLoss(_WeightedLoss):
-    """Hinge loss between the target class and all others."""
-
-    __constants__ = ["p", "margin", "reduction"]
-
-    def __init__(self, p=1, margin=1.0, weight=None, size_average=None, reduce=None, reduction="mean"):
-        super().__init__(weight, size_average, reduce, reduction)
-        if p != 1 and p != 2:
-            raise ValueError("only p == 1 and p == 2 supported")
-        if weight is not None and weight.dim() != 1:
-            raise ValueError(
-                f"MultiMarginLoss: expected weight to be None or 1D tensor, got {weight.dim()}D instead"
-            )
-        self.p = p
-        self.margin = margin
-
-    def forward(self, input: Tensor, target: Tensor) -> Tensor:
-        return F.multi_margin_loss(
-            input, target, p=self.p, margin=self.margin, weight=self.weight, reduction=self.reduction
-        )
-
-
-class TripletMarginLoss(_Loss):
-    """The distance to a positive sample should be smaller than that to a negative one."""
-
-    __constants__ = ["margin", "p", "eps", "swap", "reduction"]
-
-    def __init__(
-        self, margin=1.0, p=2.0, eps=1e-6, swap=False, size_average=None, reduce=None, reduction="mean"
-    ):
-        super().__init__(size_average, reduce, reduction)
-        if margin <= 0:
-            raise ValueError(f"TripletMarginLoss: expected margin to be greater than 0, got {margin} instead")
-        self.margin = margin
-        self.p = p
-        self.eps = eps
-        self.swap = swap
-
-    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        return F.triplet_margin_loss(
-            anchor,
-            positive,
-            negative,
-            margin=self.margin,
-            p=self.p,
-            eps=self.eps,
-            swap=self.swap,
-            reduction=self.reduction,
-        )
-
-
-class TripletMarginWithDistanceLoss(_Loss):
-    """`TripletMarginLoss` with any distance function."""
-
-    __constants__ = ["margin", "swap", "reduction"]
-
-    def __init__(self, *, distance_function=None, margin=1.0, swap=False, reduction="mean"):
-        super().__init__(size_average=None, reduce=None, reduction=reduction)
-        if margin <= 0:
-            raise ValueError(
-                f"TripletMarginWithDistanceLoss: expected margin to be greater than 0, got {margin} instead"
-            )
-        self.distance_function = distance_function if distance_function is not None else PairwiseDistance()
-        self.margin = margin
-        self.swap = swap
-
-    def forward(self, anchor: Tensor, positive: Tensor, negative: Tensor) -> Tensor:
-        return F.triplet_margin_with_distance_loss(
-            anchor,
-            positive,
-            negative,
-            distance_function=self.distance_function,
-            margin=self.margin,
-            swap=self.swap,
-            reduction=self.reduction,
-        )
-
-
 class CTCLoss(_Loss):
-    """Likelihood of a label sequence, summed over its alignments with a longer input."""
+    """Connectionist temporal classification (Graves and others 2006): a label sequence, summed over its
+    alignments.
+
+    Args:
+        blank (int): the class of no label.
+        reduction (str): 'mean' (each loss over its target's length), 'sum' or 'none'.
+        zero_infinity (bool): whether targets that are too long count for nothing, not for infinity.
+
+    Shape: log probabilities (time, batch, classes), targets (batch, length) or all in a row, their lengths
+        (batch)
+        give ().
+
+    Formula: loss = -log of the sum over alignments of the product of their probabilities
+
+    Raises: RuntimeError where lengths do not fit.
+
+    Example:
+        >>> scores = torch.zeros(3, 1, 2).log_softmax(2)
+        >>> torch.nn.CTCLoss()(scores, torch.tensor([[1]]), torch.tensor([3]), torch.tensor([1]))
+        tensor(0.2877)
+    """
 
     __constants__ = ["blank", "reduction"]
 
@@ -417,7 +435,31 @@ class CTCLoss(_Loss):
 
 
 class LinearCrossEntropyLoss(_WeightedLoss):
-    """A linear layer followed by the cross entropy of its outputs."""
+    """A linear layer and the cross entropy of its outputs, in chunks that never hold all scores.
+
+    Args:
+        in_features (int): size of the last dimension of the input.
+        num_classes (int): how many classes.
+        out_features (tuple): further dimensions of the target.
+        bias (bool): whether a bias is added.
+        device, dtype: where and in which dtype the parameters are made.
+        reduction (str): 'mean', 'sum' or 'none'.
+        weight (Tensor or None): a factor of each class.
+        ignore_index (int or None): a class that counts for nothing.
+        label_smoothing (float): the share of the target that is spread over all classes.
+        options (LinearCrossEntropyOptions or None): how the work is split.
+
+    Shape: (batch, in_features) and classes (batch) give ().
+
+    Formula: loss = cross entropy of x @ weight.T + bias
+
+    Raises: ValueError where batches differ.
+
+    Example:
+        >>> loss = torch.nn.LinearCrossEntropyLoss(4, 3)
+        >>> loss(torch.zeros(2, 4), torch.tensor([0, 2]))
+        tensor(1.0986, grad_fn=<NllLossBackward0>)
+    """
 
     __constants__ = ["num_classes", "out_features", "reduction", "ignore_index", "label_smoothing"]
 

@@ -5,11 +5,11 @@ import warnings
 
 import rushlight as torch
 from rushlight import Tensor
-from rushlight._errors.advice import advised
 from rushlight.nn import init
 from rushlight.nn.parameter import Parameter
 from rushlight.nn.utils.rnn import PackedSequence, zeros_of_packed
 
+from ._recurrent_cells import GRUCell, LSTMCell, RNNCell, RNNCellBase, _op
 from .module import Module
 
 TYPE_CHECKING = False
@@ -19,16 +19,6 @@ if TYPE_CHECKING:
 __all__ = ["RNNBase", "RNN", "LSTM", "GRU", "RNNCellBase", "RNNCell", "LSTMCell", "GRUCell"]
 
 _GATES = {"LSTM": 4, "GRU": 3, "RNN_TANH": 1, "RNN_RELU": 1}
-
-
-def _op(name):
-    """The core's operator, or the loop in Python where it has none."""
-    op = getattr(torch, name, None)
-    if op is None:
-        from . import _recurrent
-
-        op = getattr(_recurrent, name)
-    return op
 
 
 def _is_number(value):
@@ -55,7 +45,23 @@ def _permuted(tensor, permutation, dim=1):
 
 
 class RNNBase(Module):
-    """The parameters and checks that the recurrent layers share."""
+    """The parameters and checks that the recurrent layers share.
+
+    Args:
+        mode (str): 'RNN_TANH', 'RNN_RELU', 'LSTM' or 'GRU'.
+        input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, proj_size: see `LSTM`.
+        device, dtype: where and in which dtype the parameters are made.
+
+    Shape: see `RNN`, `GRU` and `LSTM`.
+
+    Formula: see `RNN`, `GRU` and `LSTM`
+
+    Raises: ValueError where an option is out of its range.
+
+    Example:
+        >>> [tuple(p.shape) for p in torch.nn.RNNBase("GRU", 3, 4).parameters()]
+        [(12, 3), (12, 4), (12,), (12,)]
+    """
 
     __constants__ = [
         "mode", "input_size", "hidden_size", "num_layers", "bias", "batch_first", "dropout", "bidirectional",
@@ -308,7 +314,32 @@ class RNNBase(Module):
 
 
 class RNN(RNNBase):
-    """h' = tanh(W x + b + W h + b), layer on layer; or with ReLU."""
+    """Elman's recurrent layers (1990): each step sees the input and the state before.
+
+    Args:
+        input_size (int): features of the input.
+        hidden_size (int): features of the state.
+        num_layers (int): layers, each above the other.
+        nonlinearity (str): 'tanh' or 'relu'.
+        bias (bool): whether biases are added.
+        batch_first (bool): whether the batch is the first dimension.
+        dropout (float): probability of dropout between layers.
+        bidirectional (bool): whether other layers go backwards.
+        device, dtype: where and in which dtype the parameters are made.
+
+    Shape: (time, batch, input_size) and a state (layers * directions, batch, hidden_size) or None become
+        outputs
+        (time, batch, directions * hidden_size) and the last state.
+
+    Formula: h' = tanh(x @ w_ih.T + b_ih + h @ w_hh.T + b_hh)
+
+    Raises: ValueError where an option is out of its range; RuntimeError where shapes do not fit.
+
+    Example:
+        >>> output, state = torch.nn.RNN(3, 4)(torch.ones(5, 1, 3))
+        >>> output.shape, state.shape
+        (torch.Size([5, 1, 4]), torch.Size([1, 1, 4]))
+    """
 
     if TYPE_CHECKING:
 
@@ -334,7 +365,32 @@ class RNN(RNNBase):
 
 
 class GRU(RNNBase):
-    """Gated recurrent units, layer on layer."""
+    """Gated recurrent units (Cho and others 2014).
+
+    Args:
+        input_size (int): features of the input.
+        hidden_size (int): features of the state.
+        num_layers (int): layers, each above the other.
+        bias (bool): whether biases are added.
+        batch_first (bool): whether the batch is the first dimension.
+        dropout (float): probability of dropout between layers.
+        bidirectional (bool): whether other layers go backwards.
+        device, dtype: where and in which dtype the parameters are made.
+
+    Shape: (time, batch, input_size) and a state (layers * directions, batch, hidden_size) or None become
+        outputs
+        (time, batch, directions * hidden_size) and the last state; also a `PackedSequence`.
+
+    Formula: r, z = sigmoid of affine maps of x and h; n = tanh(W_in x + b_in + r * (W_hn h + b_hn));
+        h' = (1 - z) * n + z * h
+
+    Raises: ValueError where an option is out of its range; RuntimeError where shapes do not fit.
+
+    Example:
+        >>> output, state = torch.nn.GRU(3, 4, batch_first=True)(torch.ones(1, 5, 3))
+        >>> output.shape, state.shape
+        (torch.Size([1, 5, 4]), torch.Size([1, 1, 4]))
+    """
 
     if TYPE_CHECKING:
 
@@ -353,7 +409,32 @@ class GRU(RNNBase):
 
 
 class LSTM(RNNBase):
-    """Long short-term memory, layer on layer; its state is a pair."""
+    """Long short-term memory (Hochreiter and Schmidhuber 1997), with forget gates.
+
+    Args:
+        input_size (int): features of the input.
+        hidden_size (int): features of the cell.
+        num_layers (int): layers, each above the other.
+        bias (bool): whether biases are added.
+        batch_first (bool): whether the batch is the first dimension.
+        dropout (float): probability of dropout between layers.
+        bidirectional (bool): whether other layers go backwards.
+        proj_size (int): features of a projection of the state; 0 is none.
+        device, dtype: where and in which dtype the parameters are made.
+
+    Shape: (time, batch, input_size) and states (h, c), each (layers * directions, batch, hidden_size), or
+        None
+        become outputs (time, batch, directions * hidden_size) and the last (h, c); also a `PackedSequence`.
+
+    Formula: i, f, o = sigmoid and g = tanh of affine maps of x and h; c' = f * c + i * g; h' = o * tanh(c')
+
+    Raises: ValueError where an option is out of its range; RuntimeError where shapes do not fit.
+
+    Example:
+        >>> output, (h, c) = torch.nn.LSTM(3, 4, num_layers=2)(torch.ones(5, 1, 3))
+        >>> output.shape, h.shape, c.shape
+        (torch.Size([5, 1, 4]), torch.Size([2, 1, 4]), torch.Size([2, 1, 4]))
+    """
 
     if TYPE_CHECKING:
 
@@ -404,131 +485,3 @@ class LSTM(RNNBase):
 
     def _joined(self, state):
         return tuple(state)
-
-
-class RNNCellBase(Module):
-    """The parameters and checks that the cells share."""
-
-    __constants__ = ["input_size", "hidden_size", "bias"]
-
-    def __init__(self, input_size, hidden_size, bias, num_chunks, device=None, dtype=None):
-        super().__init__()
-        self.input_size = input_size
-        self.hidden_size = hidden_size
-        self.bias = bias
-        rows = num_chunks * hidden_size
-        self.weight_ih = Parameter(torch.empty((rows, input_size), device=device, dtype=dtype))
-        self.weight_hh = Parameter(torch.empty((rows, hidden_size), device=device, dtype=dtype))
-        for name in ("bias_ih", "bias_hh"):
-            value = Parameter(torch.empty(rows, device=device, dtype=dtype)) if bias else None
-            self.register_parameter(name, value)
-        self.reset_parameters()
-
-    def reset_parameters(self):
-        bound = 1.0 / math.sqrt(self.hidden_size) if self.hidden_size > 0 else 0
-        for weight in self.parameters():
-            init.uniform_(weight, -bound, bound)
-
-    def _check_dim(self, tensor, what):
-        if tensor.dim() not in (1, 2):
-            raise ValueError(
-                f"{self._get_name()}: Expected {what} to be 1D or 2D, got {tensor.dim()}D instead"
-            )
-
-    def _zero_state(self, input):
-        return torch.zeros(input.size(0), self.hidden_size, dtype=input.dtype, device=input.device)
-
-    def _weights(self):
-        return self.weight_ih, self.weight_hh, self.bias_ih, self.bias_hh
-
-    def _step(self, name, input, hx):
-        """One step of a cell with a single state, with or without a batch dimension."""
-        self._check_dim(input, "input")
-        if hx is not None:
-            self._check_dim(hx, "hidden")
-        batched = input.dim() == 2
-        if not batched:
-            input = input.unsqueeze(0)
-        if hx is None:
-            hx = self._zero_state(input)
-        elif not batched:
-            hx = hx.unsqueeze(0)
-        self._check_sizes(input, hx)
-        out = _op(name)(input, hx, *self._weights())
-        return out if batched else out.squeeze(0)
-
-    def _check_sizes(self, input, *states):
-        if input.size(1) != self.input_size:
-            raise RuntimeError(
-                f"input has inconsistent input_size: got {input.size(1)} expected {self.input_size}"
-            )
-        for i, state in enumerate(states):
-            if input.size(0) != state.size(0):
-                raise RuntimeError(
-                    f"Input batch size {input.size(0)} doesn't match hidden{i} batch size {state.size(0)}"
-                )
-            if state.size(1) != self.hidden_size:
-                raise RuntimeError(
-                    f"hidden{i} has inconsistent hidden_size: got {state.size(1)}, expected "
-                    f"{self.hidden_size}"
-                )
-
-    def extra_repr(self):
-        text = f"{self.input_size}, {self.hidden_size}"
-        if self.bias is not True:
-            text += f", bias={self.bias}"
-        if getattr(self, "nonlinearity", "tanh") != "tanh":
-            text += f", nonlinearity={self.nonlinearity}"
-        return text
-
-
-class RNNCell(RNNCellBase):
-    """One step of an `RNN` layer."""
-
-    __constants__ = ["input_size", "hidden_size", "bias", "nonlinearity"]
-
-    def __init__(self, input_size, hidden_size, bias=True, nonlinearity="tanh", device=None, dtype=None):
-        super().__init__(input_size, hidden_size, bias, num_chunks=1, device=device, dtype=dtype)
-        self.nonlinearity = nonlinearity
-
-    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        if self.nonlinearity not in ("tanh", "relu"):
-            raise RuntimeError(f"Unknown nonlinearity: {self.nonlinearity}")
-        return self._step(f"rnn_{self.nonlinearity}_cell", input, hx)
-
-
-class LSTMCell(RNNCellBase):
-    """One step of an `LSTM` layer: (h, c) of the next step."""
-
-    def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None):
-        super().__init__(input_size, hidden_size, bias, num_chunks=4, device=device, dtype=dtype)
-
-    def forward(self, input: Tensor, hx: tuple[Tensor, Tensor] | None = None) -> tuple[Tensor, Tensor]:
-        self._check_dim(input, "input")
-        if isinstance(hx, torch.Tensor):
-            text = "lstm_cell(): argument 'hx' (position 2) must be tuple of Tensors, not Tensor"
-            raise advised(TypeError(text))
-        if hx is not None:
-            for i, state in enumerate(hx):
-                self._check_dim(state, f"hx[{i}]")
-        batched = input.dim() == 2
-        if not batched:
-            input = input.unsqueeze(0)
-        if hx is None:
-            zeros = self._zero_state(input)
-            hx = (zeros, zeros)
-        elif not batched:
-            hx = (hx[0].unsqueeze(0), hx[1].unsqueeze(0))
-        self._check_sizes(input, *hx)
-        h, c = _op("lstm_cell")(input, hx, *self._weights())
-        return (h, c) if batched else (h.squeeze(0), c.squeeze(0))
-
-
-class GRUCell(RNNCellBase):
-    """One step of a `GRU` layer."""
-
-    def __init__(self, input_size, hidden_size, bias=True, device=None, dtype=None):
-        super().__init__(input_size, hidden_size, bias, num_chunks=3, device=device, dtype=dtype)
-
-    def forward(self, input: Tensor, hx: Tensor | None = None) -> Tensor:
-        return self._step("gru_cell", input, hx)

@@ -64,7 +64,36 @@ def _get_seq_len(src, batch_first):
 
 
 class Transformer(Module):
-    """An encoder and a decoder."""
+    """An encoder and a decoder (Vaswani and others 2017).
+
+    Args:
+        d_model (int): features of the input.
+        nhead (int): heads, of which `d_model` is a multiple.
+        num_encoder_layers (int): layers of the encoder.
+        num_decoder_layers (int): layers of the decoder.
+        dim_feedforward (int): features within the feedforward block.
+        dropout (float): probability of dropout.
+        activation (str or callable): 'relu', 'gelu' or a function, within the feedforward block.
+        custom_encoder (Module or None): in place of the encoder.
+        custom_decoder (Module or None): in place of the decoder.
+        layer_norm_eps (float): added to variances.
+        batch_first (bool): whether the batch is the first dimension.
+        norm_first (bool): whether norms come before blocks and not behind residual sums.
+        bias (bool): whether linear layers and norms have biases.
+        device, dtype: where and in which dtype the parameters are made.
+
+    Shape: source (length, batch, d_model) and target (target length, batch, d_model) become the target's
+        shape.
+
+    Formula: decoder(target, encoder(source))
+
+    Raises: RuntimeError where batches or features differ.
+
+    Example:
+        >>> model = torch.nn.Transformer(4, 2, 1, 1, 8, batch_first=True)
+        >>> model(torch.ones(1, 5, 4), torch.ones(1, 3, 4)).shape
+        torch.Size([1, 3, 4])
+    """
 
     def __init__(
         self,
@@ -159,7 +188,24 @@ class Transformer(Module):
 
 
 class TransformerEncoder(Module):
-    """A stack of encoder layers."""
+    """A stack of copies of an encoder layer.
+
+    Args:
+        encoder_layer (TransformerEncoderLayer): what is copied.
+        num_layers (int): how many.
+        norm (Module or None): what comes last.
+        enable_nested_tensor (bool): whether padded positions may be left out in evaluation.
+        mask_check (bool): whether it is made sure that padding is at the end, before they are.
+
+    Shape: (length, batch, d_model), kept.
+
+    Formula: y = norm(layer(..layer(x)))
+
+    Example:
+        >>> layer = torch.nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)
+        >>> torch.nn.TransformerEncoder(layer, 2)(torch.ones(1, 3, 4)).shape
+        torch.Size([1, 3, 4])
+    """
 
     __constants__ = ["norm"]
 
@@ -217,7 +263,22 @@ class TransformerEncoder(Module):
 
 
 class TransformerDecoder(Module):
-    """A stack of decoder layers."""
+    """A stack of copies of a decoder layer.
+
+    Args:
+        decoder_layer (TransformerDecoderLayer): what is copied.
+        num_layers (int): how many.
+        norm (Module or None): what comes last.
+
+    Shape: (length, batch, d_model) and memory (source, batch, d_model); the first is kept.
+
+    Formula: y = norm(layer(..layer(x, memory), memory))
+
+    Example:
+        >>> layer = torch.nn.TransformerDecoderLayer(4, 2, 8, batch_first=True)
+        >>> torch.nn.TransformerDecoder(layer, 2)(torch.ones(1, 3, 4), torch.ones(1, 5, 4)).shape
+        torch.Size([1, 3, 4])
+    """
 
     __constants__ = ["norm"]
 
@@ -277,7 +338,28 @@ class _Layer(Module):
 
 
 class TransformerEncoderLayer(_Layer):
-    """Self-attention and a feedforward block, each with a residual connection and a norm."""
+    """Self-attention and a feedforward block, each with a residual sum and a norm (Vaswani and others 2017).
+
+    Args:
+        d_model (int): features of the input.
+        nhead (int): heads, of which `d_model` is a multiple.
+        dim_feedforward (int): features within the feedforward block.
+        dropout (float): probability of dropout.
+        activation (str or callable): 'relu', 'gelu' or a function, within the feedforward block.
+        layer_norm_eps (float): added to variances.
+        batch_first (bool): whether the batch is the first dimension.
+        norm_first (bool): whether norms come before blocks and not behind residual sums.
+        bias (bool): whether linear layers and norms have biases.
+        device, dtype: where and in which dtype the parameters are made.
+
+    Shape: (length, batch, d_model), kept; or (batch, length, d_model) with `batch_first`.
+
+    Formula: x = norm(x + attention(x)); y = norm(x + linear(activation(linear(x))))
+
+    Example:
+        >>> torch.nn.TransformerEncoderLayer(4, 2, 8, batch_first=True)(torch.ones(1, 3, 4)).shape
+        torch.Size([1, 3, 4])
+    """
 
     def __init__(
         self,
@@ -353,7 +435,31 @@ class TransformerEncoderLayer(_Layer):
 
 
 class TransformerDecoderLayer(_Layer):
-    """Self-attention, attention over the encoder's output, and a feedforward block."""
+    """Self-attention, attention over the encoder's output and a feedforward block, each with a residual sum
+    and
+    a norm (Vaswani and others 2017).
+
+    Args:
+        d_model (int): features of the input.
+        nhead (int): heads, of which `d_model` is a multiple.
+        dim_feedforward (int): features within the feedforward block.
+        dropout (float): probability of dropout.
+        activation (str or callable): 'relu', 'gelu' or a function, within the feedforward block.
+        layer_norm_eps (float): added to variances.
+        batch_first (bool): whether the batch is the first dimension.
+        norm_first (bool): whether norms come before blocks and not behind residual sums.
+        bias (bool): whether linear layers and norms have biases.
+        device, dtype: where and in which dtype the parameters are made.
+
+    Shape: (length, batch, d_model) and memory (source, batch, d_model); the first is kept.
+
+    Formula: x = norm(x + attention(x)); x = norm(x + attention(x, memory)); y = norm(x + feedforward(x))
+
+    Example:
+        >>> layer = torch.nn.TransformerDecoderLayer(4, 2, 8, batch_first=True)
+        >>> layer(torch.ones(1, 3, 4), torch.ones(1, 5, 4)).shape
+        torch.Size([1, 3, 4])
+    """
 
     def __init__(
         self,
