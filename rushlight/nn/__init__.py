@@ -55,7 +55,17 @@ def __getattr__(name):
 
 
 def factory_kwargs(kwargs):
-    """The arguments device, dtype and memory_format, given by name or in a dictionary factory_kwargs."""
+    """The arguments device, dtype and memory_format, given by name or in a dictionary `factory_kwargs`.
+
+    Args:
+        kwargs (dict or None): what a module was given.
+
+    Raises: TypeError where one is given twice, or there are others.
+
+    Example:
+        >>> torch.nn.factory_kwargs({"dtype": torch.float64})
+        {'dtype': torch.float64}
+    """
     if kwargs is None:
         return {}
     simple = {"device", "dtype", "memory_format"}

@@ -168,7 +168,20 @@ def is_lazy(param):
 
 
 class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: ignore[misc]
-    """A parameter whose shape is known only at the first forward."""
+    """A parameter whose shape is known only at the first forward; `materialize` gives it one.
+
+    Args:
+        requires_grad (bool): whether it gets a gradient.
+        device, dtype: where and in which dtype it is made.
+
+    Raises: ValueError where its values or shape are asked for before.
+
+    Example:
+        >>> p = torch.nn.UninitializedParameter()
+        >>> p.materialize((2, 3))
+        >>> p.shape
+        torch.Size([2, 3])
+    """
 
     cls_to_become = Parameter
 
@@ -182,7 +195,21 @@ class UninitializedParameter(UninitializedTensorMixin, Parameter):  # type: igno
 
 
 class UninitializedBuffer(UninitializedTensorMixin, Tensor):  # type: ignore[misc]
-    """A buffer whose shape is known only at the first forward."""
+    """A buffer whose shape is known only at the first forward; `materialize` gives it one.
+
+    Args:
+        requires_grad (bool): whether it gets a gradient.
+        device, dtype: where and in which dtype it is made.
+        persistent (bool): whether state dicts have it.
+
+    Raises: ValueError where its values or shape are asked for before.
+
+    Example:
+        >>> b = torch.nn.UninitializedBuffer()
+        >>> b.materialize((2, 3))
+        >>> b.shape
+        torch.Size([2, 3])
+    """
 
     cls_to_become = Tensor
 

@@ -13,15 +13,20 @@ operators have [pages of their own](operators.md). Printed when the site is buil
 
 
 # Modules of which every public name is described.
-WHOLE = ("optim", "optim.lr_scheduler")
+WHOLE = ("nn", "optim", "optim.lr_scheduler")
 
 
 def names():
     """The names below `torch`: the most used ones, most used first, then those of whole modules."""
     lines = Path(__file__).with_name("names.txt").read_text(encoding="utf-8").splitlines()
     counted = [line for line in lines if not line.startswith("#")]
-    others = (f"{module}.{name}" for module in WHOLE for name in named(module).__all__)
-    return list(dict.fromkeys((*counted, *(name for name in others if callable(named(name))))))
+    others = [name for module in WHOLE for name in _public(module) if callable(named(name))]
+    return list(dict.fromkeys([*counted, *others]))
+
+
+def _public(module):
+    names = getattr(named(module), "__all__", None) or dir(named(module))
+    return [f"{module}.{name}" for name in names if not name.startswith("_")]
 
 
 def named(name):

@@ -16,7 +16,30 @@ _ASMoutput = namedtuple("_ASMoutput", ["output", "loss"])
 
 
 class AdaptiveLogSoftmaxWithLoss(Module):
-    """Log softmax in two steps: over frequent classes and clusters, then within a cluster."""
+    """Log softmax in two steps, over frequent classes and clusters, then within a cluster (Grave and others
+    2017).
+
+    Args:
+        in_features (int): size of the last dimension of the input.
+        n_classes (int): how many classes, the most frequent first.
+        cutoffs (sequence of int): where clusters begin, rising.
+        div_value (float): how much smaller each cluster's projection is than the one before.
+        head_bias (bool): whether the first step has a bias.
+        device, dtype: where and in which dtype the parameters are made.
+
+    Shape: (batch, in_features) and classes (batch) give log probabilities of the targets (batch) and the loss
+        ().
+
+    Formula: log p(class) = log p(cluster) + log p(class in its cluster)
+
+    Raises: ValueError where cutoffs do not rise; RuntimeError where a target is out of range.
+
+    Example:
+        >>> layer = torch.nn.AdaptiveLogSoftmaxWithLoss(4, 6, [2, 4])
+        >>> output, loss = layer(torch.zeros(3, 4), torch.tensor([0, 3, 5]))
+        >>> output.shape, loss.shape
+        (torch.Size([3]), torch.Size([]))
+    """
 
     def __init__(
         self, in_features, n_classes, cutoffs, div_value=4.0, head_bias=False, device=None, dtype=None

@@ -194,7 +194,25 @@ class BatchNorm1d(_BatchNorm):
 
 
 class LazyBatchNorm1d(_LazyNormBase, _BatchNorm):
-    """A BatchNorm1d that takes num_features from its first input."""
+    """A `BatchNorm1d` that takes `num_features` from its first input, and is one from then on.
+
+    Args:
+        eps, momentum, affine, track_running_stats, bias: see `BatchNorm1d`.
+        device, dtype: where and in which dtype the parameters are made.
+
+    Shape: that of `BatchNorm1d`.
+
+    Formula: that of `BatchNorm1d`
+
+    Raises: ValueError where values of parameters are used before the first input.
+
+    Example:
+        >>> layer = torch.nn.LazyBatchNorm1d()
+        >>> layer(torch.arange(4.0).view(1, 1, 4)).shape
+        torch.Size([1, 1, 4])
+        >>> type(layer).__name__
+        'BatchNorm1d'
+    """
 
     cls_to_become = BatchNorm1d
     _check_input_dim = BatchNorm1d._check_input_dim
@@ -229,28 +247,111 @@ class BatchNorm2d(_BatchNorm):
 
 
 class LazyBatchNorm2d(_LazyNormBase, _BatchNorm):
-    """A BatchNorm2d that takes num_features from its first input."""
+    """A `BatchNorm2d` that takes `num_features` from its first input, and is one from then on.
+
+    Args:
+        eps, momentum, affine, track_running_stats, bias: see `BatchNorm2d`.
+        device, dtype: where and in which dtype the parameters are made.
+
+    Shape: that of `BatchNorm2d`.
+
+    Formula: that of `BatchNorm2d`
+
+    Raises: ValueError where values of parameters are used before the first input.
+
+    Example:
+        >>> layer = torch.nn.LazyBatchNorm2d()
+        >>> layer(torch.ones(1, 1, 4, 4)).shape
+        torch.Size([1, 1, 4, 4])
+        >>> type(layer).__name__
+        'BatchNorm2d'
+    """
 
     cls_to_become = BatchNorm2d
     _check_input_dim = BatchNorm2d._check_input_dim
 
 
 class BatchNorm3d(_BatchNorm):
-    """Batch normalization of (N, C, D, H, W)."""
+    """Batch normalization (Ioffe and Szegedy 2015) of (N, C, D, H, W).
+
+    Args:
+        num_features (int): channels of the input.
+        eps (float): is added to the variance.
+        momentum (float or None): share of the batch in the running statistics; None is the mean of all
+            batches.
+        affine (bool): whether each channel is scaled and shifted.
+        track_running_stats (bool): whether running statistics are kept, and used by eval().
+        device, dtype: where and in which dtype the parameters are made.
+        bias (bool): whether there is a bias.
+
+    Shape: (batch, channels, depth, height, width), kept.
+
+    Formula: y = (x - mean) / sqrt(variance + eps) * weight + bias, over all but channels
+
+    Raises: ValueError where the input has not five dimensions.
+
+    Example:
+        >>> torch.nn.BatchNorm3d(1).eval()(torch.ones(1, 1, 2, 2, 2)).shape
+        torch.Size([1, 1, 2, 2, 2])
+    """
 
     def _check_input_dim(self, input):
         _check_dims(input, 5)
 
 
 class LazyBatchNorm3d(_LazyNormBase, _BatchNorm):
-    """A BatchNorm3d that takes num_features from its first input."""
+    """A `BatchNorm3d` that takes `num_features` from its first input, and is one from then on.
+
+    Args:
+        eps, momentum, affine, track_running_stats, bias: see `BatchNorm3d`.
+        device, dtype: where and in which dtype the parameters are made.
+
+    Shape: that of `BatchNorm3d`.
+
+    Formula: that of `BatchNorm3d`
+
+    Raises: ValueError where values of parameters are used before the first input.
+
+    Example:
+        >>> layer = torch.nn.LazyBatchNorm3d()
+        >>> layer(torch.ones(1, 1, 4, 4, 4)).shape
+        torch.Size([1, 1, 4, 4, 4])
+        >>> type(layer).__name__
+        'BatchNorm3d'
+    """
 
     cls_to_become = BatchNorm3d
     _check_input_dim = BatchNorm3d._check_input_dim
 
 
 class SyncBatchNorm(_BatchNorm):
-    """Batch normalization over the batches of all processes of a group; alone, over its own batch."""
+    """Batch normalization over the batches of all processes of a group; alone, over its own batch.
+
+    Args:
+        num_features (int): channels of the input.
+        eps (float): is added to the variance.
+        momentum (float or None): share of the batch in the running statistics; None is the mean of all
+            batches.
+        affine (bool): whether each channel is scaled and shifted.
+        track_running_stats (bool): whether running statistics are kept, and used by eval().
+        process_group (ProcessGroup or None): the processes; None: all.
+        device, dtype: where and in which dtype the parameters are made.
+        bias (bool): whether there is a bias.
+
+    Shape: (batch, channels, ..), kept.
+
+    Formula: y = (x - mean) / sqrt(variance + eps) * weight + bias, over all batches
+
+    Raises: ValueError where the input has fewer than two dimensions.
+
+    Example:
+        >>> model = torch.nn.Sequential(torch.nn.Conv2d(1, 2, 1), torch.nn.BatchNorm2d(2))
+        >>> torch.nn.SyncBatchNorm.convert_sync_batchnorm(model)
+        Sequential(
+          (0): Conv2d(1, 2, kernel_size=(1, 1), stride=(1, 1))
+          (1): SyncBatchNorm(2, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)
+        )
+    """
 
     def __init__(
         self,

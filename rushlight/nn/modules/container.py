@@ -16,7 +16,15 @@ __all__ = ["Container", "Sequential", "ModuleList", "ModuleDict", "ParameterList
 
 
 class Container(Module):
-    """An old name for a Module that is given its children by keyword."""
+    """An old name for a Module that is given its children by keyword.
+
+    Args:
+        kwargs: children by their names.
+
+    Example:
+        >>> sorted(name for name, _ in torch.nn.Container(a=torch.nn.ReLU()).named_children())
+        ['a']
+    """
 
     def __init__(self, **kwargs):
         super().__init__()
@@ -342,7 +350,19 @@ def _as_parameter(value):
 
 
 class ParameterList(Module):
-    """Parameters in a list; values that are not tensors are kept, too."""
+    """Parameters in a list, which the module that holds it knows; values that are no tensors are kept, too.
+
+    Args:
+        values (iterable, optional): what is in it at first.
+
+    Raises: TypeError where `values` cannot be gone through.
+
+    Example:
+        >>> rows = torch.nn.ParameterList([torch.ones(2), torch.zeros(2)])
+        >>> rows.append(torch.ones(1))[2]
+        Parameter containing:
+        tensor([1.], requires_grad=True)
+    """
 
     def __init__(self, values=None):
         super().__init__()

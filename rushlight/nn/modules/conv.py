@@ -8,9 +8,8 @@ from rushlight import Tensor
 from rushlight._errors.advice import advised
 from rushlight.nn import functional as F
 from rushlight.nn import init
-from rushlight.nn.parameter import Parameter, UninitializedParameter
+from rushlight.nn.parameter import Parameter
 
-from .lazy import LazyModuleMixin
 from .module import Module
 from .utils import _ntuple, _reverse_repeat_tuple, _single
 
@@ -405,7 +404,33 @@ class _TransposedConv(_ConvTransposeNd):
 
 
 class ConvTranspose1d(_TransposedConv):
-    """The gradient of `Conv1d` with respect to its input, as a layer."""
+    """The gradient of `Conv1d` with respect to its input, as a layer.
+
+    Args:
+        in_channels (int): channels of the input.
+        out_channels (int): channels of the result.
+        kernel_size (int): length of a filter.
+        stride (int): distance between the places that elements of the input are spread to.
+        padding (int): places that are cut from each side of the result.
+        output_padding (int): places that the result gets at one side.
+        groups (int): how many groups the channels are split into.
+        bias (bool): whether a bias is added.
+        dilation (int): distance between elements of the filter.
+        padding_mode (str): 'zeros'.
+        device, dtype: where and in which dtype the parameters are made.
+
+    Shape: (batch, in, length) becomes (batch, out, l), each (size - 1) * stride - 2 * padding + dilation *
+        (kernel - 1) + output_padding + 1
+
+    Formula: the gradient of a convolution with respect to its input
+
+    Raises: ValueError where channels are no multiples of `groups`; RuntimeError where `output_padding` is not
+        below stride or dilation.
+
+    Example:
+        >>> torch.nn.ConvTranspose1d(1, 2, 2, stride=2)(torch.arange(4.0).view(1, 1, 4)).shape
+        torch.Size([1, 2, 8])
+    """
 
     _dimensions = 1
     _function = "conv_transpose1d"
@@ -445,123 +470,43 @@ class ConvTranspose2d(_TransposedConv):
 
 
 class ConvTranspose3d(_TransposedConv):
-    """The gradient of `Conv3d` with respect to its input, as a layer."""
+    """The gradient of `Conv3d` with respect to its input, as a layer.
+
+    Args:
+        in_channels (int): channels of the input.
+        out_channels (int): channels of the result.
+        kernel_size (int or three ints): depth, height and width of a filter.
+        stride (int or three ints): distance between the places that elements of the input are spread to.
+        padding (int or three ints): places that are cut from each side of the result.
+        output_padding (int or three ints): places that the result gets at one side.
+        groups (int): how many groups the channels are split into.
+        bias (bool): whether a bias is added.
+        dilation (int or three ints): distance between elements of the filter.
+        padding_mode (str): 'zeros'.
+        device, dtype: where and in which dtype the parameters are made.
+
+    Shape: (batch, in, depth, height, width) becomes (batch, out, d, h, w), each (size - 1) * stride - 2 *
+        padding + dilation * (kernel - 1) + output_padding + 1
+
+    Formula: the gradient of a convolution with respect to its input
+
+    Raises: ValueError where channels are no multiples of `groups`; RuntimeError where `output_padding` is not
+        below stride or dilation.
+
+    Example:
+        >>> torch.nn.ConvTranspose3d(1, 2, 2, stride=2)(torch.ones(1, 1, 4, 4, 4)).shape
+        torch.Size([1, 2, 8, 8, 8])
+    """
 
     _dimensions = 3
     _function = "conv_transpose3d"
 
 
-class _LazyConvXdMixin(LazyModuleMixin):
-    """Takes in_channels from the first input; the rest of the arguments is as in the class it becomes."""
-
-    def _make_lazy(self, out_channels, bias, device, dtype):
-        self.weight = UninitializedParameter(device=device, dtype=dtype)
-        self.out_channels = out_channels
-        if bias:
-            self.bias = UninitializedParameter(device=device, dtype=dtype)
-
-    def reset_parameters(self):
-        if not self.has_uninitialized_params() and self.in_channels != 0:
-            super().reset_parameters()
-
-    def initialize_parameters(self, input, *args, **kwargs):
-        if not self.has_uninitialized_params():
-            return
-        with torch.no_grad():
-            self.in_channels = self._get_in_channels(input)
-            if self.in_channels % self.groups != 0:
-                raise advised(ValueError("in_channels must be divisible by groups"))
-            if self.transposed:
-                channels = (self.in_channels, self.out_channels // self.groups)
-            else:
-                channels = (self.out_channels, self.in_channels // self.groups)
-            self.weight.materialize((*channels, *self.kernel_size))
-            if self.bias is not None:
-                self.bias.materialize((self.out_channels,))
-            self.reset_parameters()
-
-    def _get_in_channels(self, input):
-        n = self._get_num_spatial_dims()
-        if input.dim() not in (n + 1, n + 2):
-            raise RuntimeError(
-                f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {type(self).__name__}, "
-                f"but got input of size: {input.shape}"
-            )
-        return input.shape[-n - 1]
-
-    def _get_num_spatial_dims(self):
-        return len(self.kernel_size)
-
-
-def _lazy_conv(base):
-    def __init__(
-        self,
-        out_channels,
-        kernel_size,
-        stride=1,
-        padding=0,
-        dilation=1,
-        groups=1,
-        bias=True,
-        padding_mode="zeros",
-        device=None,
-        dtype=None,
-    ):
-        super(cls, self).__init__(
-            0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode, device, dtype
-        )
-        self._make_lazy(out_channels, bias, device, dtype)
-
-    cls = _lazy_class(base, __init__)
-    return cls
-
-
-def _lazy_conv_transpose(base):
-    def __init__(
-        self,
-        out_channels,
-        kernel_size,
-        stride=1,
-        padding=0,
-        output_padding=0,
-        groups=1,
-        bias=True,
-        dilation=1,
-        padding_mode="zeros",
-        device=None,
-        dtype=None,
-    ):
-        super(cls, self).__init__(
-            0,
-            0,
-            kernel_size,
-            stride,
-            padding,
-            output_padding,
-            groups,
-            False,
-            dilation,
-            padding_mode,
-            device,
-            dtype,
-        )
-        self._make_lazy(out_channels, bias, device, dtype)
-
-    cls = _lazy_class(base, __init__)
-    return cls
-
-
-def _lazy_class(base, init):
-    body = {
-        "__init__": init,
-        "cls_to_become": base,
-        "__module__": __name__,
-        "__doc__": f"A {base.__name__} that takes in_channels from its first input.",
-    }
-    return type("Lazy" + base.__name__, (_LazyConvXdMixin, base), body)
-
-
-LazyConv1d, LazyConv2d, LazyConv3d = _lazy_conv(Conv1d), _lazy_conv(Conv2d), _lazy_conv(Conv3d)
-LazyConvTranspose1d = _lazy_conv_transpose(ConvTranspose1d)
-LazyConvTranspose2d = _lazy_conv_transpose(ConvTranspose2d)
-LazyConvTranspose3d = _lazy_conv_transpose(ConvTranspose3d)
+from ._lazy_conv import (  # noqa: E402  (made from the classes above)
+    LazyConv1d,
+    LazyConv2d,
+    LazyConv3d,
+    LazyConvTranspose1d,
+    LazyConvTranspose2d,
+    LazyConvTranspose3d,
+)

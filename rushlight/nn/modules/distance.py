@@ -9,7 +9,21 @@ __all__ = ["PairwiseDistance", "CosineSimilarity"]
 
 
 class PairwiseDistance(Module):
-    """The p-norm of x1 - x2 + eps along the last dimension."""
+    """The p-norm of the difference along the last dimension.
+
+    Args:
+        p (float): of the norm.
+        eps (float): added to differences.
+        keepdim (bool): whether the last dimension stays, of size 1.
+
+    Shape: two inputs (batch, size) give (batch).
+
+    Formula: y = (sum of |x1 - x2 + eps|**p)**(1 / p)
+
+    Example:
+        >>> torch.nn.PairwiseDistance()(torch.tensor([[3.0, 0.0]]), torch.tensor([[0.0, 4.0]]))
+        tensor([5.])
+    """
 
     __constants__ = ["norm", "eps", "keepdim"]
 
@@ -24,7 +38,20 @@ class PairwiseDistance(Module):
 
 
 class CosineSimilarity(Module):
-    """The cosine of the angle between x1 and x2 along dim."""
+    """The cosine of the angle between two inputs along a dimension.
+
+    Args:
+        dim (int): the dimension.
+        eps (float): the least product of norms.
+
+    Shape: two inputs that broadcast; the dimension goes.
+
+    Formula: y = x1 . x2 / max(|x1| * |x2|, eps)
+
+    Example:
+        >>> torch.nn.CosineSimilarity()(torch.tensor([[1.0, 0.0]]), torch.tensor([[1.0, 1.0]]))
+        tensor([0.7071])
+    """
 
     __constants__ = ["dim", "eps"]
 

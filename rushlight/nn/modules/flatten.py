@@ -8,7 +8,22 @@ __all__ = ["Flatten", "Unflatten"]
 
 
 class Flatten(Module):
-    """The dimensions from start_dim to end_dim as one."""
+    """Dimensions from one to another become one.
+
+    Args:
+        start_dim (int): the first.
+        end_dim (int): the last.
+
+    Shape: (batch, a, b, ..) becomes (batch, a * b * ..).
+
+    Formula: x.flatten(start_dim, end_dim)
+
+    Raises: IndexError where there is no such dimension.
+
+    Example:
+        >>> torch.nn.Flatten()(torch.ones(2, 3, 4)).shape
+        torch.Size([2, 12])
+    """
 
     __constants__ = ["start_dim", "end_dim"]
 
@@ -25,7 +40,22 @@ class Flatten(Module):
 
 
 class Unflatten(Module):
-    """Dimension dim as several, of the sizes unflattened_size."""
+    """A dimension becomes several.
+
+    Args:
+        dim (int or str): the dimension.
+        unflattened_size (tuple, list or torch.Size): their sizes; one may be -1.
+
+    Shape: (.., a * b, ..) becomes (.., a, b, ..).
+
+    Formula: x.unflatten(dim, unflattened_size)
+
+    Raises: RuntimeError where the sizes do not multiply to the dimension's.
+
+    Example:
+        >>> torch.nn.Unflatten(1, (2, 3))(torch.ones(4, 6)).shape
+        torch.Size([4, 2, 3])
+    """
 
     __constants__ = ["dim", "unflattened_size"]
 

@@ -9,7 +9,27 @@ __all__ = ["Fold", "Unfold"]
 
 
 class Fold(Module):
-    """Sums columns of blocks into images of size output_size."""
+    """Columns of blocks summed up to an image: the transpose of `Unfold`.
+
+    Args:
+        output_size (int or (int, int)): height and width of the image.
+        kernel_size (int or (int, int)): height and width of a block.
+        dilation (int or (int, int)): distance between elements of a block.
+        padding (int or (int, int)): places around that are cut.
+        stride (int or (int, int)): step of the block.
+
+    Shape: (batch, channels * kernel, blocks) becomes (batch, channels, height, width).
+
+    Formula: y[i, j] = sum over the blocks and elements that lie at i, j
+
+    Raises: RuntimeError where the number of blocks does not fit.
+
+    Example:
+        >>> torch.nn.Fold((3, 3), 2)(torch.ones(1, 4, 4))
+        tensor([[[[1., 2., 1.],
+                  [2., 4., 2.],
+                  [1., 2., 1.]]]])
+    """
 
     __constants__ = ["output_size", "kernel_size", "dilation", "padding", "stride"]
 
@@ -32,7 +52,24 @@ class Fold(Module):
 
 
 class Unfold(Module):
-    """Every block of size kernel_size as a column."""
+    """Every block of an image as a column.
+
+    Args:
+        kernel_size (int or (int, int)): height and width of a block.
+        dilation (int or (int, int)): distance between elements of a block.
+        padding (int or (int, int)): zeros around.
+        stride (int or (int, int)): step of the block.
+
+    Shape: (batch, channels, height, width) becomes (batch, channels * kernel, blocks).
+
+    Formula: y[:, k, b] = x at element k of block b
+
+    Raises: RuntimeError where a block does not fit.
+
+    Example:
+        >>> torch.nn.Unfold(2)(torch.ones(1, 3, 4, 4)).shape
+        torch.Size([1, 12, 9])
+    """
 
     __constants__ = ["kernel_size", "dilation", "padding", "stride"]
 

@@ -93,42 +93,156 @@ class _InstanceNorm(_NormBase):
 
 
 class InstanceNorm1d(_InstanceNorm):
-    """Instance normalization of (N, C, L) or (C, L)."""
+    """Instance normalization (Ulyanov and others 2017): each channel of each example by itself.
+
+    Args:
+        num_features (int): channels of the input.
+        eps (float): is added to the variance.
+        momentum (float): share of the batch in the running statistics.
+        affine (bool): whether each channel is scaled and shifted.
+        track_running_stats (bool): whether running statistics are kept, and used by eval().
+        device, dtype: where and in which dtype the parameters are made.
+        bias (bool): whether there is a bias.
+
+    Shape: (batch, channels, length), kept; also without a batch.
+
+    Formula: y = (x - mean) / sqrt(variance + eps) * weight + bias, over length
+
+    Raises: ValueError where the input has another rank.
+
+    Example:
+        >>> torch.nn.InstanceNorm1d(1)(torch.arange(4.0).view(1, 1, 4))
+        tensor([[[-1.3416, -0.4472,  0.4472,  1.3416]]])
+    """
 
     def _get_no_batch_dim(self):
         return 2
 
 
 class InstanceNorm2d(_InstanceNorm):
-    """Instance normalization of (N, C, H, W) or (C, H, W)."""
+    """Instance normalization (Ulyanov and others 2017): each channel of each example by itself.
+
+    Args:
+        num_features (int): channels of the input.
+        eps (float): is added to the variance.
+        momentum (float): share of the batch in the running statistics.
+        affine (bool): whether each channel is scaled and shifted.
+        track_running_stats (bool): whether running statistics are kept, and used by eval().
+        device, dtype: where and in which dtype the parameters are made.
+        bias (bool): whether there is a bias.
+
+    Shape: (batch, channels, height, width), kept; also without a batch.
+
+    Formula: y = (x - mean) / sqrt(variance + eps) * weight + bias, over height and width
+
+    Raises: ValueError where the input has another rank.
+
+    Example:
+        >>> torch.nn.InstanceNorm2d(1)(torch.ones(1, 1, 4, 4)).shape
+        torch.Size([1, 1, 4, 4])
+    """
 
     def _get_no_batch_dim(self):
         return 3
 
 
 class InstanceNorm3d(_InstanceNorm):
-    """Instance normalization of (N, C, D, H, W) or (C, D, H, W)."""
+    """Instance normalization (Ulyanov and others 2017): each channel of each example by itself.
+
+    Args:
+        num_features (int): channels of the input.
+        eps (float): is added to the variance.
+        momentum (float): share of the batch in the running statistics.
+        affine (bool): whether each channel is scaled and shifted.
+        track_running_stats (bool): whether running statistics are kept, and used by eval().
+        device, dtype: where and in which dtype the parameters are made.
+        bias (bool): whether there is a bias.
+
+    Shape: (batch, channels, depth, height, width), kept; also without a batch.
+
+    Formula: y = (x - mean) / sqrt(variance + eps) * weight + bias, over depth, height and width
+
+    Raises: ValueError where the input has another rank.
+
+    Example:
+        >>> torch.nn.InstanceNorm3d(1)(torch.ones(1, 1, 4, 4, 4)).shape
+        torch.Size([1, 1, 4, 4, 4])
+    """
 
     def _get_no_batch_dim(self):
         return 4
 
 
 class LazyInstanceNorm1d(_LazyNormBase, _InstanceNorm):
-    """An InstanceNorm1d that takes num_features from its first input."""
+    """An `InstanceNorm1d` that takes `num_features` from its first input, and is one from then on.
+
+    Args:
+        eps, momentum, affine, track_running_stats, bias: see `InstanceNorm1d`.
+        device, dtype: where and in which dtype the parameters are made.
+
+    Shape: that of `InstanceNorm1d`.
+
+    Formula: that of `InstanceNorm1d`
+
+    Raises: ValueError where values of parameters are used before the first input.
+
+    Example:
+        >>> layer = torch.nn.LazyInstanceNorm1d()
+        >>> layer(torch.arange(4.0).view(1, 1, 4)).shape
+        torch.Size([1, 1, 4])
+        >>> type(layer).__name__
+        'InstanceNorm1d'
+    """
 
     cls_to_become = InstanceNorm1d
     _get_no_batch_dim = InstanceNorm1d._get_no_batch_dim
 
 
 class LazyInstanceNorm2d(_LazyNormBase, _InstanceNorm):
-    """An InstanceNorm2d that takes num_features from its first input."""
+    """An `InstanceNorm2d` that takes `num_features` from its first input, and is one from then on.
+
+    Args:
+        eps, momentum, affine, track_running_stats, bias: see `InstanceNorm2d`.
+        device, dtype: where and in which dtype the parameters are made.
+
+    Shape: that of `InstanceNorm2d`.
+
+    Formula: that of `InstanceNorm2d`
+
+    Raises: ValueError where values of parameters are used before the first input.
+
+    Example:
+        >>> layer = torch.nn.LazyInstanceNorm2d()
+        >>> layer(torch.ones(1, 1, 4, 4)).shape
+        torch.Size([1, 1, 4, 4])
+        >>> type(layer).__name__
+        'InstanceNorm2d'
+    """
 
     cls_to_become = InstanceNorm2d
     _get_no_batch_dim = InstanceNorm2d._get_no_batch_dim
 
 
 class LazyInstanceNorm3d(_LazyNormBase, _InstanceNorm):
-    """An InstanceNorm3d that takes num_features from its first input."""
+    """An `InstanceNorm3d` that takes `num_features` from its first input, and is one from then on.
+
+    Args:
+        eps, momentum, affine, track_running_stats, bias: see `InstanceNorm3d`.
+        device, dtype: where and in which dtype the parameters are made.
+
+    Shape: that of `InstanceNorm3d`.
+
+    Formula: that of `InstanceNorm3d`
+
+    Raises: ValueError where values of parameters are used before the first input.
+
+    Example:
+        >>> layer = torch.nn.LazyInstanceNorm3d()
+        >>> layer(torch.ones(1, 1, 4, 4, 4)).shape
+        torch.Size([1, 1, 4, 4, 4])
+        >>> type(layer).__name__
+        'InstanceNorm3d'
+    """
 
     cls_to_become = InstanceNorm3d
     _get_no_batch_dim = InstanceNorm3d._get_no_batch_dim

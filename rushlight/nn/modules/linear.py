@@ -89,7 +89,25 @@ class NonDynamicallyQuantizableLinear(Linear):
 
 
 class Bilinear(Module):
-    """y = x1ᵀ A x2 + b."""
+    """A bilinear form of two inputs.
+
+    Args:
+        in1_features (int): size of the last dimension of the first input.
+        in2_features (int): size of the last dimension of the second input.
+        out_features (int): size of the last dimension of the result.
+        bias (bool): whether a bias is added.
+        device, dtype: where and in which dtype the parameters are made.
+
+    Shape: (.., in1) and (.., in2) become (.., out).
+
+    Formula: y[o] = x1 @ weight[o] @ x2 + bias[o]
+
+    Raises: RuntimeError where sizes do not fit.
+
+    Example:
+        >>> torch.nn.Bilinear(2, 3, 4)(torch.ones(5, 2), torch.ones(5, 3)).shape
+        torch.Size([5, 4])
+    """
 
     __constants__ = ["in1_features", "in2_features", "out_features"]
 
@@ -126,7 +144,24 @@ class Bilinear(Module):
 
 
 class LazyLinear(LazyModuleMixin, Linear):
-    """A Linear that takes in_features from its first input."""
+    """A `Linear` that takes `in_features` from its first input, and is one from then on.
+
+    Args:
+        out_features (int): size of the last dimension of the result.
+        bias (bool): whether a bias is added.
+        device, dtype: where and in which dtype the parameters are made.
+
+    Shape: (.., in_features) becomes (.., out_features).
+
+    Formula: y = x @ weight.T + bias
+
+    Example:
+        >>> layer = torch.nn.LazyLinear(2)
+        >>> layer(torch.ones(4, 3)).shape
+        torch.Size([4, 2])
+        >>> layer
+        Linear(in_features=3, out_features=2, bias=True)
+    """
 
     cls_to_become = Linear
 

@@ -7,7 +7,19 @@ _POLICIES = ("accurate", "balanced", "compact", "auto")
 
 
 class LinearCrossEntropyOptions:
-    """Hints on how the loss may split its work; the result does not depend on them."""
+    """Hints on how `LinearCrossEntropyLoss` may split its work; the result does not depend on them.
+
+    Args:
+        allow_retain_graph (bool): whether a backward pass may be run again.
+        batch_chunk_size (int or None): rows of a chunk; None chooses.
+        chunking_method (str): how chunks are chosen.
+        acc_policy (str): in which precision chunks are summed up.
+        acc_dtype (dtype or None): the dtype of the sums.
+
+    Example:
+        >>> torch.nn.LinearCrossEntropyOptions(batch_chunk_size=4).batch_chunk_size
+        4
+    """
 
     def __init__(
         self,

@@ -17,7 +17,24 @@ __all__ = ["LocalResponseNorm", "CrossMapLRN2d", "LayerNorm", "GroupNorm", "RMSN
 
 
 class LocalResponseNorm(Module):
-    """Each element divided by a power of the mean square of its neighbours in the channel dimension."""
+    """Elements over a power of the mean square of neighbouring channels (Krizhevsky and others 2012).
+
+    Args:
+        size (int): how many channels.
+        alpha (float): factor of the sum of squares.
+        beta (float): the power.
+        k (float): added to it.
+
+    Shape: (batch, channels, ..), kept.
+
+    Formula: y = x / (k + alpha / size * sum of squares of `size` channels around)**beta
+
+    Raises: ValueError where the input has fewer than three dimensions.
+
+    Example:
+        >>> torch.nn.LocalResponseNorm(2)(torch.ones(1, 2, 1)).flatten()
+        tensor([1.0000, 0.9999])
+    """
 
     __constants__ = ["size", "alpha", "beta", "k"]
 
@@ -36,7 +53,24 @@ class LocalResponseNorm(Module):
 
 
 class CrossMapLRN2d(Module):
-    """The old form of `LocalResponseNorm`, for (N, C, H, W)."""
+    """The old form of `LocalResponseNorm`.
+
+    Args:
+        size (int): how many channels.
+        alpha (float): factor of the sum of squares.
+        beta (float): the power.
+        k (float): added to it.
+
+    Shape: (batch, channels, height, width), kept.
+
+    Formula: that of `LocalResponseNorm`
+
+    Raises: RuntimeError where the input has not four dimensions.
+
+    Example:
+        >>> torch.nn.CrossMapLRN2d(2)(torch.ones(1, 2, 1, 1)).flatten()
+        tensor([0.9999, 1.0000])
+    """
 
     def __init__(self, size, alpha=1e-4, beta=0.75, k=1):
         super().__init__()

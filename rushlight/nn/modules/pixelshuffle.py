@@ -9,7 +9,22 @@ __all__ = ["PixelShuffle", "PixelUnshuffle"]
 
 
 class PixelShuffle(Module):
-    """(N, C r², H, W) to (N, C, H r, W r)."""
+    """Channels become places (Shi and others 2016).
+
+    Args:
+        upscale_factor (int): r.
+
+    Shape: (.., C * r**2, H, W) becomes (.., C, H * r, W * r).
+
+    Formula: y[c, h * r + i, w * r + j] = x[c * r**2 + i * r + j, h, w]
+
+    Raises: RuntimeError where the channels are no multiple of r**2.
+
+    Example:
+        >>> torch.nn.PixelShuffle(2)(torch.arange(4.0).view(1, 4, 1, 1))
+        tensor([[[[0., 1.],
+                  [2., 3.]]]])
+    """
 
     __constants__ = ["upscale_factor"]
 
@@ -25,7 +40,21 @@ class PixelShuffle(Module):
 
 
 class PixelUnshuffle(Module):
-    """(N, C, H r, W r) to (N, C r², H, W)."""
+    """Places become channels: the way back of `PixelShuffle`.
+
+    Args:
+        downscale_factor (int): r.
+
+    Shape: (.., C, H * r, W * r) becomes (.., C * r**2, H, W).
+
+    Formula: y[c * r**2 + i * r + j, h, w] = x[c, h * r + i, w * r + j]
+
+    Raises: RuntimeError where height or width is no multiple of r.
+
+    Example:
+        >>> torch.nn.PixelUnshuffle(2)(torch.ones(1, 1, 2, 2)).shape
+        torch.Size([1, 4, 1, 1])
+    """
 
     __constants__ = ["downscale_factor"]
 

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from rushlight import Tensor
 from rushlight.nn import functional as F
 
+from ._unpooling import MaxUnpool1d, MaxUnpool2d, MaxUnpool3d
 from .module import Module
 from .utils import _pair, _single, _triple
 
@@ -61,7 +62,27 @@ class _MaxPoolNd(Module):
 
 
 class MaxPool1d(_MaxPoolNd):
-    """The maximum of each window of (N, C, L) or (C, L)."""
+    """The maximum of each window of the last dimension.
+
+    Args:
+        kernel_size (int): length of a window.
+        stride (int, optional): step of the window; None is its size.
+        padding (int): places around that never win.
+        dilation (int): distance between elements of a window.
+        return_indices (bool): whether the places of the maxima are returned too.
+        ceil_mode (bool): whether a window may reach beyond the end.
+
+    Shape: (batch, channels, length) becomes (batch, channels, l), each (size + 2 * padding - dilation *
+        (kernel - 1) - 1) // stride + 1
+
+    Formula: y[i] = max over k of x[stride * i + dilation * k], in each dimension
+
+    Raises: RuntimeError where `padding` is above half a window, or nothing is left.
+
+    Example:
+        >>> torch.nn.MaxPool1d(2)(torch.arange(4.0).view(1, 1, 4))
+        tensor([[[1., 3.]]])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return self._pool(F.max_pool1d, input)
@@ -96,50 +117,30 @@ class MaxPool2d(_MaxPoolNd):
 
 
 class MaxPool3d(_MaxPoolNd):
-    """The maximum of each window of (N, C, D, H, W) or (C, D, H, W)."""
+    """The maximum of each window of the last 3 dimensions.
+
+    Args:
+        kernel_size (int or three ints): depth, height and width of a window.
+        stride (int or three ints, optional): step of the window; None is its size.
+        padding (int or three ints): places around that never win.
+        dilation (int or three ints): distance between elements of a window.
+        return_indices (bool): whether the places of the maxima are returned too.
+        ceil_mode (bool): whether a window may reach beyond the end.
+
+    Shape: (batch, channels, depth, height, width) becomes (batch, channels, d, h, w), each (size + 2 *
+        padding - dilation * (kernel - 1) - 1) // stride + 1
+
+    Formula: y[i] = max over k of x[stride * i + dilation * k], in each dimension
+
+    Raises: RuntimeError where `padding` is above half a window, or nothing is left.
+
+    Example:
+        >>> torch.nn.MaxPool3d(2)(torch.ones(1, 1, 4, 4, 4)).shape
+        torch.Size([1, 1, 2, 2, 2])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return self._pool(F.max_pool3d, input)
-
-
-class _MaxUnpoolNd(Module):
-    _sides: Any = None
-
-    def __init__(self, kernel_size, stride=None, padding=0):
-        super().__init__()
-        self.kernel_size = self._sides(kernel_size)
-        self.stride = self._sides(stride if stride is not None else kernel_size)
-        self.padding = self._sides(padding)
-
-    def extra_repr(self):
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
-
-
-class MaxUnpool1d(_MaxUnpoolNd):
-    """The inverse of `MaxPool1d`: values return to their indices, the rest is zero."""
-
-    _sides = staticmethod(_single)
-
-    def forward(self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
-        return F.max_unpool1d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
-
-
-class MaxUnpool2d(_MaxUnpoolNd):
-    """The inverse of `MaxPool2d`: values return to their indices, the rest is zero."""
-
-    _sides = staticmethod(_pair)
-
-    def forward(self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
-        return F.max_unpool2d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
-
-
-class MaxUnpool3d(_MaxUnpoolNd):
-    """The inverse of `MaxPool3d`: values return to their indices, the rest is zero."""
-
-    _sides = staticmethod(_triple)
-
-    def forward(self, input: Tensor, indices: Tensor, output_size: Sequence[int] | None = None) -> Tensor:
-        return F.max_unpool3d(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
 class _AvgPoolNd(Module):
@@ -150,7 +151,26 @@ class _AvgPoolNd(Module):
 
 
 class AvgPool1d(_AvgPoolNd):
-    """The mean of each window of (N, C, L) or (C, L)."""
+    """The mean of each window of the last dimension.
+
+    Args:
+        kernel_size (int): length of a window.
+        stride (int, optional): step of the window; None is its size.
+        padding (int): zeros around.
+        ceil_mode (bool): whether a window may reach beyond the end.
+        count_include_pad (bool): whether zeros around count.
+
+    Shape: (batch, channels, length) becomes (batch, channels, l), each (size + 2 * padding - kernel) //
+        stride + 1
+
+    Formula: y[i] = mean over k of x[stride * i + k], in each dimension
+
+    Raises: RuntimeError where `padding` is above half a window, or nothing is left.
+
+    Example:
+        >>> torch.nn.AvgPool1d(2)(torch.arange(4.0).view(1, 1, 4))
+        tensor([[[0.5000, 2.5000]]])
+    """
 
     def __init__(self, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True):
         super().__init__()
@@ -226,7 +246,27 @@ class AvgPool2d(_AvgPoolWithDivisor):
 
 
 class AvgPool3d(_AvgPoolWithDivisor):
-    """The mean of each window of (N, C, D, H, W) or (C, D, H, W)."""
+    """The mean of each window of the last three dimensions.
+
+    Args:
+        kernel_size (int or three ints): depth, height and width of a window.
+        stride (int or three ints, optional): step of the window; None is its size.
+        padding (int or three ints): zeros around.
+        ceil_mode (bool): whether a window may reach beyond the end.
+        count_include_pad (bool): whether zeros around count.
+        divisor_override (int or None): what sums are divided by; None is the number of elements.
+
+    Shape: (batch, channels, depth, height, width) becomes (batch, channels, d, h, w), each (size + 2 *
+        padding - kernel) // stride + 1
+
+    Formula: y[i] = mean over k of x[stride * i + k], in each dimension
+
+    Raises: RuntimeError where `padding` is above half a window, or nothing is left.
+
+    Example:
+        >>> torch.nn.AvgPool3d(2)(torch.ones(1, 1, 4, 4, 4)).shape
+        torch.Size([1, 1, 2, 2, 2])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return self._pool(F.avg_pool3d, input)
@@ -270,7 +310,24 @@ class _FractionalMaxPoolNd(Module):
 
 
 class FractionalMaxPool2d(_FractionalMaxPoolNd):
-    """The maximum over windows that are spaced at random to give the output size."""
+    """Maxima over windows that are spaced at random to give the size asked for (Graham 2015).
+
+    Args:
+        kernel_size (int or (int, int)): height and width of a window.
+        output_size (int or (int, int), optional): height and width of the result.
+        output_ratio (float or two floats, optional): the result's size over the input's.
+        return_indices (bool): whether the places of the maxima are returned too.
+
+    Shape: (batch, channels, height, width) becomes (batch, channels, *output_size).
+
+    Formula: y[i] = max of a window that begins near i * size / out
+
+    Raises: ValueError where neither or both of size and ratio are given.
+
+    Example:
+        >>> torch.nn.FractionalMaxPool2d(2, output_size=2)(torch.ones(1, 1, 5, 5)).shape
+        torch.Size([1, 1, 2, 2])
+    """
 
     _sides = staticmethod(_pair)
 
@@ -279,7 +336,24 @@ class FractionalMaxPool2d(_FractionalMaxPoolNd):
 
 
 class FractionalMaxPool3d(_FractionalMaxPoolNd):
-    """The maximum over windows that are spaced at random to give the output size."""
+    """Maxima over windows that are spaced at random to give the size asked for (Graham 2015).
+
+    Args:
+        kernel_size (int or three ints): depth, height and width of a window.
+        output_size (int or three ints, optional): depth, height and width of the result.
+        output_ratio (float or three floats, optional): the result's size over the input's.
+        return_indices (bool): whether the places of the maxima are returned too.
+
+    Shape: (batch, channels, depth, height, width) becomes (batch, channels, *output_size).
+
+    Formula: y[i] = max of a window that begins near i * size / out
+
+    Raises: ValueError where neither or both of size and ratio are given.
+
+    Example:
+        >>> torch.nn.FractionalMaxPool3d(2, output_size=2)(torch.ones(1, 1, 5, 5, 5)).shape
+        torch.Size([1, 1, 2, 2, 2])
+    """
 
     _sides = staticmethod(_triple)
 
@@ -305,21 +379,68 @@ class _LPPoolNd(Module):
 
 
 class LPPool1d(_LPPoolNd):
-    """The p-norm of each window of (N, C, L) or (C, L)."""
+    """The p-norm of each window of the last dimension.
+
+    Args:
+        norm_type (float): p; 1 gives sums.
+        kernel_size (int): length of a window.
+        stride (int, optional): step of the window; None is its size.
+        ceil_mode (bool): whether a window may reach beyond the end.
+
+    Shape: (batch, channels, length) becomes (batch, channels, l), each (size - kernel) // stride + 1
+
+    Formula: y[i] = (sum over k of x[stride * i + k]**p)**(1 / p)
+
+    Example:
+        >>> torch.nn.LPPool1d(1, 2)(torch.arange(4.0).view(1, 1, 4))
+        tensor([[[1., 5.]]])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.lp_pool1d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
 
 class LPPool2d(_LPPoolNd):
-    """The p-norm of each window of (N, C, H, W) or (C, H, W)."""
+    """The p-norm of each window of the last two dimensions.
+
+    Args:
+        norm_type (float): p; 1 gives sums.
+        kernel_size (int or (int, int)): height and width of a window.
+        stride (int or (int, int), optional): step of the window; None is its size.
+        ceil_mode (bool): whether a window may reach beyond the end.
+
+    Shape: (batch, channels, height, width) becomes (batch, channels, h, w), each (size - kernel) // stride +
+        1
+
+    Formula: y[i] = (sum over k of x[stride * i + k]**p)**(1 / p)
+
+    Example:
+        >>> torch.nn.LPPool2d(1, 2)(torch.ones(1, 1, 4, 4)).shape
+        torch.Size([1, 1, 2, 2])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.lp_pool2d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
 
 class LPPool3d(_LPPoolNd):
-    """The p-norm of each window of (N, C, D, H, W) or (C, D, H, W)."""
+    """The p-norm of each window of the last three dimensions.
+
+    Args:
+        norm_type (float): p; 1 gives sums.
+        kernel_size (int or three ints): depth, height and width of a window.
+        stride (int or three ints, optional): step of the window; None is its size.
+        ceil_mode (bool): whether a window may reach beyond the end.
+
+    Shape: (batch, channels, depth, height, width) becomes (batch, channels, d, h, w), each (size - kernel) //
+        stride + 1
+
+    Formula: y[i] = (sum over k of x[stride * i + k]**p)**(1 / p)
+
+    Example:
+        >>> torch.nn.LPPool3d(1, 2)(torch.ones(1, 1, 4, 4, 4)).shape
+        torch.Size([1, 1, 2, 2, 2])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.lp_pool3d(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
@@ -338,21 +459,61 @@ class _AdaptiveMaxPoolNd(Module):
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPoolNd):
-    """The maxima of output_size windows that cover the last dimension."""
+    """The maxima of windows that cover the last dimension, as many as asked for.
+
+    Args:
+        output_size (int): length of the result.
+        return_indices (bool): whether the places of the maxima are returned too.
+
+    Shape: (batch, channels, length) becomes (batch, channels, *output_size).
+
+    Formula: y[i] = max of x from i * size // out to ceil((i + 1) * size / out), in each dimension
+
+    Example:
+        >>> torch.nn.AdaptiveMaxPool1d(2)(torch.arange(4.0).view(1, 1, 4))
+        tensor([[[1., 3.]]])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_max_pool1d(input, self.output_size, self.return_indices)
 
 
 class AdaptiveMaxPool2d(_AdaptiveMaxPoolNd):
-    """The maxima of output_size windows that cover the last two dimensions."""
+    """The maxima of windows that cover the last two dimensions, as many as asked for.
+
+    Args:
+        output_size (int, None or a pair of them): height and width of the result; None keeps the input's.
+        return_indices (bool): whether the places of the maxima are returned too.
+
+    Shape: (batch, channels, height, width) becomes (batch, channels, *output_size).
+
+    Formula: y[i] = max of x from i * size // out to ceil((i + 1) * size / out), in each dimension
+
+    Example:
+        >>> torch.nn.AdaptiveMaxPool2d(2)(torch.ones(1, 1, 4, 4)).shape
+        torch.Size([1, 1, 2, 2])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_max_pool2d(input, self.output_size, self.return_indices)
 
 
 class AdaptiveMaxPool3d(_AdaptiveMaxPoolNd):
-    """The maxima of output_size windows that cover the last three dimensions."""
+    """The maxima of windows that cover the last three dimensions, as many as asked for.
+
+    Args:
+        output_size (int, None or three of them): depth, height and width of the result; None keeps the
+            input's.
+        return_indices (bool): whether the places of the maxima are returned too.
+
+    Shape: (batch, channels, depth, height, width) becomes (batch, channels, *output_size).
+
+    Formula: y[i] = max of x from i * size // out to ceil((i + 1) * size / out), in each dimension
+
+    Example:
+        >>> torch.nn.AdaptiveMaxPool3d(2)(torch.ones(1, 1, 4, 4, 4)).shape
+        torch.Size([1, 1, 2, 2, 2])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_max_pool3d(input, self.output_size, self.return_indices)
@@ -370,7 +531,19 @@ class _AdaptiveAvgPoolNd(Module):
 
 
 class AdaptiveAvgPool1d(_AdaptiveAvgPoolNd):
-    """The means of output_size windows that cover the last dimension."""
+    """The means of windows that cover the last dimension, as many as asked for.
+
+    Args:
+        output_size (int): length of the result.
+
+    Shape: (batch, channels, length) becomes (batch, channels, *output_size).
+
+    Formula: y[i] = mean of x from i * size // out to ceil((i + 1) * size / out), in each dimension
+
+    Example:
+        >>> torch.nn.AdaptiveAvgPool1d(2)(torch.arange(4.0).view(1, 1, 4))
+        tensor([[[0.5000, 2.5000]]])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_avg_pool1d(input, self.output_size)
@@ -398,7 +571,20 @@ class AdaptiveAvgPool2d(_AdaptiveAvgPoolNd):
 
 
 class AdaptiveAvgPool3d(_AdaptiveAvgPoolNd):
-    """The means of output_size windows that cover the last three dimensions."""
+    """The means of windows that cover the last three dimensions, as many as asked for.
+
+    Args:
+        output_size (int, None or three of them): depth, height and width of the result; None keeps the
+            input's.
+
+    Shape: (batch, channels, depth, height, width) becomes (batch, channels, *output_size).
+
+    Formula: y[i] = mean of x from i * size // out to ceil((i + 1) * size / out), in each dimension
+
+    Example:
+        >>> torch.nn.AdaptiveAvgPool3d(2)(torch.ones(1, 1, 4, 4, 4)).shape
+        torch.Size([1, 1, 2, 2, 2])
+    """
 
     def forward(self, input: Tensor) -> Tensor:
         return F.adaptive_avg_pool3d(input, self.output_size)

@@ -149,7 +149,32 @@ class Embedding(_Table):
 
 
 class EmbeddingBag(_Table):
-    """Sums, means or maxima of bags of embeddings."""
+    """Sums, means or maxima of bags of rows of a table, which are not laid out one by one.
+
+    Args:
+        num_embeddings (int): rows of the table.
+        embedding_dim (int): size of a row.
+        max_norm (float or None): the norm that rows are cut to when they are used.
+        norm_type (float): p of that norm.
+        scale_grad_by_freq (bool): whether gradients are divided by how often a row is used.
+        mode (str): 'sum', 'mean' or 'max'.
+        sparse (bool): whether the table's gradient is sparse.
+        include_last_offset (bool): whether offsets have the end as their last element.
+        padding_idx (int or None): a row that counts for nothing.
+        device, dtype: where and in which dtype the parameters are made.
+
+    Shape: indices (bags, n), or (n) and offsets (bags), become (bags, embedding_dim).
+
+    Formula: y[b] = sum, mean or max of weight[i] over the indices i of bag b
+
+    Raises: ValueError where offsets are given for bags of one length, or missing for one list of indices.
+
+    Example:
+        >>> bags = torch.nn.EmbeddingBag(4, 2, mode="sum", _weight=torch.ones(4, 2))
+        >>> bags(torch.tensor([0, 1, 3]), torch.tensor([0, 1]))
+        tensor([[1., 1.],
+                [2., 2.]], grad_fn=<EmbeddingBagBackward0>)
+    """
 
     __constants__ = [
         "num_embeddings", "embedding_dim", "max_norm", "norm_type", "scale_grad_by_freq", "mode", "sparse",

@@ -9,7 +9,25 @@ __all__ = ["Upsample", "UpsamplingNearest2d", "UpsamplingBilinear2d"]
 
 
 class Upsample(Module):
-    """Interpolation to a size, or by a factor."""
+    """Interpolation to a size, or by a factor.
+
+    Args:
+        size (int or tuple, optional): of the result.
+        scale_factor (float or tuple, optional): the result's size over the input's.
+        mode (str): 'nearest', 'nearest-exact', 'linear', 'bilinear', 'bicubic' or 'trilinear'.
+        align_corners (bool, optional): whether the corners' centres stay where they are.
+        recompute_scale_factor (bool, optional): whether the factor is computed again from the sizes.
+
+    Shape: (batch, channels, ..) becomes (batch, channels, *size).
+
+    Formula: y[i] = x at (i + 0.5) * size / out - 0.5, interpolated by `mode`
+
+    Raises: ValueError where neither or both of size and factor are given.
+
+    Example:
+        >>> torch.nn.Upsample(scale_factor=2)(torch.arange(2.0).view(1, 1, 2))
+        tensor([[[0., 0., 1., 1.]]])
+    """
 
     __constants__ = ["size", "scale_factor", "mode", "align_corners", "name", "recompute_scale_factor"]
 
@@ -49,14 +67,40 @@ class Upsample(Module):
 
 
 class UpsamplingNearest2d(Upsample):
-    """`Upsample` with mode='nearest'."""
+    """`Upsample` of images with mode='nearest'.
+
+    Args:
+        size (int or (int, int), optional): height and width of the result.
+        scale_factor (float or (float, float), optional): the result's size over the input's.
+
+    Shape: (batch, channels, height, width) becomes (batch, channels, *size).
+
+    Formula: y[i, j] = x[i * height // h, j * width // w]
+
+    Example:
+        >>> torch.nn.UpsamplingNearest2d(scale_factor=2)(torch.ones(1, 1, 2, 2)).shape
+        torch.Size([1, 1, 4, 4])
+    """
 
     def __init__(self, size=None, scale_factor=None):
         super().__init__(size, scale_factor, mode="nearest")
 
 
 class UpsamplingBilinear2d(Upsample):
-    """`Upsample` with mode='bilinear' and align_corners=True."""
+    """`Upsample` of images with mode='bilinear' and align_corners=True.
+
+    Args:
+        size (int or (int, int), optional): height and width of the result.
+        scale_factor (float or (float, float), optional): the result's size over the input's.
+
+    Shape: (batch, channels, height, width) becomes (batch, channels, *size).
+
+    Formula: y[i, j] = x at i * (height - 1) / (h - 1), j * (width - 1) / (w - 1), interpolated
+
+    Example:
+        >>> torch.nn.UpsamplingBilinear2d(scale_factor=2)(torch.ones(1, 1, 2, 2)).shape
+        torch.Size([1, 1, 4, 4])
+    """
 
     def __init__(self, size=None, scale_factor=None):
         super().__init__(size, scale_factor, mode="bilinear", align_corners=True)
