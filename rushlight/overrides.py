@@ -272,6 +272,18 @@ def _enable_torch_function():
         del again
 
 
+def is_operator_method(func):
+    """Whether this is a special method of Tensor that ``__torch_function__`` is told of in place of what is
+    behind it, as that of ``1 - x``; `redispatch_function` shows those operators."""
+    name = getattr(func, "__name__", "")
+    return name.startswith("__") and name in _operator_methods()
+
+
+@functools.cache
+def _operator_methods():
+    return frozenset(_C._operator_methods())
+
+
 def redispatch_function(func, types, args, kwargs):
     """Calls ``func`` past the next look for ``__torch_function__``: what it calls in turn is seen again."""
     return _C._skip_one_hop_torch_function(func, types, args, kwargs)

@@ -14,7 +14,7 @@ from rushlight.jit._traced_sizes import TracedFloat, TracedSize, plain_number, t
 from rushlight.jit._tracer_warnings import LENGTH, OTHER_VIEWS, warn, warn_of_value
 from rushlight.jit._types import DTYPE_LIKE
 from rushlight.jit.frontend import Late
-from rushlight.overrides import TorchFunctionMode
+from rushlight.overrides import TorchFunctionMode, is_operator_method, redispatch_function
 from rushlight.utils._pytree import tree_map_only
 
 # Modules whose functions a script says otherwise than by calling them.
@@ -97,6 +97,9 @@ class Recorder(TorchFunctionMode):
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        if is_operator_method(func):  # `1 - x`: a script says it by the operators
+            with self:
+                return redispatch_function(func, types, args, kwargs)
         name = getattr(func, "__name__", "")
         if name == "__get__":
             return self._attribute(func, args)

@@ -260,7 +260,14 @@ static PyObject* is_all_disabled(PyObject*, PyObject*) {
   return PyBool_FromLong(!function_state.subclasses_enabled && !function_state.modes_enabled);
 }
 
+PyObject* operator_methods();  // tensor_number.cpp
+static PyObject* list_operator_methods(PyObject*, PyObject*) {
+  return guard([] { return operator_methods(); });
+}
+
 static PyMethodDef functions[] = {
+    {"_operator_methods", list_operator_methods, METH_NOARGS,
+     "Names of the special methods of Tensor that __torch_function__ is told of in place of operators."},
     {"_has_torch_function", has_torch_function, METH_O, nullptr},
     {"_has_torch_function_unary", has_torch_function_unary, METH_O, nullptr},
     {"_has_torch_function_variadic", reinterpret_cast<PyCFunction>(has_torch_function_variadic),

@@ -13,6 +13,11 @@ namespace rushlight::python {
 // An operator of two tensors whose further parameters have defaults, resolved on first use.
 struct BinarySlot {
   const char* name;
+  // Tensor's special methods that PyTorch writes in Python, so that __torch_function__ is told of them and
+  // not of the operator behind them.
+  struct {
+    const char *forward = nullptr, *reflected = nullptr, *inplace = nullptr;
+  } special = {};
   OpFunction *method = nullptr, *inplace = nullptr, *function = nullptr;
   const Op* op = nullptr;
   Value defaults[2];
@@ -91,6 +96,16 @@ static PyObject* call_slowly(OpFunction* f, const char* name, PyObject* a, PyObj
   return guard([&] { return call_operator(f, args, 2); });
 }
 
+// What overrides make of Tensor.`special`; null when it has no name or there are none.
+static PyObject* call_special(const char* special, PyObject* self, PyObject* other = nullptr) {
+  if (!special) return nullptr;
+  return guard([&]() -> PyObject* {
+    PyRef callable(check(PyObject_GetAttrString(reinterpret_cast<PyObject*>(tensor_type), special)));
+    PyObject* args[] = {self, other};
+    return dispatch_torch_function(callable.get(), CallArgs{args, other ? 2 : 1, nullptr});
+  });
+}
+
 static bool is_small(const Tensor& t) { return t.numel() < (1 << 15); }
 
 static Tensor call_typed(const BinarySlot& slot, const Tensor& a, const Tensor& b) {
@@ -129,7 +144,8 @@ static PyObject* call_fast(const BinarySlot& slot, const Tensor& a, const Tensor
 }
 
 // `a` is a tensor unless `swapped`; then `b` is, and `a` a number that the operator takes on its left.
-static PyObject* binary(BinarySlot& slot, PyObject* a, PyObject* b, bool inplace = false) {
+static PyObject* binary(BinarySlot& slot, PyObject* a, PyObject* b, bool inplace = false,
+                        bool commuted = false) {
   if (!slot.ready.load(std::memory_order_acquire)) [[unlikely]]
     slot.resolve();
   if (slot.op && !function_state.mode_active()) [[likely]] {
@@ -145,19 +161,49 @@ static PyObject* binary(BinarySlot& slot, PyObject* a, PyObject* b, bool inplace
       return or_not_implemented(nullptr);
     }
   }
-  OpFunction* f = inplace ? slot.inplace : is_tensor(a) ? slot.method : slot.function;
+  const bool forward = is_tensor(a);
+  PyObject* told = commuted  ? nullptr
+                   : forward ? call_special(inplace ? slot.special.inplace : slot.special.forward, a, b)
+                             : call_special(slot.special.reflected, b, a);
+  if (told || PyErr_Occurred()) return or_not_implemented(told);
+  OpFunction* f = inplace ? slot.inplace : forward ? slot.method : slot.function;
   return or_not_implemented(call_slowly(f, slot.name, a, b));
 }
 
-// Commutative operators put the tensor first, as PyTorch's reflected methods do.
+// Commutative operators put the tensor first, as PyTorch's reflected methods do, which are the operator's.
 static PyObject* commutative(BinarySlot& slot, PyObject* a, PyObject* b) {
-  return is_tensor(a) ? binary(slot, a, b) : binary(slot, b, a);
+  return is_tensor(a) ? binary(slot, a, b) : binary(slot, b, a, false, true);
 }
 
-static BinarySlot add_slot{"add"}, sub_slot{"sub"}, rsub_slot{"rsub"}, mul_slot{"mul"}, div_slot{"div"},
-    floor_slot{"floor_divide"}, remainder_slot{"remainder"}, pow_slot{"pow"}, matmul_slot{"matmul"},
-    and_slot{"bitwise_and"}, or_slot{"bitwise_or"}, xor_slot{"bitwise_xor"},
-    lshift_slot{"bitwise_left_shift"}, rshift_slot{"bitwise_right_shift"};
+static BinarySlot add_slot{"add"}, sub_slot{"sub"}, rsub_slot{"rsub", {"__rsub__"}}, mul_slot{"mul"},
+    div_slot{"div"}, floor_slot{"floor_divide", {"__floordiv__", "__rfloordiv__"}},
+    remainder_slot{"remainder", {nullptr, "__rmod__"}}, pow_slot{"pow", {"__pow__", "__rpow__", "__ipow__"}},
+    matmul_slot{"matmul", {nullptr, "__rmatmul__"}},
+    and_slot{"bitwise_and", {"__and__", nullptr, "__iand__"}},
+    or_slot{"bitwise_or", {"__or__", nullptr, "__ior__"}},
+    xor_slot{"bitwise_xor", {"__xor__", nullptr, "__ixor__"}},
+    lshift_slot{"bitwise_left_shift", {"__lshift__", "__rlshift__", "__ilshift__"}},
+    rshift_slot{"bitwise_right_shift", {"__rshift__", "__rrshift__", "__irshift__"}};
+static BinarySlot comparison_slots[] = {{"lt"}, {"le"}, {"eq", {"__eq__"}}, {"ne"}, {"gt"}, {"ge"}};
+static const char *const inversion = "__invert__", *const reflected_division = "__rtruediv__";
+
+PyObject* operator_methods() {
+  PyRef names(check(PyList_New(0)));
+  const auto add = [&](const char* name) {
+    if (!name) return;
+    const PyRef text(check(PyUnicode_FromString(name)));
+    check(PyList_Append(names.get(), text.get()));
+  };
+  for (const BinarySlot* slot : {&rsub_slot, &floor_slot, &remainder_slot, &pow_slot, &matmul_slot, &and_slot,
+                                 &or_slot, &xor_slot, &lshift_slot, &rshift_slot, &comparison_slots[Py_EQ]}) {
+    add(slot->special.forward);
+    add(slot->special.reflected);
+    add(slot->special.inplace);
+  }
+  add(inversion);
+  add(reflected_division);
+  return names.release();
+}
 
 // Bytes would append the memory of any buffer, and a tensor is one.
 static PyObject* refuse_bytes(PyObject* bytes) {
@@ -188,6 +234,8 @@ static PyObject* call_unary(const char* name, PyObject* a);
 // themselves.
 static PyObject* nb_div(PyObject* a, PyObject* b) {
   if (is_tensor(a)) return binary(div_slot, a, b);
+  PyObject* told = call_special(reflected_division, b, a);
+  if (told || PyErr_Occurred()) return or_not_implemented(told);
   PyRef inverse(call_unary("reciprocal", b));
   if (!inverse) return or_not_implemented(nullptr);
   if (is_number(a)) return binary(mul_slot, inverse.get(), a);
@@ -231,13 +279,12 @@ static PyObject* nb_ipow(PyObject* a, PyObject* b, PyObject* modulus) {
 }
 
 PyObject* tensor_richcompare(PyObject* a, PyObject* b, int op) {
-  static BinarySlot slots[] = {{"lt"}, {"le"}, {"eq"}, {"ne"}, {"gt"}, {"ge"}};
   // NumPy leaves comparisons with tensors to us; an array with a mask makes them itself.
   if (is_ndarray(b) && !PyObject_HasAttrString(b, "mask")) {
     PyRef other(guard([&] { return wrap(tensor_from_buffer(b)); }));
-    return other ? binary(slots[op], a, other.get()) : or_not_implemented(nullptr);
+    return other ? binary(comparison_slots[op], a, other.get()) : or_not_implemented(nullptr);
   }
-  return binary(slots[op], a, b);  // in the order of Py_LT ... Py_GE
+  return binary(comparison_slots[op], a, b);  // in the order of Py_LT ... Py_GE
 }
 
 // --- unary
@@ -251,6 +298,8 @@ static PyObject* nb_negative(PyObject* a) { return call_unary("neg", a); }
 static PyObject* nb_positive(PyObject* a) { return call_unary("positive", a); }
 static PyObject* nb_absolute(PyObject* a) { return call_unary("abs", a); }
 static PyObject* nb_invert(PyObject* a) {
+  PyObject* told = is_plain_tensor(a) && !function_state.mode_active() ? nullptr : call_special(inversion, a);
+  if (told || PyErr_Occurred()) return or_not_implemented(told);
   if (!is_plain_tensor(a) || is_integral_or_bool(tensor_of(a).dtype())) return call_unary("bitwise_not", a);
   return guard([&]() -> PyObject* {
     throw_python(PyExc_TypeError,

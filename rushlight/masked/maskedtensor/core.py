@@ -3,6 +3,7 @@
 import warnings
 
 import rushlight as torch
+from rushlight.overrides import is_operator_method, redispatch_function
 
 __all__ = ["MaskedTensor", "is_masked_tensor"]
 
@@ -129,6 +130,8 @@ class MaskedTensor(torch.Tensor):
         from rushlight.masked.maskedtensor import rules
 
         kwargs = kwargs or {}
+        if is_operator_method(func):
+            return redispatch_function(func, types, args, kwargs)
         rule = rules.for_function(getattr(func, "__name__", ""))
         if rule is not None and rule.takes(args):
             return rule(*args, **kwargs)

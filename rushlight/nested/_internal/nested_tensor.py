@@ -8,6 +8,7 @@ import itertools
 
 import rushlight
 from rushlight import _C
+from rushlight.overrides import is_operator_method, redispatch_function
 from rushlight.utils.weak import WeakIdKeyDictionary
 
 __all__ = [
@@ -318,6 +319,8 @@ class NestedTensor(rushlight.Tensor):
     def __torch_function__(cls, func, types, args=(), kwargs=None):
         from rushlight.nested._internal.layers import call
 
+        if is_operator_method(func):
+            return redispatch_function(func, types, args, kwargs or {})
         return call(func, args, kwargs or {})
 
 

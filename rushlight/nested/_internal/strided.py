@@ -8,6 +8,7 @@ from rushlight._serialization.settings import skips_data
 from rushlight.nested._internal import checks
 from rushlight.nested._internal.nested_tensor import check_same_kind, plain
 from rushlight.nested._internal.same_shape import elementwise, keeps_shape
+from rushlight.overrides import is_operator_method, redispatch_function
 
 __all__ = ["StridedNestedTensor", "strided_from_list"]
 
@@ -170,6 +171,8 @@ class StridedNestedTensor(rushlight.Tensor):
 
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
+        if is_operator_method(func):
+            return redispatch_function(func, types, args, kwargs or {})
         return _call(func, args, kwargs or {})
 
 

@@ -1,5 +1,6 @@
 """__torch_function__: subclasses and modes see functions, methods, properties and operators alike."""
 
+import operator
 from typing import NamedTuple
 
 import pytest
@@ -342,3 +343,51 @@ def test_named_tuples_that_stand_for_tensors():
     assert torch.nn.functional.dropout(x, training=False).unique().tolist() == [2]
     assert torch.zeros(1, 2, 4, 4).add_(x).unique().tolist() == [2]
     assert torch.nn.ReLU()(x).unique().tolist() == [2]
+
+
+def test_operators_are_told_as_the_methods_that_pytorch_writes_in_python():
+    x, i = torch.ones(2), torch.tensor([3, 4])
+    calls = {
+        "__rsub__": lambda: 1 - x,
+        "__rtruediv__": lambda: 2 / x,
+        "__rpow__": lambda: 2**x,
+        "__pow__": lambda: x**2,
+        "__rfloordiv__": lambda: 7 // i,
+        "__floordiv__": lambda: i // 2,
+        "__rmod__": lambda: 7 % i,
+        "__rlshift__": lambda: 1 << i,
+        "__rrshift__": lambda: 16 >> i,
+        "__and__": lambda: i & 1,
+        "__eq__": lambda: x == 1,
+        "__invert__": lambda: ~i,
+        "__ior__": lambda: operator.ior(i.clone(), 8),
+        "__ipow__": lambda: operator.ipow(i.clone(), 2),
+    }
+    for name, call in calls.items():
+        expected = call()
+        with Log() as log:
+            result = call()
+        assert result.equal(expected) and log.functions[-1] == getattr(Tensor, name), name
+        assert len([f for f in log.functions if f != Tensor.clone]) == 1, name  # and not of what it calls
+    with Log() as log:
+        _ = 1 & i, 2 * x, 1 + x, x - 1, i % 2, x < 1  # the operators' own methods in PyTorch, too
+    assert [f.__name__ for f in log.functions] == ["bitwise_and", "mul", "add", "sub", "remainder", "lt"]
+
+
+def test_subclasses_answer_for_reflected_operators():
+    class Answers:
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            return func.__name__, type(args[0]).__name__, type(args[1]).__name__
+
+    class Reflected(Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            if func == Tensor.__rsub__:
+                return "reflected", args[1]
+            return super().__torch_function__(func, types, args, kwargs)
+
+    y = torch.ones(2).as_subclass(Reflected)
+    assert 5 - y == ("reflected", 5) and (y - 5).tolist() == [-4, -4] and type(2**y) is Reflected
+    assert (torch.ones(2) == Answers()) == ("__eq__", "Tensor", "Answers")
+    assert (~torch.tensor([1]).as_subclass(Reflected)).tolist() == [-2] and (2 / y).tolist() == [2, 2]
