@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Sequence
 
 from rushlight._command.names import show_from
 from rushlight.optim._schedule_base import LRScheduler, _set_lr

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
 
+from rushlight import Tensor
 from rushlight._errors.advice import advised
 from rushlight.optim._schedule_base import (
     LRScheduler,
@@ -12,14 +14,8 @@ from rushlight.optim._schedule_base import (
     _per_group,
     _set_lr,
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from rushlight import Tensor
-    from rushlight.optim._shared import StateDict
-    from rushlight.optim.optimizer import Optimizer
+from rushlight.optim._shared import StateDict
+from rushlight.optim.optimizer import Optimizer
 
 
 class _WithMomentum(LRScheduler):

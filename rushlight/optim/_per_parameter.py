@@ -1,14 +1,17 @@
 """Optimizers that move each parameter on its own: the frame of their step, one operator for many parameters
 where their rule allows it."""
 
+from collections.abc import Callable
+
 import rushlight
 from rushlight.optim._shared import _check_capturable, _device_dtype_check_for_fused
 from rushlight.optim.optimizer import Optimizer, _number, _use_grad_for_differentiable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
+else:
+    Any = object  # the module typing is slow to load
 
 
 class _PerParameter(Optimizer):

@@ -11,12 +11,13 @@ from rushlight.optim._schedule_base import (
     _set_lr,
     _warn,
 )
+from rushlight.optim.optimizer import Optimizer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
-
-    from rushlight.optim.optimizer import Optimizer
+else:
+    Any = object  # the module typing is slow to load
 
 
 class ReduceLROnPlateau(LRScheduler):

@@ -6,13 +6,10 @@ import weakref
 from functools import wraps
 
 import rushlight
+from rushlight import Tensor
 from rushlight._errors.advice import advised
+from rushlight.optim._shared import StateDict
 from rushlight.optim.optimizer import Optimizer
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rushlight import Tensor
-    from rushlight.optim._shared import StateDict
 
 EPOCH_DEPRECATION_WARNING = (
     "The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. "

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
+from rushlight import Tensor
 from rushlight.optim._functional import adadelta
 from rushlight.optim._per_parameter import _new_step, _PerParameter, _zeros
+from rushlight.optim._shared import ParamsT
 from rushlight.optim.optimizer import _check_learning_rate, _check_range, _number
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rushlight import Tensor
-    from rushlight.optim._shared import ParamsT
 
 __all__ = ["Adadelta", "adadelta"]
 

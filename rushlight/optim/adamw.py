@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
+from rushlight import Tensor
 from rushlight.optim._functional import adamw
+from rushlight.optim._shared import ParamsT
 from rushlight.optim.adam import Adam
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rushlight import Tensor
-    from rushlight.optim._shared import ParamsT
 
 __all__ = ["AdamW", "adamw"]
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import rushlight
+from rushlight import Tensor
+from rushlight.optim._shared import ParamsT
 from rushlight.optim.optimizer import Optimizer, _check_learning_rate, _number
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any
-
-    from rushlight import Tensor
-    from rushlight.optim._shared import ParamsT
+else:
+    Any = object  # the module typing is slow to load
 
 __all__ = ["LBFGS"]
 

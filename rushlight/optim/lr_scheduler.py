@@ -6,7 +6,9 @@ import math
 import types
 from bisect import bisect_right
 from collections import Counter
+from collections.abc import Iterable
 
+from rushlight import Tensor
 from rushlight._command.names import show_from
 from rushlight._errors.advice import advised
 from rushlight.optim._composed_schedules import ChainedScheduler, SequentialLR
@@ -19,13 +21,7 @@ from rushlight.optim._schedule_base import (
     _LRScheduler,
     _per_group,  # noqa: F401
 )
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from rushlight import Tensor
-    from rushlight.optim.optimizer import Optimizer
+from rushlight.optim.optimizer import Optimizer
 
 __all__ = [
     "ChainedScheduler",

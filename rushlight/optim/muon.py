@@ -5,14 +5,11 @@ from __future__ import annotations
 import math
 
 import rushlight
+from rushlight import Tensor
 from rushlight._command.names import show_from
 from rushlight.optim._per_parameter import _PerParameter, _zeros
+from rushlight.optim._shared import ParamsT
 from rushlight.optim.optimizer import _number
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rushlight import Tensor
-    from rushlight.optim._shared import ParamsT
 
 __all__ = ["Muon"]
 

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import rushlight
+from rushlight import Tensor
 from rushlight.optim._functional import nadam
 from rushlight.optim._per_parameter import _for_each_step, _new_step, _PerParameter, _zeros
+from rushlight.optim._shared import ParamsT
 from rushlight.optim.optimizer import _check_betas, _check_learning_rate, _check_range, _number
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rushlight import Tensor
-    from rushlight.optim._shared import ParamsT
 
 __all__ = ["NAdam", "nadam"]
 

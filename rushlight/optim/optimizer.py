@@ -4,6 +4,7 @@ step."""
 from __future__ import annotations
 
 from collections import OrderedDict, defaultdict
+from collections.abc import Callable
 from functools import wraps
 from itertools import chain
 
@@ -36,10 +37,11 @@ from rushlight.utils.hooks import RemovableHandle, _HookTable
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Any, TypeVar
 
     _F = TypeVar("_F", bound=Callable[..., Any])
+else:
+    Any = object  # the module typing is slow to load
 
 __all__ = [
     "Optimizer",

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import rushlight
+from rushlight import Tensor
 from rushlight.optim._functional import sgd
 from rushlight.optim._per_parameter import _PerParameter
+from rushlight.optim._shared import ParamsT
 from rushlight.optim.optimizer import _check_fused, _check_learning_rate, _check_range, _number
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from rushlight import Tensor
-    from rushlight.optim._shared import ParamsT
 
 __all__ = ["SGD", "sgd"]
 

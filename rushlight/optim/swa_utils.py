@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable
 from copy import deepcopy
 
 import rushlight
+from rushlight import Tensor
 from rushlight._errors.advice import advised
+from rushlight.nn import Module
 from rushlight.optim.lr_scheduler import LRScheduler, _check_optimizer, _per_group
+from rushlight.optim.optimizer import Optimizer
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
     from typing import Any
-
-    from rushlight import Tensor
-    from rushlight.nn import Module
-    from rushlight.optim.optimizer import Optimizer
+else:
+    Any = object  # the module typing is slow to load
 
 __all__ = [
     "SWALR",

@@ -1,5 +1,7 @@
 """Normalization over features, groups of channels, and neighbouring channels."""
 
+from collections.abc import Sequence
+
 import rushlight as torch
 from rushlight import Tensor
 from rushlight._errors.advice import advised
@@ -8,10 +10,6 @@ from rushlight.nn import init
 from rushlight.nn.parameter import Parameter
 
 from .module import Module
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
 
 __all__ = ["LocalResponseNorm", "CrossMapLRN2d", "LayerNorm", "GroupNorm", "RMSNorm"]
 
