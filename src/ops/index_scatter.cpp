@@ -364,7 +364,8 @@ void register_scatter_operators(Table& t) {
       .on_devices()
       .batching(Batching::Dims)
       .out_accumulates()
-      .not_differentiable("use scatter_reduce, which has a derivative");
+      .refused_derivative<
+          "derivative for aten::scatter is not implemented: use scatter_reduce, which has one">();
   t.op(scatter_value_reduce,
        "scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor",
        scatter_value_reduce_kernel)
@@ -375,7 +376,8 @@ void register_scatter_operators(Table& t) {
       .on_devices()
       .batching(Batching::Dims)
       .out_accumulates()
-      .not_differentiable("use scatter_reduce, which has a derivative");
+      .refused_derivative<
+          "derivative for aten::scatter is not implemented: use scatter_reduce, which has one">();
   t.op(scatter_add, "scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor",
        scatter_add_kernel)
       .doc("Adds src at the positions along `dim` that index names.")

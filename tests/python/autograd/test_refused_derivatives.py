@@ -20,6 +20,10 @@ REFUSED = {
     "ldl_factor": lambda lib, x: lib.linalg.ldl_factor(x)[0],
     "ldl_solve": lambda lib, x: lib.linalg.ldl_solve(*lib.linalg.ldl_factor(spd(lib)), x),
     "heaviside": lambda lib, x: lib.heaviside(x, lib.ones_like(x)),
+    "scatter with multiply": lambda lib, x: lib.zeros_like(x).scatter(
+        0, lib.tensor([[0, 1], [0, 0]]), x, reduce="multiply"
+    ),
+    "scatter_ of a number": lambda lib, x: x.clone().scatter_(0, lib.tensor([[0]]), 2.0, reduce="add"),
     "unique": lambda lib, x: lib.unique(x),
     "unique_consecutive": lambda lib, x: lib.unique_consecutive(x),
 }
