@@ -158,14 +158,19 @@ Tensor target_of(const Tensor& self, const Tensor& target) {
   return reshape(target, self.sizes());
 }
 
+void check_probabilities(const Tensor& t, const char* name) {
+  if (t.is_cpu() && t.numel())
+    RL_CHECK(read_scalar(min(t)).to_double() >= 0 && read_scalar(max(t)).to_double() <= 1, "all elements of ",
+             name, " should be between 0 and 1");
+}
+
 Tensor bce_kernel(const Call&, const Tensor& self, const Tensor& given, const Tensor& weight,
                   int64_t reduction) {
   if (!is_floating(self.dtype()))
     RL_NOT_IMPLEMENTED("\"binary_cross_entropy\" not implemented for '", legacy_name(self.dtype()), "'");
-  if (self.is_cpu() && self.numel())
-    RL_CHECK(read_scalar(min(self)).to_double() >= 0 && read_scalar(max(self)).to_double() <= 1,
-             "all elements of input should be between 0 and 1");
+  check_probabilities(self, "input");
   const Tensor target = target_of(self, given);
+  check_probabilities(target, "target");
   const Tensor loss = (target - Scalar(1)) * cut_log1m(self) - target * cut_log(self);
   return reduced(weighted(loss, weight), reduction);
 }

@@ -230,6 +230,18 @@ def test_losses_between_dtypes(name):
         assert outcome(call, rushlight, *pair) == outcome(call, torch, *pair), pair
 
 
+def test_probabilities_lie_between_0_and_1():
+    for value in (2.0, -1.0, 1.0001, float("nan"), 0.0, 1.0):
+        for name in "input", "target":
+
+            def call(module, name=name, value=value):
+                given = {"input": module.tensor([0.5, 0.5]), "target": module.tensor([0.0, 1.0])}
+                given[name] = module.tensor([value, 0.5])
+                return module.nn.functional.binary_cross_entropy(**given, reduction="none")
+
+            assert outcome(call, rushlight) == outcome(call, torch), (name, value)
+
+
 FILLS = {
     "full": lambda m, v: m.full((2,), v, dtype=m.uint8),
     "full_like": lambda m, v: m.full_like(m.zeros(2, dtype=m.uint8), v),
