@@ -15,6 +15,22 @@ static bool is_integer_array(PyObject* array) {
   return static_cast<bool>(index);
 }
 
+static int64_t size_at(PyObject* o, Py_ssize_t position) {
+  const auto refuse = [position](const std::string& why) {
+    throw_python(PyExc_TypeError, str("new(): argument 'size' failed to unpack the object at pos ",
+                                      position + 1, " with error \"", why, "\""));
+  };
+  if (!is_index(o)) refuse("type must be tuple of ints,but got " + type_name(o));
+  try {
+    return to_int(o);
+  } catch (const PythonError&) {
+    if (!PyLong_Check(o)) throw;
+    PyErr_Clear();
+    refuse("Overflow when unpacking long long");
+    throw;
+  }
+}
+
 // torch.Tensor takes tensors of every dtype, torch.FloatTensor and Tensor.new those of their own.
 static Tensor legacy_tensor(PyObject* args, PyObject* kwargs, DType dtype, bool any_dtype = false) {
   const Py_ssize_t n = PyTuple_GET_SIZE(args);
@@ -39,10 +55,7 @@ static Tensor legacy_tensor(PyObject* args, PyObject* kwargs, DType dtype, bool 
   if (is_index(first) && !is_array_like(first)) {
     Dims sizes;
     for (Py_ssize_t i = 0; i < n; ++i) {
-      if (!is_index(PyTuple_GET_ITEM(args, i)))
-        throw_python(PyExc_TypeError,
-                     "new(): sizes must be ints, not " + type_name(PyTuple_GET_ITEM(args, i)));
-      sizes.push_back(to_int(PyTuple_GET_ITEM(args, i)));
+      sizes.push_back(size_at(PyTuple_GET_ITEM(args, i), i));
       RL_CHECK(sizes.back() >= 0, "Trying to create tensor with negative dimension ", sizes.back(), ": ",
                sizes);
     }

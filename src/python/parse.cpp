@@ -188,6 +188,8 @@ static void take_ints(PyObject* const* items, Py_ssize_t n, Value& v, Arguments&
   new (&v) Value(IntList(list, static_cast<size_t>(n)));
 }
 
+constexpr int kNoList = -1;  // the deferred number was given in place of a list
+
 static bool take_int_list(const ParameterSpec& p, PyObject* o, Value& v, Arguments& out, int parameter) {
   if (is_sequence(o)) {
     Py_ssize_t n;
@@ -198,7 +200,15 @@ static bool take_int_list(const ParameterSpec& p, PyObject* o, Value& v, Argumen
   }
   if (p.list_length == 0 || !(is_int(o) || (is_tensor(o) && is_index(o)))) return false;
   auto* list = out.take<int64_t>(static_cast<size_t>(p.list_length));
-  std::fill_n(list, p.list_length, to_int(o));
+  int64_t item = 0;
+  try {
+    item = to_int(o);
+  } catch (const PythonError&) {
+    if (!PyLong_Check(o) || out.deferred) throw;
+    PyErr_Clear();
+    out.deferred = o, out.deferred_parameter = parameter, out.deferred_position = kNoList;
+  }
+  std::fill_n(list, p.list_length, item);
   new (&v) Value(IntList(list, static_cast<size_t>(p.list_length)));
   return true;
 }
@@ -456,12 +466,15 @@ static std::string name_of(const ParameterSpec& p) { return std::string(string_v
 
 [[noreturn]] static void throw_deferred(const SignatureSpec& spec, const Arguments& out, const char* name) {
   const ParameterSpec& p = spec.parameters[out.deferred_parameter + spec.self_count];
+  constexpr const char* overflow = "Overflow when unpacking long long";
+  if (out.deferred_position == kNoList && !spec.varargs_ints) throw_python(PyExc_ValueError, overflow);
+  const int position = std::max(out.deferred_position, 0);
   const std::string why = PyLong_Check(out.deferred)
-                              ? "Overflow when unpacking long long"
+                              ? overflow
                               : str("type must be tuple of ints,but got ", type_name(out.deferred));
   throw_python(PyExc_TypeError,
-               str(name, "(): argument '", name_of(p), "' failed to unpack the object at pos ",
-                   out.deferred_position + 1, " with error \"", why, "\""));
+               str(name, "(): argument '", name_of(p), "' failed to unpack the object at pos ", position + 1,
+                   " with error \"", why, "\""));
 }
 
 // --- a whole call

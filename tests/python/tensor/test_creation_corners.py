@@ -29,6 +29,21 @@ def test_numbers_beyond_64_bits():
         assert lib.tensor([2**70], dtype=lib.float64).item() == 2.0**70
 
 
+@pytest.mark.parametrize("lib", LIBRARIES)
+def test_sizes_beyond_64_bits(lib):
+    x, size = lib.ones(3), 10**30
+    for call in (
+        lib.zeros, lib.ones, lib.empty, lib.rand, x.new_zeros, x.view, x.expand, lib.Tensor, lib.LongTensor,
+    ):  # fmt: skip
+        with pytest.raises(TypeError, match="failed to unpack the object at pos 1 with error \"Overflow when"):
+            call(size)
+    with pytest.raises(TypeError, match="at pos 2 with error \"type must be tuple of ints,but got str"):
+        lib.IntTensor(2, "a")
+    for call in x.sum, x.unsqueeze:
+        with pytest.raises(ValueError, match="Overflow when unpacking long long"):
+            call(size)
+
+
 def test_tensors_and_storages_as_data():
     for lib in LIBRARIES:
         assert lib.tensor([[lib.tensor([1]), 2]]).tolist() == [[1, 2]]
