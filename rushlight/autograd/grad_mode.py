@@ -28,9 +28,15 @@ class no_grad(_C._NoGrad, _NoParamDecoratorContextManager):
         False
     """
 
+    def __reduce__(self):  # modules that keep one are copied
+        return type(self), ()
+
 
 class enable_grad(_C._EnableGrad, _NoParamDecoratorContextManager):
     """Operations are recorded inside, also within ``no_grad``. A context manager and a decorator."""
+
+    def __reduce__(self):
+        return type(self), ()
 
 
 class set_grad_enabled(_C._SetGrad, _DecoratorContextManager):
@@ -44,8 +50,18 @@ class set_grad_enabled(_C._SetGrad, _DecoratorContextManager):
     def __repr__(self):
         return f"torch.autograd.grad_mode.set_grad_enabled(mode={self.mode})"
 
+    def __reduce__(self):
+        return _made_aside, (type(self), self.mode)
+
     def clone(self):
         return type(self)(self.mode)
+
+
+def _made_aside(cls, mode):
+    before = is_grad_enabled()
+    made = cls(mode)  # which turns recording on or off
+    _set_grad_enabled(before)
+    return made
 
 
 class inference_mode(_C._InferenceMode, _DecoratorContextManager):
@@ -54,6 +70,9 @@ class inference_mode(_C._InferenceMode, _DecoratorContextManager):
 
     def clone(self):
         return type(self)(self.mode)
+
+    def __reduce__(self):
+        return type(self), (self.mode,)
 
 
 class set_multithreading_enabled(_DecoratorContextManager):

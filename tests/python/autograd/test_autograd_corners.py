@@ -1,6 +1,8 @@
 """Rarer behaviour of autograd: callbacks, defaults of functions, strict derivatives, warnings."""
 
+import copy
 import gc
+import pickle
 import warnings
 import weakref
 
@@ -285,3 +287,14 @@ def test_layouts_of_gradients():
     assert same_layout() and same_layout(enable=True)
     assert not same_layout(enable=False)
     assert torch._C._is_grad_layout_enforcement_enabled()
+
+
+def test_scopes_are_copied_and_pickled():
+    for scope in (
+        torch.no_grad(), torch.enable_grad(), torch.inference_mode(False), torch.set_grad_enabled(True),
+    ):  # fmt: skip
+        for made in copy.copy(scope), copy.deepcopy(scope), pickle.loads(pickle.dumps(scope)):
+            assert type(made) is type(scope) and torch.is_grad_enabled()
+            with made:
+                assert torch.is_grad_enabled() == (not isinstance(scope, torch.no_grad))
+            assert torch.is_grad_enabled()
