@@ -240,7 +240,7 @@ class BlockMask:
         return cls(**dict(zip(cls._TENSOR_ATTRS, leaves)), **dict(zip(cls._CONTEXT_ATTRS, context)))
 
     def __str__(self):
-        return f"BlockMask(shape={self.shape}, sparsity={self.sparsity():.2f}%, \n{self.to_string()}\n)"
+        return f"BlockMask(shape={self.shape}, sparsity={self.sparsity():.2f}%, \n{self.to_string().rstrip()}\n)"
 
     def __repr__(self):
         lines = [

@@ -130,6 +130,8 @@ def test_block_masks_are_pytorchs():
         ours = create_block_mask(rule, 2, 3, 150, 130, BLOCK_SIZE=size)
         theirs = flex.create_block_mask(rule, 2, 3, 150, 130, device="cpu", BLOCK_SIZE=size)
         assert str(ours) == str(theirs) and repr(ours) == repr(theirs)
+        few = [make(rule, 1, 2, 64, 64, device="cpu") for make in (create_block_mask, flex.create_block_mask)]
+        assert str(few[0]) == str(few[1])
         assert ours.shape == theirs.shape and ours.BLOCK_SIZE == theirs.BLOCK_SIZE
         for name in BlockMask._TENSOR_ATTRS:
             assert getattr(ours, name).tolist() == getattr(theirs, name).tolist(), name
