@@ -240,7 +240,8 @@ class BlockMask:
         return cls(**dict(zip(cls._TENSOR_ATTRS, leaves)), **dict(zip(cls._CONTEXT_ATTRS, context)))
 
     def __str__(self):
-        return f"BlockMask(shape={self.shape}, sparsity={self.sparsity():.2f}%, \n{self.to_string().rstrip()}\n)"
+        picture = self.to_string().rstrip()
+        return f"BlockMask(shape={self.shape}, sparsity={self.sparsity():.2f}%, \n{picture}\n)"
 
     def __repr__(self):
         lines = [

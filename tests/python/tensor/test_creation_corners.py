@@ -35,9 +35,9 @@ def test_sizes_beyond_64_bits(lib):
     for call in (
         lib.zeros, lib.ones, lib.empty, lib.rand, x.new_zeros, x.view, x.expand, lib.Tensor, lib.LongTensor,
     ):  # fmt: skip
-        with pytest.raises(TypeError, match="failed to unpack the object at pos 1 with error \"Overflow when"):
+        with pytest.raises(TypeError, match='failed to unpack the object at pos 1 with error "Overflow'):
             call(size)
-    with pytest.raises(TypeError, match="at pos 2 with error \"type must be tuple of ints,but got str"):
+    with pytest.raises(TypeError, match='at pos 2 with error "type must be tuple of ints,but got str'):
         lib.IntTensor(2, "a")
     for call in x.sum, x.unsqueeze:
         with pytest.raises(ValueError, match="Overflow when unpacking long long"):
