@@ -11,6 +11,7 @@ import rushlight
 from rushlight.jit import _types as t
 from rushlight.jit._annotations import python_type
 from rushlight.jit._check_methods import BUILTINS, MATH, METHODS, NOT_METHODS, TENSOR_METHODS, TORCH_BUILTINS
+from rushlight.jit._check_numbers import of_builtin
 from rushlight.jit._check_values import Bound, Checking, Container, Iterated, Method, NotAValue, Python
 from rushlight.jit._interfaces import misfit_of_type
 from rushlight.jit._library import OPERATORS
@@ -121,9 +122,7 @@ class Calls(Checking):
                     f"for argument 'x' but instead found type '{given[0]}'.\n",
                     node,
                 )
-        if name in BUILTINS:
-            return BUILTINS[name]
-        return t.UNKNOWN
+        return BUILTINS[name] if name in BUILTINS else of_builtin(name, given)
 
     def call_functional(self, function, node, given, by_name):
         """A function of `torch.nn.functional`: what it says of its arguments and of what it gives."""

@@ -13,6 +13,7 @@ from rushlight.jit._annotations import value_type
 from rushlight.jit._check_calls import Calls
 from rushlight.jit._check_collections import Collections
 from rushlight.jit._check_conditions import Conditions
+from rushlight.jit._check_numbers import NUMERIC, of_operator
 from rushlight.jit._check_values import Bound, Container, Iterated, Method, NotAValue, Python, declared_type
 from rushlight.jit._interfaces import methods_of, misfit
 from rushlight.jit._library import own_module
@@ -22,7 +23,6 @@ from rushlight.nn import Module
 
 __all__ = ["METHODS_OF_OPERATORS", "Expressions"]
 
-_NUMERIC = (t.INT, t.FLOAT, t.COMPLEX, t.NUMBER, t.BOOL)
 _TENSOR_VALUES = {
     **dict.fromkeys("H T data grad imag mH mT real".split(), t.TENSOR),
     **dict.fromkeys(
@@ -269,13 +269,13 @@ class Expressions(Conditions, Calls, Collections):
                 else t.UNKNOWN
             )
         if any(tensors):
-            if all(s in (t.TENSOR, t.INFERRED, *_NUMERIC) and s != t.BOOL for s in sides):
+            if all(s in (t.TENSOR, t.INFERRED, *NUMERIC) and s != t.BOOL for s in sides):
                 return t.TENSOR
             if any(s.kind in ("bool", "str", "NoneType", "Dict", "Optional", "List", "Tuple") for s in sides):
                 self.no_operator(op, sides, node)
             return t.UNKNOWN
-        if left in _NUMERIC and right in _NUMERIC:
-            return self.number(op, sides)
+        if left in NUMERIC and right in NUMERIC:
+            return of_operator(op, sides)
         if isinstance(op, ast.Mod) and left == t.STR:
             return t.STR
         if isinstance(op, ast.Add) and left == right and left.kind in ("str", "List"):
@@ -289,14 +289,14 @@ class Expressions(Conditions, Calls, Collections):
             )
         if isinstance(op, ast.Add) and left.kind == right.kind == "Tuple":
             return t.tuple_of((*left.args, *right.args))
-        if isinstance(op, ast.Mult) and {left.kind, right.kind} & {"List", "str"} and t.INT in sides:
+        if isinstance(op, ast.Mult) and "List" in (left.kind, right.kind) and t.INT in sides:
             return right if left == t.INT else left
         if left.kind == "Class":
             return self.overloaded(op, left, right, node)
         kinds = {left.kind, right.kind}
         if kinds & {"NoneType", "Optional", "Dict"} or (t.STR in sides and left != right):
             self.no_operator(op, sides, node)
-        if "Tuple" in kinds and any(s in _NUMERIC for s in sides) and not isinstance(op, ast.Mult):
+        if "Tuple" in kinds and any(s in NUMERIC for s in sides) and not isinstance(op, ast.Mult):
             self.no_operator(op, sides, node)
         return t.UNKNOWN
 
@@ -308,16 +308,6 @@ class Expressions(Conditions, Calls, Collections):
         if not record.has_method(name):
             self.refuse(f"'{left}' object has no attribute or method '{name}'", node)
         return self.call_unit(record.schema(name), node, [right], {})
-
-    @staticmethod
-    def number(op, sides):
-        if isinstance(op, (ast.Pow, ast.BitAnd, ast.BitOr, ast.BitXor, ast.LShift, ast.RShift)):
-            return t.UNKNOWN
-        if t.NUMBER in sides or t.BOOL in sides:
-            return t.UNKNOWN
-        if isinstance(op, ast.Div):
-            return t.COMPLEX if t.COMPLEX in sides else t.FLOAT
-        return t.COMPLEX if t.COMPLEX in sides else t.FLOAT if t.FLOAT in sides else t.INT
 
     def no_operator(self, op, sides, node):
         name = _OPERATORS.get(type(op), type(op).__name__.lower())

@@ -110,6 +110,7 @@ MATH = frozenset(
     factorial floor fmod frexp gamma gcd isfinite isinf isnan ldexp lgamma log log10 log1p modf pow radians
     remainder sin sinh sqrt tan tanh""".split()
 )
+_NOT_FLOATS = frozenset("ceil factorial floor frexp gcd isfinite isinf isnan modf".split())
 
 BUILTINS = {
     **_each("print", t.NONE),
@@ -117,6 +118,10 @@ BUILTINS = {
     **_each("ord hash id len", t.INT),
     **_each("chr hex oct bin", t.STR),
     **_each("warnings.warn", t.NONE),
-    **_each("math.sqrt math.exp math.pow math.log math.sin math.cos math.tan math.tanh", t.FLOAT),
+    **dict.fromkeys((f"math.{name}" for name in MATH - _NOT_FLOATS), t.FLOAT),
+    **_each("math.ceil math.factorial math.floor math.gcd", t.INT),
+    **_each("math.isfinite math.isinf math.isnan", t.BOOL),
+    "math.frexp": t.tuple_of((t.FLOAT, t.INT)),
+    "math.modf": t.tuple_of((t.FLOAT, t.FLOAT)),
     **_each("torch.jit.is_scripting torch.jit.is_tracing", t.BOOL),
 }

@@ -26,7 +26,11 @@ def check_function(unit, outside, method=False, module=None, own=None):
     if unit.tree.returns is None:
         unit.schema.returns = t.UNKNOWN  # as long as the check goes on
     checker = _Checker(unit, outside, module, own)
-    checker.function(unit.tree, method)
+    unit.under_way = True
+    try:
+        checker.function(unit.tree, method)
+    finally:
+        unit.under_way = False
 
 
 class _Undefined:
@@ -59,6 +63,10 @@ class _Checker(Expressions):
         unit = method.unit
         if unit is None:
             return schema_in_python(method.function, True)
+        if unit.under_way and method.module is self.module and not unit.overloaded:
+            self.refuse(
+                f"method '{unit.tree.name}' is called recursively. Recursive calls are not supported", node
+            )
         if method.module is self.module and not unit.overloaded and not unit.is_typed_for(self.module):
             try:
                 check_function(unit, unit.outside, True, self.module)

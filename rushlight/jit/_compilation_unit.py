@@ -36,6 +36,7 @@ class CompilationUnit:
             if not isinstance(tree, ast.FunctionDef):
                 raise RuntimeError(f"expected def but found '{ast.unparse(tree)}' here")
         names = _names_by(rcb, text) if rcb is not None else _names_of(sys._getframe(_frames_up + 1))
+        _refuse_circles({tree.name: tree for tree in definitions})
         names.update((tree.name, CallByName(self._functions, tree.name)) for tree in definitions)
         names.update((name, CallByName(self._functions, name)) for name in self._functions)
         for tree in definitions:
@@ -53,6 +54,19 @@ class CompilationUnit:
 
     def get_functions(self) -> list[Any]:
         return list(self._functions.values())
+
+
+def _refuse_circles(trees):
+    """Raise where a function of a text calls itself, by others or not."""
+    named = {name: {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)} for name, tree in trees.items()}
+    for name in trees:
+        reached, found = set(), [name]
+        while found:
+            new = named[found.pop()] & trees.keys() - reached
+            reached |= new
+            found += new
+        if name in reached:
+            raise RuntimeError(f"function '{name}' is called recursively. Recursive calls are not supported")
 
 
 def _names_of(frame):

@@ -1,10 +1,15 @@
 """The text of a script as Python runs it: where the two mean different things, a helper is called."""
 
 import ast
+import builtins
 import copy
+import functools
 import re
 
-from rushlight.jit._percent import percent
+from rushlight import Size, Tensor
+from rushlight.jit._arithmetic import CALLS, INPLACE, OPERATORS
+from rushlight.jit._operator_match import operator_schemas, returned
+from rushlight.jit._value_text import formatted, printed, text_of
 
 __all__ = ["BUILTINS", "HELPERS", "broadcast_length", "executable"]
 
@@ -13,8 +18,9 @@ __all__ = ["BUILTINS", "HELPERS", "broadcast_length", "executable"]
 BUILTINS = {"__import__": __import__}
 
 
-def executable(tree):
-    """A copy of a function's tree for execution: annotations name types, which nothing reads at run time."""
+def executable(tree, names):
+    """A copy of a function's tree for execution: annotations name types, which nothing reads at run time.
+    ``names`` tells what names from outside stand for."""
     tree = copy.deepcopy(tree)
     tree.returns, tree.decorator_list = None, []
     spread = []
@@ -23,7 +29,7 @@ def executable(tree):
             spread += ast.parse(f"{argument.arg} = __broadcast__({argument.arg}, {length})").body
         argument.annotation = None
     tree.body = [*(ast.copy_location(statement, tree.body[0]) for statement in spread), *tree.body]
-    return ast.fix_missing_locations(_Executable().visit(tree))
+    return ast.fix_missing_locations(_Executable(names, tree).visit(tree))
 
 
 def broadcast_length(annotation):
@@ -34,6 +40,18 @@ def broadcast_length(annotation):
 
 
 class _Executable(ast.NodeTransformer):
+    """``names`` tells what names from outside stand for."""
+
+    def __init__(self, names, tree):
+        self.names = names
+        self.sizes = {  # names that stand for what is a list in scripts alone
+            target.id
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Assign) and _of_sizes(node.value)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        }
+
     def visit_AnnAssign(self, node):
         if node.value is None:
             return ast.copy_location(ast.Pass(), node)
@@ -41,16 +59,81 @@ class _Executable(ast.NodeTransformer):
         return ast.copy_location(ast.Assign(targets=[node.target], value=node.value), node)
 
     def visit_BinOp(self, node):
+        kind, sides = type(node.op).__name__, (node.left, node.right)
+        listed = any(_of_sizes(side) or getattr(side, "id", None) in self.sizes for side in sides)
         self.generic_visit(node)
-        text = isinstance(node.left, ast.Constant) and isinstance(node.left.value, str)
-        if not text or not isinstance(node.op, ast.Mod):
+        if kind == "Add" and listed:
+            return _helped("__joined__", [node.left, node.right], node)
+        return _helped(f"__{kind}__", [node.left, node.right], node) if kind in OPERATORS else node
+
+    def visit_AugAssign(self, node):
+        self.generic_visit(node)
+        kind, plain = type(node.op).__name__, (ast.Name, ast.Attribute, ast.Subscript, ast.Constant)
+        parts = [part for part in ast.walk(node.target) if isinstance(part, ast.expr)]
+        if kind not in INPLACE or not all(isinstance(part, plain) for part in parts):
             return node
-        return _helped("__percent__", [node.left, node.right], node)
+        read = copy.deepcopy(node.target)
+        read.ctx = ast.Load()
+        made = _helped(f"__i{kind}__", [read, node.value], node)
+        return ast.copy_location(ast.Assign([node.target], made), node)
+
+    def visit_JoinedStr(self, node):
+        for part in node.values:
+            if isinstance(part, ast.FormattedValue):
+                part.value = _helped("__text__", [self.visit(part.value)], part.value)
+        return node
+
+    def visit_Attribute(self, node):
+        self.generic_visit(node)
+        if node.attr == "shape" and isinstance(node.ctx, ast.Load):
+            return _helped("__listed__", [node], node)
+        return node
 
     def visit_Call(self, node):
         self.generic_visit(node)
-        views = isinstance(node.func, ast.Attribute) and node.func.attr in ("keys", "values", "items")
-        return _helped("__listed__", [node], node) if views and not node.args and not node.keywords else node
+        function, words = node.func, bool(node.keywords)
+        if isinstance(function, ast.Attribute):
+            if function.attr in _VIEWING and not node.args and not words:
+                return _helped("__listed__", [node], node)
+            if function.attr == "format" and not words:
+                return _helped("__format__", [function.value, *node.args], node)
+            if (function.attr not in _SIZES or not node.args) and gives_lists(function.attr):
+                arguments = [function.value, ast.Constant(function.attr)]
+                node.func = _helped("__method__", arguments, function)
+        elif isinstance(function, ast.Name) and (value := self.names.get(function.id)) is not None:
+            if function.id in _CALLS and value is getattr(builtins, function.id):
+                if function.id != "str" or len(node.args) == 1:
+                    function.id = f"__{function.id}__"
+            elif gives_lists(_operator_name(function.id)):
+                return _helped("__list__", [node], node)
+        return node
+
+
+def _of_sizes(node):
+    """Whether an expression is a tensor's shape, or a part of one."""
+    while isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Slice):
+        node = node.value
+    if isinstance(node, ast.Call) and not node.args:
+        return getattr(node.func, "attr", None) in _SIZES
+    return isinstance(node, ast.Attribute) and node.attr == "shape"
+
+
+_VIEWING = ("keys", "values", "items")
+_SIZES = ("size", "stride")  # of all dimensions, where none is given
+_CALLS = ("print", "str", *CALLS)
+
+
+def _operator_name(name):
+    """What an operator is called of which `torch` has a function of this name; "" of others."""
+    space, _, last = name.rpartition(".")
+    return last if space in ("torch", "torch.functional") else ""
+
+
+@functools.cache
+def gives_lists(name):
+    """Whether an operator of `torch` gives a list in scripts; Python's gives a tuple."""
+    kinds = [returned(schema).kind for schema in operator_schemas(name)] if name else []
+    return name in _SIZES or "List" in kinds and set(kinds) <= {"List", "Tensor"}
 
 
 def _helped(name, arguments, node):
@@ -64,12 +147,43 @@ def _broadcast(value, length):
     return list(value) if isinstance(value, tuple) else [value] * length
 
 
-_VIEWS = (type({}.keys()), type({}.values()), type({}.items()))
+_VIEWS = (type({}.keys()), type({}.values()), type({}.items()), Size)
 
 
 def _listed(value):
-    """What a dictionary tells of itself is a list in scripts."""
-    return list(value) if isinstance(value, _VIEWS) else value
+    """What is a list in scripts, and in Python a view of a dictionary or a size."""
+    return list(value) if type(value) in _VIEWS else value
 
 
-HELPERS = {"__percent__": percent, "__broadcast__": _broadcast, "__listed__": _listed}
+def _joined(left, right):
+    """``left + right``, where a tuple becomes a list that a list is added to."""
+    if isinstance(left, tuple) and isinstance(right, list):
+        return [*left, *right]
+    return [*left, *right] if isinstance(left, list) and isinstance(right, tuple) else left + right
+
+
+def _results(value):
+    """What an operator of tensors gives, a list in scripts and a tuple in Python."""
+    return list(value) if type(value) in (tuple, Size) else value
+
+
+def _method(value, name):
+    """A method, which gives a list where it is a tensor's."""
+    found = getattr(value, name)
+    return (lambda *args, **words: _results(found(*args, **words))) if isinstance(value, Tensor) else found
+
+
+HELPERS = {
+    "__broadcast__": _broadcast,
+    "__listed__": _listed,
+    "__list__": _results,
+    "__joined__": _joined,
+    "__method__": _method,
+    "__text__": text_of,
+    "__str__": text_of,
+    "__print__": printed,
+    "__format__": formatted,
+    **{f"__{name}__": function for name, function in CALLS.items()},
+    **{f"__{name}__": function for name, function in OPERATORS.items()},
+    **{f"__i{name}__": function for name, function in INPLACE.items()},
+}

@@ -2,6 +2,8 @@
 
 import re
 
+from rushlight.jit._value_text import text_of
+
 _SPECIFIER = re.compile(r"%(?:[#0\- +]*\d*(?:\.\d+)?)(.?)", re.DOTALL)
 _KNOWN = "sdicouxXeEfFgG"
 _NAMES = {str: "String", type(None): "None", list: "GenericList", dict: "GenericDict", tuple: "Tuple"}
@@ -19,7 +21,8 @@ def percent(text, values):
         _check(letter, given[i])
     if len(wanted) < len(given):
         raise RuntimeError(f"Too many arguments for format string: {text}")
-    return text % given
+    pairs = zip(wanted, given, strict=True)
+    return text % tuple(text_of(value) if letter == "s" else value for letter, value in pairs)
 
 
 def _check(letter, value):

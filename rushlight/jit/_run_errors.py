@@ -33,7 +33,8 @@ def told(error, boundary):
         return error
     add_notes(error)  # which read numbers of the text, before places stand before it
     named = raised or isinstance(error, KeyError) or not error.args
-    text = _raised_text(error) if named else str(error)
+    text = _raised_text(error, raised) if named else str(error)
+    text = text if raised and type(error) is not AssertionError else f"RuntimeError: {text}"
     plain = type(error).__str__ is BaseException.__str__ and len(error.args) == 1
     if not raised and isinstance(error, RuntimeError) and plain:
         made = error
@@ -73,7 +74,9 @@ def _place(code, at, line):
     return types.SimpleNamespace(lineno=line, end_lineno=line, col_offset=0, end_col_offset=None)
 
 
-def _raised_text(error):
+def _raised_text(error, raised):
     kind = type(error)
-    name = kind.__name__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__name__}"
-    return f"{name}: {', '.join(map(str, error.args))}"
+    given = ", ".join(map(str, error.args))
+    if not raised or kind is AssertionError:
+        return f"{kind.__name__}: {given}"
+    return f"{kind.__module__}.{kind.__name__}: {f'({given})' if len(error.args) > 1 else given}"

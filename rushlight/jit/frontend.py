@@ -16,6 +16,7 @@ import typing
 
 import rushlight
 from rushlight.jit._annotations import schema_of
+from rushlight.jit._arithmetic import in_script as in_arithmetic
 from rushlight.jit._call_check import checked
 from rushlight.jit._checker import check_function
 from rushlight.jit._decorations import _overloaded
@@ -77,6 +78,7 @@ class Unit:
     overloaded = False
     drawing: list = []  # of a trace: calls that draw random numbers
     late_names: dict | None = None  # what is not where its class is defined yet: the class itself
+    under_way = False  # while it is compiled, or its types are followed
     outside: dict = {}  # the names around the function it was made of
     typed_for = None  # a weak reference to the module for whose attributes types were followed last
 
@@ -150,7 +152,7 @@ class Unit:
     def function(self):
         """The function, compiled so that its tracebacks show the program's own lines."""
         if self._function is None:
-            module = ast.Module(body=[executable(self.tree)], type_ignores=[])
+            module = ast.Module(body=[executable(self.tree, self.names)], type_ignores=[])
             space = {"__builtins__": BUILTINS, UNIT: self, **HELPERS, **self.names}
             exec(compile(ast.fix_missing_locations(module), self.filename, "exec"), space)
             self._function = space[self.tree.name]
@@ -197,7 +199,7 @@ def _plain(annotation):
 
 
 def script_function(fn, known, method=False, extra=None):
-    """The unit of a Python function; ``known`` maps functions to their units, for calls in circles, and
+    """The unit of a Python function; ``known`` maps functions to their units, those under way too, and
     ``extra`` has names that are not where the function was defined yet."""
     if fn in known:
         return known[fn]
@@ -225,6 +227,7 @@ def _compile_function(fn, known, types_of, method, extra=None):
     unit.overloaded = (fn.__module__, fn.__qualname__) in _overloaded
     unit.late_names = extra
     known[fn] = unit
+    unit.under_way = True
     try:
         annotations = getattr(fn, "__annotations__", {})
         names = {**(extra or {}), **_outside_names(fn)}
@@ -232,6 +235,7 @@ def _compile_function(fn, known, types_of, method, extra=None):
     except BaseException:
         known.pop(fn, None)
         raise
+    unit.under_way = False
     return unit
 
 
@@ -484,7 +488,12 @@ class _Resolver(ast.NodeTransformer):
     def _called(self, function, node):
         """The unit of a function that this one calls; its errors say by whom it was called."""
         with self._called_from_here(function.__name__, node):
-            return script_function(function, self.known, extra=self.unit.late_names)
+            unit = script_function(function, self.known, extra=self.unit.late_names)
+        if unit.under_way:
+            self.unit.refuse(
+                f"function '{unit.tree.name}' is called recursively. Recursive calls are not supported", node
+            )
+        return unit
 
     @contextlib.contextmanager
     def _called_from_here(self, name, node):
@@ -552,4 +561,4 @@ def replacement(name, value):
     """What a library name means inside a script."""
     if name == "torch.jit.is_scripting":
         return lambda: True
-    return value
+    return in_arithmetic(name, value)

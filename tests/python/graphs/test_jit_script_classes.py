@@ -92,10 +92,8 @@ class Plain(nn.Module):
         return self.repeated(x, 3)
 
     def repeated(self, x, times: int) -> torch.Tensor:
-        if times == 0:
-            return x
         a, b = self.pair(x, x)
-        return self.repeated(a, times - 1) + b * self.count
+        return self.added(a) + b * self.count * times
 
 
 def test_methods_that_call_each_other():
@@ -108,6 +106,16 @@ def test_methods_that_call_each_other():
 
     with pytest.raises(RuntimeError, match="'int' object has no attribute or method 'upper'"):
         torch.jit.script(Wrong())
+
+    class Circle(Plain):
+        def forward(self, x):
+            return self.repeated(x, 1)
+
+        def repeated(self, x, times: int) -> torch.Tensor:
+            return x if times == 0 else self.forward(x)
+
+    with pytest.raises(RuntimeError, match="method 'forward' is called recursively"):
+        torch.jit.script(Circle())
 
 
 class Inner(nn.Module):
