@@ -257,6 +257,10 @@ class OpOverloadPacket(OperatorBase):
                 calls.setdefault(entry.form, []).append(entry.index)
         form = next(iter(calls))
         self._op = _C._overload_function(tuple(calls[form]), form, self)
+        kinds = {_second_kind(e): e.index for e in entries.values() if not e.second_name and e.form == form}
+        if kinds.keys() >= {"int", "Tensor"}:  # each of which is also taken for the other
+            indices = sorted(calls[form], key=lambda index: index != kinds["int"])
+            self._op = _by_second(self._op, _C._overload_function(tuple(indices), form, self))
         self._out = _C._overload_function(tuple(calls[_OUT]), _OUT, self) if _OUT in calls else None
 
     def overloads(self):
@@ -310,6 +314,22 @@ class OpOverloadPacket(OperatorBase):
 
     def __reduce__(self):
         return _packet, (self._namespace, self.__name__)
+
+
+def _second_kind(entry):
+    """The type of an overload's second argument, as its schema writes it."""
+    text = entry.schema["schema"] if isinstance(entry.schema, dict) else str(entry.schema)
+    return text.partition("(")[2].partition(")")[0].partition(", ")[2].partition(" ")[0]
+
+
+def _by_second(of_tensors, of_numbers):
+    """A call of overloads that a second argument tells apart: a tensor, or a number that is a dimension."""
+
+    def call(*args, **kwargs):
+        number = len(args) > 1 and isinstance(args[1], int)
+        return (of_numbers if number else of_tensors)(*args, **kwargs)
+
+    return call
 
 
 # Made once: programs compare and hash them.

@@ -42,6 +42,7 @@ class LoadedModule(RecursiveScriptModule):
     _library_base = None
     _archive_parameters: tuple = ()
     _archive_buffers: tuple = ()
+    _archive_hooks: tuple = ((), ())  # before `forward`, and after it
     _archive_methods: dict = {}
     _archive_text = ""
 
@@ -53,6 +54,18 @@ class LoadedModule(RecursiveScriptModule):
             return
         for name, value in state.items():
             self._put(name, value)
+
+    def __call__(self, *args, **kwargs):
+        """A call by Python; the archive's code calls hooks of its own by their names."""
+        before, after = self._archive_hooks
+        for hook in before:
+            given = hook(self, args)
+            args = args if given is None else given if isinstance(given, tuple) else (given,)
+        result = super().__call__(*args, **kwargs)
+        for hook in after:
+            changed = hook(self, args, result)
+            result = result if changed is None else changed
+        return result
 
     def _put(self, name, value):
         if not isinstance(name, str):

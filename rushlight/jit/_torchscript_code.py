@@ -13,6 +13,7 @@ from rushlight.jit import _torchscript_ops as operators
 from rushlight.jit import _torchscript_values as values
 from rushlight.jit._executable import BUILTINS
 
+_HOOKS = ("__forward_pre_hooks__", "__forward_hooks__")
 _ROOTS = ("torch", "ops", "__torch__", "CONSTANTS")
 _COMPARISONS = {
     ast.Is: "__is__",
@@ -102,6 +103,7 @@ class Unit:
                 "__getstate__",
             ):
                 raise ValueError(f"the name {name!r} is not allowed for a member of a class")
+        hooks = {kind: tuple(methods[n] for n in lists.get(kind, ()) if n in methods) for kind in _HOOKS}
         public = {n: m for n, m in methods.items() if n not in ("__setstate__", "__getstate__")}
         return type(
             node.name,
@@ -112,6 +114,7 @@ class Unit:
                 "_original_name": node.name,
                 "_archive_constants": members,
                 "_archive_methods": methods,
+                "_archive_hooks": tuple(hooks.values()),
                 "_archive_parameters": tuple(lists.get("__parameters__", ())),
                 "_archive_buffers": tuple(lists.get("__buffers__", ())),
                 "_archive_text": ast.get_source_segment(self.text, node) or "",
@@ -170,6 +173,7 @@ class _Translator:
             "$is": values.is_instance,
             "$fork": values.fork,
             "$context": values.Context,
+            "$list": values.to_list,
         }
         arguments = node.args
         if arguments.vararg or arguments.kwarg or node.decorator_list:
@@ -406,6 +410,8 @@ class _Translator:
             return ast.Call(ast.Name("$call", ast.Load()), [self.named(path[:-1])], [])
         if path is not None and path[0] == "__torch__":
             return ast.Call(ast.Name("$call", ast.Load()), [self.named(path), *arguments], words)
+        if isinstance(f, ast.Attribute) and path is None and f.attr == "tolist" and not arguments:
+            return self.helper("$list", self.expression(f.value))
         if isinstance(f, ast.Attribute) and path is None:
             bound = self.helper("$method", self.expression(f.value), ast.Constant(f.attr))
             return ast.Call(bound, arguments, words)

@@ -8,12 +8,30 @@ import operator
 import rushlight
 from rushlight._serialization.dtype_numbers import NUMBERS
 from rushlight.jit import _torchscript_layers as layers
+from rushlight.jit._arithmetic import CALLS, divided, floor_divided, whole
+from rushlight.jit._percent import percent
+from rushlight.jit._torchscript_numbers import METHODS, ON_NUMBERS
 from rushlight.jit._torchscript_values import tensor_properties, truth
+from rushlight.jit._value_text import formatted, printed, text_of
 from rushlight.nn import functional
 
 Tensor = rushlight.Tensor
 _FORMATS = ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d")
-BUILTINS = ("int", "float", "bool", "str", "complex", "print", "ord", "chr", "len", "hex", "oct", "bin")
+BUILTINS = (
+    "int",
+    "float",
+    "bool",
+    "str",
+    "complex",
+    "print",
+    "ord",
+    "chr",
+    "len",
+    "hex",
+    "oct",
+    "bin",
+    "sorted",
+)
 
 
 # --- operators
@@ -46,7 +64,8 @@ def _with_factor(name, reverse=False):
 def _divide(a, b, rounding_mode=None):
     if isinstance(a, Tensor) or isinstance(b, Tensor):
         return rushlight.div(a, b, rounding_mode=rounding_mode)
-    return {"trunc": lambda: math.trunc(a / b), "floor": lambda: a // b, None: lambda: a / b}[rounding_mode]()
+    floored, plain = lambda: floor_divided(a, b), lambda: divided(a, b)  # noqa: E731
+    return {"trunc": lambda: math.trunc(a / b), "floor": floored, None: plain}[rounding_mode]()
 
 
 def _to(x, *args, **kwargs):
@@ -120,35 +139,20 @@ def _size(x, dim=None):
     return list(x.shape) if dim is None else x.shape[dim]
 
 
-def _format(text, *args):
-    """Braces stand for the arguments in turn; no fields, which could reach into objects."""
-    parts = text.split("{}")
-    out = parts[0]
-    for i, part in enumerate(parts[1:]):
-        out += (str(args[i]) if i < len(args) else "{}") + part
-    return out
-
-
-def _round(x):
-    return float(round(x))
-
-
 def _set_item(x, key, value):
     x[key] = value
     return x
 
 
+def _sort(x, *args, **words):
+    """Of a tensor, two tensors; a list is sorted in its place."""
+    if isinstance(x, Tensor):
+        return _call_table("sort", (x, *args), words)
+    x.sort(reverse=bool(args and args[0]))
+
+
 def _pop(x, *args):
     return x.pop(*args)
-
-
-def _extreme(python, name):
-    def run(*args, **kwargs):
-        if any(isinstance(a, Tensor) for a in args):
-            return _call_table(name, args, kwargs)
-        return python(*args)
-
-    return run
 
 
 def _unimplemented(name):
@@ -167,44 +171,6 @@ def _tensor(data, dtype=None, device=None, requires_grad=False):
 
 def _number(x):
     return x.item() if isinstance(x, Tensor) else x
-
-
-_LIST_METHODS = (
-    "append",
-    "extend",
-    "insert",
-    "clear",
-    "reverse",
-    "remove",
-    "update",
-    "keys",
-    "values",
-    "items",
-    "get",
-    "setdefault",
-    "popitem",
-    "strip",
-    "lstrip",
-    "rstrip",
-    "lower",
-    "upper",
-    "startswith",
-    "endswith",
-    "find",
-    "rfind",
-    "replace",
-    "isdigit",
-    "isalpha",
-    "isalnum",
-    "isspace",
-    "capitalize",
-    "title",
-    "splitlines",
-    "zfill",
-    "join",
-    "islower",
-    "isupper",
-)
 
 
 def _method_of(name):
@@ -231,59 +197,9 @@ def _method_or_operator(name):
 
 
 _TABLE = {
-    **{("torch", n): _method_of(n) for n in _LIST_METHODS},
+    **{("torch", n): _method_of(n) for n in METHODS},
     **{("torch", n): _method_or_operator(n) for n in ("copy", "count", "split", "index")},
-    **{
-        ("torch", n): _numbers(f, n)
-        for n, f in {
-            "mul": operator.mul,
-            "neg": operator.neg,
-            "remainder": operator.mod,
-            "pow": operator.pow,
-            "eq": operator.eq,
-            "ne": operator.ne,
-            "lt": operator.lt,
-            "le": operator.le,
-            "gt": operator.gt,
-            "ge": operator.ge,
-            "__and__": operator.and_,
-            "__or__": operator.or_,
-            "__xor__": operator.xor,
-            "bitwise_not": operator.invert,
-            "__lshift__": operator.lshift,
-            "__rshift__": operator.rshift,
-            "abs": abs,
-            "ceil": math.ceil,
-            "floor": math.floor,
-            "round": _round,
-            "sqrt": math.sqrt,
-            "exp": math.exp,
-            "log": math.log,
-            "sin": math.sin,
-            "cos": math.cos,
-            "tan": math.tan,
-            "log2": math.log2,
-            "log10": math.log10,
-            "log1p": math.log1p,
-            "fmod": math.fmod,
-            "atan2": math.atan2,
-            "copysign": math.copysign,
-            "sum": sum,
-            "any": any,
-            "all": all,
-            "max": max,
-            "min": min,
-            "isnan": math.isnan,
-            "isinf": math.isinf,
-            "isfinite": math.isfinite,
-            "gcd": math.gcd,
-            "degrees": math.degrees,
-            "radians": math.radians,
-            "trunc": math.trunc,
-            "tanh": math.tanh,
-            "logical_not": operator.not_,
-        }.items()
-    },
+    **{("torch", n): _numbers(f, n) for n, f in ON_NUMBERS.items()},
     ("torch", "add"): _with_factor("add"),
     ("torch", "sub"): _with_factor("sub"),
     ("torch", "rsub"): _with_factor("rsub", True),
@@ -291,7 +207,7 @@ _TABLE = {
     ("torch", "sub_"): _with_factor("sub_"),
     ("torch", "div"): _divide,
     ("torch", "true_divide"): _divide,
-    ("torch", "floordiv"): lambda a, b: a // b,
+    ("torch", "floordiv"): floor_divided,
     ("torch", "floor_divide"): lambda a, b: rushlight.div(a, b, rounding_mode="floor"),
     ("torch", "to"): _to,
     ("torch", "slice"): _slice,
@@ -318,6 +234,7 @@ _TABLE = {
     ("torch", "as_tensor"): lambda x, dtype=None, device=None: rushlight.as_tensor(
         x, dtype=dtype_of(dtype), device=device
     ),
+    ("torch", "meshgrid"): lambda tensors, **words: list(rushlight.meshgrid(*tensors, **words)),
     ("torch", "einsum"): lambda equation, tensors, path=None: rushlight.einsum(equation, tensors),
     ("torch", "_transformer_encoder_layer_fwd"): layers.encoder_layer,
     ("torch", "_native_multi_head_attention"): layers.native_attention,
@@ -340,19 +257,20 @@ _TABLE = {
     ("torch", "delete"): lambda x, k: x.pop(k) and None,
     ("torch", "pop"): _pop,
     ("torch", "sorted"): sorted,
-    ("torch", "format"): _format,
-    ("torch", "percentFormat"): lambda t, *a: t % a,
+    ("torch", "sort"): _sort,
+    ("torch", "format"): formatted,
+    ("torch", "percentFormat"): lambda t, *a: percent(t, a[0] if len(a) == 1 else a),
     ("torch", "warn"): _warn,
-    ("torch", "str"): str,
+    ("torch", "str"): text_of,
     ("torch", "ord"): ord,
     ("torch", "chr"): chr,
     ("torch", "__range_length"): lambda a, b, c: len(range(a, b, c)),
     ("torch", "__derive_index"): lambda i, start, step: start + i * step,
-    ("torch", "Int"): lambda x: int(_number(x)),
+    ("torch", "Int"): lambda x: whole(_number(x)),
     ("torch", "Float"): lambda x: float(_number(x)),
     ("torch", "Bool"): lambda x: bool(_number(x)),
     ("torch", "Complex"): lambda x: complex(_number(x)),
-    ("torch", "IntImplicit"): lambda x: int(_number(x)),
+    ("torch", "IntImplicit"): lambda x: whole(_number(x)),
     ("torch", "FloatImplicit"): lambda x: float(_number(x)),
     ("torch", "ScalarImplicit"): _number,
     ("torch", "get_autocast_dtype"): lambda kind: _CODES[rushlight.get_autocast_dtype(kind)],
@@ -387,16 +305,17 @@ _TABLE = {
     ("prim", "id"): id,
     ("prim", "NumToTensor"): lambda x: rushlight.tensor(x),
     ("prim", "unchecked_unwrap_optional"): lambda x: x,
-    ("prim", "min"): _extreme(min, "min"),
-    ("prim", "max"): _extreme(max, "max"),
+    ("prim", "min"): _numbers(CALLS["min"], "min"),
+    ("prim", "max"): _numbers(CALLS["max"], "max"),
     ("prim", "abs"): abs,
     ("prim", "rangelist"): lambda n: list(range(n)),
     ("prim", "data_ptr"): lambda x: x.data_ptr(),
-    ("python", "int"): lambda x: int(_number(x)),
+    ("python", "int"): lambda x, *base: whole(_number(x), *base),
     ("python", "float"): lambda x: float(_number(x)),
     ("python", "bool"): truth,
-    ("python", "str"): str,
-    ("python", "print"): print,
+    ("python", "str"): text_of,
+    ("python", "print"): printed,
+    ("python", "sorted"): sorted,
     ("python", "ord"): ord,
     ("python", "complex"): complex,
     ("python", "chr"): chr,

@@ -84,8 +84,13 @@ def method(value, name):
     if found is None:
         raise AttributeError(f"{type(value).__name__} has no method {name!r} in the archive")
     if name == "forward" and isinstance(value, Module):
-        return value  # as a call, so that hooks run
+        return functools.partial(Module.__call__, value)  # so that hooks which Python registered run
     return functools.partial(found, value)
+
+
+def to_list(value):
+    """``tolist()`` of a tensor, or a method of this name."""
+    return value.tolist() if isinstance(value, Tensor) else method(value, "tolist")()
 
 
 def fork(function):

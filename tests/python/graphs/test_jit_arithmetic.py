@@ -27,7 +27,8 @@ def assigned(a: float, i: int, j: int):
 def of_math(x: float, i: int):
     return (
         math.sqrt(x), math.log(x), math.log(x, 2.0), math.log10(x), math.log1p(x), math.exp(x),
-        math.pow(x, i), math.acos(x), math.acosh(x), math.atanh(x), math.sin(x), math.gamma(x), math.lgamma(x),
+        math.pow(x, i), math.acos(x), math.acosh(x), math.atanh(x), math.sin(x), math.gamma(x),
+        math.lgamma(x),
         math.sinh(x),
         math.fmod(x, 0.0), math.ldexp(x, i), math.degrees(x), math.expm1(x), math.cosh(x),
     )  # fmt: skip

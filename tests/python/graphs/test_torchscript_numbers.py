@@ -1,0 +1,112 @@
+"""What PyTorch's archives compute with numbers, text, lists and hooks, and overloads that a number picks."""
+
+import math
+
+import pytest
+
+import rushlight
+from rushlight._command.names import is_aliased
+
+oracle = pytest.importorskip("torch")
+pytestmark = pytest.mark.skipif(is_aliased(), reason="the alias replaces PyTorch, whose archives these are")
+
+
+def of_numbers(x: float, i: int, j: int):
+    known = [
+        math.asin(x / 4),
+        math.fabs(x),
+        math.gamma(x),
+        math.erf(x),
+        math.log(x),
+        math.sqrt(x),
+        math.acosh(x),
+    ]
+    return known, math.factorial(abs(i)), x // 0.1, x % 0.3, i**j, x / 0.0, round(x), max(i, x), int(x * 1e30)
+
+
+def of_text(x: float, words: str):
+    parts = words.rsplit(" ", 1)
+    made = "%s and %d" % (x, 3)  # noqa: UP031
+    return (
+        parts,
+        made,
+        f"{x} {[x]} {words.swapcase()}",
+        str(x),
+        "{}|{}".format(x, "a"),
+        words.partition(" ")[0],
+    )
+
+
+def of_lists(values: list[int], pairs: list[tuple[float, int]]):
+    values.sort(reverse=True)
+    return sorted(values), values, sorted(pairs)
+
+
+class OfTensors(oracle.nn.Module):
+    def forward(self, x: oracle.Tensor):
+        best, where = oracle.max(x, 1)
+        least, place = oracle.min(x, 0)
+        values: list[float] = x.flatten().tolist()
+        a, b = oracle.meshgrid([x[0], x[1]])
+        return best, where, least, place, oracle.max(x, x * 2), oracle.max(x), values, a, b
+
+
+class Hooked(oracle.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = oracle.nn.Identity()
+        self.inner.register_forward_hook(after)
+        self.register_forward_pre_hook(before)
+
+    def forward(self, x: oracle.Tensor) -> oracle.Tensor:
+        return self.inner(x) + 1
+
+
+def before(self, given: tuple[oracle.Tensor]) -> oracle.Tensor:
+    return given[0] * 10
+
+
+def after(self, given: tuple[oracle.Tensor], result: oracle.Tensor) -> oracle.Tensor:
+    return result * 2 + given[0]
+
+
+def told(value):
+    if isinstance(value, (tuple, list)):
+        return [told(part) for part in value]
+    if isinstance(value, float):
+        return f"{value:.10g}"
+    return (str(value.dtype), value.tolist()) if hasattr(value, "dtype") else value
+
+
+@pytest.mark.parametrize(
+    ("program", "given"),
+    [
+        (of_numbers, (2.5, 3, -2)),
+        (of_numbers, (-0.5, -4, 3)),
+        (of_numbers, (0.0, 0, 0)),
+        (of_text, (2.0, "one Two three")),
+        (of_text, (0.1, "")),
+        (of_lists, ([2, 3, 1], [(2.0, 1), (1.0, 5)])),
+        (OfTensors(), ([[0.0, 5.0, 2.0], [3.0, 1.0, -4.0]],)),
+        (Hooked(), ([1.0, 2.0],)),
+    ],
+)
+def test_results_are_pytorchs(program, given, tmp_path):
+    scripted = oracle.jit.script(program)
+    scripted.save(str(tmp_path / "program.pt"))
+    found = rushlight.jit.load(tmp_path / "program.pt")
+    if isinstance(program, oracle.nn.Module):
+        wanted = scripted(oracle.tensor(*given))
+        given = (rushlight.tensor(*given),)
+    else:
+        wanted = scripted(*given)
+    assert told(found(*given)) == told(wanted)
+
+
+def test_a_number_picks_the_overload_of_a_dimension():
+    for module in (oracle, rushlight):
+        x = module.tensor([[0.0, 5.0], [3.0, 1.0]])
+        values, places = module.ops.aten.max(x, 0)
+        assert values.tolist() == [3.0, 5.0] and places.tolist() == [1, 0]
+        assert module.ops.aten.min(x, module.tensor(1)).tolist() == [[0.0, 1.0], [1.0, 1.0]]
+        assert module.ops.aten.max(x).item() == 5.0
