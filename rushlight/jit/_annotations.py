@@ -16,6 +16,7 @@ from rushlight._awaits import _Await
 from rushlight._command.names import is_own
 from rushlight.jit import _types as t
 from rushlight.jit._call_check import converted
+from rushlight.jit._executable import broadcast_length
 from rushlight.nn import Module
 
 TYPE_CHECKING = False
@@ -297,6 +298,16 @@ class Annotations:
         kind = {"constant": "const"}.get(kind, kind)
         self.unit.refuse(f"Expression of type {kind} cannot be used in a type expression", node)
 
+    def repeated(self, node, kind):
+        """(type, length) of a list for which one number may be given, else the type and None."""
+        length = broadcast_length(node)
+        if length is None:
+            return kind, None
+        if isinstance(node, ast.Subscript) and ast.unparse(node.value).rpartition(".")[2].startswith("Broad"):
+            return t.list_of(self.type_of(node.slice)), length
+        named = isinstance(node, (ast.Name, ast.Attribute))  # as `_size_2_t`
+        return (t.list_of(t.INT), length) if named else (kind, None)
+
     def _read_subscript(self, node):
         name = ast.unparse(node.value)
         last = name.removeprefix("typing.") if self.outside is None else name
@@ -333,6 +344,7 @@ def schema_of(unit, outside, skip_self=False, defaults=(), evaluated=None):
             continue
         written = argument.annotation
         kind = t.INFERRED if written is None else annotations.type_of(written)
+        kind, length = annotations.repeated(written, kind)
         default = values.get(argument.arg, t.Argument.REQUIRED)
         if _is_mutable(default):
             raise RuntimeError(
@@ -342,8 +354,9 @@ def schema_of(unit, outside, skip_self=False, defaults=(), evaluated=None):
                 f"{type(default)} on parameter {argument.arg}."
             )
         if default is not t.Argument.REQUIRED:
-            default = _default(unit, argument.arg, default, kind)
-        made.append(t.Argument(argument.arg, kind, default, i >= len(plain)))
+            one = length and type(default) in (int, float)
+            default = _default(unit, argument.arg, [default] * length if one else default, kind)
+        made.append(t.Argument(argument.arg, kind, default, i >= len(plain), length))
     returned = unit.tree.returns
     return t.Schema(unit.tree.name, made, t.UNKNOWN if returned is None else annotations.type_of(returned))
 

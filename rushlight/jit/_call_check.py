@@ -130,6 +130,8 @@ def self_name(module):
 def _refusing(schema, position, argument):
     """The converter of an argument, whose refusal says where and what."""
     convert = _converter(argument.type)
+    if argument.length is not None:
+        convert = _repeated(convert, argument.length)
     mutable = any(kind.kind in ("List", "Dict") for kind in t.options(argument.type))
 
     def run(value):
@@ -157,6 +159,11 @@ def _refusing(schema, position, argument):
         )
 
     return run
+
+
+def _repeated(convert, length):
+    """``convert`` for lists of which one number stands for so many."""
+    return lambda value: convert([value] * length if isinstance(value, (int, float)) else value)
 
 
 def _copied(value):

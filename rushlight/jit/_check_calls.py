@@ -207,6 +207,11 @@ class Calls(Checking):
                     self.mismatch(schema, f"Argument {argument.name} not provided.", node)
                 continue
             kind = self.converted(kind, t.plain(argument.type))
+            if (
+                argument.length is not None
+                and self.converted(kind, argument.type.args[0]) == argument.type.args[0]
+            ):
+                continue
             if argument.type.kind == "Interface" and kind.kind in ("Class", "Interface"):
                 if (reason := misfit_of_type(kind, argument.type.python)) is not None:
                     self.refuse(reason, node)

@@ -47,6 +47,16 @@ def _whole(target, value):
     return place
 
 
+def _leaving(body):
+    """What leaves or cuts short the loop that statements stand in."""
+    for statement in body:
+        if isinstance(statement, (ast.Break, ast.Continue)):
+            yield statement
+        elif not isinstance(statement, (ast.For, ast.While)):
+            yield from _leaving(getattr(statement, "body", ()))
+            yield from _leaving(getattr(statement, "orelse", ()))
+
+
 class _Checker(Expressions):
     def __init__(self, unit, outside, module, own=None):
         self.unit, self.module, self.own = unit, module, own
@@ -475,6 +485,13 @@ class _Checker(Expressions):
         value = self.expression(node.iter)
         unrolled = self.unrolled(value)
         if unrolled is not None:
+            left = next(_leaving(node.body), None)
+            if left is not None:
+                self.refuse(
+                    "Because we emit iteration over modulelists or tuples as unrolled loops, we do not "
+                    "support break or continue inside the body of these loops",
+                    left,
+                )
             for item in unrolled:
                 self.store(node.target, item, node.iter)
                 self.block(node.body)

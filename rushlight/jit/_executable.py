@@ -33,10 +33,10 @@ def executable(tree, names):
 
 
 def broadcast_length(annotation):
-    """The length of ``BroadcastingList3[int]``; None of another type."""
+    """The length of ``BroadcastingList3[int]``, or of ``_size_3_t``; None of another type."""
     text = "" if annotation is None else ast.unparse(annotation)
-    found = re.search(r"\bBroadcastingList(\d+)\b", text)
-    return found and int(found[1])
+    found = re.search(r"\bBroadcastingList(\d+)\b|\b_size_(\d)_t\b", text)
+    return found and int(found[1] or found[2])
 
 
 class _Executable(ast.NodeTransformer):

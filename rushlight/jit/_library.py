@@ -68,7 +68,8 @@ def _functions():
         (f"typing.{n}", getattr(typing, n)) for n in ("List", "Dict", "Tuple", "Optional", "Union", "Any")
     )
     found["warnings.warn"] = warnings.warn
-    found["torch.nn.utils.rnn.PackedSequence"] = rushlight.nn.utils.rnn.PackedSequence
+    for name in ("PackedSequence", *(n for n in rushlight.nn.utils.rnn.__all__ if "_sequence" in n)):
+        found[f"torch.nn.utils.rnn.{name}"] = getattr(rushlight.nn.utils.rnn, name)
     found.update((f"torch.jit.{n}", getattr(rushlight.jit, n)) for n in _JIT)
     found.update((f"torch.{n}", getattr(rushlight, n)) for n in (*_TYPES, *_ANSWERS) if hasattr(rushlight, n))
     builtins = {"asarray", *TORCH_BUILTINS} - _REFUSED

@@ -343,6 +343,12 @@ def script_class(base, original_name, methods: Any, units: Any, kind: type = Rec
     return type(kind.__name__, (kind,) if base is Module else (kind, base), members)
 
 
+def _check_initialized(module):
+    if "_parameters" not in module.__dict__:
+        name = type(module).__name__
+        raise RuntimeError(f"'{name}' has not been initialized, did you forget to call 'super()'?")
+
+
 class _Scripting:
     """One call of `script`: what it compiled, so that each class, module and function is compiled once."""
 
@@ -357,10 +363,7 @@ class _Scripting:
         if hasattr(module, "__prepare_scriptable__"):  # a module that has another one scripted in its place
             made = self.modules[id(module)] = self.module(module.__prepare_scriptable__())
             return made
-        if "_parameters" not in module.__dict__:
-            raise RuntimeError(
-                f"'{type(module).__name__}' has not been initialized, did you forget to call 'super()'?"
-            )
+        _check_initialized(module)
         if waiting := [n for n, t in (module._parameters | module._buffers).items() if is_lazy(t)]:
             raise RuntimeError(
                 f"'{type(module).__name__}' has uninitialized parameters {waiting}. Did you forget to run a "
@@ -383,6 +386,7 @@ class _Scripting:
 
     def complete(self, made):
         """Script what is below an instance of a class with compiled methods, and check these methods."""
+        _check_initialized(made)
         check_constants(made, type(made))
         for name, child in made._modules.items():
             made._modules[name] = None if child is None else self.module(child)
@@ -498,9 +502,10 @@ class _Scripting:
                 if not name.startswith("__"):
                     methods[name] = member  # a constant of the class
                 continue
-            if getattr(function, "_torchscript_modifier", None) in ("ignore", "unused"):
-                plain = member is function or hasattr(function, "_in_script")
-                methods[name] = in_script(function, True) if plain else member
+            marked = member if hasattr(member, "_torchscript_modifier") else function
+            if getattr(marked, "_torchscript_modifier", None) in ("ignore", "unused"):
+                plain = member is marked or hasattr(marked, "_in_script")
+                methods[name] = in_script(marked, True) if plain else member
                 continue
             is_method = type(member) is not staticmethod
             if is_method:
@@ -567,9 +572,8 @@ def script(
         if (function.__module__, function.__qualname__) in _overloaded:
             raise RuntimeError(
                 f"Function __torch__.{function.__module__}.{function.__qualname__} cannot be directly "
-                "compiled "
-                "because it is overloaded. It must be used in a context of a function where its inputs can "
-                "determine which overload to call."
+                "compiled because it is overloaded. It must be used in a context of a function where its "
+                "inputs can determine which overload to call."
             )
         return ScriptFunction(script_function(function, {}), function.__doc__)
     if isinstance(obj, (list, dict)):

@@ -207,17 +207,20 @@ def unify(a, b, to_union=False):
 
 
 class Argument:
-    """One argument of a schema; ``default`` is ``Argument.REQUIRED`` where it must be given."""
+    """One argument of a schema; ``default`` is ``Argument.REQUIRED`` where it must be given, ``length``
+    how many items a list has for which one may stand."""
 
     REQUIRED = object()
-    __slots__ = ("default", "kwarg_only", "name", "type")
+    __slots__ = ("default", "kwarg_only", "length", "name", "type")
 
-    def __init__(self, name, type_, default=REQUIRED, kwarg_only=False):
+    def __init__(self, name, type_, default=REQUIRED, kwarg_only=False, length=None):
         self.name, self.type, self.default, self.kwarg_only = name, type_, default, kwarg_only
+        self.length = length
 
     def __str__(self):
         given = "" if self.default is Argument.REQUIRED else f"={_literal(self.default)}"
-        return f"{self.type.schema()} {self.name}{given}"
+        kind = self.type.schema()
+        return f"{kind if self.length is None else f'{kind[:-1]}{self.length}]'} {self.name}{given}"
 
 
 def _stored(value):

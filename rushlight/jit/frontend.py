@@ -154,7 +154,11 @@ class Unit:
         if self._function is None:
             module = ast.Module(body=[executable(self.tree, self.names)], type_ignores=[])
             space = {"__builtins__": BUILTINS, UNIT: self, **HELPERS, **self.names}
-            exec(compile(ast.fix_missing_locations(module), self.filename, "exec"), space)
+            try:
+                code = compile(ast.fix_missing_locations(module), self.filename, "exec")
+            except SyntaxError as error:  # which a text may have, as a break outside of loops
+                raise RuntimeError(f"SyntaxError: {error.msg} in line {error.lineno}") from None
+            exec(code, space)
             self._function = space[self.tree.name]
             self._function.__module__ = "__torch__"
         return self._function

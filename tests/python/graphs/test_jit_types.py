@@ -564,3 +564,69 @@ def test_types_as_objects():
     assert not whole.isSubtypeOf(torch.StringType.get()) and torch.NoneType.get().isSubtypeOf(
         torch.OptionalType(whole)
     )
+
+
+def with_lengths(
+    x: torch.jit.annotations.BroadcastingList2[float], y: nn.common_types._size_2_t = 4
+) -> float:
+    return x[0] + x[1] + y[0] * y[1]
+
+
+def gives_one(a: float):
+    return with_lengths(a), with_lengths([a, 1.0], (2, 3)), with_lengths(a, 1)
+
+
+def test_one_number_stands_for_a_list_of_a_stated_length():
+    scripted = torch.jit.script(with_lengths)
+    assert str(scripted.schema) == "with_lengths(float[2] x, int[2] y=[4, 4]) -> float"
+    assert scripted(1.5) == 19.0 and scripted([1.0, 2.0], [1, 2]) == 5.0 and scripted((1.0, 2.0), 2) == 7.0
+    with pytest.raises(RuntimeError, match=r"Expected a value of type 'List\[int\]' for argument 'y'"):
+        scripted(1.5, 2.5)
+    assert torch.jit.script(gives_one)(1.0) == (18.0, 8.0, 3.0)
+
+
+class LeavesItems(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.ReLU(), nn.Tanh()])
+
+    def forward(self, x):
+        for layer in self.layers:
+            for i in range(3):
+                if i == 1:
+                    break
+            if x.sum() > 0:
+                continue
+            x = layer(x)
+        return x
+
+
+def test_loops_over_modules_and_tuples_are_not_left():
+    with pytest.raises(
+        RuntimeError, match="we do not support break or continue inside the body of these loops"
+    ):
+        torch.jit.script(LeavesItems())
+    with pytest.raises(RuntimeError, match="SyntaxError: 'break' outside loop"):
+        torch.jit.CompilationUnit("def f(a):\n    break\n")
+
+
+class Packs(nn.Module):
+    @torch.jit.unused
+    @torch.no_grad()
+    def left_out(self, x):
+        # type: (Tensor) -> int
+        return next(x)
+
+    def forward(self, x, lengths):
+        packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+        if x.dim() == 1:
+            return x, x * self.left_out(x)
+        return nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
+
+
+def test_scripts_pack_sequences_in_files_too(tmp_path):
+    scripted, given = torch.jit.script(Packs()), (torch.ones(2, 3), torch.tensor([2, 3]))
+    scripted.save(tmp_path / "packs.pt")
+    for module in (scripted, torch.jit.load(tmp_path / "packs.pt")):
+        padded, lengths = module(*given)
+        assert padded.tolist() == [[1.0, 1.0, 0.0], [1.0, 1.0, 1.0]] and lengths.tolist() == [2, 3]
