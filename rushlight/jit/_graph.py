@@ -8,6 +8,7 @@ import ast
 import enum
 
 from rushlight.jit._annotations import Annotations, python_type, value_type
+from rushlight.jit._graph_loops import for_loop, list_of_turns, returned, returns_early, while_loop
 from rushlight.jit._graph_nodes import Block, Graph, Node, Value
 from rushlight.jit._types import NONE, TENSOR, UNKNOWN, plain
 
@@ -69,7 +70,11 @@ class Lowering:
                 value._name, value._annotation = used, str(said)
             self.scope[argument.arg] = value
             self.graph._inputs.append(value)
-        self.statements(tree.body)
+        if returns_early(tree.body):
+            found = returned(self, tree.body)
+            self.graph._outputs = [] if found is None else [found]
+        else:
+            self.statements(tree.body)
         if not self.graph._outputs:
             said = schema.returns if schema is not None and tree.returns is not None else NONE
             kind = "prim::Constant" if said == NONE or not said.known else "prim::Uninitialized"
@@ -106,8 +111,15 @@ class Lowering:
             self.store(node.target, self.expression(node.value))
 
     def statement_AugAssign(self, node):  # noqa: N802
-        kind = f"aten::{_BINARY[type(node.op)]}_"
-        self.store(node.target, self.emit(kind, [self.expression(node.target), self.expression(node.value)]))
+        target, value = self.expression(node.target), self.expression(node.value)
+        plain = target._type in ("int", "float", "bool", "str", "complex")  # which nothing changes in place
+        type_ = target._type if not plain or target._type == value._type else "Tensor"
+        name = _BINARY[type(node.op)] + ("" if plain else "_")
+        made = self.emit(f"aten::{name}", [target, value], type_, line=node.lineno)
+        known = plain and _kind(node)
+        if known and known.known:
+            made._type = made._annotation = known.schema()
+        self.store(node.target, made)
 
     def statement_Assert(self, node):  # noqa: N802
         failed = _block_with(self, lambda: self.emit("prim::RaiseException", type_=None))
@@ -122,17 +134,21 @@ class Lowering:
         pass
 
     def statement_If(self, node):  # noqa: N802
-        static = getattr(node, "script_static", None)  # what types say of it
+        static = self.static(node)
         if static is not None:
             return self.statements(node.body if static else node.orelse)
         test = self.expression(node.test)
-        self.branches("prim::If", [test], [node.body, node.orelse], node.lineno)
+        self.branches(test, [node.body, node.orelse], node.lineno)
+
+    def static(self, node):
+        """What types say of a condition, or None."""
+        return getattr(node, "script_static", None)
 
     def statement_For(self, node):  # noqa: N802
-        self.branches("prim::Loop", [self.expression(node.iter)], [node.body], node.lineno, node.target)
+        return for_loop(self, node)
 
     def statement_While(self, node):  # noqa: N802
-        self.branches("prim::Loop", [self.expression(node.test)], [node.body], node.lineno)
+        while_loop(self, node)
 
     def statement_With(self, node):  # noqa: N802
         for item in node.items:
@@ -140,21 +156,12 @@ class Lowering:
         self.statements(node.body)
         self.emit("prim::Exit", type_=None)
 
-    def branches(self, kind, inputs, bodies, line, target=None):
-        """Control flow: each body is a block, and names that a body sets come out of the node."""
+    def branches(self, test, bodies, line):
+        """Two branches: each body is a block, and names that a body sets come out of the node."""
         before, blocks, scopes = dict(self.scope), [], []
         for body in bodies:
-
-            def run(body=body):
-                if target is not None:
-                    listed = inputs[0]._type.endswith("[]")
-                    item = self.value(inputs[0]._type.removesuffix("[]") if listed else "int", "i")
-                    self.block._inputs.append(item)
-                    self.store(target, item)
-                self.statements(body)
-
             self.scope = dict(before)
-            blocks.append(_block_with(self, run))
+            blocks.append(_block_with(self, lambda body=body: self.statements(body)))
             scopes.append(self.scope)
         changed = [
             n
@@ -165,7 +172,7 @@ class Lowering:
         for block, scope in zip(blocks, scopes, strict=True):
             block._outputs = [scope.get(n, before.get(n)) for n in changed]
         outputs = [self.value(scopes[0].get(n, before.get(n))._type, n) for n in changed]
-        self.block._nodes.append(Node(kind, inputs, outputs, None, blocks, line))
+        self.block._nodes.append(Node("prim::If", [test], outputs, None, blocks, line))
         self.scope = {**before, **dict(zip(changed, outputs, strict=True))}
 
     def store(self, target, value):
@@ -195,7 +202,7 @@ class Lowering:
 
     def other_expression(self, node):
         children = [c for c in ast.iter_child_nodes(node) if isinstance(c, ast.expr)]
-        simple = [c for c in children if not isinstance(node, (ast.ListComp, ast.DictComp))]
+        simple = [c for c in children if not isinstance(node, ast.DictComp)]
         return self.emit(
             f"prim::{type(node).__name__}", [self.expression(c) for c in simple], line=node.lineno
         )
@@ -290,9 +297,33 @@ class Lowering:
             blocks.append(block)
         return self.emit("prim::If", [test], blocks[0]._outputs[0]._type, blocks=blocks, line=node.lineno)
 
+    def expression_ListComp(self, node):  # noqa: N802
+        return list_of_turns(self, node, lambda: self.expression(node.elt))
+
     def expression_Tuple(self, node):  # noqa: N802
-        values = [self.expression(e) for e in node.elts]
+        return self.tuple_of([self.expression(e) for e in node.elts])
+
+    def tuple_of(self, values):
         return self.emit("prim::TupleConstruct", values, f"({', '.join(v._type for v in values)})")
+
+    def literal(self, value):
+        return self.emit("prim::Constant", type_=_TYPES[type(value)], attributes=_stored(value))
+
+    def nothing(self, value, block):
+        """A value of another one's type at the end of a block that no run leaves there."""
+        outer, self.block = self.block, block
+        try:
+            return (
+                self.literal(None)
+                if value._type == "NoneType"
+                else self.emit("prim::Uninitialized", (), value._type)
+            )
+        finally:
+            self.block = outer
+
+    @staticmethod
+    def kind(node):
+        return _kind(node)
 
     def expression_List(self, node):  # noqa: N802
         values = [self.expression(e) for e in node.elts]
@@ -366,6 +397,8 @@ class Lowering:
             return self.emit(f"{space}::{own}", values, line=node.lineno)
         if name in _LATER:
             return self.emit(_LATER[name], values, line=node.lineno)
+        if name in _CONVERSIONS and len(values) == 1:
+            return self.emit(f"aten::{name.title()}", values, name, line=node.lineno)
         if name == "print":
             return self.emit("prim::Print", values, "NoneType", line=node.lineno)
         space = "aten" if "." in name or name in _OPERATORS else "prim"
@@ -403,6 +436,10 @@ class Lowering:
             return [ast.unparse(node)]
 
 
+def _stored(value):
+    return None if value is None else {"value": value}
+
+
 def _compared(op, values):
     same = _SAME.get(type(op)) if all(value._type == "bool" for value in values) else None
     return same or _COMPARE[type(op)]
@@ -425,6 +462,7 @@ _LATER = {
 }
 # Python's functions that graphs have operators for; others belong to the language.
 _OPERATORS = frozenset("len list ord chr sorted sum any all round hex oct bin divmod str".split())
+_CONVERSIONS = ("int", "float", "bool", "complex")
 _ITEMS = ("List", "Dict", "Tuple", "NamedTuple", "str")
 
 

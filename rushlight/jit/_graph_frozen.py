@@ -32,11 +32,9 @@ class Deciding(Decisions, Lowering):
         """Whether an attribute of a module is a constant, and its value: none is here."""
         return False, None
 
-    def statement_If(self, node):  # noqa: N802
+    def static(self, node):
         taken = self.decided(node.test)
-        if taken is None:
-            return super().statement_If(node)
-        return self.statements(node.body if taken else node.orelse)
+        return super().static(node) if taken is None else taken
 
     def expression_IfExp(self, node):  # noqa: N802
         taken = self.decided(node.test)

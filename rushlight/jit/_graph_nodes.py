@@ -158,6 +158,8 @@ def _shown(value):
         return f"[{', '.join(map(_shown, value))}]"
     if isinstance(value, Tensor):
         return f"{{{value.item()}}}" if value.numel() == 1 else "<Tensor>"
+    if isinstance(value, bool):
+        return str(int(value))
     return json.dumps(value, ensure_ascii=False) if type(value) is str else repr(value)
 
 

@@ -90,6 +90,10 @@ class _Writer:
             return f"{_CONVERSIONS[kind]}({given[0]})"
         if kind == "__getitem__":
             return f"{given[0]}[{given[1]}]"
+        if kind == "__range_length":
+            return f"len(list(range({', '.join(given)})))"
+        if kind == "__derive_index":
+            return f"{given[1]} + {given[0]} * {given[2]}"
         if kind in _METHODS and not _is_tensor(node._inputs[0]):
             return f"{given[0]}.{kind}({', '.join(given[1:])})"
         if any(map(_is_tensor, node._inputs)):
