@@ -220,6 +220,7 @@ _HOMES = {
         "_jit_pass_inline"
     ),
     "jit._graph_constants": ("_jit_pass_constant_pooling _jit_pass_constant_propagation _jit_pass_cse"),
+    "jit._graph_peephole": "_jit_pass_peephole",
     "jit._graph_text": "parse_ir",
     "jit._inferred": "InferredType _jit_try_infer_type",
     "jit._graph_tuples": "_jit_pass_lower_all_tuples _jit_pass_lower_simple_tuples",

@@ -9,7 +9,7 @@ import textwrap
 import rushlight
 from rushlight._command.names import show_from
 from rushlight.jit._script import ScriptFunction
-from rushlight.jit.frontend import CallByName, unit_from_text
+from rushlight.jit.frontend import CallByName, _local_names, unit_from_text
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,7 +58,10 @@ class CompilationUnit:
 
 def _refuse_circles(trees):
     """Raise where a function of a text calls itself, by others or not."""
-    named = {name: {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)} for name, tree in trees.items()}
+    named = {
+        name: {n.id for n in ast.walk(tree) if isinstance(n, ast.Name)} - _local_names(tree)
+        for name, tree in trees.items()
+    }
     for name in trees:
         reached, found = set(), [name]
         while found:

@@ -268,6 +268,9 @@ class Lowering:
         return self.emit(f"aten::{_BINARY[type(node.op)]}", [left, right], type_, line=node.lineno)
 
     def expression_UnaryOp(self, node):  # noqa: N802
+        number = getattr(node.operand, "value", None)
+        if isinstance(node.op, ast.USub) and type(number) in (int, float):
+            return self.literal(-number)
         value = self.expression(node.operand)
         return self.emit(f"aten::{_UNARY[type(node.op)]}", [value], value._type, line=node.lineno)
 
@@ -348,6 +351,12 @@ class Lowering:
             node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice],
         )
         owner = _kind(node.value).kind
+        if owner in ("List", "str") and isinstance(node.slice, ast.Slice):
+            ends = [
+                self.expression(p or ast.Constant(value=None)) for p in (node.slice.lower, node.slice.upper)
+            ]
+            step = self.expression(node.slice.step or ast.Constant(value=1))
+            return self.emit("aten::slice", [base, *ends, step], base._type, line=node.lineno)
         if owner in _ITEMS and not isinstance(node.slice, ast.Slice):
             kind = "prim::TupleIndex" if owner in ("Tuple", "NamedTuple") else "aten::__getitem__"
             return self.emit(kind, [base, self.expression(node.slice)], line=node.lineno)
@@ -401,6 +410,8 @@ class Lowering:
             return self.emit(f"aten::{name.title()}", values, name, line=node.lineno)
         if name == "print":
             return self.emit("prim::Print", values, "NoneType", line=node.lineno)
+        if name == "torch.rsub" and len(values) == 2:
+            return self.emit("aten::sub", values[::-1], line=node.lineno)
         space = "aten" if "." in name or name in _OPERATORS else "prim"
         return self.emit(f"{space}::{name.rpartition('.')[2]}", values, line=node.lineno)
 

@@ -90,6 +90,8 @@ class _Writer:
             return f"{_CONVERSIONS[kind]}({given[0]})"
         if kind == "__getitem__":
             return f"{given[0]}[{given[1]}]"
+        if kind == "slice" and not _is_tensor(node._inputs[0]):
+            return f"{given[0]}[{':'.join(given[1:])}]"
         if kind == "__range_length":
             return f"len(list(range({', '.join(given)})))"
         if kind == "__derive_index":

@@ -172,6 +172,8 @@ def test_refusals():
             torch.jit.script(wrong)
     with pytest.raises(RuntimeError, match="function 'f' is called recursively"):
         torch.jit.CompilationUnit("def f(x):\n    return g(x)\ndef g(x):\n    return f(x)\n")
+    local = torch.jit.CompilationUnit("def f(x):\n    f = x + 1\n    return f\n")
+    assert local.f(torch.ones(1)).item() == 2
 
 
 def printed(x: float, l: list[float]):
