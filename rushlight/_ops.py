@@ -405,7 +405,7 @@ def show_extension_operators():
 _IN_PYTHON = {
     "higher_order": (
         "rushlight._higher_order_ops.namespace",
-        ["associative_scan", "cond", "map", "map_impl", "scan", "while_loop"],
+        ["associative_scan", "cond", "map", "map_impl", "scan", "while_loop", "wrap_with_set_grad_enabled"],
     ),
     "mkldnn": (
         "rushlight._extension.cpu_names",

@@ -24,9 +24,13 @@ class RegionOperator(HigherOrderOperator):
         functions, lists = args[self.functions], [list(a) for a in args[self.functions.stop :]]
         called = [_bound(f, lists) for f in functions]
         lists = [[t for t in some if isinstance(t, torch.Tensor)] for some in lists]
-        with _modes_off(), torch.no_grad():
+        with mode.tracer.calling_functions() as watches:
+            return self._recorded(mode, args, called, lists, watches)
+
+    def _recorded(self, mode, args, called, lists, watches):
+        with _modes_off(), torch.set_grad_enabled(watches):
             regions = Regions(mode)
-            returned = [regions.trace(f, self.inputs(*lists)) for f in called]
+            returned = [regions.trace(f, self.inputs(*lists), watches) for f in called]
         self.check(lists, returned)
         captured = list(regions.captured.values())
         lists[-1] += captured

@@ -57,11 +57,36 @@ class _Reader(Interpreter):
 class _RegionTracer(PythonKeyTracer):
     """Takes tensors from elsewhere as inputs of the graph."""
 
-    def __init__(self, captured):
+    def __init__(self, captured, around=None):
         super().__init__()
+        self.around, self.without_gradients = around, []
         self.root, self.graph, self.tensor_attrs = torch.nn.Module(), Graph(tracer_cls=PythonKeyTracer), {}
         self.captured = captured  # id -> tensor, of all functions of the operator
         self.places = {}  # id -> the node that stands for it here
+
+    @property
+    def apart(self):  # type: ignore[override]
+        return self.around is not None and self.around.apart
+
+    def calling_functions(self):
+        return super().calling_functions() if self.around is None else self.around.calling_functions()
+
+    def _describe(self, node, kind):
+        super()._describe(node, kind)
+        if self.apart and kind == "call_function":
+            self.without_gradients.append(node)
+
+    def detach(self):
+        """Let no gradient flow through what is computed where gradients are switched off."""
+        apart = set(self.without_gradients)
+        for node in self.without_gradients:
+            users = [user for user in node.users if user not in apart]
+            value = node.meta.get("val")
+            if users and isinstance(value, torch.Tensor) and value.dtype.is_floating_point:
+                with self.graph.inserting_after(node):
+                    made = self.graph.call_function(torch.ops.aten.detach.default, (node,))
+                made.meta = {**node.meta, "val": value.detach()}
+                node.replace_all_uses_with(made, delete_user_cb=users.__contains__)
 
     def create_arg(self, a):
         if isinstance(a, torch.Tensor) and self.proxy_of(a) is None:
@@ -78,9 +103,12 @@ class Regions:
     def __init__(self, mode):
         self.mode, self.captured, self.traced = mode, {}, []
 
-    def trace(self, function, inputs):
-        """Trace a function, which gives one tensor or a sequence of them, on tensors; returns these."""
-        mode, tracer = self.mode, _RegionTracer(self.captured)
+    def trace(self, function, inputs, watches=False):
+        """Trace a function, which gives one tensor or a sequence of them, on tensors; returns these.
+
+        With ``watches`` what it computes under `torch.no_grad` is detached."""
+        mode = self.mode
+        tracer = _RegionTracer(self.captured, mode.tracer if watches else None)
         inner = ProxyTorchDispatchMode(tracer, "fake", mode.pre_dispatch, refuse_values=mode.refuse_values)
         inner.decomposition_table, inner.fakes = mode.decomposition_table, mode.fakes
         with mode.fakes:  # of which nothing is known but what the graph may rely on
@@ -92,6 +120,7 @@ class Regions:
         with _own_numbers(mode.fakes, tracer), mode.fakes, inner:
             result = function(*fresh)
         tracer.create_node("output", "output", (tracer.create_arg(result),), {})
+        tracer.detach()
         self.traced.append((tracer, len(fresh)))
         return result
 

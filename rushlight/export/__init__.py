@@ -10,6 +10,7 @@ from rushlight.utils import _pytree as pytree
 from . import dynamic_shapes as _shapes
 from ._data import DataTraces
 from ._files import load, save
+from ._grad_regions import enclose
 from ._language import TextModel, load_language_model, save_language_model
 from ._lower import UnsupportedError
 from ._numeric import Computation
@@ -146,7 +147,7 @@ def _guards(leaf_names, leaves, places):
 
 
 def _program(mod, base, names, leaf_names, leaves, in_spec, symbols, places, ranges, examples):
-    graph_module = module_of(base.graph)
+    graph_module = module_of(enclose(base.graph))
     state = plain_state(mod)
     constants = dict(base.constants)
     constants.update({h.target: h.tensor for h in base.held if h.persistent is False})

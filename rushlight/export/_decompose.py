@@ -19,6 +19,7 @@ from rushlight.utils import _pytree as pytree
 from . import _trace
 from ._data import DataTraces, sources_of
 from ._dynamics import Dynamics
+from ._grad_regions import enclose, is_marked, mark, spread_regions
 from ._layers import restore_layers
 from ._numeric import Computation
 from ._settled import finish, forget_replaced
@@ -49,7 +50,7 @@ class _Decomposition:
         self.program, self.table, self.functional = program, table, functional
         self.specs = program.graph_signature.input_specs
         self.graph = fx.Graph()
-        self.graph.output(self.graph.graph_copy(program.graph, {}))
+        self.graph.output(self.graph.graph_copy(spread_regions(program.graph), {}))
         if functional:
             restore_layers(self.graph)
         self.module = module_of(self.graph)
@@ -91,7 +92,7 @@ class _Decomposition:
             ranges = {name: ValueRanges(s.lower, s.upper) for name, s in symbols.items() if not s.data}
             ranges |= trace.ranges(base.numbers, symbols)
         made = copy.copy(program)
-        made.graph_module = module_of(base.graph)
+        made.graph_module = module_of(base.graph if self.functional else enclose(base.graph))
         made.graph_signature, made.constants = base.signature, base.constants
         made.guards, made.symbols, made.range_constraints = guards, symbols, ranges
         made.dialect = "ATEN" if self.functional else program.dialect
@@ -114,11 +115,12 @@ class _Decomposition:
         mode.fakes = fakes
         trace.numbers = _trace._read_with(fakes, tracer, numbers)
         with torch.no_grad(), fakes, mode, fx_traceback.preserve_node_meta():
-            written, results = self._run(inputs)
+            written, results = self._run(inputs, tracer)
         fakes.data_numbers = None
         outputs = [*(value for _, value in written), *results]
         tracer.create_node("output", "output", (tuple(tracer.create_arg(v) for v in outputs),), {})
         _trace._lift_constants(trace, tracer, {}, self.names)
+        mark(tracer.without_gradients)
         trace.signature = self._signature(trace, [i for i, _ in written])
         if self.functional:
             kept = sources_of(trace)
@@ -142,14 +144,14 @@ class _Decomposition:
                 changed[i] = {d: p.factor * sizes[p.symbol] + p.offset for d, p in where.items()}
         return [_fake(fakes, value, changed.get(i)) for i, value in enumerate(self.values)]
 
-    def _run(self, inputs):
+    def _run(self, inputs, tracer):
         """(what was written to: position and value, the results)."""
         if not self.functional:
-            return [], _Interpreter(self.module, self.table, None).run(*inputs)
+            return [], _Interpreter(self.module, self.table, None, tracer).run(*inputs)
         functional = _Functional()
         with functional:
             functional.add_inputs(inputs)
-            results = _Interpreter(self.module, self.table, functional).run(*inputs)
+            results = _Interpreter(self.module, self.table, functional, tracer).run(*inputs)
         tensors = [i for i, value in enumerate(inputs) if isinstance(value, torch.Tensor)]
         found = [(i, functional._value(member)) for i, member in zip(tensors, functional.inputs)]
         written = [(i, value) for i, value in found if value is not inputs[i]]
@@ -235,10 +237,14 @@ class _Functional(FunctionalizeMode):
 class _Interpreter(fx.Interpreter):
     """Runs the program, with the operators that the table leaves whole as one step each."""
 
-    def __init__(self, module, table, functional):
+    def __init__(self, module, table, functional, tracer):
         super().__init__(module)
-        self.table, self.functional = table, functional
+        self.table, self.functional, self.tracer = table, functional, tracer
         self.extra_traceback = False
+
+    def run_node(self, n):
+        self.tracer.apart = is_marked(n)
+        return super().run_node(n)
 
     def call_function(self, target, args, kwargs):
         if getattr(target, "_opname", None) == "_assert_scalar":

@@ -8,7 +8,7 @@ import math
 import operator
 
 import rushlight as torch
-from rushlight._higher_order_ops._recording import RegionOperator
+from rushlight._higher_order_ops.operator import HigherOrderOperator
 from rushlight._ops import OpOverloadPacket
 from rushlight.jit import _torchscript_ops
 from rushlight.nn import functional
@@ -29,7 +29,7 @@ class ForeignOperator:
     """An operator of PyTorch that is no record here; it is called as there."""
 
     def __init__(self, target, run):
-        self.target, self.run, self.holds_graphs = target, run, False
+        self.target, self.run = target, run
         self.parameters = []  # names of the arguments, as the file that it comes from has them
         # Generated code finds it by a name of its own: `aten.mul_Scalar`.
         self.__module__, _, name = target.removeprefix("torch.ops.").partition(".")
@@ -37,18 +37,6 @@ class ForeignOperator:
 
     def __call__(self, *args, **kwargs):
         return self.run(*args, **kwargs)
-
-    def bind(self, bodies):
-        """Let it run these graphs, which stand at these positions among its arguments."""
-        run = self.run
-
-        def call(*args):
-            args = list(args)
-            for position, body in sorted(bodies.items()):
-                args.insert(position, body)
-            return run(*args)
-
-        self.run, self.holds_graphs = call, True
 
     def __repr__(self):
         return f"<{self.target} of PyTorch>"
@@ -110,11 +98,6 @@ def _transform(x, n_fft, hop_length=None, win_length=None, window=None, *flags, 
     return torch.ops.aten.stft(x, n_fft, hop_length, win_length, window, center=False, **words)
 
 
-def _set_grad(enabled, body, *args):
-    with torch.set_grad_enabled(enabled):
-        return tuple(body(*args))
-
-
 def _to(x, non_blocking=False, copy=False, memory_format=None, *, dtype=None, device=None):
     words = {"dtype": dtype, "device": device, "memory_format": memory_format}
     return x.to(copy=copy, **{name: value for name, value in words.items() if value is not None})
@@ -170,7 +153,6 @@ _FOREIGN = {
     **{f"__{name}__": getattr(operator, f"__{name}__") for name in ("and", "or", "xor", "lshift", "rshift")},
     "range": torch.range,
 }  # fmt: skip
-_REGIONS = {"wrap_with_set_grad_enabled": _set_grad}
 _SAME = {"item": "_local_scalar_dense"}  # names there and here
 
 
@@ -183,11 +165,9 @@ def find(target):
     if target in _ON_NUMBERS:
         return _ON_NUMBERS[target]
     parts = target.removeprefix("torch.ops.").split(".")
-    if target.startswith("torch.ops.higher_order.") and parts[-1] in _REGIONS:
-        return ForeignOperator(target, _REGIONS[parts[-1]])
     if target.startswith("torch.ops.higher_order."):
         found = getattr(torch.ops.higher_order, parts[-1], None)  # type: ignore[attr-defined]
-        if isinstance(found, RegionOperator):
+        if isinstance(found, HigherOrderOperator):
             return found
     if not target.startswith("torch.ops.") or len(parts) != 3:
         raise Unknown
@@ -248,8 +228,6 @@ _BY_NAME = {"_linalg_solve_ex": ("left",)}  # parameters that PyTorch takes by n
 def written(target, args=()):
     """(name in archives, names of the parameters) of a call; Unknown if PyTorch has no such operator."""
     if isinstance(target, ForeignOperator):
-        if target.holds_graphs:
-            raise Unknown
         return target.target, target.parameters
     name = _NAMES.get(target._opname, target._opname)
     if target.namespace == "aten" and target.traits.absent_in_pytorch:

@@ -5,7 +5,6 @@ import operator
 
 import rushlight as torch
 from rushlight import fx
-from rushlight._higher_order_ops._recording import RegionOperator
 from rushlight._higher_order_ops._regions import module_of
 from rushlight._subclasses.fake_tensor import FakeTensorMode
 from rushlight.utils import _pytree as pytree
@@ -124,19 +123,15 @@ class _GraphReader:
         return {**record, "target": called["arg"]["as_operator"], "inputs": inputs, "outputs": outputs}
 
     def _arguments(self, inputs, function):
-        args, kwargs, bodies = [], {}, {}
-        for position, given in enumerate(inputs):
+        args, kwargs = [], {}
+        for given in inputs:
             value = self.value(given["arg"])
-            if isinstance(value, fx.GraphModule) and isinstance(function, RegionOperator):
+            if isinstance(value, fx.GraphModule):
                 args.append(self._region(given["arg"]["as_graph"]["name"], value))
-            elif isinstance(value, fx.GraphModule):
-                bodies[position] = value
             elif given.get("kind") == 2:
                 kwargs[given["name"]] = value
             else:
                 args.append(value)
-        if bodies:
-            function.bind(bodies)
         return tuple(args), kwargs
 
     def _region(self, name, module):
@@ -159,10 +154,11 @@ class _GraphReader:
 
     def _part(self, node, i, kind, content):
         """One of several results, which others call by a name of its own."""
-        if kind != "as_tensor":
+        name = _name_of(content) if kind in _NAMED else None
+        if name is None:
             return None
-        part = self.graph.create_node("call_function", operator.getitem, (node, i), {}, content["name"])
-        self._keep(content["name"], part)
+        part = self.graph.create_node("call_function", operator.getitem, (node, i), {}, name)
+        self._keep(name, part)
         return part.meta.get("val")
 
     # --- values ---
@@ -221,7 +217,7 @@ class _GraphReader:
         """A part of the program that another operator runs."""
         inner = _GraphReader(content["graph"], self.sizes)
         for given in content["graph"]["inputs"]:
-            inner.placeholder(_only(given)[1]["name"])
+            inner.placeholder(_name_of(_only(given)[1]))
         for record in content["graph"]["nodes"]:
             inner.add_node(record)
         outputs = tuple(inner.value(v) for v in content["graph"]["outputs"])
@@ -229,13 +225,19 @@ class _GraphReader:
         return module_of(inner.graph)
 
 
+_NAMED = "as_tensor", "as_sym_int", "as_sym_bool", "as_sym_float"
+
+
+def _name_of(content):
+    """What a value is called; a number that is known has no name."""
+    return content.get("name", content.get("as_name"))
+
+
 def _first_output(record):
     for output in record["outputs"]:
         kind, content = _only(output)
-        if kind == "as_tensor":
-            return content["name"]
-        if kind in ("as_sym_int", "as_sym_bool", "as_sym_float"):
-            return content.get("as_name")
+        if kind in _NAMED:
+            return _name_of(content)
     return None
 
 

@@ -6,11 +6,13 @@ import operator
 import rushlight as torch
 from rushlight import fx
 from rushlight._higher_order_ops._recording import RegionOperator
-from rushlight._higher_order_ops._regions import all_nodes
+from rushlight._higher_order_ops._regions import all_nodes, module_of
+from rushlight._higher_order_ops.operator import HigherOrderOperator
 from rushlight._ops import OpOverload
 from rushlight.utils import _pytree as pytree
 
 from . import _pt2_values as values
+from ._grad_regions import enclose
 from ._pt2_operators import ForeignOperator, Unknown, named_arguments, written
 from ._pt2_sizes import SizeWriter, symbol_name
 from .graph_signature import ConstantArgument, ExportGraphSignature, InputKind, SymIntArgument
@@ -99,7 +101,7 @@ class _GraphWriter:
         raise ValueError(f"torch.export.save: node {node.name!r}{where} {what}")
 
     def _call(self, node):
-        if isinstance(node.target, RegionOperator):
+        if isinstance(node.target, HigherOrderOperator):
             target, given = str(node.target), [("", value, True) for value in node.args]
             target = f"torch.ops.higher_order.{target}"
         else:
@@ -286,6 +288,8 @@ def program_record(program):
     program = with_writes(program)
     if any(_takes_numbers(node) for node in all_nodes(program.graph)):
         program = spread(program)
+        enclose(program.graph)
+        program.graph_module = module_of(program.graph)
     program = _with_shared_operators(program)
     names = {name: symbol_name(name) for name, symbol in program.symbols.items() if not symbol.data}
     graph = _GraphWriter(program, SizeWriter(names)).run()

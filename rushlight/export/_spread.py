@@ -9,6 +9,7 @@ from rushlight._higher_order_ops._map_operator import map_operator
 from rushlight._higher_order_ops._regions import module_of
 from rushlight._ops import OpOverload
 
+from ._grad_regions import is_marked, mark, without_regions
 from ._lower import UnsupportedError, place_of
 
 aten = torch.ops.aten  # type: ignore[attr-defined]
@@ -16,6 +17,7 @@ aten = torch.ops.aten  # type: ignore[attr-defined]
 
 def spread(program):
     """The same program without operators that take functions, as far as it has the same results."""
+    program = without_regions(program)
     if not any("region" in node.meta for node in program.graph.nodes):
         return program
     made, graph = copy.copy(program), fx.Graph()
@@ -36,8 +38,11 @@ class _Spreading:
         self.results = call.meta["val"]
 
     def run(self):
+        before = set(self.graph.nodes)
         with self.graph.inserting_before(self.call):
             outputs = self._chosen() if self.call.target is choice_operator else self._mapped()
+        if is_marked(self.call):
+            mark(set(self.graph.nodes) - before)
         for user in list(self.call.users):
             user.replace_all_uses_with(outputs[user.args[1]])
             self.graph.erase_node(user)

@@ -15,7 +15,7 @@ from rushlight.overrides import TorchFunctionMode
 from rushlight.utils import _pytree as pytree
 from rushlight.utils._python_dispatch import _pop_mode_temporarily
 
-from ._align import writes
+from ._grad_regions import mark
 from .graph_signature import (
     ConstantArgument,
     ExportGraphSignature,
@@ -107,7 +107,8 @@ class _ExportTracer(PythonKeyTracer):
         super().__init__()
         self.preserved, self.calls, self.counts = frozenset(preserved), {}, {}
         self.function, self.uses = None, {}  # the torch function under way, and how often each was called
-        self.apart, self.without_gradients = False, set()  # whether gradients are switched off, nodes made so
+        self.grad_enabled = torch.is_grad_enabled()
+        self.without_gradients = set()  # nodes that are made where gradients are switched off
         self.root, self.graph = torch.nn.Module(), Graph(tracer_cls=PythonKeyTracer)
         self.tensor_attrs = {}
         self.paths = {child: path for path, child in module.named_modules()}
@@ -129,6 +130,15 @@ class _ExportTracer(PythonKeyTracer):
             self.calls[call] = (*inputs, *self._flat(result))
         return result
 
+    @contextlib.contextmanager
+    def calling_functions(self):
+        before, off = self.apart, self.grad_enabled and not torch.is_grad_enabled()
+        self.apart = before or off
+        try:
+            yield torch.is_grad_enabled()
+        finally:
+            self.apart = before
+
     def _describe(self, node, kind):
         super()._describe(node, kind)
         if self.apart and kind == "call_function":
@@ -148,11 +158,11 @@ class _FunctionsSeen(TorchFunctionMode):
 
     def __init__(self, tracer):
         super().__init__()
-        self.tracer, self.grad_enabled = tracer, torch.is_grad_enabled()
+        self.tracer = tracer
 
     def __torch_function__(self, func, types, args=(), kwargs=None):
         tracer = self.tracer
-        before, tracer.apart = tracer.apart, self.grad_enabled and not torch.is_grad_enabled()
+        before, tracer.apart = tracer.apart, tracer.grad_enabled and not torch.is_grad_enabled()
         tracer.uses[func] = tracer.uses.get(func, 0) + 1
         outer, tracer.function = tracer.function, func
         if func is torch.tensor and isinstance(args[0], torch.SymInt):  # a constant would hold the sample
@@ -179,7 +189,6 @@ def input_names(names, args, kwargs):
     return result
 
 
-_PLACES = "nn_module_stack", "stack_trace"  # what a node tells of where the program made it
 _whole_attention = False
 
 
@@ -289,40 +298,9 @@ def trace_module(
     outputs, trace.out_spec = pytree.tree_flatten(result)
     tracer.create_node("output", "output", (tuple(tracer.create_arg(v) for v in outputs),), {})
     _lift_constants(trace, tracer, plain, names)
-    _detach(trace, tracer.without_gradients)
+    mark(tracer.without_gradients)
     trace.signature = _signature(trace, names, leaves)
     return trace
-
-
-def _detach(trace, apart):
-    """Let no gradient flow through what the program computes under `torch.no_grad`, nodes that stand
-    ``apart``: their results are detached; where some write, what they take is."""
-    placeholders = [n for n in trace.graph.nodes if n.op == "placeholder"]
-    flows = {n for n, held in zip(placeholders, trace.held) if held.tensor.requires_grad}
-    flows |= set(placeholders[len(trace.held) :])
-    inside = any(map(writes, apart))  # whether what goes in is detached
-    for node in list(trace.graph.nodes):
-        if not flows.isdisjoint(node.all_input_nodes):
-            flows.add(node)
-        if node not in flows or not _may_need_gradient(node) or (node in apart) is inside:
-            continue
-        users = [user for user in node.users if (user in apart) is inside]
-        if users:
-            _detach_for(trace.graph, node, users)
-
-
-def _detach_for(graph, node, users):
-    with graph.inserting_before(min(users)):
-        made = graph.create_node("call_function", torch.ops.aten.detach.default, (node,), {}, "detach")
-    origin = node if node.op == "call_function" else users[0]
-    made.meta.update({key: origin.meta[key] for key in _PLACES if key in origin.meta})
-    made.meta["val"] = node.meta["val"].detach()
-    node.replace_all_uses_with(made, delete_user_cb=users.__contains__)
-
-
-def _may_need_gradient(node):
-    value = node.meta.get("val")
-    return isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex())
 
 
 def _read_with(fakes, tracer, numbers):

@@ -5,6 +5,7 @@ import operator
 from rushlight import fx
 from rushlight.utils import _pytree as pytree
 
+from ._grad_regions import enclose, is_marked, without_regions
 from .graph_signature import InputKind
 
 
@@ -175,7 +176,8 @@ def _text(graph):
         return fx.map_arg(value, lambda n: f"%{number[n]}")
 
     return [
-        (n.op, "" if n.op == "placeholder" else str(n.target), str(plain((n.args, n.kwargs)))) for n in number
+        (n.op, "" if n.op == "placeholder" else str(n.target), str(plain((n.args, n.kwargs))), is_marked(n))
+        for n in number
     ]
 
 
@@ -183,13 +185,21 @@ def build(root, program):
     """Give the modules under `root` their graphs."""
     from .unflatten import InterpreterModule, InterpreterModuleDispatcher
 
-    calls = _Calls(program)
+    calls = _Calls(without_regions(program))
+    texts = {path: {str(_text(graph)) for graph, _ in made} for path, made in calls.graphs.items()}
+    enclose(calls.root.graph)
+    for made in calls.graphs.values():
+        known = 0
+        for graph, _ in made:  # parts of a module's graphs are parts of the module
+            before = len(graph.nodes)
+            enclose(graph, known)
+            known += before
     _settle(root, calls.root.graph, None, calls.types.get(""))
     for path, made in sorted(calls.graphs.items(), key=lambda item: -item[0].count(".")):
         module = root.get_submodule(path)
         first, signature = made[0]
         _settle(module, first, signature, calls.types.get(path))
-        if all(_text(graph) == _text(first) for graph, _ in made):
+        if len(texts[path]) == 1:
             continue
         variants = []
         for graph, signature in made:

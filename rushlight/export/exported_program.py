@@ -12,6 +12,7 @@ from rushlight.fx._codegen import _PyTreeCodeGen, _PyTreeInfo
 from rushlight.fx.graph_module import _USER_PRESERVED_ATTRIBUTES_KEY, _assign_attr
 from rushlight.utils import _pytree as pytree
 
+from ._grad_regions import each_region
 from ._layers import restore_layers
 from .dynamic_shapes import Place
 from .graph_signature import (  # noqa: F401 (PyTorch has them here too)
@@ -289,6 +290,7 @@ def _unlift(program, check_guards):
     graph.output(graph.graph_copy(program.graph, env))
     if program.dialect != "ATEN":
         restore_layers(graph)
+        each_region(graph, restore_layers)
     info = _PyTreeInfo(program.argument_names, program.call_spec.in_spec, program.call_spec.out_spec)
     graph.set_codegen(_PyTreeCodeGen(info))
     module = module_of(graph, root)

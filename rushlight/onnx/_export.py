@@ -9,6 +9,7 @@ from typing import Any
 
 import rushlight as torch
 from rushlight._command.names import program_level
+from rushlight.export._grad_regions import without_regions
 from rushlight.export._sizes import SIZE
 from rushlight.export.graph_signature import InputKind
 from rushlight.onnx._graph import Complex, Graph, Value, element_type
@@ -196,7 +197,7 @@ def export(
             dynamic_shapes = _from_axes(model, args, kwargs or {}, dynamic_axes, input_names or [])
         with _exporting():
             program = _captured(model, tuple(args), kwargs, dynamic_shapes)
-    program = _with_rules(program, custom_translation_table or {})
+    program = _with_rules(without_regions(program), custom_translation_table or {})
     translator = _Translator(program, max(opset, _OPSETS[0]), custom_translation_table or {})
     proto = translator.model(onnx, input_names, output_names)
     if opset < _OPSETS[0]:
@@ -253,6 +254,7 @@ def _in_older_opset(onnx, proto, opset):
 def _captured(model, args, kwargs, dynamic_shapes):
     """The exported program, without operators that write to their arguments."""
     program = torch.export.export(model, args, kwargs, dynamic_shapes=dynamic_shapes)
+    program = without_regions(program)
     if not any(_writes(node.target) for node in program.graph.nodes):
         return program
     run = model.forward

@@ -56,6 +56,8 @@ CURRENT_DECOMPOSITION_TABLE: dict = {}
 class PythonKeyTracer(Tracer):
     """The tracer under `make_fx`: modules run, and tensors stand for themselves."""
 
+    apart = False  # whether gradients are switched off in what is traced, though they were not around it
+
     def __init__(self) -> None:
         super().__init__(autowrap_modules=())
         self.tensor_tracker = {}  # id -> (tensor, its proxy): held, so that ids stay unique
@@ -63,6 +65,10 @@ class PythonKeyTracer(Tracer):
 
     def call_module(self, m: Module, forward, args: tuple[Argument, ...], kwargs: dict[str, Argument]) -> Any:
         return forward(*args, **kwargs)
+
+    def calling_functions(self):
+        """Around the call of an operator of functions; gives whether it matters where gradients are on."""
+        return contextlib.nullcontext(False)
 
     def getattr(self, attr: str, attr_val, parameter_proxy_cache):
         return attr_val
