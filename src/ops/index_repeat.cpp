@@ -98,6 +98,8 @@ Tensor repeat_interleave_counts_kernel(const Call&, const Tensor& repeats, OptIn
   if (repeats.dtype() != DType::Int64 && repeats.dtype() != DType::Int32)
     RL_NOT_IMPLEMENTED("\"repeat_interleave\" not implemented for '", legacy_name(repeats.dtype()),
                        "': repeats has to be Long or Int tensor");
+  if (output_size && repeats.device().is_meta())
+    return empty_tensor({*output_size}, repeats.dtype(), repeats.device());
   const Tensor counts = dense(to_dtype(repeats, DType::Int64));
   require_data(counts, "repeat_interleave");
   if (counts.device().is_cuda()) {

@@ -370,3 +370,22 @@ def test_sizes_that_must_be_equal_are_checked(name):
             assert all(map(torch.equal, flat(found), flat(wanted)))
         with pytest.raises(RuntimeError, match=r"Runtime assertion failed for expression u\d == u\d"):
             program.module()(x, torch.ones(6, 2), -torch.ones(6, 2))
+
+
+class Ragged(torch.nn.Module):
+    def forward(self, flat, lengths):
+        rows = torch.arange(lengths.shape[0])
+        segments = torch.repeat_interleave(rows, lengths, output_size=flat.shape[0])
+        return torch.zeros(lengths.shape[0], flat.shape[1]).index_add(0, segments, flat)
+
+
+def test_a_known_number_of_repeats_is_no_number_of_the_data():
+    counts = torch.empty(3, dtype=torch.int64, device="meta")
+    assert torch.repeat_interleave(counts, output_size=6).shape == (6,)
+    given = torch.rand(6, 2), torch.tensor([1, 2, 3])
+    auto = torch.export.Dim.AUTO
+    program = torch.export.export(Ragged(), given, dynamic_shapes=({0: auto}, {0: auto}))
+    others = torch.rand(5, 2), torch.tensor([4, 1])
+    assert torch.equal(program.module()(*others), Ragged()(*others))
+    with pytest.raises(RuntimeError, match="output_size is 5, repeats sum up to 3"):
+        program.module()(torch.rand(5, 2), torch.tensor([1, 2]))
