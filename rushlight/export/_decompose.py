@@ -104,18 +104,19 @@ class _Decomposition:
 
     # --- one trace ---
 
-    def trace(self, sizes, numbers=None, **_):
+    def trace(self, sizes, numbers=None, whole_recurrence=False):
         tracer, fakes = _trace._ExportTracer(self.module), FakeTensorMode(allow_non_fake_inputs=True)
         tracer.record_stack_traces = False
         trace = _trace.Trace(tracer.graph, self._held(), dict(self.program.constants))
         inputs = self._inputs(fakes, sizes)
         for name, value in zip(self.names, inputs):
             _trace._placeholder(tracer, name, value, fakes)
-        mode = ProxyTorchDispatchMode(tracer, "fake", decomposition_table=self.table)
+        table = {op: f for op, f in self.table.items() if not whole_recurrence or not _is_recurrent(op)}
+        mode = ProxyTorchDispatchMode(tracer, "fake", decomposition_table=table)
         mode.fakes = fakes
         trace.numbers = _trace._read_with(fakes, tracer, numbers)
         with torch.no_grad(), fakes, mode, fx_traceback.preserve_node_meta():
-            written, results = self._run(inputs, tracer)
+            written, results = self._run(inputs, table, tracer)
         fakes.data_numbers = None
         outputs = [*(value for _, value in written), *results]
         tracer.create_node("output", "output", (tuple(tracer.create_arg(v) for v in outputs),), {})
@@ -144,14 +145,14 @@ class _Decomposition:
                 changed[i] = {d: p.factor * sizes[p.symbol] + p.offset for d, p in where.items()}
         return [_fake(fakes, value, changed.get(i)) for i, value in enumerate(self.values)]
 
-    def _run(self, inputs, tracer):
+    def _run(self, inputs, table, tracer):
         """(what was written to: position and value, the results)."""
         if not self.functional:
-            return [], _Interpreter(self.module, self.table, None, tracer).run(*inputs)
+            return [], _Interpreter(self.module, table, None, tracer).run(*inputs)
         functional = _Functional()
         with functional:
             functional.add_inputs(inputs)
-            results = _Interpreter(self.module, self.table, functional, tracer).run(*inputs)
+            results = _Interpreter(self.module, table, functional, tracer).run(*inputs)
         tensors = [i for i, value in enumerate(inputs) if isinstance(value, torch.Tensor)]
         found = [(i, functional._value(member)) for i, member in zip(tensors, functional.inputs)]
         written = [(i, value) for i, value in found if value is not inputs[i]]
@@ -172,6 +173,10 @@ class _Decomposition:
         for spec, before in zip(made.output_specs[len(written) :], old):
             spec.kind, spec.target = before.kind, before.target
         return made
+
+
+def _is_recurrent(operator):
+    return operator._opname in _trace.RECURRENT
 
 
 class _Named(_trace.Held):

@@ -9,6 +9,7 @@ import operator
 import traceback
 
 import rushlight as torch
+from rushlight import fx
 from rushlight._errors.capture import GuardOnDataDependentSymNode
 from rushlight._subclasses.size_numbers import named
 from rushlight.fx.node import Node
@@ -22,6 +23,7 @@ from ._points import LARGE, apart, bends, random_points, typical, upper
 from ._reals import explain_real
 from ._result_sizes import describe as describe_results
 from ._sizes import SIZE
+from ._trace import RECURRENT
 from .dynamic_shapes import UserError
 
 _MOST_TIMES, _MOST_APART = 4, 8  # of sizes without a name that follow others
@@ -240,7 +242,7 @@ class Dynamics:
 
     def _planned_whole(self):
         """The plan with recurrent layers as one step, whose length may change."""
-        if not any(isinstance(m, torch.nn.RNNBase) for m in self.computation.module.modules()):
+        if not any(map(_is_recurrent, self.computation.module.modules())):
             return None
         before, self.how, self.traces = self.traces, {"whole_recurrence": True}, {}
         try:
@@ -564,6 +566,13 @@ def _downwards(lower, asked):
     """The sizes below a range, all if they are few."""
     sizes = range(lower - 1, asked - 1, -1)
     return [n for n in sizes if n < 4 or n > lower - 4 or n % max(len(sizes) // 8, 1) == 0]
+
+
+def _is_recurrent(module):
+    """Whether a module has steps, or its graph a layer that takes them."""
+    graph = getattr(module, "graph", None)
+    names = [getattr(n.target, "_opname", None) for n in graph.nodes] if isinstance(graph, fx.Graph) else []
+    return isinstance(module, torch.nn.RNNBase) or not set(RECURRENT).isdisjoint(names)
 
 
 def _violated(symbols, error):

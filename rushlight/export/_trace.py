@@ -219,6 +219,9 @@ def _attention(composite):
     return attention
 
 
+RECURRENT = "gru", "rnn_tanh", "rnn_relu"  # layers that take all steps, whose functions take padded sequences
+
+
 def _recurrence(mode, overload, composite):
     def recurrence(*args):
         if isinstance(args[1], torch.Tensor) and len(args) == 9 and not isinstance(args[2], torch.Tensor):
@@ -290,7 +293,7 @@ def trace_module(
     with _Patcher() as patcher, compiler._exporting_program(), tied, fakes, mode, _FunctionsSeen(tracer):
         _patch_calls(patcher, tracer)
         if whole_recurrence:
-            for name in ("gru", "rnn_tanh", "rnn_relu"):
+            for name in RECURRENT:
                 overload = getattr(torch.ops.aten, name).input
                 patcher.patch_method(torch, name, _recurrence(mode, overload, getattr(torch, name)))
         result = module(*args, **kwargs)

@@ -239,3 +239,25 @@ def test_tables_are_looked_up_and_added_to():
     made = torch.fx.experimental.proxy_tensor.make_fx(F.mish, decomposition_table=found)(torch.randn(3))
     assert "mish" not in made.code and "tanh" in made.code
     assert aten.linear.default in core_aten_decompositions()
+
+
+class Recurrent(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.convolution = torch.nn.Conv1d(1, 4, 5, 3)
+        self.layer = torch.nn.GRU(4, 6, batch_first=True)
+
+    def forward(self, x):
+        return self.layer(self.convolution(x[:, None]).transpose(1, 2))[0]
+
+
+def test_recurrent_layers_stay_where_their_length_changes():
+    dim = torch.export.Dim("samples", min=20)
+    program = torch.export.export(Recurrent(), (torch.rand(2, 50),), dynamic_shapes=({1: dim},))
+    made = program.run_decompositions()
+    assert torch.ops.aten.gru.input in {n.target for n in made.graph.nodes}
+    for length in (20, 50, 83):
+        x = torch.rand(2, length)
+        assert torch.allclose(made.module()(x), program.module()(x), atol=1e-6)
+    fixed = torch.export.export(Recurrent(), (torch.rand(2, 20),)).run_decompositions()
+    assert torch.ops.aten.gru.input not in {n.target for n in fixed.graph.nodes}
