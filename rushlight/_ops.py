@@ -10,7 +10,7 @@ import importlib
 import types
 
 from rushlight import _C
-from rushlight._operators.number_overloads import with_number
+from rushlight._operators.number_overloads import TAKES_NUMBERS, with_number
 from rushlight._operators.schema import parse_schema
 
 __all__ = ["OpOverload", "OpOverloadPacket"]
@@ -49,7 +49,7 @@ def _aten_name(record):
 class _Entry:
     """One form of one record under its name in ``torch.ops``."""
 
-    second_name = False  # of what another entry is the first name of
+    second_name = ""  # of what another entry has this overload's name for
 
     def __init__(self, namespace, name, overload, index, form, schema):
         self.namespace, self.name, self.overload = namespace, name, overload
@@ -78,7 +78,7 @@ def _entries_of(index, record):
     name, overload = _aten_name(record), record["overload"]
     forms = [(name, overload, _FUNCTIONAL)]
     if record["inplace"]:
-        forms.append((f"{name}_", overload, _INPLACE))
+        forms.append((f"{name}_", overload.replace("Tensor_Scalar", "Scalar"), _INPLACE))
     if record["out"]:
         forms.append((name, "out" if overload in ("", "Tensor") else f"{overload}_out", _OUT))
     for name, overload, form in forms:
@@ -86,7 +86,7 @@ def _entries_of(index, record):
     if number := with_number(record):
         for entry in _entries_of(index, number):
             if entry.form != _OUT or record["overload"] != "Tensor":
-                entry.second_name = True
+                entry.second_name = record["overload"]
                 yield entry
 
 
@@ -199,6 +199,21 @@ class OpOverload(OperatorBase):
         schema = self._schema
         aliases = [a.alias_info for a in schema.arguments if a.alias_info is not None]
         return bool(aliases) and not schema.is_mutable
+
+    @functools.cached_property
+    def with_number(self):
+        """(the overload that PyTorch calls with a number, the operand's position), or None."""
+        e = self._entry
+        if e.form == _OUT or not isinstance(e.schema, dict) or self._opname.strip("_") in TAKES_NUMBERS:
+            return None
+        same = (e.index, e.form)
+        known = _find(self.namespace, self._opname).values()
+        found = next((f for f in known if f.second_name and (f.index, f.form) == same), None)
+        if found is None or found is e:
+            return None
+        other = _overload(self.namespace, self._opname, found.overload)
+        kinds = [[str(a.type) for a in op._schema.arguments] for op in (self, other)]
+        return other, next(i for i, (a, b) in enumerate(zip(*kinds)) if a != b)
 
     @functools.cached_property
     def traits(self):

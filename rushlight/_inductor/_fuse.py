@@ -59,7 +59,8 @@ def _step(node):
     if node.op != "call_function" or getattr(target, "namespace", None) != "aten" or target._entry.form != 0:
         return None
     name, args, kwargs = target._opname, list(node.args), dict(node.kwargs)
-    full = name if target._overloadname == "default" else f"{name}.{target._overloadname}"
+    overload = target._entry.second_name or target._overloadname
+    full = name if overload == "default" else f"{name}.{overload}"
     if full in _PLAIN:
         if kwargs.pop("alpha", 1) != 1 or kwargs or len(args) > 2:
             return None

@@ -228,7 +228,6 @@ _WITH_NUMBERS = {
         "-> Tensor": getattr(torch, f"conv_transpose{dims}d")
         for dims in (2, 3)
     },
-    "pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor": torch.pow,
     "rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor": torch.rsub,
 }
 

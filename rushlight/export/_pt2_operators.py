@@ -9,6 +9,7 @@ import operator
 
 import rushlight as torch
 from rushlight._higher_order_ops.operator import HigherOrderOperator
+from rushlight._operators.number_overloads import TAKES_NUMBERS
 from rushlight._ops import OpOverloadPacket
 from rushlight.jit import _torchscript_ops
 from rushlight.nn import functional
@@ -202,9 +203,6 @@ _NAMES = {
     **{f"adaptive_max_pool{n}d_with_indices": f"adaptive_max_pool{n}d" for n in (2, 3)},
 }
 # Where a number stands for a tensor, PyTorch has overloads of their own: by the positions of the numbers.
-_ARITHMETIC_TAKES_NUMBERS = frozenset(
-    "add sub mul div divide multiply subtract true_divide floor_divide".split()
-)
 _NUMBER_OVERLOADS = {
     **dict.fromkeys(("pow", "float_power"), {(1,): "Tensor_Scalar", (0,): "Scalar"}),
     "where": {(1,): "ScalarSelf", (2,): "ScalarOther", (1, 2): "Scalar"},
@@ -242,8 +240,10 @@ def _overload(target, name, args):
         for i, (value, parameter) in enumerate(zip(args, target._schema.arguments, strict=False))
         if str(parameter.type) == "Tensor" and isinstance(value, (bool, int, float, complex))
     )
+    if target._entry.second_name:
+        numbers = (1,)
     plain = name.removesuffix("_")
-    if numbers and plain not in _ARITHMETIC_TAKES_NUMBERS:
+    if numbers and plain not in TAKES_NUMBERS:
         usual = "Scalar_Tensor" if numbers == (0,) else "Scalar"
         return _NUMBER_OVERLOADS.get(plain, {}).get(numbers, usual)
     if target._overloadname == "default":

@@ -205,7 +205,8 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
         as_proxies = functools.partial(pytree.tree_map_only, traced, self._proxy_or_constant)
         name = self.tracer.graph._target_to_str(func._opname)
         proxy_args, proxy_kwargs = as_proxies(args), as_proxies(kwargs)
-        proxy = self.tracer.create_proxy("call_function", func, proxy_args, proxy_kwargs, name=name)
+        shown = _named_for(func, args)
+        proxy = self.tracer.create_proxy("call_function", shown, proxy_args, proxy_kwargs, name=name)
         result = func(*args, **kwargs)
         if numbers is not None and func._opname == "_local_scalar_dense":
             numbers.attach(proxy)
@@ -224,6 +225,13 @@ class ProxyTorchDispatchMode(TorchDispatchMode):
             return tensor if known is None else numbers.proxy(known)
         proxy = self.tracer.proxy_of(tensor)
         return tensor if proxy is None else proxy
+
+
+def _named_for(func, args):
+    """The overload by which PyTorch's graphs name a call: comparisons with numbers have their own."""
+    other = func.with_number
+    is_number = other is not None and len(args) > other[1] and not isinstance(args[other[1]], torch.Tensor)
+    return other[0] if is_number and isinstance(args[0], torch.Tensor) else func
 
 
 def _tensors_of(args, kwargs):

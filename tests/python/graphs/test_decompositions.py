@@ -261,3 +261,10 @@ def test_recurrent_layers_stay_where_their_length_changes():
         assert torch.allclose(made.module()(x), program.module()(x), atol=1e-6)
     fixed = torch.export.export(Recurrent(), (torch.rand(2, 20),)).run_decompositions()
     assert torch.ops.aten.gru.input not in {n.target for n in fixed.graph.nodes}
+
+
+def test_decomposed_programs_become_files_of_one_model(tmp_path):
+    x = torch.rand(4)
+    program = torch.export.export(FunctionModule(lambda x: x**3 + (x > 0.5) * x.remainder(2)), (x,))
+    torch.export.save_file(program.run_decompositions(), tmp_path / "model.rl")
+    assert torch.allclose(torch.export.load_file(tmp_path / "model.rl")(x), program.module()(x))

@@ -277,3 +277,21 @@ def test_sizes_are_read_in_their_order():
     graph = make_fx(lambda x: x.new_zeros(x.shape), tracing_mode="symbolic")(torch.ones(2, 3, 4)).graph
     read = [n.args[1] for n in graph.nodes if n.target is torch.ops.aten.sym_size.int]
     assert read == [0, 1, 2]
+
+
+def test_numbers_have_overloads_of_their_own():
+    def program(x, y):
+        y.ge_(2)
+        return x**3 + (x > 1) + x.remainder(2) - y.pow_(2) + (x > y) * 2
+
+    names = [str(target) for target in targets(check(program, torch.rand(3), torch.rand(3)))]
+    compared = [name for name in names if not name.startswith(("aten.add", "aten.sub"))]
+    assert compared == [
+        "aten.ge_.Scalar",
+        "aten.pow.Tensor_Scalar",
+        "aten.gt.Scalar",
+        "aten.remainder.Scalar",
+        "aten.pow_.Scalar",
+        "aten.gt.Tensor",
+        "aten.mul.Tensor",
+    ]
