@@ -82,7 +82,11 @@ class _RegionTracer(PythonKeyTracer):
         for node in self.without_gradients:
             users = [user for user in node.users if user not in apart]
             value = node.meta.get("val")
-            if users and isinstance(value, torch.Tensor) and value.dtype.is_floating_point:
+            if (
+                users
+                and isinstance(value, torch.Tensor)
+                and (value.is_floating_point() or value.is_complex())
+            ):
                 with self.graph.inserting_after(node):
                     made = self.graph.call_function(torch.ops.aten.detach.default, (node,))
                 made.meta = {**node.meta, "val": value.detach()}

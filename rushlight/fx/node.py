@@ -339,6 +339,10 @@ class Node:
             return True
         if getattr(target, "__module__", None) == "torch._ops.profiler":
             return True
+        given = [arg.meta["region"] for arg in self.args if isinstance(arg, Node) and "region" in arg.meta]
+        steps = [node for module in given for node in module.graph.nodes]
+        if any(node.is_impure(impure_random) for node in steps if node.op not in ("placeholder", "output")):
+            return True
         schema = getattr(target, "_schema", None)
         if schema is not None and (schema.is_mutable or not schema.returns):
             return True

@@ -196,3 +196,17 @@ def test_files_of_one_model_hold_what_runs_without_gradients(tmp_path):
     module, x = Program(teacher).eval(), torch.rand(5, 3)
     torch.export.save_file(export(module, (x,)), tmp_path / "model.rl")
     assert torch.allclose(torch.export.load_file(tmp_path / "model.rl")(x), module(x), atol=1e-6)
+
+
+def test_writes_without_gradients_are_no_dead_code():
+    def counted(self, x):
+        with torch.no_grad():
+            self.mean.add_(1)
+        return self.one(x)
+
+    program = export(Program(counted), (torch.rand(5, 3),))
+    program.graph.eliminate_dead_code()
+    program.graph_module.recompile()
+    made = program.module()
+    made(torch.rand(5, 3))
+    assert made.mean.tolist() == [1, 1]
