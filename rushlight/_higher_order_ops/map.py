@@ -11,6 +11,9 @@ def map(f, xs, *args):
     """``f(x, *args)`` for each `x` in `xs` (a tensor, or nested ones) along the first dimension, stacked."""
     if not callable(f):
         raise RuntimeError(f"map: f must be callable, got {type(f).__name__}")
+    given = _pytree.tree_leaves(xs)
+    if not all(isinstance(x, rushlight.Tensor) for x in given):
+        raise RuntimeError(f"Mapped xs can only consist of tensors. Got xs {given}.")
     leaves, spec = mapped_leaves("map", xs)
     if recorder() is not None and rushlight._C._functorch.maybe_current_level() is None:
         return _recorded(f, leaves, spec, args)

@@ -30,6 +30,11 @@ class HigherOrderOperator(OperatorBase):
             raise RuntimeError(
                 "Direct instantiation of HigherOrderOperator is not allowed. Please subclass it."
             )
+        if type(self).__call__ is HigherOrderOperator.__call__:
+            raise TypeError(
+                f"Can't instantiate abstract class {type(self).__name__} without an implementation for "
+                "abstract method '__call__': it says what the operator takes"
+            )
         self._name = self.__name__ = name
         self._ns = "higher_order"
         self.__module__ = "torch.ops.higher_order"

@@ -82,6 +82,8 @@ def test_modes_without_a_rule(twice):
 def test_refusals(twice):
     with pytest.raises(RuntimeError, match="Direct instantiation"):
         HigherOrderOperator("name")
+    with pytest.raises(TypeError, match="abstract class Bare"):
+        type("Bare", (HigherOrderOperator,), {})("name")
     with pytest.raises(NotImplementedError, match="function transform that is active"):
         torch.vmap(lambda t: twice(torch.sin, t))(torch.ones(2, 3))
     twice.fallthrough(DispatchKey.CompositeExplicitAutograd)

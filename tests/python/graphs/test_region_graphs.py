@@ -246,3 +246,8 @@ def test_rows_of_nested_values_and_back():
     rows = _unstack_pytree(xs)
     assert len(rows) == 3 and torch.equal(rows[1]["b"][0], xs["b"][0][1])
     alike(_stack_pytree(rows), xs)
+
+
+def test_what_map_goes_over_are_tensors():
+    with pytest.raises(RuntimeError, match=r"Mapped xs can only consist of tensors\. Got xs \[3, tensor"):
+        hop_map(lambda x: x[1], [3, torch.ones(2)])
