@@ -83,7 +83,10 @@ _HOMES = {
         atleast_1d atleast_2d atleast_3d broadcast_shapes broadcast_tensors cdist chain_matmul einsum lu
         meshgrid nonzero norm split tensordot unique unique_consecutive unravel_index _unique
     """,
-    "nested._internal.from_mask": "_nested_tensor_from_mask _nested_tensor_from_mask_left_aligned",
+    "nested._internal.from_mask": """
+        _nested_from_padded _nested_from_padded_and_nested_example _nested_tensor_from_mask
+        _nested_tensor_from_mask_left_aligned
+    """,
     "nn.functional": "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d",
     "_functions.settings": """
         are_deterministic_algorithms_enabled get_default_device get_deterministic_debug_mode

@@ -136,6 +136,8 @@ from rushlight.functional import unique as unique
 from rushlight.functional import unique_consecutive as unique_consecutive
 from rushlight.functional import unravel_index as unravel_index
 from rushlight.functional import _unique as _unique
+from rushlight.nested._internal.from_mask import _nested_from_padded as _nested_from_padded
+from rushlight.nested._internal.from_mask import _nested_from_padded_and_nested_example as _nested_from_padded_and_nested_example
 from rushlight.nested._internal.from_mask import _nested_tensor_from_mask as _nested_tensor_from_mask
 from rushlight.nested._internal.from_mask import _nested_tensor_from_mask_left_aligned as _nested_tensor_from_mask_left_aligned
 from rushlight.nn.functional import conv1d as conv1d

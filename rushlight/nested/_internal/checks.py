@@ -1,10 +1,51 @@
 """What operations on the components of strided nested tensors refuse, in PyTorch's words."""
 
-__all__ = ["OF_COMPONENTS", "reshaped"]
+import functools
+
+import rushlight
+from rushlight._operators.traits import names_of
+
+__all__ = ["OF_COMPONENTS", "cut", "filled", "reshaped", "same_places"]
 
 
 def _is_nested(t):
     return getattr(t, "is_nested", False)
+
+
+def same_places(name, nested):
+    """Operands that are computed buffer by buffer."""
+    places = [
+        (x._nested_tensor_strides().tolist(), x._nested_tensor_storage_offsets().tolist()) for x in nested
+    ]
+    for part, word in enumerate(("strides", "offsets")):
+        if any(other[part] != places[0][part] for other in places[1:]):
+            raise RuntimeError(f"{name} requires {word} to match when given NestedTensors")
+
+
+def filled(name, nested, args, kwargs):
+    """Functions of one operand alone compute the whole buffer, with what lies between the components."""
+    name = name[:-1] if name.endswith("_") else name
+    numbers = (rushlight.Tensor, int, float, complex)
+    operands = [a for a in [*args, *kwargs.values()] if isinstance(a, numbers) and not isinstance(a, bool)]
+    if len(operands) == 1 and nested[0]._places is not None and name in _of_one_operand():
+        raise RuntimeError("NestedTensor must be contiguous to get buffer.")
+
+
+@functools.cache
+def _of_one_operand():
+    return names_of(lambda traits: traits.elementwise and traits.family in ("pointwise", "composite"))
+
+
+def cut(name, x, dim, whole=None):
+    """Pieces along `dim`, whose sizes are `whole` together."""
+    word = "Chunk" if name == "chunk" else name
+    if dim not in (-1, x.dim() - 1):
+        raise RuntimeError(f"{word} for nested tensors is currently only supported for the last dimension.")
+    if x._places is not None:
+        raise RuntimeError(f"{name} expects `self` to be contiguous.")
+    for size in x._sizes:
+        if whole is not None and size[-1] != whole:
+            raise RuntimeError(f"split_with_sizes expects split_sizes to sum exactly to {size[-1]}")
 
 
 def reshaped(name, x, sizes):
@@ -23,6 +64,8 @@ def reshaped(name, x, sizes):
 
 
 def _linear(input, weight, bias=None):
+    if getattr(input, "_places", None) is not None:
+        raise RuntimeError("for now linear only supports contiguous nested tensor")
     if _is_nested(weight):
         raise RuntimeError("Linear does not support nested weight when input is a nested tensor.")
     if input.dim() < 3 or weight.dim() != 2:

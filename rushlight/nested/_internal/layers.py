@@ -1,9 +1,9 @@
 """What layers of networks do with jagged nested tensors."""
 
 import rushlight
+from rushlight.nested._internal.composed import call
 from rushlight.nested._internal.nested_tensor import NestedTensor, plain
 from rushlight.nested._internal.ops import (
-    call,
     check_same_cuts,
     from_padded,
     name_of,

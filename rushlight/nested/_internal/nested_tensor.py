@@ -168,8 +168,8 @@ class NestedTensor(rushlight.Tensor):
         return int(self._lengths.sum()) * (values.numel() // max(values.shape[self._ragged_idx - 1], 1))
 
     def is_contiguous(self, memory_format=rushlight.contiguous_format):
-        """Whether the components lie in memory one after the other."""
-        return self._lengths is None and self._ragged_idx == 1 and plain(self).is_contiguous()
+        """Whether the values are contiguous, and the components leave no holes in them."""
+        return self._lengths is None and plain(self).is_contiguous()
 
     # --- parts ------------------------------------------------------------------------------------
 
@@ -372,8 +372,13 @@ def jagged_from_tensor_and_lengths(tensor, starts, lengths):
     begins = rushlight.arange(batch) * width + starts
     if batch and ((starts < 0).any() or (lengths < 0).any() or (starts + lengths > width).any()):
         raise RuntimeError(f"narrow: start + length exceeds the size {width} of the dimension")
-    whole = bool((lengths == width).all()) and not bool(starts.any())
-    offsets = rushlight.cat([begins, begins.new_full((1,), batch * width)])
+    ends = begins + lengths
+    whole = batch > 0 and rushlight.equal(ends[:-1], begins[1:])
+    if whole:  # one row after the other
+        values = values[int(begins[0]) : int(ends[-1])]
+        offsets = rushlight.cat([begins, ends[-1:]]) - begins[0]
+    else:
+        offsets = rushlight.cat([begins, begins.new_full((1,), batch * width)])
     nested = NestedTensor(values, offsets, lengths=None if whole else lengths)
     return nested, offsets, None if whole else lengths
 

@@ -129,6 +129,8 @@ def _again(func, args, like, result):
     """The result of an operation on values; of one in place, its target."""
     if name_of(func).endswith("_") and not name_of(func).endswith("__") and isinstance(args[0], NestedTensor):
         return args[0]
+    if isinstance(result, tuple):  # as frexp gives
+        return type(result)(tuple(like._like(part) for part in result))
     return like._like(result) if isinstance(result, rushlight.Tensor) else result
 
 
@@ -179,7 +181,7 @@ def _pointwise(func, name, args, kwargs):
     def operand(t):
         if not isinstance(t, NestedTensor):
             return t if t.dim() == 0 else _packed(t, like)
-        check_same_cuts(name, like, t)
+        check_same_cuts(f"{name}.Tensor", like, t)
         return plain(t)
 
     named = dict(zip(kwargs, _mapped(kwargs.values(), operand), strict=True))
@@ -241,9 +243,9 @@ def _reduce(func, name, x, dim=None, keepdim=False, *, dtype=None, **named):
                 "tensors"
             )
         return _reduce_ragged(func, name, x, keepdim, options)
-    inner = [d - 1 for d in dims]
+    inside = [d - 1 for d in dims]
     result = func(
-        plain(x), inner[0] if isinstance(dim, int) or len(inner) == 1 else inner, keepdim, **options
+        plain(x), inside[0] if isinstance(dim, int) or len(inside) == 1 else inside, keepdim, **options
     )
     shift = 0 if keepdim else sum(d < at for d in dims)
     if isinstance(result, rushlight.Tensor):
@@ -300,7 +302,7 @@ def from_padded(padded, like):
 # --- shapes ---------------------------------------------------------------------------------------
 
 
-def _inner(name, x, dim, extra=0):
+def inner(name, x, dim, extra=0):
     """A dimension of the values, which must not be the ragged one."""
     dim = wrap_dim(name, dim, x.dim() + extra)
     if dim == 0:
@@ -337,7 +339,7 @@ def _permute(func, x, *dims):
 
 @rule("unsqueeze")
 def _unsqueeze(func, x, dim):
-    dim = _inner("unsqueeze", x, dim, extra=1)
+    dim = inner("unsqueeze", x, dim, extra=1)
     return x._like(plain(x).unsqueeze(dim), x._ragged_idx + (dim < x._ragged_idx))
 
 
@@ -345,7 +347,7 @@ def _unsqueeze(func, x, dim):
 def _squeeze(func, x, dim=None):
     if dim is None:
         raise RuntimeError("squeeze(): For nested tensors, squeeze without the dim argument is not supported")
-    dim = _inner("squeeze", x, dim)
+    dim = inner("squeeze", x, dim)
     values = plain(x).squeeze(dim)
     return x._like(values, x._ragged_idx - (values.dim() < x.dim() - 1 and dim < x._ragged_idx - 1))
 
@@ -363,7 +365,7 @@ def _flatten(func, x, start_dim=0, end_dim=-1):
 
 @rule("unflatten")
 def _unflatten(func, x, dim, sizes):
-    dim = _inner("unflatten", x, dim)
+    dim = inner("unflatten", x, dim)
     return x._like(
         plain(x).unflatten(dim, sizes), x._ragged_idx + (len(sizes) - 1) * (dim < x._ragged_idx - 1)
     )
@@ -393,7 +395,7 @@ def _join(func, tensors, dim=0, **options):
             raise RuntimeError(
                 f"{name_of(func)}(): expected each tensor in given list to be nested with the same lengths"
             )
-    dim = _inner(name_of(func), like, dim, extra=int(stacks))
+    dim = inner(name_of(func), like, dim, extra=int(stacks))
     return like._like(
         func([plain(t) for t in tensors], dim), like._ragged_idx + (stacks and dim < like._ragged_idx)
     )
@@ -403,44 +405,50 @@ def _join(func, tensors, dim=0, **options):
 def _pieces(func, x, how, dim=0):
     if wrap_dim(name_of(func), dim, x.dim()) == 0:
         if name_of(func) != "chunk":
-            _inner(name_of(func), x, dim)
+            inner(name_of(func), x, dim)
         groups, n = x.unbind(), -(-len(x) // how)
         return tuple(jagged_from_list(list(groups[i : i + n]))[0] for i in range(0, len(groups), n))
     name = "split_with_sizes" if isinstance(how, (list, tuple)) else name_of(func)
-    return tuple(x._like(part) for part in func(plain(x), how, _inner(name, x, dim)))
+    return tuple(x._like(part) for part in func(plain(x), how, inner(name, x, dim)))
 
 
 @rule("select")
 def _select(func, x, dim, index):
     if wrap_dim("select", dim, x.dim()) == 0:
         return x.unbind()[index]
-    dim = _inner("select", x, dim)
+    dim = inner("select", x, dim)
     return x._like(plain(x).select(dim, index), x._ragged_idx - (dim < x._ragged_idx - 1))
 
 
 @rule("narrow")
 def _narrow(func, x, dim, start, length):
-    return x._like(plain(x).narrow(_inner("narrow", x, dim), start, length))
+    return x._like(plain(x).narrow(inner("narrow", x, dim), start, length))
 
 
 @rule("__getitem__")
 def _getitem(func, x, index):
     index = index if isinstance(index, tuple) else (index,)
     if Ellipsis in [i if i is Ellipsis else None for i in index]:
-        at = [i is Ellipsis for i in index].index(True)
-        index = (*index[:at], *[slice(None)] * (x.dim() - len(index) + 1), *index[at + 1 :])
-    first, *rest = index
+        at, new = [i is Ellipsis for i in index].index(True), sum(i is None for i in index)
+        index = (*index[:at], *[slice(None)] * (x.dim() - len(index) + new + 1), *index[at + 1 :])
+    first, *rest = index or (slice(None),)
     if isinstance(first, int):
         return x.unbind()[first][tuple(rest)] if rest else x.unbind()[first]
-    if any(i is None or isinstance(i, (list, rushlight.Tensor)) for i in index):
-        raise NotImplementedError("__getitem__(): jagged nested tensors take numbers and slices only")
-    for d, i in enumerate(index):
+    if any(isinstance(i, (list, rushlight.Tensor)) for i in index):
+        raise NotImplementedError("__getitem__(): jagged nested tensors take numbers, slices and None only")
+    if first is None:
+        raise RuntimeError("unsqueeze(): not supported for NestedTensor on dim=0")
+    taken = [i for i in index if i is not None]
+    for d, i in enumerate(taken):
         if d in (0, x._ragged_idx) and i != slice(None):
             raise RuntimeError(f"slice(): not supported for NestedTensor on dim={d}")
-    inner = tuple(rest)
-    return x._like(
-        plain(x)[inner], x._ragged_idx - sum(isinstance(i, int) for i in rest[: x._ragged_idx - 1])
-    )
+    shift, left = 0, x._ragged_idx - 1
+    for i in rest:
+        if left <= 0 and i is not None:
+            break
+        shift += (i is None) - isinstance(i, int)
+        left -= i is not None
+    return x._like(plain(x)[tuple(rest)], x._ragged_idx + shift)
 
 
 @rule("__setitem__")

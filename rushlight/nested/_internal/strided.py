@@ -1,34 +1,36 @@
-"""Strided nested tensors: components of any sizes of one rank, one after the other in a flat buffer."""
+"""Strided nested tensors: components of any sizes of one rank in a flat buffer.
 
-import itertools
+Those that are made lie one after the other; views of them (transposed, cut, reshaped) share the buffer and
+lie where their places say."""
 
 import rushlight
 from rushlight import _C
 from rushlight._serialization.settings import skips_data
 from rushlight.nested._internal import checks
 from rushlight.nested._internal.nested_tensor import check_same_kind, plain
+from rushlight.nested._internal.places import packed_starts, packed_strides, pieces, settled
 from rushlight.nested._internal.same_shape import elementwise, keeps_shape
 from rushlight.overrides import is_operator_method, redispatch_function
 
-__all__ = ["StridedNestedTensor", "strided_from_list"]
+__all__ = ["StridedNestedTensor", "inner", "packed", "strided_from_buffer", "strided_from_list"]
 
 # On each component: a dimension argument counts the batch.
 _COMPONENTWISE = {"linear", "layer_norm", "rms_norm", "embedding", "matmul", "__matmul__", "__rmatmul__"}
-_SHIFTED = {"softmax", "log_softmax", "transpose", "unsqueeze", "squeeze", "unflatten"}
-_SHIFTED |= {"chunk", "split", "split_with_sizes"}
-_PIECES = {"chunk", "split", "split_with_sizes"}
+_SHIFTED = {"softmax", "log_softmax"}
 
 
 class StridedNestedTensor(rushlight.Tensor):
     """A nested tensor of layout ``torch.strided``; it is an alias of its buffer."""
 
-    def __new__(cls, buffer, sizes, requires_grad=False):
+    _source = None  # the nested tensor that this one is a view of
+
+    def __new__(cls, buffer, sizes, requires_grad=False, places=None):
         """A flat `buffer` of components of `sizes`."""
         with _C.DisableTorchFunctionSubclass():
             self = buffer.as_subclass(cls)
             if requires_grad:
                 self = self.detach().as_subclass(cls).requires_grad_()
-        self._sizes = [tuple(size) for size in sizes]
+        self._sizes, self._places = [tuple(size) for size in sizes], places
         return self
 
     def __init__(self, *args, **kwargs):
@@ -73,15 +75,30 @@ class StridedNestedTensor(rushlight.Tensor):
 
     def numel(self):
         """The number of elements of all components."""
-        return plain(self).numel()
+        if self._places is None:
+            return plain(self).numel()
+        return sum(rushlight.Size(size).numel() for size in self._sizes)
 
     def is_contiguous(self, memory_format=rushlight.contiguous_format):
-        """Always: operations pack their results."""
-        return True
+        """Whether the components fill the buffer one after the other."""
+        return self._places is None
 
     def values(self):
-        """The buffer."""
+        """The buffer, which the components fill."""
+        if self._places is not None:
+            raise RuntimeError("NestedTensor must be contiguous to get buffer.")
         return plain(self)
+
+    @property
+    def _base(self):
+        if self._source is not None:
+            return self._source
+        with _C.DisableTorchFunctionSubclass():
+            return rushlight.Tensor._base.__get__(self)
+
+    def _like(self, buffer):
+        """Components of the same sizes in the same places of another buffer."""
+        return StridedNestedTensor(buffer, self._sizes, places=self._places)
 
     def is_pinned(self, device=None):
         """Whether the buffer is in pinned memory."""
@@ -91,12 +108,12 @@ class StridedNestedTensor(rushlight.Tensor):
         return rushlight.tensor(self._sizes, dtype=rushlight.int64)
 
     def _nested_tensor_strides(self):
-        strides = [_packed_strides(size) for size in self._sizes]
+        strides = self._places[0] if self._places else [packed_strides(size) for size in self._sizes]
         return rushlight.tensor(strides, dtype=rushlight.int64)
 
     def _nested_tensor_storage_offsets(self):
-        counts = [rushlight.Size(size).numel() for size in self._sizes]
-        return rushlight.tensor([0, *itertools.accumulate(counts)][: len(counts)], dtype=rushlight.int64)
+        starts = self._places[1] if self._places else packed_starts(self._sizes)
+        return rushlight.tensor(starts, dtype=rushlight.int64)
 
     def unbind(self, dim=0):
         """The components, as views of the buffer."""
@@ -104,9 +121,7 @@ class StridedNestedTensor(rushlight.Tensor):
             raise RuntimeError(
                 f"NestedTensor can only be unbound along dimension 0 got dimension {dim} instead."
             )
-        counts = [rushlight.Size(size).numel() for size in self._sizes]
-        parts = plain(self).split(counts)
-        return tuple(part.view(size) for part, size in zip(parts, self._sizes, strict=True))
+        return pieces(plain(self), self._sizes, self._places)
 
     def __len__(self):
         return len(self._sizes)
@@ -118,6 +133,8 @@ class StridedNestedTensor(rushlight.Tensor):
         """The components in one dense tensor, `padding` where one is smaller."""
         if not self._sizes:
             return plain(self)
+        if self._places is not None:
+            raise RuntimeError("for now to_padded_tensor only supports contiguous nested tensor")
         most = [max(sizes) for sizes in zip(*self._sizes, strict=True)]
         if self.numel() == 0:
             raise RuntimeError("to_padded_tensor: at least one constituent tensor should have non-zero numel")
@@ -153,7 +170,7 @@ class StridedNestedTensor(rushlight.Tensor):
             )
 
     def _gradient(self, values):
-        return values if isinstance(values, StridedNestedTensor) else StridedNestedTensor(values, self._sizes)
+        return values if isinstance(values, StridedNestedTensor) else self._like(values)
 
     def __repr__(self, *, tensor_contents=None):
         parts = ",\n".join("  " + repr(t.detach()).replace("\n", "\n  ") for t in self.unbind())
@@ -176,25 +193,11 @@ class StridedNestedTensor(rushlight.Tensor):
         return _call(func, args, kwargs or {})
 
 
-def _packed_strides(size):
-    strides = [1]
-    for n in reversed(size[1:]):
-        strides.insert(0, strides[0] * n)
-    return strides[: len(size)]
-
-
 def strided_from_buffer(buffer, sizes, strides, offsets):
     """The nested tensor of a buffer and three tables that say where its components lie."""
     sizes, strides = ([*map(tuple, table.tolist())] for table in (sizes, strides))
-    offsets = offsets.tolist()
-    counts = [rushlight.Size(size).numel() for size in sizes]
-    starts = [0, *itertools.accumulate(counts)]
-    packed = [tuple(_packed_strides(size)) for size in sizes]
-    if strides == packed and offsets == starts[:-1] and starts[-1] == buffer.numel():
-        return StridedNestedTensor(buffer.detach(), sizes, buffer.requires_grad)
-    parts = zip(sizes, strides, offsets, strict=True)
-    made = strided_from_list([buffer.detach().as_strided(*part) for part in parts])
-    return made.requires_grad_(buffer.requires_grad)
+    places = settled(buffer, sizes, strides, offsets.tolist())
+    return StridedNestedTensor(buffer.detach(), sizes, buffer.requires_grad, places)
 
 
 def strided_from_list(tensors, dtype=None, device=None, requires_grad=False):
@@ -217,6 +220,7 @@ def strided_from_list(tensors, dtype=None, device=None, requires_grad=False):
 
 
 def _call(func, args, kwargs):
+    from rushlight.nested._internal import strided_views
     from rushlight.nested._internal.ops import _AS_THEY_ARE, name_of
 
     name = name_of(func)
@@ -235,6 +239,8 @@ def _call(func, args, kwargs):
     base = name[:-1] if name.endswith("_") and not name.endswith("__") else name
     if nested and (name in keeps_shape() or {name, base} & elementwise()):
         return _bufferwise(func, name, nested, args, kwargs)
+    if name in strided_views.RULES:
+        return strided_views.RULES[name](func, *args, **kwargs)
     if name in _SHIFTED:
         return _shifted(func, name, *args, **kwargs)
     if name in _COMPONENTWISE:
@@ -271,6 +277,16 @@ def _bufferwise(func, name, nested, args, kwargs):
                 f"{name} does not support broadcasting when given a NestedTensor: sizes {first._sizes} and "
                 f"{other._sizes}"
             )
+    if any(x._places is not None for x in nested):
+        checks.filled(name, nested, args, kwargs)
+        if name.endswith("_") and not name.endswith("__"):
+            return _in_place(func, name, args, kwargs)
+        if name == "contiguous":
+            return strided_from_list(first.unbind())
+        if name in _PACKING and len(nested) > 1:
+            args = [packed(a) for a in args]
+            first = next(a for a in args if isinstance(a, StridedNestedTensor))
+        checks.same_places(name, nested if first is nested[0] else [])
 
     def operand(a):
         if isinstance(a, StridedNestedTensor):
@@ -287,7 +303,28 @@ def _bufferwise(func, name, nested, args, kwargs):
     result = func(*map(operand, args), **{k: operand(v) for k, v in kwargs.items()})
     if name.endswith("_") and not name.endswith("__"):
         return args[0]
-    return StridedNestedTensor(result, first._sizes)
+    if result is first or (name == "to" and result.data_ptr() == plain(first).data_ptr()):
+        return first
+    return first._like(result)
+
+
+_PACKING = {"add", "sub", "rsub"}  # of two nested operands: in any places
+
+
+def packed(a):
+    """A nested tensor whose components fill its buffer; anything else as it is."""
+    if not isinstance(a, StridedNestedTensor) or a._places is None:
+        return a
+    return strided_from_list(a.unbind())
+
+
+def _in_place(func, name, args, kwargs):
+    """Component by component: the rest of the buffer is other tensors'."""
+    target, *others = args
+    rest = [a.unbind() if isinstance(a, StridedNestedTensor) else [a] * len(target) for a in others]
+    for parts in zip(target.unbind(), *rest, strict=True):
+        func(*parts, **kwargs)
+    return target
 
 
 def _componentwise(func, args, kwargs):
@@ -301,7 +338,7 @@ def _componentwise(func, args, kwargs):
     )
 
 
-def _inner(name, x, dim, extra=0):
+def inner(name, x, dim, extra=0):
     dims = x.dim() + extra
     if not -dims <= dim < dims:
         raise IndexError(
@@ -322,26 +359,12 @@ def _inner(name, x, dim, extra=0):
 
 def _shifted(func, name, x, *args, dim=None, **kwargs):
     args = list(args)
-    if name == "squeeze" and not args and dim is None:
-        raise RuntimeError("For nested tensors, squeeze without the dim argument is not supported")
-    if name == "squeeze" and x.dim() == 2 and set(x._sizes) == {(1,)}:
-        raise RuntimeError("For nested tensors, squeezing a nested tensor of singleton is not supported")
     kwargs.pop("_stacklevel", None)
-    if name in ("softmax", "log_softmax") and not len(x):
+    if not len(x):
         return x
-    count = 2 if name == "transpose" else 1
-    position = 1 if name in _PIECES else 0
-    if name in _PIECES and len(args) < 2 and dim is None:
-        dim = 0
-    extra = int(name == "unsqueeze")
-    if dim is not None:
-        args.insert(position, dim)
-    for i in range(position, min(position + count, len(args))):
-        args[i] = _inner(name, x, args[i], extra)
-    results = [func(t, *args, **kwargs) for t in x.unbind()]
-    if name in _PIECES:
-        return tuple(strided_from_list(list(parts)) for parts in zip(*results, strict=True))
-    return strided_from_list(results)
+    dim = args.pop(0) if args else dim
+    at = inner(name, x, dim)
+    return strided_from_list([func(t, at, *args, **kwargs) for t in x.unbind()])
 
 
 def _bmm(func, a, b):
@@ -370,6 +393,10 @@ def _cat(func, tensors, dim=0):
         raise IndexError(
             f"Dimension out of range (expected to be in range of [{-dims}, {dims - 1}], but got {dim})"
         )
+    if any(t._places is not None for t in tensors):
+        if dim % dims:
+            raise RuntimeError("cat(): only contiguous nested tensors are supported")
+        raise RuntimeError("Expected each tensor in given list to be contiguous.")
     if dim % dims == 0:
         return strided_from_list([part for t in tensors for part in t.unbind()])
     inner = dim % dims - 1
@@ -383,50 +410,10 @@ def _cat(func, tensors, dim=0):
     return strided_from_list([func(part, inner) for part in parts])
 
 
-def _narrow(func, x, dim, start, length):
-    if dim != 0:
-        return _shifted(func, "narrow", x, dim, start, length)
-    if start < 0 or length < 0 or start + length > len(x):
-        raise RuntimeError(f"start ({start}) + length ({length}) exceeds dimension size ({len(x)}).")
-    return strided_from_list(list(x.unbind()[start : start + length]))
-
-
-def _select(func, x, dim, index):
-    if dim == 0:
-        return x.unbind()[index]
-    inner = _inner("select", x, dim)
-    return strided_from_list([t.select(inner, index) for t in x.unbind()])
-
-
-def _getitem(func, x, index):
-    first, *rest = index if isinstance(index, tuple) else (index,)
-    if first is Ellipsis:
-        if x.dim() - len(rest) <= 1:
-            raise RuntimeError("__getitem__(): the batch of a nested tensor is indexed by a number or :")
-        first, rest = slice(None), [Ellipsis, *rest]
-    if isinstance(first, int):
-        return x.unbind()[first][tuple(rest)] if rest else x.unbind()[first]
-    if first == slice(None):
-        return strided_from_list([t[tuple(rest)] for t in x.unbind()])
-    raise NotImplementedError("__getitem__(): strided nested tensors take a number or : for the batch")
-
-
-def _reshape(func, x, *sizes):
-    from rushlight.nested._internal.ops import name_of
-
-    sizes = list(sizes[0]) if len(sizes) == 1 and isinstance(sizes[0], (list, tuple)) else list(sizes)
-    checks.reshaped(name_of(func), x, sizes)
-    results = []
-    for t in x.unbind():  # -1 keeps the size that the component has there, as it may differ
-        shape = [t.shape[d] if n == -1 and d < t.dim() else n for d, n in enumerate(sizes[1:])]
-        results.append(t.reshape(shape))
-    return strided_from_list(results)
-
-
 def _reduction(name):
     def reduce(func, x, dim=None, keepdim=False, *, dtype=None):
         if dim is None:
-            return getattr(plain(x), name)(dtype=dtype)
+            return getattr(plain(packed(x)), name)(dtype=dtype)
         if not keepdim:
             raise RuntimeError("NestedTensor always requires keepdim=True for now.")
         dims = [dim] if isinstance(dim, int) else dim
@@ -436,8 +423,8 @@ def _reduction(name):
                 if len(dims) == 1
                 else f"NestedTensor only allows reduction of a single dimension with the batch, got {dim}"
             )
-        inner = [_inner(name, x, d) for d in dims]
-        return strided_from_list([getattr(t, name)(inner, keepdim=True, dtype=dtype) for t in x.unbind()])
+        inside = [inner(name, x, d) for d in dims]
+        return strided_from_list([getattr(t, name)(inside, keepdim=True, dtype=dtype) for t in x.unbind()])
 
     return reduce
 
@@ -465,7 +452,7 @@ def _heads(
     if mask is not None:
         raise RuntimeError("_native_multi_head_attention(): nested operands say themselves what is padding")
     lengths = [[size[0] for size in x._sizes] for x in (query, key)]
-    given = {id(x): x.to_padded_tensor(0.0) for x in (query, key, value)}
+    given = {id(x): packed(x).to_padded_tensor(0.0) for x in (query, key, value)}
     padded = [given[id(x)] for x in (query, key, value)]
     steps = rushlight.arange(padded[1].size(1), device=padded[1].device)
     hidden = steps >= rushlight.tensor(lengths[1], device=steps.device)[:, None]
@@ -479,23 +466,18 @@ def _heads(
 
 def _equal(func, a, b):
     both = isinstance(a, StridedNestedTensor) and isinstance(b, StridedNestedTensor)
-    return both and a._sizes == b._sizes and func(plain(a), plain(b))
+    return both and a._sizes == b._sizes and func(plain(packed(a)), plain(packed(b)))
 
 
 def _deepcopy(func, x, memo):
     if id(x) not in memo:
-        memo[id(x)] = StridedNestedTensor(plain(x).detach().clone(), x._sizes, x.requires_grad)
+        memo[id(x)] = StridedNestedTensor(plain(x).detach().clone(), x._sizes, x.requires_grad, x._places)
     return memo[id(x)]
 
 
 _OTHERS = {
     "bmm": _bmm,
     "cat": _cat,
-    "narrow": _narrow,
-    "select": _select,
-    "__getitem__": _getitem,
-    "reshape": _reshape,
-    "view": _reshape,
     "sum": _reduction("sum"),
     "mean": _reduction("mean"),
     "equal": _equal,
