@@ -119,10 +119,10 @@ def _overridable():
         "torch.functional": rushlight.functional,
         "torch.nn.functional": rushlight.nn.functional,
         "torch.nn.init": rushlight.nn.init,
+        "torch.Tensor": rushlight.Tensor,
         "torch.linalg": rushlight.linalg,
         "torch.fft": rushlight.fft,
         "torch.special": rushlight.special,
-        "torch.Tensor": rushlight.Tensor,
     }
     for text, space in spaces.items():
         functions = by_space.setdefault(space, [])
@@ -139,8 +139,9 @@ def _overridable():
                 continue
             if value in ignored:
                 continue
-            functions.append(value)
-            names.setdefault(value, f"{text}.{name}")
+            names[value] = f"{text}.{name}"  # the last of its homes names it, as PyTorch's programs read it
+            if space in (rushlight.Tensor, rushlight.nn.init) or name[-1] != "_":
+                functions.append(value)
     distributed = rushlight.distributed
     if distributed.is_available():
         by_space[distributed] = [getattr(distributed, name) for name in _COLLECTIVES]

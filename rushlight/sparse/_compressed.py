@@ -3,6 +3,7 @@
 import rushlight
 from rushlight import _C
 from rushlight._command.names import show_from
+from rushlight._operators.overridable import overridable
 from rushlight.sparse._factories import _finish, _index_tensor, _values
 
 _unsafe_compressed = _C._VariableFunctions._sparse_compressed_tensor_unsafe
@@ -105,6 +106,7 @@ def _compressed(layout, compressed, plain, values, size, dtype, device, requires
     return _finish(tensor, requires_grad)
 
 
+@overridable
 def sparse_compressed_tensor(
     compressed_indices,
     plain_indices,
@@ -127,6 +129,7 @@ def sparse_compressed_tensor(
     return _compressed(layout, compressed_indices, plain_indices, values, size, dtype, device, requires_grad)
 
 
+@overridable
 def sparse_csr_tensor(
     crow_indices,
     col_indices,
@@ -148,6 +151,7 @@ def sparse_csr_tensor(
     return _compressed(layout, crow_indices, col_indices, values, size, dtype, device, requires_grad)
 
 
+@overridable
 def sparse_csc_tensor(
     ccol_indices,
     row_indices,
@@ -167,6 +171,7 @@ def sparse_csc_tensor(
     return _compressed(layout, ccol_indices, row_indices, values, size, dtype, device, requires_grad)
 
 
+@overridable
 def sparse_bsr_tensor(
     crow_indices,
     col_indices,
@@ -185,6 +190,7 @@ def sparse_bsr_tensor(
     return _compressed(layout, crow_indices, col_indices, values, size, dtype, device, requires_grad)
 
 
+@overridable
 def sparse_bsc_tensor(
     ccol_indices,
     row_indices,

@@ -4,6 +4,7 @@ import rushlight
 from rushlight import _C
 from rushlight._command.names import show_from
 from rushlight._errors.advice import advised
+from rushlight._operators.overridable import overridable
 
 _unsafe_coo = _C._VariableFunctions._sparse_coo_tensor_unsafe
 
@@ -72,6 +73,7 @@ def _finish(tensor, requires_grad):
     return tensor.requires_grad_() if requires_grad else tensor
 
 
+@overridable
 def sparse_coo_tensor(
     indices=None,
     values=None,

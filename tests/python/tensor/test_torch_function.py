@@ -7,6 +7,7 @@ import pytest
 
 import rushlight as torch
 from rushlight import overrides
+from rushlight._command.names import is_aliased
 from rushlight.overrides import TorchFunctionMode
 
 Tensor = torch.Tensor
@@ -311,6 +312,37 @@ def test_text_collectives_and_private_members_are_overridable():
         assert torch.distributed.all_gather([Like()], torch.ones(1)) == "all_gather"
         assert torch.distributed.send(Like(), 0) == "send"
         assert torch.overrides.resolve_name(torch.distributed.recv) == "torch.distributed.recv"
+
+
+def test_functions_are_named_by_the_last_of_their_homes():
+    name = torch.overrides.resolve_name
+    assert name(torch.einsum) == "torch.functional.einsum"
+    assert name(torch.conv1d) == "torch.nn.functional.conv1d"
+    assert name(torch.abs_) == "torch.abs_" and name(torch.nn.init.uniform_) == "torch.nn.init.uniform_"
+    known = torch.overrides.get_testing_overrides()
+    assert torch.abs_ not in known and torch.nn.init.uniform_ in known
+    if not is_aliased():
+        theirs = pytest.importorskip("torch").overrides.resolve_name
+        oracle = pytest.importorskip("torch")
+        for path in ("einsum", "conv1d", "cdist", "stft", "add", "pdist", "nn.functional.relu", "linalg.inv"):
+            first, second = torch, oracle
+            for part in path.split("."):
+                first, second = getattr(first, part), getattr(second, part)
+            assert name(first) == theirs(second)
+
+
+def test_modes_see_sparse_tensors_made():
+    seen = []
+
+    class Mode(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append(func.__name__)
+            return -1
+
+    with Mode():
+        assert torch.sparse_coo_tensor(1, 1, (1, 1), check_invariants=False) == -1
+        assert torch.sparse_csr_tensor(1, 1, 1) == -1
+    assert seen == ["sparse_coo_tensor", "sparse_csr_tensor"]
 
 
 class Scaled(NamedTuple):
