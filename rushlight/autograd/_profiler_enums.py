@@ -6,8 +6,32 @@ from dataclasses import dataclass, field
 from enum import Enum, IntEnum
 
 from rushlight import _C
+from rushlight.autograd._profiler_tree import (
+    _EventType,
+    _ExtraFields_Allocation,
+    _ExtraFields_Kineto,
+    _ExtraFields_PyCall,
+    _ExtraFields_TorchOp,
+    _NNModuleInfo,
+    _ProfilerEvent,
+    _PyFrameState,
+    _TensorMetadata,
+)
 
-__all__ = ["DeviceType", "ProfilerActivity", "RecordScope"]
+__all__ = [
+    "DeviceType",
+    "ProfilerActivity",
+    "RecordScope",
+    "_EventType",
+    "_ExtraFields_Allocation",
+    "_ExtraFields_Kineto",
+    "_ExtraFields_PyCall",
+    "_ExtraFields_TorchOp",
+    "_NNModuleInfo",
+    "_ProfilerEvent",
+    "_PyFrameState",
+    "_TensorMetadata",
+]
 
 
 class DeviceType(IntEnum):

@@ -13,6 +13,7 @@ from rushlight.autograd._profiler_enums import (
     ProfilerStats,
     _state,
 )
+from rushlight.autograd._profiler_results import ProfilerResult
 from rushlight.autograd._profiler_scopes import ModuleScopes, OtherThreads, known_blocks
 from rushlight.autograd._profiler_trace import Trace, make_events, trace_content
 from rushlight.autograd.profiler_util import (
@@ -96,7 +97,7 @@ class profile:
         self.with_stack, self.with_modules = with_stack, with_modules
         self.acc_events = acc_events
         self.profile_all_threads = getattr(experimental_config, "profile_all_threads", False)
-        self._events = None
+        self._events = self._results = None
         self._accumulated = []
         if use_cuda:
             import warnings
@@ -124,8 +125,10 @@ class profile:
         return self
 
     def _prepare_trace(self):
+        begun = perf_counter_ns()
         self.entered = True
         self._stats = ProfilerStats()
+        self._stats.profiler_prepare_call_duration_us = (perf_counter_ns() - begun) / 1000
 
     def _start_trace(self):
         global _is_profiler_enabled
@@ -182,8 +185,20 @@ class profile:
             self._events = make_events(self._logs, self._trace)
             del self._logs
             self._stats.number_of_events = len(self._events)
-            self._stats.function_events_build_tree_call_duration_us = (perf_counter_ns() - begun) / 1000
+            spent = (perf_counter_ns() - begun) / 1000
+            self._stats.parse_kineto_call_duration_us = spent
+            self._stats.function_events_build_tree_call_duration_us = spent
         return self._events
+
+    @property
+    def kineto_results(self):
+        """The events of the last block as tools read them, and their tree; None before there are any."""
+        events = self._recorded()
+        if events is None or self.entered:
+            return None
+        if self._results is None or self._results[0] is not events:
+            self._results = events, ProfilerResult(events, self._trace)
+        return self._results[1]
 
     @property
     def function_events(self):
