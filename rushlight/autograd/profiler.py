@@ -153,6 +153,8 @@ class profile:
         global _is_profiler_enabled
         begun = perf_counter_ns()
         logs, started, offset, memory, before, activities = _C._profiler_stop()
+        self._stats.number_of_events = sum(map(len, logs)) + len(activities)
+        self._stats.parse_kineto_call_duration_us = (perf_counter_ns() - begun) / 1000
         _is_profiler_enabled, _state.running = False, ActiveProfilerType.NONE
         if self._threads is not None:
             self._threads.remove()
@@ -185,9 +187,7 @@ class profile:
             self._events = make_events(self._logs, self._trace)
             del self._logs
             self._stats.number_of_events = len(self._events)
-            spent = (perf_counter_ns() - begun) / 1000
-            self._stats.parse_kineto_call_duration_us = spent
-            self._stats.function_events_build_tree_call_duration_us = spent
+            self._stats.function_events_build_tree_call_duration_us = (perf_counter_ns() - begun) / 1000
         return self._events
 
     @property

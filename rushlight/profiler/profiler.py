@@ -105,11 +105,7 @@ class _KinetoProfile:
 
     def _stats(self):
         """What recording itself cost; None before it begins."""
-        if self.profiler is None:
-            return None
-        if not self.profiler.entered:
-            self.profiler._recorded()  # which counts the events
-        return self.profiler._stats
+        return None if self.profiler is None else self.profiler._stats
 
     def export_chrome_trace(self, path, use_python_export=False):
         """Write what chrome://tracing and Perfetto show; compressed if the path ends with ``.gz``."""
