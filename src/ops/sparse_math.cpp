@@ -156,6 +156,18 @@ Tensor div_kernel(const Call&, const Tensor& a, const Tensor& b) {
   const Tensor pattern = ready(a);
   return with(pattern, values_of(pattern) / sparse_values_at(expand(b, a.sizes(), false), pattern));
 }
+// A rounded quotient of a sum is not the sum of rounded ones: positions are listed once first.
+Tensor div_mode_kernel(const Call&, const Tensor& a, const Tensor& b, std::optional<std::string_view> mode) {
+  if (!mode) return ops::div(a, b);
+  RL_CHECK(is_sparse(a) && is_number(b),
+           "Sparse floor division requires a scalar or zero-dim dense tensor divisor (got shape ", b.sizes(),
+           " for divisor)");
+  const Tensor pattern = ready(a);
+  return with(pattern, ops::div_mode(values_of(pattern), b, mode));
+}
+Tensor floor_divide_kernel(const Call& call, const Tensor& a, const Tensor& b) {
+  return div_mode_kernel(call, a, b, "floor");
+}
 Tensor pow_kernel(const Call&, const Tensor& a, const Tensor& exponent) {
   RL_CHECK(is_sparse(a) && is_number(exponent), "pow: a sparse tensor can only be raised to a number");
   RL_CHECK(read_scalar(exponent).to_double() > 0, "pow: a sparse tensor to the power ",
@@ -555,6 +567,8 @@ void register_sparse_math_operators(Table& t) {
   t.sparse(ops::sub, sub_kernel);
   t.sparse(ops::mul, mul_kernel);
   t.sparse(ops::div, div_kernel);
+  t.sparse(ops::div_mode, div_mode_kernel);
+  t.sparse(ops::floor_divide, floor_divide_kernel);
   t.sparse(ops::pow, pow_kernel);
   t.sparse(ops::clone, clone_kernel);
   t.sparse(ops::detach, detach_kernel);

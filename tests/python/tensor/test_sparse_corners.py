@@ -334,3 +334,16 @@ def test_a_gradient_that_is_added_again_and_again_does_not_grow():
         table(rushlight.tensor([1, 4])).sum().backward()
     assert table.weight.grad._nnz() == 2
     assert table.weight.grad.to_dense()[:, 0].tolist() == [0.0, 4.0, 0.0, 0.0, 4.0]
+
+
+def test_rounded_quotients():
+    def quotients(t):
+        x = t.sparse_coo_tensor(t.tensor([[0, 1, 1], [2, 0, 0]]), t.tensor([3.0, -4.0, -5.0]), (2, 3))
+        found = [x // 2, x.div(2, rounding_mode="trunc"), x.clone().floor_divide_(2), x.div(2)]
+        found.append(x.clone().div_(t.tensor(2.0), rounding_mode="floor"))
+        found.append(t.divide(x, 2, rounding_mode=None))
+        with pytest.raises(RuntimeError, match=r"scalar or zero-dim dense tensor divisor \(got shape"):
+            x // t.ones(2, 3)
+        return [(y.to_dense().tolist(), y._nnz(), y.is_coalesced()) for y in found]
+
+    assert quotients(rushlight) == quotients(oracle)
