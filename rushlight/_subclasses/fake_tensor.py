@@ -535,20 +535,26 @@ def _on_one_device(func, args):
 
 
 def _common_device(func, fakes):
-    """Numbers on the CPU go along with anything; all others must agree."""
+    """Numbers on the CPU go along with anything, integers there with tensors without data (the rows of an
+    embedding); all others must agree."""
     common, is_number = None, False
     for t in fakes:
         number = t.dim() == 0 and t.device.type == "cpu"
         if common is None or (is_number and not number):
             common, is_number = t.device, number
         elif not number and t.device != common:
-            if func.namespace != "aten":
+            if func.namespace != "aten" or _are_rows(func, t, common):
                 continue
             raise RuntimeError(
                 f"Unhandled FakeTensor Device Propagation for {func}, found two different devices "
                 f"{common}, {t.device}"
             )
     return common if common is not None else torch.device("cpu")
+
+
+def _are_rows(func, t, common):
+    integers = not (t.dtype.is_floating_point or t.dtype.is_complex)
+    return integers and t.device.type == "cpu" and common.type == "meta" and not func.traits.elementwise
 
 
 def unset_fake_temporarily():

@@ -57,10 +57,13 @@ DeviceType pick_device(const Op& op, const Value* args, DeviceType from_operands
   return from_operands != DeviceType::CPU ? from_operands : asked_device(op, args).type();
 }
 
+// Beside tensors without data, what is not computed element by element takes operands from the CPU: the form
+// of a result is known from theirs, as PyTorch's functions for `meta` tensors see it.
 void check_one_device(const Op& op, const Value* args) {
   const Tensor* first = nullptr;
+  const bool form_only = !op.traits.elementwise && collect(op, args).device == DeviceType::Meta;
   auto check = [&](const Tensor& t) {
-    if (!t.defined() || (t.dim() == 0 && t.is_cpu())) return;
+    if (!t.defined() || (t.is_cpu() && (t.dim() == 0 || form_only))) return;
     if (first && first->device() != t.device() && (first->device().is_meta() || t.device().is_meta()))
       RL_FAIL("Tensor on device ", t.device(), " is not on the expected device ", first->device(),
               "! (when calling ", op.name(), ")");

@@ -4,6 +4,7 @@ import pytest
 
 import rushlight as torch
 from rushlight import nn
+from rushlight._command.names import is_aliased
 
 
 def test_a_module_is_made_on_the_meta_device_and_filled_later():
@@ -115,3 +116,46 @@ def test_an_output_that_is_resized_lies_as_a_new_result_would(device):
         assert empty.equal(full)
     with pytest.raises(RuntimeError, match="Expected out tensor to have dtype float, but got double"):
         torch._C._nn.upsample_nearest2d(x, (8, 8), out=full.double())
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda t, w, rows: t.nn.functional.embedding(rows, w),
+        lambda t, w, rows: t.nn.functional.embedding_bag(rows, w, t.tensor([0, 4])),
+        lambda t, w, rows: w.gather(0, rows[:, None]),
+        lambda t, w, rows: w.index_select(0, rows),
+        lambda t, w, rows: w @ t.ones(3, 5),
+    ],
+)
+def test_forms_follow_from_operands_on_the_cpu(call):
+    libraries = [torch] if is_aliased() else [torch, pytest.importorskip("torch")]
+    found = []
+    for t in libraries:
+        weight = t.nn.Parameter(t.empty(10, 3, device="meta"))
+        out = call(t, weight, t.tensor([1, 2, 4, 5, 4, 3, 2, 9]))
+        found.append((tuple(out.shape), str(out.device), out.requires_grad))
+    assert found[0] == found[-1] and found[0][1] == "meta"
+
+
+def test_tensors_without_data_are_not_written_to_others():
+    source, rows = torch.ones(1, device="meta"), torch.tensor([0])
+    for write in (
+        lambda x: x.scatter_(0, rows, source),
+        lambda x: x.index_add_(0, rows, source),
+        lambda x: x.addmv_(torch.ones(3, 3, device="meta"), torch.ones(3)),
+        lambda x: torch.mv(torch.ones(3, 3, device="meta"), torch.ones(3), out=x),
+    ):
+        with pytest.raises(RuntimeError, match="meta"):
+            write(torch.ones(3))
+
+
+def test_fake_embeddings_without_data_take_rows_from_the_cpu():
+    from rushlight._subclasses.fake_tensor import FakeTensorMode
+
+    with FakeTensorMode():
+        bag = nn.EmbeddingBag(10, 3, mode="sum", device="meta")
+        out = bag(torch.tensor([1, 2, 4, 5]), torch.tensor([0, 2]))
+        assert out.shape == (2, 3) and out.device.type == "meta"
+        with pytest.raises(RuntimeError, match="found two different devices"):
+            bag.weight @ torch.ones(3, 2)
