@@ -1,5 +1,6 @@
 """Event files, read back with TensorBoard's own reader and compared with those that PyTorch writes."""
 
+import importlib
 import io
 
 import pytest
@@ -138,9 +139,10 @@ def test_hparams_embedding_and_graph(tmp_path):
     assert (tmp_path / "00000/points/metadata.tsv").read_text().split() == ["x", "y", "z"]
     assert "points:00000" in (tmp_path / "projector_config.pbtxt").read_text()
     nodes = {node.name: list(node.input) for node in read(tmp_path).Graph().node}
-    assert nodes["Sequential/0"] == ["input/input_0"]
-    assert nodes["Sequential/1"] == ["Sequential/0"]
-    assert nodes["output/output_0"] == ["Sequential/2"]
+    first, second = "Sequential/Linear[0]", "Sequential/Linear[2]"
+    assert nodes[f"{first}/linear"] == ["input/input", f"{first}/weight/weight", f"{first}/bias/bias"]
+    assert nodes["Sequential/ReLU[1]/relu"] == [f"{first}/linear"]
+    assert nodes["output/output.1"] == [f"{second}/linear"]
     assert model.training
 
 
@@ -181,7 +183,7 @@ def test_tensorboard_serves_it(tmp_path):
     assert json.loads(ask("scalars/scalars?run=.&tag=loss"))[0][1:] == [3, 0.5]
     assert json.loads(ask("histograms/histograms?run=.&tag=weights"))[0][1] == 0
     assert json.loads(ask("images/images?run=.&tag=picture&sample=0"))[0]["step"] == 0
-    assert "Sequential/0" in ask("graphs/graph?run=.")
+    assert "Sequential/Linear[0]/linear" in ask("graphs/graph?run=.")
     (points,) = json.loads(ask("projector/info?run=."))["embeddings"]
     assert points["tensorShape"] == [3, 3]
     assert ask(f"projector/metadata?run=.&name={points['tensorName']}").split() == ["x", "y", "z"]
@@ -255,7 +257,38 @@ def test_models_that_return_dictionaries_need_leave(tmp_path):
         with pytest.raises(RuntimeError, match="Encountering a dict at the output of the tracer"):
             writer.add_graph(Named(), rushlight.ones(1, 3))
         writer.add_graph(Named(), rushlight.ones(1, 3), use_strict_trace=False)
-    assert {node.name for node in read(tmp_path).Graph().node} >= {"Named/layer", "output/output_0"}
+    names = {node.name for node in read(tmp_path).Graph().node}
+    assert names >= {"Named/Linear[layer]/linear", "output/output.1", "input/x"}
+
+
+def test_graphs_have_pytorchs_operators_in_its_scopes():
+    libraries = [rushlight] if is_aliased() else [rushlight, pytest.importorskip("torch")]
+    found = []
+    for t in libraries:
+
+        class Model(t.nn.Module):
+            def __init__(self):
+                super().__init__()
+                nn = rushlight.nn if t is rushlight else t.nn  # noqa: B023
+                self.body = nn.Sequential(nn.Conv2d(1, 2, 3), nn.ReLU())
+                self.head = nn.Linear(2, 3)
+
+            def forward(self, x, scale):
+                y = self.body(x).mean((2, 3))
+                return self.head(y) * scale, y
+
+        module = "rushlight" if t is rushlight else "torch"
+        graph = importlib.import_module(f"{module}.utils.tensorboard._pytorch_graph").graph
+        drawn, _ = graph(Model(), (t.zeros(1, 1, 5, 5), t.ones(1)))
+        shown = [n for n in drawn.node if not n.op.startswith("prim::") or n.op == "prim::GetAttr"]
+        ops = [(n.op.replace("_convolution", "conv2d"), n.name.rpartition("/")[0]) for n in shown]
+        found.append(sorted(o for o in ops if o[0] != "IO Node"))
+        assert {n.name for n in shown if n.op == "IO Node"} >= {"input/x", "input/scale", "output/output.1"}
+        by_name = {n.name: n for n in drawn.node}
+        linear = next(n for n in drawn.node if n.op == "aten::linear")
+        assert [by_name[i].op for i in linear.input] == ["aten::mean", "prim::GetAttr", "prim::GetAttr"]
+        assert [d.size for d in linear.attr["_output_shapes"].list.shape[0].dim] == [1, 3]
+    assert found[0] == found[-1] and len(found[0]) == 9
 
 
 def test_boxes_are_drawn_as_pytorch_draws_them(tmp_path):
