@@ -153,7 +153,6 @@ class profile:
         global _is_profiler_enabled
         begun = perf_counter_ns()
         logs, started, offset, memory, before, activities = _C._profiler_stop()
-        self._stats.number_of_events = sum(map(len, logs)) + len(activities)
         self._stats.parse_kineto_call_duration_us = (perf_counter_ns() - begun) / 1000
         _is_profiler_enabled, _state.running = False, ActiveProfilerType.NONE
         if self._threads is not None:
