@@ -309,6 +309,10 @@ from rushlight._functions.composites import sym_constrain_range as sym_constrain
 from rushlight._functions.composites import sym_constrain_range_for_size as sym_constrain_range_for_size
 from rushlight._functions.composites import _choose_qparams_per_tensor as _choose_qparams_per_tensor
 from rushlight._functions.composites import native_channel_shuffle as native_channel_shuffle
+from rushlight._functions.composites import native_norm as native_norm
+from rushlight._functions.composites import quantized_max_pool1d as quantized_max_pool1d
+from rushlight._functions.composites import quantized_max_pool2d as quantized_max_pool2d
+from rushlight._functions.composites import quantized_max_pool3d as quantized_max_pool3d
 from rushlight.utils.dlpack import to_dlpack as to_dlpack
 from rushlight.jit import ScriptFunction as ScriptFunction
 from rushlight.jit import ScriptModule as ScriptModule

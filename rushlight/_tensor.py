@@ -440,6 +440,26 @@ class Tensor(_C.TensorBase):
             )
         return self.reshape(shape)
 
+    @_overridable
+    def resize_as_sparse_(self, template) -> "Tensor":
+        """Gives a COO tensor the size of another in place; what is listed stays."""
+        if self.layout is not rushlight.sparse_coo or template.layout is not rushlight.sparse_coo:
+            raise RuntimeError("resize_as_sparse_: self and other must be sparse")
+        return self.resize_as_(template)
+
+    @_overridable
+    def _to_dense(self, dtype=None, masked_grad=None) -> "Tensor":
+        return self.to_dense(dtype, masked_grad=masked_grad)
+
+    # Names of Python 2, which classes that take functions over still ask for.
+    @_overridable
+    def __long__(self):
+        return int(self)
+
+    @_overridable
+    def __nonzero__(self):
+        return bool(self)
+
     def resize_as(self, tensor) -> "Tensor":
         """The same elements in the shape of `tensor`."""
         return self.reshape(tensor.shape)

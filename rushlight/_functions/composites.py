@@ -80,6 +80,37 @@ def _choose_qparams_per_tensor(input, reduce_range=False):
     return scale, int(zero_point)
 
 
+def native_norm(input, p=2, dim=None, keepdim=False, dtype=None):
+    """The norm of what a sparse tensor lists."""
+    if input.layout is torch.strided:
+        raise NotImplementedError("native_norm takes sparse tensors; linalg.vector_norm takes dense ones")
+    return input.norm(p, dim, keepdim, dtype)
+
+
+def _pool_of_integers(name, pool, input, *options):
+    if not input.is_quantized:
+        raise NotImplementedError(f"{name}: expected a quantized tensor, got {input.dtype}")
+    return pool(input, *options)
+
+
+def quantized_max_pool1d(input, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False):
+    """As ``max_pool1d``, of quantized tensors."""
+    options = kernel_size, stride or None, padding, dilation, ceil_mode
+    return _pool_of_integers("quantized_max_pool1d", torch.nn.functional.max_pool1d, input, *options)
+
+
+def quantized_max_pool2d(input, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False):
+    """As ``max_pool2d``, of quantized tensors."""
+    options = kernel_size, stride or None, padding, dilation, ceil_mode
+    return _pool_of_integers("quantized_max_pool2d", torch.nn.functional.max_pool2d, input, *options)
+
+
+def quantized_max_pool3d(input, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False):
+    """As ``max_pool3d``, of quantized tensors."""
+    options = kernel_size, stride or None, padding, dilation, ceil_mode
+    return _pool_of_integers("quantized_max_pool3d", torch.nn.functional.max_pool3d, input, *options)
+
+
 def detach_(input):
     """Takes the tensor itself out of its graph."""
     return input.detach_()

@@ -347,3 +347,16 @@ def test_rounded_quotients():
         return [(y.to_dense().tolist(), y._nnz(), y.is_coalesced()) for y in found]
 
     assert quotients(rushlight) == quotients(oracle)
+
+
+def test_norms_and_sizes_under_their_older_names():
+    found = []
+    for t in BOTH:
+        x, larger = coo(t), t.zeros(3, 5).to_sparse()
+        norms = [t.native_norm(x).item(), t.native_norm(x, 1).item(), x._to_dense().tolist()]
+        found.append((*norms, x.clone().resize_as_sparse_(larger).to_dense().tolist()))
+        with pytest.raises(NotImplementedError, match="native_norm"):
+            t.native_norm(t.ones(2))
+        with pytest.raises(RuntimeError):
+            t.ones(2).resize_as_sparse_(x)
+    assert found[0] == found[1]

@@ -423,3 +423,18 @@ def test_subclasses_answer_for_reflected_operators():
     assert 5 - y == ("reflected", 5) and (y - 5).tolist() == [-4, -4] and type(2**y) is Reflected
     assert (torch.ones(2) == Answers()) == ("__eq__", "Tensor", "Answers")
     assert (~torch.tensor([1]).as_subclass(Reflected)).tolist() == [-2] and (2 / y).tolist() == [2, 2]
+
+
+def test_quantized_pooling_and_numbers_under_their_older_names():
+    q = torch.quantize_per_tensor(torch.arange(64.0).view(1, 1, 8, 8), 0.5, 3, torch.quint8)
+    wanted = torch.nn.functional.max_pool2d(q, 3, 2, 1)
+    assert torch.equal(torch.quantized_max_pool2d(q, [3, 3], [2, 2], [1, 1]), wanted)
+    assert torch.equal(torch.quantized_max_pool1d(q[0], 2), torch.nn.functional.max_pool1d(q[0], 2))
+    volume = q.view(1, 1, 4, 4, 4)
+    assert torch.equal(torch.quantized_max_pool3d(volume, 2), torch.nn.functional.max_pool3d(volume, 2))
+    with pytest.raises(NotImplementedError, match="expected a quantized tensor"):
+        torch.quantized_max_pool2d(torch.ones(1, 1, 2, 2), 2)
+    assert torch.quantized_max_pool2d(Like(), 2) == "quantized_max_pool2d"
+    assert torch.tensor(2.5).__long__() == 2 and torch.tensor(1).__nonzero__() is True
+    known = torch.overrides.get_testing_overrides()
+    assert {torch._indices_copy, torch.native_norm, torch.Tensor.resize_as_sparse_} <= set(known)
