@@ -136,7 +136,7 @@ _HOMES = {
     "_functions.composites": """
         detach_ histogramdd from_file _check_tensor_all_with set_anomaly_enabled sym_sum sym_constrain_range
         sym_constrain_range_for_size _choose_qparams_per_tensor native_channel_shuffle native_norm
-        quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d
+        quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d _functional_assert_async
     """,
     "utils.dlpack": "to_dlpack",
     "jit": "ScriptFunction ScriptModule",

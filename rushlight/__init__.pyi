@@ -313,6 +313,7 @@ from rushlight._functions.composites import native_norm as native_norm
 from rushlight._functions.composites import quantized_max_pool1d as quantized_max_pool1d
 from rushlight._functions.composites import quantized_max_pool2d as quantized_max_pool2d
 from rushlight._functions.composites import quantized_max_pool3d as quantized_max_pool3d
+from rushlight._functions.composites import _functional_assert_async as _functional_assert_async
 from rushlight.utils.dlpack import to_dlpack as to_dlpack
 from rushlight.jit import ScriptFunction as ScriptFunction
 from rushlight.jit import ScriptModule as ScriptModule

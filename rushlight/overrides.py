@@ -75,8 +75,8 @@ _PRIVATE_MEMBERS = """
     _coalesced_ _dimI _dimV _indices _is_view _nnz _to_dense _values
 """.split()  # of Tensor, which __torch_function__ sees too
 _PRIVATE_FUNCTIONS = """
-    _assert_async _fused_rms_norm _indices_copy _native_batch_norm_legit _values_copy _sym_acos _sym_asin
-    _sym_atan _sym_cos _sym_cosh _sym_sin _sym_sinh _sym_sqrt _sym_tan _sym_tanh
+    _assert_async _functional_assert_async _fused_rms_norm _indices_copy _native_batch_norm_legit _values_copy
+    _sym_acos _sym_asin _sym_atan _sym_cos _sym_cosh _sym_sin _sym_sinh _sym_sqrt _sym_tan _sym_tanh
 """.split()  # of `torch`
 _COLLECTIVES = """
     broadcast all_reduce reduce all_reduce_coalesced all_gather all_gather_single all_gather_coalesced gather

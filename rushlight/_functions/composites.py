@@ -1,7 +1,7 @@
 """Functions of the top namespace that are no operators, or whose results no operator returns."""
 
 import rushlight as torch
-from rushlight._operators.overridable import make_overridable
+from rushlight._operators.overridable import make_overridable, overridable
 
 __capture__ = "through"  # Note [Capture marks]
 
@@ -111,6 +111,15 @@ def quantized_max_pool3d(input, kernel_size, stride=(), padding=0, dilation=1, c
     return _pool_of_integers("quantized_max_pool3d", torch.nn.functional.max_pool3d, input, *options)
 
 
+def _functional_assert_async(input, assert_msg, dep_token):
+    """Raises unless `input` is true; `dep_token` says in a graph what the check comes after."""
+    torch._assert_async(input, assert_msg)
+    return dep_token.clone()
+
+
+_functional_assert_async = overridable(_functional_assert_async)
+
+
 def detach_(input):
     """Takes the tensor itself out of its graph."""
     return input.detach_()
@@ -119,6 +128,6 @@ def detach_(input):
 make_overridable(
     globals(),
     lists=["sym_sum"],
-    skip=["make_overridable", "from_file", "set_anomaly_enabled", "sym_constrain_range"],
+    skip=["make_overridable", "overridable", "from_file", "set_anomaly_enabled", "sym_constrain_range"],
     belong_to_top=True,
 )

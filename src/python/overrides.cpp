@@ -86,12 +86,13 @@ static PyObject* call_hook(PyObject* target, PyObject* callable, PyObject* types
   return PyObject_CallFunctionObjArgs(hook.get(), callable, types, args, kwargs ? kwargs : Py_None, nullptr);
 }
 
-// A plain method sees one argument of several; PyTorch asks for a class method.
-static void warn_of_plain_method(PyObject* target) {
+// A plain method sees one argument of several; PyTorch asks for a class method. Its functions in C++ warn
+// users, those in Python developers.
+static void warn_of_plain_method(PyObject* callable, PyObject* target) {
   const PyRef hook(check(PyObject_GetAttr(target, hook_name)));
   if (!PyMethod_Check(hook.get()) || PyMethod_GET_SELF(hook.get()) != target) return;
   if (PyErr_WarnEx(
-          PyExc_DeprecationWarning,
+          Py_TYPE(callable) == &OpFunctionType ? PyExc_UserWarning : PyExc_DeprecationWarning,
           "Defining your `__torch_function__` as a plain method is deprecated and will be an error in "
           "future, please define it as a classmethod.",
           1) < 0)
@@ -124,7 +125,7 @@ static PyObject* dispatch(PyObject* callable, const std::vector<PyObject*>& over
     if (overloaded.empty()) return nullptr;
   }
   for (PyObject* o : overloaded) {
-    warn_of_plain_method(o);
+    warn_of_plain_method(callable, o);
     PyRef result(check(call_hook(o, callable, types.get(), args, kwargs)));
     if (result.get() != Py_NotImplemented) return result.release();
   }

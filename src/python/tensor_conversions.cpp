@@ -75,8 +75,16 @@ static PyObject* m_cuda(PyObject* self, PyObject* const* args, Py_ssize_t n, PyO
     return convert_to(self, std::nullopt, device, non_blocking, false, std::nullopt);
   });
 }
-static PyObject* m_no_accelerator(PyObject*, PyObject*, PyObject*) {
-  PyErr_SetString(PyExc_AssertionError, "Torch not compiled with CUDA enabled");
+static PyObject* m_xpu(PyObject*, PyObject*, PyObject*) {
+  PyErr_SetString(PyExc_AssertionError, "Torch not compiled with XPU enabled");
+  return nullptr;
+}
+static PyObject* m_mtia(PyObject*, PyObject*, PyObject*) {
+  PyErr_SetString(PyExc_AssertionError, "Torch not compiled with MTIA enabled");
+  return nullptr;
+}
+static PyObject* m_ipu(PyObject*, PyObject*, PyObject*) {
+  PyErr_SetString(PyExc_RuntimeError, "PyTorch is not linked with support for ipu devices");
   return nullptr;
 }
 
@@ -232,7 +240,9 @@ static PyMethodDef methods[] = {
      "This tensor on the CPU."
      "\n\nExample:\n    >>> torch.ones(1).cpu().device\n    device(type='cpu')"},
     {"cuda", method(m_cuda), kFast, "This tensor on a CUDA device."},
-    {"xpu", method(m_no_accelerator), METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"xpu", method(m_xpu), METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"mtia", method(m_mtia), METH_VARARGS | METH_KEYWORDS, nullptr},
+    {"ipu", method(m_ipu), METH_VARARGS | METH_KEYWORDS, nullptr},
     {"float", method(m_to_dtype<DType::Float32>), kFast,
      "In float32."
      "\n\nExample:\n    >>> torch.tensor([1]).float()\n    tensor([1.])"},

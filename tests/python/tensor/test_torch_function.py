@@ -284,7 +284,9 @@ def test_plain_methods_are_warned_of():
         def __torch_function__(self, func, types, args=(), kwargs=None):
             return 1
 
-    with pytest.warns(DeprecationWarning, match="as a plain method is deprecated"):
+    with pytest.warns(DeprecationWarning, match="as a plain method is deprecated"):  # a function in Python
+        assert torch.nn.functional.dropout(Plain()) == 1
+    with pytest.warns(UserWarning, match="as a plain method is deprecated"):
         assert torch.abs(Plain()) == 1
 
 
@@ -438,3 +440,24 @@ def test_quantized_pooling_and_numbers_under_their_older_names():
     assert torch.tensor(2.5).__long__() == 2 and torch.tensor(1).__nonzero__() is True
     known = torch.overrides.get_testing_overrides()
     assert {torch._indices_copy, torch.native_norm, torch.Tensor.resize_as_sparse_} <= set(known)
+
+
+def test_devices_that_are_not_built_in_say_their_own_names():
+    x = torch.ones(1)
+    for name, error, text in (
+        ("xpu", AssertionError, "not compiled with XPU enabled"),
+        ("mtia", AssertionError, "not compiled with MTIA enabled"),
+        ("ipu", RuntimeError, "not linked with support for ipu devices"),
+    ):
+        with pytest.raises(error, match=text):
+            getattr(x, name)()
+        assert getattr(Answering(torch.ones(1)), name)() == name
+
+
+def test_functional_assertions_hand_the_token_on():
+    token = torch.ones(2)
+    found = torch._functional_assert_async(torch.tensor(True), "no", token)
+    assert torch.equal(found, token) and found is not token
+    with pytest.raises(RuntimeError, match="not so"):
+        torch._functional_assert_async(torch.tensor(False), "not so", token)
+    assert torch._functional_assert_async(Like(), "no", token) == "_functional_assert_async"
