@@ -195,8 +195,10 @@ class Plan {
 
 bool filter_gradient_sums(const ConvShape& s) {
   constexpr int64_t kLeastPixels = 32;  // of an image: fewer make loops too short
+  // With AVX2 oneDNN has nothing but its plain loops for groups of few channels.
+  const int64_t least = s.groups > 1 && host::isa() == host::Isa::kAvx2 ? 1 : 4;
   return s.dtype == DType::Float32 && s.channels_last && s.spatial >= 2 && kernels().lanes > 0 &&
-         s.out_channels / s.groups >= 4 && s.output[1] * s.output[2] >= kLeastPixels;
+         s.out_channels / s.groups >= least && s.output[1] * s.output[2] >= kLeastPixels;
 }
 
 bool filter_gradient(const ConvShape& s, OutputGradient output_gradient, const void* input,
