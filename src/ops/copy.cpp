@@ -16,6 +16,7 @@
 #include "dispatch/warning.h"
 #include "ops/device_loops.h"
 #include "ops/factory.h"
+#include "ops/plain.h"
 #include "ops/pointwise_family.h"
 #include "ops/register.h"
 #include "ops/view.h"
@@ -106,7 +107,8 @@ Tensor fill_kernel(const Call&, const Tensor& self, const Tensor& value) {
 }
 
 Tensor fill_body(const Call&, const Tensor& self, const Tensor& value) {
-  return ops::fill_(ops::clone(self), value);
+  const bool plain = ops::is_plain(self) && ops::is_plain(value);  // then nothing has to lead back to self
+  return ops::fill_(plain ? ops::empty_like(self) : ops::clone(self), value);
 }
 
 // Writes along the diagonal; a tall matrix starts anew after each square when `wrap` is set.

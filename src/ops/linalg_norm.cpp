@@ -2,6 +2,7 @@
 #include "dispatch/warning.h"
 #include "ops/index.h"
 #include "ops/linalg_common.h"
+#include "ops/plain.h"
 
 namespace rushlight {
 namespace {
@@ -169,9 +170,12 @@ Tensor renorm_body(const Call&, const Tensor& self, const Scalar& p, int64_t dim
   Dims others;
   for (int64_t d = 0; d < self.dim(); ++d)
     if (d != kept) others.push_back(d);
-  const Tensor wide = is_reduced_float(self.dtype()) ? to_dtype(self, DType::Float32) : self;
-  const Tensor norm = vector_norm(wide, p, others, true, std::nullopt);
+  const bool narrow = is_reduced_float(self.dtype());
+  const Tensor norm = vector_norm(self, p, others, true, narrow ? OptDType(DType::Float32) : std::nullopt);
   const Tensor factor = rushlight::where(norm > most, most / (norm + Scalar(1e-7)), Scalar(int64_t{1}));
+  if (is_plain(self))  // in one pass
+    return mul.out(empty_tensor(self.sizes(), self.dtype(), self.device()), self, factor);
+  const Tensor wide = narrow ? to_dtype(self, DType::Float32) : self;
   return as_contiguous(to_dtype(wide * factor, self.dtype()));
 }
 

@@ -1,12 +1,12 @@
 // Products of matrices and vectors: chains, powers, exponentials, and small things made of them.
 
-#include "core/long_work.h"
 #include "core/parallel.h"
 #include "dispatch/warning.h"
 #include "formulas/math.h"
 #include "ops/index.h"
 #include "ops/linalg_common.h"
 #include "ops/plain.h"
+#include "ops/scan.h"
 
 namespace rushlight {
 namespace {
@@ -211,12 +211,7 @@ Tensor linalg_vander_body(const Call&, const Tensor& x, OptInt columns) {
   const int64_t n = columns ? *columns : x.size(-1);
   RL_CHECK(n > 1, "N must be greater than 1.");
   const Tensor points = x.dim() == 0 ? unsqueeze(x, 0) : x;
-  const Tensor y = is_integral(type) ? to_dtype(points, DType::Int64) : points;
-  check_memory_for_tensors(n);
-  std::vector<Tensor> powers{ones_like(y)};
-  InterruptPoll poll;
-  while (static_cast<int64_t>(powers.size()) < n) poll(), powers.push_back(powers.back() * y);
-  return stack(TensorList(powers.data(), powers.size()), -1);
+  return first_powers(is_integral(type) ? to_dtype(points, DType::Int64) : points, n);
 }
 
 Tensor vecdot_body(const Call&, const Tensor& x, const Tensor& y, int64_t dim) {

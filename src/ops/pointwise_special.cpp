@@ -14,6 +14,7 @@
 #include "ops/reduction.h"
 #include "ops/register.h"
 #include "ops/register_alias.h"
+#include "ops/scan.h"
 #include "ops/sparse.h"
 #include "ops/view.h"
 #include "ops/zeros_like.h"
@@ -61,10 +62,8 @@ Tensor vander_body(const Call&, const Tensor& x, OptInt columns, bool increasing
   RL_CHECK(x.dim() == 1, "x must be a one-dimensional tensor.");
   const int64_t n = columns.value_or(x.size(0));
   RL_CHECK(n >= 0, "N must be non-negative.");
-  const Tensor powers =
-      increasing ? ops::arange(Scalar(0), Scalar(n)) : ops::arange(Scalar(n - 1), Scalar(-1), Scalar(-1));
-  return ops::pow(ops::unsqueeze(x, 1),
-                  ops::to(powers, std::nullopt, x.device(), false, false, std::nullopt));
+  const Tensor powers = first_powers(is_integral_or_bool(x.dtype()) ? to_dtype(x, DType::Int64) : x, n);
+  return increasing ? powers : ops::flip(powers, IntList{1});
 }
 
 Tensor mvlgamma_body(const Call&, const Tensor& self, int64_t p) {

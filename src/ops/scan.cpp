@@ -175,6 +175,16 @@ bool may_have_zeros(const Tensor& x) {
   return !x.has_data() || read_scalar(any(rushlight::eq(detach(x), Scalar(int64_t{0})))).to<bool>();
 }
 
+Tensor first_powers(const Tensor& x, int64_t n) {
+  const Tensor column = unsqueeze(x, -1);
+  Dims sizes = column.sizes().dims();
+  sizes.back() = std::min<int64_t>(n, 1);
+  const Tensor first = ones_like(expand(column, sizes));
+  if (n <= 1) return first;
+  sizes.back() = n - 1;
+  return cat({first, cumprod(expand(column, sizes), -1, std::nullopt)}, -1);
+}
+
 void register_scan_operators(Table& t) {
   t.op(cumsum, "cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor", accumulate_kernel<false>)
       .doc("Running sum along a dimension.")

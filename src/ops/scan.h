@@ -17,5 +17,7 @@ namespace rushlight {
 // Whether a derivative may not divide by x. Examples under vmap and programs being captured have values that
 // cannot be read: there it may not.
 bool may_have_zeros(const Tensor& x);
+// The powers 0, 1, ..., n - 1 of x, along a new last dimension.
+Tensor first_powers(const Tensor& x, int64_t n);
 
 }  // namespace rushlight
