@@ -215,6 +215,14 @@ inline void pass_halves(R* out, const Half* x, const Half* y, const Half* z, uns
 // functions too, so that a value does not depend on where in the tensor it stands.
 constexpr int64_t kPad = 16;
 
+// One copy for the whole part and for the padded rest: of two, the compiler may give one the vector functions
+// and the other, whose length it knows, scalar ones.
+template <class F, class T, class R>
+[[gnu::noinline]] void pass_padded(R* out, const T* x, const T* y, const T* z, unsigned scalars, int64_t n,
+                                   const compute_type<T>* p) {
+  pass<F, T, R>(out, x, y, z, scalars, n & -kPad, p);
+}
+
 // Formulas that give a guess, such as formulas::Guess: values by blocks, and once more, gathered, where they
 // are in doubt. Blocks of functions are padded, see kPad.
 template <class F, class T>
@@ -278,7 +286,7 @@ void loop(char* const* data, unsigned scalars, int64_t n, const void* parameters
     pass<F, T, R>(out, x, y, z, scalars, n, p);
   } else {
     const int64_t whole = n & -kPad, rest = n - whole;
-    if (whole) pass<F, T, R>(out, x, y, z, scalars, whole, p);
+    if (whole) pass_padded<F, T, R>(out, x, y, z, scalars, whole, p);
     if (!rest) return;
     T pad[3][kPad];
     R result[kPad];
@@ -288,7 +296,7 @@ void loop(char* const* data, unsigned scalars, int64_t n, const void* parameters
       const T* from = scalar ? source[i] : source[i] + whole;
       for (int64_t j = 0; j < kPad; ++j) pad[i][j] = from[scalar ? 0 : j < rest ? j : rest - 1];
     }
-    pass<F, T, R>(result, pad[0], pad[1], pad[2], 0, kPad, p);
+    pass_padded<F, T, R>(result, pad[0], pad[1], pad[2], scalars, kPad, p);
     std::memcpy(out + whole, result, static_cast<size_t>(rest) * sizeof(R));
   }
 }
