@@ -44,11 +44,21 @@ struct Edges<Log1p, T> {
   static bool inside(T x) { return (x > T(-1)) & (x < formulas::kInf<T>); }
   static T outside(T x) { return x > 0 ? x : x == T(-1) ? -formulas::kInf<T> : formulas::kNan<T>; }
 };
+// Results below the least normal number are made of ones 2^kUp as large: added to 2^(kUp + kLeast) these are
+// rounded as the result is, and the bits that they change are its own.
 template <class T>
 struct Edges<Exp2, T> {
-  static constexpr T kHigh = std::numeric_limits<T>::max_exponent, kLow = sizeof(T) == 4 ? -150 : -1075;
-  static bool inside(T x) { return (x > kLow) & (x < kHigh); }
-  static T outside(T x) { return x >= kHigh ? formulas::kInf<T> : x <= kLow ? T(0) : x; }
+  using Bits = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
+  static constexpr T kHigh = std::numeric_limits<T>::max_exponent, kLow = sizeof(T) == 4 ? -150 : -1075,
+                     kLeast = std::numeric_limits<T>::min_exponent - 1, kUp = sizeof(T) == 4 ? 32 : 64,
+                     kUnit = sizeof(T) == 4 ? T(0x1p-94) : T(0x1p-958);
+  static bool inside(T x) { return (x >= kLeast) & (x < kHigh); }
+  static T bounded(T x) { return (x > kLow) & (x < kLeast) ? x + kUp : T(0.5); }
+  static T outside(T x, T found) {
+    const T small = std::bit_cast<T>(std::bit_cast<Bits>(found + kUnit) - std::bit_cast<Bits>(kUnit));
+    const T low = x < kLeast ? small : x, lower = x <= kLow ? T(0) : low;
+    return x >= kHigh ? formulas::kInf<T> : lower;
+  }
 };
 template <class T>
 struct Edges<Expm1, T> {
@@ -67,6 +77,23 @@ struct Edges<Entr, T> {
   static T outside(T x) { return x == T(0) ? T(0) : x == x ? -formulas::kInf<T> : x; }
 };
 
+// What stands in for an argument outside, and the result there: 1/2 and a constant, or, where an edge has
+// `bounded`, a number whose result the other is made of.
+template <class E, class T>
+[[gnu::always_inline]] inline T bounded_by([[maybe_unused]] T x) {
+  if constexpr (requires { E::bounded(x); })
+    return E::bounded(x);
+  else
+    return T(0.5);
+}
+template <class E, class T>
+[[gnu::always_inline]] inline T found_outside(T x, [[maybe_unused]] T found) {
+  if constexpr (requires { E::bounded(x); })
+    return E::outside(x, found);
+  else
+    return E::outside(x);
+}
+
 template <class F, class T>
 void loop_inside(char* const* data, unsigned scalars, int64_t n, const void* parameters) {
   using E = Edges<F, T>;
@@ -84,10 +111,13 @@ void loop_inside(char* const* data, unsigned scalars, int64_t n, const void* par
     }
     T own[kBlock], bounded[kBlock];
     std::copy_n(x, count, own);  // the result may take its place
-    for (int64_t i = 0; i < count; ++i) bounded[i] = E::inside(own[i]) ? own[i] : T(0.5);
+    for (int64_t i = 0; i < count; ++i) bounded[i] = E::inside(own[i]) ? own[i] : bounded_by<E>(own[i]);
     block[1] = reinterpret_cast<char*>(bounded);
     loop<F, T>(block, scalars, count, parameters);
-    for (int64_t i = 0; i < count; ++i) out[i] = E::inside(own[i]) ? out[i] : E::outside(own[i]);
+    for (int64_t i = 0; i < count; ++i) {  // both are computed: branches would keep vectors away
+      const T found = out[i], other = found_outside<E>(own[i], found);
+      out[i] = E::inside(own[i]) ? found : other;
+    }
   }
 }
 

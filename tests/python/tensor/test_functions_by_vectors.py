@@ -59,6 +59,20 @@ def test_neighbours_change_nothing(name, dtype):
     assert bits(function(into, out=into).numpy()) == bits(apart)
 
 
+@pytest.mark.parametrize(("dtype", "low", "least"), [("float32", -150, -126), ("float64", -1075, -1022)])
+def test_powers_of_two_below_the_least_normal_number(dtype, low, least):
+    x = np.linspace(low, least + 2, 1003).astype(dtype)
+    whole = np.arange(low + 1, least + 2).astype(dtype)
+    found = torch.exp2(torch.from_numpy(x)).numpy()
+    expected = np.exp2(x.astype(np.longdouble))
+    unit = float(np.finfo(dtype).smallest_subnormal)
+    assert (abs(found - expected) <= 0.501 * unit + 1.2e-7 * expected).all()
+    assert (
+        torch.exp2(torch.from_numpy(whole)).tolist()
+        == np.ldexp(np.array(1, dtype), whole.astype(int)).tolist()
+    )
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_edges(dtype):
     large = float(np.finfo(dtype).max)
