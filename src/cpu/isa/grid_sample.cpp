@@ -99,6 +99,10 @@ struct PlanePoints {
     const V raised = moved > low ? moved : low;
     return raised < high ? raised : high;
   }
+  [[gnu::always_inline]] static I whole_below(V x) {
+    const I cut = __builtin_convertvector(x, I);
+    return cut + (__builtin_convertvector(cut, V) > x);  // a true comparison is -1
+  }
   // f(i, x, y) for the coordinates in pixels of the points from i on, up to the end of a step.
   template <class F>
   [[gnu::always_inline]] inline void each(const float* grid, int n, F&& f) {
@@ -179,12 +183,8 @@ struct Reads {
     using I = PlanePoints::I;
     const auto line = static_cast<int32_t>(p.step[1]);
     const PlanePoints::Axis across = points.x, down = points.y;
-    const auto whole_below = [](V x) {
-      const I cut = __builtin_convertvector(x, I);
-      return cut + (__builtin_convertvector(cut, V) > x);  // a true comparison is -1
-    };
     points.each(grid, n, [&](int i, V x, V y) {
-      const I left = whole_below(x), top = whole_below(y),
+      const I left = PlanePoints::whole_below(x), top = PlanePoints::whole_below(y),
               start = PlanePoints::bounded(left, across.size - 2);
       const V u = x - __builtin_convertvector(left, V), v = y - __builtin_convertvector(top, V);
       const I moved = start != left;
@@ -197,6 +197,50 @@ struct Reads {
         keep(PlanePoints::bounded(at, down.size - 1) * line + start, &offset[row][i]);
         keep(share * first, &weight[2 * row][i]), keep(share * second, &weight[2 * row + 1][i]);
         keep(sees & sees_right, &mask[2 * row][i]), keep(sees & sees_left, &mask[2 * row + 1][i]);
+      }
+    });
+  }
+  // The same of four times four pixels.
+  [[gnu::noinline]] void fill(PlanePoints& points, const SamplePlan& p, const float* grid, int n)
+    requires(K == 16 && std::is_same_v<T, float>)
+  {
+    using V = PlanePoints::V;
+    using I = PlanePoints::I;
+    const auto line = static_cast<int32_t>(p.step[1]);
+    const PlanePoints::Axis across = points.x, down = points.y;
+    const auto cubic = [](V u, V* weight) {
+      constexpr float a = -0.75f;
+      const V far = u + 1.0f, mirrored = 1.0f - u, last = 2.0f - u;
+      weight[0] = ((a * far - 5 * a) * far + 8 * a) * far - 4 * a;
+      weight[1] = ((a + 2) * u - (a + 3)) * u * u + 1.0f;
+      weight[2] = ((a + 2) * mirrored - (a + 3)) * mirrored * mirrored + 1.0f;
+      weight[3] = ((a * last - 5 * a) * last + 8 * a) * last - 4 * a;
+    };
+    points.each(grid, n, [&](int i, V x, V y) {
+      const I left = PlanePoints::whole_below(x), top = PlanePoints::whole_below(y);
+      V of_column[4], of_line[4], first[2], second[2];
+      I start[2], sees_left[2], sees_right[2];
+      cubic(x - __builtin_convertvector(left, V), of_column);
+      cubic(y - __builtin_convertvector(top, V), of_line);
+      for (int pair = 0; pair < 2; ++pair) {
+        const I at = left + (2 * pair - 1);
+        start[pair] = PlanePoints::bounded(at, across.size - 2);
+        const I moved = start[pair] != at;
+        const V &a = of_column[2 * pair], &b = of_column[2 * pair + 1];
+        first[pair] = moved ? b : a, second[pair] = moved ? a : b;
+        sees_left[pair] = PlanePoints::inside(at, across);
+        sees_right[pair] = PlanePoints::inside(at + 1, across);
+      }
+      for (int row = 0; row < 4; ++row) {
+        const I at = top + (row - 1), sees = PlanePoints::inside(at, down),
+                begin = PlanePoints::bounded(at, down.size - 1) * line;
+        for (int pair = 0; pair < 2; ++pair) {
+          const int tap = 4 * row + 2 * pair;
+          keep(begin + start[pair], &offset[tap / 2][i]);
+          keep(of_line[row] * first[pair], &weight[tap][i]);
+          keep(of_line[row] * second[pair], &weight[tap + 1][i]);
+          keep(sees & sees_right[pair], &mask[tap][i]), keep(sees & sees_left[pair], &mask[tap + 1][i]);
+        }
       }
     });
   }
@@ -288,8 +332,9 @@ void sample(const SamplePlan& p, const T* input, const T* grid, T* out) {
       for (int64_t c = 0; c < p.channels; ++c)
         run(input + b * p.batch_step + c * p.channel_step, out + (b * p.channels + c) * p.points + first);
     };
-    if constexpr (std::is_same_v<T, float> && K <= 4) {
-      if (PlanePoints::fit(p) && Reads<K, T>::fit(p)) {
+    if constexpr (std::is_same_v<T, float> && (K <= 4 || K == 16)) {
+      // Four pixels in a line repeat those of a border.
+      if (PlanePoints::fit(p) && Reads<K, T>::fit(p) && (K < 16 || p.padding == SamplePadding::Zeros)) {
         PlanePoints points(p);
         Reads<K, T> reads;
         reads.fill(points, p, grid + (b * p.points + first) * p.dims, n);
