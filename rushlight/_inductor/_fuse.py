@@ -7,6 +7,7 @@ import rushlight as torch
 from rushlight import _C
 from rushlight.fx import Node
 
+from ._layouts import laid_out, memory_order, permuted
 from ._passes import has_effects
 from ._rows import RowStep, emit_rows, row_shape, row_step
 
@@ -279,14 +280,19 @@ def _emit_elements(graph, chain, members, outputs):
         code += [number(p) for p in step.parameters]
         registers[member] = first_step + i
     code += [len(outputs), *(registers[m] for m in outputs)]
+    order = memory_order(_value(outputs[0]))
     with graph.inserting_after(members[-1]):
         fused = graph.call_function(aten._fused_pointwise.default, (inputs, code, table, chain.dtype))
-    fused.meta["val"] = [_value(m) for m in outputs]
+    if order is not None:
+        with graph.inserting_before(fused):
+            fused.args = ([permuted(graph, a, order) for a in inputs], *fused.args[1:])
+    fused.meta["val"] = [_value(m) if order is None else _value(m).permute(order) for m in outputs]
     parts, before = [], fused
     for i, member in enumerate(outputs):
         with graph.inserting_after(before):
             before = graph.call_function(operator.getitem, (fused, i))
-        before.meta["val"] = _value(member)
+        before.meta["val"] = fused.meta["val"][i].contiguous()
+        before = laid_out(graph, before, order, _value(member))
         parts.append(before)
     return fused, parts
 

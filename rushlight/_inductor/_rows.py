@@ -7,6 +7,8 @@ import operator
 import rushlight as torch
 from rushlight.fx import Node
 
+from ._layouts import laid_out
+
 __all__ = ["RowStep", "emit_rows", "row_shape", "row_step"]
 
 aten = torch.ops.aten  # type: ignore[attr-defined]
@@ -109,6 +111,8 @@ def emit_rows(graph, chain, members, outputs):
                 last = graph.call_function(aten.squeeze.dim, (last, -1))
             last.meta["val"] = value
         else:
-            fused.meta["val"].append(value)
+            last.meta["val"] = value.contiguous()
+            fused.meta["val"].append(last.meta["val"])
+        last = laid_out(graph, last, None, value)
         parts.append(last)
     return fused, parts

@@ -165,3 +165,19 @@ def test_programs_that_make_no_sense():
         run([x], [0, 1, 0], [], torch.int64)
     with pytest.raises(ValueError, match="expected 1 to 64 inputs"):
         run([], [0, 1, 0], [], torch.float32)
+
+
+@pytest.mark.parametrize("grad", [False, True])
+def test_fused_chains_lie_in_memory_as_the_program_says(grad):
+    def f(x, c):
+        q = x.view(2, 10, 4, 8).transpose(1, 2)
+        turned = torch.cat((-q[..., 4:], q[..., :4]), -1)
+        mixed = q * c + turned * 2  # of one tensor in another order, and of one in order
+        return mixed, (turned * 2 + c, mixed.transpose(1, 2).reshape(2, 10, 32).tanh())
+
+    x, c = torch.randn(2, 10, 32, requires_grad=grad), torch.randn(10, 8)
+    fast = torch.compile(f, fullgraph=True)
+    (a, (b, d)), (e, (g, h)) = fast(x, c), f(x, c)
+    for mine, theirs in ((a, e), (b, g), (d, h)):
+        torch.testing.assert_close(mine, theirs, rtol=0, atol=0)
+        assert mine.stride() == theirs.stride()
