@@ -29,40 +29,25 @@ from rushlight.overrides import TorchFunctionMode
 from rushlight.utils._python_dispatch import TorchDispatchMode
 from rushlight.utils._pytree import tree_leaves
 
+from ._arguments import Copies, each_once, find_leaves
 from ._backward import Backward
 from ._grad_state import GradState
 from ._observer import Interruption, Observer
 from ._reachable import Reachable, is_constant, is_part_of_program
-from ._results import collect, is_record, map_record
+from ._results import begin_record, collect, fill_record, is_record
 from .exc import FillsTables, ProgramRaises, Unsupported
 
-__all__ = ["Capture", "Leaf", "capture", "capturing", "distinct_leaves"]
+__all__ = ["Capture", "capture", "capturing"]
 
 __capture__ = "skip"  # Note [Capture marks]
 
 _lock = threading.RLock()
 _thread = threading.local()
 
-_DEPTH = 64  # of containers among the arguments
-
 
 def capturing():
     """The capture that runs on this thread, or None."""
     return getattr(_thread, "capture", None)
-
-
-@dataclass
-class Leaf:
-    """Where a tensor of a call is found: an argument, and steps into it."""
-
-    root: int | str  # position, or name of a keyword
-    steps: tuple = ()  # positions and keys
-    tensor: object = None
-
-    @property
-    def kind(self):
-        """What graphs for several sizes have in common."""
-        return self.root, self.steps, self.tensor.dtype, self.tensor.dim(), self.tensor.requires_grad
 
 
 @dataclass
@@ -75,9 +60,16 @@ class Capture:
     held: list = field(default_factory=list)  # tensors of Python's state: the inputs after these
     constants: list = field(default_factory=list)  # tensors that the program made of numbers: the last inputs
     output: object = None  # what to return: containers, with nodes for tensors
+    effects: list = field(default_factory=list)  # what to do to objects of the call
+    apart: list = field(default_factory=list)  # objects of the call that must be several
     records: bool = False  # autograd records what runs
     module: GraphModule | None = None
     backward: object = None  # a Backward of _backward.py: traces the backward pass
+
+    @property
+    def results(self):
+        """All that is made of what a graph returns."""
+        return [self.output, [effect.contents for effect in self.effects]] if self.effects else self.output
 
     @property
     def device(self):
@@ -323,39 +315,6 @@ def _identifier(label):
     return re.sub(r"\W", "_", label).strip("_") or "tensor"
 
 
-def _find_leaves(args, kwargs):
-    """The tensors among the arguments; all else must be containers of Python, constants or modules, which are
-    part of the program."""
-    leaves = []
-
-    def look(value, root, steps):
-        if len(steps) > _DEPTH:
-            raise Unsupported(f"argument {root!r} holds itself, or is nested too deeply")
-        if isinstance(value, torch.Tensor):
-            leaves.append(Leaf(root, steps, value))
-        elif type(value) in (list, dict) or isinstance(value, tuple):
-            for key, item in value.items() if isinstance(value, dict) else enumerate(value):
-                look(item, root, (*steps, key))
-        elif not is_constant(value) and not is_part_of_program(value):
-            where = f"argument {root!r}" + "".join(f"[{s!r}]" for s in steps)
-            raise Unsupported(f"{where} is of type {type(value).__qualname__}")
-
-    for i, value in enumerate(args):
-        look(value, i, ())
-    for name, value in kwargs.items():
-        look(value, name, ())
-    return leaves
-
-
-def _distinct(leaves):
-    return [leaf for i, leaf in enumerate(leaves) if all(leaf.tensor is not o.tensor for o in leaves[:i])]
-
-
-def distinct_leaves(args, kwargs):
-    """The tensors among the arguments of a call, each once: the inputs that its graph begins with."""
-    return _distinct(_find_leaves(args, kwargs))
-
-
 def _check_tensor(tensor, what):
     if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout is not torch.strided:
         raise Unsupported(f"{what} is a {type(tensor).__qualname__} of layout {tensor.layout}")
@@ -381,7 +340,7 @@ def capture(function, args, kwargs, shapes=None, watch=None):
     if not _C._GuardSet.is_plain():
         raise Unsupported("a mode or a function transform watches the program")
     with _lock:
-        leaves = _find_leaves(args, kwargs)
+        leaves = find_leaves(args, kwargs)
         for leaf in leaves:
             _check_tensor(leaf.tensor, f"argument {leaf.root!r}")
             if vars(leaf.tensor):
@@ -405,6 +364,7 @@ class _Run:
         self.observer = Observer(reachable)
         self.recorder = _Recorder(reachable, self.observer, shapes)
         self.watch = watch
+        self.made = {}  # id of an object that the program returns -> (it, the same with nodes for tensors)
         if watch is not None:
             watch.connect(self.recorder)
 
@@ -417,7 +377,10 @@ class _Run:
                     _identifier(f"{name}_{len(fakes)}"), leaf.tensor
                 )
                 self.recorder.held[id(leaf.tensor)] = leaf.tensor, "argument", fakes[id(leaf.tensor)], node
-        fake_args, fake_kwargs = _map(self.recorder.fake_of, args), _map(self.recorder.fake_of, kwargs)
+        self.copies = Copies(self.recorder.fake_of)
+        fake_args = tuple(self.copies.of(value, i) for i, value in enumerate(args))
+        fake_kwargs = {name: self.copies.of(value, name) for name, value in kwargs.items()}
+        self.reachable.given = self.copies.known
         for root, value in (*enumerate(args), *kwargs.items()):
             self._visit_modules(value, f"argument {root!r}")
         self.reachable.visit((fake_args, fake_kwargs), "arguments")
@@ -489,7 +452,7 @@ class _Run:
             shape = recorder.shapes.get(id(tensor), tensor.shape)
             if fake.requires_grad != tensor.requires_grad or fake.shape != shape:
                 raise Unsupported(f"the program changes what {label} is")
-        distinct = _distinct(self.leaves)
+        distinct = each_once(self.leaves)
         leaf_ids = {id(leaf.tensor) for leaf in distinct}
         made = Capture(self.reachable, recorder.graph, distinct)
         held = [entry for key, entry in recorder.held.items() if key not in leaf_ids]
@@ -500,8 +463,11 @@ class _Run:
         _check_devices(made.example_inputs)
         _order_inputs(recorder, [recorder.held[id(leaf.tensor)][3] for leaf in distinct], held)
         made.output = self._output(result)
+        made.effects = self.copies.effects(self._output)
+        if made.effects or self.copies.has_objects:
+            made.apart = self._apart(made.effects)
         places: dict = {}
-        collect(made.output, places)
+        collect(made.results, places)
         nodes = list(places)
         recorder.graph.erase_node(recorder.anchor)
         recorder.graph.output(tuple(nodes))
@@ -514,32 +480,46 @@ class _Run:
         made.module.meta["state"] = len(distinct)  # where the inputs begin that are no arguments
         return made
 
+    def _apart(self, effects):
+        """Containers and objects of the call: each is written to alone, and not found otherwise."""
+        if effects and self.copies.shared:
+            raise Unsupported("the program changes an argument that may be another one too")
+        for _, value, given, _ in self.copies.known.values():
+            if id(value) in self.reachable.labels:
+                raise Unsupported(f"argument {given.root!r} is {self.reachable.labels[id(value)]} as well")
+        return [(value, given) for _, value, given, _ in self.copies.known.values()]
+
     def _output(self, value):
         """What the program returned, with nodes in place of tensors."""
         if isinstance(value, torch.Tensor):
             known = self.recorder.nodes.get(id(value))
             return known[1] if known else self.recorder.nodes[id(self.recorder.fake_of(value))][1]
-        if type(value) in (list, tuple):
-            self._check_new(value)
-            return type(value)(map(self._output, value))
-        if isinstance(value, tuple) and hasattr(value, "_fields"):
-            return type(value)(*map(self._output, value))
-        if type(value) is dict:
-            self._check_new(value)
-            if not all(map(is_constant, value)):
-                raise Unsupported("the program returns a dict whose keys are no constants")
-            return {k: self._output(v) for k, v in value.items()}
-        if is_constant(value):
+        if is_constant(value) or isinstance(value, type):
             return value
-        if is_record(value):
-            self._check_new(value)
-            return map_record(self._output, value)
+        if type(value) is tuple or (isinstance(value, tuple) and hasattr(value, "_fields")):
+            items = [self._output(item) for item in value]
+            return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+        if id(value) in self.copies.known:
+            return self.copies.known[id(value)][2]
+        record = type(value) not in (list, dict)
+        if not record or is_record(value):
+            if id(value) in self.made:
+                return self.made[id(value)][1]
+            if id(value) in self.reachable.labels:
+                raise Unsupported(f"the program returns {self.reachable.labels[id(value)]} itself")
+            if type(value) is dict and not all(map(is_constant, value)):
+                raise Unsupported("the program returns a dict whose keys are no constants")
+            made = begin_record(value)
+            self.made[id(value)] = value, made
+            if record:
+                return fill_record(made, value, self._output)
+            if type(value) is dict:
+                made.update({k: self._output(v) for k, v in value.items()})
+            else:
+                made.extend(map(self._output, value))
+            return made
         cls = type(value)
         raise Unsupported(f"the program returns an object of type {cls.__module__}.{cls.__qualname__}")
-
-    def _check_new(self, container):
-        if id(container) in self.reachable.labels and type(container) is not tuple:
-            raise Unsupported(f"the program returns {self.reachable.labels[id(container)]} itself")
 
     def _check_autograd(self, nodes):
         """Running the operators again must record what the program records."""

@@ -7,7 +7,8 @@ from rushlight import _C
 from rushlight.nn.parameter import is_lazy
 
 from . import config
-from ._capture import capture, capturing, distinct_leaves
+from ._arguments import distinct_leaves
+from ._capture import capture, capturing
 from ._dynamic import capture_sizes, symbols_of
 from ._guards import Guards
 from ._parts import Parts
@@ -55,6 +56,8 @@ class Entry:
         self.shapes = [tuple(leaf.tensor.shape) for leaf in captured.leaves]
         self.captured = captured if config._keep_captures else None
         self.run = run
+        self.effects = captured.effects
+        self.needs_call = bool(captured.apart)  # what it returns or changes may be an object of the call
         self.call = None  # of a compiled graph: checks and run at once
         self.trials = trials
         self.pays = True
@@ -109,10 +112,22 @@ class Compiled(_C._CompiledCall):
 
     def _run(self, entry, inputs, args, kwargs):
         try:
-            return entry.run(inputs)
+            if not entry.needs_call:
+                return entry.run(inputs)
+            return self._run_with_call(entry, inputs, args, kwargs)
         except Exception as error:
             failed = error
         return self._graph_failed(failed, args, kwargs)
+
+    def _run_with_call(self, entry, inputs, args, kwargs):
+        """Run a graph, and do to the objects of the call what the program does."""
+        targets = [effect.target.find(args, kwargs) for effect in entry.effects]
+        result = entry.run(inputs, args, kwargs)
+        if entry.effects:
+            result, contents = result
+            for effect, target, new in zip(entry.effects, targets, contents):
+                effect.apply(target, new)
+        return result
 
     def _graph_failed(self, error, args, kwargs):
         """What the program itself says where its graph raised: an error of its own, or a result."""
@@ -223,15 +238,14 @@ class Compiled(_C._CompiledCall):
         if self._measures():
             kind = Trials if guards.symbols is None else SizedTrials
             trials = kind(captured.records, captured.device)
+        output = captured.results
         if hasattr(program, "bind"):
-            form = form_of(captured.output)
+            form = "l" if captured.apart else form_of(output)
             graph = program.bind(rest, form, guards.set)
-            entry = Entry(
-                captured, guards, graph.run if form != "l" else filler(graph.run, captured.output), trials
-            )
+            entry = Entry(captured, guards, graph.run if form != "l" else filler(graph.run, output), trials)
             entry.call = graph.call if form != "l" else None
         else:
-            entry = Entry(captured, guards, runner(program, rest, captured.output), trials)
+            entry = Entry(captured, guards, runner(program, rest, output, captured.apart), trials)
         if trials is not None and hasattr(program, "texts"):
             self._recall(entry, program.texts())
         return entry

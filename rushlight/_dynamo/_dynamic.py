@@ -182,21 +182,27 @@ def _check_alike(captures):
         same = same and [label for _, label in made.held] == [label for _, label in first.held]
         if not same or not all(map(torch.equal, made.constants, first.constants)):
             raise Specialized("the program computes numbers from its sizes")
-        if _outline(made.output) != _outline(first.output):
+        if _outline(made.results) != _outline(first.results):
             raise Specialized(
                 "the program returns its sizes, or otherwise depends on them in what it returns"
             )
 
 
-def _outline(output):
-    """What a program returns, to be compared: nodes by their names."""
+def _outline(output, seen=None):
+    """What a program returns, to be compared: nodes by their names, objects by where they were met first."""
+    seen = {} if seen is None else seen
     if isinstance(output, Node):
         return "node", output.name
-    if is_record(output):
+    record = is_record(output)
+    if record or isinstance(output, (list, dict)):
+        if id(output) in seen:
+            return "object", seen[id(output)]
+        seen[id(output)] = len(seen)
+    if record:
         items = list(dict.values(output)) if isinstance(output, dict) else []
-        return type(output), _outline(vars(output)), _outline(items)
+        return type(output), [(k, _outline(v, seen)) for k, v in vars(output).items()], _outline(items, seen)
     if isinstance(output, dict):
-        return type(output), [(key, _outline(value)) for key, value in output.items()]
+        return type(output), [(key, _outline(value, seen)) for key, value in output.items()]
     if isinstance(output, (list, tuple)):
-        return type(output), [_outline(value) for value in output]
+        return type(output), [_outline(value, seen) for value in output]
     return type(output), output

@@ -5,8 +5,10 @@ from types import FunctionType
 
 import rushlight as torch
 from rushlight import _C
+from rushlight._subclasses.fake_tensor import FakeTensor
 
-from ._reachable import ABSENT, is_constant, is_part_of_program
+from ._arguments import Attribute, is_fixed, is_object
+from ._reachable import ABSENT, is_constant
 
 __all__ = ["Guards"]
 
@@ -23,6 +25,8 @@ class Guards:
         self._checked = []  # (check, tensor) of these
         self._check_arguments(args, kwargs)
         self._check_state(captured.reachable)
+        if captured.apart:
+            self._check_apart(captured)
         if symbols is not None:
             self._open_sizes(captured.leaves, symbols)
         self._checked.clear()
@@ -51,6 +55,18 @@ class Guards:
         for name, value in kwargs.items():
             self._check_value(self.set.keyword(name), value, name, ())
 
+    def _check_apart(self, captured):
+        """Objects of the call are several, and none is one that the program finds otherwise."""
+        classes = {type(value) for value, _ in captured.apart}
+        others = [owner.holder for owner in captured.reachable.owners] + [
+            container for container, _, _ in captured.reachable.containers
+        ]
+        others = [o for o in others if type(o) in classes and id(o) not in captured.reachable.given]
+        sources = tuple(self._sources[given.root, given.steps] for _, given in captured.apart)
+        self._add(
+            self.set.apart(sources, tuple(others)), "objects among the arguments are one, or known otherwise"
+        )
+
     def _open_sizes(self, leaves, symbols):
         """Let sizes of arguments be any that the graph is for."""
         numbers = {
@@ -75,8 +91,14 @@ class Guards:
             self._add(self._checked[-1][0], told)
         elif is_constant(value):
             self._add(self.set.equal(source, value), f"{where} was {value!r}")
-        elif is_part_of_program(value):
+        elif is_fixed(value):
             self._add(self.set.equal(source, value), f"{where} was another {type(value).__qualname__}")
+        elif is_object(value):
+            self._add(self.set.form(source, value), f"{where} was a {type(value).__qualname__}")
+            table = self.set.attributes(source)
+            self._add(self.set.keys_of(table, vars(value)), f"{where} has other attributes")
+            for name, item in vars(value).items():
+                self._check_value(self.set.item(table, name, 0), item, root, (*steps, Attribute(name)))
         else:
             self._add(
                 self.set.form(source, value), f"{where} was a {type(value).__name__} of length {len(value)}"
@@ -93,7 +115,7 @@ class Guards:
 
     def _check_state(self, state):
         for tensor, label in state.tensors.values():
-            if label.startswith("arguments["):
+            if isinstance(tensor, FakeTensor):  # an argument
                 continue
             self._add(
                 self.set.held_tensor(tensor), f"{label} has another shape, dtype, layout or requires_grad"
@@ -106,7 +128,7 @@ class Guards:
         for owner in state.owners:
             self._check_owner(owner, state)
         for container, _, label in state.containers:
-            if not label.startswith("arguments"):
+            if id(container) not in state.given:
                 self._check_container(container, label)
         for cell, content, label in state.cells:
             self._add(
@@ -131,6 +153,8 @@ class Guards:
                     self._entry(owner.table, name, owner.saved[name], f"{owner.label}.{name}")
                 self._check_missing(owner, state.maybe_missing - owner.saved.keys())
             return
+        if id(owner.holder) in state.given:  # checked where the call has it
+            return
         cls = type(owner.holder)
         missing = {n for n in state.maybe_missing - owner.saved.keys() if not hasattr(cls, n)}
         if cls is FunctionType and not (owner.read or missing or state.everything):
@@ -138,7 +162,9 @@ class Guards:
         self._add(self.set.instance_dict(owner.holder, owner.table), f"{owner.label} has another __dict__")
         for name in owner.read:
             self._entry(owner.table, name, owner.saved[name], f"{owner.label}.{name}")
-        if state.everything:
+        if owner.alone is not None:
+            return
+        if state.everything or owner.everything:
             self._add(self.set.length(owner.table), f"{owner.label} gained or lost attributes")
             return
         self._check_missing(owner, missing)
@@ -152,7 +178,7 @@ class Guards:
 
     def _check_container(self, container, label):
         if isinstance(container, set):
-            self._add(self.set.members(container), f"{label} has other members")
+            self._add(self.set.members(container), f"{label} has other members, or in another order")
             return
         if isinstance(container, dict):
             self._add(self.set.keys(container), f"{label} has other keys, or in another order")

@@ -3,6 +3,10 @@ which built-in functions it calls, so that those with effects outside of the pro
 """
 
 import builtins
+import copy
+import functools
+import inspect
+import logging
 import math
 import operator
 import sys
@@ -21,6 +25,9 @@ __capture__ = "skip"  # Note [Capture marks]
 
 _CALL_OF_CUSTOM_OPERATOR = torch.library.CustomOpDef.__call__.__code__
 _IMPORTER = "<frozen importlib._bootstrap>"
+# What these find out follows from what guards check of functions, and of loggers.
+_FOLLOWS = frozenset([inspect.signature.__code__, logging.Logger.isEnabledFor.__code__])
+_FUNCTION_TABLES = frozenset(["__wrapped__", "__signature__"])
 
 # Attributes of tensors that a graph does not hold.
 _TENSOR_STATE = frozenset(
@@ -141,14 +148,39 @@ class Observer:
                 self.importing = None
         elif event == "call" and frame.f_code.co_filename == _IMPORTER:
             self.importing = frame
+        elif event == "call" and frame.f_code in _FOLLOWS:
+            self.importing = frame
+            self.reachable.learn(_FUNCTION_TABLES, by_user=False)
         elif event == "call":
             key = frame.f_code, id(frame.f_globals)
             if key not in self.codes:
                 self.codes.add(key)
                 self._enter(frame)
         elif event == "c_call" and not is_own_frame(frame):
-            if not _is_pure(function):
+            if not _is_pure(function) and not self._is_copying(frame, function):
                 self.interrupt(f"the program calls {_name(function)}, which may do more than compute", frame)
+
+    def _is_copying(self, frame, function):
+        """Whether `copy` asks for what an object holds: all of its entries. Tensors copy themselves."""
+        if frame.f_code.co_filename != copy.__file__:
+            return False
+        if function.__name__ == "__reduce_ex__":
+            self.reachable.learn_entries([function.__self__])
+            self.reachable.learn_slots(type(function.__self__))
+            return not isinstance(function.__self__, torch.Tensor)
+        return function is id
+
+    def _reads_entries(self, frame):
+        """Whether what code asks for `__dict__` are objects of its caller's: all entries are read."""
+        found = _read_by_entries(frame.f_code)
+        if found is None:
+            return False
+        values = [frame.f_locals.get(name) for name in found]
+        if any(isinstance(value, torch.Tensor) for value in values):
+            return False
+        self.codes.discard((frame.f_code, id(frame.f_globals)))  # another call may bring others
+        self.reachable.learn_entries(values)
+        return True
 
     def _enter(self, frame):
         code = frame.f_code
@@ -165,27 +197,38 @@ class Observer:
                     self.interrupt(f"the program calls {code.co_name} of rushlight/{path_in_package(path)}")
                 self.reachable.learn(names, by_user=False)
                 return
-            if denied := names & _TENSOR_STATE:
+            denied = names & _TENSOR_STATE
+            if "__dict__" in denied and (path == copy.__file__ or self._reads_entries(frame)):
+                denied = denied - {"__dict__"}
+            if denied:
                 self.interrupt(f"the program reads or sets `.{min(denied)}`, which no graph holds", frame)
             maybe_missing = names if _SWALLOWING & names else set()
+            if code.co_name == "__getattribute__":  # of an object whose entries were all looked at
+                names |= {c for c in code.co_consts if isinstance(c, str) and c.isidentifier()}
             if "getattr" in names or "hasattr" in names or "AttributeError" in names or "vars" in names:
                 maybe_missing = {c for c in code.co_consts if isinstance(c, str) and c.isidentifier()}
                 names |= maybe_missing
-                if not _names_are_constant(code):
+                found = _constant_names(code, frame.f_globals)
+                if found is None:
                     self.reachable.learn_everything()
+                else:
+                    maybe_missing |= found
+                    names |= found
             self.reachable.read_globals(frame.f_globals, code.co_names, frame.f_globals.get("__name__", "?"))
             self.reachable.learn(names, True, maybe_missing)
         except Unsupported as error:
             self.interrupt(str(error), frame)
 
 
-def _names_are_constant(code):
-    """Whether all calls of getattr and hasattr have a literal name as second argument."""
+def _constant_names(code, space):
+    """The names that all calls of getattr and hasattr have as second argument, if these are literals or
+    globals; None where names are computed."""
     import dis
 
     instructions = [
         i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "PRECALL", "PUSH_NULL")
     ]
+    names = set()
     for at, instruction in enumerate(instructions):
         if (
             instruction.argval not in ("getattr", "hasattr", "AttributeError", "vars")
@@ -193,14 +236,43 @@ def _names_are_constant(code):
         ):
             continue
         if instruction.argval in ("AttributeError", "vars") or instruction.opname == "LOAD_CONST":
-            return False
+            return None
         following = instructions[at + 1 : at + 8]
         call = next((i for i, f in enumerate(following) if f.opname.startswith("CALL")), None)
-        if call is None or not any(
-            f.opname == "LOAD_CONST" and isinstance(f.argval, str) for f in following[max(0, call - 2) : call]
-        ):
-            return False
-    return True
+        last = following[max(0, call - 2) : call] if call is not None else []
+        found = [name for name in (_constant(f, space) for f in last) if isinstance(name, str)]
+        if not found:
+            return None
+        names.update(found)
+    return names
+
+
+def _constant(instruction, space):
+    if instruction.opname == "LOAD_GLOBAL":
+        return space.get(instruction.argval)
+    return instruction.argval if instruction.opname == "LOAD_CONST" else None
+
+
+_LOADS = frozenset(["LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_DEREF"])
+
+
+@functools.cache
+def _read_by_entries(code):
+    """The variables, set before it runs alone, that code asks for `__dict__`; None if it asks others."""
+    import dis
+
+    instructions = [
+        i for i in dis.get_instructions(code) if i.opname not in ("CACHE", "PRECALL", "PUSH_NULL")
+    ]
+    stored = {i.argval for i in instructions if i.opname in ("STORE_FAST", "DELETE_FAST", "STORE_DEREF")}
+    given = {*code.co_varnames[: code.co_argcount + code.co_kwonlyargcount], *code.co_freevars} - stored
+    found = set()
+    for before, instruction in zip(instructions, instructions[1:]):
+        if instruction.argval == "__dict__":
+            if instruction.opname != "LOAD_ATTR" or before.opname not in _LOADS:
+                return None
+            found.add(before.argval)
+    return found if found <= given else None
 
 
 def _name(function):
@@ -216,7 +288,7 @@ def _is_pure(function):
     name = function.__name__
     if owner is builtins:
         return name in _PURE_BUILTINS
-    if owner is math or owner is operator or getattr(owner, "__name__", None) == "_operator":
+    if owner is math or owner is operator or getattr(owner, "__name__", None) in ("_operator", "_abc"):
         return True
     if isinstance(owner, torch.Tensor):
         return name in _TENSOR_FACTS

@@ -5,11 +5,15 @@ closures, attributes. `Reachable` follows these names from the function and its 
 walk before each further code object runs. What it cannot look into it refuses.
 """
 
+import copyreg
 import enum
 import functools
+import logging
 import sys
 import types
-from dataclasses import dataclass
+from collections import OrderedDict
+from contextvars import ContextVar
+from dataclasses import Field, dataclass
 
 import rushlight as torch
 from rushlight import _C
@@ -19,7 +23,7 @@ from rushlight.nn.parameter import is_lazy
 
 from .exc import Unsupported
 
-__all__ = ["ABSENT", "Reachable", "is_constant", "is_part_of_program"]
+__all__ = ["ABSENT", "Reachable", "is_constant", "is_part_of_program", "is_plain_class"]
 
 ABSENT = object()
 
@@ -29,6 +33,10 @@ _MODULE_TABLES = frozenset(
     _forward_pre_hooks _forward_hooks_with_kwargs _forward_pre_hooks_with_kwargs _forward_hooks_always_called
     _backward_hooks _backward_pre_hooks _compiled_call_impl""".split()
 )
+# What these hold is asked for by calls of built-in functions, which end the capture, or never changes.
+_CLOSED = (ContextVar, Field, types.UnionType, types.GenericAlias, type(torch.__version__))
+# What a logger that stays silent reads; one that writes ends the capture.
+_LOGGER_STATE = frozenset(["disable", "disabled", "level", "parent"])
 _LIMIT = 200_000
 _HEAP_TYPE, _NO_INSTANCES = 1 << 9, 1 << 7
 
@@ -41,6 +49,11 @@ _CALLABLES = (
     types.MethodWrapperType, types.ClassMethodDescriptorType, types.GetSetDescriptorType,
     types.MemberDescriptorType, type(_C.TensorBase.add), type(torch.add),
 )  # fmt: skip
+
+
+def _is_closed(value):
+    """Whether a program finds out nothing of a value but which it is."""
+    return type(value) in _CLOSED or type(value).__module__ == "typing"
 
 
 def is_constant(value):
@@ -59,7 +72,7 @@ def is_part_of_program(value):
     return isinstance(value, torch.nn.Module) and type(value).__eq__ is object.__eq__
 
 
-def _is_plain_class(cls):
+def is_plain_class(cls):
     """Whether instances hold nothing but their dict and slots: every class is written in Python."""
     for base in cls.__mro__:
         if base in (object, types.SimpleNamespace) or base is torch.nn.Module.__base__:
@@ -68,9 +81,24 @@ def _is_plain_class(cls):
             return False
         if isinstance(vars(base).get("__new__"), types.BuiltinFunctionType):
             return False
-        if "__getattribute__" in vars(base):
+        if not isinstance(vars(base).get("__getattribute__", is_plain_class), types.FunctionType):
             return False
     return True
+
+
+def _is_own_dict(cls):
+    """Whether instances are dicts of a class in Python that is asked for entries by its own methods alone."""
+    if not issubclass(cls, dict) or issubclass(cls, OrderedDict) or cls.__iter__ is not dict.__iter__:
+        return False
+    bases = [base for base in cls.__mro__ if base not in (dict, object)]
+    return all(base.__flags__ & _HEAP_TYPE and not base.__flags__ & _NO_INSTANCES for base in bases)
+
+
+def _computes_names(cls):
+    """Whether what its instances answer for an attribute is the program's to say: any of their entries."""
+    return cls.__getattribute__ is not object.__getattribute__ and isinstance(
+        cls.__getattribute__, types.FunctionType
+    )
 
 
 @dataclass
@@ -82,6 +110,8 @@ class Owner:
     label: str
     holder: object = None  # the instance, None for a module of Python
     read: frozenset | set = frozenset()
+    everything: bool = False  # its names may be computed: all entries are read
+    alone: frozenset | None = None  # names of the only entries that are read
 
 
 class Reachable:
@@ -103,6 +133,7 @@ class Reachable:
         self.globals: dict = {}  # (id of a dict of globals, name) -> (dict, name, value or ABSENT, label)
         self.tensors: dict = {}  # id -> (tensor, label)
         self.labels: dict = {}
+        self.given: dict = {}  # ids of copies of the call's objects, which the program may change
         self._seen: dict = {}
 
     # --- walking ------------------------------------------------------------------------------------
@@ -122,6 +153,19 @@ class Reachable:
             self.everything = True
             for owner in list(self.owners):
                 self._read(owner)
+
+    def learn_entries(self, holders):
+        """Code is about to run that reads any of the entries of these objects."""
+        for owner in list(self.owners):
+            if owner.holder is not None and not owner.everything and any(owner.holder is h for h in holders):
+                owner.everything = True
+                self._read(owner)
+
+    def learn_slots(self, cls):
+        """An instance is about to be copied, for which its class notes the names of its slots once."""
+        names = copyreg._slotnames(cls)  # type: ignore[attr-defined]
+        if "__slotnames__" in vars(cls) and cls in self.classes:
+            self.classes[cls]["__slotnames__"] = names
 
     def read_globals(self, table, names, label):
         for name in names:
@@ -154,7 +198,7 @@ class Reachable:
             self.modules.append(self.owners[-1])
         elif isinstance(value, types.FunctionType):
             self._visit_function(value, label)
-        elif not isinstance(value, _CALLABLES):
+        elif not isinstance(value, _CALLABLES) and not _is_closed(value):
             self._visit_object(value, label)
 
     def _visit_object(self, value, label):
@@ -183,7 +227,15 @@ class Reachable:
                 self.visit(function, label)
         elif isinstance(value, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
             pass
-        elif _is_plain_class(cls):
+        elif isinstance(value, (logging.Logger, logging.Manager)):
+            self._watch_class(cls)
+            self._own(vars(value), label, value, alone=_LOGGER_STATE)
+            if isinstance(value, logging.Logger):
+                self.visit(value.manager, f"{label}.manager")
+        elif is_plain_class(cls):
+            self._visit_instance(value, label)
+        elif _is_own_dict(cls):
+            self._visit_container(value, label)
             self._visit_instance(value, label)
         else:
             raise Unsupported(
@@ -194,13 +246,10 @@ class Reachable:
     def _visit_container(self, value, label):
         if value is sys.modules:  # grows with every import, the compiler's own among them
             return
-        names_only = label.endswith("._non_persistent_buffers_set")  # modules ask it for members alone
-        if isinstance(value, set) and len(value) > 1 and not names_only:
-            raise Unsupported(f"{label} is a set, whose order cannot be checked")
-        self.containers.append((value, value.copy(), label))
+        self.containers.append((value, dict.copy(value) if isinstance(value, dict) else value.copy(), label))
         if isinstance(value, dict):
-            for key, item in list(value.items()):
-                if not is_constant(key) and not isinstance(key, type):
+            for key, item in list(dict.items(value)):
+                if not is_constant(key) and not isinstance(key, type) and not _is_closed(key):
                     raise Unsupported(f"{label} has keys of type {type(key).__name__}")
                 self.visit(item, f"{label}[{key!r}]")
         else:
@@ -237,13 +286,18 @@ class Reachable:
             self.classes[base] = dict(vars(base))
             if not is_own(base.__module__) and base.__module__ not in ("abc", "typing", "enum"):
                 self._own(self.classes[base], base.__qualname__)
+                if _computes_names(cls):
+                    for name, value in self.classes[base].items():
+                        if type(value) in (list, dict, set) and not name.startswith("__"):
+                            self.visit(value, f"{base.__qualname__}.{name}")
 
     def _visit_instance(self, value, label):
         cls = type(value)
         self._watch_class(cls)
-        table = getattr(value, "__dict__", None)
+        computes = _computes_names(cls)
+        table = _dict_of(value) if computes else getattr(value, "__dict__", None)
         if table is not None:
-            self._own(table, label, value)
+            self._own(table, label, value, computes)
         for base in cls.__mro__:
             for slot, descriptor in vars(base).items():
                 if isinstance(descriptor, types.MemberDescriptorType) and descriptor.__objclass__ is base:
@@ -252,16 +306,18 @@ class Reachable:
                     if held is not ABSENT:
                         self.visit(held, f"{label}.{slot}")
 
-    def _own(self, table, label, holder=None):
-        owner = Owner(table, dict(table), label, holder, set())
+    def _own(self, table, label, holder=None, everything=False, alone=None):
+        owner = Owner(table, dict(table), label, holder, set(), everything, alone)
         self.owners.append(owner)
         self._read(owner)
 
     def _read(self, owner):
         names = self.names if owner.holder is not None else self.user_names
-        found = (
-            owner.saved.keys() if self.everything and owner.holder is not None else names & owner.saved.keys()
-        )
+        if owner.alone is not None:
+            names, everything = owner.alone, False
+        else:
+            everything = owner.everything or (self.everything and owner.holder is not None)
+        found = owner.saved.keys() if everything else names & owner.saved.keys()
         for name in found - owner.read if owner.read else list(found):
             owner.read.add(name)
             self.visit(owner.saved[name], f"{owner.label}.{name}")
@@ -271,7 +327,9 @@ class Reachable:
     def first_change(self):
         """What the program changed, in words, or None."""
         for owner in self.owners:
-            if owner.holder is not None and not _same_entries(owner.table, owner.saved):
+            if owner.holder is None or id(owner.holder) in self.given:
+                continue
+            if not _same_entries(owner.table, owner.saved):
                 changed = (
                     n
                     for n in {**owner.saved, **owner.table}
@@ -281,6 +339,8 @@ class Reachable:
         for owner, name in self._written_in_modules():
             return f"{owner.label}.{name}"
         for container, saved, label in self.containers:
+            if id(container) in self.given:
+                continue
             if isinstance(container, dict) and torch.Tensor in container:  # and so need not know of stand-ins
                 container = {k: v for k, v in container.items() if k is not FakeTensor}
             if not _same_container(container, saved):
@@ -299,20 +359,26 @@ class Reachable:
         )
 
     def only_fills_tables(self):
-        """Whether all that changed are dicts that gained entries: a program may keep there what it found out
-        in its first call."""
+        """Whether all that changed are dicts that gained entries and attributes that were None: a program may
+        keep there what it found out in its first call."""
+        tables = [(table, saved) for table, saved, _ in self.containers if isinstance(table, dict)]
+        tables += [(owner.table, owner.saved) for owner in self.owners if owner.holder is not None]
+        given = {id(copy) for copy, *_ in self.given.values()}
+        given |= {id(getattr(copy, "__dict__", None)) for copy, *_ in self.given.values()}
         filled = [
             (table, saved)
-            for table, saved, _ in self.containers
-            if isinstance(table, dict) and all(table.get(k, ABSENT) is v for k, v in saved.items())
+            for table, saved in tables
+            if id(table) not in given
+            and all(_is_gain(v, dict.get(table, k, ABSENT)) for k, v in saved.items())
         ]
-        gains = [{k: v for k, v in table.items() if k not in saved} for table, saved in filled]
+        gains = [
+            {k: v for k, v in dict.items(table) if saved.get(k, ABSENT) is not v} for table, saved in filled
+        ]
         for (table, saved), _ in zip(filled, gains):
-            table.clear()
-            table.update(saved)
+            _refill(table, saved)
         rest = self.first_change()
         for (table, _), gained in zip(filled, gains):
-            table.update(gained)
+            _kind(table).update(table, gained)
         return rest is None
 
     def _written_in_modules(self):
@@ -330,13 +396,13 @@ class Reachable:
         for owner, name in list(self._written_in_modules()):
             owner.table[name] = owner.saved[name]
         for owner in self.owners:
-            if owner.holder is not None and not _same_entries(owner.table, owner.saved):
+            given = id(owner.holder) in self.given
+            if owner.holder is not None and not given and not _same_entries(owner.table, owner.saved):
                 owner.table.clear()
                 owner.table.update(owner.saved)
         for container, saved, _ in self.containers:
-            if not _same_container(container, saved):
-                container.clear()
-                container.extend(saved) if isinstance(container, list) else container.update(saved)
+            if id(container) not in self.given and not _same_container(container, saved):
+                _refill(container, saved)
         for cell, content, _ in self.cells:
             if _content(cell) is not content and content is not ABSENT:
                 cell.cell_contents = content
@@ -352,6 +418,28 @@ class Reachable:
             _restore_class(cls, saved)
 
 
+def _kind(container):
+    """The type whose methods do what they say, whatever its class does by the same names."""
+    return next(kind for kind in (OrderedDict, dict, list, set) if isinstance(container, kind))
+
+
+def _refill(container, saved):
+    kind = _kind(container)
+    kind.clear(container)
+    list.extend(container, saved) if kind is list else kind.update(container, saved)
+
+
+def _dict_of(value):
+    try:
+        return object.__getattribute__(value, "__dict__")
+    except AttributeError:
+        return None
+
+
+def _is_gain(before, now):
+    return now is before or (before is None and now is not ABSENT)
+
+
 def _content(cell):
     try:
         return cell.cell_contents
@@ -360,12 +448,15 @@ def _content(cell):
 
 
 def _same_entries(table, saved):
+    if isinstance(table, dict):  # whose class may answer `get` by itself
+        return len(table) == len(saved) and all(dict.get(table, k, ABSENT) is v for k, v in saved.items())
     return len(table) == len(saved) and all(table.get(k, ABSENT) is v for k, v in saved.items())
 
 
 def _same_container(container, saved):
     if isinstance(container, dict):
-        return _same_entries(container, saved) and list(container) == list(saved)
+        keys = container if type(container) is OrderedDict else dict.keys(container)
+        return _same_entries(container, saved) and list(keys) == list(saved)
     if isinstance(container, set):
         return container == saved
     return len(container) == len(saved) and all(a is b for a, b in zip(container, saved))

@@ -63,6 +63,13 @@ PyObject* item_of(const Source& s, PyObject* parent) {
     return s.position < PyList_GET_SIZE(parent) ? PyList_GET_ITEM(parent, s.position) : nullptr;
   return nullptr;
 }
+// Borrowed from the object, as long as nobody gives it another one.
+PyObject* dict_of(PyObject* object) {
+  if (!object) return nullptr;
+  const PyRef found(PyObject_GenericGetDict(object, nullptr));
+  if (!found) PyErr_Clear();
+  return found.get();
+}
 bool is_dict_of(PyObject* object, PyObject* dict) {
   PyRef found(PyObject_GenericGetDict(object, nullptr));
   if (!found) PyErr_Clear();
@@ -82,6 +89,14 @@ bool has_keys(PyObject* dict, PyObject* keys) {
   for (Py_ssize_t at = 0, i = 0; i < PyTuple_GET_SIZE(keys) && items.next(at, key, value); ++i)
     if (!is_equal(key, PyTuple_GET_ITEM(keys, i))) return false;
   return true;
+}
+
+// Whether a set has these members (a tuple) in this order.
+bool has_members(PyObject* set, PyObject* members) {
+  if (PySet_GET_SIZE(set) != PyTuple_GET_SIZE(members)) return false;
+  const PyRef found(PySequence_Tuple(set));
+  if (!found) PyErr_Clear();
+  return found && is_equal(found.get(), members);
 }
 
 bool has_arguments(const Check& c, const Incoming& in) {
@@ -111,6 +126,17 @@ bool has_layout(const Guards& g, const Check& c, const TensorImpl& t, Incoming& 
   return true;
 }
 
+bool are_apart(const Check& c, const Incoming& in) {
+  auto value = [&](size_t i) { return in.values[static_cast<size_t>(c.symbols[i])]; };
+  for (size_t i = 0; i < c.symbols.size(); ++i) {
+    for (size_t j = 0; j < i; ++j)
+      if (value(i) == value(j)) return false;
+    for (Py_ssize_t j = 0; j < PyTuple_GET_SIZE(c.expected.get()); ++j)
+      if (value(i) == PyTuple_GET_ITEM(c.expected.get(), j)) return false;
+  }
+  return true;
+}
+
 bool holds(const Guards& g, const Check& c, Incoming& in) {
   PyObject* value = c.source >= 0 ? in.values[static_cast<size_t>(c.source)] : nullptr;
   PyObject* object = c.object.get();
@@ -135,7 +161,7 @@ bool holds(const Guards& g, const Check& c, Incoming& in) {
     case Check::kElement:
       return c.number < PyList_GET_SIZE(object) && matches(c, PyList_GET_ITEM(object, c.number));
     case Check::kSet:
-      return is_equal(object, c.expected.get());
+      return has_members(object, c.expected.get());
     case Check::kCell:
       return PyCell_GET(object) ? matches(c, PyCell_GET(object)) : !c.expected;
     case Check::kDict:
@@ -148,6 +174,8 @@ bool holds(const Guards& g, const Check& c, Incoming& in) {
              (PyFunction_GET_DEFAULTS(object) ? PyFunction_GET_DEFAULTS(object) : Py_None) == c.key.get();
     case Check::kHeldTensor:
       return c.facts->hold(object);
+    case Check::kApart:
+      return are_apart(c, in);
   }
   return false;
 }
@@ -171,6 +199,8 @@ void resolve(const Guards& g, Incoming& in) {
       value = s.position < PyTuple_GET_SIZE(in.args) ? PyTuple_GET_ITEM(in.args, s.position) : nullptr;
     else if (s.kind == Source::kKeyword)
       value = in.kwargs ? entry_of(in.kwargs, s.key.get()).get() : nullptr;
+    else if (s.kind == Source::kAttributes)
+      value = dict_of(in.values[static_cast<size_t>(s.parent)]);
     else
       value = item_of(s, in.values[static_cast<size_t>(s.parent)]);
   }

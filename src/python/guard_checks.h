@@ -76,8 +76,8 @@ struct Surroundings {
 
 // Where a value comes from that every call brings along.
 struct Source {
-  enum Kind : uint8_t { kArgument, kKeyword, kItem } kind;
-  int parent = -1;          // of an item
+  enum Kind : uint8_t { kArgument, kKeyword, kItem, kAttributes } kind;
+  int parent = -1;          // of an item, and of the dict of an object's attributes
   Py_ssize_t position = 0;  // of an argument, or of an item in a list or tuple
   PyRef key;                // of a keyword, or of an item in a dict
 };
@@ -98,19 +98,21 @@ struct Check {
     kKeys,           // dict `object`, or of a source: the keys `expected` in this order
     kLength,         // container `object` has `number` items
     kElement,        // list `object` at `number` has `expected`
-    kSet,            // set `object` equals `expected`
+    kSet,            // set `object` has the members `expected` in this order
     kCell,           // closure cell `object` holds `expected`
     kDict,           // `object` is of type `key`, its instance dict is `expected`
     kVersion,        // type `object` is unchanged since version `number`
     kCode,           // function `object` runs `expected`
     kHeldTensor,     // tensor `object`
+    kApart,          // the sources `symbols` are several objects, and none of `expected`
   } kind;
   bool by_value = false;  // an equal value of the same type will do
   int source = -1;
   int64_t number = 0;
   PyRef object, key, expected;
   std::optional<TensorFacts> facts;
-  std::vector<int> symbols;  // of a tensor's sizes, -1 where they are as they were; empty: all are
+  // Of a tensor's sizes, -1 where they are as they were; empty: all are. Or sources.
+  std::vector<int> symbols;
 };
 
 // A number that every change of a dict renews; 0 where this Python does not keep it.

@@ -46,6 +46,13 @@ PyObject* item(PyObject* self, PyObject* args) {
   return added(guards_of(self), std::move(source));
 }
 
+PyObject* attributes(PyObject* self, PyObject* number) {
+  const long parent = PyLong_AsLong(number);
+  if (parent < 0 || static_cast<size_t>(parent) >= guards_of(self).sources.size())
+    return PyErr_Format(PyExc_IndexError, "there is no source %ld", parent);
+  return added(guards_of(self), Source{.kind = Source::kAttributes, .parent = static_cast<int>(parent)});
+}
+
 PyObject* arguments(PyObject* self, PyObject* args) {
   Py_ssize_t count;
   PyObject* names;
@@ -153,9 +160,23 @@ PyObject* element(PyObject* self, PyObject* args) {
                                       .expected = keep(value)});
 }
 PyObject* members(PyObject* self, PyObject* set) {
-  PyRef copy(PyObject_CallOneArg(reinterpret_cast<PyObject*>(Py_TYPE(set)), set));
-  if (!copy) return nullptr;
-  return added(guards_of(self), Check{.kind = Check::kSet, .object = keep(set), .expected = std::move(copy)});
+  PyRef found(PySequence_Tuple(set));
+  if (!found) return nullptr;
+  return added(guards_of(self),
+               Check{.kind = Check::kSet, .object = keep(set), .expected = std::move(found)});
+}
+// apart(sources, others)
+PyObject* apart(PyObject* self, PyObject* args) {
+  PyObject *sources, *others;
+  if (!PyArg_ParseTuple(args, "O!O!", &PyTuple_Type, &sources, &PyTuple_Type, &others)) return nullptr;
+  Check check{.kind = Check::kApart, .expected = keep(others)};
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(sources); ++i) {
+    const long source = PyLong_AsLong(PyTuple_GET_ITEM(sources, i));
+    if (source < 0 || static_cast<size_t>(source) >= guards_of(self).sources.size())
+      return PyErr_Format(PyExc_IndexError, "there is no source %ld", source);
+    check.symbols.push_back(static_cast<int>(source));
+  }
+  return added(guards_of(self), std::move(check));
 }
 PyObject* cell(PyObject* self, PyObject* args) {
   PyObject* cell;
@@ -249,6 +270,9 @@ PyMethodDef methods[] = {
     {"argument", argument, METH_O, "The source of a positional argument."},
     {"keyword", keyword, METH_O, "The source of an argument by name."},
     {"item", item, METH_VARARGS, "item(source, key or None, position): the source of an item."},
+    {"attributes", attributes, METH_O, "The source of the dict of attributes of an object."},
+    {"apart", apart, METH_VARARGS,
+     "apart(sources, others): these are several objects, and none of the others."},
     {"arguments", arguments, METH_VARARGS, "arguments(count, names): as many arguments, with these names."},
     {"tensor", tensor, METH_VARARGS, "tensor(source, example): a tensor like this one."},
     {"symbol", symbol, METH_VARARGS, "symbol(low, high): a size that may be any of these."},

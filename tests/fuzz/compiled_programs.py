@@ -68,7 +68,7 @@ def program(seed):
     globals_said = [line for text in lines for line in text.split("\n") if line.startswith("global ")]
     body = [line for text in lines for line in text.split("\n") if not line.startswith("global ")]
     kind = pick.choice(["function", "function", "closure", "method", "module", "inner"])
-    signature = "x, y, flag=True"
+    signature = "x, y, flag=True, box=None"
     if any("del extra" in line for line in body):
         globals_said.append("global extra")
     code = [*dict.fromkeys(globals_said), *body, f"return {pick.choice(PARTS['returns'])}"]
@@ -83,7 +83,7 @@ def program(seed):
         code = ["def make(outer=2.0):", *("    " + line for line in code), "f = make()"]
     elif kind == "inner":
         code = [f"def part({signature}):", *("    " + line for line in code)]
-        code += ["def f(x, y, flag=True):", "    z = part(x, y, flag)", "    return (z, x + 1)"]
+        code += [f"def f({signature}):", "    z = part(x, y, flag, box)", "    return (z, x + 1)"]
     else:
         code = [f"def f({signature}):", *("    " + line for line in code)]
     return "\n".join(code)
@@ -148,7 +148,7 @@ def outcome(torch, module, f, calls, changes):
     torch.set_grad_enabled(True)  # which changes may have switched off
     for args, change in zip(calls, changes):
         exec(change, vars(module))
-        args = copy.deepcopy(args)
+        args = *copy.deepcopy(args), module.box
         with contextlib.redirect_stdout(printed):
             returned, value = called(torch, f, args)
         results.append(plain(torch, value) if returned else value)
@@ -157,7 +157,7 @@ def outcome(torch, module, f, calls, changes):
         results.append([plain(torch, arg.grad) for arg in args[:2]])
     parts = module.layer, module.model, module.blocks, module.block
     results.append([plain(torch, p.grad) for part in parts for p in part.parameters()])
-    kept = module.state, module.seen, module.counter, module.extra, vars(module.holder)
+    kept = module.state, module.seen, module.counter, module.extra, vars(module.holder), module.box
     results.append([plain(torch, value) for value in kept])
     return [*results, printed.getvalue()]
 
