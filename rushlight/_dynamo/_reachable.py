@@ -34,7 +34,9 @@ _MODULE_TABLES = frozenset(
     _backward_hooks _backward_pre_hooks _compiled_call_impl""".split()
 )
 # What these hold is asked for by calls of built-in functions, which end the capture, or never changes.
-_CLOSED = (ContextVar, Field, types.UnionType, types.GenericAlias, type(torch.__version__))
+_CLOSED = (
+    ContextVar, Field, types.UnionType, types.GenericAlias, type(torch.__version__), torch.set_grad_enabled,
+)  # fmt: skip
 # What a logger that stays silent reads; one that writes ends the capture.
 _LOGGER_STATE = frozenset(["disable", "disabled", "level", "parent"])
 _LIMIT = 200_000

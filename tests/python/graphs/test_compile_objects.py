@@ -354,3 +354,30 @@ def test_what_a_first_call_finds_out():
     for _ in range(3):
         torch.testing.assert_close(fast(X), X * 3 + 1)
     assert model.kind == "mean" and type(model.scale) is torch.Tensor and graphs(fast) == 1
+
+
+@torch.set_grad_enabled(False)
+def _without(x):
+    return x.exp()
+
+
+@torch.set_grad_enabled(mode=True)
+def _with(x):
+    return x.sin()
+
+
+def test_functions_decorated_with_set_grad_enabled():
+    def f(x):
+        with torch.no_grad():
+            inner = _with(x * 2)
+        return (_without(x) * x + inner.detach()).sum()
+
+    x = torch.randn(3, 4, requires_grad=True)
+    fast = torch.compile(f, fullgraph=True)
+    for run in (fast, fast, f):
+        (gradient,) = torch.autograd.grad(run(x), x)
+        torch.testing.assert_close(gradient, x.detach().exp())
+    with torch.no_grad():
+        torch.testing.assert_close(fast(x), f(x))
+        assert not fast(x).requires_grad
+    assert graphs(fast) == 2
