@@ -18,6 +18,7 @@ __all__ = [
     "Copies",
     "Effect",
     "Given",
+    "Held",
     "Leaf",
     "each_once",
     "distinct_leaves",
@@ -94,6 +95,16 @@ def distinct_leaves(args, kwargs):
     return each_once(find_leaves(args, kwargs))
 
 
+@dataclass(frozen=True, eq=False)
+class Held:
+    """An object or dict of the program's state: the same in all calls."""
+
+    object: Any
+
+    def find(self, args, kwargs):
+        return self.object
+
+
 @dataclass(frozen=True)
 class Kept:
     """An item of a list that the program left there, at a place of its own or another."""
@@ -105,7 +116,7 @@ class Kept:
 class Effect:
     """What the program did to an object of the call: entries that it set and deleted, or a list's items."""
 
-    target: Given
+    target: Given | Held
     contents: object  # a dict or a list, with nodes in place of tensors
     deleted: tuple = ()
 
@@ -170,9 +181,15 @@ class Copies:
                 raise Unsupported("the program deletes an entry of an argument and sets it again")
             if not all(map(is_constant, changed)):
                 raise Unsupported("the program gives a dict of its caller's keys that are no constants")
+            if any(_counts(before[k], v) for k, v in changed.items() if k in before):
+                raise Unsupported("the program counts in an object of its caller's: no two calls are alike")
             if changed or deleted:
                 found.append(Effect(given, {k: output(v) for k, v in changed.items()}, deleted))
         return found
+
+
+def _counts(before, now):
+    return type(before) is type(now) and type(now) in (int, float)
 
 
 def _same(now, before):

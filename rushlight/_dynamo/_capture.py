@@ -29,7 +29,7 @@ from rushlight.overrides import TorchFunctionMode
 from rushlight.utils._python_dispatch import TorchDispatchMode
 from rushlight.utils._pytree import tree_leaves
 
-from ._arguments import Copies, each_once, find_leaves
+from ._arguments import Copies, Effect, Held, Leaf, each_once, find_leaves
 from ._backward import Backward
 from ._grad_state import GradState
 from ._observer import Interruption, Observer
@@ -62,9 +62,15 @@ class Capture:
     output: object = None  # what to return: containers, with nodes for tensors
     effects: list = field(default_factory=list)  # what to do to objects of the call
     apart: list = field(default_factory=list)  # objects of the call that must be several
+    replaced: list = field(default_factory=list)  # tensors of Python's state that the program replaces
     records: bool = False  # autograd records what runs
     module: GraphModule | None = None
     backward: object = None  # a Backward of _backward.py: traces the backward pass
+
+    @property
+    def goes_beyond(self):
+        """Whether what it returns or changes may be an object of the call, or of the program's state."""
+        return bool(self.apart or self.effects)
 
     @property
     def results(self):
@@ -389,7 +395,8 @@ class _Run:
         try:
             result = self._observed(function, fake_args, fake_kwargs)
             change = self.reachable.first_change()
-            if change is not None:
+            self.replaced = self.reachable.replaced() if change is not None else {}
+            if change is not None and not self.replaced:
                 kind = FillsTables if self.reachable.only_fills_tables() else Unsupported
                 raise kind(f"the program changes {change}")
             if _surroundings() != surroundings:
@@ -452,9 +459,18 @@ class _Run:
             shape = recorder.shapes.get(id(tensor), tensor.shape)
             if fake.requires_grad != tensor.requires_grad or fake.shape != shape:
                 raise Unsupported(f"the program changes what {label} is")
-        distinct = each_once(self.leaves)
+        output = self._output(result)  # which may make inputs of tensors that no operator takes
+        effects = self.copies.effects(self._output)
+        replaced = [
+            Leaf(Held(table), (key,), tensor) for (_, key), (table, tensor) in (self.replaced or {}).items()
+        ]
+        for leaf in replaced:
+            table, key = leaf.root.object, leaf.steps[0]
+            effects.append(Effect(leaf.root, {key: self._output(table[key])}))
+        distinct = each_once(self.leaves + [leaf for leaf in replaced if id(leaf.tensor) in recorder.held])
         leaf_ids = {id(leaf.tensor) for leaf in distinct}
         made = Capture(self.reachable, recorder.graph, distinct)
+        made.output, made.effects, made.replaced = output, effects, replaced
         held = [entry for key, entry in recorder.held.items() if key not in leaf_ids]
         for tensor, label, _, _ in held:
             _check_tensor(tensor, label)
@@ -462,9 +478,7 @@ class _Run:
         made.constants = [tensor for tensor, _, _ in recorder.constants.values()]
         _check_devices(made.example_inputs)
         _order_inputs(recorder, [recorder.held[id(leaf.tensor)][3] for leaf in distinct], held)
-        made.output = self._output(result)
-        made.effects = self.copies.effects(self._output)
-        if made.effects or self.copies.has_objects:
+        if len(made.effects) > len(replaced) or self.copies.has_objects:
             made.apart = self._apart(made.effects)
         places: dict = {}
         collect(made.results, places)

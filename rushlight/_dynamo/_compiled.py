@@ -57,7 +57,7 @@ class Entry:
         self.captured = captured if config._keep_captures else None
         self.run = run
         self.effects = captured.effects
-        self.needs_call = bool(captured.apart)  # what it returns or changes may be an object of the call
+        self.needs_call = captured.goes_beyond
         self.call = None  # of a compiled graph: checks and run at once
         self.trials = trials
         self.pays = True
@@ -240,12 +240,12 @@ class Compiled(_C._CompiledCall):
             trials = kind(captured.records, captured.device)
         output = captured.results
         if hasattr(program, "bind"):
-            form = "l" if captured.apart else form_of(output)
+            form = "l" if captured.goes_beyond else form_of(output)
             graph = program.bind(rest, form, guards.set)
             entry = Entry(captured, guards, graph.run if form != "l" else filler(graph.run, output), trials)
             entry.call = graph.call if form != "l" else None
         else:
-            entry = Entry(captured, guards, runner(program, rest, output, captured.apart), trials)
+            entry = Entry(captured, guards, runner(program, rest, output, captured.goes_beyond), trials)
         if trials is not None and hasattr(program, "texts"):
             self._recall(entry, program.texts())
         return entry
@@ -330,6 +330,12 @@ class Compiled(_C._CompiledCall):
         if self.fullgraph:
             raise FailOnRecompileLimitHit(f"{message}; fullgraph=True leaves no other way to run it")
         _recompiles.info("%s; other calls run as it is written", message)
+        if any(
+            entry.effects for entry in self.entries
+        ):  # what it changes, such as a list that grows, goes on
+            self.parts.split(self.function, args, kwargs)
+            self.give_up(message)
+            return self.written(*args, **kwargs)
         return self.function(*args, **kwargs)
 
     def _tell_recompile(self, args, kwargs):

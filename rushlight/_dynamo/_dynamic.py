@@ -85,6 +85,8 @@ def capture_sizes(function, args, kwargs, leaves, places):
     captures.append(traced(points[-1], watch))
     lines = unified([written(made.graph)[0] for made in captures], points)
     _check_alike(captures)
+    if captures[0].replaced:
+        raise Specialized("the program replaces tensors of its state")
     constants = written(captures[0].graph)[1]
 
     def holds(point):

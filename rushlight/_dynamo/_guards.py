@@ -24,6 +24,7 @@ class Guards:
         self._tensors = []  # sources of all tensors among the arguments
         self._checked = []  # (check, tensor) of these
         self._check_arguments(args, kwargs)
+        self._replaced = {(id(leaf.root.object), leaf.steps[0]): leaf for leaf in captured.replaced}
         self._check_state(captured.reachable)
         if captured.apart:
             self._check_apart(captured)
@@ -114,8 +115,9 @@ class Guards:
     # --- state ----------------------------------------------------------------------------------------
 
     def _check_state(self, state):
+        replaced = {id(leaf.tensor) for leaf in self._replaced.values()}
         for tensor, label in state.tensors.values():
-            if isinstance(tensor, FakeTensor):  # an argument
+            if isinstance(tensor, FakeTensor) or id(tensor) in replaced:  # an argument, or read anew
                 continue
             self._add(
                 self.set.held_tensor(tensor), f"{label} has another shape, dtype, layout or requires_grad"
@@ -141,6 +143,13 @@ class Guards:
             self._add(self.set.version(cls), f"the class {cls.__qualname__} changed")
 
     def _entry(self, table, name, value, label):
+        leaf = self._replaced.get((id(table), name))
+        if leaf is not None:
+            if (leaf.root, leaf.steps) not in self._sources:
+                source = self._sources[leaf.root, leaf.steps] = self.set.entry_of(table, name)
+                self._tensors.append(source)
+                self._add(self.set.tensor(source, value), f"{label} has another shape, dtype or layout")
+            return
         self._add(
             self.set.entry(table, name, value, is_constant(value)),
             f"{label} was {value!r}" if is_constant(value) else f"{label} is another object",

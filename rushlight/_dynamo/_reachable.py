@@ -135,6 +135,7 @@ class Reachable:
         self.globals: dict = {}  # (id of a dict of globals, name) -> (dict, name, value or ABSENT, label)
         self.tensors: dict = {}  # id -> (tensor, label)
         self.labels: dict = {}
+        self.met_twice: set = set()  # ids of tensors that several places hold
         self.given: dict = {}  # ids of copies of the call's objects, which the program may change
         self._seen: dict = {}
 
@@ -181,7 +182,11 @@ class Reachable:
 
     def visit(self, value, label):
         """Look at a value that the program can read."""
-        if is_constant(value) or id(value) in self._seen:
+        if is_constant(value):
+            return
+        if id(value) in self._seen:
+            if isinstance(value, torch.Tensor):
+                self.met_twice.add(id(value))
             return
         self._seen[id(value)] = value  # held, so that ids stay unique
         self.labels[id(value)] = label
@@ -363,24 +368,44 @@ class Reachable:
     def only_fills_tables(self):
         """Whether all that changed are dicts that gained entries and attributes that were None: a program may
         keep there what it found out in its first call."""
+        filled = [
+            (table, saved)
+            for table, saved in self._tables()
+            if all(_is_gain(v, dict.get(table, k, ABSENT)) for k, v in saved.items())
+        ]
+        return self._are_all(filled)
+
+    def replaced(self):
+        """{(id of a dict, key): (the dict, the tensor it held)} where all that the program did was to put
+        tensors in place of others like them; None if it changed anything else."""
+        changed = [(table, saved) for table, saved in self._tables() if not _same_entries(table, saved)]
+        found = {}
+        for table, saved in changed:
+            if type(table) is not dict or list(table) != list(saved):
+                return None
+            for key, before in saved.items():
+                if table[key] is not before:
+                    if not _is_like(table[key], before) or id(before) in self.met_twice:
+                        return None
+                    found[id(table), key] = table, before
+        return found if found and self._are_all(changed) else None
+
+    def _tables(self):
+        """Dicts in reach, those of attributes included, with what they held; without the call's own."""
         tables = [(table, saved) for table, saved, _ in self.containers if isinstance(table, dict)]
         tables += [(owner.table, owner.saved) for owner in self.owners if owner.holder is not None]
         given = {id(copy) for copy, *_ in self.given.values()}
         given |= {id(getattr(copy, "__dict__", None)) for copy, *_ in self.given.values()}
-        filled = [
-            (table, saved)
-            for table, saved in tables
-            if id(table) not in given
-            and all(_is_gain(v, dict.get(table, k, ABSENT)) for k, v in saved.items())
-        ]
-        gains = [
-            {k: v for k, v in dict.items(table) if saved.get(k, ABSENT) is not v} for table, saved in filled
-        ]
-        for (table, saved), _ in zip(filled, gains):
+        return [(table, saved) for table, saved in tables if id(table) not in given]
+
+    def _are_all(self, tables):
+        """Whether nothing but these dicts changed."""
+        now = [dict(dict.items(table)) for table, _ in tables]
+        for table, saved in tables:
             _refill(table, saved)
         rest = self.first_change()
-        for (table, _), gained in zip(filled, gains):
-            _kind(table).update(table, gained)
+        for (table, _), entries in zip(tables, now):
+            _refill(table, entries)
         return rest is None
 
     def _written_in_modules(self):
@@ -436,6 +461,17 @@ def _dict_of(value):
         return object.__getattribute__(value, "__dict__")
     except AttributeError:
         return None
+
+
+def _is_like(tensor, before):
+    """Whether a tensor may stand where another one did, in all that a graph takes for granted."""
+    if not isinstance(tensor, FakeTensor) or type(before) is not torch.Tensor or vars(before):
+        return False
+
+    def facts(t):
+        return t.shape, t.dtype, t.device, t.stride(), t.requires_grad
+
+    return facts(tensor) == facts(before)
 
 
 def _is_gain(before, now):

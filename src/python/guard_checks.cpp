@@ -201,6 +201,8 @@ void resolve(const Guards& g, Incoming& in) {
       value = in.kwargs ? entry_of(in.kwargs, s.key.get()).get() : nullptr;
     else if (s.kind == Source::kAttributes)
       value = dict_of(in.values[static_cast<size_t>(s.parent)]);
+    else if (s.kind == Source::kEntryOf)
+      value = entry_of(s.object.get(), s.key.get()).get();
     else
       value = item_of(s, in.values[static_cast<size_t>(s.parent)]);
   }

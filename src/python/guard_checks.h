@@ -74,12 +74,13 @@ struct Surroundings {
   }
 };
 
-// Where a value comes from that every call brings along.
+// Where a value comes from that may be another one in each call.
 struct Source {
-  enum Kind : uint8_t { kArgument, kKeyword, kItem, kAttributes } kind;
+  enum Kind : uint8_t { kArgument, kKeyword, kItem, kAttributes, kEntryOf } kind;
   int parent = -1;          // of an item, and of the dict of an object's attributes
   Py_ssize_t position = 0;  // of an argument, or of an item in a list or tuple
   PyRef key;                // of a keyword, or of an item in a dict
+  PyRef object{};           // the dict of an entry that belongs to no argument
 };
 
 // A size that may be any within a range, the same wherever a call has it.

@@ -46,6 +46,11 @@ PyObject* item(PyObject* self, PyObject* args) {
   return added(guards_of(self), std::move(source));
 }
 
+PyObject* entry_of(PyObject* self, PyObject* args) {
+  PyObject *dict, *key;
+  if (!PyArg_ParseTuple(args, "O!O", &PyDict_Type, &dict, &key)) return nullptr;
+  return added(guards_of(self), Source{.kind = Source::kEntryOf, .key = keep(key), .object = keep(dict)});
+}
 PyObject* attributes(PyObject* self, PyObject* number) {
   const long parent = PyLong_AsLong(number);
   if (parent < 0 || static_cast<size_t>(parent) >= guards_of(self).sources.size())
@@ -270,6 +275,7 @@ PyMethodDef methods[] = {
     {"argument", argument, METH_O, "The source of a positional argument."},
     {"keyword", keyword, METH_O, "The source of an argument by name."},
     {"item", item, METH_VARARGS, "item(source, key or None, position): the source of an item."},
+    {"entry_of", entry_of, METH_VARARGS, "entry_of(dict, key): the source of what a dict has in each call."},
     {"attributes", attributes, METH_O, "The source of the dict of attributes of an object."},
     {"apart", apart, METH_VARARGS,
      "apart(sources, others): these are several objects, and none of the others."},

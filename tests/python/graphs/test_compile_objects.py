@@ -8,7 +8,7 @@ import logging
 from contextvars import ContextVar
 
 import pytest
-from compile_checks import X, check, graphs, no_measuring  # noqa: F401
+from compile_checks import X, check, compiled_of, graphs, no_measuring  # noqa: F401
 
 import rushlight as torch
 from rushlight import nn
@@ -381,3 +381,114 @@ def test_functions_decorated_with_set_grad_enabled():
         torch.testing.assert_close(fast(x), f(x))
         assert not fast(x).requires_grad
     assert graphs(fast) == 2
+
+
+class Running(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", torch.zeros(4))
+        self.last, self.table = torch.zeros(3, 4), {"sum": torch.zeros(())}
+
+    def forward(self, x):
+        y = x.tanh() + self.mean
+        self.mean = self.mean * 0.5 + x.detach().mean(0)
+        self.last, before = y.detach() * 2, self.last
+        self.table["sum"] = self.table["sum"] + before.sum()
+        return y + before
+
+
+@pytest.mark.parametrize("grad", [False, True])
+def test_tensors_that_the_state_is_given(grad):
+    mine, theirs = Running(), Running()
+    fast = torch.compile(mine, fullgraph=True)
+    for i in range(8):
+        if i == 4:
+            mine.last, theirs.last = torch.ones(3, 4), torch.ones(3, 4)
+        if i == 5:
+            mine.mean = theirs.mean = mine.last[0].clone()
+        x = torch.randn(3, 4, requires_grad=grad)
+        result, expected = fast(x), theirs(x)
+        torch.testing.assert_close(result, expected, rtol=0, atol=0)
+        if grad:
+            for value in (result, expected):
+                (gradient,) = torch.autograd.grad(value.sum(), x)
+                torch.testing.assert_close(gradient, 1 - x.detach().tanh().square())
+        for name in ("mean", "last"):
+            torch.testing.assert_close(getattr(mine, name), getattr(theirs, name), rtol=0, atol=0)
+        torch.testing.assert_close(mine.table, theirs.table, rtol=0, atol=0)
+    assert graphs(fast) == 1 and mine.state_dict().keys() == theirs.state_dict().keys()
+
+
+def test_a_tensor_that_two_places_hold():
+    shared = torch.ones(3, 4)
+
+    class Both(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = shared, shared
+
+        def forward(self, x):
+            self.a = self.a + x
+            return self.a + self.b
+
+    mine, theirs = Both(), Both()
+    fast = torch.compile(mine)
+    for _ in range(4):
+        torch.testing.assert_close(fast(X), theirs(X), rtol=0, atol=0)
+
+
+def test_a_program_that_counts_runs_as_written():
+    class Counts(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.last, self.count = torch.zeros(3, 4), 0
+
+        def forward(self, x):
+            self.last, self.count = x * 2, self.count + 1
+            return self.last * self.count
+
+    mine, theirs = Counts(), Counts()
+    fast = torch.compile(mine)
+    for _ in range(4):
+        torch.testing.assert_close(fast(X), theirs(X), rtol=0, atol=0)
+    assert graphs(fast) == 0 and mine.count == 4
+
+
+def test_tensors_that_are_returned_or_stored_as_they_are():
+    class Last(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.last, self.weight = torch.zeros(3, 4), torch.ones(2)
+
+        def forward(self, x):
+            before, self.last = self.last, x
+            return x + 1, before, self.weight
+
+    model = Last()
+    fast = torch.compile(model, fullgraph=True)
+    given = [torch.randn(3, 4) for _ in range(4)]
+    for i, x in enumerate(given):
+        result, before, weight = fast(x)
+        torch.testing.assert_close(result, x + 1)
+        assert model.last is x and weight is model.weight and (i == 0 or before is given[i - 1])
+    assert fast(given[3])[1] is given[3] and graphs(fast) == 2  # the argument is the state
+
+
+@pytest.mark.parametrize("what", ["count", "list"])
+def test_programs_that_go_on_for_ever_run_by_their_modules(what):
+    inner = nn.Sequential(nn.Linear(4, 4), nn.GELU(), nn.Linear(4, 4))
+
+    def f(x, memory):
+        if what == "count":
+            memory.state += 1.5
+        else:
+            memory.seen.append(x.sum())
+        return inner(x) + memory.state + len(memory.seen)
+
+    fast = torch.compile(f)
+    mine, theirs = Memory(), Memory()
+    mine.state = theirs.state = 0.5
+    for _ in range(12):
+        torch.testing.assert_close(fast(X, mine), f(X, theirs))
+    assert mine.state == theirs.state and len(mine.seen) == len(theirs.seen)
+    assert len(compiled_of(fast).parts.members) == 1 and graphs(fast) == (0 if what == "count" else 8)
