@@ -141,21 +141,15 @@ class Answer : public std::enable_shared_from_this<Answer> {
     left_ = requests.size();
     std::string key(exchange_->request.header("authorization"));
     if (key.empty()) key = exchange_->request.client.substr(0, exchange_->request.client.rfind(':'));
-    for (size_t i = 0; i < requests.size(); ++i) {
-      requests[i].key = key;
-      requests[i].deadline = exchange_->deadline();
-      auto self = shared_from_this();
-      TextCallbacks callbacks{
-          [self, i](std::string_view piece, std::span<const int64_t>) { self->piece(i, piece); },
-          [self, i](const TextEnd& end) { self->ended(i, end); }};
-      const auto ticket = service.submit(std::move(requests[i]), std::move(callbacks));
-      if (!ticket) {
-        cancel();
-        served_.counters.refused.fetch_add(1, std::memory_order_relaxed);
-        throw RequestError{503, "too many requests wait for this model"};
+    try {
+      for (size_t i = 0; i < requests.size(); ++i) {
+        requests[i].key = key;
+        requests[i].deadline = exchange_->deadline();
+        submit(service, i, std::move(requests[i]));
       }
-      std::lock_guard lock(mutex_);
-      tickets_.push_back(*ticket);
+    } catch (...) {  // those before it are nobody's
+      cancel();
+      throw;
     }
     exchange_->when_lost([weak = weak_from_this()] {
       if (auto self = weak.lock()) self->cancel();
@@ -178,6 +172,20 @@ class Answer : public std::enable_shared_from_this<Answer> {
     TextEnd end;
     bool begun = false;
   };
+
+  void submit(TextService& service, size_t i, TextRequest request) {
+    auto self = shared_from_this();
+    TextCallbacks callbacks{
+        [self, i](std::string_view piece, std::span<const int64_t>) { self->piece(i, piece); },
+        [self, i](const TextEnd& end) { self->ended(i, end); }};
+    const auto ticket = service.submit(std::move(request), std::move(callbacks));
+    if (!ticket) {
+      served_.counters.refused.fetch_add(1, std::memory_order_relaxed);
+      throw RequestError{503, "too many requests wait for this model"};
+    }
+    std::lock_guard lock(mutex_);
+    tickets_.push_back(*ticket);
+  }
 
   void piece(size_t i, std::string_view text) {
     if (!streams_ || text.empty()) return;

@@ -1,6 +1,7 @@
 """OpenAI's protocol of rushlight-serve, on language models of a file: texts, events, templates of chats."""
 
 import json
+import socket
 import threading
 import time
 
@@ -248,19 +249,58 @@ def test_wrong_requests_are_one_error(server, change, status, said):
     assert found == status and said in answer["error"]["message"], answer
 
 
-def test_a_client_that_goes_away_ends_its_text(server):
-    body = json.dumps(
-        {**GREEDY, "prompt": "Once", "max_tokens": 200, "ignore_eos": True, "stream": True}
-    ).encode()
-    head = b"POST /v1/completions HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(body)
-    for _ in range(3):
-        with server.raw(head + body) as s:
-            assert s.recv(100).startswith(b"HTTP/1.1 200 ")
-    until = time.monotonic() + 20
-    while server.metric("rushlight_texts_running") and time.monotonic() < until:
+ENDLESS = 20_000
+LONG = {"model": "endless", "temperature": 0, "prompt": "Once", "max_tokens": ENDLESS, "ignore_eos": True}
+
+
+@pytest.fixture(scope="module")
+def endless(tmp_path_factory):
+    """A server whose texts do not come to their end within a test, however fast the machine is."""
+    folder = tmp_path_factory.mktemp("endless")
+    small_language_model.write(folder / "llama", train("llama2"), max_position_embeddings=ENDLESS + 64)
+    save_language_model(folder / "llama", folder / "endless.rl")
+    with serving(folder / "endless.rl") as running:
+        yield running
+
+
+def wait_for(server, texts):
+    """Until so many texts are under way. The machine may be so busy that seconds pass between two steps: what
+    tells that a text was ended are the tokens that were not made."""
+    until = time.monotonic() + 90
+    while sum(server.metric(f"rushlight_texts_{kind}") for kind in ("running", "queued")) != texts:
+        assert time.monotonic() < until
         time.sleep(0.05)
-    assert server.metric("rushlight_texts_running") == 0
-    assert server.ask("/v1/completions", {**GREEDY, "prompt": "Once", "max_tokens": 1})[0] == 200
+
+
+@pytest.mark.parametrize("stream", [True, False])
+@pytest.mark.parametrize("leave", ["close", "shutdown"])
+def test_a_client_that_goes_away_ends_its_text(endless, stream, leave):
+    made = endless.metric("rushlight_generated_tokens_total")
+    lost = endless.metric("rushlight_requests_lost_total")
+    body = json.dumps({**LONG, "n": 2, "stream": stream}).encode()
+    head = b"POST /v1/completions HTTP/1.1\r\nContent-Length: %d\r\n\r\n" % len(body)
+    clients = [endless.raw(head + body) for _ in range(3)]
+    try:
+        wait_for(endless, 6)
+        for s in clients:
+            if stream:
+                assert s.recv(100).startswith(b"HTTP/1.1 200 ")
+            s.close() if leave == "close" else s.shutdown(socket.SHUT_WR)
+        wait_for(endless, 0)
+    finally:
+        for s in clients:
+            s.close()
+    assert endless.metric("rushlight_requests_lost_total") == lost + 3
+    assert endless.metric("rushlight_generated_tokens_total") - made < 6 * ENDLESS
+    assert endless.ask("/v1/completions", {**LONG, "max_tokens": 1})[0] == 200
+
+
+def test_a_refused_prompt_ends_the_texts_of_those_before_it(endless):
+    made = endless.metric("rushlight_generated_tokens_total")
+    status, answer, _ = endless.ask("/v1/completions", {**LONG, "prompt": ["Once", [10**9]]})
+    assert status == 400 and "is not one of the model's" in answer["error"]["message"]
+    wait_for(endless, 0)
+    assert endless.metric("rushlight_generated_tokens_total") - made < ENDLESS
 
 
 def test_many_clients_get_their_own_texts(server, model):
