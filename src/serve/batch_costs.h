@@ -10,11 +10,29 @@
 
 namespace rushlight::serve {
 
+// Seconds of the last few runs of one kind.
+class Costs {
+ public:
+  void add(double seconds) { last_[count_++ % kKept] = seconds; }
+  uint64_t count() const { return count_; }
+  // Another process makes a run longer, nothing makes it shorter.
+  double least() const {
+    if (!count_) return std::numeric_limits<double>::infinity();
+    return *std::min_element(last_.begin(),
+                             last_.begin() + static_cast<std::ptrdiff_t>(std::min<uint64_t>(count_, kKept)));
+  }
+
+ private:
+  static constexpr size_t kKept = 4;
+  std::array<double, kKept> last_{};
+  uint64_t count_ = 0;
+};
+
 class BatchCosts {
  public:
   void add(int64_t rows, double seconds) {
     Size& size = sizes_[index(rows)];
-    size.per_row[size.count++ % kKept] = seconds / static_cast<double>(rows);
+    size.per_row.add(seconds / static_cast<double>(rows));
     size.last = ++batches_;
   }
 
@@ -23,7 +41,7 @@ class BatchCosts {
   int64_t choose(int64_t waiting) const {
     const size_t most = index(waiting);
     for (const size_t i : {most, size_t{0}})
-      if (sizes_[i].count < kTrials) return int64_t{1} << i;
+      if (sizes_[i].per_row.count() < kTrials) return int64_t{1} << i;
     size_t chosen = most;
     if (batches_ % kRound == 0) {
       for (size_t i = 0; i < most; ++i)
@@ -31,23 +49,17 @@ class BatchCosts {
     } else {
       // A larger batch needs fewer runs, so it may cost a little more.
       for (size_t i = most; i-- > 0;)
-        if (sizes_[i].least() < 0.97 * sizes_[chosen].least()) chosen = i;
+        if (sizes_[i].per_row.least() < 0.97 * sizes_[chosen].per_row.least()) chosen = i;
     }
     return int64_t{1} << chosen;
   }
 
  private:
-  static constexpr size_t kSizes = 40, kKept = 4, kTrials = 2;
+  static constexpr size_t kSizes = 40, kTrials = 2;
   static constexpr uint64_t kRound = 16;
   struct Size {
-    std::array<double, kKept> per_row{};
-    uint64_t count = 0, last = 0;
-    // The least of the last few: another process makes a run longer, nothing makes it shorter.
-    double least() const {
-      if (!count) return std::numeric_limits<double>::infinity();
-      return *std::min_element(
-          per_row.begin(), per_row.begin() + static_cast<std::ptrdiff_t>(std::min<uint64_t>(count, kKept)));
-    }
+    Costs per_row;
+    uint64_t last = 0;
   };
 
   static size_t index(int64_t rows) {

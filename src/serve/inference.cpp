@@ -210,6 +210,9 @@ void infer(App& app, const ExchangePtr& exchange) {
     };
     at_once ? write() : app.server.post(std::move(write));
   };
+  // Beside other requests it would keep them waiting, and could not share a batch with them.
+  const bool only_one = app.counters.in_flight.load(std::memory_order_relaxed) == 1;
+  if (only_one && served->queue.compute_here(job)) return;
   if (served->queue.add(std::move(job))) return;
   served->counters.refused.fetch_add(1, std::memory_order_relaxed);
   Reply busy = error_reply(503, "too many requests wait for this model");

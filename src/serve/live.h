@@ -115,6 +115,7 @@ class Live final : public Exchange, public std::enable_shared_from_this<Live> {
     deadline_ = arrived + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(limit));
   }
 
+  Clock::time_point whole;  // when the request had arrived to its end
   bool streams = false, head_only = false, keep_alive = false, chunked = true;
   int status = 0;
   uint64_t sent = 0, received = 0;

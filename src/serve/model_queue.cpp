@@ -14,6 +14,9 @@ namespace {
 
 using runtime::TensorInfo;
 
+constexpr double kQuick = 200e-6;  // seconds of a run for which a connection's thread may be taken
+constexpr uint64_t kKnown = 3;     // runs after which that is known: the first one makes plans
+
 // The name of the first size, as "N" of "float32[N, 3]"; empty where it is a number or nothing.
 std::string first_size(const TensorInfo& info) {
   if (!info.has_sizes || info.sizes.empty() || info.sizes[0] >= 0) return {};
@@ -52,11 +55,15 @@ bool shares(const Job& job) {
       job.inputs, [&](const Tensor& t) { return t.dim() && t.size(0) == rows_of(job) && t.size(0) > 0; });
 }
 
-BatchCosts& costs_of(const Job& job) {
+uint64_t bytes_of(const Job& job) {
   uint64_t bytes = 0;
   for (const Tensor& t : job.inputs) bytes += t.nbytes();
-  return job.model->costs[std::bit_width(bytes / static_cast<uint64_t>(rows_of(job)))];
+  return bytes;
 }
+BatchCosts& costs_of(const Job& job) {
+  return job.model->costs[std::bit_width(bytes_of(job) / static_cast<uint64_t>(rows_of(job)))];
+}
+Costs& alone_of(const Job& job) { return job.model->alone[{job.method, std::bit_width(bytes_of(job))}]; }
 
 std::vector<int64_t> with_rows(const Tensor& like, int64_t rows) {
   std::vector<int64_t> sizes(like.sizes().begin(), like.sizes().end());
@@ -125,6 +132,31 @@ bool ModelQueue::add(Job job) {
   return true;
 }
 
+bool ModelQueue::compute_here(Job& job) {
+  {
+    std::lock_guard lock(mutex_);
+    if (options_.io_threads < 2 || ending_ || busy_ || !jobs_.empty() ||
+        (options_.delay_ms > 0 && shares(job)))
+      return false;
+    const Costs& costs = alone_of(job);
+    if (costs.count() < kKnown || costs.least() > kQuick) return false;
+    busy_ = true;
+  }
+  struct End {
+    ModelQueue& queue;
+    ~End() {
+      std::lock_guard lock(queue.mutex_);
+      queue.busy_ = false;
+      if (!queue.jobs_.empty()) queue.changed_.notify_one();  // those that came meanwhile
+    }
+  } end{*this};
+  job.queued = Clock::now();
+  std::vector<Job> batch;
+  batch.push_back(std::move(job));
+  compute(std::move(batch));
+  return true;
+}
+
 size_t ModelQueue::length() const {
   std::lock_guard lock(mutex_);
   return jobs_.size();
@@ -139,11 +171,14 @@ int ModelQueue::seconds_to_wait() const {
 void ModelQueue::run() {
   for (;;) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return ending_ || !jobs_.empty(); });
+    changed_.wait(lock, [&] { return ending_ || (!jobs_.empty() && !busy_); });
     if (ending_) return;
+    busy_ = true;
     std::vector<Job> batch = take_batch(lock);
     lock.unlock();
     compute(std::move(batch));
+    lock.lock();
+    busy_ = false;
   }
 }
 
@@ -263,6 +298,7 @@ void ModelQueue::compute_alone(Job& job) {
     const Failure failure = current_failure();
     return job.done({}, &failure);
   }
+  alone_of(job).add(seconds_since(start));
   const bool sharing = !job.inputs.empty() && shares(job);
   const int64_t rows = sharing ? rows_of(job) : 1;
   if (sharing) costs_of(job).add(rows, seconds_since(start));

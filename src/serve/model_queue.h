@@ -30,6 +30,8 @@ struct LoadedModel {
   mutable std::atomic<bool> rows_are_free{false};
   // By the size of a row in bytes, its power of two; only the thread that computes looks at it.
   mutable std::map<int, BatchCosts> costs;
+  // Of requests that were computed alone, by their method and the size of all their inputs.
+  mutable std::map<std::pair<std::string, int>, Costs> alone;
 };
 
 struct Failure {
@@ -56,6 +58,10 @@ class ModelQueue {
 
   // False if the queue is full or ends.
   bool add(Job job);
+  // Computes it on the calling thread, which is that of a connection: where nothing else is under way and the
+  // model is known to be quick, another thread would cost more time than it saves. False, with the job
+  // untouched, where that does not hold.
+  bool compute_here(Job& job);
   size_t length() const;
   // Seconds until a request that comes now would be taken, as far as the past tells.
   int seconds_to_wait() const;
@@ -73,6 +79,7 @@ class ModelQueue {
   std::condition_variable changed_;
   std::deque<Job> jobs_;
   bool ending_ = false;
+  bool busy_ = false;  // something is computed, on whichever thread
   std::thread thread_;
 };
 

@@ -18,7 +18,7 @@ struct Options {
   std::string host = "127.0.0.1";
   uint16_t port = 8000;
   int threads = 0;                     // of one computation; 0: as many as the library would take
-  int io_threads = 2;                  // which read and write and never compute
+  int io_threads = 2;                  // which read and write
   int64_t batch = 32;                  // rows that are computed together
   double delay_ms = 0;                 // how long the first of a batch waits for others
   size_t queue = 256;                  // requests that wait for one model

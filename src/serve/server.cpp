@@ -222,6 +222,7 @@ class Connection final : public Line, public std::enable_shared_from_this<Connec
     shared_.counters.bytes_in.fetch_add(live_->received, std::memory_order_relaxed);
     raw().expires_never();
     if (buffer_.size() == 0) buffer_.shrink_to_fit();  // waiting connections hold little
+    live_->whole = Clock::now();
     look_again();
     auto handle = [&shared = shared_, live = live_]() mutable {
       try {
@@ -269,22 +270,30 @@ class Connection final : public Line, public std::enable_shared_from_this<Connec
     refuse(error_reply(400, str("no request of HTTP: ", e.message())));
   }
 
-  // Whether the client is still there, and the deadline.
+  // Whether the client is still there, and the deadline. One timer goes on from request to request, since
+  // setting it costs as much as a small request.
   void look_again() {
+    if (std::exchange(watching_, true)) return;
     watch_.expires_after(kTick);
-    watch_.async_wait([self = this->shared_from_this(), live = live_](beast::error_code e) {
-      if (e || live != self->live_ || live->finished()) return;
-      if (host::peer_is_gone(static_cast<intptr_t>(self->raw().socket().native_handle())))
-        return self->lost(kLost);
-      const auto now = Clock::now();
-      if (!live->answered() && now > live->deadline()) {
-        live->reply(error_reply(504, "the deadline passed"));
-        live->expire();
-      } else if (live->streams && now > live->deadline() + seconds(10)) {
-        return self->lost(504);
-      }
-      self->look_again();
+    watch_.async_wait([self = this->shared_from_this()](beast::error_code e) {
+      self->watching_ = false;
+      if (!e && self->live_ && self->live_->whole != Clock::time_point()) self->look();
     });
+  }
+  void look() {
+    const std::shared_ptr<Live> live = live_;
+    const auto now = Clock::now();
+    // Who closes its half behind a request is still answered where that is quick.
+    const bool fresh = now < live->whole + kTick;
+    if (!fresh && host::peer_is_gone(static_cast<intptr_t>(raw().socket().native_handle())))
+      return lost(kLost);
+    if (!live->answered() && now > live->deadline()) {
+      live->reply(error_reply(504, "the deadline passed"));
+      live->expire();
+    } else if (live->streams && now > live->deadline() + seconds(10)) {
+      return lost(504);
+    }
+    look_again();
   }
   void lost(int status) {
     if (!live_) return close();
@@ -292,6 +301,7 @@ class Connection final : public Line, public std::enable_shared_from_this<Connec
     shared_.counters.lost.fetch_add(1, std::memory_order_relaxed);
     live_->lose();
     done();
+    watch_.cancel();
     beast::error_code ignored;
     raw().socket().close(ignored);
   }
@@ -347,7 +357,6 @@ class Connection final : public Line, public std::enable_shared_from_this<Connec
 
   // The exchange is over, one way or the other.
   void done() {
-    watch_.cancel();
     const std::shared_ptr<Live> live = std::move(live_);
     live_.reset();
     pieces_.clear();
@@ -384,6 +393,7 @@ class Connection final : public Line, public std::enable_shared_from_this<Connec
                           });
   }
   void close() {
+    watch_.cancel();  // it would keep the connection
     beast::error_code ignored;
     if constexpr (kTls<Stream>) {
       if (raw().socket().is_open() && !closing_) {
@@ -410,7 +420,7 @@ class Connection final : public Line, public std::enable_shared_from_this<Connec
   std::deque<std::string> pieces_;
   std::string piece_;
   size_t waiting_ = 0;
-  bool writing_ = false, ending_ = false, last_ = false, closing_ = false;
+  bool writing_ = false, ending_ = false, last_ = false, closing_ = false, watching_ = false;
   char rubbish_[1024];
 };
 

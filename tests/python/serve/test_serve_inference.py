@@ -1,6 +1,8 @@
 """The Open Inference Protocol of rushlight-serve: by JSON, by bytes, by NVIDIA's client, in batches."""
 
 import json
+import pathlib
+import re
 import threading
 
 import numpy
@@ -237,6 +239,63 @@ def test_a_batch_is_one_run(models):
             assert answer["outputs"][0]["data"] == pytest.approx(expected, rel=1e-4, abs=1e-5)
         assert server.metric("rushlight_model_rows_total") == 8
         assert server.metric("rushlight_model_batches_total") <= 5
+
+
+def switches(pid):
+    """How often each thread of a process was switched to, by its number."""
+    found = {}
+    for task in pathlib.Path(f"/proc/{pid}/task").iterdir():
+        found[task.name] = sum(map(int, re.findall(r"ctxt_switches:\s+(\d+)", (task / "status").read_text())))
+    return found
+
+
+@pytest.mark.skipif(not pathlib.Path("/proc/self/task").exists(), reason="no /proc with threads")
+@pytest.mark.parametrize("options, at_most", [((), 2), (("--delay-ms", "0.1"), 3)])
+def test_a_quick_request_that_is_alone_wakes_no_other_thread(models, options, at_most):
+    """The threads of connections compute it; not where it has to wait for others."""
+    count = 200
+    with serving(models[0] / "mlp.rl", "--log", "none", *options) as server:
+        connection = server.connect()
+        tensor = {"name": "input", "datatype": "FP32", "shape": [1, 8], "data": [1.0] * 8}
+        body = json.dumps({"inputs": [tensor]}).encode()
+
+        def ask():
+            connection.request("POST", "/v2/models/mlp/infer", body)
+            return json.loads(connection.getresponse().read())["outputs"][0]["data"]
+
+        first = [ask() for _ in range(10)][0]
+        before = switches(server.process.pid)
+        answers = [ask() for _ in range(count)]
+        after = switches(server.process.pid)
+        connection.close()
+        assert answers == [first] * count
+        busy = [thread for thread in after if after[thread] - before.get(thread, 0) >= count // 2]
+        assert len(busy) <= at_most and (not options or len(busy) == at_most), (before, after)
+
+
+def test_requests_computed_on_either_thread_keep_apart(models):
+    """Alone or beside others, as it happens: each client gets its own rows."""
+    folder, mlp = models
+    xs = [torch.randn(1, 8) for _ in range(4)]
+    expected = [mlp(x).flatten().tolist() for x in xs]
+    wrong = []
+
+    def ask(server, i):
+        for _ in range(60):
+            status, answer, _ = server.infer("mlp", ("input", "FP32", [1, 8], xs[i].flatten().tolist()))
+            found = answer["outputs"][0]["data"] if status == 200 else []
+            if found != pytest.approx(expected[i], rel=1e-5, abs=1e-6):
+                wrong.append((i, status, answer))
+
+    with serving(folder / "mlp.rl", "--log", "none") as server:
+        ask(server, 0)
+        threads = [threading.Thread(target=ask, args=(server, i)) for i in range(len(xs))]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        assert not wrong
+        assert server.metric("rushlight_model_requests_total") == 60 * (1 + len(xs))
 
 
 def test_the_client_of_nvidia_talks_to_it(server, models):
