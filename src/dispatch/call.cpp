@@ -4,6 +4,7 @@
 
 #include "core/device_backend.h"
 #include "dispatch/cpu_fallback.h"
+#include "dispatch/interceptors.h"
 #include "dispatch/operands.h"
 #include "dispatch/out_overlap.h"
 #include "dispatch/pre_dispatch.h"
@@ -259,7 +260,8 @@ void call_boxed(const Op& op, const Value* args, Results& results, const Tensor*
   if (out)
     for (size_t i = 0; i < (inplace ? 1 : op.schema.returns.size()); ++i)
       operands.flags |= detail::flags_of(out[i]);
-  Frame frame{op, args, out, inplace, (s.always | (operands.flags & s.consider)) & op.intercepted, results};
+  const uint32_t pending = (s.always | (operands.flags & s.consider)) & interceptors_of(op, inplace);
+  Frame frame{op, args, out, inplace, pending, results};
   frame.proceed();
 }
 

@@ -6,6 +6,7 @@
 #include "autograd/op_node.h"
 #include "dispatch/operands.h"
 #include "dispatch/table.h"
+#include "ops/copy.h"
 
 namespace rushlight {
 
@@ -106,6 +107,20 @@ void record_written(const Frame& frame, const Ref<Node>& owner, OpNode& node) {
   if (frame.op.derivative.result_serves) node.saved_inputs(0)[0] = SavedVariable(target, true);
 }
 
+// Truth values written to numbers do not follow them: the history is that of zero_, under this operator's
+// name.
+void record_constant(Frame& frame) {
+  const Value target(written_tensor(frame));
+  Ref<OpNode> node = OpNode::record(ops::zero_.op(), &target, 1);
+  node->end_of = static_cast<uint16_t>(frame.op.id + 1);
+  {
+    KernelScope scope;
+    frame.proceed();
+  }
+  node->describe_output(0, target.tensor());
+  rebase_history(target.tensor(), node);
+}
+
 uint8_t numbers_among(const Frame& frame) {
   uint8_t numbers = 0;
   for (int p = 0; p < std::min(frame.arg_count(), 8); ++p) {
@@ -152,6 +167,7 @@ void record_call(Frame& frame) {
     KernelScope scope;
     return frame.proceed();
   }
+  if (written && op.traits.gives_bool) return record_constant(frame);
   if (!op.derivative) RL_NOT_IMPLEMENTED("derivative for ", op.name(), " is not implemented");
 
   Ref<OpNode> node = OpNode::record(op, frame.args, written);

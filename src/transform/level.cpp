@@ -2,6 +2,7 @@
 
 #include "core/pending.h"
 #include "core/sparse.h"
+#include "dispatch/interceptors.h"
 #include "ops/view.h"
 #include "transform/autograd.h"
 #include "transform/forward.h"
@@ -190,8 +191,8 @@ void take_at_level(Frame& frame, Level& level) {
   Frame recorded{frame.op, lifted.args(), lifted.out(), frame.inplace, 0, frame.results};
   uint32_t flags = 0;
   each_operand(recorded, [&](const Tensor& t) { flags |= detail::flags_of(t); });
-  recorded.pending = ((dispatch_state.always | (flags & dispatch_state.consider)) & frame.op.intercepted &
-                      (kAutograd | kForwardGrad)) |
+  recorded.pending = ((dispatch_state.always | (flags & dispatch_state.consider)) &
+                      interceptors_of(frame.op, frame.inplace) & (kAutograd | kForwardGrad)) |
                      kLowered;
   recorded.proceed();
 }

@@ -366,3 +366,38 @@ def test_results_that_pytorch_lays_out_in_order():
     x = torch.randn(2, 3).t()
     assert torch.renorm(x, 2, 0, 0.4).is_contiguous()
     assert torch.conv_tbc(torch.randn(5, 2, 3), torch.randn(2, 3, 4), torch.randn(4)).is_contiguous()
+
+
+def truths_in_place():
+    """Operators whose results are truth values, as what writes them over numbers."""
+    records = torch._C._operator_records()
+    return sorted(
+        {r["name"] for r in records if r["inplace"] and r["traits"].gives_bool and not r["differentiable"]}
+    )
+
+
+def written(name, target):
+    form = getattr(target, name + "_")
+    return form() if name == "logical_not" else form(target.detach() * 0.5)
+
+
+@pytest.mark.parametrize("name", truths_in_place())
+def test_what_truth_values_are_written_over_has_no_gradient(name):
+    """The history of what was overwritten stayed: a wrong gradient, and leaves changed without a word."""
+    x = torch.tensor([-1.0, 0.0, 2.0, 3.0], requires_grad=True)
+    whole, base = x * 2, x * 2
+    assert written(name, whole).grad_fn is not None
+    written(name, base[1:3])
+    assert torch.autograd.grad(whole.sum(), x)[0].eq(0).all()
+    assert torch.autograd.grad(base.sum(), x)[0].tolist() == [2, 0, 0, 2]
+    mapped = torch.func.grad(lambda a: written(name, a * 2).sum())(x.detach())
+    assert mapped.eq(0).all()
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        written(name, x)
+    with torch.no_grad():
+        written(name, x)
+
+
+def test_truth_values_in_place_name_their_node():
+    x = torch.ones(2, requires_grad=True)
+    assert (x * 1).lt_(0).grad_fn.name() == "LtBackward0"
