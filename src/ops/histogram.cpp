@@ -468,14 +468,13 @@ void register_histograms_of_points(Table& t) {
 
 void register_histogram_operators(Table& t) {
   register_histograms_of_points(t);
-  const char* integer = "integer output";
   t.op(bincount, "bincount(Tensor self, Tensor? weights=None, int minlength=0) -> Tensor", bincount_kernel)
       .no_meta("how many elements there are depends on their values")
       .doc("How often each non-negative integer occurs.")
       .family(Family::Reduction)
       .on_devices()
       .data_dependent_shape()
-      .not_differentiable(integer);
+      .refused_derivative<"derivative for aten::bincount is not implemented">();
   t.op(histc, "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", histc_kernel)
       .doc("Counts in equal bins between min and max.")
       .out(OutRule::Disjoint)

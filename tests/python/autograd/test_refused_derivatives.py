@@ -24,6 +24,7 @@ REFUSED = {
         0, lib.tensor([[0, 1], [0, 0]]), x, reduce="multiply"
     ),
     "scatter_ of a number": lambda lib, x: x.clone().scatter_(0, lib.tensor([[0]]), 2.0, reduce="add"),
+    "bincount of weights": lambda lib, x: lib.bincount(lib.tensor([0, 2, 2, 1]), x.flatten()),
     "unique": lambda lib, x: lib.unique(x),
     "unique_consecutive": lambda lib, x: lib.unique_consecutive(x),
 }
