@@ -34,10 +34,16 @@ class DualCall final : public BackwardContext {
     });
   }
 
-  // Before a write in place: the operand as it was.
-  void keep_operand(int p) {
-    kept_ = ops::clone(args_[p].tensor());
-    args_[p] = Value(kept_);
+  // Before a write in place: the operands in that memory as they were. Their tangents are written to as well.
+  void keep_operands_of(const Tensor& target) {
+    kept_.reserve(args_.size());
+    for (uint64_t bits = op_.tensor_parameters; bits; bits &= bits - 1) {
+      const int p = __builtin_ctzll(bits);
+      if (args_[p].tag() != Tag::Tensor || !args_[p].tensor().defined()) continue;
+      if (args_[p].tensor()->storage.get() != target->storage.get()) continue;
+      if (Tensor& tangent = tangents_[p][0]; tangent.defined()) tangent = ops::clone(tangent);
+      args_[p] = Value(kept_.emplace_back(ops::clone(args_[p].tensor())));
+    }
   }
   void set_results(const Results& r) {
     results_.assign(r.tensors, r.tensors + r.count);
@@ -218,7 +224,7 @@ class DualCall final : public BackwardContext {
   std::vector<std::vector<Tensor>> tangents_;
   std::vector<std::vector<InputMeta>> metas_;
   std::vector<Tensor> results_, grads_;
-  Tensor kept_;
+  std::vector<Tensor> kept_;
   InputMeta none_;
   int only_ = -1;
 };
@@ -303,7 +309,7 @@ void differentiate_write(Frame& frame) {
       write_tangent(target, Tensor());
     return;
   }
-  if (!linear) call.keep_operand(0);
+  if (!linear) call.keep_operands_of(target);
   frame.proceed();
   call.set_result(target);
   write_tangent(target, call.tangents()[0]);

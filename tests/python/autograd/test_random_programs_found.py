@@ -401,3 +401,47 @@ def test_what_truth_values_are_written_over_has_no_gradient(name):
 def test_truth_values_in_place_name_their_node():
     x = torch.ones(2, requires_grad=True)
     assert (x * 1).lt_(0).grad_fn.name() == "LtBackward0"
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.complex128])
+@pytest.mark.parametrize(
+    ("write", "plain"),
+    [
+        (lambda b: b.mul_(b * 2), lambda b: b * (b * 2)),
+        (lambda b: b.view(-1).sin_(), lambda b: b.sin()),
+        (lambda b: b.conj().mul_(1.5), lambda b: (b.conj() * 1.5).conj()),
+    ],
+)
+def test_tangents_that_are_written_again_have_gradients(write, plain, dtype):
+    """The graph around a jvp saves the tangent that the next write in place overwrites."""
+
+    def written_twice(a):
+        b = a * 0.7
+        write(b)
+        b.mul_(a)
+        return b
+
+    found = []
+    for f in (written_twice, lambda a: plain(a * 0.7) * a):
+        x = torch.tensor([0.3, -0.2, 1.1]).to(dtype).requires_grad_()
+        tangent = torch.func.jvp(f, (x.sin(),), (x.cos(),))[1]
+        found.append(torch.autograd.grad(tangent.abs().square().sum(), x)[0])
+    torch.testing.assert_close(*found)
+
+
+@pytest.mark.parametrize("name", ["mul", "div", "atan2", "pow", "addcmul", "addcdiv", "hypot"])
+def test_tangents_of_what_is_written_and_read(name):
+    """The operand that is the target, or a view of it, was read after the write."""
+
+    def computed(a, form, view):
+        b = a * 1
+        operands = [view(b)] * (2 if name.startswith("addc") else 1)
+        return (getattr(b, form)(*operands), b)[1 if form[-1] == "_" else 0]
+
+    point, direction = torch.tensor([3.0, 2.0]), torch.tensor([1.0, -0.5])
+    for view in (lambda b: b, lambda b: b.view(2)):
+        wanted, found = (
+            torch.func.jvp(lambda a, form=form, view=view: computed(a, form, view), (point,), (direction,))
+            for form in (name, name + "_")
+        )
+        torch.testing.assert_close(found, wanted)
