@@ -429,6 +429,16 @@ def test_tangents_that_are_written_again_have_gradients(write, plain, dtype):
     torch.testing.assert_close(*found)
 
 
+@pytest.mark.parametrize("shape", [(3, 0), (0, 3), (2, 0, 2), (0, 0)])
+@pytest.mark.parametrize("norm", [F.layer_norm, F.rms_norm])
+@pytest.mark.parametrize("first", [0, 1])
+def test_norms_of_rows_of_nothing_have_gradients(norm, shape, first):
+    x = torch.ones(shape, requires_grad=True)
+    weight = torch.ones(shape[first:], requires_grad=True)
+    norm(x, shape[first:], weight).sum().backward()
+    assert x.grad.shape == x.shape and weight.grad.eq(0).all()
+
+
 @pytest.mark.parametrize("name", ["mul", "div", "atan2", "pow", "addcmul", "addcdiv", "hypot"])
 def test_tangents_of_what_is_written_and_read(name):
     """The operand that is the target, or a view of it, was read after the write."""
