@@ -29,7 +29,7 @@ class DLDeviceType(IntEnum):
 
 def to_dlpack(tensor):
     """A capsule that shares the tensor's memory; it can be taken once."""
-    return tensor.__dlpack__()
+    return tensor.detach().__dlpack__()
 
 
 def from_dlpack(ext_tensor, *, device=None, copy=None):

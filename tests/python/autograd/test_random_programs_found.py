@@ -455,3 +455,11 @@ def test_tangents_of_what_is_written_and_read(name):
             for form in (name, name + "_")
         )
         torch.testing.assert_close(found, wanted)
+
+
+def test_a_capsule_of_a_tensor_that_requires_a_gradient():
+    x = torch.ones(2, requires_grad=True)
+    shared = torch.from_dlpack(torch.utils.dlpack.to_dlpack(x))
+    assert shared.data_ptr() == x.data_ptr() and not shared.requires_grad
+    with pytest.raises(BufferError, match="require gradient"):
+        x.__dlpack__()
