@@ -25,15 +25,16 @@ TEMPLATES = templates()
 # What computes a value, and how often it is drawn; the first TAKE_FLOATS need no tensor of another kind.
 WEIGHTS = {
     **{"pointwise": 5, "views": 5, "reductions": 3, "layers": 3, "gathers": 3, "steps": 4, "weighted": 3},
-    **{"kinds": 1, "complex": 3, "integers": 3, "truth": 2, "layouts": 3},
+    **{"rarer": 6, "kinds": 1, "complex": 3, "integers": 3, "truth": 2, "layouts": 3, "lists": 1},
 }
-TAKE_FLOATS = 7
+TAKE_FLOATS = 8
 WRITING_WEIGHTS = {
-    **{"writes": 4, "out_writes": 4, "complex_writes": 2, "integer_writes": 1, "truth_writes": 1},
+    **{"writes": 4, "out_writes": 4, "rarer_writes": 4, "list_writes": 1},
+    **{"complex_writes": 2, "integer_writes": 1, "truth_writes": 1},
 }
 PURE = [TEMPLATES[name] for name in WEIGHTS]
 WRITING = [TEMPLATES[name] for name in WRITING_WEIGHTS]
-AROUND = TEMPLATES["wrapped"]
+AROUND = [TEMPLATES[name] for name in ("wrapped", "nested_transforms", "gradients")]
 # A layer's weights, of any shape, and operators with derivatives of their own: one that autocasting leaves in
 # float32, one that transforms may enter.
 HELPER = """def W(dtype, shape):
@@ -106,7 +107,8 @@ DTYPES = [
         ["float64", "int64"],
         ["float32", "int32", "bool"],
     ),
-    *(["float16", "float32"], ["float64", "uint8", "bool"]),
+    *(["float16", "float32"], ["float64", "uint8", "bool"], ["bfloat16", "float16", "int8"]),
+    *(["complex128", "complex64"], ["complex64", "float16", "int16"]),
 ]
 
 
@@ -208,8 +210,8 @@ class Writer:
         kind = self.rng.random()
         if kind < 0.22:
             return self.fill(self.rng.choice(self.rng.choices(WRITING, WRITING_WEIGHTS.values())[0]))
-        if kind < 0.3 and wrapped:
-            return self.fill(self.rng.choice(AROUND))
+        if kind < 0.34 and wrapped:
+            return self.fill(self.rng.choice(self.rng.choice(AROUND)))
         text = self.fill(self.rng.choice(self.rng.choices(PURE, self.weights)[0]))
         self.count += 1
         return f"v{self.count} = {text}"
