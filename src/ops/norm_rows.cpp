@@ -142,7 +142,8 @@ ThreeTensors row_norm_gradients_kernel(const Call&, const Tensor& grad, const Te
                                        int64_t n, int64_t wanted) {
   const int64_t rows = n > 0 ? input.numel() / n : 0;
   const auto holds = [](const Tensor& t, int64_t numel) { return !t.defined() || t.numel() == numel; };
-  const bool all_read = n == 0 || (holds(mean, rows) && holds(rstd, rows));  // rows of nothing have statistics
+  const bool all_read =
+      n == 0 || (holds(mean, rows) && holds(rstd, rows));  // rows of nothing have statistics
   RL_CHECK(n >= 0 && rows * n == input.numel() && grad.sizes() == input.sizes() &&
                grad.dtype() == input.dtype() && holds(weight, n) && all_read,
            "layer_norm_backward: a gradient ", describe(grad), " or statistics ", describe(rstd),
