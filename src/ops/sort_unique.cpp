@@ -223,6 +223,16 @@ UniqueResult unique_elements(const Tensor& self, bool consecutive, bool want_inv
 }
 
 // On a device by its operators: rows are sorted by one column after the other, the first one last.
+// The slices of `self` that are chosen among its rows, each in one piece of memory, as PyTorch lays them out.
+Tensor chosen_slices(const Tensor& self, int64_t dim, const Tensor& rows, const Tensor& chosen) {
+  const Tensor picked = index_select(rows, 0, chosen);
+  Dims sizes = movedim_int(self, dim, 0)->sizes;
+  sizes[0] = chosen.numel();
+  const Tensor moved = movedim_int(view(picked, sizes), 0, dim);
+  picked->set_layout(moved.sizes(), moved.strides());
+  return picked;
+}
+
 UniqueResult unique_rows_on_device(const Tensor& self, int64_t dim, const Tensor& rows, bool consecutive,
                                    bool want_inverse, bool want_counts) {
   const int64_t n = rows.size(0);
@@ -247,7 +257,7 @@ UniqueResult unique_rows_on_device(const Tensor& self, int64_t dim, const Tensor
                              full({1}, Scalar(n), DType::Int64, std::nullopt, self.device())});
     counts = ends - begins;
   }
-  return {index_select(self, dim, first), inverse, counts};
+  return {chosen_slices(self, dim, rows, first), inverse, counts};
 }
 
 UniqueResult unique_slices(const Tensor& self, int64_t given_dim, bool consecutive, bool want_inverse,
@@ -267,7 +277,7 @@ UniqueResult unique_slices(const Tensor& self, int64_t given_dim, bool consecuti
   const std::vector<int64_t> order = consecutive ? natural_order(n) : sorted_rows(rows, width);
   auto [first, inverse, counts] =
       grouped(order, starts_of_groups(rows, order, width), want_inverse, want_counts);
-  return {index_select(self, dim, first), inverse, counts};
+  return {chosen_slices(self, dim, rows, first), inverse, counts};
 }
 
 UniqueResult unique2_kernel(const Call&, const Tensor& self, bool, bool return_inverse, bool return_counts) {

@@ -70,7 +70,7 @@ Tensor add_sparse(const Tensor& a, const Tensor& b, const Scalar& alpha) {
   }
   const Tensor other = to_layout(b, Layout::SparseCoo);
   const SparseParts &p = sparse_parts(a), &q = sparse_parts(other);
-  const DType dtype = result_type(p.values, q.values);
+  const DType dtype = result_type(a, other);
   if (sparse_dim_of(a) != sparse_dim_of(other)) {  // what lists nothing may have any number of them
     if (q.values.size(0) == 0) return with(a, to_dtype(p.values, dtype));
     if (p.values.size(0) == 0) return with(other, to_dtype(scaled_by(q.values, alpha), dtype));
@@ -94,7 +94,7 @@ Tensor add_sparse(const Tensor& a, const Tensor& b, const Scalar& alpha) {
 Tensor add_to_dense(const Call& call, const Tensor& dense, const Tensor& other, const Scalar& alpha) {
   RL_CHECK(dense.sizes() == other.sizes(), "add: Expected 'other' to have the size of 'self' ", dense.sizes(),
            ", but the sparse tensor has ", other.sizes());
-  const DType common = result_type(dense, values_of(other));
+  const DType common = result_type(dense, other);
   RL_CHECK(!call.inplace || can_cast(common, dense.dtype()), "Can't convert result type ",
            legacy_name(common), " to output ", legacy_name(dense.dtype()), " in add operation");
   const DType dtype = call.inplace ? dense.dtype() : common;
@@ -128,11 +128,17 @@ Tensor broadcast_dense_kernel(const Call& call, const Tensor& self, IntList) {
   RL_FAIL(call.op.name(), "(): expected a sparse tensor, got a dense one of shape ", self.sizes());
 }
 
+// The values for an operation with a tensor of no dimensions, which counts for the dtype where `a` has none
+// either: the values always have one.
+Tensor values_beside(const Tensor& a, const Tensor& number) {
+  return to_dtype(values_of(a), result_type(a, number));
+}
+
 Tensor mul_kernel(const Call&, const Tensor& a, const Tensor& b) {
   if (!is_sparse(a)) return ops::mul(b, a);
-  if (is_number(b)) return with(a, values_of(a) * b);
+  if (is_number(b)) return with(a, values_beside(a, b) * b);
   if (is_sparse(b) && a.sizes() != b.sizes()) {
-    if (b.dim() == 0) return with(a, values_of(a) * to_dense(b, std::nullopt, std::nullopt));
+    if (b.dim() == 0) return with(a, values_beside(a, b) * to_dense(b, std::nullopt, std::nullopt));
     if (a.dim() == 0) return ops::mul(b, a);
     const Dims sizes = broadcast_shapes(a.sizes(), b.sizes());
     return ops::mul(sparse_broadcast(to_layout(a, Layout::SparseCoo), sizes),
@@ -152,7 +158,7 @@ Tensor div_kernel(const Call&, const Tensor& a, const Tensor& b) {
            "div: Sparse division requires a scalar or zero-dim dense tensor divisor (got a sparse divisor of "
            "shape ",
            b.sizes(), ")");
-  if (is_number(b)) return with(a, values_of(a) / b);
+  if (is_number(b)) return with(a, values_beside(a, b) / b);
   const Tensor pattern = ready(a);
   return with(pattern, values_of(pattern) / sparse_values_at(expand(b, a.sizes(), false), pattern));
 }

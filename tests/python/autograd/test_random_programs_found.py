@@ -463,3 +463,27 @@ def test_a_capsule_of_a_tensor_that_requires_a_gradient():
     assert shared.data_ptr() == x.data_ptr() and not shared.requires_grad
     with pytest.raises(BufferError, match="require gradient"):
         x.__dlpack__()
+
+
+@pytest.mark.parametrize("form", ["add", "sub", "mul", "div"])
+def test_sparse_tensors_of_no_dimensions_promote_as_dense_ones(form):
+    double, single = torch.tensor(3.0, dtype=torch.float64), torch.tensor(2.0)
+    pairs = [(single.to_sparse(), double), (torch.ones(2).to_sparse(), double)]
+    if form != "div":
+        pairs += [(double, single.to_sparse()), (single.to_sparse(), double.to_sparse())]
+    for a, b in pairs:
+        if form in ("add", "sub") and a.dim() != b.dim():
+            continue
+        wanted = getattr(torch, form)(a.to_dense(), b.to_dense())
+        torch.testing.assert_close(getattr(torch, form)(a, b).to_dense(), wanted)
+
+
+@pytest.mark.parametrize("function", [torch.unique, torch.unique_consecutive])
+def test_unique_slices_lie_each_in_one_piece(function):
+    x = torch.tensor([[[3, 1, 2], [1, 1, 2]], [[5, 5, 5], [1, 1, 1]]])
+    for dim, strides in enumerate([(6, 3, 1), (3, 6, 1), (2, 1, 4)]):
+        y = function(x, dim=dim)
+        assert y.stride() == strides and y._base is None
+        assert torch.equal(y, torch.stack(sorted(x.unbind(dim), key=torch.Tensor.tolist), dim)) or (
+            function is torch.unique_consecutive and torch.equal(y, x)
+        )
