@@ -50,8 +50,8 @@ REFUSED = re.compile(
     "|not implemented for .{1,2}(BFloat16|Half)|both operands to have the same dtype"
 )
 # Here PyTorch saves an alias without a version counter: its gradient is that of what was written since.
-# Cells are one operator here, which saves what it reads.
-UNSEEN_WRITE = re.compile(r"kron|linear|@|index_add_|einsum|tensordot|scaled_dot_product|_cell")
+# Recurrent layers are one operator here, which saves what it reads.
+UNSEEN_WRITE = re.compile(r"kron|linear|@|index_add_|einsum|tensordot|scaled_dot_product|_cell|lstm|gru|rnn_")
 # What PyTorch says of its own mistakes.
 BROKEN = re.compile(
     "returned an invalid gradient|INTERNAL ASSERT|report a bug|please report|file an issue|not implemented"

@@ -487,3 +487,17 @@ def test_unique_slices_lie_each_in_one_piece(function):
         assert torch.equal(y, torch.stack(sorted(x.unbind(dim), key=torch.Tensor.tolist), dim)) or (
             function is torch.unique_consecutive and torch.equal(y, x)
         )
+
+
+def test_unpooling_maps_over_examples():
+    x = torch.randn(3, 2, 4, 6, requires_grad=True)
+    pooled, indices = F.max_pool2d(x, 2, return_indices=True)
+    wanted = F.max_unpool2d(pooled, indices, 2)
+    found = torch.vmap(lambda a, at: F.max_unpool2d(a, at, 2))(pooled, indices)
+    assert torch.equal(found, wanted)
+    grads = [torch.autograd.grad(y.square().sum(), x, retain_graph=True)[0] for y in (found, wanted)]
+    assert torch.equal(*grads)
+    line = torch.func.vmap(lambda a: F.max_unpool1d(*F.max_pool1d(a, 2, return_indices=True), 2))(x[:, 0])
+    assert line.shape == (3, 4, 6)
+    with pytest.raises(RuntimeError, match="out of bounds|invalid max index"):
+        torch.vmap(lambda a, at: F.max_unpool2d(a, at, 2))(pooled, indices + 24)
