@@ -10,15 +10,23 @@ __all__ = ["chunk_vmap", "grad", "grad_and_value", "vmap"]
 
 
 def vmap(func, in_dims=0, out_dims=0, randomness="error", *, chunk_size=None):
-    """A function that maps ``func`` over a dimension of its inputs.
+    """A function that maps `func` over a dimension of its inputs, as one computation of all examples.
 
     Args:
-        in_dims: which dimension of each input holds the examples; None for inputs that all examples share.
-            A number, or a tree of the inputs' structure.
-        out_dims: where the outputs have the dimension of examples.
-        randomness: what random operators do: ``error``, ``different`` numbers for each example, or the
-            ``same`` for all.
-        chunk_size: compute this many examples at a time, to need less memory.
+        func (callable): takes and returns tensors (or trees of them).
+        in_dims (int, None or a tree of them): which dimension of each input holds the examples; None for
+            inputs that all examples share.
+        out_dims (int or a tree of them): where the outputs have the dimension of examples.
+        randomness (str): what random operators do: 'error', 'different' numbers for each example, or the
+            'same' for all.
+        chunk_size (int, optional): how many examples are computed at a time, to need less memory; None: all.
+
+    Raises: ValueError where sizes of mapped dimensions differ or `in_dims` does not fit; RuntimeError for
+        data-dependent branches.
+
+    Example:
+        >>> torch.func.vmap(torch.dot)(torch.ones(3, 2), torch.ones(3, 2))
+        tensor([2., 2., 2.])
     """
     _check_randomness(randomness)
     if not (chunk_size is None or chunk_size > 0):

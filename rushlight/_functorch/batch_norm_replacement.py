@@ -15,7 +15,18 @@ def batch_norm_without_running_stats(module):
 
 
 def replace_all_batch_norm_modules_(root):
-    """Switch off the running statistics of all batch normalisations of ``root``, in place."""
+    """Switches off the running statistics of all batch normalizations, in place, as `vmap` needs it.
+
+    Args:
+        root (Module): in which they are looked for.
+
+    Returns: root.
+
+    Example:
+        >>> norm = torch.func.replace_all_batch_norm_modules_(torch.nn.BatchNorm1d(2))
+        >>> norm.running_mean is None
+        True
+    """
     for module in root.modules():
         batch_norm_without_running_stats(module)
     return root

@@ -1,19 +1,29 @@
-"""Derivatives as transforms of functions: grad, vjp, jvp, Jacobians and Hessians."""
+"""Derivatives as transforms of functions: grad, vjp, jvp; Jacobians and Hessians lie in `jacobians`."""
 
 import functools
 
 import rushlight
-from rushlight import _C, autograd
 from rushlight._C import _functorch
 from rushlight._command.names import show_public_from
 from rushlight._errors.advice import advised
-from rushlight._functorch.vmap import get_name, vmap_impl
+from rushlight._functorch.jacobians import hessian, jacfwd, jacrev
+from rushlight._functorch.products import (
+    _create_differentiable,
+    _gradients,
+    _GradLevel,
+    _jvp_with_argnums,
+    _replace_argnums,
+    _slice_argnums,
+    _split_aux,
+    _unwrap_all,
+    _vjp_with_argnums,
+    _wrap_all,
+)
+from rushlight._functorch.vmap import get_name
 from rushlight.utils._pytree import (
     tree_flatten,
     tree_map,
-    tree_map_only,
     tree_unflatten,
-    treespec_pprint,
 )
 
 _Tensor = rushlight.Tensor
@@ -22,155 +32,28 @@ _Tensor = rushlight.Tensor
 # --- levels
 
 
-class _GradLevel:
-    """The extent of one grad level; gradients are recorded inside."""
-
-    def __enter__(self):
-        # Hooks would get wrappers that outlive their level.
-        self.hooks = autograd.graph.disable_saved_tensors_hooks(
-            "torch.func.{grad, vjp, jacrev, hessian} don't yet support saved tensor hooks. Please open an "
-            "issue with your use case."
-        )
-        self.hooks.__enter__()
-        level = _functorch._grad_increment_nesting()
-        self.enabled = rushlight.is_grad_enabled()
-        _C._set_grad_enabled(True)
-        return level
-
-    def __exit__(self, *error):
-        _C._set_grad_enabled(self.enabled)
-        _functorch._grad_decrement_nesting()
-        self.hooks.__exit__(*error)
-
-
-class _JvpLevel:
-    """The extent of one jvp level. All nested ones share one dual level: tangents belong to wrappers."""
-
-    def __enter__(self):
-        level = _functorch._jvp_increment_nesting()
-        self.allowed = _C._is_fwd_grad_enabled()
-        _C._set_fwd_grad_enabled(True)
-        self.outermost = _C._dual_level_depth() == 0
-        if self.outermost:
-            _C._enter_dual_level()
-        return level
-
-    def __exit__(self, *error):
-        if self.outermost:
-            _C._exit_dual_level()
-        _C._set_fwd_grad_enabled(self.allowed)
-        _functorch._jvp_decrement_nesting()
-
-
-def _wrap_all(tree, level):
-    if not tree and type(tree) in (tuple, dict):
-        return tree
-    return tree_map(lambda t: _functorch._wrap_for_grad(t, level) if isinstance(t, _Tensor) else t, tree)
-
-
-def _unwrap_all(tree, level):
-    if tree is None:
-        return None
-    return tree_map(lambda t: _functorch._unwrap_for_grad(t, level) if isinstance(t, _Tensor) else t, tree)
-
-
-def _create_differentiable(tree, level):
-    def track(x):
-        if not isinstance(x, _Tensor):
-            raise ValueError(f"Thing passed to transform API must be Tensor, got {type(x)}")
-        return _functorch._require_grad(_functorch._wrap_for_grad(x, level))
-
-    return tree_map(track, tree)
-
-
 # --- arguments
-
-
-def _check_unique(argnums, names):
-    if isinstance(argnums, tuple):
-        if len(argnums) == 0:
-            raise RuntimeError("argnums must be non-empty")
-        if len(set(argnums)) != len(argnums):
-            raise RuntimeError(f"argnums elements must be unique, got {argnums}")
-
-
-def _validate_argnums(argnums, count):
-    numbers = argnums if isinstance(argnums, tuple) else (argnums,)
-    if isinstance(argnums, tuple) and not all(isinstance(n, int) for n in argnums):
-        raise RuntimeError(f"argnum must be int, got {[type(n) for n in argnums]}")
-    if not all(isinstance(n, int) for n in numbers):
-        raise RuntimeError(f"argnum must be int or Tuple[int], got: {type(argnums)}")
-    _check_unique(argnums, count)
-    wrapped = []
-    for n in numbers:
-        if not -count <= n < count:
-            raise RuntimeError(f"Got argnum={n}, but only {count} positional inputs")
-        wrapped.append(n % count)
-    if len(set(wrapped)) != len(wrapped):
-        raise RuntimeError(f"argnums elements must be unique, got {argnums}")
-    return tuple(wrapped) if isinstance(argnums, tuple) else wrapped[0]
-
-
-def _slice_argnums(args, argnums, as_tuple=True):
-    argnums = _validate_argnums(argnums, len(args))
-    if isinstance(argnums, tuple):
-        return tuple(args[n] for n in argnums)
-    return (args[argnums],) if as_tuple else args[argnums]
-
-
-def _replace_argnums(args, argnums, values):
-    argnums = _validate_argnums(argnums, len(args))
-    replaced = list(args)
-    for n, value in zip(argnums, values) if isinstance(argnums, tuple) else ((argnums, values),):
-        replaced[n] = value
-    return tuple(replaced)
-
-
-def _split_aux(output, has_aux, who):
-    if not has_aux:
-        return output, None
-    if not (isinstance(output, tuple) and len(output) == 2):
-        raise RuntimeError(f"{who}: output of function f should be a tuple: (output, aux) if has_aux is True")
-    for x in tree_flatten(output[1])[0]:
-        if x is not None and not isinstance(x, _Tensor):
-            raise RuntimeError(f"Expected tensors, got unsupported type {type(x)}")
-    return output
-
-
-def _check_tensors(flat, who, what):
-    if not flat or (len(flat) == 1 and flat[0] is None):
-        raise RuntimeError(
-            f"{who}: Expected f to be a function that has non-empty output (got output = {flat})"
-        )
-    for x in flat:
-        if not isinstance(x, _Tensor):
-            raise RuntimeError(
-                f"{who}: expected {what} to return only tensors, got unsupported type {type(x)}"
-            )
 
 
 # --- reverse mode
 
 
-def _gradients(outputs, inputs, cotangents, retain_graph=True, create_graph=True):
-    """Gradients of the outputs that depend on something; zeros for inputs that nothing reaches."""
-    for i, (o, g) in enumerate(zip(outputs, cotangents)):
-        if g is not None and g.shape != o.shape:
-            raise RuntimeError(
-                f"Mismatch in shape: grad_output[{i}] has a shape of {g.shape} and output[{i}] has a shape "
-                f"of {o.shape}."
-            )
-    live = [(o, g) for o, g in zip(outputs, cotangents) if o.requires_grad]
-    if not live:
-        return tuple(rushlight.zeros_like(x) for x in inputs)
-    outs, grads = zip(*live)
-    grads = autograd._make_grads(outs, grads)
-    found = _C._engine_run(outs, grads, retain_graph, create_graph, inputs, True, False)
-    return tuple(rushlight.zeros_like(x) if g is None else g for g, x in zip(found, inputs))
-
-
 def grad_and_value(func, argnums=0, has_aux=False):
-    """A function that gives the gradient of ``func`` and its value."""
+    """A function that gives the gradient of `func` and its value.
+
+    Args:
+        func (callable): takes and returns tensors (or trees of them), without side effects.
+        argnums (int or tuple): by which arguments it is differentiated.
+        has_aux (bool): whether func returns (what is differentiated, something else).
+
+    Returns: (gradient, value), or (gradient, (value, aux)).
+
+    Raises: RuntimeError where func does not return a tensor of one number.
+
+    Example:
+        >>> torch.func.grad_and_value(lambda x: x**2)(torch.tensor(3.0))
+        (tensor(6.), tensor(9.))
+    """
 
     @functools.wraps(func)
     def wrapper(*args, **kwargs):
@@ -204,7 +87,21 @@ def grad_and_value_impl(func, argnums, has_aux, args, kwargs):
 
 
 def grad(func, argnums=0, has_aux=False):
-    """A function that gives the gradient of ``func`` with respect to the arguments ``argnums``."""
+    """A function that gives the gradient of `func`.
+
+    Args:
+        func (callable): takes and returns tensors (or trees of them), without side effects.
+        argnums (int or tuple): by which arguments it is differentiated.
+        has_aux (bool): whether func returns (what is differentiated, something else).
+
+    Returns: the gradient, of the argument's shape (a tuple where `argnums` is one), with aux behind.
+
+    Raises: RuntimeError where func does not return a tensor of one number.
+
+    Example:
+        >>> torch.func.grad(lambda x: (x**3).sum())(torch.tensor([1.0, 2.0]))
+        tensor([ 3., 12.])
+    """
 
     @functools.wraps(func)
     def wrapper(*args, **kwargs):
@@ -219,114 +116,65 @@ def grad_impl(func, argnums, has_aux, args, kwargs):
 
 
 def vjp(func, *primals, has_aux=False):
-    """The outputs of ``func``, and the function from cotangents to products with the Jacobian."""
+    """The outputs of `func`, and the function from cotangents to products with its Jacobian (reverse mode).
+
+    Args:
+        func (callable): takes and returns tensors (or trees of them), without side effects.
+        primals: where it is evaluated.
+        has_aux (bool): whether func returns (what is differentiated, something else).
+
+    Returns: (outputs, function), with aux behind; the function gives a tuple, one for each primal.
+
+    Example:
+        >>> y, pull = torch.func.vjp(torch.sin, torch.tensor(0.0))
+        >>> pull(torch.tensor(2.0))
+        (tensor(2.),)
+    """
     return _vjp_with_argnums(func, *primals, has_aux=has_aux)
-
-
-def _vjp_with_argnums(func, *primals, argnums=None, has_aux=False):
-    with _GradLevel() as level:
-        primals = _wrap_all(primals, level)
-        if argnums is None:
-            chosen = _create_differentiable(primals, level)
-            output = func(*chosen)
-        else:
-            chosen = _create_differentiable(_slice_argnums(primals, argnums, False), level)
-            output = func(*_replace_argnums(primals, argnums, chosen))
-        output, aux = _split_aux(output, has_aux, "vjp(f, *primals)")
-        flat_output, out_spec = tree_flatten(output)
-        _check_tensors(flat_output, "vjp(f, *primals)", "f(*primals)")
-        flat_inputs, in_spec = tree_flatten(chosen)
-        for t in flat_output:
-            t.grad_fn  # noqa: B018 - of a view whose base was written to: found while the level is alive
-        results = _unwrap_all(output, level)
-        aux = _unwrap_all(aux, level)
-
-    def wrapper(cotangents, retain_graph=True, create_graph=None):
-        if create_graph is None:
-            create_graph = rushlight.is_grad_enabled()
-        flat, spec = tree_flatten(cotangents)
-        if spec != out_spec:
-            raise RuntimeError(
-                "Expected pytree structure of cotangents to be the same as pytree structure of outputs to "
-                f"the function. cotangents: {treespec_pprint(spec)}, "
-                f"primal output: {treespec_pprint(out_spec)}"
-            )
-        grads = _gradients(flat_output, tuple(flat_inputs), flat, retain_graph, create_graph)
-        grads = [_functorch.unwrap_if_dead(g) for g in grads]
-        return tree_unflatten(grads, in_spec)
-
-    return (results, wrapper, aux) if has_aux else (results, wrapper)
 
 
 # --- forward mode
 
 
 def jvp(func, primals, tangents, *, strict=False, has_aux=False):
-    """The outputs of ``func``, and the product of its Jacobian with ``tangents``."""
+    """The outputs of `func`, and the product of its Jacobian with tangents (forward mode).
+
+    Args:
+        func (callable): takes and returns tensors (or trees of them), without side effects.
+        primals (tuple): where it is evaluated.
+        tangents (tuple): directions, of the primals' shapes.
+        strict (bool): is not used.
+        has_aux (bool): whether func returns (what is differentiated, something else).
+
+    Returns: (outputs, tangents of the outputs), with aux behind.
+
+    Raises: RuntimeError where primals and tangents do not fit.
+
+    Example:
+        >>> torch.func.jvp(torch.sin, (torch.tensor(0.0),), (torch.tensor(2.0),))
+        (tensor(0.), tensor(2.))
+    """
     return _jvp_with_argnums(func, primals, tangents, None, strict=strict, has_aux=has_aux)
 
 
-def _jvp_with_argnums(func, primals, tangents, argnums, *, strict=False, has_aux=False):
-    who = "jvp(f, primals, tangents)"
-    if not isinstance(primals, tuple):
-        raise RuntimeError(
-            f"{who}: Expected primals to be a tuple. E.g. it should be valid to call f(*primals)."
-        )
-    chosen = primals if argnums is None else _slice_argnums(primals, argnums, False)
-    flat_primals, spec = tree_flatten(chosen)
-    flat_tangents, tangent_spec = tree_flatten(tangents)
-    if spec != tangent_spec:
-        raise RuntimeError(
-            f"{who}: Expected primals and tangents to have the same python structure. For example, if "
-            "primals is a tuple of 3 tensors, tangents also must be. Got primals with structure "
-            f"{spec} and tangents with structure {tangent_spec}"
-        )
-    _check_given(flat_primals, who, "primals")
-    _check_given(flat_tangents, who, "tangents")
-    with _JvpLevel() as level:
-        duals = [
-            _C._make_dual(_functorch._wrap_for_grad(p, level), _functorch._wrap_for_grad(t, level))
-            for p, t in zip(flat_primals, flat_tangents)
-        ]
-        duals = tree_unflatten(duals, spec)
-        if argnums is not None:
-            duals = _replace_argnums(_wrap_all(primals, level), argnums, duals)
-        output, aux = _split_aux(func(*duals), has_aux, who)
-        aux = _unwrap_all(tree_map_only(_Tensor, lambda t: _C._unpack_dual(t)[0], aux), level)
-        flat, out_spec = tree_flatten(output)
-        _check_tensors(flat, who, "f(*primals)")
-        pairs = [_safe_unpack(x, strict) for x in flat]
-        values = tree_unflatten([_unwrap_all(p, level) for p, _ in pairs], out_spec)
-        products = tree_unflatten([_unwrap_all(t, level) for _, t in pairs], out_spec)
-    return (values, products, aux) if has_aux else (values, products)
-
-
-def _check_given(flat, who, what):
-    if not flat:
-        raise RuntimeError(f"{who}: Expected {what} to be non-empty (and have at least one Tensor)")
-    for x in flat:
-        if not isinstance(x, _Tensor):
-            raise RuntimeError(f"{who}: Expected {what} to only contain Tensors, got {type(x)}")
-
-
-def _safe_unpack(dual, strict):
-    primal, tangent = _C._unpack_dual(dual)
-    if tangent is None:
-        if strict:
-            raise RuntimeError(
-                "jvp(f, primals, tangents, strict=True): The output of f is independent of the inputs. This "
-                "is not allowed with strict=True."
-            )
-        tangent = rushlight.zeros_like(primal)
-    return primal, tangent
-
-
 def linearize(func, *primals):
-    """The outputs of ``func`` at ``primals``, and its derivative there as a linear function of tangents.
+    """The outputs of `func` at some primals, and its derivative there as a linear function of tangents.
 
-    ``func`` runs once; each call of the derivative runs only the recorded operators that tangents pass
-    through. Within other transforms, and where ``primals`` ask for gradients, it is evaluated anew each time
-    instead, so that derivatives of the derivative stay right.
+    Args:
+        func (callable): takes and returns tensors (or trees of them).
+        primals: where it is evaluated.
+
+    `func` runs once; each call of the derivative runs only the recorded operators that tangents pass through.
+    Within other transforms, and where primals ask for gradients, it is evaluated anew each time instead, so
+        that
+    derivatives of the derivative stay right.
+
+    Returns: (outputs, function).
+
+    Example:
+        >>> y, push = torch.func.linearize(torch.sin, torch.tensor(0.0))
+        >>> push(torch.tensor(2.0))
+        tensor(2.)
     """
     flat_primals, spec = tree_flatten(primals)
     program = None
@@ -362,122 +210,20 @@ def _recorded_by_autograd(tensors):
 # --- Jacobians
 
 
-def _refuse_complex(tensors, who, what):
-    for i, t in enumerate(tensors):
-        if t.is_complex():
-            raise RuntimeError(
-                f"{who}: Expected all {what} to be real but received complex tensor at flattened input "
-                f"idx: {i}"
-            )
-
-
-def _basis(tensors, start, stop):
-    """Rows ``start`` to ``stop`` of the identity, cut up into the shapes of ``tensors``."""
-    parts, at = [], 0
-    count = stop - start
-    for t in tensors:
-        n = t.numel()
-        low, high = max(start, at), min(stop, at + n)
-        part = rushlight.zeros(count, n, dtype=t.dtype, device=t.device)
-        if low < high:
-            rows, columns = part[low - start : high - start], slice(low - at, high - at)
-            rows[:, columns].fill_diagonal_(1)
-        parts.append(part.view((count, *t.shape)))
-        at += n
-    return parts
-
-
-def _of_its_own(rows):
-    """What no row depends on came out expanded; results can be written to."""
-    return rows.contiguous() if 0 in rows.stride() else rows
-
-
-def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_copy=False):
-    """The Jacobian of ``func`` by reverse mode, one row of it per element of the output."""
-    if not (chunk_size is None or chunk_size > 0):
-        raise ValueError("jacrev: `chunk_size` should be greater than 0.")
-
-    @functools.wraps(func)
-    def wrapper(*args, **kwargs):
-        inputs, in_spec = tree_flatten(_slice_argnums(args, argnums, False))
-        _refuse_complex(inputs, "jacrev", "inputs")
-        found = _vjp_with_argnums(functools.partial(func, **kwargs), *args, argnums=argnums, has_aux=has_aux)
-        output, vjp_fn, aux = found if has_aux else (*found, None)
-        flat, out_spec = tree_flatten(output)
-        _refuse_complex(flat, "jacrev", "outputs")
-        total = sum(o.numel() for o in flat)
-        step = total if chunk_size is None else chunk_size
-
-        def rows(*cotangents):
-            return tuple(tree_flatten(vjp_fn(tree_unflatten(cotangents, out_spec)))[0])
-
-        def chunk(a):
-            basis = _basis(flat, a, min(a + step, total))
-            if step == 1:  # as it is, without the bounds of vmap
-                return tuple(row.unsqueeze(0) for row in rows(*(b.squeeze(0) for b in basis)))
-            return vmap_impl(rows, 0, 0, "error", None, *basis)
-
-        chunks = [chunk(a) for a in range(0, total, max(step, 1))]
-        columns = [
-            rushlight.cat(c) if len(c) > 1 else _of_its_own(c[0]) for c in zip(*chunks)
-        ] if chunks else [x.new_zeros(0, *x.shape) for x in inputs]  # fmt: skip
-        sizes = [o.numel() for o in flat]
-        by_input = [
-            [part.view((*o.shape, *x.shape)) for o, part in zip(flat, c.split(sizes))]
-            for x, c in zip(inputs, columns)
-        ]
-        by_output = [tree_unflatten(list(parts), in_spec) for parts in zip(*by_input)]
-        result = tree_unflatten(by_output, out_spec)
-        return (result, aux) if has_aux else result
-
-    return wrapper
-
-
-def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
-    """The Jacobian of ``func`` by forward mode, one column of it per element of the input."""
-
-    @functools.wraps(func)
-    def wrapper(*args, **kwargs):
-        bound = functools.partial(func, **kwargs)
-        inputs, in_spec = tree_flatten(_slice_argnums(args, argnums, False))
-        _refuse_complex(inputs, "jacfwd", "inputs")
-        total = sum(x.numel() for x in inputs)
-
-        def push(*tangents):
-            tree = tree_unflatten(tangents, in_spec)
-            output, products, *rest = _jvp_with_argnums(bound, args, tree, argnums, has_aux=has_aux)
-            return (products, output, rest[0]) if has_aux else (products, output)
-
-        dims = (0, None, None) if has_aux else (0, None)
-        found = vmap_impl(push, 0, dims, randomness, None, *_basis(inputs, 0, total))
-        products, output = found[:2]
-        flat, out_spec = tree_flatten(output)
-        _refuse_complex(flat, "jacfwd", "outputs")
-        sizes = [x.numel() for x in inputs]
-        by_output = []
-        for o, p in zip(flat, tree_flatten(products)[0]):
-            parts = [
-                part.movedim(0, -1).reshape((*o.shape, *x.shape))
-                for x, part in zip(inputs, _of_its_own(p).split(sizes))
-            ]
-            by_output.append(tree_unflatten(parts, in_spec))
-        result = tree_unflatten(by_output, out_spec)
-        return (result, found[2]) if has_aux else result
-
-    return wrapper
-
-
-def hessian(func, argnums=0):
-    """The second derivatives of ``func``: forward mode over reverse mode."""
-    return jacfwd(jacrev(func, argnums), argnums)
-
-
 def functionalize(func, *, remove="mutations"):
-    """``func`` without mutation: dispatch modes around the call, such as `make_fx`'s, see in-place and
-    ``out=`` operators as pure ones, and new values of arguments as one ``copy_`` at the end. Results are
-    the same.
+    """`func` without writes: what is recorded around the call sees pure operators, and one `copy_` for each
+    argument
+    that is written to. Results are the same.
 
-    ``remove="mutations_and_views"`` also turns views into copies (``aten.view_copy``).
+    Args:
+        func (callable): takes and returns tensors (or trees of them).
+        remove (str): 'mutations', or 'mutations_and_views', which turns views into copies too.
+
+    Raises: RuntimeError for another word.
+
+    Example:
+        >>> torch.func.functionalize(lambda x: x.clone().add_(1))(torch.tensor([1.0]))
+        tensor([2.])
     """
     if remove not in ("mutations", "mutations_and_views"):
         raise RuntimeError(
@@ -506,7 +252,19 @@ def functionalize(func, *, remove="mutations"):
 
 
 def debug_unwrap(tensor, *, recurse=True):
-    """What a tensor inside a transform stands for; for printing while debugging."""
+    """What a tensor inside a transform stands for, to be printed while debugging.
+
+    Args:
+        tensor (Tensor): an argument inside the function.
+        recurse (bool): whether all transforms are seen through, or the innermost one.
+
+    Example:
+        >>> seen = []
+        >>> f = lambda x: (seen.append(torch.func.debug_unwrap(x).shape), x.sum())[1]
+        >>> _ = torch.func.vmap(f)(torch.ones(3, 2))
+        >>> seen
+        [torch.Size([3, 2])]
+    """
     if not _functorch.is_functorch_wrapped_tensor(tensor):
         return tensor
     result = _functorch.get_unwrapped(tensor)

@@ -10,12 +10,25 @@ __all__ = ["functional_call", "stack_module_state"]
 def functional_call(
     module, parameter_and_buffer_dicts, args=None, kwargs=None, *, tie_weights=True, strict=False
 ):
-    """Call ``module`` with the given tensors in place of its parameters and buffers of those names.
+    """Calls a module with given tensors in place of its parameters and buffers.
 
     Args:
-        parameter_and_buffer_dicts: a dictionary, or several without a name in common.
-        tie_weights: parameters that share a tensor in the module share the given one.
-        strict: all parameters and buffers must be given, and no others.
+        module (Module): what is called.
+        parameter_and_buffer_dicts (dict or tuple of dicts): tensors by name; no name in two of them.
+        args (tuple or value, optional): positional arguments.
+        kwargs (dict, optional): arguments by name.
+        tie_weights (bool): whether parameters that share a tensor in the module share the given one.
+        strict (bool): whether all parameters and buffers must be given, and no others.
+
+    Returns: what the module returns.
+
+    Raises: TypeError where the dicts are none; ValueError where tied names differ; RuntimeError where
+        `strict` is not met.
+
+    Example:
+        >>> layer = torch.nn.Linear(2, 1, bias=False)
+        >>> torch.func.functional_call(layer, {"weight": torch.ones(1, 2)}, torch.ones(3, 2)).shape
+        torch.Size([3, 1])
     """
     if isinstance(parameter_and_buffer_dicts, dict):
         state = parameter_and_buffer_dicts
@@ -46,8 +59,23 @@ def _merged(dicts):
 
 
 def stack_module_state(models):
-    """The parameters and the buffers of several models of one class, each stacked: what ``vmap`` of a
-    ``functional_call`` takes for an ensemble."""
+    """The parameters and the buffers of models of one class, each stacked, as `vmap` of a `functional_call`
+    takes them.
+
+    Args:
+        models (list of Module): of one class and size, all in training or none.
+
+    Returns: (parameters, buffers), dicts of tensors with a new first dimension.
+
+    Raises: RuntimeError where models differ in class or mode, or there are none.
+
+    Example:
+        >>> models = [torch.nn.Linear(2, 1) for _ in range(3)]
+        >>> parameters, buffers = torch.func.stack_module_state(models)
+        >>> run = lambda p, x: torch.func.functional_call(models[0], p, x)
+        >>> torch.func.vmap(run, (0, None))(parameters, torch.ones(4, 2)).shape
+        torch.Size([3, 4, 1])
+    """
     models = list(models)
     if not models:
         raise RuntimeError("stack_module_state: Expected at least one model, got 0.")

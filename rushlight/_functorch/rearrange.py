@@ -66,10 +66,18 @@ def _split_sizes(group, size, lengths, pattern):
 
 
 def rearrange(tensor, pattern, **axes_lengths):
-    """Rearrange the dimensions of a tensor, e.g. ``rearrange(x, "b h w c -> b (h w) c")``.
+    """Rearranges the dimensions of a tensor by a pattern (Rogozhnikov 2022).
 
-    Names in parentheses share a dimension, ``...`` stands for any number of them; several tensors are
-    stacked first.
+    Args:
+        tensor (Tensor or sequence of Tensor): several are stacked first.
+        pattern (str): 'before -> after'; names in parentheses share a dimension, '...' stands for any number.
+        axes_lengths (int): sizes of names that cannot be told from the tensor.
+
+    Raises: ValueError where the pattern does not fit.
+
+    Example:
+        >>> torch.func.rearrange(torch.ones(2, 3, 4), "b h c -> b (h c)").shape
+        torch.Size([2, 12])
     """
     if not isinstance(tensor, rushlight.Tensor):
         tensor = rushlight.stack(tuple(tensor))

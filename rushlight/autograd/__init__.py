@@ -233,14 +233,25 @@ def _grads_for(outputs, grads):
 def backward(
     tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None
 ):
-    """Add to ``.grad`` of the leaves (or of ``inputs``) the gradients of the given tensors.
+    """Adds to `.grad` of the leaves (or of `inputs`) the gradients of tensors.
 
     Args:
-        tensors: what to differentiate.
-        grad_tensors: the gradients to begin with; may be left out for scalars.
-        retain_graph: keep the graph for another pass; by default as ``create_graph``.
-        create_graph: record the pass itself, so that gradients can be differentiated.
-        inputs: the tensors to add gradients to, instead of all leaves.
+        tensors (Tensor or sequence): what is differentiated.
+        grad_tensors (Tensor or sequence, optional): the gradients to begin with; not needed for single
+            numbers.
+        retain_graph (bool, optional): whether the graph stays for another pass; None: as `create_graph`.
+        create_graph (bool): whether the pass is recorded, so that gradients can be differentiated.
+        grad_variables: deprecated name of `grad_tensors`.
+        inputs (Tensor or sequence, optional): what gets gradients, in place of all leaves.
+
+    Raises: RuntimeError where a tensor has no history, the graph was freed, or a gradient to begin with is
+        missing.
+
+    Example:
+        >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+        >>> torch.autograd.backward((x**2).sum())
+        >>> x.grad
+        tensor([2., 4.])
     """
     if grad_variables is not None:
         import warnings
@@ -296,9 +307,24 @@ def grad(
     """The gradients of outputs with respect to inputs, as a tuple (or a dict, where inputs are one).
 
     Args:
-        allow_unused: give None for inputs that the outputs do not depend on, instead of failing.
-        is_grads_batched: ``grad_outputs`` carry a first dimension of several gradients to start from.
-        materialize_grads: give zeros instead of None.
+        outputs (Tensor or sequence): what is differentiated.
+        inputs (Tensor, GradientEdge or sequence): by what.
+        grad_outputs (Tensor or sequence, optional): the gradients to begin with; not needed for single
+            numbers.
+        retain_graph (bool, optional): whether the graph stays for another pass; None: as `create_graph`.
+        create_graph (bool): whether the pass is recorded, so that gradients can be differentiated.
+        only_inputs (bool): deprecated; True.
+        allow_unused (bool, optional): whether inputs that outputs do not depend on get None, not an error.
+        is_grads_batched (bool): whether `grad_outputs` have a first dimension of several gradients to start
+            from.
+        materialize_grads (bool): whether zeros stand for None.
+
+    Raises: RuntimeError where an output has no history, the graph was freed, or an input is not used.
+
+    Example:
+        >>> x = torch.tensor([1.0, 2.0], requires_grad=True)
+        >>> torch.autograd.grad((x**2).sum(), x)
+        (tensor([2., 4.]),)
     """
     if materialize_grads and allow_unused is False:
         raise ValueError(

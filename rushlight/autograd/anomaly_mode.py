@@ -6,7 +6,17 @@ __all__ = ["detect_anomaly", "set_detect_anomaly"]
 
 
 class set_detect_anomaly:
-    """Turns anomaly mode on or off: at once when called, for a while when used as a context manager."""
+    """Turns anomaly mode on or off: at once when called, for a while when used as a context manager.
+
+    Args:
+        mode (bool): whether it is on.
+        check_nan (bool): whether gradients are checked for NaN.
+
+    Example:
+        >>> with torch.autograd.set_detect_anomaly(True):
+        ...     torch.is_anomaly_enabled()
+        True
+    """
 
     def __init__(self, mode, check_nan=True):
         if not isinstance(mode, bool):
@@ -26,7 +36,23 @@ class set_detect_anomaly:
 
 
 class detect_anomaly:
-    """Context in which forward calls keep their traceback, and backward checks each gradient for NaN."""
+    """Context in which forward calls keep their traceback, and the backward pass checks each gradient for
+    NaN. Slow.
+
+    Args:
+        check_nan (bool): whether gradients are checked.
+
+    Raises: RuntimeError, in the backward pass, where a gradient is NaN.
+
+    Example:
+        >>> x = torch.tensor(0.0, requires_grad=True)
+        >>> try:
+        ...     with torch.autograd.detect_anomaly():
+        ...         (x.sqrt() * 0).backward()
+        ... except RuntimeError as error:
+        ...     print(str(error).splitlines()[0])
+        Function 'SqrtBackward0' returned nan values in its 0th output.
+    """
 
     def __init__(self, check_nan=True):
         import warnings

@@ -76,7 +76,17 @@ class inference_mode(_C._InferenceMode, _DecoratorContextManager):
 
 
 class set_multithreading_enabled(_DecoratorContextManager):
-    """Whether a backward pass may use several threads for several devices."""
+    """Whether a backward pass may use several threads for several devices: at once, or for a while as a
+    context.
+
+    Args:
+        mode (bool): whether it may.
+
+    Example:
+        >>> with torch.autograd.set_multithreading_enabled(False):
+        ...     torch.autograd.is_multithreading_enabled()
+        False
+    """
 
     def __init__(self, mode):
         self.prev = _C._is_multithreading_enabled()
@@ -95,7 +105,16 @@ class set_multithreading_enabled(_DecoratorContextManager):
 
 class enforce_grad_layout_policy(_DecoratorContextManager):
     """Whether gradients that lie in memory otherwise than their parameters are copied into the parameters'
-    layout (the default), or become ``.grad`` as they are."""
+    layout
+    (the default), or become `.grad` as they are.
+
+    Args:
+        enable (bool): whether they are copied.
+
+    Example:
+        >>> with torch.autograd.enforce_grad_layout_policy(False):
+        ...     pass
+    """
 
     def __init__(self, enable=True):
         self.prev, self.mode = _C._is_grad_layout_enforcement_enabled(), enable

@@ -27,7 +27,17 @@ class VariableMeta(type):
 
 
 class Variable(metaclass=VariableMeta):
-    """``Variable(tensor, requires_grad)`` is the tensor, asked to require gradients."""
+    """The old name of a tensor: `Variable(tensor, requires_grad)` is the tensor, asked to require gradients.
+
+    Args:
+        data (Tensor): the tensor.
+        requires_grad (bool): whether it gets a gradient.
+        volatile (bool): is not used any more.
+
+    Example:
+        >>> torch.autograd.Variable(torch.ones(1), requires_grad=True)
+        tensor([1.], requires_grad=True)
+    """
 
     _execution_engine = _ExecutionEngine()
 

@@ -20,7 +20,18 @@ _LINEAR = {
 
 
 def calculate_gain(nonlinearity, param=None):
-    """The factor on the standard deviation that keeps activations at unit scale behind nonlinearity."""
+    """The factor of the standard deviation that keeps activations at unit scale behind a nonlinearity.
+
+    Args:
+        nonlinearity (str): 'linear', a convolution's name, 'sigmoid', 'tanh', 'relu', 'leaky_relu' or 'selu'.
+        param (float, optional): the negative slope of 'leaky_relu'.
+
+    Raises: ValueError for another name.
+
+    Example:
+        >>> torch.nn.init.calculate_gain("tanh")
+        1.6666666666666667
+    """
     if nonlinearity in _LINEAR:
         return 1
     if nonlinearity == "tanh":
@@ -60,7 +71,21 @@ def _no_grad_zero_(tensor):
 
 @overridable
 def uniform_(tensor, a=0.0, b=1.0, generator=None):
-    """Fill with numbers from U(a, b)."""
+    """Fills a tensor with numbers from U(a, b).
+
+    Args:
+        tensor (Tensor): what is filled.
+        a (float): lower bound.
+        b (float): upper bound.
+        generator (Generator, optional): whose numbers are drawn.
+
+    Returns: the tensor.
+
+    Example:
+        >>> w = torch.nn.init.uniform_(torch.empty(3), 1.0, 2.0)
+        >>> bool(w.min() >= 1)
+        True
+    """
     return _no_grad_uniform_(tensor, a, b, generator)
 
 
@@ -84,7 +109,23 @@ def normal_(tensor, mean=0.0, std=1.0, generator=None):
 
 
 def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
-    """Fill with numbers from N(mean, std²) restricted to [a, b]."""
+    """Fills a tensor with numbers from N(mean, std**2) within [a, b].
+
+    Args:
+        tensor (Tensor): what is filled.
+        mean (float): mean of the normal distribution.
+        std (float): its standard deviation.
+        a (float): lower bound.
+        b (float): upper bound.
+        generator (Generator, optional): whose numbers are drawn.
+
+    Returns: the tensor.
+
+    Example:
+        >>> w = torch.nn.init.trunc_normal_(torch.empty(100), std=5.0)
+        >>> bool(w.abs().max() <= 2)
+        True
+    """
     if mean < a - 2 * std or mean > b + 2 * std:
         warnings.warn(
             "mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be "
@@ -136,7 +177,17 @@ def constant_(tensor, val):
 
 
 def ones_(tensor):
-    """Fill with 1."""
+    """Fills a tensor with ones.
+
+    Args:
+        tensor (Tensor): what is filled.
+
+    Returns: the tensor.
+
+    Example:
+        >>> torch.nn.init.ones_(torch.empty(2))
+        tensor([1., 1.])
+    """
     return _no_grad_fill_(tensor, 1.0)
 
 
@@ -154,7 +205,20 @@ def zeros_(tensor):
 
 
 def eye_(tensor):
-    """Make a matrix the identity."""
+    """Makes a matrix the identity, as far as it goes.
+
+    Args:
+        tensor (Tensor): a matrix.
+
+    Returns: the tensor.
+
+    Raises: ValueError where it has not two dimensions.
+
+    Example:
+        >>> torch.nn.init.eye_(torch.empty(2, 3))
+        tensor([[1., 0., 0.],
+                [0., 1., 0.]])
+    """
     if tensor.ndimension() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     with torch.no_grad():
@@ -163,7 +227,22 @@ def eye_(tensor):
 
 
 def dirac_(tensor, groups=1):
-    """Make a convolution's weight pass its input channels through unchanged, as many as there are outputs."""
+    """Makes a convolution's weight pass its channels through unchanged, as many as there are outputs.
+
+    Args:
+        tensor (Tensor): a weight of three to five dimensions.
+        groups (int): groups of the convolution.
+
+    Returns: the tensor.
+
+    Raises: ValueError where it has another rank, or its first size is no multiple of `groups`.
+
+    Example:
+        >>> w = torch.nn.init.dirac_(torch.empty(2, 2, 3))
+        >>> torch.conv1d(torch.tensor([[[1.0, 2.0], [3.0, 4.0]]]), w, padding=1)
+        tensor([[[1., 2.],
+                 [3., 4.]]])
+    """
     if tensor.ndimension() not in (3, 4, 5):
         raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
     if tensor.size(0) % groups != 0:
@@ -217,7 +296,23 @@ def xavier_uniform_(tensor, gain=1.0, generator=None):
 
 
 def xavier_normal_(tensor, gain=1.0, generator=None):
-    """Glorot's normal initialization."""
+    """Glorot's normal initialization (Glorot and Bengio 2010).
+
+    Args:
+        tensor (Tensor): a weight of two dimensions or more.
+        gain (float): factor of the standard deviation.
+        generator (Generator, optional): whose numbers are drawn.
+
+    Returns: the tensor.
+
+    Formula: N(0, std**2), std = gain * sqrt(2 / (fan_in + fan_out))
+
+    Raises: ValueError where it has fewer than two dimensions.
+
+    Example:
+        >>> torch.nn.init.xavier_normal_(torch.empty(3, 5)).shape
+        torch.Size([3, 5])
+    """
     fan_in, fan_out = _calculate_fan_in_and_fan_out(tensor)
     std = gain * math.sqrt(2.0 / float(fan_in + fan_out))
     return _no_grad_normal_(tensor, 0.0, std, generator)
@@ -269,7 +364,25 @@ def kaiming_uniform_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gene
 
 
 def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", generator=None):
-    """He's normal initialization; a is the negative slope of a leaky ReLU."""
+    """He's normal initialization (He and others 2015).
+
+    Args:
+        tensor (Tensor): a weight of two dimensions or more.
+        a (float): negative slope, for 'leaky_relu'.
+        mode (str): 'fan_in' keeps the variance forward, 'fan_out' backward.
+        nonlinearity (str): what follows, see `calculate_gain`.
+        generator (Generator, optional): whose numbers are drawn.
+
+    Returns: the tensor.
+
+    Formula: N(0, std**2), std = gain / sqrt(fan)
+
+    Raises: ValueError for another mode or nonlinearity, or fewer than two dimensions.
+
+    Example:
+        >>> torch.nn.init.kaiming_normal_(torch.empty(3, 5), nonlinearity="relu").shape
+        torch.Size([3, 5])
+    """
     std = _kaiming_std(tensor, a, mode, nonlinearity)
     if std is None:
         return tensor
@@ -294,7 +407,24 @@ def _orthonormal_columns(a):
 
 
 def orthogonal_(tensor, gain=1, generator=None):
-    """Fill with a (semi-)orthogonal matrix, the dimensions after the first taken as one."""
+    """Fills a tensor with a (semi-)orthogonal matrix (Saxe and others 2014), the dimensions after the first
+    as one.
+
+    Args:
+        tensor (Tensor): two dimensions or more.
+        gain (float): a factor.
+        generator (Generator, optional): whose numbers are drawn.
+
+    Returns: the tensor.
+
+    Raises: ValueError where it has fewer than two dimensions.
+
+    Example:
+        >>> w = torch.nn.init.orthogonal_(torch.empty(2, 3))
+        >>> (w @ w.T).round(decimals=3).abs()
+        tensor([[1., 0.],
+                [0., 1.]])
+    """
     if tensor.ndimension() < 2:
         raise ValueError("Only tensors with 2 or more dimensions are supported")
     if tensor.numel() == 0:
@@ -314,7 +444,23 @@ def orthogonal_(tensor, gain=1, generator=None):
 
 
 def sparse_(tensor, sparsity, std=0.01, generator=None):
-    """Fill a matrix from N(0, std²), then set the given share of each column to zero."""
+    """Fills a matrix from N(0, std**2), a part of each column with zeros (Martens 2010).
+
+    Args:
+        tensor (Tensor): a matrix.
+        sparsity (float): the part.
+        std (float): standard deviation of the others.
+        generator (Generator, optional): whose numbers are drawn.
+
+    Returns: the tensor.
+
+    Raises: ValueError where it has not two dimensions.
+
+    Example:
+        >>> w = torch.nn.init.sparse_(torch.empty(4, 3), sparsity=0.5)
+        >>> (w == 0).sum(0)
+        tensor([2, 2, 2])
+    """
     if tensor.ndimension() != 2:
         raise ValueError("Only tensors with 2 dimensions are supported")
     rows, cols = tensor.shape

@@ -13,7 +13,7 @@ operators have [pages of their own](operators.md). Printed when the site is buil
 
 
 # Modules of which every public name is described.
-WHOLE = ("nn", "optim", "optim.lr_scheduler")
+WHOLE = ("nn", "nn.utils.rnn", "func", "optim", "optim.lr_scheduler", "utils.data")
 
 
 def names():

@@ -1,17 +1,16 @@
 """Convolutions and transposed convolutions, in one to three dimensions."""
 
-import math
 from collections.abc import Sequence
 
 import rushlight as torch
 from rushlight import Tensor
 from rushlight._errors.advice import advised
 from rushlight.nn import functional as F
-from rushlight.nn import init
-from rushlight.nn.parameter import Parameter
+from rushlight.nn.parameter import UninitializedParameter
 
-from .module import Module
-from .utils import _ntuple, _reverse_repeat_tuple, _single
+from ._conv_base import _ConvNd
+from .lazy import LazyModuleMixin
+from .utils import _ntuple, _single
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -21,117 +20,6 @@ __all__ = [
     "Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d", "LazyConv1d",
     "LazyConv2d", "LazyConv3d", "LazyConvTranspose1d", "LazyConvTranspose2d", "LazyConvTranspose3d",
 ]  # fmt: skip
-
-_PADDING_MODES = ("zeros", "reflect", "replicate", "circular")
-
-
-class _ConvNd(Module):
-    __constants__ = [
-        "stride", "padding", "dilation", "groups", "padding_mode", "output_padding", "in_channels",
-        "out_channels", "kernel_size",
-    ]  # fmt: skip
-
-    def __init__(
-        self,
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride,
-        padding,
-        dilation,
-        transposed,
-        output_padding,
-        groups,
-        bias,
-        padding_mode,
-        device=None,
-        dtype=None,
-    ):
-        super().__init__()
-        if groups <= 0:
-            raise ValueError("groups must be a positive integer")
-        if in_channels % groups != 0:
-            raise advised(ValueError("in_channels must be divisible by groups"))
-        if out_channels % groups != 0:
-            raise advised(ValueError("out_channels must be divisible by groups"))
-        if isinstance(padding, str):
-            if padding not in ("same", "valid"):
-                raise ValueError(f"Invalid padding string {padding!r}, should be one of {{'same', 'valid'}}")
-            if padding == "same" and any(s != 1 for s in stride):
-                raise ValueError("padding='same' is not supported for strided convolutions")
-        if padding_mode not in _PADDING_MODES:
-            raise ValueError(
-                f"padding_mode must be one of {set(_PADDING_MODES)}, but got padding_mode={padding_mode!r}"
-            )
-        self.in_channels = in_channels
-        self.out_channels = out_channels
-        self.kernel_size = kernel_size
-        self.stride = stride
-        self.padding = padding
-        self.dilation = dilation
-        self.transposed = transposed
-        self.output_padding = output_padding
-        self.groups = groups
-        self.padding_mode = padding_mode
-        self._reversed_padding_repeated_twice = self._padding_for_pad()
-        channels = (
-            (in_channels, out_channels // groups) if transposed else (out_channels, in_channels // groups)
-        )
-        self.weight = Parameter(torch.empty((*channels, *kernel_size), device=device, dtype=dtype))
-        if bias:
-            self.bias = Parameter(torch.empty(out_channels, device=device, dtype=dtype))
-        else:
-            self.register_parameter("bias", None)
-        self.reset_parameters()
-
-    def _padding_for_pad(self):
-        """The padding as an argument of `F.pad`, for the modes that convolution itself does not know."""
-        if not isinstance(self.padding, str):
-            return _reverse_repeat_tuple(self.padding, 2)
-        sides = []
-        for d, k in zip(reversed(self.dilation), reversed(self.kernel_size)):
-            total = d * (k - 1) if self.padding == "same" else 0
-            sides += [total // 2, total - total // 2]
-        return sides
-
-    def reset_parameters(self):
-        # With a = sqrt(5) the weights, too, are uniform within 1/sqrt(fan_in).
-        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
-        if self.bias is not None:
-            fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
-            if fan_in != 0:
-                bound = 1 / math.sqrt(fan_in)
-                init.uniform_(self.bias, -bound, bound)
-
-    def _convolve(self, conv, input, weight, bias):
-        padding = self.padding
-        if self.padding_mode != "zeros":
-            input = F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode)
-            padding = 0
-        return conv(input, weight, bias, self.stride, padding, self.dilation, self.groups)
-
-    def extra_repr(self):
-        parts = [
-            f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
-        ]
-        n = len(self.kernel_size)
-        if self.padding != (0,) * n:
-            parts.append(f"padding={self.padding}")
-        if self.dilation != (1,) * n:
-            parts.append(f"dilation={self.dilation}")
-        if self.output_padding != (0,) * n:
-            parts.append(f"output_padding={self.output_padding}")
-        if self.groups != 1:
-            parts.append(f"groups={self.groups}")
-        if self.bias is None:
-            parts.append("bias=False")
-        if self.padding_mode != "zeros":
-            parts.append(f"padding_mode={self.padding_mode}")
-        return ", ".join(parts)
-
-    def __setstate__(self, state):
-        super().__setstate__(state)
-        self.__dict__.setdefault("padding_mode", "zeros")
 
 
 class _ForwardConv(_ConvNd):
@@ -502,11 +390,142 @@ class ConvTranspose3d(_TransposedConv):
     _function = "conv_transpose3d"
 
 
-from ._lazy_conv import (  # noqa: E402  (made from the classes above)
-    LazyConv1d,
-    LazyConv2d,
-    LazyConv3d,
-    LazyConvTranspose1d,
-    LazyConvTranspose2d,
-    LazyConvTranspose3d,
-)
+class _LazyConvXdMixin(LazyModuleMixin):
+    """Takes in_channels from the first input; the rest of the arguments is as in the class it becomes."""
+
+    def _make_lazy(self, out_channels, bias, device, dtype):
+        self.weight = UninitializedParameter(device=device, dtype=dtype)
+        self.out_channels = out_channels
+        if bias:
+            self.bias = UninitializedParameter(device=device, dtype=dtype)
+
+    def reset_parameters(self):
+        if not self.has_uninitialized_params() and self.in_channels != 0:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input, *args, **kwargs):
+        if not self.has_uninitialized_params():
+            return
+        with torch.no_grad():
+            self.in_channels = self._get_in_channels(input)
+            if self.in_channels % self.groups != 0:
+                raise advised(ValueError("in_channels must be divisible by groups"))
+            if self.transposed:
+                channels = (self.in_channels, self.out_channels // self.groups)
+            else:
+                channels = (self.out_channels, self.in_channels // self.groups)
+            self.weight.materialize((*channels, *self.kernel_size))
+            if self.bias is not None:
+                self.bias.materialize((self.out_channels,))
+            self.reset_parameters()
+
+    def _get_in_channels(self, input):
+        n = self._get_num_spatial_dims()
+        if input.dim() not in (n + 1, n + 2):
+            raise RuntimeError(
+                f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {type(self).__name__}, "
+                f"but got input of size: {input.shape}"
+            )
+        return input.shape[-n - 1]
+
+    def _get_num_spatial_dims(self):
+        return len(self.kernel_size)
+
+
+def _lazy_conv(base):
+    def __init__(
+        self,
+        out_channels,
+        kernel_size,
+        stride=1,
+        padding=0,
+        dilation=1,
+        groups=1,
+        bias=True,
+        padding_mode="zeros",
+        device=None,
+        dtype=None,
+    ):
+        super(cls, self).__init__(
+            0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode, device, dtype
+        )
+        self._make_lazy(out_channels, bias, device, dtype)
+
+    cls = _lazy_class(base, __init__)
+    return cls
+
+
+def _lazy_conv_transpose(base):
+    def __init__(
+        self,
+        out_channels,
+        kernel_size,
+        stride=1,
+        padding=0,
+        output_padding=0,
+        groups=1,
+        bias=True,
+        dilation=1,
+        padding_mode="zeros",
+        device=None,
+        dtype=None,
+    ):
+        super(cls, self).__init__(
+            0,
+            0,
+            kernel_size,
+            stride,
+            padding,
+            output_padding,
+            groups,
+            False,
+            dilation,
+            padding_mode,
+            device,
+            dtype,
+        )
+        self._make_lazy(out_channels, bias, device, dtype)
+
+    cls = _lazy_class(base, __init__)
+    return cls
+
+
+_DOC = """A `{name}` that takes `in_channels` from its first input, and is one from then on.
+
+    Args:
+        {arguments}: see `{name}`.
+        device, dtype: where and in which dtype the parameters are made.
+
+    Shape: that of `{name}`.
+
+    Formula: that of `{name}`
+
+    Raises: RuntimeError where the input has another rank.
+
+    Example:
+        >>> layer = torch.nn.Lazy{name}(3, 1)
+        >>> layer(torch.ones{size}).shape
+        torch.Size([{shape}])
+        >>> layer.in_channels
+        2
+    """
+
+
+def _lazy_class(base, init):
+    size = (1, 2) + (4,) * int(base.__name__[-2])
+    code = init.__code__
+    named = [n for n in code.co_varnames[1 : code.co_argcount] if n not in ("device", "dtype")]
+    shape = ", ".join(map(str, (1, 3, *size[2:])))
+    body = {
+        "__init__": init,
+        "cls_to_become": base,
+        "__module__": __name__,
+        "__doc__": _DOC.format(name=base.__name__, arguments=", ".join(named), size=size, shape=shape),
+    }
+    return type("Lazy" + base.__name__, (_LazyConvXdMixin, base), body)
+
+
+LazyConv1d, LazyConv2d, LazyConv3d = _lazy_conv(Conv1d), _lazy_conv(Conv2d), _lazy_conv(Conv3d)
+LazyConvTranspose1d = _lazy_conv_transpose(ConvTranspose1d)
+LazyConvTranspose2d = _lazy_conv_transpose(ConvTranspose2d)
+LazyConvTranspose3d = _lazy_conv_transpose(ConvTranspose3d)

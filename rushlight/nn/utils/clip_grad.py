@@ -27,7 +27,22 @@ def _fit_foreach(tensors):
 
 
 def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=None):
-    """The norm of all tensors together, as if they were one vector."""
+    """The norm of all tensors together, as if they were one vector.
+
+    Args:
+        tensors (iterable of Tensor or Tensor): mostly gradients.
+        norm_type (float): p of the norm; inf is the largest element.
+        error_if_nonfinite (bool): whether a norm that is NaN or infinite is an error.
+        foreach (bool, optional): whether operators on lists are used.
+
+    Returns: a tensor ().
+
+    Raises: RuntimeError where the norm is not finite and `error_if_nonfinite`.
+
+    Example:
+        >>> torch.nn.utils.get_total_norm([torch.tensor([3.0]), torch.tensor([4.0])])
+        tensor(5.)
+    """
     with torch.no_grad():
         tensors = _listed(tensors)
         norm_type = float(norm_type)
@@ -51,7 +66,22 @@ def get_total_norm(tensors, norm_type=2.0, error_if_nonfinite=False, foreach=Non
 
 
 def clip_grads_with_norm_(parameters, max_norm, total_norm, foreach=None):
-    """Scale the gradients by max_norm / total_norm if that is less than 1."""
+    """Scales gradients, in place, by max_norm / total_norm where that is below 1.
+
+    Args:
+        parameters (iterable of Tensor or Tensor): whose gradients they are.
+        max_norm (float): the bound.
+        total_norm (Tensor): their norm, as `get_total_norm` gives it.
+        foreach (bool, optional): whether operators on lists are used.
+
+    Example:
+        >>> w = torch.nn.Parameter(torch.ones(2))
+        >>> w.grad = torch.tensor([3.0, 4.0])
+        >>> norm = torch.nn.utils.get_total_norm([w.grad])
+        >>> torch.nn.utils.clip_grads_with_norm_([w], 10.0, norm)
+        >>> w.grad
+        tensor([3., 4.])
+    """
     with torch.no_grad():
         grads = _grads(_listed(parameters))
         # Always multiplied, because asking whether it is needed would wait for the device.
@@ -70,7 +100,27 @@ def clip_grad_norm_(
     error_if_nonfinite: bool = False,
     foreach: "bool | None" = None,
 ):
-    """Scale the gradients so that their joint norm is at most max_norm; the norm before is returned."""
+    """Scales gradients, in place, so that their joint norm is at most `max_norm`.
+
+    Args:
+        parameters (iterable of Tensor or Tensor): whose gradients they are.
+        max_norm (float): the bound.
+        norm_type (float): p of the norm; inf is the largest element.
+        error_if_nonfinite (bool): whether a norm that is NaN or infinite is an error.
+        foreach (bool, optional): whether operators on lists are used.
+
+    Returns: the norm before, a tensor ().
+
+    Formula: g *= min(1, max_norm / (norm + 1e-6))
+
+    Raises: RuntimeError where the norm is not finite and `error_if_nonfinite`.
+
+    Example:
+        >>> w = torch.nn.Parameter(torch.ones(2))
+        >>> w.grad = torch.tensor([3.0, 4.0])
+        >>> torch.nn.utils.clip_grad_norm_([w], max_norm=1.0), w.grad
+        (tensor(5.), tensor([0.6000, 0.8000]))
+    """
     parameters = _listed(parameters)
     if not parameters:
         warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2)
@@ -90,7 +140,20 @@ def clip_grad_norm(parameters, max_norm, norm_type=2.0, error_if_nonfinite=False
 
 
 def clip_grad_value_(parameters, clip_value, foreach=None):
-    """Cut every gradient to [-clip_value, clip_value]."""
+    """Cuts every gradient, in place, to [-clip_value, clip_value].
+
+    Args:
+        parameters (iterable of Tensor or Tensor): whose gradients they are.
+        clip_value (float): the bound.
+        foreach (bool, optional): whether operators on lists are used.
+
+    Example:
+        >>> w = torch.nn.Parameter(torch.ones(2))
+        >>> w.grad = torch.tensor([0.5, -4.0])
+        >>> torch.nn.utils.clip_grad_value_([w], 1.0)
+        >>> w.grad
+        tensor([ 0.5000, -1.0000])
+    """
     clip_value = float(clip_value)
     with torch.no_grad():
         for grad in _grads(_listed(parameters)):

@@ -4,7 +4,20 @@ import rushlight as torch
 
 
 def skip_init(module_cls, *args, **kwargs):
-    """The module with uninitialized parameters; its class has to take a `device`."""
+    """A module with uninitialized parameters, for those that are loaded at once.
+
+    Args:
+        module_cls (type): a module's class that takes `device`.
+        args, kwargs: its arguments.
+
+    Returns: the module.
+
+    Raises: RuntimeError where the class is no module's or takes no device.
+
+    Example:
+        >>> torch.nn.utils.skip_init(torch.nn.Linear, 2, 3).weight.shape
+        torch.Size([3, 2])
+    """
     import inspect
 
     if not issubclass(module_cls, torch.nn.Module):

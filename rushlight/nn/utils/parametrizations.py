@@ -22,7 +22,24 @@ class _WeightNorm(Module):
 
 
 def weight_norm(module, name="weight", dim=0):
-    """Parametrize a tensor by its length (per slice of dim) and its direction."""
+    """Weight normalization (Salimans and Kingma 2016): a tensor by its length and its direction.
+
+    Args:
+        module (Module): whose tensor it is.
+        name (str): its name.
+        dim (int): along which each slice has a length; None: one for all.
+
+    Returns: the module.
+
+    Formula: w = g * v / |v|
+
+    Raises: ValueError where there is no such tensor.
+
+    Example:
+        >>> layer = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(3, 2))
+        >>> [name for name, _ in layer.named_parameters()]
+        ['bias', 'parametrizations.weight.original0', 'parametrizations.weight.original1']
+    """
     parametrize.register_parametrization(module, name, _WeightNorm(dim), unsafe=True)
 
     def rename_old_keys(state_dict, prefix, *_):
@@ -87,7 +104,28 @@ class _SpectralNorm(Module):
 
 
 def spectral_norm(module, name="weight", n_power_iterations=1, eps=1e-12, dim=None):
-    """Keep the largest singular value of a tensor at 1."""
+    """Keeps the largest singular value of a tensor at 1 (Miyato and others 2018), by power iterations in
+    training.
+
+    Args:
+        module (Module): whose tensor it is.
+        name (str): its name.
+        n_power_iterations (int): iterations for a forward pass.
+        eps (float): least norm.
+        dim (int, optional): the dimension of outputs; None: 0, of transposed convolutions 1.
+
+    Returns: the module.
+
+    Formula: w / sigma(w)
+
+    Raises: ValueError where there is no such tensor.
+
+    Example:
+        >>> layer = torch.nn.Linear(3, 3)
+        >>> _ = torch.nn.utils.parametrizations.spectral_norm(layer, n_power_iterations=50)
+        >>> torch.linalg.matrix_norm(layer.weight, 2).round(decimals=2)
+        tensor(1., grad_fn=<RoundBackward0>)
+    """
     weight = getattr(module, name, None)
     if not isinstance(weight, torch.Tensor):
         raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")
@@ -178,7 +216,24 @@ def _orthogonal_columns(A):
 
 
 def orthogonal(module, name="weight", orthogonal_map=None, *, use_trivialization=True):
-    """Keep the columns (or rows) of a matrix orthonormal."""
+    """Keeps the columns (or rows) of a matrix orthonormal.
+
+    Args:
+        module (Module): whose tensor it is.
+        name (str): its name.
+        orthogonal_map (str, optional): 'matrix_exp', 'cayley' or 'householder'; None chooses.
+        use_trivialization (bool): whether it starts from the tensor's value.
+
+    Returns: the module.
+
+    Raises: ValueError where there is no such tensor, it has fewer than two dimensions, or the map is another.
+
+    Example:
+        >>> layer = torch.nn.utils.parametrizations.orthogonal(torch.nn.Linear(2, 2))
+        >>> (layer.weight @ layer.weight.T).round(decimals=3).abs()
+        tensor([[1., 0.],
+                [0., 1.]], grad_fn=<AbsBackward0>)
+    """
     weight = getattr(module, name, None)
     if not isinstance(weight, torch.Tensor):
         raise ValueError(f"Module '{module}' has no parameter or buffer with name '{name}'")

@@ -197,7 +197,27 @@ def _inject_property(module, tensor_name):
 
 
 def register_parametrization(module, tensor_name, parametrization, *, unsafe=False):
-    """Compute the parameter or buffer tensor_name of module by parametrization from now on."""
+    """Computes a parameter or buffer of a module by a parametrization from now on.
+
+    Args:
+        module (Module): whose tensor it is.
+        tensor_name (str): its name.
+        parametrization (Module): computes it from another; with `right_inverse` the value stays as it is.
+        unsafe (bool): whether dtype, shape and class are not checked.
+
+    Returns: the module, whose class has changed.
+
+    Raises: ValueError where there is no such tensor, or shape or dtype changes.
+
+    Example:
+        >>> class Positive(torch.nn.Module):
+        ...     def forward(self, x):
+        ...         return x.abs()
+        >>> layer = torch.nn.Linear(2, 1)
+        >>> _ = torch.nn.utils.parametrize.register_parametrization(layer, "weight", Positive())
+        >>> bool((layer.weight >= 0).all())
+        True
+    """
     parametrization.train(module.training)
     if is_parametrized(module, tensor_name):
         parametrizations = module.parametrizations[tensor_name]
@@ -256,7 +276,16 @@ def _check_added(tensor_name, current, parametrization):
 
 
 def is_parametrized(module, tensor_name=None):
-    """Whether module (or one tensor of it) has parametrizations."""
+    """Whether a module, or one tensor of it, has parametrizations.
+
+    Args:
+        module (Module): the module.
+        tensor_name (str, optional): the tensor's name; None: any.
+
+    Example:
+        >>> torch.nn.utils.parametrize.is_parametrized(torch.nn.Linear(2, 1))
+        False
+    """
     parametrizations = getattr(module, "parametrizations", None)
     if not isinstance(parametrizations, ModuleDict):
         return False
@@ -264,7 +293,22 @@ def is_parametrized(module, tensor_name=None):
 
 
 def remove_parametrizations(module, tensor_name, leave_parametrized=True):
-    """Make the tensor an ordinary one again, with its computed value or with the original's."""
+    """Makes a tensor an ordinary one again, with its computed value or with the original's.
+
+    Args:
+        module (Module): whose tensor it is.
+        tensor_name (str): its name.
+        leave_parametrized (bool): whether it keeps the computed value.
+
+    Returns: the module.
+
+    Raises: ValueError where it has no parametrization, or the original cannot be left.
+
+    Example:
+        >>> layer = torch.nn.utils.parametrizations.weight_norm(torch.nn.Linear(2, 1))
+        >>> torch.nn.utils.parametrize.remove_parametrizations(layer, "weight")
+        Linear(in_features=2, out_features=1, bias=True)
+    """
     if not is_parametrized(module, tensor_name):
         raise ValueError(f"Module {module} does not have a parametrization on {tensor_name}")
     parametrizations = module.parametrizations[tensor_name]

@@ -16,7 +16,15 @@ PackedSequence_.__annotations__ = {"data": torch.Tensor, "batch_sizes": torch.Te
 
 
 def invert_permutation(permutation):
-    """The permutation that undoes permutation."""
+    """The permutation that undoes a permutation.
+
+    Args:
+        permutation (Tensor or None): (n), the numbers below n.
+
+    Example:
+        >>> torch.nn.utils.rnn.invert_permutation(torch.tensor([2, 0, 1]))
+        tensor([1, 2, 0])
+    """
     if permutation is None:
         return None
     inverse = torch.empty_like(permutation)
@@ -25,7 +33,22 @@ def invert_permutation(permutation):
 
 
 class PackedSequence(PackedSequence_):
-    """The elements of all sequences time step by time step, and how many sequences reach each step."""
+    """The elements of all sequences time step by time step, and how many sequences reach each step.
+
+    Made by `pack_sequence` and `pack_padded_sequence`.
+
+    Args:
+        data (Tensor): (elements, ..).
+        batch_sizes (Tensor): of each step, int64 on the CPU.
+        sorted_indices (Tensor, optional): which sequence of the batch comes where.
+        unsorted_indices (Tensor, optional): the way back.
+
+    Raises: ValueError where batch sizes are not on the CPU.
+
+    Example:
+        >>> torch.nn.utils.rnn.pack_sequence([torch.tensor([1, 2]), torch.tensor([3])]).batch_sizes
+        tensor([2, 1])
+    """
 
     def __new__(cls, data, batch_sizes=None, sorted_indices=None, unsorted_indices=None):
         if batch_sizes is None:  # one pair, an old form
@@ -118,7 +141,24 @@ def one_call_in_traces(function):
 
 
 def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True):
-    """Pack a padded batch; sequences not in order of falling length need enforce_sorted=False."""
+    """Packs a padded batch, so that recurrent layers compute no padding.
+
+    Args:
+        input (Tensor): (time, batch, ..), or (batch, time, ..) with `batch_first`.
+        lengths (Tensor or list): of the sequences, above 0.
+        batch_first (bool): whether the batch is the first dimension.
+        enforce_sorted (bool): whether lengths have to fall, as ONNX exports need it.
+
+    Returns: a PackedSequence.
+
+    Raises: RuntimeError where a length is not above 0, or they do not fall and have to.
+
+    Example:
+        >>> x = torch.tensor([[1, 2], [3, 0]])
+        >>> packed = torch.nn.utils.rnn.pack_padded_sequence(x, [2, 1], batch_first=True)
+        >>> packed.data, packed.batch_sizes
+        (tensor([1, 3, 2]), tensor([2, 1]))
+    """
     if not isinstance(lengths, torch.Tensor):
         lengths = torch.as_tensor(lengths, dtype=torch.int64, device="cpu")
     lengths = lengths.to(torch.int64)
@@ -175,7 +215,24 @@ def _pack_padded_sequence(input, lengths):
 
 
 def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_length=None):
-    """The padded batch and the lengths that sequence was packed from."""
+    """The padded batch and the lengths that a packed sequence was made from.
+
+    Args:
+        sequence (PackedSequence): what is padded.
+        batch_first (bool): whether the batch is the first dimension of the result.
+        padding_value (float): what is put behind the ends.
+        total_length (int, optional): the time to pad to.
+
+    Returns: (batch, lengths).
+
+    Raises: ValueError where `total_length` is below the longest.
+
+    Example:
+        >>> packed = torch.nn.utils.rnn.pack_sequence([torch.tensor([1, 2]), torch.tensor([3])])
+        >>> torch.nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
+        (tensor([[1, 2],
+                [3, 0]]), tensor([2, 1]))
+    """
     padded, lengths = _pad_packed_sequence(
         sequence.data, sequence.batch_sizes, float(padding_value), total_length
     )
@@ -260,19 +317,56 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
 
 
 def unpad_sequence(padded_sequences, lengths, batch_first=False):
-    """The sequences of a padded batch, cut to their lengths."""
+    """The sequences of a padded batch, cut to their lengths.
+
+    Args:
+        padded_sequences (Tensor): (time, batch, ..), or (batch, time, ..) with `batch_first`.
+        lengths (Tensor): of the sequences.
+        batch_first (bool): whether the batch is the first dimension.
+
+    Returns: a list of tensors.
+
+    Example:
+        >>> x = torch.tensor([[1, 2], [3, 0]])
+        >>> torch.nn.utils.rnn.unpad_sequence(x, torch.tensor([2, 1]), batch_first=True)
+        [tensor([1, 2]), tensor([3])]
+    """
     if not batch_first:
         padded_sequences = padded_sequences.transpose(0, 1)
     return [sequence[:length] for sequence, length in zip(padded_sequences.unbind(0), lengths.tolist())]
 
 
 def pack_sequence(sequences, enforce_sorted=True):
-    """A list of (length, …) tensors, packed."""
+    """Packs a list of sequences.
+
+    Args:
+        sequences (list of Tensor): (length, ..) each.
+        enforce_sorted (bool): whether lengths have to fall, as ONNX exports need it.
+
+    Returns: a PackedSequence.
+
+    Raises: RuntimeError where lengths do not fall and have to.
+
+    Example:
+        >>> torch.nn.utils.rnn.pack_sequence([torch.tensor([1, 2]), torch.tensor([3])]).data
+        tensor([1, 3, 2])
+    """
     lengths = torch.as_tensor([v.size(0) for v in sequences])
     return pack_padded_sequence(pad_sequence(sequences), lengths, enforce_sorted=enforce_sorted)
 
 
 def unpack_sequence(packed_sequences):
-    """The list of tensors that was packed."""
+    """The list of tensors that was packed.
+
+    Args:
+        packed_sequences (PackedSequence): what is taken apart.
+
+    Returns: a list of tensors.
+
+    Example:
+        >>> packed = torch.nn.utils.rnn.pack_sequence([torch.tensor([1, 2]), torch.tensor([3])])
+        >>> torch.nn.utils.rnn.unpack_sequence(packed)
+        [tensor([1, 2]), tensor([3])]
+    """
     padded, lengths = pad_packed_sequence(packed_sequences, batch_first=True)
     return unpad_sequence(padded, lengths, batch_first=True)

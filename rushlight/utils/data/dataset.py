@@ -83,7 +83,18 @@ def _is_pipe(dataset, kind):
 
 
 class TensorDataset(Dataset[tuple[rushlight.Tensor, ...]]):
-    """Tensors of equal first size; sample ``i`` is the tuple of their rows ``i``."""
+    """Tensors of equal first size; a sample is the tuple of their rows.
+
+    Args:
+        tensors (Tensor): at least one.
+
+    Raises: AssertionError where first sizes differ.
+
+    Example:
+        >>> data = torch.utils.data.TensorDataset(torch.tensor([[1.0], [2.0]]), torch.tensor([0, 1]))
+        >>> data[1], len(data)
+        ((tensor([2.]), tensor(1)), 2)
+    """
 
     def __init__(self, *tensors: Tensor) -> None:
         try:
@@ -102,8 +113,18 @@ class TensorDataset(Dataset[tuple[rushlight.Tensor, ...]]):
 
 
 class StackDataset(Dataset["Any"]):
-    """Datasets of equal length side by side: a sample is a tuple (given by position) or a dict (given by
-    name)."""
+    """Datasets of equal length side by side.
+
+    Args:
+        args: datasets; a sample is a tuple.
+        kwargs: datasets by name; a sample is a dict.
+
+    Raises: ValueError where lengths differ, both kinds are given or none.
+
+    Example:
+        >>> torch.utils.data.StackDataset(x=[1, 2], y=[3, 4])[1]
+        {'x': 2, 'y': 4}
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         if args and kwargs:
@@ -142,7 +163,18 @@ class StackDataset(Dataset["Any"]):
 
 
 class ConcatDataset(Dataset[T_co]):
-    """Datasets one after the other."""
+    """Datasets one after the other.
+
+    Args:
+        datasets (iterable): with `__len__` and `__getitem__`, at least one.
+
+    Raises: AssertionError where there is none, or one is iterable; ValueError for an index out of range.
+
+    Example:
+        >>> data = torch.utils.data.ConcatDataset([[1, 2], [3]])
+        >>> data[2], len(data)
+        (3, 3)
+    """
 
     @staticmethod
     def cumsum(sequence: Any) -> list[int]:
@@ -180,7 +212,20 @@ class ConcatDataset(Dataset[T_co]):
 
 
 class ChainDataset(IterableDataset["Any"]):
-    """Streams one after the other."""
+    """Iterable datasets one after the other.
+
+    Args:
+        datasets (iterable): of IterableDataset.
+
+    Raises: AssertionError where one is not iterable.
+
+    Example:
+        >>> class Numbers(torch.utils.data.IterableDataset):
+        ...     def __iter__(self):
+        ...         return iter([1, 2])
+        >>> list(torch.utils.data.ChainDataset([Numbers(), Numbers()]))
+        [1, 2, 1, 2]
+    """
 
     def __init__(self, datasets: Iterable[Dataset[Any]]) -> None:
         super().__init__()
@@ -201,7 +246,17 @@ class ChainDataset(IterableDataset["Any"]):
 
 
 class Subset(Dataset[T_co]):
-    """The samples of a dataset at the given indices."""
+    """The samples of a dataset at some indices.
+
+    Args:
+        dataset (Dataset): whose samples they are.
+        indices (sequence of int): which, in their order.
+
+    Example:
+        >>> data = torch.utils.data.Subset([10, 20, 30], [2, 0])
+        >>> data[0], len(data)
+        (30, 2)
+    """
 
     def __init__(self, dataset: Dataset[T_co], indices: Sequence[int]) -> None:
         self.dataset = dataset
@@ -254,7 +309,22 @@ def _fractions_to_lengths(fractions, total):
 def random_split(
     dataset: Dataset[_T], lengths: Sequence[Any], generator: Generator | None = None
 ) -> list[Subset[_T]]:
-    """Split a dataset at random into parts of the given lengths, or fractions that sum to one."""
+    """Splits a dataset at random into parts.
+
+    Args:
+        dataset (Dataset): what is split.
+        lengths (sequence): of the parts, or fractions that sum to 1.
+        generator (Generator, optional): whose numbers are drawn.
+
+    Returns: a list of Subset.
+
+    Raises: ValueError where lengths do not sum to the dataset's.
+
+    Example:
+        >>> parts = torch.utils.data.random_split(range(10), [0.8, 0.2])
+        >>> [len(p) for p in parts]
+        [8, 2]
+    """
     size, lengths = len(dataset), list(lengths)  # type: ignore[arg-type]
     if abs(sum(lengths) - 1) < 1e-9 and sum(lengths) <= 1 + 1e-9:
         lengths = _fractions_to_lengths(lengths, size)

@@ -25,10 +25,23 @@ def _from_process_group(value, name):
 
 
 class DistributedSampler(Sampler):
-    """Every `num_replicas`-th index from `rank` on, of all indices or, with `shuffle`, of a permutation
-    that all processes draw from ``seed + epoch``: call :meth:`set_epoch` before each epoch.
+    """The share of one process in a dataset, another order each epoch; call `set_epoch` before each.
 
-    All shares are equally long: indices are repeated, or with `drop_last` left out, at the end."""
+    Args:
+        dataset (Dataset): whose length counts.
+        num_replicas (int, optional): processes; None: those of the default group.
+        rank (int, optional): which of them this is; None: that of the default group.
+        shuffle (bool): whether indices are permuted, by `seed` plus epoch on all.
+        seed (int): the same on all.
+        drop_last (bool): whether shares are made equal by leaving samples out, not by repeating some.
+
+    Raises: ValueError where `rank` is not below `num_replicas`; RuntimeError without a group.
+
+    Example:
+        >>> sampler = torch.utils.data.DistributedSampler(range(5), num_replicas=2, rank=1, shuffle=False)
+        >>> list(sampler)
+        [1, 3, 0]
+    """
 
     def __init__(
         self,

@@ -41,8 +41,22 @@ def _fresh_generator():
 
 
 class Sampler(Generic[T_co]):
-    """Base class: ``__iter__`` yields indices (or lists of them), ``__len__`` says how many where that is
-    known."""
+    """Base class of samplers: `__iter__` yields indices (or lists of them), `__len__` says how many.
+
+    Args:
+        data_source (optional): deprecated.
+
+    Example:
+        >>> class Backwards(torch.utils.data.Sampler):
+        ...     def __init__(self, data):
+        ...         self.data = data
+        ...     def __iter__(self):
+        ...         return reversed(range(len(self.data)))
+        ...     def __len__(self):
+        ...         return len(self.data)
+        >>> list(torch.utils.data.DataLoader([1, 2], sampler=Backwards([1, 2]), batch_size=None))
+        [2, 1]
+    """
 
     def __init__(self, data_source: Any | None = None) -> None:
         pass
@@ -52,7 +66,15 @@ class Sampler(Generic[T_co]):
 
 
 class SequentialSampler(Sampler[int]):
-    """0, 1, 2, ..."""
+    """0, 1, 2, ... to the end of a dataset.
+
+    Args:
+        data_source (Dataset): whose length counts.
+
+    Example:
+        >>> list(torch.utils.data.SequentialSampler("abc"))
+        [0, 1, 2]
+    """
 
     def __init__(self, data_source: Any) -> None:
         self.data_source = data_source
@@ -65,7 +87,20 @@ class SequentialSampler(Sampler[int]):
 
 
 class RandomSampler(Sampler[int]):
-    """Random indices: a permutation, or independent draws with ``replacement``."""
+    """Random indices: a permutation, or independent draws.
+
+    Args:
+        data_source (Dataset): whose length counts.
+        replacement (bool): whether an index may come again.
+        num_samples (int, optional): how many; None: the length.
+        generator (Generator, optional): whose numbers are drawn; None: a new one for each epoch.
+
+    Raises: ValueError where `num_samples` is not above 0; TypeError where `replacement` is no bool.
+
+    Example:
+        >>> sorted(torch.utils.data.RandomSampler("abc"))
+        [0, 1, 2]
+    """
 
     def __init__(
         self,
@@ -109,7 +144,16 @@ class RandomSampler(Sampler[int]):
 
 
 class SubsetRandomSampler(Sampler[int]):
-    """The given indices, in random order."""
+    """Given indices, in random order.
+
+    Args:
+        indices (sequence of int): which.
+        generator (Generator, optional): whose numbers are drawn.
+
+    Example:
+        >>> sorted(torch.utils.data.SubsetRandomSampler([5, 7]))
+        [5, 7]
+    """
 
     def __init__(self, indices: Sequence[int], generator: Generator | None = None) -> None:
         self.indices = indices
@@ -124,7 +168,20 @@ class SubsetRandomSampler(Sampler[int]):
 
 
 class WeightedRandomSampler(Sampler[int]):
-    """Indices drawn with probabilities in proportion to ``weights``."""
+    """Indices drawn with probabilities in proportion to weights.
+
+    Args:
+        weights (sequence of float): need not sum to 1.
+        num_samples (int): how many.
+        replacement (bool): whether an index may come again.
+        generator (Generator, optional): whose numbers are drawn.
+
+    Raises: ValueError where `num_samples` is not above 0 or weights have two dimensions.
+
+    Example:
+        >>> list(torch.utils.data.WeightedRandomSampler([0.0, 1.0], num_samples=3))
+        [1, 1, 1]
+    """
 
     def __init__(
         self,
@@ -159,7 +216,19 @@ class WeightedRandomSampler(Sampler[int]):
 
 
 class BatchSampler(Sampler[list[int]]):
-    """Groups the indices of another sampler into lists of ``batch_size``."""
+    """Groups the indices of another sampler into lists.
+
+    Args:
+        sampler (iterable of int): the indices.
+        batch_size (int): how many a list has.
+        drop_last (bool): whether a shorter last list is left out.
+
+    Raises: ValueError where `batch_size` is not above 0 or `drop_last` is no bool.
+
+    Example:
+        >>> list(torch.utils.data.BatchSampler(range(5), batch_size=2, drop_last=False))
+        [[0, 1], [2, 3], [4]]
+    """
 
     def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool) -> None:
         if not _is_positive_int(batch_size):

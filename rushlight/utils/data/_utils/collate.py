@@ -26,7 +26,16 @@ def _is_text_array(array):
 
 
 def default_convert(data):
-    """Turn the NumPy values inside a structure into tensors; everything else stays."""
+    """Turns NumPy's values inside a structure into tensors; everything else stays.
+
+    Args:
+        data: dicts, tuples, lists and values.
+
+    Example:
+        >>> import numpy
+        >>> torch.utils.data.default_convert([numpy.ones(2), "a"])
+        [tensor([1., 1.], dtype=torch.float64), 'a']
+    """
     numpy = sys.modules.get("numpy")
     if isinstance(data, rushlight.Tensor):
         return data
@@ -179,6 +188,17 @@ default_collate_fn_map = {
 
 
 def default_collate(batch):
-    """Stack tensors, arrays and numbers into tensors; keep strings in lists; go through dicts, tuples and
-    lists."""
+    """A batch of samples as tensors: numbers, arrays and tensors are stacked, strings listed.
+
+    Args:
+        batch (list): samples of one structure of dicts, tuples and lists.
+
+    Returns: the structure with batches in place of values.
+
+    Raises: TypeError for values of another kind; RuntimeError where shapes or lengths differ.
+
+    Example:
+        >>> torch.utils.data.default_collate([{"x": 1, "name": "a"}, {"x": 2, "name": "b"}])
+        {'x': tensor([1, 2]), 'name': ['a', 'b']}
+    """
     return collate(batch, collate_fn_map=default_collate_fn_map)

@@ -9,7 +9,14 @@ _of_thread = _local()  # .info: of a thread
 
 
 def get_worker_info():
-    """What a worker process or thread knows about itself (see :class:`WorkerInfo`); None elsewhere."""
+    """What a worker of a DataLoader knows about itself; None elsewhere.
+
+    Returns: an object with `id`, `num_workers`, `seed` and `dataset`, or None.
+
+    Example:
+        >>> torch.utils.data.get_worker_info() is None
+        True
+    """
     return getattr(_of_thread, "info", None) or _worker_info
 
 
