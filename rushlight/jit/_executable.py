@@ -60,11 +60,22 @@ class _Executable(ast.NodeTransformer):
 
     def visit_BinOp(self, node):
         kind, sides = type(node.op).__name__, (node.left, node.right)
-        listed = any(_of_sizes(side) or getattr(side, "id", None) in self.sizes for side in sides)
+        listed = any(
+            isinstance(side, ast.Tuple) or _of_sizes(side) or getattr(side, "id", None) in self.sizes
+            for side in sides
+        )
         self.generic_visit(node)
         if kind == "Add" and listed:
             return _helped("__joined__", [node.left, node.right], node)
         return _helped(f"__{kind}__", [node.left, node.right], node) if kind in OPERATORS else node
+
+    def visit_Compare(self, node):
+        self.generic_visit(node)
+        sides = [node.left, *node.comparators]
+        name = _EQUALS.get(type(node.ops[0]))
+        if name is None or len(sides) > 2 or any(isinstance(side, ast.Constant) for side in sides):
+            return node
+        return _helped(name, sides, node)
 
     def visit_AugAssign(self, node):
         self.generic_visit(node)
@@ -118,6 +129,7 @@ def _of_sizes(node):
     return isinstance(node, ast.Attribute) and node.attr == "shape"
 
 
+_EQUALS = {ast.Eq: "__equal__", ast.NotEq: "__differ__"}
 _VIEWING = ("keys", "values", "items")
 _SIZES = ("size", "stride")  # of all dimensions, where none is given
 _CALLS = ("print", "str", *CALLS)
@@ -157,9 +169,27 @@ def _listed(value):
 
 def _joined(left, right):
     """``left + right``, where a tuple becomes a list that a list is added to."""
+    left, right = _alike(left, right)
+    return left + right
+
+
+def _alike(left, right):
+    """Both as lists, where one of them is: a tuple that a list is compared with becomes one."""
     if isinstance(left, tuple) and isinstance(right, list):
-        return [*left, *right]
-    return [*left, *right] if isinstance(left, list) and isinstance(right, tuple) else left + right
+        return list(left), right
+    return (left, list(right)) if isinstance(left, list) and isinstance(right, tuple) else (left, right)
+
+
+def _equal(left, right):
+    if isinstance(left, list) or isinstance(right, list):
+        left, right = _alike(left, right)
+    return left == right
+
+
+def _differ(left, right):
+    if isinstance(left, list) or isinstance(right, list):
+        left, right = _alike(left, right)
+    return left != right
 
 
 def _results(value):
@@ -178,6 +208,8 @@ HELPERS = {
     "__listed__": _listed,
     "__list__": _results,
     "__joined__": _joined,
+    "__equal__": _equal,
+    "__differ__": _differ,
     "__method__": _method,
     "__text__": text_of,
     "__str__": text_of,

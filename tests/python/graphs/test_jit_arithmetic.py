@@ -113,6 +113,23 @@ def test_sizes_and_parts_of_tensors_are_lists():
     assert (wide, both, stride, text, started) == ([2, 2, 1], [1, 2, 2, 2, 7], [2, 1], "[2, 2]", [5, 2])
 
 
+def same_sizes(shape: list[int], wanted: tuple[int, int]):
+    return shape == wanted, shape != wanted, shape + (1,)  # noqa: RUF005
+
+
+def compared(x: Tensor):
+    wanted = (2, 3)
+    found = x.shape
+    alike = x.shape == (2, 3), x.size() != (2, 4), found == wanted, wanted != found, (2, 3) == x.shape
+    return alike, x.shape == [2, 3], x.shape[1:] == (3,), same_sizes(x.shape, wanted), x.shape + wanted
+
+
+def test_sizes_are_compared_with_tuples():
+    alike, listed, part, called, joined = torch.jit.script(compared)(torch.ones(2, 3))
+    assert alike == (True, True, True, False, True) and listed and part
+    assert called == (True, False, [2, 3, 1]) and joined == [2, 3, 2, 3]
+
+
 class Shaped:
     def __init__(self, shape: tuple[int, int]):
         self.shape = shape
