@@ -11,15 +11,25 @@ def map(f, xs, *args):
     """``f(x, *args)`` for each `x` in `xs` (a tensor, or nested ones) along the first dimension, stacked."""
     if not callable(f):
         raise RuntimeError(f"map: f must be callable, got {type(f).__name__}")
-    given = _pytree.tree_leaves(xs)
-    if not all(isinstance(x, rushlight.Tensor) for x in given):
-        raise RuntimeError(f"Mapped xs can only consist of tensors. Got xs {given}.")
+    _check(_pytree.tree_leaves(xs))
     leaves, spec = mapped_leaves("map", xs)
     if recorder() is not None and rushlight._C._functorch.maybe_current_level() is None:
         return _recorded(f, leaves, spec, args)
     return stacked(
         "map", [f(_pytree.tree_unflatten(step, spec), *args) for step in zip(*leaves, strict=True)]
     )
+
+
+def _check(xs):
+    """Refuse what cannot be gone over, in PyTorch's words."""
+    if not all(isinstance(x, rushlight.Tensor) for x in xs):
+        raise RuntimeError(f"Mapped xs can only consist of tensors. Got xs {xs}.")
+    lengths = [x.shape[0] for x in xs if x.dim()]
+    if 0 in lengths:
+        raise RuntimeError("Leading dimensions of mapped xs cannot be 0.")
+    if len(set(lengths)) > 1:
+        shapes = [x.shape for x in xs]
+        raise RuntimeError(f"Leading dimensions of mapped xs must be consistent. Got shapes {shapes}.")
 
 
 def _recorded(f, leaves, spec, args):

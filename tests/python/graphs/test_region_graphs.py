@@ -251,3 +251,9 @@ def test_rows_of_nested_values_and_back():
 def test_what_map_goes_over_are_tensors():
     with pytest.raises(RuntimeError, match=r"Mapped xs can only consist of tensors\. Got xs \[3, tensor"):
         hop_map(lambda x: x[1], [3, torch.ones(2)])
+    with pytest.raises(RuntimeError, match=r"Leading dimensions of mapped xs cannot be 0\."):
+        hop_map(lambda x: x, torch.ones(0, 2))
+    with pytest.raises(
+        RuntimeError, match=r"must be consistent\. Got shapes \[torch.Size\(\[3, 4\]\), torch"
+    ):
+        hop_map(lambda x: x[0], [torch.ones(3, 4), torch.ones(2, 4)])
