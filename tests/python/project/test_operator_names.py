@@ -103,9 +103,9 @@ LISTS = {
     "nested._internal.strided": {
         "_COMPONENTWISE": is_called,
         "_SHIFTED": is_called,
-        "_PIECES": is_called,
         "_OTHERS": is_called,
     },
+    "nested._internal.strided_views": {"RULES": is_called},
     "nn.parameter": {"UninitializedTensorMixin._allowed_methods": is_called},
     "export._small_weights": {"_TABLES": is_operator},
     "onnx._rules": {"RULES": is_operator},
