@@ -375,12 +375,12 @@ class FakeTensorMode(TorchDispatchMode):
         if any(isinstance(a, torch.device) and a.type == "meta" for a in (*args, *kwargs.values())):
             return None
         real_args, real_kwargs = (_map(lambda t: t.real_tensor, value) for value in (args, kwargs))
-        reals = _tensors([real_args, real_kwargs])
-        versions = [t._version for t in reals]
+        reals = [t for t in _tensors([real_args, real_kwargs]) if not t.is_inference()]
+        versions = {id(t): t._version for t in reals}
         with torch.no_grad(), _C._DisableTorchDispatch():
             result = func(*real_args, **real_kwargs)
         if not func._record():
-            _check_writes(func, (*real_args, *real_kwargs.values()), dict(zip(map(id, reals), versions)))
+            _check_writes(func, (*real_args, *real_kwargs.values()), versions)
         return result
 
     def _propagates(self):
@@ -498,7 +498,7 @@ class FakeTensorMode(TorchDispatchMode):
 def _check_writes(func, values, versions):
     """Raise where an operator of a program wrote to what its schema does not let it write to."""
     for argument, value in zip(func._schema.arguments, values):
-        written = any(t._version != versions[id(t)] for t in _tensors([value]))
+        written = any(t._version != versions[id(t)] for t in _tensors([value]) if id(t) in versions)
         if written and (argument.alias_info is None or not argument.alias_info.is_write):
             raise RuntimeError(
                 f"{func}: the operator wrote to its input, which its schema does not say, for argument "
