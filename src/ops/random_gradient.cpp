@@ -45,7 +45,7 @@ Tensor each(const std::vector<Tensor>& values, DType dtype, Slopes slopes) {
 }
 
 // Of a term among those before.
-double exactness_of(DType dtype) { return dtype == DType::Float64 ? 1e-17 : 1e-10; }
+double exactness_of(DType dtype) { return dtype == DType::Float64 ? 1e-17 : 4e-9; }
 
 // Logarithms and digammas are those of operators, which compute many at once.
 Tensor standard_gamma_grad_kernel(const Call& call, const Tensor& self, const Tensor& output) {
