@@ -30,10 +30,11 @@ class HeaderReader {
     if (!rest.starts_with('\'') || rest.find('\'', 1) == std::string_view::npos)
       fail("it holds records, not numbers");
     rest = rest.substr(1, rest.find('\'', 1) - 1);
-    if (rest.starts_with('>')) fail("its numbers are big-endian");
+    if (rest.starts_with('>'))
+      fail("its numbers are big-endian; write it with array.astype(array.dtype.newbyteorder('='))");
     for (const auto& [dtype, code] : kCodes)
       if (rest.size() > 1 && rest.substr(1) == code) return dtype;
-    fail(str("its type '", rest, "' is none of tensors"));
+    fail(str("its type '", rest, "' is none of tensors; write it with array.astype('float32') or another"));
   }
   bool fortran_order() const { return after("'fortran_order'").starts_with("True"); }
   Dims shape() const {
@@ -71,7 +72,7 @@ Tensor read_npy(const std::string& path) {
   const Ref<MappedFile> file = MappedFile::open(path);
   const std::string_view bytes(reinterpret_cast<const char*>(file->data()), file->size());
   auto check = [&](bool good, std::string_view what) { RL_CHECK(good, "cannot read '", path, "': ", what); };
-  check(bytes.size() >= 12 && bytes.starts_with(kMagic), "it is no .npy file");
+  check(bytes.size() >= 12 && bytes.starts_with(kMagic), "it is no .npy file, as numpy.save writes them");
   const bool wide = bytes[6] > 1;  // the header's length has two bytes in version 1, then four
   size_t length = 0;
   std::memcpy(&length, bytes.data() + 8, wide ? 4 : 2);

@@ -1,6 +1,7 @@
 #include "serve/options.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cmath>
 #include <cstdlib>
@@ -8,6 +9,7 @@
 #include <functional>
 #include <map>
 #include <string_view>
+#include <system_error>
 
 #include "core/error.h"
 
@@ -75,8 +77,10 @@ void add_keys(std::vector<std::string>& keys, std::string_view text, std::string
 
 void read_keys(std::vector<std::string>& keys, const std::string& path) {
   std::ifstream file(path, std::ios::binary);
+  const int reason = file ? 0 : errno;
   const std::string text((std::istreambuf_iterator<char>(file)), {});
-  RL_CHECK_VALUE(file.good() || file.eof(), "cannot read the keys in '", path, "'");
+  RL_CHECK_VALUE(file.good() || file.eof(), "cannot read the keys in '", path,
+                 "': ", std::generic_category().message(reason ? reason : EIO));
   const size_t before = keys.size();
   add_keys(keys, text, "\n");
   RL_CHECK_VALUE(keys.size() > before, "'", path, "' holds no key");
@@ -91,6 +95,8 @@ ModelSource source(const std::string& word) {
     if (const size_t dot = model.name.rfind('.'); dot != std::string::npos && dot) model.name.resize(dot);
   }
   RL_CHECK_VALUE(!model.name.empty() && !model.path.empty(), "'", word, "' names no model");
+  RL_CHECK_VALUE(model.name.find('/') == std::string::npos, "'", model.name,
+                 "' can't be a model's name, since no address reaches one with '/': a model is NAME=FILE");
   return model;
 }
 

@@ -272,10 +272,15 @@ def test_the_runner_describes_models_and_refuses_with_one_line(small, tmp_path):
     numpy.save(tmp_path / "x.npy", images.double().numpy())
     (tmp_path / "cut.npy").write_bytes((tmp_path / "x.npy").read_bytes()[:-1])
     (tmp_path / "cut.rl").write_bytes(path.read_bytes()[:-1])
+    numpy.save(tmp_path / "big.npy", images.numpy().astype(">f4"))
+    numpy.save(tmp_path / "words.npy", numpy.array(["a"]))
     for arguments, message in [
         ([path, "--input", tmp_path / "x.npy"], "its dtype must be float32"),
         ([path, "--input", tmp_path / "cut.npy"], "was cut short"),
         ([path, "--input", tmp_path / "none.npy"], "cannot open"),
+        ([path, "--input", tmp_path / "big.npy"], "big-endian; write it with array.astype("),
+        ([path, "--input", tmp_path / "words.npy"], "'<U1' is none of tensors; write it with array.astype("),
+        ([path, "--input", path], "it is no .npy file, as numpy.save writes them"),
         ([path, "--input", f"y={tmp_path / 'x.npy'}"], "there is no input for 'y'; the model has images"),
         ([tmp_path / "cut.rl"], "was cut short"),
         ([], "no model is given"),

@@ -311,6 +311,10 @@ def test_a_server_that_cannot_start_says_why_in_one_line(folder, tmp_path, serve
     assert "--host needs an address" in refused(folder / "scale.rl", "--host", "nowhere.invalid")
     assert "two models are called 'scale'" in refused(folder / "scale.rl", folder / "scale.rl")
     assert "holds no key" in refused(folder / "scale.rl", "--api-key-file", os.devnull)
+    missing = tmp_path / "keys"
+    said = refused(folder / "scale.rl", "--api-key-file", missing)
+    assert said == f"cannot read the keys in '{missing}': No such file or directory"
+    assert "'a/b' can't be a model's name" in refused(f"a/b={folder / 'scale.rl'}")
 
 
 def test_it_ends_when_what_is_under_way_is_answered(folder):
