@@ -1,6 +1,6 @@
 """Checks a wheel: ``python tools/check_wheel.py WHEEL``, by the interpreter that the wheel is for.
 
-It holds what it should, with the licences of all that it bundles, in at most 30 MB; and installed without a
+It holds what it should, with the licences of all that it bundles, in at most 33 MB; and installed without a
 network in an environment that has nothing else, it trains a network, and its programs run a model:
 rushlight-run, rushlight-serve, and `python -m rushlight` a program that imports torch.
 """
@@ -14,7 +14,7 @@ import tempfile
 import zipfile
 from pathlib import Path
 
-MEGABYTES = 30
+MEGABYTES = 33  # a little more than README says: what makes a wheel grow shall be noticed
 # One file of each kind that programs need; libraries are in contents() by what they are.
 NEEDED = """
     rushlight/py.typed rushlight/__init__.pyi rushlight/_C/__init__.pyi rushlight/return_types.pyi

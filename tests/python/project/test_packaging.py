@@ -97,6 +97,15 @@ def test_every_byte_of_a_wheel_is_counted_once(tmp_path):
     assert parts["headers"][1] == 50 * sum(len(name) for name in a_wheels_files() if name.endswith(".h"))
 
 
+def test_the_limit_of_a_wheel_is_that_of_the_documents():
+    limit = check_wheel().MEGABYTES
+    told = re.search(r"^\| wheel \| ([\d.]+) MB", (ROOT / "README.md").read_text(), re.MULTILINE)[1]
+    assert limit - 1 <= float(told) <= limit
+    assert f"at most {limit} MB" in (ROOT / "docs" / "releasing.md").read_text()
+    assert f"at most {limit} MB" in check_wheel().__doc__
+    assert f"A wheel has {told} MB" in (ROOT / "ARCHITECTURE.md").read_text()
+
+
 def test_packing_a_wheel_keeps_its_files(tmp_path, monkeypatch):
     """With zlib in the place of the better compressor, which only those who make wheels install."""
     stand_in = types.SimpleNamespace(deflate_compress=lambda data, level: zlib.compress(data, 9, wbits=-15))
