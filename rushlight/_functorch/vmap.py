@@ -200,7 +200,7 @@ def _flat_vmap(func, size, flat_dims, flat_args, spec, out_dims, randomness, kwa
 def vmap_impl(func, in_dims, out_dims, randomness, chunk_size, *args, **kwargs):
     _check_randomness(randomness)
     size, flat_dims, flat_args, spec = _process_batched_inputs(in_dims, args, func)
-    if chunk_size is None or size <= chunk_size:
+    if chunk_size is None:
         return _flat_vmap(func, size, flat_dims, flat_args, spec, out_dims, randomness, kwargs)
     return _chunked_vmap(func, flat_dims, flat_args, spec, out_dims, randomness, chunk_size, kwargs)
 

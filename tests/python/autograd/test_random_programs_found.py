@@ -501,3 +501,11 @@ def test_unpooling_maps_over_examples():
     assert line.shape == (3, 4, 6)
     with pytest.raises(RuntimeError, match="out of bounds|invalid max index"):
         torch.vmap(lambda a, at: F.max_unpool2d(a, at, 2))(pooled, indices + 24)
+
+
+def test_a_vmap_of_one_chunk_is_no_view():
+    x = torch.ones(2, 3)
+    for chunk in (1, 2, 5):
+        y = torch.vmap(lambda a: a[None], chunk_size=chunk)(x)
+        x.add_(1)
+        assert y.eq(x[:, None] - 1).all()
