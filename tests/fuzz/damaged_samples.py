@@ -24,7 +24,7 @@ import warnings
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
+sys.path.append(str(ROOT))  # behind a build that the caller puts on the path
 sys.path.insert(0, str(ROOT / "tests" / "python" / "tensor"))
 
 from damage import EXPECTED, Damage  # noqa: E402

@@ -20,7 +20,8 @@ import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests" / "python" / "graphs")]
+sys.path[:0] = [str(ROOT / "tests" / "python" / "graphs")]
+sys.path.append(str(ROOT))  # behind a build that the caller puts on the path
 
 import rushlight as torch  # noqa: E402
 

@@ -131,7 +131,8 @@ def gathered(value):
 
 def main():
     """One of the two processes."""
-    sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
+    sys.path[:0] = [str(Path(__file__).parent)]
+    sys.path.append(str(ROOT))  # behind a build that the caller puts on the path
     import random_programs as programs
 
     import rushlight as torch

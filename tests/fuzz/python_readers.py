@@ -337,7 +337,7 @@ def main():
     parser.add_argument("--keep", help="a folder for what is found")
     options, rest = parser.parse_known_args()
     atheris = None if options.blind or options.replay is not None else feedback()
-    sys.path.insert(0, str(ROOT))
+    sys.path.append(str(ROOT))  # behind a build that the caller puts on the path
     with tempfile.TemporaryDirectory(prefix="python-readers-") as folder:
         made = Path(folder, "files")
         made.mkdir()

@@ -30,7 +30,8 @@ import warnings
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
+sys.path[:0] = [str(Path(__file__).parent)]
+sys.path.append(str(ROOT))  # behind a build that the caller puts on the path
 
 import limits  # noqa: E402
 import program_parts as parts  # noqa: E402

@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT))
+sys.path.append(str(ROOT))  # behind a build that the caller puts on the path
 
 import cases  # noqa: E402
 import limits  # noqa: E402

@@ -17,7 +17,8 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests/python/helpers")]
+sys.path[:0] = [str(ROOT / "tests/python/helpers")]
+sys.path.append(str(ROOT))  # behind a build that the caller puts on the path
 
 import serving  # noqa: E402
 

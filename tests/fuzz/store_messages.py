@@ -16,7 +16,8 @@ import sys
 import threading
 from pathlib import Path
 
-sys.path[:0] = [str(Path(__file__).resolve().parents[2]), str(Path(__file__).parent)]
+sys.path[:0] = [str(Path(__file__).parent)]
+sys.path.append(str(Path(__file__).resolve().parents[2]))  # behind a build that the caller puts on the path
 
 import limits  # noqa: E402
 

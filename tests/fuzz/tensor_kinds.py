@@ -17,7 +17,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
+sys.path[:0] = [str(Path(__file__).parent)]
+sys.path.append(str(ROOT))  # behind a build that the caller puts on the path
 
 import limits  # noqa: E402
 

@@ -26,7 +26,7 @@ def test_a_job_that_is_hurt_again_and_again_ends_with_the_weights_of_an_undistur
     full."""
     command = [sys.executable, ROOT / "tests/fuzz/surviving_jobs.py", "--in-order", "--steps", "18"]
     command += ["--kinds", "ddp+fsdp+pipeline", "--faults", "kill,stop,full", "--timeout", "4"]
-    variables = {**os.environ, "PYTHONPATH": str(ROOT)}
+    variables = {**os.environ, "PYTHONPATH": str(Path(dist.__file__).parents[2])}
     ran = subprocess.run(command, env=variables, capture_output=True, text=True, timeout=280)
     assert ran.returncode == 0, ran.stdout[-10000:] + ran.stderr[-5000:]
     faults, found = map(int, re.search(r"(\d+) faults, (\d+) found", ran.stdout).groups())
