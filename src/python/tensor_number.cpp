@@ -143,9 +143,21 @@ static PyObject* call_fast(const BinarySlot& slot, const Tensor& a, const Tensor
   }
 }
 
+// What is no sum of plain operands: overrides, other types, modes.
+[[gnu::noinline]] static PyObject* binary_slowly(BinarySlot& slot, PyObject* a, PyObject* b, bool inplace,
+                                                 bool commuted) {
+  const bool forward = is_tensor(a);
+  PyObject* told = commuted  ? nullptr
+                   : forward ? call_special(inplace ? slot.special.inplace : slot.special.forward, a, b)
+                             : call_special(slot.special.reflected, b, a);
+  if (told || PyErr_Occurred()) return or_not_implemented(told);
+  OpFunction* f = inplace ? slot.inplace : forward ? slot.method : slot.function;
+  return or_not_implemented(call_slowly(f, slot.name, a, b));
+}
+
 // `a` is a tensor unless `swapped`; then `b` is, and `a` a number that the operator takes on its left.
-static PyObject* binary(BinarySlot& slot, PyObject* a, PyObject* b, bool inplace = false,
-                        bool commuted = false) {
+template <bool commuted = false>
+static PyObject* binary(BinarySlot& slot, PyObject* a, PyObject* b, bool inplace = false) {
   if (!slot.ready.load(std::memory_order_acquire)) [[unlikely]]
     slot.resolve();
   if (slot.op && !function_state.mode_active()) [[likely]] {
@@ -161,18 +173,12 @@ static PyObject* binary(BinarySlot& slot, PyObject* a, PyObject* b, bool inplace
       return or_not_implemented(nullptr);
     }
   }
-  const bool forward = is_tensor(a);
-  PyObject* told = commuted  ? nullptr
-                   : forward ? call_special(inplace ? slot.special.inplace : slot.special.forward, a, b)
-                             : call_special(slot.special.reflected, b, a);
-  if (told || PyErr_Occurred()) return or_not_implemented(told);
-  OpFunction* f = inplace ? slot.inplace : forward ? slot.method : slot.function;
-  return or_not_implemented(call_slowly(f, slot.name, a, b));
+  return binary_slowly(slot, a, b, inplace, commuted);
 }
 
 // Commutative operators put the tensor first, as PyTorch's reflected methods do, which are the operator's.
 static PyObject* commutative(BinarySlot& slot, PyObject* a, PyObject* b) {
-  return is_tensor(a) ? binary(slot, a, b) : binary(slot, b, a, false, true);
+  return is_tensor(a) ? binary(slot, a, b) : binary<true>(slot, b, a);
 }
 
 static BinarySlot add_slot{"add"}, sub_slot{"sub"}, rsub_slot{"rsub", {"__rsub__"}}, mul_slot{"mul"},
