@@ -34,7 +34,7 @@ WRITING_WEIGHTS = {
 }
 PURE = [TEMPLATES[name] for name in WEIGHTS]
 WRITING = [TEMPLATES[name] for name in WRITING_WEIGHTS]
-AROUND = [TEMPLATES[name] for name in ("wrapped", "nested_transforms", "gradients")]
+AROUND = ("wrapped", "nested_transforms", "gradients")
 # A layer's weights, of any shape, and operators with derivatives of their own: one that autocasting leaves in
 # float32, one that transforms may enter.
 HELPER = """def W(dtype, shape):
@@ -135,6 +135,7 @@ class Writer:
 
     def __init__(self, module, seed, length, left_out=()):
         self.weights = [0 if name in left_out else weight for name, weight in WEIGHTS.items()]
+        self.around = [TEMPLATES[name] for name in AROUND if name not in left_out]
         self.rng, self.module = random.Random(seed), module
         self.kinds = self.rng.choice(DTYPES)
         self.inputs, self.lines, self.count = [], [], 0
@@ -211,7 +212,7 @@ class Writer:
         if kind < 0.22:
             return self.fill(self.rng.choice(self.rng.choices(WRITING, WRITING_WEIGHTS.values())[0]))
         if kind < 0.34 and wrapped:
-            return self.fill(self.rng.choice(self.rng.choice(AROUND)))
+            return self.fill(self.rng.choice(self.rng.choice(self.around)))
         text = self.fill(self.rng.choice(self.rng.choices(PURE, self.weights)[0]))
         self.count += 1
         return f"v{self.count} = {text}"
