@@ -190,9 +190,9 @@ OTHER_LISTS = {
     "onnx._rules.quantized": {"_STEPS"},
     "onnx._rules.shapes": {"for"},
     # what TorchScript has
+    "jit._arithmetic": {"MATH"},
     "jit._check_expressions": {"_TENSOR_VALUES"},
-    "jit._check_methods": {"MATH"},
-    "jit._torchscript_ops": {"_TABLE"},
+    "jit._check_methods": {"MATH", "_NOT_FLOATS"},
 }
 # Words of Python, which mean no operator in a list.
 PYTHONS = {name.strip("_") for name in (*dir(operator), *dir(builtins))}
