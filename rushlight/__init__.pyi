@@ -217,7 +217,6 @@ from rushlight._functions.helpers import resolve_conj as resolve_conj
 from rushlight._functions.helpers import resolve_neg as resolve_neg
 from rushlight._functions.helpers import get_device as get_device
 from rushlight._functions.helpers import compiled_with_cxx11_abi as compiled_with_cxx11_abi
-from rushlight._functions.helpers import vmap as vmap
 from rushlight._functions.helpers import _grouped_mm as _grouped_mm
 from rushlight._functions.helpers import _has_compatible_shallow_copy_type as _has_compatible_shallow_copy_type
 from rushlight.amp import autocast as autocast
@@ -276,6 +275,7 @@ from rushlight._linalg_utils import lstsq as lstsq
 from rushlight._linalg_utils import matrix_rank as matrix_rank
 from rushlight._linalg_utils import solve as solve
 from rushlight._linalg_utils import symeig as symeig
+from rushlight._functorch.apis import vmap as vmap
 from rushlight._functions.segment import segment_reduce as segment_reduce
 from rushlight._functions.segment import _segment_reduce as _segment_reduce
 from rushlight._lowrank import pca_lowrank as pca_lowrank
