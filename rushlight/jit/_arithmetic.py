@@ -168,7 +168,7 @@ MATH = {
 }
 
 # Built-in functions that scripts compute in another way.
-CALLS = {
+CALLS: dict = {
     "round": rounded,
     "int": whole,
     "pow": powered,
@@ -177,8 +177,8 @@ CALLS = {
 }
 
 # Operators by their nodes' names, and those of augmented assignments.
-OPERATORS = {"Div": divided, "FloorDiv": floor_divided, "Mod": remainder, "Pow": powered}
-INPLACE = {
+OPERATORS: dict = {"Div": divided, "FloorDiv": floor_divided, "Mod": remainder, "Pow": powered}
+INPLACE: dict = {
     "Div": _inplace(divided, operator.itruediv),
     "Mod": _inplace(remainder, operator.imod),
     "Pow": _inplace(powered, operator.ipow),

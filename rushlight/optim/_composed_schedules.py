@@ -7,12 +7,7 @@ from collections.abc import Sequence
 
 from rushlight._command.names import show_from
 from rushlight.optim._schedule_base import LRScheduler, _set_lr
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from rushlight.optim.optimizer import Optimizer
+from rushlight.optim.optimizer import Optimizer
 
 
 def _check_same_optimizer(name, optimizer, schedulers):
@@ -35,6 +30,8 @@ def _undo_first_step(schedulers):
 
 class _Composite(LRScheduler):
     """A schedule made of others, whose states it saves with its own."""
+
+    _schedulers: Sequence[LRScheduler]
 
     def state_dict(self):
         state = {k: v for k, v in self.__dict__.items() if k not in ("optimizer", "_schedulers")}
