@@ -26,7 +26,12 @@ void fake_quantize_backward(const FakeQuantizationGradient& g) {
 ScaleAndZero choose_quantization(float min, float max, int lowest, int highest, bool symmetric) {
   // Below this scale sums of products would lose their precision.
   constexpr float kSmallest = 6.1e-5f;
-  const int steps = highest - lowest;
+  // As PyTorch's, differences wrap where the bounds are all that 32 bits hold.
+  const auto minus = [](int a, int b) {
+    return static_cast<int>(static_cast<uint32_t>(a) - static_cast<uint32_t>(b));
+  };
+  const auto size = [&](int v) { return v < 0 ? minus(0, v) : v; };
+  const int steps = minus(highest, lowest);
   const auto spans_zero = [&] { return min < 0 && max > 0; };
   if (symmetric && spans_zero()) {
     const int below = -(steps / 2 + 1), above = steps / 2;
@@ -51,9 +56,8 @@ ScaleAndZero choose_quantization(float min, float max, int lowest, int highest, 
   }
   // From the end that loses less by rounding.
   const double down = min / scale, up = max / scale;
-  double zero =
-      std::abs(lowest) - std::fabs(down) < std::abs(highest) - std::fabs(up) ? lowest - down : highest - up;
-  if (symmetric && spans_zero()) zero = static_cast<double>(lowest + highest) / 2;
+  double zero = size(lowest) - std::fabs(down) < size(highest) - std::fabs(up) ? lowest - down : highest - up;
+  if (symmetric && spans_zero()) zero = (static_cast<double>(lowest) + highest) / 2;
   const int32_t nudged = zero < lowest      ? lowest
                          : zero > highest   ? highest
                          : std::isnan(zero) ? std::numeric_limits<int32_t>::min()

@@ -1,6 +1,7 @@
 #include "cpu/transpose.h"
 
 #include <bit>
+#include <cstring>
 
 #ifdef __AVX2__
 #include <immintrin.h>
@@ -13,19 +14,34 @@ struct Wide {
   uint64_t low, high;
 };
 
+// Elements may stand anywhere: four bytes of weights are moved as one.
+template <class T>
+T load(const char* from) {
+  T v;
+  std::memcpy(&v, from, sizeof v);
+  return v;
+}
+template <class T>
+void store(char* to, T v) {
+  std::memcpy(to, &v, sizeof v);
+}
+
 template <class T>
 void rectangle(char* out, int64_t out_line, const char* in, int64_t in_line, int64_t rows, int64_t columns) {
-  if (columns == 2 && out_line == 2 * static_cast<int64_t>(sizeof(T))) {  // two lines, interleaved
-    auto* to = reinterpret_cast<T*>(out);
-    const auto *first = reinterpret_cast<const T*>(in), *second = reinterpret_cast<const T*>(in + in_line);
+  constexpr int64_t kItem = sizeof(T);
+  if (columns == 2 && out_line == 2 * kItem) {  // two lines, interleaved
+    const char* second = in + in_line;
 #pragma GCC ivdep
-    for (int64_t i = 0; i < rows; ++i) to[2 * i] = first[i], to[2 * i + 1] = second[i];
+    for (int64_t i = 0; i < rows; ++i) {
+      store(out + 2 * i * kItem, load<T>(in + i * kItem));
+      store(out + (2 * i + 1) * kItem, load<T>(second + i * kItem));
+    }
     return;
   }
   for (int64_t i = 0; i < rows; ++i) {
-    auto* to = reinterpret_cast<T*>(out + i * out_line);
-    const char* from = in + i * static_cast<int64_t>(sizeof(T));
-    for (int64_t j = 0; j < columns; ++j) to[j] = *reinterpret_cast<const T*>(from + j * in_line);
+    char* to = out + i * out_line;
+    const char* from = in + i * kItem;
+    for (int64_t j = 0; j < columns; ++j) store(to + j * kItem, load<T>(from + j * in_line));
   }
 }
 
