@@ -125,6 +125,8 @@ void check_results(const char* who, const Operands& a, const Tensor& grad, const
   const auto expect = [&](const char* name, const Tensor& t, IntList sizes, DType dtype) {
     RL_CHECK(t.sizes() == sizes && t.dtype() == dtype, who, ": expected ", name, " of shape ", sizes,
              " and dtype ", dtype_name(dtype), ", got ", describe(t));
+    RL_CHECK(t.device() == a.query.device(), who, ": expected ", name, " on device ", a.query.device(),
+             ", got ", t.device());
   };
   const Dims sizes = joined(lead, queries, a.value.size(-1));
   expect("grad_out", grad, sizes, a.query.dtype());

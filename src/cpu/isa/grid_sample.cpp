@@ -90,7 +90,8 @@ struct PlanePoints {
   static Axis axis(const SamplePlan& p, size_t d) {
     const auto size = static_cast<float>(p.size[d]);
     const bool border = p.padding == SamplePadding::Border;
-    return {(p.align_corners ? size - 1 : size) / 2, p.align_corners ? 0.0f : -0.5f, border ? 0.0f : -2.0f,
+    // Otherwise as far out as no tap reaches back, which the weight 0 of a pixel that is infinite would show.
+    return {(p.align_corners ? size - 1 : size) / 2, p.align_corners ? 0.0f : -0.5f, border ? 0.0f : -3.0f,
             border ? size - 1 : size + 1, static_cast<int32_t>(p.size[d])};
   }
   // NaN goes to the lower end.

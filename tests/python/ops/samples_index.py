@@ -17,8 +17,6 @@ TABLE = {
     "take_along_dim": [((M, GRID[:1], 1), {}), ((M, GRID), {})],
     "scatter": [
         ((M, 0, GRID, real(2, 3)), {}),
-        ((M, 0, GRID, 2.5), {"reduce": "add"}),
-        ((M, 0, GRID, given(real(2, 3))), {"reduce": "multiply"}),
         ((M, 1, DISTINCT, real(4, 5)), {}),
         ((M, 1, GRID, 2.5), {}),
     ],
@@ -59,6 +57,16 @@ TABLE = {
         ((np.array([2, 0, 1]),), {}),
     ],
 }
+# Their gradients are refused, as in PyTorch: `scatter_reduce` has them.
+REDUCED = {
+    "scatter": [
+        ((M, 0, GRID, 2.5), {"reduce": "add"}),
+        ((M, 0, GRID, given(real(2, 3))), {"reduce": "multiply"}),
+    ],
+}
+NO_GRADIENT = dict.fromkeys(
+    ("gradcheck", "gradgradcheck", "gradients", "forward"), "refused, as in PyTorch: scatter_reduce has one"
+)
 # Which of several values is kept is left open; their gradients are as if each were.
 OVERWRITTEN = {
     "scatter": [((M, 1, GRID, real(4, 5)), {})],
@@ -70,6 +78,7 @@ SEVERAL = dict.fromkeys(
 NO_CLASSES = "the number of classes is read from the values"
 ROWS = [
     *fixed_rows(TABLE),
+    *fixed_rows(REDUCED, refused=NO_GRADIENT),
     *fixed_rows(OVERWRITTEN, refused=SEVERAL),
     *fixed_rows({"nn.functional.one_hot": [((GRID, 5), {})]}),
     *fixed_rows({"nn.functional.one_hot": [((GRID,), {})]}, refused={"meta": NO_CLASSES}),
