@@ -24,10 +24,10 @@ int64_t checked_numel(IntList sizes) {
 
 Dims contiguous_strides(IntList sizes) {
   Dims strides(sizes.size());
-  int64_t step = 1;
+  int64_t step = 1;  // of sizes that are refused later it may wrap
   for (size_t i = sizes.size(); i-- > 0;) {
     strides[i] = step;
-    step *= std::max<int64_t>(sizes[i], 1);
+    static_cast<void>(__builtin_mul_overflow(step, std::max<int64_t>(sizes[i], 1), &step));
   }
   return strides;
 }
@@ -40,7 +40,7 @@ Dims channels_last_strides(IntList sizes) {
   int64_t step = 1;
   auto place = [&](size_t d) {
     strides[d] = step;
-    step *= std::max<int64_t>(sizes[d], 1);
+    static_cast<void>(__builtin_mul_overflow(step, std::max<int64_t>(sizes[d], 1), &step));
   };
   place(1);
   for (size_t d = n - 1; d >= 2; --d) place(d);

@@ -23,8 +23,9 @@ RL_HD [[gnu::always_inline]] inline T trunc_divide(T x, T y, T kind) {
 }
 template <Real T>
 RL_HD [[gnu::always_inline]] inline T next_after(T x, T y) {
-  using Bits = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
-  const Bits bits = std::bit_cast<Bits>(x), step = (x < y) == (x > 0) ? 1 : -1;
+  using Bits =
+      std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t>;  // at the ends of their range they wrap
+  const Bits bits = std::bit_cast<Bits>(x), step = (x < y) == (x > 0) ? Bits{1} : ~Bits{0};
   const T least = std::copysign(std::bit_cast<T>(Bits{1}), y), next = std::bit_cast<T>(Bits(bits + step));
   return x != x || y != y ? x + y : x == y ? y : x == 0 ? least : next;
 }
@@ -36,8 +37,8 @@ RL_HD [[gnu::always_inline]] inline T step_after(T x, T y, T kind) {
     return next_after(x, y);
   } else {
     const bool half = kind == 1, up = x < y, away = up == (x > 0);
-    const int32_t spacing = kind == 0 ? 1 : half ? 0x2000 : 0x10000;
-    const int32_t bits = std::bit_cast<int32_t>(x) + (away ? spacing : -spacing);
+    const uint32_t spacing = kind == 0 ? 1 : half ? 0x2000 : 0x10000;
+    const uint32_t bits = std::bit_cast<uint32_t>(x) + (away ? spacing : 0u - spacing);
     const float size = std::fabs(x), least = half ? 0x1p-24f : std::bit_cast<float>(spacing);
     const bool fixed = half & ((size < 0x1p-14f) | ((size == 0x1p-14f) & !away));
     const float moved = std::copysign(x + (up ? least : -least), x), next = std::bit_cast<float>(bits);

@@ -127,7 +127,7 @@ struct ByteBounds {
   PanelBytes least, most;
   ByteBounds(float low_byte, float high_byte, int32_t out_zero)
       : high(Floats{} + (high_byte - static_cast<float>(out_zero))),
-        zero(Ints{} + (out_zero & 0xffff) * 0x10001) {
+        zero(Ints{} + static_cast<int32_t>(static_cast<uint32_t>(out_zero & 0xffff) * 0x10001u)) {
     std::memset(&least, static_cast<int>(low_byte), sizeof(least));
     std::memset(&most, static_cast<int>(high_byte), sizeof(most));
   }
