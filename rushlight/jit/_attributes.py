@@ -13,13 +13,19 @@ from rushlight.jit._annotations import python_type
 from rushlight.jit._decorations import Attribute
 from rushlight.nn import Module
 
-__all__ = ["constants_of", "declared_types", "take_attributes", "warn_of_annotations"]
+__all__ = ["check_initialized", "constants_of", "declared_types", "take_attributes", "warn_of_annotations"]
 
 _WARNING = (
     "The TorchScript type system doesn't support instance-level annotations on empty non-base types in "
     "`__init__`. Instead, either 1) use a type annotation in the class body, or 2) wrap the type in "
     "`torch.jit.Attribute`."
 )
+
+
+def check_initialized(module):
+    if "_parameters" not in module.__dict__:
+        name = type(module).__name__
+        raise RuntimeError(f"'{name}' has not been initialized, did you forget to call 'super()'?")
 
 
 def declared_types(classes):

@@ -17,7 +17,7 @@ import types
 
 from rushlight import Tensor
 from rushlight._command.names import is_own, show_from
-from rushlight.jit import _state
+from rushlight.jit import _attributes, _state
 from rushlight.jit._annotations import plain_name, python_type
 from rushlight.jit._attributes import constants_of, declared_types, take_attributes, warn_of_annotations
 from rushlight.jit._check_values import declared_type
@@ -343,12 +343,6 @@ def script_class(base, original_name, methods: Any, units: Any, kind: type = Rec
     return type(kind.__name__, (kind,) if base is Module else (kind, base), members)
 
 
-def _check_initialized(module):
-    if "_parameters" not in module.__dict__:
-        name = type(module).__name__
-        raise RuntimeError(f"'{name}' has not been initialized, did you forget to call 'super()'?")
-
-
 class _Scripting:
     """One call of `script`: what it compiled, so that each class, module and function is compiled once."""
 
@@ -363,7 +357,7 @@ class _Scripting:
         if hasattr(module, "__prepare_scriptable__"):  # a module that has another one scripted in its place
             made = self.modules[id(module)] = self.module(module.__prepare_scriptable__())
             return made
-        _check_initialized(module)
+        _attributes.check_initialized(module)
         if waiting := [n for n, t in (module._parameters | module._buffers).items() if is_lazy(t)]:
             raise RuntimeError(
                 f"'{type(module).__name__}' has uninitialized parameters {waiting}. Did you forget to run a "
@@ -386,7 +380,7 @@ class _Scripting:
 
     def complete(self, made):
         """Script what is below an instance of a class with compiled methods, and check these methods."""
-        _check_initialized(made)
+        _attributes.check_initialized(made)
         check_constants(made, type(made))
         for name, child in made._modules.items():
             made._modules[name] = None if child is None else self.module(child)

@@ -1,4 +1,4 @@
-"""Lists and dictionaries that scripts and Python share: `torch.jit.script` of a list or dict."""
+"""Lists and dictionaries that scripts and Python share, by `torch.jit.script` of one; lists of modules."""
 
 import copy
 import pickle
@@ -6,6 +6,7 @@ import pickle
 import pytest
 
 import rushlight as torch
+from rushlight import nn
 
 
 @torch.jit.script
@@ -98,3 +99,28 @@ def test_a_list_of_another_type_comes_in_as_a_copy():
 
     shared = torch.jit.script([1])
     assert add_float(shared) == [1.0, 0.5] and shared == [1]
+
+
+class LeavesItems(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([nn.ReLU(), nn.Tanh()])
+
+    def forward(self, x):
+        for layer in self.layers:
+            for i in range(3):
+                if i == 1:
+                    break
+            if x.sum() > 0:
+                continue
+            x = layer(x)
+        return x
+
+
+def test_loops_over_modules_and_tuples_are_not_left():
+    with pytest.raises(
+        RuntimeError, match="we do not support break or continue inside the body of these loops"
+    ):
+        torch.jit.script(LeavesItems())
+    with pytest.raises(RuntimeError, match="SyntaxError: 'break' outside loop"):
+        torch.jit.CompilationUnit("def f(a):\n    break\n")

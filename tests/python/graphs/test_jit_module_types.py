@@ -36,3 +36,25 @@ def test_modules_share_a_type(other, same):
     found = kind(Holds())
     assert (found == kind(other)) is same and (found != kind(other)) is not same
     assert found.kind() == "ClassType" and found.name() == "Holds"
+
+
+class Packs(nn.Module):
+    @torch.jit.unused
+    @torch.no_grad()
+    def left_out(self, x):
+        # type: (Tensor) -> int
+        return next(x)
+
+    def forward(self, x, lengths):
+        packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+        if x.dim() == 1:
+            return x, x * self.left_out(x)
+        return nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
+
+
+def test_scripts_pack_sequences_in_files_too(tmp_path):
+    scripted, given = torch.jit.script(Packs()), (torch.ones(2, 3), torch.tensor([2, 3]))
+    scripted.save(tmp_path / "packs.pt")
+    for module in (scripted, torch.jit.load(tmp_path / "packs.pt")):
+        padded, lengths = module(*given)
+        assert padded.tolist() == [[1.0, 1.0, 0.0], [1.0, 1.0, 1.0]] and lengths.tolist() == [2, 3]
