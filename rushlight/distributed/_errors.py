@@ -1,5 +1,7 @@
 """What goes wrong between processes; the types are PyTorch's."""
 
+from rushlight._command.names import show_from
+
 
 class DistError(RuntimeError):
     """Exception raised when an error occurs in the distributed library"""
@@ -21,5 +23,4 @@ class QueueEmptyError(DistStoreError):
     """Exception raised when an error occurs in the distributed store"""
 
 
-for _class in (DistError, DistBackendError, DistNetworkError, DistStoreError, QueueEmptyError):
-    _class.__module__ = "torch.distributed"
+show_from("distributed", DistError, DistBackendError, DistNetworkError, DistStoreError, QueueEmptyError)

@@ -2,10 +2,11 @@
 
 import rushlight
 from rushlight import nn
+from rushlight._command.names import show_from
 from rushlight.nn import functional as F
 
 # Below the integer layers and those that can become them, which import each other's parents.
-_HOME = "rushlight.ao.nn.quantized.modules.functional_modules"
+_HOME = "ao.nn.quantized.modules.functional_modules"
 
 
 class FXFloatFunctional(nn.Module):
@@ -73,4 +74,4 @@ class FloatFunctional(nn.Module):
         return self.activation_post_process(rushlight.matmul(x, y))
 
 
-FXFloatFunctional.__module__ = FloatFunctional.__module__ = _HOME
+show_from(_HOME, FXFloatFunctional, FloatFunctional)

@@ -1,5 +1,7 @@
 """Modules that watch numbers pass, and say which scale and zero point would hold them as integers."""
 
+from rushlight._command.names import show_from
+
 from .._late import _PartialWrapper, _with_args, _with_callable_args
 from ._affine import (
     AffineQuantizedObserverBase,
@@ -73,6 +75,5 @@ __all__ = [
 ]
 
 # Pickled modules and printed configurations name this module, not the files below it.
-for _value in list(globals().values()):
-    if isinstance(_value, type) and _value.__module__.startswith(__name__ + "."):
-        _value.__module__ = __name__
+_below = [v for v in list(globals().values()) if getattr(v, "__module__", "").startswith(__name__ + ".")]
+show_from("ao.quantization.observer", *_below)

@@ -4,7 +4,6 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import Enum, auto
 
-from rushlight._command.names import show_from
 from rushlight.nn import Module
 
 from .. import _late
@@ -137,6 +136,3 @@ class AffineQuantizedObserverBase(ABC, Module):
     @abstractmethod
     def calculate_qparams(self):
         """The scale and the zero point that the numbers seen so far ask for."""
-
-
-show_from("ao.quantization.observer", get_block_size)

@@ -4,7 +4,6 @@ import warnings
 from abc import ABC, abstractmethod
 
 import rushlight
-from rushlight._command.names import show_from
 from rushlight.nn import Module
 
 from .. import _late, utils
@@ -159,6 +158,3 @@ def load_observer_state_dict(mod, obs_dict):
             raise Exception(f"Unexpected keys for observer {key} in state_dict")
     if errors:
         raise RuntimeError("\n".join(errors))
-
-
-show_from("ao.quantization.observer", get_observer_state_dict, load_observer_state_dict)
