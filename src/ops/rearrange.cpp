@@ -90,11 +90,12 @@ Tensor pixel_shuffle_body(const Call&, const Tensor& self, int64_t r) {
            self.dim(), " dimension(s)");
   RL_CHECK(r > 0, "pixel_shuffle expects a positive upscale_factor, but got ", r);
   const int64_t c = self.size(-3), h = self.size(-2), w = self.size(-1), lead = self.dim() - 3;
-  RL_CHECK(r <= int64_t{1} << 31 && c % (r * r) == 0,
+  const int64_t square = r <= int64_t{1} << 31 ? r * r : 0;  // 0 stands for more than there can be channels
+  RL_CHECK(square != 0 && c % square == 0,
            "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of "
            "upscale_factor, but input.size(-3)=",
-           c, " is not divisible by ", r * r);
-  const int64_t left = c / (r * r);
+           c, " is not divisible by ", square != 0 ? str(square) : str(r, " * ", r));
+  const int64_t left = c / square;
   const Tensor x =
       permute(reshape(self, leading(self, {left, r, r, h, w})), axes_after(lead, {0, 3, 1, 4, 2}));
   return laid_out_as(self, view(in_order(x), leading(self, {left, h * r, w * r})));

@@ -36,9 +36,9 @@ struct TensorFacts {
   }
 
   bool hold(PyObject* o) const {
+    if (!hold_but_for_layout(o)) return false;  // it may be no tensor
     const TensorImpl& t = *impl_of(o);
-    return hold_but_for_layout(o) && IntList(t.sizes) == IntList(sizes) &&
-           IntList(t.strides) == IntList(strides);
+    return IntList(t.sizes) == IntList(sizes) && IntList(t.strides) == IntList(strides);
   }
   bool hold_but_for_layout(PyObject* o) const {
     if (Py_TYPE(o) != type || attributes(o) != has_attributes) return false;

@@ -134,3 +134,10 @@ def test_nonzero_wants_a_bool():
     for value in (1, 3, None):
         agree(lambda p, value: p.nonzero(p.ones(2), as_tuple=value), value)
     agree(lambda p: p.nonzero(p.ones(2), as_tuple=True, out=p.empty(0, dtype=p.int64)))
+
+
+def test_factors_whose_square_is_no_number_are_told_as_they_are():
+    with pytest.raises(RuntimeError, match=r"size\(-3\)=4 is not divisible by 4294967296 \* 4294967296"):
+        rl.nn.functional.pixel_shuffle(rl.ones(4, 1, 1), 2**32)
+    with pytest.raises(RuntimeError, match=r"size\(-3\)=4 is not divisible by 9\b"):
+        rl.nn.functional.pixel_shuffle(rl.ones(4, 1, 1), 3)
