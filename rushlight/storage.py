@@ -7,57 +7,12 @@ import rushlight
 from rushlight import _C
 from rushlight._functions import shared_files
 from rushlight._functions.legacy_storage import OnCuda, SecondNames, check_arguments
+from rushlight._functions.storage_forms import Conversions, Devices, as_bytes
 
 __all__ = ["TypedStorage", "UntypedStorage"]
 
 
-class _Conversions:
-    """`storage.double()` and its like: the elements, converted, in a storage of their own."""
-
-    def double(self):
-        return _converted(self, rushlight.float64)
-
-    def float(self):
-        return _converted(self, rushlight.float32)
-
-    def half(self):
-        return _converted(self, rushlight.float16)
-
-    def bfloat16(self):
-        return _converted(self, rushlight.bfloat16)
-
-    def long(self):
-        return _converted(self, rushlight.int64)
-
-    def int(self):
-        return _converted(self, rushlight.int32)
-
-    def short(self):
-        return _converted(self, rushlight.int16)
-
-    def char(self):
-        return _converted(self, rushlight.int8)
-
-    def byte(self):
-        return _converted(self, rushlight.uint8)
-
-    def bool(self):
-        return _converted(self, rushlight.bool)
-
-    def complex_double(self):
-        return _converted(self, rushlight.complex128)
-
-    def complex_float(self):
-        return _converted(self, rushlight.complex64)
-
-
-def _converted(storage, dtype):
-    own = getattr(storage, "dtype", rushlight.uint8)
-    elements = rushlight.empty(0, dtype=own, device=storage.device).set_(storage.untyped())
-    return TypedStorage(wrap_storage=elements.to(dtype).untyped_storage(), dtype=dtype, _internal=True)
-
-
-class UntypedStorage(_C.StorageBase, _Conversions):
+class UntypedStorage(_C.StorageBase, Conversions, Devices):
     """A block of bytes that tensors look into. It supports the buffer protocol, so ``memoryview(s)`` is
     its content."""
 
@@ -74,10 +29,6 @@ class UntypedStorage(_C.StorageBase, _Conversions):
 
     filename = None  # the file that a shared mapping writes to; memory that is merely shared has none
 
-    @property
-    def is_cuda(self):
-        return self.device.type == "cuda"
-
     def __len__(self):
         return self.nbytes()
 
@@ -87,8 +38,24 @@ class UntypedStorage(_C.StorageBase, _Conversions):
     def element_size(self):
         return 1
 
+    is_sparse_csr = False
+
+    def type(self, dtype=None, non_blocking=False):
+        """The name of this class; the bytes in a storage of another class, each an element of it."""
+        if dtype is None:
+            return f"{type(self).__module__}.{type(self).__name__}"
+        if isinstance(dtype, str):
+            dtype = getattr(rushlight, dtype.rpartition(".")[2])
+        return self if dtype is type(self) else dtype(self.size()).copy_(self, non_blocking)
+
+    def new(self):
+        return type(self)()
+
     def untyped(self):
         return self
+
+    def _with_bytes(self, untyped):
+        return untyped
 
     def _fix_weakref(self):
         """What a weak reference gives is whole: there is nothing to mend, where PyTorch may have to."""
@@ -109,6 +76,8 @@ class UntypedStorage(_C.StorageBase, _Conversions):
             if step != 1:
                 raise RuntimeError(f"UntypedStorage: slices take a step of 1, got {step}")
             return type(self)._from_buffer(self, start, max(0, stop - start))
+        if not hasattr(index, "__index__"):
+            raise TypeError(f"can't index a torch.UntypedStorage with {_type_name(index)}")
         return memoryview(self.cpu())[index]
 
     def __setitem__(self, index, value):
@@ -157,31 +126,34 @@ class UntypedStorage(_C.StorageBase, _Conversions):
         return list(memoryview(self.cpu()))
 
     def fill_(self, value):
-        self[:] = int(value)
+        """Set every byte; numbers beyond a byte wrap."""
+        if not isinstance(value, int):
+            raise RuntimeError(f"fill_ expects int, but got {_type_name(value)}")
+        self[:] = value % 256
         return self
 
     def copy_(self, source, non_blocking=None):
-        memoryview(self)[:] = memoryview(source.untyped())
+        if not isinstance(source, (UntypedStorage, TypedStorage)):
+            raise TypeError(
+                f"copy_(): argument 'src' (position 1) must be torch.Storage, not {_type_name(source)}"
+            )
+        source = source.untyped()
+        if source.nbytes() != self.nbytes():
+            sizes = f"self was {self.nbytes()} bytes but src was {source.nbytes()} bytes"
+            raise RuntimeError(f"size does not match, {sizes}")
+        if self.device.type == "cpu":
+            memoryview(self)[:] = memoryview(source.cpu())
+        elif self.device.type != "meta":
+            as_bytes(self).copy_(as_bytes(source), non_blocking=bool(non_blocking))
         return self
 
     def clone(self):
-        return UntypedStorage(self.nbytes()).copy_(self)
-
-    def cpu(self):
-        return self if self.device.type in ("cpu", "meta") else self.to(device="cpu")
-
-    def to(self, *, device, non_blocking=False):
-        if rushlight.device(device) == self.device:
-            return self
-        return (
-            rushlight.empty(0, dtype=rushlight.uint8, device=self.device)
-            .set_(self)
-            .to(device)
-            .untyped_storage()
-        )
+        return UntypedStorage(self.nbytes(), device=self.device).copy_(self)
 
     def byteswap(self, dtype):
         """Reverse the byte order of every element of the given type, in place."""
+        if not isinstance(dtype, rushlight.dtype):
+            raise RuntimeError(f"expected torch.dtype, but got {type(dtype)}")
         unit = rushlight.empty(0, dtype=dtype).element_size() // (2 if dtype.is_complex else 1)
         content = memoryview(self)
         swapped = bytearray(content)
@@ -207,6 +179,11 @@ class UntypedStorage(_C.StorageBase, _Conversions):
 
     def __sizeof__(self):
         return super().__sizeof__() + self.nbytes()
+
+
+def _type_name(value):
+    cls = type(value)
+    return cls.__name__ if cls.__module__ == "builtins" else f"{cls.__module__}.{cls.__name__}"
 
 
 def _check_element(value):
@@ -308,7 +285,7 @@ class _LegacyStorage:
         raise RuntimeError("Only child classes of _LegacyStorage can be instantiated")
 
 
-class TypedStorage(_Conversions, SecondNames):
+class TypedStorage(Conversions, Devices, SecondNames):
     """A storage read as elements of one type. Deprecated in favour of UntypedStorage; old files are full
     of it."""
 
@@ -342,10 +319,6 @@ class TypedStorage(_Conversions, SecondNames):
     @property
     def device(self):
         return self._untyped_storage.device
-
-    @property
-    def is_cuda(self):
-        return self.device.type == "cuda"
 
     def _new_shared(self, size, *, device=None):
         """Elements of the same type in shared memory."""
@@ -440,6 +413,10 @@ class TypedStorage(_Conversions, SecondNames):
 
     def __getitem__(self, index):
         _check_data(self)
+        if not (isinstance(index, slice) or hasattr(index, "__index__")) or isinstance(
+            index, rushlight.Tensor
+        ):
+            raise RuntimeError(f"can't index a {TypedStorage} with {type(index)}")
         value = self._tensor()[index]
         if isinstance(index, slice):
             return TypedStorage(
@@ -458,16 +435,14 @@ class TypedStorage(_Conversions, SecondNames):
         return self
 
     def copy_(self, source, non_blocking=None):
-        self._tensor().copy_(source._tensor())
+        self._untyped_storage.copy_(source, non_blocking)
         return self
 
     def clone(self):
         return TypedStorage(wrap_storage=self._untyped_storage.clone(), dtype=self.dtype, _internal=True)
 
-    def cpu(self):
-        if self.device.type == "meta":
-            raise NotImplementedError("Cannot copy out of meta tensor; no data!")
-        return self
+    def _with_bytes(self, untyped):
+        return TypedStorage(wrap_storage=untyped, dtype=self.dtype, _internal=True)
 
     def type(self, dtype=None, non_blocking=False):
         """The name of the class of this type, or a copy in another type."""
