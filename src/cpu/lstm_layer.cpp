@@ -1,8 +1,10 @@
 #include "cpu/lstm_layer.h"
 
 #include "core/constant_memory.h"
+#include "core/host/processor.h"
 #include "core/parallel.h"
 #include "cpu/buffer.h"
+#include "cpu/chain_product.h"
 #include "cpu/isa_variant.h"
 
 namespace rushlight::cpu {
@@ -15,6 +17,7 @@ constexpr int64_t kRowGrain = 4;                   // sequences of a task
 constexpr int64_t kPackGrain = int64_t{1} << 16;   // elements of the weight
 constexpr int64_t kSharedWork = int64_t{1} << 18;  // multiplications that pay for threads once
 constexpr int64_t kStepWork = int64_t{3} << 20;    // multiplications of one step that pay for them each time
+constexpr int64_t kFewSequences = 4;               // below them tiles do not pay
 constexpr int64_t kNearWeight = int64_t{1} << 20;  // bytes that each core may hold for itself
 
 enum class Sharing { None, Sequences, Panels };
@@ -66,13 +69,16 @@ class Memory {
   Memory(const LstmSteps& s, bool pairs, int64_t width, int64_t columns, int64_t products, int64_t states,
          int64_t other, void* packed = nullptr)
       : pairs_(pairs && s.dtype == DType::BFloat16),
+        // Not by how many sequences a thread has or are left: sums are the same for all.
+        tiles_(pairs_ && s.batch >= kFewSequences && host::has_bfloat16_tiles() && !batch_invariant()),
         item_(s.dtype == DType::Float64 ? 8 : 4),
         panels_(up(columns, width)),
         weight_(packed ? 0 : panels_ * width * products * item_),
-        state_(s.batch * states * item_),
-        other_(s.batch * other * item_),
+        state_(rows_read(s) * states * item_),
+        other_(rows_read(s) * other * item_),
         cell_(s.batch * states * item_),
         view_{pairs_,
+              tiles_,
               panels_,
               width,
               states,
@@ -82,7 +88,9 @@ class Memory {
   const LstmScratch& view() const { return view_; }
 
  private:
-  bool pairs_;
+  int64_t rows_read(const LstmSteps& s) const { return s.batch + (tiles_ ? kLstmTileRows : 0); }
+
+  bool pairs_, tiles_;
   int64_t item_, panels_;
   Buffer weight_, state_, other_, cell_;
   LstmScratch view_;

@@ -40,9 +40,11 @@ void lstm_layer_backward(const LstmLayerGradients& layer);
 // What the instruction sets provide.
 
 // Panels are [products, width] each, filled up with zeros; states are rows of `padded` elements. All in the
-// computing type; with `pairs` weights and factors of products are bfloat16.
+// computing type; with `pairs` weights and factors of products are bfloat16, with `tiles` they are multiplied
+// by those of AMX, which read up to kLstmTileRows sequences from the first one on.
+constexpr int64_t kLstmTileRows = 32;
 struct LstmScratch {
-  bool pairs;
+  bool pairs, tiles;
   int64_t panels, width, padded;
   void* weight;
   void* states[2];  // backward: gradient of the hidden state, and of the gates [batch, 4 hidden]

@@ -67,6 +67,21 @@ Isa choose() {
   return std::min(limit->own, best());
 }
 
+// Tiles whose products are of a kind: a bit of what the processor says of itself, which
+// __builtin_cpu_supports may not know.
+bool has_tiles([[maybe_unused]] unsigned kind) {
+#if defined(__x86_64__) && defined(__GNUC__)
+  constexpr unsigned kTiles = 1u << 24;
+  const char* text = std::getenv("RUSHLIGHT_CPU_CAPABILITY");
+  const bool forbidden = text && std::string_view(text) == "avx512";
+  unsigned a = 0, b = 0, c = 0, d = 0;
+  return isa() == Isa::kAvx512 && !forbidden && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & kTiles) &&
+         (d & kind) && system_gives_tiles();
+#else
+  return false;
+#endif
+}
+
 }  // namespace
 
 std::optional<IsaLimit> parse_isa_limit(std::string_view text) {
@@ -95,18 +110,11 @@ bool has_checksums() {
 }
 
 bool has_byte_tiles() {
-  static const bool has = [] {
-#if defined(__x86_64__) && defined(__GNUC__)
-    constexpr unsigned kTiles = 1u << 24, kOfBytes = 1u << 25;  // __builtin_cpu_supports may not know them
-    const char* text = std::getenv("RUSHLIGHT_CPU_CAPABILITY");
-    const bool forbidden = text && std::string_view(text) == "avx512";
-    unsigned a = 0, b = 0, c = 0, d = 0;
-    return isa() == Isa::kAvx512 && !forbidden && __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & kTiles) &&
-           (d & kOfBytes) && system_gives_tiles();
-#else
-    return false;
-#endif
-  }();
+  static const bool has = has_tiles(1u << 25);
+  return has;
+}
+bool has_bfloat16_tiles() {
+  static const bool has = has_tiles(1u << 22);
   return has;
 }
 

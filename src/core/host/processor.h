@@ -29,9 +29,10 @@ std::optional<IsaLimit> parse_isa_limit(std::string_view text);
 /// RUSHLIGHT_CPU_CAPABILITY forbids them, and checksums (FEAT_CRC32). False elsewhere.
 bool has_dot_products();
 bool has_checksums();
-/// What not every processor with AVX-512 has: tiles of bytes (AMX), which the system gives a process that
-/// asks for them, unless RUSHLIGHT_CPU_CAPABILITY forbids them. False elsewhere.
+/// What not every processor with AVX-512 has: tiles (AMX) of bytes and of bfloat16, which the system gives a
+/// process that asks for them, unless RUSHLIGHT_CPU_CAPABILITY forbids them. False elsewhere.
 bool has_byte_tiles();
+bool has_bfloat16_tiles();
 /// The version of AVX10 that the processor says it has, which systems may not list; 0: none.
 int avx10_version();
 /// One of Intel's: MKL multiplies at the peak there and runs code for AVX2 elsewhere, and some kernels are

@@ -40,9 +40,10 @@ class Backward {
   void prepare() {
     C* strip = at(l_.strip);
     const T *keys = static_cast<const T*>(h_.key), *values = static_cast<const T*>(h_.value);
-    pack_turned<T, false>(keys, h_.key_row, h_.keys, h_.width, strip, at(l_.turned_keys));
-    pack_turned<T, false>(values, h_.value_row, h_.keys, h_.value_width, strip, at(l_.turned_values));
-    pack_rows<T, false>(keys, h_.key_row, h_.keys, h_.width, at(l_.key_rows));
+    pack_turned<T, false>(keys, h_.key_row, h_.keys, h_.width, strip, at(l_.turned_keys), h_.width);
+    pack_turned<T, false>(values, h_.value_row, h_.keys, h_.value_width, strip, at(l_.turned_values),
+                          h_.value_width);
+    pack_rows<T, false>(keys, h_.key_row, h_.keys, h_.width, at(l_.key_rows), h_.keys);
     __builtin_memset(at(l_.grad_keys), 0, static_cast<size_t>(l_.strip - l_.grad_keys) * sizeof(C));
   }
 
@@ -95,8 +96,8 @@ class Backward {
       for (int64_t c = 0; c < h_.value_width; ++c)
         delta_[i] += static_cast<C>(out[i * h_.out_row + c]) * row[c];
     }
-    pack_rows<T, false>(query, h_.query_row, count_, h_.width, at(l_.query_panels));
-    pack_rows<T, false>(grad, g_.grad_out_row, count_, h_.value_width, at(l_.grad_panels));
+    pack_rows<T, false>(query, h_.query_row, count_, h_.width, at(l_.query_panels), count_);
+    pack_rows<T, false>(grad, g_.grad_out_row, count_, h_.value_width, at(l_.grad_panels), count_);
     __builtin_memset(at(l_.grad_queries), 0, static_cast<size_t>(count_ * l_.columns.padded()) * sizeof(C));
   }
 

@@ -1,6 +1,10 @@
 // Attention in tiles whose sums stay in registers, for each instruction set: a few queries at a time against
 // a block of keys, whose scores fit into the nearest caches.
+#include <optional>
+
+#include "core/host/processor.h"
 #include "cpu/isa/attention_inl.h"
+#include "cpu/isa/tile_registers_inl.h"
 
 namespace rushlight::cpu::RL_ISA {
 
@@ -10,34 +14,70 @@ void attention_backward_head(const AttentionHead& h, const AttentionHeadGradient
 
 namespace {
 
-constexpr int64_t kQueries = 24;    // whose scores are held at once
+constexpr int64_t kQueries = 32;    // whose scores are held at once: two tiles' rows
 constexpr int64_t kKeys = 256;      // of one block
 constexpr int64_t kValueKeys = 64;  // whose values the nearest cache holds beside the sums
 constexpr int64_t kFewQueries = 4;  // for which laying out keys and values does not pay
+
+// A vector of weights in the type of the products.
+template <class C, class Weight>
+[[gnu::always_inline]] inline void store_weights(const LaneVector<C>& x, Weight* to) {
+#if defined(__AVX512BW__)
+  if constexpr (std::is_same_v<Weight, BFloat16>) {
+    const SixteenHalves halves = narrow_to_pairs(x);
+    __builtin_memcpy(static_cast<void*>(to), &halves, sizeof(halves));
+    return;
+  }
+#endif
+  if constexpr (std::is_same_v<Weight, C>) __builtin_memcpy(to, &x, sizeof(x));
+}
+
+// Whether products of pairs are taken by tiles.
+template <class Factor>
+bool uses_tiles() {
+#if defined(__AVX512BW__)
+  return std::is_same_v<Factor, FactorPair> && host::has_bfloat16_tiles();
+#else
+  return false;
+#endif
+}
 
 // The softmax of one query as it comes to know more keys.
 template <class C>
 struct Running {
   C largest = -std::numeric_limits<C>::infinity(), total = 0;
 
-  // Scores x[0, n) become exp(x - largest), up to `padded` they become 0; what was summed before shrinks.
-  [[gnu::always_inline]] void take(C* x, int64_t n, int64_t padded, C* out, int64_t width) {
+  // weights[0, n) = exp(scale * x - largest), up to `padded` they are 0; what was summed before shrinks.
+  template <class Weight>
+  [[gnu::always_inline]] void take(C* x, int64_t n, int64_t padded, C scale, Weight* weights, C* out,
+                                   int64_t width) {
     constexpr int64_t lanes = Lanes<C>::count;
+    constexpr int together = 4;  // vectors that do not wait for each other
     constexpr C nothing = -std::numeric_limits<C>::infinity();
     for (int64_t j = n; j < padded; ++j) x[j] = nothing;
-    LaneVector<C> top = LaneVector<C>{} + largest, score, sum{};
-    for (int64_t j = 0; j < padded; j += lanes) {
+    LaneVector<C> tops[together], sums[together] = {}, score;
+    for (LaneVector<C>& top : tops) top = LaneVector<C>{} + largest;
+    const int64_t whole = padded - padded % (together * lanes);
+    const auto look = [&](int64_t j, int u) {
       load(score, x + j);
-      top = larger_lanes<C>(score, top);
-    }
-    const C most = fold_vector<C>(top, [](C a, C b) { return b > a ? b : a; });
+      tops[u] = larger_lanes<C>(score * scale, tops[u]);
+    };
+    for (int64_t j = 0; j < whole; j += together * lanes)
+      for (int u = 0; u < together; ++u) look(j + u * lanes, u);
+    for (int64_t j = whole; j < padded; j += lanes) look(j, 0);
+    for (int u = 1; u < together; ++u) tops[0] = larger_lanes<C>(tops[u], tops[0]);
+    const C most = fold_vector<C>(tops[0], [](C a, C b) { return b > a ? b : a; });
     const C shift = most == nothing ? C(0) : most;
-    for (int64_t j = 0; j < padded; j += lanes) {
+    const auto weigh = [&](int64_t j, int u) {
       load(score, x + j);
-      score = exp_lanes<C>(score - shift);
-      sum += score;
-      __builtin_memcpy(x + j, &score, sizeof(score));
-    }
+      score = exp_lanes<C>(score * scale - shift);
+      sums[u] += score;
+      store_weights<C>(score, weights + j);
+    };
+    for (int64_t j = 0; j < whole; j += together * lanes)
+      for (int u = 0; u < together; ++u) weigh(j + u * lanes, u);
+    for (int64_t j = whole; j < padded; j += lanes) weigh(j, 0);
+    const LaneVector<C> sum = (sums[0] + sums[1]) + (sums[2] + sums[3]);
     if (most != largest) {
       const C shrink = exp_negative(largest - shift);
       for (int64_t c = 0; c < width; ++c) out[c] *= shrink;
@@ -71,9 +111,11 @@ struct Layout {
   static constexpr int64_t step = static_cast<int64_t>(sizeof(Factor) / sizeof(State)),
                            lanes = Lanes<C>::count;
   const AttentionHead& h;
+  const bool tiles = uses_tiles<Factor>();
+  const int64_t unit = tiles ? 32 : step;  // what factors are filled up to: a tile's row
   const Columns<C> columns{h.value_width};
-  const int64_t depth = up(h.width, step) / step;       // factors of a query
-  const int64_t value_depth = up(h.keys, step) / step;  // of a column of values
+  const int64_t depth = up(h.width, unit) / step;       // factors of a query
+  const int64_t value_depth = up(h.keys, unit) / step;  // of a column of values
 
   int64_t key_factors() const { return up(h.keys, lanes) * depth; }
   int64_t value_factors() const { return value_depth * columns.padded(); }
@@ -98,8 +140,9 @@ void pack_as(const AttentionHead& h, void* packed) {
   auto* keys = static_cast<typename Types::Factor*>(packed);
   auto* values = keys + l.key_factors();
   auto* strip = reinterpret_cast<typename Types::State*>(values + l.value_factors());
-  pack_turned<T, Pairs>(static_cast<const T*>(h.key), h.key_row, h.keys, h.width, strip, keys);
-  pack_rows<T, Pairs>(static_cast<const T*>(h.value), h.value_row, h.keys, h.value_width, values);
+  pack_turned<T, Pairs>(static_cast<const T*>(h.key), h.key_row, h.keys, h.width, strip, keys, l.depth);
+  pack_rows<T, Pairs>(static_cast<const T*>(h.value), h.value_row, h.keys, h.value_width, values,
+                      l.value_depth);
 }
 
 template <class C, class Factor>
@@ -129,9 +172,13 @@ class Block {
     const int64_t end = seen(h_, first + count - 1);
     for (int64_t key = 0; key < end; key += kKeys) {
       const int64_t n = lesser(kKeys, end - key);
+      if (l_.tiles) {
+        run_tiles(key, n);
+        continue;
+      }
       multiply_keys(h_, first, count, reinterpret_cast<const Factor*>(queries_), l_.depth, keys_, key, n,
                     static_cast<C>(h_.scale), scores_, kKeys);
-      weigh(key, n);
+      weigh(key, n, up(n, L::lanes), C(1));
       with_vectors(l_.columns.vectors, [&]<int V>() { add_values<V>(key, n); });
     }
     for (int64_t i = 0; i < count; ++i)
@@ -140,15 +187,49 @@ class Block {
 
  private:
   // Scores become weights, zeros where a query does not see a key.
-  void weigh(int64_t key, int64_t n) {
-    const int64_t padded = up(n, L::lanes), width = l_.columns.padded();
+  void weigh(int64_t key, int64_t n, int64_t padded, C scale) {
+    const int64_t width = l_.columns.padded();
     for (int64_t i = 0; i < count_; ++i) {
       C* x = scores_ + i * kKeys;
       const int64_t visible = seen(h_, first_ + i) - key, now = visible < 0 ? 0 : lesser(n, visible);
       mask_scores(h_, first_ + i, key, now, x);
-      rows_[i].take(x, now, padded, sums_ + i * width, key > 0 ? width : 0);
-      if constexpr (L::step > 1) copy_row(x, padded, padded, weights_ + i * kKeys);
+      C* sums = sums_ + i * width;
+      if constexpr (L::step > 1)
+        rows_[i].take(x, now, padded, scale, weights_ + i * kKeys, sums, key > 0 ? width : 0);
+      else
+        rows_[i].take(x, now, padded, scale, x, sums, key > 0 ? width : 0);
     }
+  }
+
+  // The same products by tiles: those of scores leave the scale out.
+  void run_tiles([[maybe_unused]] int64_t key, [[maybe_unused]] int64_t n) {
+#if defined(__AVX512BW__)
+    if constexpr (L::step > 1) {
+      constexpr int64_t kFactorBytes = sizeof(Factor), kScoreBytes = kKeys * sizeof(C);
+      for (int64_t column = 0; column < n; column += kPanel<C>) {
+        const int64_t begin = key + column, left = lesser(kPanel<C>, h_.keys - begin);
+        const int64_t columns = up(left, L::lanes), needed = up(lesser(left, n - column), L::lanes);
+        multiply_pairs<false>({queries_, l_.depth * kFactorBytes, keys_ + begin * l_.depth,
+                               columns * kFactorBytes, l_.depth / 16},
+                              count_, needed, scores_ + column, kScoreBytes);
+      }
+      // What is masked stays -inf if it is scaled later.
+      C scale = static_cast<C>(h_.scale);
+      if (h_.mask || !(scale > 0)) {
+        for (int64_t i = 0; i < count_ * kKeys; i += kKeys)
+          for (int64_t j = 0; j < n; ++j) scores_[i + j] *= scale;
+        scale = 1;
+      }
+      const int64_t padded = up(n, 32), width = l_.columns.width() * kFactorBytes;
+      weigh(key, n, padded, scale);
+      for (int64_t p = 0; p < l_.columns.panels; ++p)
+        multiply_pairs<true>(
+            {weights_, kKeys * static_cast<int64_t>(sizeof(State)),
+             values_ + (p * l_.value_depth + key / 2) * l_.columns.width(), width, padded / 32},
+            count_, l_.columns.width(), sums_ + p * l_.columns.width(),
+            l_.columns.padded() * static_cast<int64_t>(sizeof(C)));
+    }
+#endif
   }
 
   const Factor* weights() const {
@@ -188,6 +269,10 @@ class Block {
 template <class T, bool Pairs>
 void forward_as(const AttentionHead& h, const void* packed, void* scratch, Span queries) {
   Block<compute_type<T>, typename ProductTypes<T, Pairs>::Factor> block(h, packed, scratch);
+#if defined(__AVX512BW__)
+  std::optional<TileSizes> sizes;
+  if (Pairs && host::has_bfloat16_tiles()) sizes.emplace();
+#endif
   for (int64_t first = queries.begin; first < queries.end; first += kQueries)
     block.template run<T>(first, lesser(kQueries, queries.end - first));
 }
@@ -255,7 +340,7 @@ void forward_few(const AttentionHead& h, void* scratch, Span queries) {
       for (; j < n; ++j)
         score_keys<1>(query, keys + (key + j) * h.key_row, h.key_row, h.width, scale, scores + j);
       mask_scores(h, i, key, n, scores);
-      row.take(scores, n, up(n, lanes), sums, value_width);
+      row.take(scores, n, up(n, lanes), C(1), scores, sums, value_width);
       for (int64_t c = 0; c < h.value_width; c += two)
         weigh_values(scores, n, values + key * h.value_row + c, h.value_row, lesser(two, h.value_width - c),
                      sums + c);
@@ -270,7 +355,9 @@ void forward_few(const AttentionHead& h, void* scratch, Span queries) {
 template <class F>
 void with_types(DType dtype, F&& f) {
 #if defined(__AVX512BW__)
-  if (dtype == DType::BFloat16 && has_pair_products()) return f.template operator()<BFloat16, true>();
+  // Intel's processors take longer for products of pairs than for as many of floats, but have tiles.
+  if (dtype == DType::BFloat16 && has_pair_products() && (!host::is_intel() || host::has_bfloat16_tiles()))
+    return f.template operator()<BFloat16, true>();
 #endif
   visit_dtype(FloatTypes{}, dtype, "scaled_dot_product_attention",
               [&](auto tag) { f.template operator()<decltype(tag), false>(); });

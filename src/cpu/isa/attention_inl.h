@@ -1,5 +1,6 @@
 // What attention and its gradients share: masks, operands laid out for tiles in registers.
 #pragma once
+#include <cstring>
 #include <limits>
 
 #include "cpu/attention.h"
@@ -90,18 +91,18 @@ template <int V = kPanelVectors, class F>
 }
 
 // Rows as columns of panels: panel p holds rows p * kPanel and on as [factors of a row][rows], the last one
-// only as many vectors as it needs. `strip`: a panel's worth of rows in the type of the products.
+// only as many vectors as it needs. `strip`: a panel's worth of rows in the type of the products; `depth`:
+// the factors of a row, those beyond its width zeros.
 template <class T, bool Pairs>
 void pack_turned(const T* from, int64_t row, int64_t rows, int64_t width,
                  typename ProductTypes<T, Pairs>::State* strip,
-                 typename ProductTypes<T, Pairs>::Factor* panels) {
+                 typename ProductTypes<T, Pairs>::Factor* panels, int64_t depth) {
   using Type = ProductTypes<T, Pairs>;
   using State = typename Type::State;
   using Factor = typename Type::Factor;
   using C = typename Type::C;
-  const int64_t depth = up(width, Type::step) / Type::step;
   const TransposeTile transpose = transpose_tile(sizeof(Factor));
-  const bool direct = std::is_same_v<T, State> && width % Type::step == 0;
+  const bool direct = std::is_same_v<T, State> && width == depth * Type::step;
   for (int64_t first = 0; first < rows; first += kPanel<C>) {
     const int64_t n = lesser(kPanel<C>, rows - first), columns = up(n, Lanes<C>::count);
     Factor* panel = panels + first * depth;
@@ -121,14 +122,15 @@ void pack_turned(const T* from, int64_t row, int64_t rows, int64_t width,
   }
 }
 
-// Rows as they are, in panels of some columns: [rows][columns], or [rows / 2][columns][2].
+// Rows as they are, in panels of some columns: [rows][columns], or [rows / 2][columns][2]; `depth` of them,
+// those beyond the rows zeros.
 template <class T, bool Pairs>
 void pack_rows(const T* from, int64_t row, int64_t rows, int64_t width,
-               typename ProductTypes<T, Pairs>::Factor* panels) {
+               typename ProductTypes<T, Pairs>::Factor* panels, int64_t depth) {
   using Type = ProductTypes<T, Pairs>;
   using State = typename Type::State;
   const Columns<typename Type::C> columns(width);
-  const int64_t w = columns.width(), depth = up(rows, Type::step) / Type::step;
+  const int64_t w = columns.width();
   for (int64_t p = 0; p < columns.panels; ++p) {
     const int64_t n = lesser(w, width - p * w);
     State* to = reinterpret_cast<State*>(panels + p * depth * w);
@@ -136,6 +138,8 @@ void pack_rows(const T* from, int64_t row, int64_t rows, int64_t width,
       const T* a = from + i * Type::step * row + p * w;
       if constexpr (!Pairs) {
         copy_row(a, n, w, to);
+      } else if (2 * i >= rows) {
+        std::memset(static_cast<void*>(to), 0, static_cast<size_t>(2 * w) * sizeof(State));
       } else {
         const T* b = a + row;
         const bool both = 2 * i + 1 < rows;

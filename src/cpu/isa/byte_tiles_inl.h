@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "cpu/isa/byte_steps_inl.h"
+#include "cpu/isa/tile_registers_inl.h"
 #include "cpu/scratch.h"
 
 namespace rushlight::cpu::RL_ISA {
@@ -15,30 +16,10 @@ struct Tiles : FourBytes {};
 template <class P>
 constexpr bool kTiled = std::is_same_v<P, Tiles>;
 
-constexpr int64_t kTileBytes = 64;                             // of a row
 constexpr int64_t kTileSteps = kTileBytes / FourBytes::depth;  // and rows, and columns
 constexpr int64_t kTiledRows = 2 * kTileSteps;                 // which share what is read of a panel
 constexpr int64_t kTiledPart =
     kTileSteps * kColumns * FourBytes::depth;  // of a panel: two tiles side by side
-
-// While it lives the thread's tiles have these sizes. Written as text, no function needs to be compiled for
-// processors that have them; the compiler itself uses none.
-class TileSizes {
- public:
-  TileSizes() {
-    struct alignas(64) {
-      uint8_t palette = 1, start = 0, unused[14] = {};
-      uint16_t row_bytes[16] = {};
-      uint8_t rows[16] = {};
-    } sizes;
-    std::fill_n(sizes.row_bytes, 8, uint16_t{kTileBytes});
-    std::fill_n(sizes.rows, 8, uint8_t{kTileSteps});
-    asm volatile("ldtilecfg %0" : : "m"(sizes));
-  }
-  ~TileSizes() { asm volatile("tilerelease"); }
-  TileSizes(const TileSizes&) = delete;
-  TileSizes& operator=(const TileSizes&) = delete;
-};
 
 // What the product of some rows asks memory for: `bytes` from `from` on, and as many of each next part.
 struct PanelAhead {

@@ -3,6 +3,7 @@
 
 #include "cpu/isa/gates_lanes_inl.h"
 #include "cpu/isa/tile_inl.h"
+#include "cpu/isa/tile_registers_inl.h"
 #include "cpu/transpose.h"
 
 namespace rushlight::cpu::RL_ISA {
@@ -30,6 +31,45 @@ int64_t row_of(const LstmSteps& s, int64_t k, int64_t b) { return s.start[s.at(k
 int64_t live_end(const LstmSteps& s, int64_t k, Span rows) {
   const int64_t n = k < 0 || k >= s.count ? 0 : s.active[s.at(k)];
   return n < rows.begin ? rows.begin : n < rows.end ? n : rows.end;
+}
+
+// --- products
+
+// Calls f(first, sums) with a.panel of some rows at a time: sums[R][V], rows that lie `stride` factors apart;
+// expect(rows) before these are computed.
+template <int V, class C, class Factor, class Expect, class F>
+void multiply_rows([[maybe_unused]] bool tiles, Span rows, const Factor* a, int64_t stride,
+                   const Factor* panel, int64_t depth, Expect&& expect, F&& f) {
+#if defined(__AVX512BW__)
+  constexpr int64_t kTileFactors = 16;
+  if constexpr (std::is_same_v<Factor, FactorPair>)
+    if (tiles) {
+      constexpr int64_t kRows = kLstmTileRows, kColumns = V * Lanes<C>::count, kFactor = sizeof(Factor);
+      const int64_t parts = depth / kTileFactors, done = parts * kTileFactors;
+      const TileSizes sizes;
+      alignas(kTileBytes) C products[kRows * kColumns];
+      for (int64_t begin = rows.begin; begin < rows.end; begin += kRows) {
+        const int64_t end = begin + kRows < rows.end ? begin + kRows : rows.end;
+        expect(Span{begin, end});
+        multiply_pairs<false>({a + begin * stride, stride * kFactor, panel, kColumns * kFactor, parts},
+                              end - begin, kColumns, products, kColumns * static_cast<int64_t>(sizeof(C)));
+        for_row_groups<V>(begin, end, [&]<int R>(int64_t first) {
+          LaneVector<C> sums[R][V];
+          __builtin_memcpy(sums, products + (first - begin) * kColumns, sizeof(sums));
+          accumulate_tile<R, V, C>(a + first * stride + done, stride, 1, panel + done * kColumns,
+                                   depth - done, sums);
+          f.template operator()<R>(first, sums);
+        });
+      }
+      return;
+    }
+#endif
+  for_row_groups<V>(rows.begin, rows.end, [&]<int R>(int64_t first) {
+    expect(Span{first, first + R});
+    LaneVector<C> sums[R][V];
+    multiply_tile<R, V, C>(a + first * stride, stride, panel, depth, sums);
+    f.template operator()<R>(first, sums);
+  });
 }
 
 // --- layout of the weight
@@ -181,15 +221,17 @@ void forward_as(const LstmLayer& s, const LstmScratch& m, int64_t k, Span rows, 
   const int64_t live = live_end(s, k, rows);
   for (int64_t p = panels.begin; p < panels.end; ++p) {
     const Factor* panel = static_cast<const Factor*>(m.weight) + p * depth * m.width;
-    for_row_groups<4>(rows.begin, live, [&]<int R>(int64_t first) {
-      for (int r = 0; r < R; ++r) expect_gates<T>(s, row_of(s, k, first + r), p * lanes);
-      LaneVector<C> sums[R][4];
-      multiply_tile<R, 4, C>(old + first * stride, stride, panel, depth, sums);
-      for (int r = 0; r < R; ++r) {
-        const int64_t b = first + r, place = b * m.padded + p * lanes;
-        finish_gates<T, C>(s, row_of(s, k, b), p * lanes, sums[r], cell + place, fresh + place);
-      }
-    });
+    const auto expect = [&](Span near) {
+      for (int64_t b = near.begin; b < near.end; ++b) expect_gates<T>(s, row_of(s, k, b), p * lanes);
+    };
+    multiply_rows<4, C>(m.tiles, {rows.begin, live}, old, stride, panel, depth, expect,
+                        [&]<int R>(int64_t first, auto& sums) {
+                          for (int r = 0; r < R; ++r) {
+                            const int64_t b = first + r, place = b * m.padded + p * lanes;
+                            finish_gates<T, C>(s, row_of(s, k, b), p * lanes, sums[r], cell + place,
+                                               fresh + place);
+                          }
+                        });
   }
 }
 
@@ -266,13 +308,13 @@ void states_backward_in(const LstmLayerGradients& s, const LstmScratch& m, Span 
   const int64_t products = std::is_same_v<C, Factor> ? 4 * s.hidden : 2 * s.hidden;
   for (int64_t p = panels.begin; p < panels.end; ++p) {
     const Factor* panel = static_cast<const Factor*>(m.weight) + p * products * m.width;
-    for_row_groups<V>(rows.begin, rows.end, [&]<int R>(int64_t first) {
-      typename Lanes<C>::type sums[R][V];
-      multiply_tile<R, V, C>(grads + first * products, products, panel, products, sums);
-      for (int r = 0; r < R; ++r)
-        __builtin_memcpy(static_cast<C*>(m.states[0]) + (first + r) * m.padded + p * m.width, sums[r],
-                         sizeof(sums[r]));
-    });
+    multiply_rows<V, C>(
+        m.tiles, rows, grads, products, panel, products, [](Span) {},
+        [&]<int R>(int64_t first, auto& sums) {
+          for (int r = 0; r < R; ++r)
+            __builtin_memcpy(static_cast<C*>(m.states[0]) + (first + r) * m.padded + p * m.width, sums[r],
+                             sizeof(sums[r]));
+        });
   }
 }
 
