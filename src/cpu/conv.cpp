@@ -20,6 +20,7 @@
 #include "cpu/gemm.h"
 #include "cpu/line_conv.h"
 #include "cpu/packed_conv.h"
+#include "cpu/transpose.h"
 #include "cpu/winograd.h"
 
 namespace rushlight::cpu {
@@ -64,9 +65,12 @@ struct GroupSizes {
 bool sees_points(const ConvShape& s) {
   return volume(s.kernel) == 1 && s.input == s.output && s.padding == std::array<int64_t, 3>{};
 }
-// Volumes and lines in planes by such filters are products as they lie, which oneDNN would turn.
+// Volumes and lines in planes by such filters are products as they lie, which oneDNN would turn; so are large
+// images, which a product would read across their lines to bring channels last.
 bool multiplies_planes(const ConvShape& s) {
-  return s.dtype == DType::Float32 && !s.channels_last && s.spatial != 2 && sees_points(s);
+  constexpr int64_t kLargeImage = 512;
+  return s.dtype == DType::Float32 && !s.channels_last && sees_points(s) &&
+         (s.spatial != 2 || volume(s.output) >= kLargeImage);
 }
 
 template <class T, class F>
@@ -125,9 +129,21 @@ void weight_gradient_by_gemm(const ConvShape& s, const T* gradient, const T* inp
 // [n, c, area] <-> [n, area, c]
 template <class T>
 void swap_layout(const T* from, T* to, int64_t n, int64_t rows, int64_t columns) {
-  for (int64_t i = 0; i < n; ++i, from += rows * columns, to += rows * columns)
-    for (int64_t r = 0; r < rows; ++r)
-      for (int64_t c = 0; c < columns; ++c) to[c * rows + r] = from[r * columns + c];
+  constexpr int64_t kBlock = 64, item = sizeof(T);
+  const TransposeTile transpose = transpose_tile(item);
+  const int64_t across = (columns + kBlock - 1) / kBlock, image = rows * columns;
+  parallel_for(0, n * across, std::max<int64_t>(1, kGrainSize / (rows * kBlock)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t i = begin; i < end; ++i) {
+                   const int64_t column = i % across * kBlock, wide = std::min(kBlock, columns - column);
+                   const T* source = from + i / across * image + column;
+                   T* target = to + i / across * image + column * rows;
+                   for (int64_t row = 0; row < rows; row += kBlock)
+                     transpose(reinterpret_cast<char*>(target + row), rows * item,
+                               reinterpret_cast<const char*>(source + row * columns), columns * item, wide,
+                               std::min(kBlock, rows - row));
+                 }
+               });
 }
 
 // Presents channels-last memory as [n, c, area] while f runs; writes it back when it was an output.
@@ -168,10 +184,11 @@ bool gradient_by_columns(const ConvShape& s) {
 }
 
 // Filters of one pixel are a matrix and so, with channels last, are images: a product needs no other order of
-// the filters.
+// the filters, nor images in planes where oneDNN has no such convolution.
 bool is_product(const ConvShape& s) {
+  const bool unknown = (s.dtype == DType::Half || s.dtype == DType::Float64) && !is_tiny(s);
   return s.channels_last && s.groups == 1 && volume(s.kernel) == 1 && s.padding == std::array<int64_t, 3>{} &&
-         conv_by_onednn(s);
+         (unknown || conv_by_onednn(s));
 }
 
 // Calls f(position in the input, position in the output) for the pixels that the strides leave.

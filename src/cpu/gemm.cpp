@@ -203,16 +203,25 @@ bool vector_product(int64_t m, int64_t n, int64_t k, const Scalar& alpha, const 
   return true;
 }
 
-// Half types: operands widened to float, one product in float, the result narrowed.
+// Half types: operands widened to float, one product in float, the result narrowed; by blocks of rows, whose
+// floats stay in the second cache.
 template <class T>
 void gemm_reduced(int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixView a, MatrixView b,
                   const Scalar& beta, T* c, int64_t ldc) {
-  const WideMatrix wide_a(dtype_of<T>, a, m, k), wide_b(dtype_of<T>, b, k, n);
-  const Buffer product(m * n * static_cast<int64_t>(sizeof(float)));
+  constexpr int64_t kBlockBytes = 1 << 20, kLeastRows = 512;
+  const int64_t floats = (k + n) * static_cast<int64_t>(sizeof(float));
+  const int64_t block = std::min(m, std::max(kLeastRows, kBlockBytes / floats));
+  const WideMatrix wide_b(dtype_of<T>, b, k, n);
+  const Buffer product(block * n * static_cast<int64_t>(sizeof(float)));
   auto* wide_c = product.as<float>();
-  if (beta.to<float>() != 0) convert_rows(DType::Float32, wide_c, n, dtype_of<T>, c, ldc, m, n);
-  gemm(DType::Float32, m, n, k, alpha, wide_a.view(), wide_b.view(), beta, wide_c, n);
-  convert_rows(dtype_of<T>, c, ldc, DType::Float32, wide_c, n, m, n);
+  for (int64_t row = 0; row < m; row += block) {
+    const int64_t rows = std::min(block, m - row);
+    const WideMatrix wide_a(dtype_of<T>, {at<T>(a, row, 0), a.row_stride, a.column_stride}, rows, k);
+    T* out = c + row * ldc;
+    if (beta.to<float>() != 0) convert_rows(DType::Float32, wide_c, n, dtype_of<T>, out, ldc, rows, n);
+    gemm(DType::Float32, rows, n, k, alpha, wide_a.view(), wide_b.view(), beta, wide_c, n);
+    convert_rows(dtype_of<T>, out, ldc, DType::Float32, wide_c, n, rows, n);
+  }
 }
 
 // Whether operands in panels repay their packing.

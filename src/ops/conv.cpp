@@ -45,8 +45,12 @@ bool wants_channels_last(const Tensor& image, const Tensor& weight) {
 // Note [Deferred layout conversion]
 // Depthwise convolutions have a kernel of their own for planes.
 bool defer_layout_of(cpu::ConvShape& s, const Tensor& image, const void* weight = nullptr) {
-  const bool deferred = s.spatial == 2 && !s.channels_last && cpu::conv_likes_channels_last(s, weight) &&
-                        s.output_numel() && (has_deferred_layout(image) || !cpu::depthwise_convolves(s));
+  const bool before = has_deferred_layout(image);
+  cpu::ConvShape as_it_lies = s;
+  as_it_lies.channels_last |= before;
+  const bool deferred = s.spatial == 2 && !s.channels_last &&
+                        cpu::conv_likes_channels_last(as_it_lies, weight) && s.output_numel() &&
+                        (before || !cpu::depthwise_convolves(s));
   s.channels_last |= deferred;
   return deferred;
 }
