@@ -295,7 +295,7 @@ class Annotations:
                 return _NAMES[name]
             self.unit.refuse(f"Unknown type name '{ast.unparse(node)}'", node)
         kind = "dots" if isinstance(node, ast.Constant) and node.value is ... else type(node).__name__.lower()
-        kind = {"constant": "const"}.get(kind, kind)
+        kind = _SIGNS.get(type(getattr(node, "op", None)), {"constant": "const"}.get(kind, kind))
         self.unit.refuse(f"Expression of type {kind} cannot be used in a type expression", node)
 
     def repeated(self, node, kind):
@@ -316,6 +316,8 @@ class Annotations:
                 self.unit.refuse("The length of a broadcasting list must be a positive integer", node)
             return t.UNKNOWN
         inside = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+        if not isinstance(node.value, (ast.Name, ast.Attribute)):
+            self.unit.refuse("Subscripted type must be a type identifier", node)
         if last not in _BUILT:
             self.unit.refuse(f"Unknown type constructor {name}", node)
         parts = [self.type_of(part) for part in inside]
@@ -327,6 +329,12 @@ class Annotations:
             return _dict_type(*parts)
         made = {"optional": lambda: t.optional(parts[0]), "union": lambda: t.union(parts)}.get(last.lower())
         return made() if made else t.UNKNOWN if last == "RRef" else t.Type(last.title(), parts)
+
+
+_SIGNS = {
+    ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.FloorDiv: "//", ast.Mod: "%", ast.Pow: "**",
+    ast.MatMult: "@", ast.BitAnd: "&", ast.BitXor: "^", ast.LShift: "<<", ast.RShift: ">>",
+}  # fmt: skip
 
 
 def schema_of(unit, outside, skip_self=False, defaults=(), evaluated=None):

@@ -58,6 +58,14 @@ def _fmod(left, right):
         return math.nan
 
 
+def quotient_and_remainder(left: Any, right: Any) -> Any:
+    if right == 0 and type(left) in _NUMBERS and type(right) in _NUMBERS:
+        whole_numbers = float not in (type(left), type(right))
+        said = "integer division or modulo by zero" if whole_numbers else "float divmod()"
+        raise RuntimeError(f"ZeroDivisionError: {said}")
+    return divmod(left, right)
+
+
 def powered(left: Any, right: Any) -> Any:
     """A float, of whole numbers too."""
     if not (type(left) in _NUMBERS and type(right) in _NUMBERS):
@@ -170,6 +178,7 @@ MATH = {
 # Built-in functions that scripts compute in another way.
 CALLS: dict = {
     "round": rounded,
+    "divmod": quotient_and_remainder,
     "int": whole,
     "pow": powered,
     "max": _extreme(max, operator.gt),

@@ -94,7 +94,8 @@ class Calls(Checking):
         if unit is not None:
             return self.call_unit(unit.schema, node, given, by_name)
         if isinstance(value, types.FunctionType) and hasattr(value, "_torchscript_modifier"):
-            return self.call_unit(schema_in_python(value), node, given, by_name)
+            starred = inspect.unwrap(value).__code__.co_flags & inspect.CO_VARARGS
+            return self.call_unit(None if starred else schema_in_python(value), node, given, by_name)
         if isinstance(value, type) and name not in ("torch.finfo", "torch.iinfo"):
             return self.call_class(value, given, node, by_name)
         if name.startswith("torch.") and name.count(".") == 1 and callable(value):
@@ -186,20 +187,11 @@ class Calls(Checking):
             return t.UNKNOWN
         arguments = schema.arguments
         plain = [a for a in arguments if not a.kwarg_only]
-        if len(given) > len(plain):
-            self.mismatch(
-                schema,
-                f"Expected at most {len(plain) + own} arguments but found {len(given) + own} positional "
-                "arguments.",
-                node,
-            )
         bound = dict(zip((a.name for a in plain), given, strict=False))
-        for name, kind in by_name.items():
+        for name in by_name:
             if name in bound:
                 self.mismatch(schema, f"Argument {name} specified twice in schema.", node)
-            if all(a.name != name for a in arguments):
-                self.mismatch(schema, f"Keyword argument {name} unknown.", node)
-            bound[name] = kind
+        bound.update(by_name)
         for argument in arguments:
             kind = bound.get(argument.name)
             if kind is None:
@@ -229,6 +221,15 @@ class Calls(Checking):
                     f"found type '{kind}'.{inferred}",
                     node,
                 )
+        if len(given) > len(plain):
+            self.mismatch(
+                schema,
+                f"Expected at most {len(plain) + own} arguments but found {len(given) + own} positional "
+                "arguments.",
+                node,
+            )
+        for name in by_name.keys() - {a.name for a in arguments}:
+            self.mismatch(schema, f"Keyword argument {name} unknown.", node)
         return schema.returns
 
     @staticmethod
@@ -331,6 +332,8 @@ class Calls(Checking):
 
     def call_annotate(self, node, hint):
         kind = self.annotations.type_of(node.args[0])
+        if isinstance(node.args[1], ast.ListComp) and kind.kind not in ("List", "Unknown", "Optional"):
+            self.refuse(f"Expected an annotation of type List, but found {kind}", node.args[1])
         value = self.simple(node.args[1], kind)
         if not t.is_subtype(self.converted(value, kind), kind):
             self.refuse(f"expected an expression of type {kind} but found {value}", node.args[1])
@@ -500,8 +503,9 @@ _SPECIAL = frozenset(
 
 def _schema_of_tuple(cls, kind):
     """How a named tuple is made: its fields by their types, some with defaults."""
-    required = t.Argument.REQUIRED
-    fields = zip(cls._fields, kind.args, strict=True)
+    required, said = t.Argument.REQUIRED, getattr(cls, "__annotations__", {})
+    kinds = [part if name in said else t.INFERRED for name, part in zip(cls._fields, kind.args, strict=True)]
+    fields = zip(cls._fields, kinds, strict=True)
     arguments = [t.Argument(name, part, cls._field_defaults.get(name, required)) for name, part in fields]
     return t.Schema(cls.__name__, arguments, kind)
 

@@ -269,7 +269,9 @@ class _Checker(Expressions):
             owner = self.expression(node.target.value) if isinstance(node.target, ast.Subscript) else None
             if isinstance(owner, t.Type) and owner.kind in ("Tuple", "NamedTuple"):
                 self.refuse(f"'{owner}' object does not support augmented assignment", node)
-            self.expression(node.target)
+            before = self.expression(node.target)
+            if isinstance(before, t.Type) and before.kind == "Class":
+                self.augmented(node, before, value)
         return False
 
     def augmented(self, node, before, value):

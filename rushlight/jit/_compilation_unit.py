@@ -31,7 +31,7 @@ class CompilationUnit:
         try:
             definitions = ast.parse(text).body
         except (SyntaxError, ValueError) as error:
-            raise RuntimeError(f"define: the text cannot be read: {error}") from None
+            raise RuntimeError(f"define: the text cannot be read: {_told(error)}{error}") from None
         for tree in definitions:
             if not isinstance(tree, ast.FunctionDef):
                 raise RuntimeError(f"expected def but found '{ast.unparse(tree)}' here")
@@ -54,6 +54,24 @@ class CompilationUnit:
 
     def get_functions(self) -> list[Any]:
         return list(self._functions.values())
+
+
+# What TorchScript's parser says where Python's says that.
+_WORDS = {
+    "unterminated string literal": "expected a valid token here",
+    "invalid character": "expected a valid token here",
+    "cannot assign to literal": "Cannot pack a tuple into a non-variable",
+    "cannot assign to": "unexpected expression on the left-hand side",
+    "is an illegal expression for augmented": "augmented assignment can only have one LHS expression",
+}
+
+
+def _told(error):
+    said = next((words for known, words in _WORDS.items() if known in str(error)), None)
+    line = (getattr(error, "text", None) or "")[: getattr(error, "offset", 0) or 0]
+    if said is None and line.rfind("[") > line.rfind("]") and "forgot a comma" in str(error):
+        said = "expected ] here"
+    return f"{said}: " if said else ""
 
 
 def _refuse_circles(trees):

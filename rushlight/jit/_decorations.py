@@ -186,6 +186,7 @@ def _overload(func):
     """One signature of a function; what is defined under the same name after it serves them all."""
     _check_empty(func)
     _overloaded.add((func.__module__, func.__qualname__))
+    func.__overload_signature__ = True
     return func
 
 

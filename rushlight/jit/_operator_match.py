@@ -27,11 +27,12 @@ def unfit(schema, given, by_name):
     """Why a call does not fit a schema, or None. What is not sure fits."""
     plain = [a for a in schema.arguments if not a.kwarg_only]
     bound = dict(zip((a.name for a in plain), given, strict=False))
+    unknown = None
     if len(given) > len(plain):
         sizes = plain and str(plain[-1].type).endswith("[]")  # may be given one by one
         if sizes or given[-1] == t.TENSOR or any(a.name == "alpha" for a in schema.arguments):
             return None  # results to write to, and factors, may be given by position too
-        return f"Expected at most {len(plain)} arguments but found {len(given)} positional arguments."
+        unknown = f"Expected at most {len(plain)} arguments but found {len(given)} positional arguments."
     known = {a.name: a for a in schema.arguments}
     for name, kind in by_name.items():
         word = _OTHER_WORDS.get(name, name)
@@ -40,7 +41,8 @@ def unfit(schema, given, by_name):
         if name not in known and (kind == t.TENSOR or name == "correction"):
             return None  # the names of results, which differ
         if word not in known and name not in known:
-            return f"Keyword argument {name} unknown."
+            unknown = unknown or f"Keyword argument {name} unknown."
+            continue
         word = name if name in known else word
         if word in bound:
             return f"Argument {name} specified twice in schema."
@@ -58,7 +60,7 @@ def unfit(schema, given, by_name):
                 f"'{argument.name}' but "
                 f"instead found type '{kind}'."
             )
-    return None
+    return unknown
 
 
 _OTHER_WORDS = {"axis": "dim", "keepdims": "keepdim", "x": "self", "x1": "self", "x2": "other"}  # NumPy's

@@ -247,12 +247,13 @@ class ScriptModule(Module):
         return _unpackage, (exporter._save_script(self, lambda: _Writer().write(self)),)
 
     def define(self, src: str) -> None:
-        """Add a method, given as text."""
-        from rushlight.jit._closed_source import unit_from_source
+        """Add a method, given as text, which may name what has a name where `define` is called."""
+        from rushlight.jit._compilation_unit import _names_of
+        from rushlight.jit.frontend import unit_of_method_text
 
         own = type(self)
         name = src.strip().removeprefix("def ").partition("(")[0]
-        unit = unit_from_source(name, textwrap.dedent(src), {})
+        unit = unit_of_method_text(name, textwrap.dedent(src), _names_of(sys._getframe(1)))
         self.__class__ = type(own.__name__, (own,), {name: unit.checked(True), "__module__": own.__module__})
         type(self)._script_methods = {**own._script_methods, name: unit}
         check_function(unit, unit.outside, True, self)

@@ -39,7 +39,7 @@ ON_NUMBERS = {
     "min": CALLS["min"],
     "trunc": math.trunc,
     "logical_not": operator.not_,
-    "divmod": divmod,
+    "divmod": CALLS["divmod"],
 }
 
 # Methods that no tensor has, and those that the operators of tensors are asked for where one is the object.

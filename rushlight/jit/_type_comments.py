@@ -6,16 +6,29 @@ import re
 __all__ = ["apply_type_comment"]
 
 _WHOLE = re.compile(r"#\s*type:\s*(?P<arguments>\(.*?\))\s*(->\s*(?P<returns>.+?)\s*)?(#.*)?$")
+_MISSPELT = re.compile(r"#\s*type\s*:\s*\(")
 _ONE = re.compile(r"#\s*type:\s*(?P<type>(?!ignore\b).+?)\s*(#.*)?$")
 
 
 def apply_type_comment(tree, lines, source, before=0):
     """Write the types of a comment into a function's tree; `source` is where errors show it."""
+    last = max(tree.body[0].lineno - before, 1)
     if not any("# type:" in line for line in lines):
+        wrong = next((i for i, line in enumerate(lines[:last]) if _MISSPELT.search(line)), None)
+        if wrong is not None:
+            raise RuntimeError(
+                f"The annotation prefix in line {wrong + 1} is probably invalid.\nIt must be '# type:':\n"
+                f"{lines[wrong].strip()}"
+            )
         return
+    said = [line.strip() for line in lines[:last] if "# type:" in line and _ONE.search(line)]
+    if len(said) > 1 and not any("# type: (...) ->" in line for line in said):
+        raise RuntimeError(
+            "Return type line '# type: (...) -> ...' not found on multiline type annotation\n"
+            "for type lines:\n" + "\n".join(said)
+        )
     arguments = [*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs]
-    last = tree.body[0].lineno - before
-    matches = ((i, _WHOLE.search(line)) for i, line in enumerate(lines[: max(last, 1)]))
+    matches = ((i, _WHOLE.search(line)) for i, line in enumerate(lines[:last]))
     number, found = next((m for m in matches if m[1]), (0, None))
     if found is None:
         return
@@ -23,7 +36,7 @@ def apply_type_comment(tree, lines, source, before=0):
     kinds = list(given.elts) if isinstance(given, ast.Tuple) else [given]
     if len(kinds) == 1 and isinstance(kinds[0], ast.Name) and kinds[0].id == "_Each":
         kinds = _one_each(lines[:number])
-    if len(kinds) == len(arguments) - 1:  # the first is `self`
+    if len(kinds) == len(arguments) - 1 and arguments[0].arg in ("self", "cls"):
         arguments = arguments[1:]
     if len(kinds) != len(arguments):
         raise RuntimeError(

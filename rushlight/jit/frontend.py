@@ -225,6 +225,11 @@ def script_function(fn, known, method=False, extra=None):
 
 
 def _compile_function(fn, known, types_of, method, extra=None):
+    if getattr(fn, "__overload_signature__", False):
+        raise RuntimeError(
+            f'Implementation for the {"method" if method else "function"} "{fn.__qualname__}" is missing. '
+            "Please make sure a definition is provided and defined after all overload declarations."
+        )
     tree, source = _source_tree(fn)
     unit = Unit(fn.__qualname__.replace(".<locals>", ""), tree, {}, source.filename, source=source)
     unit.plain_name = fn.__qualname__.rpartition("<locals>.")[2]
@@ -418,7 +423,7 @@ class _Resolver(ast.NodeTransformer):
         while chain and isinstance(value, _SPACES):
             if not hasattr(value, chain[-1]):
                 name = getattr(value, "__name__", str(value))
-                self.unit.refuse(f"module {name!r} has no attribute {chain[-1]!r}", node)
+                self.unit.refuse(f"module {name!r}: object has no attribute {chain[-1]}", node)
             value = getattr(value, chain.pop())
         made = self._reference(value, node)
         for name in reversed(chain):
