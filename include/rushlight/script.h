@@ -81,9 +81,8 @@ class Module : public Object {
 
   // Of a model in one file: tensors in the order of its inputs; several outputs are a tuple.
   IValue forward(std::vector<IValue> inputs, const Kwargs& kwargs = {}) const;
-  IValue operator()(std::vector<IValue> inputs, const Kwargs& kwargs = {}) const {
-    return forward(std::move(inputs), kwargs);
-  }
+  // With the hooks that were scripted with the module.
+  IValue operator()(std::vector<IValue> inputs, const Kwargs& kwargs = {}) const;
 
   std::vector<Tensor> parameters(bool recurse = true) const;
   NamedList<Tensor> named_parameters(bool recurse = true) const;

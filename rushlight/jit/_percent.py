@@ -1,11 +1,13 @@
-"""`"%s" % x` in scripts: Python's formatting, with TorchScript's words for what does not fit."""
+"""`"%s" % x` in scripts: without flags, widths and digits, numbers as C++'s `int` and `float`."""
 
 import re
+import struct
 
 from rushlight.jit._value_text import text_of
 
-_SPECIFIER = re.compile(r"%(?:[#0\- +]*\d*(?:\.\d+)?)(.?)", re.DOTALL)
-_KNOWN = "sdicouxXeEfFgG"
+_SPECIFIER = re.compile(r"%(.?)", re.DOTALL)
+_KNOWN = "sdiceEfF"
+_LOWEST = -(2**31)  # what a float that is no number of 32 bits becomes
 _NAMES = {str: "String", type(None): "None", list: "GenericList", dict: "GenericDict", tuple: "Tuple"}
 
 
@@ -22,7 +24,22 @@ def percent(text, values):
     if len(wanted) < len(given):
         raise RuntimeError(f"Too many arguments for format string: {text}")
     pairs = zip(wanted, given, strict=True)
-    return text % tuple(text_of(value) if letter == "s" else value for letter, value in pairs)
+    return text % tuple(_given(letter, value) for letter, value in pairs)
+
+
+def _given(letter, value):
+    if letter == "s":
+        return text_of(value)
+    if letter in "di" and type(value) is float:
+        return int(value) if abs(value) < 2.0**31 else _LOWEST
+    return _single(float(value)) if letter in "eEfF" else value
+
+
+def _single(value):
+    try:
+        return struct.unpack("f", struct.pack("f", value))[0]
+    except OverflowError:
+        return value * float("inf")
 
 
 def _check(letter, value):

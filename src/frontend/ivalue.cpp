@@ -240,6 +240,10 @@ std::ostream& operator<<(std::ostream& out, const IValue& v) {
   if (v.isNone()) return out << "None";
   if (v.isBool()) return out << (v.toBool() ? "True" : "False");
   if (v.isDouble()) return out << real_text(v.toDouble());
+  if (v.isComplexDouble()) {
+    const std::complex<double> z = v.toComplexDouble();
+    return out << real_text(z.real()) << (z.imag() < 0 ? "-" : "+") << real_text(std::abs(z.imag())) << 'j';
+  }
   if (v.isScalar()) return out << to_string(v.toScalar());
   if (v.isString()) return out << v.toStringRef();
   if (v.isDevice()) return out << v.toDevice();

@@ -103,6 +103,8 @@ class Writer {
       write_list(v.toListRef());
     else if (v.isGenericDict())
       write_dict(v.toDictRef());
+    else if (v.isComplexDouble())
+      write_call("builtins", "complex", {v.toComplexDouble().real(), v.toComplexDouble().imag()});
     else if (objects_ && v.isObject())
       write_object(v.toObject());
     else if (objects_ && v.isDevice())
@@ -304,6 +306,9 @@ class Values {
       return plain(t.detach().set_requires_grad(argument(arguments, 1, Kind::Plain).value.toBool()));
     }
     if (callee.global == "collections OrderedDict") return dict({});
+    if (callee.global == "builtins complex" || callee.global == "__builtin__ complex")
+      return plain(IValue(std::complex<double>(argument(arguments, 0, Kind::Plain).value.toDouble(),
+                                               argument(arguments, 1, Kind::Plain).value.toDouble())));
     if (callee.global == "torch Size" && !arguments.items->empty())
       return tuple(*argument(arguments, 0, Kind::Tuple).items);
     RL_FAIL("load: the file names ", callee.global, ", which is not on the list of what may be read");

@@ -75,6 +75,23 @@ IValue Module::forward(std::vector<IValue> inputs, const Kwargs& kwargs) const {
   return IValue(IValue::Tuple{IValue::List(results.begin(), results.end()), {}, {}});
 }
 
+IValue Module::operator()(std::vector<IValue> inputs, const Kwargs& kwargs) const {
+  if (!instance_) return forward(std::move(inputs), kwargs);
+  for (const std::string& name : instance_->type->forward_pre_hooks) {
+    const IValue changed = run_method(name, IValue(IValue::Tuple{inputs, {}, {}}));
+    if (changed.isTuple())
+      inputs = changed.toTupleRef().items;
+    else if (!changed.isNone())
+      inputs = {changed};
+  }
+  IValue result = forward(inputs, kwargs);
+  for (const std::string& name : instance_->type->forward_hooks) {
+    IValue changed = run_method(name, IValue(IValue::Tuple{inputs, {}, {}}), result);
+    if (!changed.isNone()) result = std::move(changed);
+  }
+  return result;
+}
+
 // Calls add(prefix, module) for this module and, if asked, those below; each once.
 static void walk(const std::shared_ptr<Instance>& module, const std::string& prefix, bool recurse,
                  std::unordered_set<const Instance*>& seen,

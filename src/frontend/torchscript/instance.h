@@ -18,10 +18,11 @@ struct ClassType {
   std::string name;  // "Net"
   Kind kind = Kind::Object;
   bool is_module = false;
-  std::vector<std::string> parameters, buffers;  // names of a module's
-  std::vector<std::string> fields;               // what is declared, in order; of named tuples the fields
-  std::vector<std::string> types;                // of each field, as it is written
-  OrderedDict<std::string, IValue> constants;    // values of the class; of enumerations the members
+  std::vector<std::string> parameters, buffers;               // names of a module's
+  std::vector<std::string> forward_pre_hooks, forward_hooks;  // of its methods
+  std::vector<std::string> fields;             // what is declared, in order; of named tuples the fields
+  std::vector<std::string> types;              // of each field, as it is written
+  OrderedDict<std::string, IValue> constants;  // values of the class; of enumerations the members
   OrderedDict<std::string, std::unique_ptr<Function>> methods;
   Program* program = nullptr;
 

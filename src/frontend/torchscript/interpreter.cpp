@@ -228,6 +228,11 @@ class Frame {
   }
   IValue method(const IValue& object, const std::string& name, std::vector<IValue> values,
                 const Keywords& keywords = {}) {
+    if (object.isTensor() && name == "tolist") {
+      static const Callee to_list = find_callee("prim", "tolist");
+      Arguments arguments{{object}, {}};
+      return call(to_list, arguments);
+    }
     RL_CHECK(object.isObject(), "a ", object.kind(), " has no method '", name, "'");
     const ClassType& type = *object.toObject()->type;
     const Function* found = type.method(name);

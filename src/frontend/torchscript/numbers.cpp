@@ -1,4 +1,6 @@
 // What TorchScript computes with numbers; with a tensor among the arguments the table's operators are meant.
+#include <algorithm>
+#include <climits>
 #include <cmath>
 #include <numbers>
 #include <numeric>
@@ -27,8 +29,7 @@ int64_t to_integer(const IValue& v) {
     return n;
   }
   const double d = v.toDouble();
-  RL_CHECK_VALUE(std::abs(d) < 9.3e18, "cannot convert float ", d, " to integer");
-  return static_cast<int64_t>(d);
+  return d >= -0x1p63 && d < 0x1p63 ? static_cast<int64_t>(d) : INT64_MIN;  // what processors make of it
 }
 double to_real(const IValue& v) {
   if (v.isTensor()) return v.toTensor().item().to_double();
@@ -92,6 +93,32 @@ int64_t floor_remainder(int64_t a, int64_t b) {
   const int64_t r = a % b;
   return r != 0 && ((r < 0) != (b < 0)) ? r + b : r;
 }
+double float_remainder(double a, double b) { return std::fmod(b + std::fmod(a, b), b); }
+IValue quotient_and_remainder(Arguments& a) {
+  if (is_whole(a[0]) && is_whole(a[1]))
+    return IValue(
+        std::make_tuple(floor_divide(whole(a[0]), whole(a[1])), floor_remainder(whole(a[0]), whole(a[1]))));
+  const double x = to_real(a[0]), y = to_real(a[1]);
+  RL_CHECK(y != 0, "ZeroDivisionError: float divmod()");
+  const double rest = float_remainder(x, y);
+  return IValue(std::make_tuple((x - rest) / y, rest));
+}
+IValue rounded(Arguments& a, double (*round)(double)) {
+  if (is_whole(a[0])) return a[0];
+  const double d = to_real(a[0]);
+  RL_CHECK(std::isfinite(d), "Cannot convert float ", d, " to integer");
+  return IValue(to_integer(IValue(round(d))));
+}
+IValue mantissa_and_exponent(Arguments& a) {
+  int exponent = 0;
+  const double mantissa = std::frexp(to_real(a[0]), &exponent);
+  return IValue(std::make_tuple(mantissa, int64_t{exponent}));
+}
+IValue fraction_and_whole(Arguments& a) {
+  double whole_part = 0;
+  const double fraction = std::modf(to_real(a[0]), &whole_part);
+  return IValue(std::make_tuple(fraction, whole_part));
+}
 IValue concatenated(const IValue& a, const IValue& b) {
   IValue::List items = a.toListRef();
   items.insert(items.end(), b.toListRef().begin(), b.toListRef().end());
@@ -144,7 +171,6 @@ IValue multiply(Arguments& a) {
 }
 IValue divide(Arguments& a) {
   if (a[0].isComplexDouble() || a[1].isComplexDouble()) return IValue(to_complex(a[0]) / to_complex(a[1]));
-  RL_CHECK(to_real(a[1]) != 0, "division by zero");
   return IValue(to_real(a[0]) / to_real(a[1]));
 }
 IValue power(Arguments& a) {
@@ -232,30 +258,20 @@ std::vector<NamedBuiltin> number_builtins() {
       {"aten::floordiv",
        [](Arguments& a) {
          return combine(
-             a, floor_divide,
-             [](double x, double y) {
-               RL_CHECK(y != 0, "float division by zero");
-               return std::floor(x / y);
-             },
-             std::divides<>());
+             a, floor_divide, [](double x, double y) { return std::floor(x / y); }, std::divides<>());
        },
        true},
       {"aten::remainder",
+       [](Arguments& a) { return combine(a, floor_remainder, float_remainder, std::minus<>()); }, true},
+      {"aten::divmod", quotient_and_remainder},
+      {"aten::frexp", mantissa_and_exponent, true},
+      {"aten::modf", fraction_and_whole},
+      {"aten::ldexp",
        [](Arguments& a) {
-         return combine(
-             a, floor_remainder,
-             [](double x, double y) {
-               const double r = std::fmod(x, y);
-               return r != 0 && ((r < 0) != (y < 0)) ? r + y : r;
-             },
-             std::minus<>());
+         const int64_t exponent = std::clamp<int64_t>(to_integer(a[1]), INT_MIN, INT_MAX);
+         return IValue(std::ldexp(to_real(a[0]), static_cast<int>(exponent)));
        },
        true},
-      {"aten::divmod",
-       [](Arguments& a) {
-         const int64_t x = a[0].toInt(), y = a[1].toInt();
-         return IValue(std::make_tuple(floor_divide(x, y), floor_remainder(x, y)));
-       }},
       {"aten::pow", power, true},
       {"aten::neg",
        [](Arguments& a) {
@@ -286,16 +302,8 @@ std::vector<NamedBuiltin> number_builtins() {
       {"aten::abs", absolute, true},
       {"prim::abs", absolute},
       {"python::abs", absolute},
-      {"aten::ceil",
-       [](Arguments& a) {
-         return is_whole(a[0]) ? a[0] : IValue(to_integer(IValue(std::ceil(to_real(a[0])))));
-       },
-       true},
-      {"aten::floor",
-       [](Arguments& a) {
-         return is_whole(a[0]) ? a[0] : IValue(to_integer(IValue(std::floor(to_real(a[0])))));
-       },
-       true},
+      {"aten::ceil", [](Arguments& a) { return rounded(a, std::ceil); }, true},
+      {"aten::floor", [](Arguments& a) { return rounded(a, std::floor); }, true},
       {"aten::trunc", [](Arguments& a) { return IValue(to_integer(a[0])); }, true},
       {"aten::round",
        [](Arguments& a) {

@@ -84,8 +84,13 @@ class Parser : ExpressionParser {
     } else {
       expect("=");
       IValue value = constant();
-      if (field == "__parameters__" || field == "__buffers__")
-        (field == "__parameters__" ? made.parameters : made.buffers) = value.to<std::vector<std::string>>();
+      static const std::map<std::string_view, std::vector<std::string> ClassType::*> lists = {
+          {"__parameters__", &ClassType::parameters},
+          {"__buffers__", &ClassType::buffers},
+          {"__forward_pre_hooks__", &ClassType::forward_pre_hooks},
+          {"__forward_hooks__", &ClassType::forward_hooks}};
+      if (const auto found = lists.find(field); found != lists.end())
+        made.*found->second = value.to<std::vector<std::string>>();
       else if (made.kind == ClassType::Kind::Enum)
         made.constants.insert(field, std::move(value));
     }

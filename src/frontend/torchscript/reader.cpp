@@ -124,6 +124,8 @@ class Objects {
     if (name.starts_with("torch.jit._pickle build_") && name.ends_with("list"))
       return plain(typed(name, argument(0)));
     if (name == "collections OrderedDict") return dict({});
+    if (name == "builtins complex")
+      return plain(IValue(std::complex<double>(argument(0).toDouble(), argument(1).toDouble())));
     if (name == "torch device") return plain(IValue(Device::parse(argument(0).toStringRef())));
     refused(name);
   }

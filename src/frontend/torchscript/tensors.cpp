@@ -97,6 +97,19 @@ IValue new_tensor(Arguments& a, bool fresh) {
   if (device && !device->isNone()) t = t.to(*device_of(*device));
   return IValue(fresh && grad && truth(*grad) ? t.set_requires_grad(true) : t);
 }
+// Lists as deep as the tensor has dimensions, of a number each.
+IValue listed(const Tensor& x) {
+  if (x.dim() == 0) return IValue(x.item());
+  IValue::List items;
+  for (int64_t i = 0; i < x.size(0); ++i) items.push_back(listed(x.select(0, i)));
+  const DType dtype = x.dtype();
+  const auto kind = x.dim() > 1            ? ivalue::Elements::Any
+                    : dtype == DType::Bool ? ivalue::Elements::Bool
+                    : is_complex(dtype)    ? ivalue::Elements::ComplexDouble
+                    : is_floating(dtype)   ? ivalue::Elements::Double
+                                           : ivalue::Elements::Int;
+  return IValue(std::move(items), kind);
+}
 IValue is_contiguous(Arguments& a) {
   const IValue* format = a.find(1, "memory_format");
   return IValue(format && format->isInt() ? tensor(a).is_contiguous(*format_of(*format))
@@ -135,6 +148,7 @@ std::vector<NamedBuiltin> tensor_builtins() {
       {"aten::is_contiguous", is_contiguous},
       {"aten::tensor", [](Arguments& a) { return new_tensor(a, true); }},
       {"aten::as_tensor", [](Arguments& a) { return new_tensor(a, false); }},
+      {"prim::tolist", [](Arguments& a) { return listed(tensor(a)); }},
       {"prim::NumToTensor", [](Arguments& a) { return a[0].isTensor() ? a[0] : IValue(made(a[0])); }},
       {"aten::item", unpack_number},
       {"aten::ScalarImplicit", unpack_number},

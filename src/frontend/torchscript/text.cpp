@@ -63,6 +63,39 @@ std::string title(const std::string& given, bool every_word) {
   }
   return s;
 }
+// Whether capitals stand at the beginnings of words and nowhere else.
+IValue is_title(Arguments& a) {
+  bool within = false, found = false;
+  for (const char letter : text(a)) {
+    const auto c = static_cast<unsigned char>(letter);
+    if (std::isupper(c) ? within : std::islower(c) && !within) return IValue(false);
+    within = std::isalpha(c) != 0;
+    found = found || within;
+  }
+  return IValue(found);
+}
+IValue is_identifier(Arguments& a) {
+  const auto fits = [](char c) { return c == '_' || std::isalnum(static_cast<unsigned char>(c)) != 0; };
+  const std::string& s = text(a);
+  return IValue(!s.empty() && !std::isdigit(static_cast<unsigned char>(s[0])) &&
+                std::ranges::all_of(s, fits));
+}
+IValue expanded_tabs(Arguments& a) {
+  const int64_t width = a.size() > 1 ? std::clamp<int64_t>(a[1].toInt(), 0, 1 << 20) : 8;
+  std::string out;
+  size_t column = 0;
+  for (const char c : text(a)) {
+    if (c == '\t' && width > 0) {
+      const auto more = static_cast<size_t>(width) - column % static_cast<size_t>(width);
+      out.append(more, ' ');
+      column += more;
+    } else if (c != '\t') {
+      out += c;
+      column = c == '\n' || c == '\r' ? 0 : column + 1;
+    }
+  }
+  return IValue(std::move(out));
+}
 template <bool Left, bool Right>
 IValue stripped(Arguments& a) {
   const std::string set = a.size() > 1 && a[1].isString() ? text(a, 1) : " \t\n\r\v\f";
@@ -182,6 +215,26 @@ IValue format(Arguments& a) {
   }
   return IValue(out + pattern.substr(at));
 }
+// One number as a format says it: without widths and digits, of C++'s `int` and `float`.
+std::string formatted_number(char kind, const IValue& v) {
+  RL_CHECK(v.isScalar() || v.isTensor(), "%", kind, " requires a number for formatting, but got ",
+           v.tagKind());
+  std::ostringstream out;
+  if (kind == 'd' || kind == 'i') {
+    const double d = v.isDouble() ? v.toDouble() : 0;
+    if (!v.isDouble()) return std::to_string(to_integer(v));
+    return std::to_string(std::abs(d) < 0x1p31 ? static_cast<int32_t>(d) : INT32_MIN);
+  }
+  if (kind == 'E' || kind == 'F') out << std::uppercase;
+  out << (kind == 'e' || kind == 'E' ? std::scientific : std::fixed) << static_cast<float>(to_real(v));
+  return out.str();
+}
+std::string formatted_letter(const IValue& v) {
+  if (v.isInt()) return std::string(1, static_cast<char>(v.toInt()));
+  RL_CHECK(v.isString() && v.toStringRef().size() == 1, "%c requires an int or char for formatting, but got ",
+           v.tagKind());
+  return v.toStringRef();
+}
 IValue percent_format(Arguments& a) {
   const std::string& pattern = text(a);
   std::vector<IValue> values(a.values.begin() + 1, a.values.end());
@@ -189,27 +242,23 @@ IValue percent_format(Arguments& a) {
   std::string out;
   size_t next = 0;
   for (size_t i = 0; i < pattern.size(); ++i) {
-    if (pattern[i] != '%' || i + 1 == pattern.size()) {
+    if (pattern[i] != '%') {
       out += pattern[i];
       continue;
     }
-    const char kind = pattern[++i];
+    RL_CHECK(++i < pattern.size(), "Incomplete format specifier");
+    const char kind = pattern[i];
     if (kind == '%') {
       out += '%';
       continue;
     }
-    RL_CHECK(next < values.size(), "Too few arguments for format string");
+    RL_CHECK(next < values.size(), "Too few arguments for format string: ", pattern);
     const IValue& v = values[next++];
-    if (kind == 'd' || kind == 'i')
-      out += std::to_string(to_integer(v));
-    else if (kind == 'e' || kind == 'f' || kind == 'g')
-      out += to_text(IValue(to_real(v)));
-    else if (kind == 's' || kind == 'c')
-      out += to_text(v);
-    else
-      RL_FAIL("The specifier %", kind, " is not supported in TorchScript format strings");
+    RL_CHECK(std::string_view("dieEfFcs").find(kind) != std::string_view::npos, "The specifier %", kind,
+             " is not supported in TorchScript format strings");
+    out += kind == 's' ? to_text(v) : kind == 'c' ? formatted_letter(v) : formatted_number(kind, v);
   }
-  RL_CHECK(next == values.size(), "Too many arguments for format string");
+  RL_CHECK(next == values.size(), "Too many arguments for format string: ", pattern);
   return IValue(std::move(out));
 }
 std::string digits(int64_t v, unsigned base, const char* prefix) {
@@ -274,6 +323,9 @@ std::vector<NamedBuiltin> text_builtins() {
       {"aten::isprintable", all_are<std::isprint>},
       {"aten::islower", is_case<std::islower, std::isupper>},
       {"aten::isupper", is_case<std::isupper, std::islower>},
+      {"aten::istitle", is_title},
+      {"aten::isidentifier", is_identifier},
+      {"aten::expandtabs", expanded_tabs},
       {"aten::strip", stripped<true, true>},
       {"aten::lstrip", stripped<true, false>},
       {"aten::rstrip", stripped<false, true>},

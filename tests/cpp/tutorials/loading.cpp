@@ -34,7 +34,7 @@ int main(int argc, const char* argv[]) {
   const std::vector<torch::jit::IValue> inputs =
       torch::pickle_load(bytes).to<std::vector<torch::jit::IValue>>();
   module.forward(inputs);
-  const std::vector<char> result = torch::pickle_save(module.forward(inputs));
+  const std::vector<char> result = torch::pickle_save(module(inputs));
   std::ofstream(argv[3], std::ios::binary).write(result.data(), static_cast<std::streamsize>(result.size()));
   if (argc > 4) module.save(argv[4]);
   return 0;

@@ -19,6 +19,7 @@ sys.path.insert(0, str(ROOT / "tests/python/graphs"))
 CMAKE = shutil.which("cmake") or shutil.which("cmake", path=os.path.dirname(sys.executable))
 torch = pytest.importorskip("torch", reason="PyTorch writes the archives")
 import torchscript_models as models  # noqa: E402
+import torchscript_numbers as numbers  # noqa: E402
 import torchscript_programs as programs  # noqa: E402
 
 pytestmark = [
@@ -28,7 +29,8 @@ pytestmark = [
     ),
     pytest.mark.skipif(CMAKE is None, reason="no CMake: programs cannot be built"),
 ]
-ALL = {**programs.programs(), **models.programs()}
+SOURCES = {name: source for source in (programs, models, numbers) for name in source.programs()}
+ALL = {name: source.programs()[name] for name, source in SOURCES.items()}
 CASES = [(name, way) for name, (_, _, ways) in ALL.items() for way in ways]
 
 
@@ -70,7 +72,7 @@ def check_equal(expected, found):
 def saved(name, way, path):
     """The archive, as PyTorch loads it, and inputs for it."""
     torch.manual_seed(0)
-    module, inputs, _ = (programs if name in programs.programs() else models).programs()[name]
+    module, inputs, _ = SOURCES[name].programs()[name]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return programs.save(module, inputs, way, path), list(inputs)
@@ -87,7 +89,7 @@ def test_archives_compute_what_pytorch_does(name, way, built, tmp_path):
     run(built / "loading", *files)
     with torch.no_grad():
         for _ in range(2):  # modules that count calls have counted two
-            result = expected(*inputs)
+            result = expected(*inputs)  # with its hooks, as C++ calls it the second time
     check_equal(result, torch.load(tmp_path / "result.pt"))
     # What C++ wrote, PyTorch reads: it stands where the program left it.
     again = torch.jit.load(tmp_path / "again.pt")

@@ -90,7 +90,7 @@ def test_failures_of_python_in_a_script_are_runtime_errors():
 
 
 def percent_words(name: str, x: float):
-    return "%s is %d%% or %.2f" % (name, x, x)
+    return "%s is %d%% or %f" % (name, x, x)
 
 
 def percent_number(name: str):
@@ -113,6 +113,10 @@ def percent_unknown(name: str):
     return "%a" % name
 
 
+def percent_wide(name: str):
+    return "%5s" % name
+
+
 def percent_open(name: str):
     return "%s %" % name
 
@@ -126,6 +130,7 @@ def test_text_is_formatted_by_percent():
         (percent_few, "Too few arguments for format string"),
         (percent_many, "Too many arguments for format string"),
         (percent_unknown, "The specifier %a is not supported in TorchScript format strings"),
+        (percent_wide, "The specifier %5 is not supported in TorchScript format strings"),
         (percent_open, "Incomplete format specifier"),
     ):
         with pytest.raises(RuntimeError, match=text):

@@ -42,6 +42,19 @@ def of_lists(values: list[int], pairs: list[tuple[float, int]]):
     return sorted(values), values, sorted(pairs)
 
 
+def of_digits(x: float, i: int):
+    return hex(i), oct(i), bin(i), "%f|%d|%E|%c" % (x / 3, x, x, "a"), str(complex(x, -2.0))  # noqa: UP031
+
+
+class Turned(oracle.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.turn, self.turns = 1.5 + 2j, [1j, 2j]
+
+    def forward(self, x: oracle.Tensor):
+        return x * self.turn, self.turns
+
+
 class OfTensors(oracle.nn.Module):
     def forward(self, x: oracle.Tensor):
         best, where = oracle.max(x, 1)
@@ -86,6 +99,9 @@ def told(value):
         (of_numbers, (0.0, 0, 0)),
         (of_text, (2.0, "one Two three")),
         (of_text, (0.1, "")),
+        (of_digits, (2.5, 66)),
+        (of_digits, (-1e20, 3)),
+        (Turned(), ([1.0, 2.0],)),
         (of_lists, ([2, 3, 1], [(2.0, 1), (1.0, 5)])),
         (OfTensors(), ([[0.0, 5.0, 2.0], [3.0, 1.0, -4.0]],)),
         (Hooked(), ([1.0, 2.0],)),
