@@ -10,6 +10,7 @@ from rushlight import fx, nn
 from rushlight.fx.passes import operator_support
 from rushlight.fx.passes.infra.partitioner import CapabilityBasedPartitioner
 from rushlight.fx.passes.utils import fuser_utils
+from rushlight.fx.passes.utils.matcher_utils import SubgraphMatcher
 
 
 def supports(*names):
@@ -24,7 +25,7 @@ def fused(program, *names, **options):
 
 def test_supported_parts_become_modules():
     def program(x):
-        y = (x + 1).relu()
+        y = torch.relu(x + 1)
         return (y.neg() + y) * 2
 
     parts, module = fused(program, "add", "relu")
@@ -72,6 +73,75 @@ def test_random_graphs_keep_their_meaning(seed):
     CapabilityBasedPartitioner(module, supports("add")).partition_and_fuse()
     module.graph.lint()
     torch.testing.assert_close(module(x), expected)
+
+
+def _random_program(seed):
+    choose = random.Random(seed)
+    steps = [(choose.random() < 0.55, choose.random(), choose.random()) for _ in range(24)]
+
+    def program(x, y):
+        values = [x, y]
+        for adds, a, b in steps:
+            a, b = values[int(a * len(values))], values[int(b * len(values))]
+            values.append(a + b if adds else a.neg())
+        pair = values[-1].split(2)
+        return pair[0] + pair[1], *values[-3:]
+
+    return program
+
+
+@pytest.mark.parametrize("options", [{}, {"skip_horizontal_fusion": True}])
+@pytest.mark.parametrize("seed", range(12))
+def test_parts_are_those_of_pytorch(seed, options):
+    oracle = pytest.importorskip("torch")
+    from torch.fx.passes import operator_support as their_support
+    from torch.fx.passes.infra.partitioner import CapabilityBasedPartitioner as Theirs
+
+    proposed = []
+    for lib, made, support in (
+        (torch, CapabilityBasedPartitioner, operator_support),
+        (oracle, Theirs, their_support),
+    ):
+        module = lib.fx.symbolic_trace(_random_program(seed))
+        supported = support.create_op_support(
+            lambda modules, node: node.name.split("_")[0] in ("add", "split")
+        )
+        partitioner = made(module, supported, allows_single_node_partition=True, **options)
+        proposed.append([{n.name for n in part.nodes} for part in partitioner.propose_partitions()])
+    assert proposed[0] == proposed[1] and proposed[0]
+
+
+def test_what_computes_nothing_leaves_the_ends_of_parts():
+    def program(x):
+        x = torch.ops.aten.view(x, [2, 2])
+        x = torch.ops.aten.permute(torch.ops.aten.permute(x, [1, 0]) + 1.0, [1, 0]) + 1.0
+        return torch.ops.aten.permute(torch.ops.aten.permute(x, [1, 0]), [1, 0])
+
+    module = fx.symbolic_trace(program)
+    still = ["torch.ops.aten.view", "torch.ops.aten.permute"]
+    partitioner = CapabilityBasedPartitioner(
+        module, supports("add", "view", "permute"), True, non_compute_ops=still
+    )
+    parts = partitioner.propose_partitions()
+    assert [part.size() for part in parts] == [7]
+    partitioner.remove_bookend_non_compute_ops(parts)
+    assert [[n.name for n in part.nodes] for part in parts] == [["add", "permute_1", "add_1"]]
+    x = torch.randn(4)
+    torch.testing.assert_close(partitioner.fuse_partitions(parts)(x), program(x))
+
+
+def test_a_match_that_would_depend_on_itself_is_none():
+    def pattern(a, b, c):
+        first = torch.nn.functional.linear(a, b)
+        return first, first * c
+
+    def program(x, w, y, gated):
+        first = torch.nn.functional.linear(x, w)
+        return first * (torch.sigmoid(first) if gated else torch.sigmoid(y))
+
+    matcher = SubgraphMatcher(fx.symbolic_trace(pattern).graph)
+    traced = [fx.symbolic_trace(program, {"gated": gated}) for gated in (True, False)]
+    assert [len(matcher.match(module.graph)) for module in traced] == [0, 1]
 
 
 def test_support_by_table_and_dtype():

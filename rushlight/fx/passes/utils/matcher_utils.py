@@ -141,7 +141,9 @@ class SubgraphMatcher:
     # -- the search
 
     def match(self, graph, node_name_match=""):
-        """All matches in a graph; of overlapping ones, the first."""
+        """All matches in a graph that can be one node without a cycle; of overlapping ones, the first."""
+        from rushlight.fx.passes.utils.fuser_utils import validate_partition  # which imports this
+
         candidates = {
             anchor: [n for n in graph.nodes if self._nodes_are_equal(anchor, n, node_name_match)]
             for anchor in self.pattern_anchors
@@ -161,6 +163,7 @@ class SubgraphMatcher:
 
         extend(0, InternalMatch(anchors=self.pattern_anchors))
         found = [match for match in _distinct(found) if self._is_contained(match.nodes_map)]
+        found = [match for match in found if validate_partition([*_computed(match)])]
         return self._without_overlaps(found) if self.remove_overlapping_matches else found
 
     def _is_contained(self, nodes_map):
@@ -176,11 +179,16 @@ class SubgraphMatcher:
     def _without_overlaps(self, matches):
         kept, taken = [], set()
         for match in matches:
-            own = {gn for pn, gn in match.nodes_map.items() if pn.op not in ("placeholder", "output")}
+            own = _computed(match)
             if own.isdisjoint(taken):
                 kept.append(match)
                 taken |= own
         return kept
+
+
+def _computed(match):
+    """The nodes of a match that are replaced."""
+    return {gn for pn, gn in match.nodes_map.items() if pn.op not in ("placeholder", "output")}
 
 
 def _paired_arguments(pn, gn):
