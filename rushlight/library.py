@@ -6,7 +6,7 @@ A custom operator is a record of the operator table like any other; its kernels 
 import rushlight as torch
 from rushlight import _C, _ops
 from rushlight._extension.dispatch_keys import DispatchKey
-from rushlight._library.autograd import autograd_kernel
+from rushlight._library.autograd import AutogradKernel
 from rushlight._library.custom_ops import CustomOpDef, _definitions, custom_op
 from rushlight._library.infer_schema import infer_schema
 from rushlight._library.libraries import (
@@ -194,7 +194,7 @@ def register_autograd(op, backward, /, *, setup_context=None, lib=None):
         )
     library = _library_for(lib, _qualified(op))
     library._note(overload, "Autograd")
-    _C._set_operator_autograd(library._index(overload), autograd_kernel(overload, backward, setup_context))
+    _C._set_operator_autograd(library._index(overload), AutogradKernel(overload, backward, setup_context))
 
 
 def _refuse_kwarg_only_tensors(what, overload):

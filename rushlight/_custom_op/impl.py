@@ -10,7 +10,7 @@ import inspect
 
 import rushlight as torch
 from rushlight import _C
-from rushlight._library.autograd import autograd_kernel
+from rushlight._library.autograd import AutogradKernel
 from rushlight._library.infer_schema import infer_schema
 from rushlight._library.utils import (
     has_kernel,
@@ -215,7 +215,7 @@ class CustomOp:
             return _C._set_operator_autograd(self._index, incomplete)
         if self._backward is None:
             return None
-        kernel = autograd_kernel(self._overload, self._gradients, self._remember)
+        kernel = AutogradKernel(self._overload, self._gradients, self._remember)
         return _C._set_operator_autograd(self._index, kernel)
 
     def _remember(self, ctx, inputs, output, keyword_only_inputs=None):

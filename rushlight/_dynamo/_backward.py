@@ -12,6 +12,8 @@ from rushlight.fx import Graph, Node
 
 __all__ = ["Backward", "BackwardGraph", "NoBackward"]
 
+__capture__ = "skip"  # Note [Capture marks]
+
 aten = torch.ops.aten  # type: ignore[attr-defined]
 _lock = threading.RLock()
 
@@ -52,6 +54,7 @@ class Backward:
         self.leaves = [leaves[i] for i in self.inputs]
         self.input_count = len(placeholders)
         self.sources = {node: _source(node) for _, node in recorder.nodes.values()}
+        self.prepared: dict = {}  # (results, which of them) -> a graph that was traced before it is asked for
 
     def parts(self):
         """The nodes of autograd that the program is: results of which another is computed come first."""
@@ -91,8 +94,22 @@ class Backward:
                     pending.append(node)
         return found, leaves
 
+    def prepare(self):
+        """Trace the passes for all gradients, while somebody watches what Python they run."""
+        for part in self.parts():
+            given = (True,) * len(part.results)
+            self.prepared[tuple(part.results), given] = self.trace(part, given)
+
+    @property
+    def calls_python(self):
+        """Whether there are steps whose backward is Python: what that does is known as it was watched."""
+        return bool(self.recorder.calls.made)
+
     def trace(self, part, given):
         """The graph for gradients of these results of a part: a flag for each."""
+        known = self.prepared.pop((tuple(part.results), given), None)
+        if known is not None:
+            return known
         if any(leaf._backward_hooks for leaf in self.leaves):
             raise NoBackward("a tensor has hooks")
         picked = [self.results[i] for i, flag in zip(part.results, given) if flag]

@@ -3,37 +3,25 @@ operators it calls become a graph. Python around them is observed; see `_observe
 """
 
 import contextlib
-import functools
 import gc
-import operator
-import re
 import sys
 import threading
-import weakref
 from dataclasses import dataclass, field
 
 import rushlight as torch
 from rushlight import _C, compiler
-from rushlight._operators.traits import argument, names_of
-from rushlight._subclasses._fake_history import begins_history, with_gradient
-from rushlight._subclasses.fake_tensor import (
-    DataDependentOutputException,
-    DynamicOutputShapeException,
-    FakeTensor,
-    FakeTensorMode,
-    UnsupportedFakeTensorException,
-)
+from rushlight._subclasses._fake_history import begins_history
+from rushlight.autograd.function import BackwardCFunction, FunctionCtx
 from rushlight.fx import Graph, GraphModule
 from rushlight.nn.modules import module as _module
-from rushlight.overrides import TorchFunctionMode
-from rushlight.utils._python_dispatch import TorchDispatchMode
-from rushlight.utils._pytree import tree_leaves
 
 from ._arguments import Copies, Effect, Held, Leaf, each_once, find_leaves
-from ._backward import Backward
+from ._backward import Backward, NoBackward
+from ._calls import codes
 from ._grad_state import GradState
 from ._observer import Interruption, Observer
 from ._reachable import Reachable, is_constant, is_part_of_program
+from ._recorder import Recorder, Whole, identifier
 from ._results import begin_record, collect, fill_record, is_record
 from .exc import FillsTables, ProgramRaises, Unsupported
 
@@ -66,6 +54,7 @@ class Capture:
     records: bool = False  # autograd records what runs
     module: GraphModule | None = None
     backward: object = None  # a Backward of _backward.py: traces the backward pass
+    as_called: GraphModule | None = None  # the module, with calls that are steps of autograd as one node each
 
     @property
     def goes_beyond(self):
@@ -86,239 +75,6 @@ class Capture:
     @property
     def example_inputs(self):
         return [leaf.tensor for leaf in self.leaves] + [tensor for tensor, _ in self.held] + self.constants
-
-
-class _Recorder(TorchDispatchMode):
-    """Runs operators on fake tensors, and writes them down."""
-
-    def __init__(self, reachable, observer, shapes):
-        super().__init__()
-        self.reachable, self.observer = reachable, observer
-        self.shapes = shapes  # id of a real tensor -> the shape that it is traced at, if it is another
-        self.fakes = FakeTensorMode(allow_non_fake_inputs=True)
-        self.graph = Graph()
-        self.nodes = {}  # id of a fake tensor -> (it, its node)
-        self.leaves = []  # (node, fake)
-        self.held = {}  # id of a real tensor -> (it, label, fake, node)
-        self.constants = {}  # id of a real tensor -> (it, fake)
-        self.versions = []  # of real tensors, which writes to them would count up
-        self.records = torch.is_grad_enabled()  # whether what is not under `no_grad` is recorded
-        self.program_records = True  # whether the operator that runs is not under it
-        self.cut = {}  # id of a fake tensor -> (it, a fake without its history)
-        self.muted = False  # what runs now is part of an operator that is kept whole
-        self.node_of = None  # while a backward pass is traced: where its values come from
-        self.anchor = self.graph.create_node("placeholder", "anchor", (), {}, name="anchor")
-
-    def add_input(self, name, tensor):
-        """A placeholder before all nodes that compute."""
-        with self.graph.inserting_before(self.anchor):
-            node = self.graph.placeholder(name)
-        fake = self._resized(tensor) if id(tensor) in self.shapes else self.fakes.from_tensor(tensor)
-        node.meta["val"] = fake
-        self.nodes[id(fake)] = fake, node
-        return fake, node
-
-    def _resized(self, tensor):
-        """A fake tensor of another shape than that of the one it stands for."""
-        shape = self.shapes[id(tensor)]
-        with torch.no_grad():
-            if tensor.is_contiguous():
-                like = torch.empty(shape, dtype=tensor.dtype, device="meta")
-            else:
-                like = torch.empty_strided(shape, tensor.stride(), dtype=tensor.dtype, device="meta")
-        fake = self.fakes.from_meta(like, tensor.device)
-        if tensor.requires_grad:
-            fake = with_gradient(fake, tensor.is_leaf)
-        self.fakes.fake_tensor_converter.tensor_memo[id(tensor)] = weakref.ref(tensor), fake
-        return fake
-
-    def fake_of(self, tensor):
-        """The fake tensor that stands for a tensor the program uses."""
-        if isinstance(tensor, FakeTensor):
-            return tensor
-        known = self.held.get(id(tensor))
-        if known is not None:
-            return known[2]
-        found = self.reachable.tensors.get(id(tensor))
-        if found is None:
-            return self._constant(tensor)
-        fake, node = self.add_input(_identifier(found[1]), tensor)
-        self.held[id(tensor)] = tensor, found[1], fake, node
-        if not tensor.is_inference():
-            self.versions.append((tensor, tensor._version))
-        return fake
-
-    def _constant(self, tensor):
-        """A tensor that the program made of numbers: every run gets one of its own."""
-        if tensor.requires_grad:  # it was computed, past this recorder
-            self.observer.interrupt("the program uses a tensor with a history that no operator here made")
-        known = self.constants.get(id(tensor))
-        if known is None:
-            fake, node = self.add_input(f"constant_{len(self.constants)}", tensor)
-            copy = self.fakes.dispatch(torch.ops.aten.clone.default, (), (fake,), {})
-            self._write(torch.ops.aten.clone.default, (fake,), {}, copy)
-            self.constants[id(tensor)] = known = tensor, copy, node
-        return known[1]
-
-    def forget(self):
-        """Let go of arguments and of Python's state; backward passes may still be traced."""
-        self.held = {key: entry for key, entry in self.held.items() if entry[1] != "argument"}
-        self.versions, self.reachable = [], Reachable()
-
-    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        self.observer.paused = True
-        try:
-            return self._run(func, args, kwargs or {})
-        finally:
-            self.observer.paused = False
-
-    def _run(self, func, args, kwargs):
-        if func.traits.reads_values:
-            self.observer.interrupt(f"the program asks for the value of a tensor ({func._opname})")
-        foreign = func.namespace != "aten" and not _only_computes(func._schema)
-        if foreign or func.traits.reshaping == "storage":
-            self.observer.interrupt(f"the operator {func} cannot be part of a graph")
-        try:
-            args, kwargs = _map(self.fake_of, args), _map(self.fake_of, kwargs)
-            result = self.fakes.dispatch(func, (), args, kwargs)
-        except DynamicOutputShapeException:
-            self.observer.interrupt(f"the shape of what {func} returns depends on values")
-        except (DataDependentOutputException, UnsupportedFakeTensorException) as error:
-            self.observer.interrupt(f"{func}: {error}")
-        self._write(func, args, kwargs, result)
-        return result
-
-    def _write(self, func, args, kwargs, result):
-        if self.muted:
-            return
-        if self.records and self.node_of is None and not self.program_records:
-            args, kwargs = self._without_history(func, args, kwargs)
-        node = self.graph.create_node("call_function", func, self._as_nodes(args), self._as_nodes(kwargs))
-        node.meta["val"] = result
-        self._track(result, node)
-
-    def _without_history(self, func, args, kwargs):
-        """Arguments of an operator that autograd does not record, for a graph that it records."""
-        for i, parameter in enumerate(func._schema.arguments if func._schema.is_mutable else ()):
-            written = argument(func, i, args, kwargs) if parameter.is_write else None
-            if any(t.requires_grad for t in tree_leaves(written) if isinstance(t, torch.Tensor)):
-                self.observer.interrupt("under no_grad the program writes to a tensor with a gradient")
-        return _map(self._cut_off, args), _map(self._cut_off, kwargs)
-
-    def _cut_off(self, fake):
-        if not fake.requires_grad:
-            return fake
-        known = self.cut.get(id(fake))
-        if known is None:
-            detach = torch.ops.aten.detach.default
-            with torch.no_grad():
-                made = self.fakes.dispatch(detach, (), (fake,), {})
-            node = self.graph.create_node("call_function", detach, (self._own_node(fake),), {})
-            node.meta["val"] = made
-            self._track(made, node)
-            known = self.cut[id(fake)] = fake, made
-        return known[1]
-
-    def _as_nodes(self, value):
-        return _map(self.node_of or self._own_node, value)
-
-    def _own_node(self, tensor):
-        return self.nodes[id(tensor)][1]
-
-    def _track(self, result, node):
-        if isinstance(result, torch.Tensor):
-            self.nodes[id(result)] = result, node
-        elif isinstance(result, (tuple, list)):
-            for i, item in enumerate(result):
-                if isinstance(item, torch.Tensor):
-                    part = self.graph.create_node("call_function", operator.getitem, (node, i), {})
-                    part.meta["val"] = item
-                    self._track(item, part)
-
-
-@functools.cache
-def _kept_whole():
-    return names_of(operator.attrgetter("kept_whole"))
-
-
-class _Whole(TorchFunctionMode):
-    """Keeps compositions whole that have a kernel of their own: within a trace they would fall into parts.
-
-    Where gradients are recorded, parts are what a backward pass can be traced through: of linear layers all
-    of them, of attention the kernel that it runs in tiles.
-    """
-
-    def __init__(self, recorder):
-        super().__init__()
-        self.recorder = recorder
-
-    def __torch_function__(self, func, types, args=(), kwargs=None):
-        kwargs, recorder = kwargs or {}, self.recorder
-        name = getattr(func, "__name__", None)
-        if recorder.muted or name not in _kept_whole():
-            return func(*args, **kwargs)
-        if torch.is_grad_enabled():
-            if name == "linear":
-                return func(*args, **kwargs)
-            tiles = _attention_in_tiles(*args, **kwargs)
-            if tiles is not None:
-                return tiles
-        recorder.muted = True
-        try:
-            result = func(*args, **kwargs)
-        finally:
-            recorder.muted = False
-        recorder.observer.paused = True
-        try:
-            overload = getattr(torch.ops.aten, name).default
-            recorder._write(overload, _map(recorder.fake_of, args), _map(recorder.fake_of, kwargs), result)
-        finally:
-            recorder.observer.paused = False
-        return result
-
-
-def _attention_in_tiles(
-    query, key, value, attn_mask=None, dropout_p=0.0, is_causal=False, scale=None, enable_gqa=False
-):
-    """Attention as the operator that the core's composition calls, or None where it calls others."""
-    dtype, dims = query.dtype, query.dim()
-    device = query.device.type
-    casts = torch.is_autocast_enabled(device) and torch.get_autocast_dtype(device) != dtype
-    if dropout_p or casts or not dtype.is_floating_point or dtype.itemsize == 1 or not query.numel():
-        return None
-    if attn_mask is not None and (is_causal or attn_mask.requires_grad):
-        return None
-    for other in (key, value):
-        if other.dim() != dims or other.dtype != dtype or not other.numel():
-            return None
-        for i, (mine, theirs) in enumerate(zip(query.shape[:-2], other.shape[:-2])):
-            grouped = enable_gqa and i == dims - 3 and mine % theirs == 0
-            if mine != theirs and not grouped:
-                return None
-    if dims >= 3 and key.shape[-3] != value.shape[-3]:
-        return None
-    if key.shape[-1] != query.shape[-1] or key.shape[-2] != value.shape[-2]:
-        return None
-    attention = torch.ops.aten._scaled_dot_product_flash_attention_for_cpu.default
-    return attention(query, key, value, 0.0, is_causal, attn_mask=attn_mask, scale=scale)[0]
-
-
-def _map(function, value):
-    """Apply to the tensors of arguments; containers are made anew."""
-    if isinstance(value, torch.Tensor):
-        return function(value)
-    if isinstance(value, (list, tuple)) and type(value) is not torch.Size:
-        items = [_map(function, item) for item in value]
-        if isinstance(value, tuple):
-            return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
-        return items
-    if isinstance(value, dict):
-        return {k: _map(function, v) for k, v in value.items()}
-    return value
-
-
-def _identifier(label):
-    return re.sub(r"\W", "_", label).strip("_") or "tensor"
 
 
 def _check_tensor(tensor, what):
@@ -368,9 +124,10 @@ class _Run:
     def __init__(self, reachable, leaves, shapes, watch):
         self.reachable, self.leaves = reachable, leaves
         self.observer = Observer(reachable)
-        self.recorder = _Recorder(reachable, self.observer, shapes)
+        self.recorder = Recorder(reachable, self.observer, shapes)
         self.watch = watch
         self.made = {}  # id of an object that the program returns -> (it, the same with nodes for tensors)
+        self.observer.steps, self.observer.see_step = codes, self.recorder.calls.see
         if watch is not None:
             watch.connect(self.recorder)
 
@@ -380,7 +137,7 @@ class _Run:
             if id(leaf.tensor) not in fakes:
                 name = leaf.root if isinstance(leaf.root, str) else f"arg{leaf.root}"
                 fakes[id(leaf.tensor)], node = self.recorder.add_input(
-                    _identifier(f"{name}_{len(fakes)}"), leaf.tensor
+                    identifier(f"{name}_{len(fakes)}"), leaf.tensor
                 )
                 self.recorder.held[id(leaf.tensor)] = leaf.tensor, "argument", fakes[id(leaf.tensor)], node
         self.copies = Copies(self.recorder.fake_of)
@@ -418,12 +175,42 @@ class _Run:
             for key, item in value.items() if isinstance(value, dict) else enumerate(value):
                 self._visit_modules(item, f"{label}[{key!r}]")
 
+    def _finish_calls(self, made):
+        """The graph with calls as they are; and the backward passes that their steps have in Python, which
+        are watched as the program is."""
+        labels = self.reachable.labels
+        graph = self.recorder.calls.collapsed(made.graph, lambda value: id(value) in labels)
+        made.as_called = GraphModule(torch.nn.Module(), graph)
+        if made.backward is None:
+            return
+        if self.replaced or not self._prepare_backward(made.backward):
+            made.backward = None  # its steps run as they are written
+
+    def _prepare_backward(self, backward):
+        """Trace what backward passes do in Python; whether that is no more than computing."""
+        before, _thread.capture = capturing(), self
+        state = self.reachable.state()
+        self.observer.only = BackwardCFunction.apply.__code__
+        try:
+            self.recorder.calls.visit_backward()
+            with self.observer:
+                backward.prepare()
+            known = self.reachable.first_change() is None
+        except (NoBackward, Interruption, Unsupported):
+            known = False
+        finally:
+            _thread.capture = before
+        if not known:  # what it read is not looked at before a run
+            self.reachable.restore()
+            self.reachable.return_to(state)
+        return known
+
     def _observed(self, function, args, kwargs):
         collects = gc.isenabled()
         gc.disable()  # finalizers of other objects are not part of the program
         before, _thread.capture = capturing(), self
         try:
-            whole = _Whole(self.recorder)
+            whole = Whole(self.recorder)
             watched = self.watch or contextlib.nullcontext()
             state = GradState(self.recorder) if self.recorder.records else contextlib.nullcontext()
             with (
@@ -490,7 +277,11 @@ class _Run:
             self._check_autograd(nodes)
             made.backward = Backward(recorder, nodes)
         made.module = GraphModule(torch.nn.Module(), recorder.graph)
+        made.as_called = made.module
+        if recorder.calls.made:
+            self._finish_calls(made)
         made.module.meta["backward"] = made.backward
+        made.module.meta["as called"] = made.as_called
         made.module.meta["state"] = len(distinct)  # where the inputs begin that are no arguments
         return made
 
@@ -547,14 +338,9 @@ class _Run:
             seen.add(step)
             if begins_history(step):
                 continue
-            if isinstance(step, torch.autograd.function.FunctionCtx):
+            if isinstance(step, FunctionCtx) and not self.recorder.calls.holds(step):
                 raise Unsupported(f"the program calls an autograd.Function ({step.name()})")
             pending += [next_step for next_step, _ in step.next_functions]
-
-
-def _only_computes(schema):
-    """Whether a custom operator is known by its results: that it writes to nothing is part of its schema."""
-    return bool(schema.returns) and not schema.is_mutable
 
 
 def _order_inputs(recorder, leaf_nodes, held):

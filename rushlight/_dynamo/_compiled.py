@@ -223,7 +223,8 @@ class Compiled(_C._CompiledCall):
     def _program(self, captured):
         """What the back end makes of a capture."""
         try:
-            return self.backend(captured.module, captured.example_inputs)
+            module = captured.module if _is_ours(self.backend) else captured.as_called
+            return self.backend(module, captured.example_inputs)
         except TorchDynamoException:
             raise
         except Exception as error:

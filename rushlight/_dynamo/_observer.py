@@ -106,6 +106,8 @@ class Observer:
         self.codes = set()
         self.enters_inference_mode = False
         self.importing = None
+        self.steps, self.see_step = (), print  # code, and who is told of the frames that run it
+        self.only = self.inside = None  # code without which nothing is looked at, and the frame that runs it
         self._watches = self._paused = False
 
     def __enter__(self):
@@ -143,6 +145,10 @@ class Observer:
     def _see(self, frame, event, function):
         if self._paused:
             return
+        if self.only is not None and not self._is_inside(frame, event):
+            return
+        if frame.f_code in self.steps and event != "c_call":
+            self.see_step(frame, event, function)
         if self.importing is not None:  # what modules do while they are imported happens once
             if event == "return" and frame is self.importing:
                 self.importing = None
@@ -159,6 +165,16 @@ class Observer:
         elif event == "c_call" and not is_own_frame(frame):
             if not _is_pure(function) and not self._is_copying(frame, function):
                 self.interrupt(f"the program calls {_name(function)}, which may do more than compute", frame)
+
+    def _is_inside(self, frame, event):
+        """Whether a frame runs below one of the code that alone is watched."""
+        if self.inside is None and event == "call" and frame.f_code is self.only:
+            self.inside = frame
+        elif self.inside is not None and frame is not self.inside:
+            return True
+        elif event == "return":
+            self.inside = None
+        return False
 
     def _is_copying(self, frame, function):
         """Whether `copy` asks for what an object holds: all of its entries. Tensors copy themselves."""

@@ -5,6 +5,7 @@ closures, attributes. `Reachable` follows these names from the function and its 
 walk before each further code object runs. What it cannot look into it refuses.
 """
 
+import copy
 import copyreg
 import enum
 import functools
@@ -179,6 +180,18 @@ class Reachable:
             self.globals[key] = table, name, value, f"{label}.{name}"
             if value is not ABSENT:
                 self.visit(value, name)
+
+    def state(self):
+        """What was looked at so far, for `return_to`."""
+        looked_at = [(owner, set(owner.read), owner.everything) for owner in self.owners]
+        return {name: copy.copy(value) for name, value in vars(self).items()}, looked_at
+
+    def return_to(self, state):
+        """Forget what was looked at since."""
+        tables, looked_at = state
+        vars(self).update(tables)
+        for owner, read, everything in looked_at:
+            owner.read, owner.everything = read, everything
 
     def visit(self, value, label):
         """Look at a value that the program can read."""

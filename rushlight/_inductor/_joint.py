@@ -29,7 +29,8 @@ class Joint:
         outputs = [*self.results, *(n for n in self.keeps if n not in self.results)]
         graph.output_node().args = (tuple(outputs),)
         remove_dead(graph)
-        self.source = written(graph)
+        called = module.meta["as called"]
+        self.source = written(graph if called is module else called.graph)
         placeholders = [n for n in graph.nodes if n.op == "placeholder"]
         self.draws = any(map(draws, graph.nodes))
         if self.draws and device_of(graph) != "cpu":
@@ -79,7 +80,9 @@ class _Step:
         self.edge_of = {i: at for at, i in enumerate(first.edges)}
         count = len(part.results)
         self.backwards = {(True,) * count: self._lowered(first)}  # by the results that gradients come for
-        if count > 1:  # such as the output of a recurrent layer without its state
+        if tracer.calls_python:  # what it does was watched for these gradients alone
+            self.tracer = None
+        elif count > 1:  # such as the output of a recurrent layer without its state
             alone = (True,) + (False,) * (count - 1)
             self.backwards[alone] = self.trace(alone)
 
@@ -126,7 +129,7 @@ def _check(graph, results):
         taken.add(storage_of(result))
     for node in graph.nodes:
         whole = isinstance(node.target, OpOverload) and node.target.traits.kept_whole
-        if whole and node.meta["val"].requires_grad:
+        if whole and node.meta["val"].requires_grad and "call" not in node.meta:
             raise NoBackward(f"{node.target} has no backward pass of one operator")
     return _written_inputs(graph, placeholders)
 

@@ -55,6 +55,8 @@ def _results(node, names):
     for user in node.users:
         if user.target is not operator.getitem:
             raise NotLowered(f"{user.target} takes all that {node.target} gives")
+        if not isinstance(user.meta["val"], torch.Tensor):
+            raise NotLowered(f"{node.target} gives a list among others")
         names[user] = f"%v{len(names)}"
         given[user.args[1]] = f"{names[user]}: {_type(user.meta['val'])}"
     return ", ".join(given)
@@ -62,7 +64,9 @@ def _results(node, names):
 
 def _operator(target):
     record, form = target._entry.schema, target._entry.form
-    if target.namespace != "aten" or isinstance(record, str) or form > 1:
+    if isinstance(record, str):  # an operator of the program's, by the name that it defined
+        return record.partition("(")[0]
+    if target.namespace != "aten" or form > 1:
         raise NotLowered(f"{target} is no operator of the library")
     space = f"{record['space']}::" if record["space"] else ""
     overload = f".{record['overload']}" if record["overload"] else ""

@@ -1,6 +1,7 @@
 """Passes over graphs of operators."""
 
 import rushlight as torch
+from rushlight._dynamo._calls import Recorded
 from rushlight._operators.traits import argument, unmarked_writes
 from rushlight.fx import Node
 
@@ -10,7 +11,7 @@ __all__ = ["device_of", "draws", "has_effects", "remove_dead", "storage_of", "wr
 def has_effects(node):
     """Whether a node does more than compute its result: it writes, draws random numbers, or only checks."""
     if not _is_operator(node):
-        return node.op in ("placeholder", "output")
+        return node.op in ("placeholder", "output") or isinstance(node.target, Recorded)
     schema = node.target._schema
     return schema.is_mutable or not schema.returns or bool(written_by(node)) or draws(node)
 

@@ -36,6 +36,9 @@ def compile_fx(module, example_inputs, **options):
         except (NoBackward, NotLowered) as error:
             _decisions.info("operators record themselves one by one: %s", error)
             graph.output_node().args = (results,)
+    if records:
+        module = module.meta.get("as called", module)
+        graph = module.graph
     remove_dead(graph)
     if records or lite or (torch.is_grad_enabled() and _gives_views(graph)):
         return generate(module)  # operators record themselves

@@ -3,7 +3,9 @@
 import rushlight as torch
 from rushlight import _C
 
-__all__ = ["autograd_kernel", "watched"]
+__all__ = ["AutogradKernel", "watched"]
+
+__capture__ = "through"  # Note [Capture marks]
 
 
 def _flatten(values):
@@ -90,10 +92,9 @@ class _Call:
 _STEPS = ("forward", "setup_context", "backward")
 
 
-def autograd_kernel(overload, backward=None, setup_context=None):
-    """The function that runs ``overload`` where autograd records it."""
+def _step(overload, derivative, setup_context):
+    """The ``autograd.Function`` of an operator."""
     name = overload._name
-    derivative = backward or _unregistered(name)
     keyword_only = [a.name for a in overload._schema.arguments if a.kwarg_only]
 
     def record(ctx, inputs, kwargs, output):
@@ -134,19 +135,28 @@ def autograd_kernel(overload, backward=None, setup_context=None):
 
     # The class is made under its final name, for its nodes are called after it.
     function_name = f"GeneratedBackwardFor_{overload.namespace}_{overload._opname}_{overload._overloadname}"
-    function = type(torch.autograd.Function)(
+    return type(torch.autograd.Function)(
         function_name, (torch.autograd.Function,), {k: vars(Generated)[k] for k in _STEPS}
     )
 
-    def run(*args, **kwargs):
-        if overload._schema.is_mutable:
+
+class AutogradKernel:
+    """Runs an operator where autograd records it."""
+
+    __slots__ = ("derivative", "overload", "setup_context", "step")
+
+    def __init__(self, overload, backward=None, setup_context=None):
+        self.overload, self.setup_context = overload, setup_context
+        self.derivative = backward or _unregistered(overload._name)
+        self.step = _step(overload, self.derivative, setup_context)
+
+    def __call__(self, *args, **kwargs):
+        if self.overload._schema.is_mutable:
             with _C._AutoDispatchBelowAutograd():
-                return overload(*args, **kwargs)
+                return self.overload(*args, **kwargs)
         leaves, spec = _flatten(args)
         call = _Call(spec, kwargs)
-        return call.output(function.apply(call, *leaves))
-
-    return run
+        return call.output(self.step.apply(call, *leaves))
 
 
 def _with_defaults(overload, args):

@@ -10,7 +10,7 @@ from rushlight._command.names import show_from
 
 from . import simple_registry
 from .aliasing import check_no_aliasing
-from .autograd import autograd_kernel
+from .autograd import AutogradKernel
 from .infer_schema import infer_schema
 from .utils import has_kwarg_only_tensors, has_tensor_arg
 
@@ -53,7 +53,7 @@ class CustomOpDef:
         return self._opoverload._entry.index
 
     def _install_autograd(self):
-        kernel = autograd_kernel(self._opoverload, self._backward_fn, self._setup_context_fn)
+        kernel = AutogradKernel(self._opoverload, self._backward_fn, self._setup_context_fn)
         _C._set_operator_autograd(self._index, kernel)
 
     def register_kernel(self, device_types, fn=None, /):

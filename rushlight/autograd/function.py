@@ -21,6 +21,8 @@ __all__ = [
     "once_differentiable",
 ]
 
+__capture__ = "through"  # Note [Capture marks]
+
 
 class FunctionCtx:
     """What ``forward`` notes for ``backward``. The engine reads the attributes after ``forward`` has

@@ -59,7 +59,7 @@ def _call(node, names, constants):
     if node.target is operator.getitem:
         return f"{names[node.args[0]]}[{node.args[1]!r}]"
     function = f"f{len(constants)}"
-    constants[function] = node.target._op
+    constants[function] = node.target._op  # of an operator, or of a call that is one step of autograd
     arguments = [_text(a, names, constants) for a in node.args]
     arguments += [f"{k}={_text(v, names, constants)}" for k, v in node.kwargs.items()]
     return f"{function}({', '.join(arguments)})"
