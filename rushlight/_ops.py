@@ -428,6 +428,17 @@ _IN_PYTHON = {
     ),
     "profiler": ("rushlight.autograd.profiler", ["_record_function_enter", "_record_function_exit"]),
     "quantized": ("rushlight._quantized.operators", None),
+    "sparse": (
+        "rushlight._quantized.sparse",
+        [
+            "qlinear",
+            "qlinear_dynamic",
+            "qlinear_prepack",
+            "qlinear_relu",
+            "qlinear_relu_dynamic",
+            "qlinear_unpack",
+        ],
+    ),
 }
 
 

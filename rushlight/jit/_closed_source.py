@@ -158,5 +158,5 @@ def _custom_operator(path):
     for part in path:
         found = None if part.startswith("__") else getattr(found, part, None)
     if isinstance(found, types.FunctionType):  # operators of packed weights are written in Python
-        return found if is_own(found.__module__, "ops.quantized") else None
+        return found if is_own(found.__module__, "ops.quantized", "ops.sparse") else None
     return found if isinstance(found, (rushlight._ops.OpOverload, rushlight._ops.OpOverloadPacket)) else None

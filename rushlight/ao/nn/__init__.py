@@ -2,6 +2,6 @@
 
 from rushlight._command.submodules import submodules_of
 
-__all__ = ["intrinsic", "qat", "quantizable", "quantized"]
+__all__ = ["intrinsic", "qat", "quantizable", "quantized", "sparse"]
 
 __getattr__ = submodules_of(__name__)

@@ -14,6 +14,7 @@ from rushlight.ao.nn.intrinsic.quantized import dynamic as nniqd
 from rushlight.ao.nn.qat import dynamic as nnqatd
 from rushlight.ao.nn.quantized import dynamic as nnqd
 from rushlight.ao.nn.quantized import reference as nnqr
+from rushlight.ao.nn.sparse import quantized as nnsq
 from rushlight.nn import functional as F
 
 from .fake_quantize import (
@@ -32,11 +33,13 @@ __all__ = [
     "DEFAULT_STATIC_QUANT_MODULE_MAPPINGS",
     "get_default_compare_output_module_list",
     "get_default_dynamic_quant_module_mappings",
+    "get_default_dynamic_sparse_quant_module_mappings",
     "get_default_float_to_quantized_operator_mappings",
     "get_default_qat_module_mappings",
     "get_default_qconfig_propagation_list",
     "get_default_static_quant_module_mappings",
     "get_default_static_quant_reference_module_mappings",
+    "get_default_static_sparse_quant_module_mappings",
     "get_dynamic_quant_module_class",
     "get_embedding_qat_module_mappings",
     "get_embedding_static_quant_module_mappings",
@@ -155,6 +158,14 @@ def get_default_static_quant_module_mappings():
 
 def get_default_static_quant_reference_module_mappings():
     return copy.deepcopy(DEFAULT_REFERENCE_STATIC_QUANT_MODULE_MAPPINGS)
+
+
+def get_default_static_sparse_quant_module_mappings():
+    return {nn.Linear: nnsq.Linear}
+
+
+def get_default_dynamic_sparse_quant_module_mappings():
+    return {nn.Linear: nnsq.dynamic.Linear}
 
 
 def get_embedding_static_quant_module_mappings():

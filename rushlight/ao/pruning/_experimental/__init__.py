@@ -1,0 +1,1 @@
+"""Pruning of rows, of data without a layer, and of activations."""

@@ -1,0 +1,1 @@
+"""Masks on what enters a layer."""

@@ -1,0 +1,1 @@
+"""Schedulers: how much a sparsifier makes zero at each step."""

@@ -1,0 +1,1 @@
+"""Sparsifiers: who chooses the elements of weights that become zero."""
