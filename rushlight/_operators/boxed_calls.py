@@ -30,6 +30,8 @@ def _converted(type, value, takes_numbers):
         return value  # it answers for itself
     if text.endswith("[]"):
         return _converted_list(type, value, takes_numbers)
+    if text in ("float", "int") and isinstance(value, torch.Tensor):
+        return _number(value, float if text == "float" else int)
     if text == "Tensor":
         fits = value is None or isinstance(value, (torch.Tensor, *(_NUMBERS if takes_numbers else ())))
     elif text == "int":
@@ -47,6 +49,13 @@ def _converted(type, value, takes_numbers):
     if not fits:
         raise _Other
     return value
+
+
+def _number(tensor, kind):
+    """The only element of a tensor, as a number of this kind."""
+    if tensor.numel() != 1:
+        raise _Other
+    return kind(tensor.item())
 
 
 def _converted_list(type, value, takes_numbers):

@@ -59,6 +59,7 @@ REFUSED = [
     lambda ops, x: ops.total([x], [1], 2, 3),
     lambda ops, x: ops.twice(),
     lambda ops, x: ops.twice(x, 1),
+    lambda ops, x: ops.scale(x, type(x)([1.0, 2.0])),
 ]
 TAKEN = [
     lambda ops, x: ops.scale(x, True),
@@ -67,12 +68,14 @@ TAKEN = [
     lambda ops, x: ops.total([x], Numbers(1, 2), None, "a"),
     lambda ops, x: ops.total(Numbers(x, x), Numbers(1, 2), 1, "a"),
     lambda ops, x: ops.total((x,), [True], 1.5, how="a"),
+    lambda ops, x: ops.scale(x, x[1]),
+    lambda ops, x: torch.ops.aten.native_layer_norm(x, [2], None, None, 0.125 * x[:1])[1],
 ]
 
 
 @pytest.mark.parametrize("i", range(len(TAKEN)))
 def test_what_is_converted(ops, i):
-    expected = [[1.0, 2.0], [-2.0, -4.0], [1.0, 2.0], [4.0, 5.0], [5.0, 7.0], [2.0, 3.0]]
+    expected = [[1.0, 2.0], [-2.0, -4.0], [1.0, 2.0], [4.0, 5.0], [5.0, 7.0], [2.0, 3.0], [2.0, 4.0], [1.5]]
     assert TAKEN[i](ops, torch.tensor([1.0, 2.0])).tolist() == expected[i]
 
 
