@@ -143,31 +143,6 @@ Tensor binomial_kernel(const Call&, const Tensor& count, const Tensor& prob, Opt
 
 // --- multinomial
 
-// Weights and exponential numbers of one row of categories; the largest weight / exponential wins
-// ("exponential race").
-template <class T>
-struct Race {
-  std::vector<compute_type<T>> key;
-  std::vector<int64_t> order;
-
-  void run(const T* weight, const T* exponential, int64_t categories, int64_t samples, int64_t* out) {
-    using C = compute_type<T>;
-    key.resize(static_cast<size_t>(categories));
-    order.resize(key.size());
-    for (size_t i = 0; i < key.size(); ++i) {
-      key[i] = T(static_cast<C>(weight[i]) / static_cast<C>(exponential[i]));
-      order[i] = static_cast<int64_t>(i);
-    }
-    auto ahead = [&](int64_t a, int64_t b) {  // NaN (0 / 0) counts as largest
-      const C left = key[static_cast<size_t>(a)], right = key[static_cast<size_t>(b)];
-      if (left != left || right != right) return left != left && (right == right || a < b);
-      return left != right ? left > right : a < b;
-    };
-    std::partial_sort(order.begin(), order.begin() + samples, order.end(), ahead);
-    std::copy_n(order.begin(), samples, out);
-  }
-};
-
 template <class T>
 void check_weights(const T* weights, int64_t rows, int64_t categories) {
   for (int64_t i = 0; i < rows * categories; ++i) {
@@ -180,22 +155,11 @@ void check_weights(const T* weights, int64_t rows, int64_t categories) {
         "invalid multinomial distribution (sum of probabilities <= 0)");
 }
 
-void draw_without_replacement(const Tensor& self, const Tensor& weights, int64_t samples, int64_t* out,
-                              Generator& g) {
-  const int64_t categories = weights.size(-1), rows = weights.numel() / categories;
-  visit_dtype(FloatTypes{}, weights.dtype(), "multinomial", [&](auto tag) {
-    using T = decltype(tag);
-    const T* w = weights.data<T>();
-    check_weights(w, rows, categories);
-    // Drawn in the layout of the input, as PyTorch does.
-    const Tensor drawn = empty_like_tensor(self, self.dtype());
-    write_random(drawn, [&](cpu::RandomOut o) { cpu::fill_exponential(o, 1, g); });
-    const Tensor exponential = contiguous(drawn);
-    const T* q = exponential.data<T>();
-    Race<T> race;
-    for (int64_t r = 0; r < rows; ++r)
-      race.run(w + r * categories, q + r * categories, categories, samples, out + r * samples);
-  });
+// An exponential race: the categories with the largest weight / exponential number win, of equal ones those
+// that `topk` names first.
+Tensor race(const Tensor& weights, int64_t samples, OptGenerator generator) {
+  const Tensor keys = weights / exponential_(empty_like_tensor(weights, weights.dtype()), 1.0, generator);
+  return samples == 1 ? argmax(keys, -1, true) : std::get<1>(topk(keys, samples, -1, true, true));
 }
 
 // On devices the same race, whose numbers are PyTorch's there; with replacement, where uniform numbers fall
@@ -209,10 +173,7 @@ Tensor multinomial_on_device(const Tensor& weights, int64_t samples, bool replac
   RL_CHECK(read_scalar(valid).to<bool>(), "probability tensor contains either `inf`, `nan` or element < 0");
   RL_CHECK(read_scalar(ops::all(gt(largest, zero))).to<bool>(),
            "invalid multinomial distribution (sum of probabilities <= 0)");
-  if (!replacement || samples == 1) {
-    const Tensor keys = weights / exponential_(empty_like_tensor(weights, weights.dtype()), 1.0, generator);
-    return samples == 1 ? argmax(keys, -1, true) : std::get<1>(topk(keys, samples, -1, true, true));
-  }
+  if (!replacement || samples == 1) return race(weights, samples, generator);
   const Tensor sums = cumsum(to_dtype(weights, compute_dtype(weights.dtype())), -1, std::nullopt);
   const Tensor total = narrow(sums, -1, sums.size(-1) - 1, 1);
   Dims sizes = weights->sizes;
@@ -244,13 +205,15 @@ Tensor multinomial_kernel(const Call& call, const Tensor& self, int64_t samples,
   GradMode off(false);
   if (!self.is_cpu()) return multinomial_on_device(self, samples, replacement, generator);
   const Tensor weights = contiguous(self);
+  if (!replacement || samples == 1) {
+    visit_dtype(FloatTypes{}, weights.dtype(), "multinomial", [&](auto tag) {
+      check_weights(weights.data<decltype(tag)>(), weights.numel() / categories, categories);
+    });
+    return race(self, samples, generator);  // drawn in the layout of the input, as PyTorch does
+  }
   const Tensor drawn = result.is_contiguous() ? result : empty_tensor(sizes, DType::Int64);
-  Generator& g = generator_or_default(generator);
-  if (!replacement || samples == 1)
-    draw_without_replacement(self, weights, samples, drawn.data<int64_t>(), g);
-  else
-    cpu::draw_with_replacement(weights.dtype(), weights.data_ptr(), weights.numel() / categories, categories,
-                               samples, drawn.data<int64_t>(), g);
+  cpu::draw_with_replacement(weights.dtype(), weights.data_ptr(), weights.numel() / categories, categories,
+                             samples, drawn.data<int64_t>(), generator_or_default(generator));
   return drawn;
 }
 

@@ -311,3 +311,17 @@ def test_coins_for_operands_in_another_order_are_pytorchs():
         return tossed.stride(), tossed.tolist()
 
     assert program(rushlight) == program(torch)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "float64"])
+@pytest.mark.parametrize("categories", [7, 100, 1000])
+def test_multinomial_takes_equal_keys_in_pytorchs_order(dtype, categories):
+    """Halves have many equal keys, and categories of no weight all have the same."""
+    for samples in {1, categories // 2, categories}:
+        drawn = []
+        for library in (torch, rushlight):
+            library.manual_seed(categories)
+            weights = library.rand(3, categories)
+            weights[1, ::2] = 0
+            drawn.append(library.multinomial(weights.to(getattr(library, dtype)), samples).tolist())
+        assert drawn[0] == drawn[1]
