@@ -2,6 +2,7 @@
 capture, and what it calls is written down.
 """
 
+import operator
 import threading
 from dataclasses import dataclass
 
@@ -9,6 +10,7 @@ import rushlight as torch
 from rushlight._operators.traits import gives_a_view
 from rushlight._ops import OpOverload
 from rushlight.fx import Graph, Node
+from rushlight.fx.node import map_arg
 
 __all__ = ["Backward", "BackwardGraph", "NoBackward"]
 
@@ -144,6 +146,7 @@ class _Writer:
         self.anchor = self.graph.create_node("placeholder", "anchor", (), {}, name="anchor")
         self.taken = {}  # node of the forward graph -> node here
         self.takes = []
+        self.again = _computed_again(self.before[0], recorder.calls.checkpoints)
         recorder.node_of = self._node_of
 
     def leave(self):
@@ -194,7 +197,10 @@ class _Writer:
         known = self.taken.get(node)
         if known is not None:
             return known
-        if _is_view(node):
+        if node in self.again:
+            arguments, named = map_arg((node.args, node.kwargs), self._take)
+            made = self.graph.create_node("call_function", node.target, arguments, named)
+        elif _is_view(node):
             arguments = (self._take(node.args[0]), *node.args[1:])
             with self.graph.inserting_before(self.anchor):
                 made = self.graph.call_function(node.target, arguments, dict(node.kwargs))
@@ -206,6 +212,28 @@ class _Writer:
         made.meta["val"] = node.meta["val"]
         self.taken[node] = made
         return made
+
+
+def _computed_again(graph, checkpoints):
+    """Nodes of checkpoints that a backward pass computes again, instead of keeping them."""
+    from rushlight._inductor._passes import has_effects, storage_of, written_by
+
+    if not checkpoints:
+        return frozenset()
+    written = {storage_of(target) for node in graph.nodes for target in written_by(node)}
+    found: set = set()
+    for node in graph.nodes:
+        region = node.meta.get("again")
+        if region is None or storage_of(node) in written:
+            continue
+        inside = all(user.meta.get("again") is region for user in node.users)
+        if node.target is operator.getitem:
+            pure = node.args[0] in found
+        else:
+            pure = not has_effects(node)
+        if pure and (inside or isinstance(node.meta["val"], (tuple, list))):
+            found.add(node)
+    return found
 
 
 def _is_view(node):

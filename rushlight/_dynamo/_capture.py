@@ -17,7 +17,7 @@ from rushlight.nn.modules import module as _module
 
 from ._arguments import Copies, Effect, Held, Leaf, each_once, find_leaves
 from ._backward import Backward, NoBackward
-from ._calls import codes
+from ._calls import DEVICES, codes
 from ._grad_state import GradState
 from ._observer import Interruption, Observer
 from ._reachable import Reachable, is_constant, is_part_of_program
@@ -80,7 +80,7 @@ class Capture:
 def _check_tensor(tensor, what):
     if type(tensor) not in (torch.Tensor, torch.nn.Parameter) or tensor.layout is not torch.strided:
         raise Unsupported(f"{what} is a {type(tensor).__qualname__} of layout {tensor.layout}")
-    if tensor.device.type not in _DEVICES:
+    if tensor.device.type not in DEVICES:
         raise Unsupported(f"{what} is on the device {tensor.device}")
 
 
@@ -178,13 +178,21 @@ class _Run:
     def _finish_calls(self, made):
         """The graph with calls as they are; and the backward passes that their steps have in Python, which
         are watched as the program is."""
-        labels = self.reachable.labels
-        graph = self.recorder.calls.collapsed(made.graph, lambda value: id(value) in labels)
-        made.as_called = GraphModule(torch.nn.Module(), graph)
-        if made.backward is None:
-            return
-        if self.replaced or not self._prepare_backward(made.backward):
-            made.backward = None  # its steps run as they are written
+        labels, calls = self.reachable.labels, self.recorder.calls
+        _check_checkpoints(made.graph)
+
+        def collapsed(checkpoints):
+            graph = calls.collapsed(made.graph, lambda value: id(value) in labels, checkpoints)
+            return GraphModule(torch.nn.Module(), graph)
+
+        made.as_called = made.module.meta["calls"] = collapsed(False)
+        if calls.checkpoints:
+            made.module.meta["checkpoints"] = None
+            with contextlib.suppress(Unsupported):
+                made.module.meta["checkpoints"] = collapsed(True)
+        if made.backward is not None and calls.made:
+            if self.replaced or not self._prepare_backward(made.backward):
+                made.backward = None  # its steps run as they are written
 
     def _prepare_backward(self, backward):
         """Trace what backward passes do in Python; whether that is no more than computing."""
@@ -277,11 +285,10 @@ class _Run:
             self._check_autograd(nodes)
             made.backward = Backward(recorder, nodes)
         made.module = GraphModule(torch.nn.Module(), recorder.graph)
-        made.as_called = made.module
-        if recorder.calls.made:
+        made.as_called = made.module.meta["calls"] = made.module
+        if recorder.calls.made or recorder.calls.checkpoints:
             self._finish_calls(made)
         made.module.meta["backward"] = made.backward
-        made.module.meta["as called"] = made.as_called
         made.module.meta["state"] = len(distinct)  # where the inputs begin that are no arguments
         return made
 
@@ -343,6 +350,16 @@ class _Run:
             pending += [next_step for next_step, _ in step.next_functions]
 
 
+def _check_checkpoints(graph):
+    """What a checkpoint writes to, it writes to in each run: only what it made itself may be such."""
+    from rushlight._inductor._passes import storage_of, written_by
+
+    given = {storage_of(node) for node in graph.nodes if "again" not in node.meta}
+    for node in graph.nodes:
+        if "again" in node.meta and any(storage_of(target) in given for target in written_by(node)):
+            raise Unsupported("a checkpoint writes to what it did not make")
+
+
 def _order_inputs(recorder, leaf_nodes, held):
     """Placeholders: arguments, then what Python's state holds, then constants."""
     order = leaf_nodes + [entry[3] for entry in held] + [node for _, _, node in recorder.constants.values()]
@@ -350,13 +367,10 @@ def _order_inputs(recorder, leaf_nodes, held):
         recorder.anchor.prepend(node)
 
 
-_DEVICES = "cpu", "cuda"
-
-
 def _surroundings():
     return (
         torch.is_grad_enabled(), torch.is_inference_mode_enabled(), torch.get_default_dtype(),
-        [(torch.is_autocast_enabled(d), torch.get_autocast_dtype(d)) for d in _DEVICES],
+        [(torch.is_autocast_enabled(d), torch.get_autocast_dtype(d)) for d in DEVICES],
         torch.is_autocast_cache_enabled(),
         torch.are_deterministic_algorithms_enabled(), torch.get_num_threads(),
         torch.is_batch_invariant_enabled(),
@@ -366,7 +380,7 @@ def _surroundings():
 def _restore_surroundings(before):
     torch._C._set_grad_enabled(before[0])
     torch.set_default_dtype(before[2])
-    for device, (enabled, dtype) in zip(_DEVICES, before[3]):
+    for device, (enabled, dtype) in zip(DEVICES, before[3]):
         torch.set_autocast_enabled(device, enabled)
         torch.set_autocast_dtype(device, dtype)
     torch.set_autocast_cache_enabled(before[4])

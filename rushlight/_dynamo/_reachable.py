@@ -122,7 +122,7 @@ class Reachable:
 
     def __init__(self):
         self.names = set(_MODULE_TABLES)  # of attributes, in all code
-        self.user_names: set = set()  # the same, without the library's own code
+        self.user_names = {"forward"}  # the same, without the library's own code, which calls this
         self.maybe_missing: set = set()  # names of attributes that the program may do without
         self.everything = False  # names may be computed: attributes are all read
         self.owners: list[Owner] = []

@@ -29,7 +29,7 @@ class Joint:
         outputs = [*self.results, *(n for n in self.keeps if n not in self.results)]
         graph.output_node().args = (tuple(outputs),)
         remove_dead(graph)
-        called = module.meta["as called"]
+        called = module.meta["calls"]
         self.source = written(graph if called is module else called.graph)
         placeholders = [n for n in graph.nodes if n.op == "placeholder"]
         self.draws = any(map(draws, graph.nodes))

@@ -5,6 +5,7 @@ import logging
 import rushlight as torch
 from rushlight import _C
 from rushlight._dynamo._backward import NoBackward
+from rushlight._dynamo.exc import Unsupported
 from rushlight._inductor import config
 from rushlight._inductor._convolutions import fuse_convolutions
 from rushlight._inductor._cuda_graphs import Recorded, recordable
@@ -37,7 +38,11 @@ def compile_fx(module, example_inputs, **options):
             _decisions.info("operators record themselves one by one: %s", error)
             graph.output_node().args = (results,)
     if records:
-        module = module.meta.get("as called", module)
+        module = module.meta.get("checkpoints", module.meta.get("calls", module))
+        if module is None:
+            raise Unsupported(
+                "a checkpoint of a function that the program makes cannot be a step of autograd"
+            )
         graph = module.graph
     remove_dead(graph)
     if records or lite or (torch.is_grad_enabled() and _gives_views(graph)):

@@ -38,6 +38,8 @@ __all__ = [
     "set_device_states",
 ]
 
+__capture__ = "through"  # Note [Capture marks]
+
 # What the contexts of these names ask for, over the argument.
 _early_stop = _debug = None
 
@@ -202,12 +204,17 @@ def checkpoint(
             raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
         if context_fn is not noop_context_fn or debug is not False:
             raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
-        return CheckpointFunction.apply(function, preserve, *args)
-
-    if determinism_check not in ("default", "none"):
+    elif determinism_check not in ("default", "none"):
         raise ValueError(
             f"determinism_check should be one of ['default', 'none'], but got {determinism_check}"
         )
+    if rushlight.compiler.is_dynamo_compiling():
+        plain = context_fn is noop_context_fn and preserve and not debug
+        if not plain or (use_reentrant and not any(map(_has_gradient, args))):
+            rushlight._dynamo.graph_break("a checkpoint that a graph does not keep")
+        return _in_graph(function, args, kwargs)
+    if use_reentrant:
+        return CheckpointFunction.apply(function, preserve, *args)
     first, second = context_fn()
     frame = _Frame(function, args, kwargs, second, preserve, determinism_check, early_stop)
     logged: Any = nullcontext()
@@ -218,6 +225,15 @@ def checkpoint(
         result = function(*args, **kwargs)
     frame.whole = True
     return result
+
+
+def _has_gradient(value):
+    return isinstance(value, rushlight.Tensor) and value.requires_grad
+
+
+def _in_graph(function, args, kwargs):
+    """The call where `torch.compile` captures it: a backward pass computes again what this frame computes."""
+    return function(*args, **kwargs)
 
 
 class _OperatorLog(TorchDispatchMode):
