@@ -139,25 +139,35 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
 
 def _rejection_sample_(tensor, mean, std, a, b, generator):
     """Draw whole tensors until each element has had a proposal that is accepted."""
+    if tensor.is_meta:
+        return tensor
 
     def cdf(x):
         return (1.0 + math.erf((x - mean) / (std * math.sqrt(2.0)))) / 2.0
 
     # Normal proposals, unless most would fall outside; then uniform ones, accepted by relative density.
-    normal = cdf(b) - cdf(a) >= 0.3
-    peak = min(max(mean, a), b)
-    waiting = torch.ones_like(tensor, dtype=torch.bool)
+    if cdf(b) - cdf(a) > 0.3:
+        low, high = (torch.tensor(bound, dtype=tensor.dtype).item() for bound in (a, b))
+
+        def draw(place):
+            place.normal_(mean, std, generator=generator)
+            return (place < low) | (place > high)
+
+    else:
+        peak = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
+
+        def draw(place):
+            place.uniform_(a, b, generator=generator)
+            density = ((place - mean) / std).pow(2).mul_(-0.5).sub_(peak)
+            return torch.empty_like(tensor).uniform_(generator=generator).log_() > density
+
+    # The first proposal is drawn in the tensor itself, in the order of its memory.
+    waiting = draw(tensor)
     while waiting.any():
         proposal = torch.empty_like(tensor)
-        if normal:
-            proposal.normal_(mean, std, generator=generator)
-            accepted = (proposal >= a) & (proposal <= b)
-        else:
-            proposal.uniform_(a, b, generator=generator)
-            density = torch.exp(((peak - mean) ** 2 - (proposal - mean) ** 2) / (2 * std * std))
-            accepted = torch.empty_like(tensor).uniform_(generator=generator) <= density
-        tensor.copy_(torch.where(waiting & accepted, proposal, tensor))
-        waiting &= ~accepted
+        refused = draw(proposal)
+        tensor.copy_(torch.where(waiting, proposal, tensor))
+        waiting = waiting & refused
     return tensor
 
 

@@ -21,9 +21,13 @@ namespace {
 
 using namespace ops;
 
-Tensor dropout_noise_kernel(const Call&, const Tensor& self, IntList size, double keep, bool scaled) {
+void check_scalable(const Tensor& self) {
   RL_CHECK(is_differentiable(self.dtype()), "result type Float can't be cast to the desired output type ",
            legacy_name(self.dtype()));
+}
+
+Tensor dropout_noise_kernel(const Call&, const Tensor& self, IntList size, double keep, bool scaled) {
+  check_scalable(self);
   const bool same = self.sizes() == size;
   const Tensor noise =
       same ? empty_like_tensor(self, self.dtype()) : empty_tensor(size, self.dtype(), self.device());
@@ -103,7 +107,11 @@ Tensor dropout_body(const Call&, const Tensor& self, double p, bool train) {
   if constexpr (!feature && !alpha && !inplace)
     if (self.device().is_cuda() && is_floating(self.dtype()) && !dispatch_state.level)
       return std::get<0>(dropout_and_mask(self, 1 - p));
-  const Tensor noise = dropout_noise(self, noise_sizes(self, feature), 1 - p, !alpha);
+  // Channels' noise is dense in order, that of elements lies as they do.
+  const Dims sizes = noise_sizes(self, feature);
+  const bool reordered = feature && self.sizes() == IntList(sizes) && !self.is_contiguous();
+  const Tensor noise = dropout_noise(reordered ? empty_tensor(sizes, self.dtype(), self.device()) : self,
+                                     sizes, 1 - p, !alpha);
   if (!alpha) return times(self, noise, inplace);
   // Dropped values become -alpha of SELU; a and b keep mean and variance.
   constexpr double kAlpha = 1.7580993408473766;
@@ -117,6 +125,7 @@ std::tuple<Tensor, Tensor> native_dropout_body(const Call&, const Tensor& self, 
                                                std::optional<bool> train) {
   if (!train.value_or(true))
     return {clone(self), ones(self.sizes(), DType::Bool, std::nullopt, self.device())};
+  check_scalable(self);
   const double keep = 1 - p;
   const Tensor mask = empty_like(self, DType::Bool);
   bernoulli_(mask, keep, nullptr);

@@ -325,3 +325,33 @@ def test_multinomial_takes_equal_keys_in_pytorchs_order(dtype, categories):
             weights[1, ::2] = 0
             drawn.append(library.multinomial(weights.to(getattr(library, dtype)), samples).tolist())
         assert drawn[0] == drawn[1]
+
+
+@pytest.mark.parametrize("layout", ["plain", "transposed", "strided"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize(
+    "draw",
+    [
+        lambda m, x: m.nn.init.trunc_normal_(x),
+        lambda m, x: m.nn.init.trunc_normal_(x, 1.0, 0.5, -0.3, 0.2),
+        lambda m, x: m.nn.functional.dropout1d(x.fill_(1).unsqueeze(-1), 0.4),
+        lambda m, x: m.nn.functional.feature_alpha_dropout(x.fill_(1).unsqueeze(-1), 0.4, True),
+    ],
+)
+def test_order_in_which_memory_of_any_layout_is_drawn(draw, dtype, layout):
+    def run(library):
+        library.manual_seed(7)
+        x = library.zeros(18, 26, dtype=getattr(library, dtype))
+        x = {"plain": x, "transposed": x.t(), "strided": x[:, ::2]}[layout]
+        return draw(library, x).double(), library.rand(1).item()
+
+    (expected, after), (found, ours_after) = run(torch), run(rushlight)
+    assert after == ours_after
+    bound = 1e-6 if dtype == "float32" else 1e-2
+    assert (torch.tensor(found.tolist()) - expected).abs().max() <= bound
+
+
+def test_dropout_of_integers_is_refused():
+    for dtype in (rushlight.int64, rushlight.bool):
+        with pytest.raises(RuntimeError, match="result type Float can't be cast"):
+            rushlight.native_dropout(rushlight.ones(3, dtype=dtype), 0.5, True)
