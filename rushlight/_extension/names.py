@@ -210,6 +210,8 @@ def _debug_only_are_vmap_fallback_warnings_enabled():
 
 _HOMES = {
     "jit._graph_nodes": "Block Graph Node Value",
+    "jit._graph_edits": "Use",
+    "jit._compilation_unit": "CompilationUnit",
     "jit._graph_types": "ClassType JitType TensorType",
     "jit._graph_properties": (
         "_jit_pass_complete_shape_analysis _jit_pass_erase_shape_information _jit_pass_propagate_device "
@@ -221,6 +223,19 @@ _HOMES = {
     ),
     "jit._graph_constants": ("_jit_pass_constant_pooling _jit_pass_constant_propagation _jit_pass_cse"),
     "jit._graph_peephole": "_jit_pass_peephole",
+    "jit._passes._remove_mutation": (
+        "_jit_pass_functional_to_inplace_activation _jit_pass_inplace_to_functional_activation "
+        "_jit_pass_remove_mutation"
+    ),
+    "jit._passes._loop_unrolling": "_jit_pass_loop_unrolling",
+    "jit._passes._rewriting": (
+        "_jit_pass_custom_pattern_based_rewrite _jit_pass_custom_pattern_based_rewrite_graph "
+        "_jit_pass_fuse_linear"
+    ),
+    "jit._passes._small_passes": (
+        "_jit_pass_decompose_ops _jit_pass_erase_number_types _jit_pass_refine_tuple_types "
+        "_jit_pass_remove_dropout"
+    ),
     "jit._graph_text": "parse_ir",
     "jit._inferred": "InferredType _jit_try_infer_type",
     "jit._graph_tuples": "_jit_pass_lower_all_tuples _jit_pass_lower_simple_tuples",

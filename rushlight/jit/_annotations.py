@@ -295,7 +295,9 @@ class Annotations:
                 return _NAMES[name]
             self.unit.refuse(f"Unknown type name '{ast.unparse(node)}'", node)
         kind = "dots" if isinstance(node, ast.Constant) and node.value is ... else type(node).__name__.lower()
-        kind = _SIGNS.get(type(getattr(node, "op", None)), {"constant": "const"}.get(kind, kind))
+        if isinstance(node, ast.BinOp):
+            kind = _SIGNS.get(type(node.op), kind)
+        kind = {"constant": "const"}.get(kind, kind)
         self.unit.refuse(f"Expression of type {kind} cannot be used in a type expression", node)
 
     def repeated(self, node, kind):

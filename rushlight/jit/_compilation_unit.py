@@ -48,6 +48,13 @@ class CompilationUnit:
         except KeyError:
             raise AttributeError(f"'CompilationUnit' has no attribute '{name}'") from None
 
+    def create_function(self, qualified_name: str, graph: Any, shouldMangle: bool = False) -> Any:  # noqa: N803
+        """Add what a graph computes as a function of this name."""
+        from rushlight.jit._graph_passes import _create_function_from_graph
+
+        made = self._functions[qualified_name] = _create_function_from_graph(qualified_name, graph)
+        return made
+
     def find_function(self, name: str) -> Any:
         """The function of this name, or None."""
         return self._functions.get(name)

@@ -6,8 +6,11 @@ says them."""
 
 import ast
 import enum
+import itertools
 
+from rushlight.jit import _graph_indexing as indexing
 from rushlight.jit._annotations import Annotations, python_type, value_type
+from rushlight.jit._graph_calls import functional_call, operands
 from rushlight.jit._graph_loops import for_loop, list_of_turns, returned, returns_early, while_loop
 from rushlight.jit._graph_nodes import Block, Graph, Node, Value
 from rushlight.jit._types import NONE, TENSOR, UNKNOWN, plain
@@ -111,6 +114,8 @@ class Lowering:
             self.store(node.target, self.expression(node.value))
 
     def statement_AugAssign(self, node):  # noqa: N802
+        if isinstance(node.target, ast.Subscript) and _kind(node.target.value).kind in ("Tensor", "Inferred"):
+            return self.added_to(node)
         target, value = self.expression(node.target), self.expression(node.value)
         plain = target._type in ("int", "float", "bool", "str", "complex")  # which nothing changes in place
         type_ = target._type if not plain or target._type == value._type else "Tensor"
@@ -120,6 +125,15 @@ class Lowering:
         if known and known.known:
             made._type = made._annotation = known.schema()
         self.store(node.target, made)
+
+    def added_to(self, node):
+        """``x[1:] += y`` of a tensor."""
+        base, name = self.expression(node.target.value), f"aten::{_BINARY[type(node.op)]}"
+
+        def change(view, in_place):
+            return self.emit(name + "_" * in_place, [view, self.expression(node.value)], line=node.lineno)
+
+        indexing.added_to(self, base, _parts(node.target), change, node.lineno)
 
     def statement_Assert(self, node):  # noqa: N802
         failed = _block_with(self, lambda: self.emit("prim::RaiseException", type_=None))
@@ -186,9 +200,11 @@ class Lowering:
         elif isinstance(target, ast.Attribute):
             self.emit("prim::SetAttr", [self.expression(target.value), value], None, {"name": target.attr})
         elif isinstance(target, ast.Subscript):
-            self.emit(
-                "aten::_set_item", [self.expression(target.value), self.expression(target.slice), value], None
-            )
+            base = self.expression(target.value)
+            if indexing.is_tensor(base) and _kind(target.value).kind in ("Tensor", "Inferred"):
+                indexing.written(self, base, _parts(target), value, target.lineno)
+            else:
+                self.emit("aten::_set_item", [base, self.expression(target.slice), value], None)
 
     def expression(self, node):
         made = getattr(self, f"expression_{type(node).__name__}", self.other_expression)(node)
@@ -277,10 +293,8 @@ class Lowering:
     def expression_Compare(self, node):  # noqa: N802
         values = [self.expression(node.left), *map(self.expression, node.comparators)]
         results = [
-            self.emit(
-                f"aten::{_compared(op, values[i : i + 2])}", values[i : i + 2], "bool", line=node.lineno
-            )
-            for i, op in enumerate(node.ops)
+            self.emit(f"aten::{_compared(op, pair)}", pair, _type_of_comparison(op, pair), line=node.lineno)
+            for op, pair in zip(node.ops, itertools.pairwise(values), strict=True)
         ]
         return results[0] if len(results) == 1 else self.emit("aten::__and__", results, "bool")
 
@@ -346,10 +360,7 @@ class Lowering:
             if owner is not None and name in owner._modules:
                 self.modules[made] = owner._modules[name]
             return made
-        base, parts = (
-            self.expression(node.value),
-            node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice],
-        )
+        base, parts = self.expression(node.value), _parts(node)
         owner = _kind(node.value).kind
         if owner in ("List", "str") and isinstance(node.slice, ast.Slice):
             ends = [
@@ -360,17 +371,7 @@ class Lowering:
         if owner in _ITEMS and not isinstance(node.slice, ast.Slice):
             kind = "prim::TupleIndex" if owner in ("Tuple", "NamedTuple") else "aten::__getitem__"
             return self.emit(kind, [base, self.expression(node.slice)], line=node.lineno)
-        for dim, part in enumerate(parts):
-            dim = self.emit("prim::Constant", type_="int", attributes={"value": dim})
-            if isinstance(part, ast.Slice):
-                ends = [
-                    self.expression(p or ast.Constant(value=None))
-                    for p in (part.lower, part.upper, part.step)
-                ]
-                base = self.emit("aten::slice", [base, dim, *ends], line=node.lineno)
-            else:
-                base = self.emit("aten::select", [base, dim, self.expression(part)], line=node.lineno)
-        return base
+        return indexing.read(self, base, parts, node.lineno)
 
     def expression_Call(self, node):  # noqa: N802
         arguments = [*node.args, *(k.value for k in node.keywords)]
@@ -381,6 +382,8 @@ class Lowering:
             )
         if isinstance(node.func, ast.Attribute):
             base, _ = self.awaited(node.func.value, self.expression(node.func.value))
+            if indexing.is_tensor(base):
+                arguments = operands(node.func.attr, node, [node.func.value])
             values = [base, *map(self.expression, arguments)]
             if base._name == "self" or base in self.modules:
                 found = getattr(self.modules.get(base, self.module), node.func.attr, None)
@@ -390,13 +393,18 @@ class Lowering:
                     return self.called_method(node, "forward", values)
                 return self.called_method(node, node.func.attr, values)
             return self.emit(f"aten::{node.func.attr}", values, line=node.lineno)
+        name = getattr(node.func, "id", "")
+        if name.startswith("torch.nn.functional."):
+            name, arguments = functional_call(name.rpartition(".")[2], node)
+            name = f"torch.nn.functional.{name}"
+        elif name.startswith("torch.") and name.count(".") == 1:
+            arguments = operands(name.removeprefix("torch."), node)
         values = list(map(self.expression, arguments))
         if not isinstance(node.func, ast.Name):
             function = self.expression(node.func)
             if function._type == "Module":
                 return self.called_method(node, "forward", [function, *values])
             return self.emit("prim::CallFunction", [function, *values], line=node.lineno)
-        name = node.func.id
         if name in self.scope:
             return self.called_method(node, "forward", [self.scope[name], *values])
         if name.startswith("__torch__."):
@@ -447,8 +455,18 @@ class Lowering:
             return [ast.unparse(node)]
 
 
+def _parts(node):
+    return node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+
+
 def _stored(value):
     return None if value is None else {"value": value}
+
+
+def _type_of_comparison(op, values):
+    """A tensor where tensors are compared by what they hold."""
+    held = isinstance(op, (ast.Eq, ast.NotEq, ast.Lt, ast.LtE, ast.Gt, ast.GtE))
+    return "Tensor" if held and any(map(indexing.is_tensor, values)) else "bool"
 
 
 def _compared(op, values):

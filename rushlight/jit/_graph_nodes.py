@@ -7,12 +7,14 @@ import json
 from rushlight import Tensor
 from rushlight._command.names import show_from
 from rushlight.jit._annotations import plain_name
+from rushlight.jit._graph_edits import BlockEdits, GraphEdits, NodeEdits, ValueEdits, own
 from rushlight.jit._graph_types import ClassType, JitType, TensorType
+from rushlight.jit._value_text import text_of
 
 __all__ = ["Block", "Graph", "Node", "Value"]
 
 
-class Value:
+class Value(ValueEdits):
     """What a node gives or a graph takes."""
 
     def __init__(self, name, type_="Tensor", node=None, annotation=None):
@@ -47,10 +49,9 @@ class Value:
 
     def node(self):
         """What gives it; what the graph or a block takes has a node that says so."""
-        return Node("prim::Param", (), ()) if self._node is None else self._node
-
-    def uses(self):
-        return list(self._uses)
+        if self._node is not None:
+            return self._node
+        return Node("prim::Param", (), ()) if self._block is None else self._block.paramNode()
 
     def unique(self):
         return self._name
@@ -67,7 +68,7 @@ class Value:
         return f"{self._name} defined in ({self._node!r})"
 
 
-class Node:
+class Node(NodeEdits):
     """One operation: its kind, what it takes and gives, and the blocks of control flow."""
 
     def __init__(self, kind, inputs, outputs, attributes=None, blocks=(), line=None, scope=""):
@@ -160,29 +161,35 @@ def _shown(value):
         return f"{{{value.item()}}}" if value.numel() == 1 else "<Tensor>"
     if isinstance(value, bool):
         return str(int(value))
+    if type(value) is float:
+        return text_of(value)
     return json.dumps(value, ensure_ascii=False) if type(value) is str else repr(value)
 
 
-class Block:
+class Block(BlockEdits):
     """A sequence of nodes with inputs and outputs."""
 
     def __init__(self):
         self._inputs, self._nodes, self._outputs = [], [], []
 
     def inputs(self):
-        return iter(self._inputs)
+        own(self)
+        return iter(list(self._inputs))
 
     def outputs(self):
-        return iter(self._outputs)
+        own(self)
+        return iter(list(self._outputs))
 
     def nodes(self):
-        return iter(self._nodes)
+        own(self)
+        return iter(list(self._nodes))
 
     def findNode(self, kind, recurse=True):  # noqa: N802
         return next(iter(self.findAllNodes(kind, recurse)), None)
 
     def findAllNodes(self, kind, recurse=True):  # noqa: N802
         found = []
+        own(self)
         for node in self._nodes:
             found += [node] if node.kind() == kind else []
             found += node.findAllNodes(kind) if recurse else []
@@ -200,7 +207,7 @@ class Block:
                 yield from inner._values()
 
 
-class Graph(Block):
+class Graph(GraphEdits, Block):
     """All operations of a function."""
 
     def __init__(self, name="forward", unit=None, module=None):

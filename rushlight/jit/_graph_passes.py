@@ -36,11 +36,12 @@ def _jit_pass_inline(graph):
         graph._inputs[:], graph._nodes[:], graph._outputs[:] = made._inputs, made._nodes, made._outputs
 
 
-def _jit_pass_canonicalize(graph):
-    """A copy whose values are numbered by their places, but for those of the program's own names."""
+def _jit_pass_canonicalize(graph, keep_unique_names=True):
+    """A copy whose values are numbered by their places, but for those of the program's own names unless
+    these shall go, too."""
     made = graph.copy()
     for number, value in enumerate(made._values()):
-        if value.debugName().isdigit():
+        if value.debugName().isdigit() or not keep_unique_names:
             value.setDebugName(str(number))
     return made
 
@@ -68,7 +69,12 @@ def _sweep(block, used):
 _PURE = frozenset(
     f"prim::{kind}"
     for kind in """Constant ListConstruct TupleConstruct DictConstruct ListUnpack TupleUnpack TupleIndex
-    GetAttr NumToTensor isinstance shape dtype device""".split()
+    GetAttr NumToTensor isinstance shape dtype device profile""".split()
+)
+# Of lists, texts and numbers, which no table has.
+_PLAIN = frozenset(
+    f"aten::{kind}"
+    for kind in "len __getitem__ __contains__ keys values items Int Float Bool str ord chr tensor".split()
 )
 
 
@@ -79,8 +85,10 @@ def _has_effect(node):
     space, _, name = node.kind().partition("::")
     if space == "prim":
         return node.kind() not in _PURE
+    if node.kind() in _PLAIN:
+        return False
     packet = getattr(getattr(ops, space, None), name, None)
-    if packet is None:
+    if packet is None or not hasattr(packet, "overloads"):
         return True
     schemas = [getattr(packet, overload)._schema for overload in packet.overloads()]
     return any(

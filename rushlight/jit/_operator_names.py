@@ -38,7 +38,7 @@ def _collect(unit, module, found, seen):
     seen.add((id(unit), id(module)))
     for node in _nodes(graph_of(unit, module)):
         if node.kind().partition("::")[0] != "prim":
-            found.update(_names_of(node))
+            found.update(names_of(node))
     for name in unit.attributes_of_self if module is not None else ():
         called = unit_of(module, name)
         if called is not None:
@@ -55,7 +55,7 @@ def _nodes(block):
             yield from _nodes(inner)
 
 
-def _names_of(node):
+def names_of(node):
     """The full names of what a node computes with: of several where a number comes before a tensor."""
     space, _, name = node.kind().partition("::")
     kinds = [_TYPES.get(value._type) or _type_of(value._type) for value in node._inputs]

@@ -51,7 +51,9 @@ def test_text_is_read_as_it_was_printed():
     assert sizes.type().annotation_str == "List[int]"
     assert pairs.type().annotation_str == "Dict[str, Tuple[int, Optional[Tensor]]]"
     assert len(graph.findAllNodes("prim::Constant")) == 3
-    assert x.uses() == [graph.findNode("aten::relu")]
+    use, given = x.uses()
+    assert use.user is graph.findNode("aten::relu") and use.offset == 0
+    assert given.user.kind() == "prim::Return" and given.isAfter(use)
 
 
 def test_the_graph_of_a_script_is_read():

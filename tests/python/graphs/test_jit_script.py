@@ -115,7 +115,7 @@ def test_code_and_graph(net):
     graph = scripted.graph
     kinds = [node.kind() for node in graph.nodes()]
     assert "prim::Loop" in kinds and "prim::If" in kinds and "aten::stack" in kinds
-    assert graph.findNode("aten::stack").output().uses()[0].kind() == "aten::mean"
+    assert graph.findNode("aten::stack").output().uses()[0].user.kind() == "aten::mean"
     assert len(graph.findAllNodes("prim::CallMethod")) == 1
     assert str(graph).startswith(
         "graph(%self : __torch__.Block,\n      %x.1 : Tensor"
