@@ -24,7 +24,7 @@ from ._layers import restore_layers
 from ._numeric import Computation
 from ._settled import finish, forget_replaced
 from ._sizes import SIZE
-from .dynamic_shapes import ValueRanges
+from .dynamic_shapes import UserError, ValueRanges
 from .exported_program import ExportedProgram, InputGuard
 from .graph_signature import InputKind, OutputKind
 
@@ -42,7 +42,10 @@ def decompose(program, table, functional=True):
     With ``functional`` what it writes to buffers and inputs becomes outputs, and layers that the table does
     not name stay one operator.
     """
-    return _Decomposition(program, table, functional).run()
+    try:
+        return _Decomposition(program, table, functional).run()
+    except UserError:  # programs that PyTorch wrote do not tell which sizes hang together
+        return _Decomposition(program, table, functional).run(related=True)
 
 
 class _Decomposition:
@@ -65,11 +68,12 @@ class _Decomposition:
             return program.state_dict.get(spec.target, program.constants.get(spec.target))
         return node.meta["val"]
 
-    def run(self):
+    def run(self, related=False):
+        """With ``related`` sizes may turn out to follow others."""
         program = self.program
         leaves = [self.values[i] for i in self.users]
         symbols = {name: copy.copy(s) for name, s in program.symbols.items() if not s.data}
-        places = [place for guard in program.guards for place in guard.places().values()]
+        self.places = places = [p for guard in program.guards for p in guard.places().values()]
         guards, ranges = program.guards, program.range_constraints
         if not places:
             symbols = {}
@@ -78,10 +82,10 @@ class _Decomposition:
         symbols |= trace.symbols()
         if symbols:
             for symbol in symbols.values():
-                symbol.required = True
+                symbol.required, symbol.given = True, not related
             examples = self._examples(leaves)
             computation = Computation(program.module(False), examples, program.call_spec.in_spec, places)
-            dynamics = Dynamics(trace, symbols, list(places), computation)
+            dynamics = Dynamics(trace, symbols, places, computation)
             base, planned, symbols, places = dynamics.settle()
             finish(base, planned, dynamics)
             _trace.name_sizes(base, places)
@@ -137,12 +141,9 @@ class _Decomposition:
         return held
 
     def _inputs(self, fakes, sizes):
-        places, changed = {}, {}
-        for guard, i in zip(self.program.guards, self.users):
-            places[i] = guard.places()
-        for i, where in places.items():
-            if sizes:
-                changed[i] = {d: p.factor * sizes[p.symbol] + p.offset for d, p in where.items()}
+        changed: dict = {}
+        for p in self.places if sizes else ():
+            changed.setdefault(self.users[p.leaf], {})[p.dim] = p.factor * sizes[p.symbol] + p.offset
         return [_fake(fakes, value, changed.get(i)) for i, value in enumerate(self.values)]
 
     def _run(self, inputs, table, tracer):
@@ -194,12 +195,11 @@ def _is_place(size):
 
 
 def _guards_for(guards, places):
-    kept = {place.symbol for place in places}
-    made = []
-    for guard in guards:
+    where, made = {(place.leaf, place.dim): place for place in places}, []
+    for i, guard in enumerate(guards):
         sizes = guard.sizes
         if sizes is not None:
-            sizes = [None if _is_place(size) and size.symbol not in kept else size for size in sizes]
+            sizes = [where.get((i, d)) if _is_place(size) else size for d, size in enumerate(sizes)]
         made.append(InputGuard(guard.text, sizes, guard.value, guard.anything))
     return made
 

@@ -15,6 +15,7 @@ from rushlight._subclasses.size_numbers import named
 from rushlight.fx.node import Node
 
 from ._align import Specialized, align, is_explained, leaves_of, name_of, same, steps_of, work_of
+from ._companions import MOST_APART, Companions
 from ._data import source_of
 from ._explain import Samples, Unexplained, explain, few
 from ._lower import own_frame, place_of
@@ -25,8 +26,6 @@ from ._result_sizes import describe as describe_results
 from ._sizes import SIZE
 from ._trace import RECURRENT
 from .dynamic_shapes import UserError
-
-_MOST_TIMES, _MOST_APART = 4, 8  # of sizes without a name that follow others
 
 
 class _Richer(Exception):
@@ -45,7 +44,7 @@ class _Chosen(Exception):
         self.number = number
 
 
-class Dynamics:
+class Dynamics(Companions):
     """The sizes of a program. ``trace(sizes)`` traces it; ``run`` and ``inputs`` compute at other sizes."""
 
     def __init__(self, trace, symbols, places, computation):
@@ -55,6 +54,7 @@ class Dynamics:
         self.how = {}  # to trace
         self.ranges = {}  # of the sizes for which the plan was made
         self.size_nodes = set()  # that `source_of` made
+        self.spaced = set()  # sizes of which others are multiples
 
     # --- traces ---
 
@@ -117,99 +117,6 @@ class Dynamics:
     def _use(self, sizes):
         self.template, self.rows_of = self.at(sizes), {}
 
-    # --- sizes without a name that must be equal ---
-
-    def unite(self):
-        """Give hinted sizes that can only change together one symbol."""
-        stuck = [n for n, symbol in self.symbols.items() if not symbol.data and not self._changes([n])]
-        classes = []
-        for name in [n for n in stuck if not self.symbols[n].given]:
-            if name not in stuck:
-                continue
-            members = self._companions(name, stuck)
-            if sum(self.symbols[n].given for n in members) < 2:
-                classes.append(members)
-                stuck = [n for n in stuck if n not in members]
-        for members in filter(None, classes):
-            self._merge(members)
-
-    def _companions(self, name, stuck):
-        """The sizes that must change with a size that can't change alone, itself among them; none if no
-        others help. They change by as much as it does."""
-        value = self.symbols[name].value
-        dims = {n: {p.dim for p in self.places if p.symbol == n} for n in stuck}
-        near = [n for n in stuck if abs(self.symbols[n].value - value) <= _MOST_APART]
-        for pool in ([n for n in near if self.symbols[n].value == value], near):
-            aligned = [n for n in pool if dims[n] & dims[name]]
-            pairs = [[name, n] for n in pool if n != name]
-            for group in (aligned, *pairs, *([n for n in aligned if n != left] for left in aligned)):
-                if name in group and len(group) > 1 and self._changes(group):
-                    return self._fewest(name, group)
-        return []
-
-    def _fewest(self, name, group):
-        for other in [n for n in group if n != name]:
-            fewer = [n for n in group if n != other]
-            if len(fewer) > 1 and self._changes(fewer):
-                group = fewer
-        return group
-
-    def _changes(self, names):
-        """Whether the program runs when sizes change by the same."""
-        symbols = [self.symbols[n] for n in names]
-        for step in (7, 1, -1):
-            sizes = {n: symbol.value + step for n, symbol in zip(names, symbols)}
-            if all(max(s.lower, 2) <= size <= s.upper for s, size in zip(symbols, sizes.values())):
-                try:
-                    self.at(sizes)
-                    return True
-                except Specialized:
-                    continue
-        return False
-
-    def _merge(self, members):
-        first, *rest = sorted(members, key=lambda n: (not self.symbols[n].given, list(self.symbols).index(n)))
-        for name in rest:
-            self.symbols[first].required |= self.symbols[name].required
-            self._follow(name, first, 1, self.symbols[name].value - self.symbols[first].value)
-
-    def _link(self):
-        """Let hinted sizes that cannot change alone follow others; whether some do."""
-        before = len(self.symbols)
-        for name in [n for n, symbol in reversed(self.symbols.items()) if not symbol.given]:
-            if self._changes({name}):  # maybe since another one follows it
-                continue
-            for base in [n for n in self.symbols if n != name]:
-                relation = self._relation(name, base)
-                if relation is not None:
-                    self._follow(name, base, *relation)
-                    break
-        return len(self.symbols) < before
-
-    def _relation(self, name, base):
-        """(factor, offset) with which a size follows another one: a small multiple, or a few more or less."""
-        value, other = self.symbols[name].value, self.symbols[base].value
-        difference, (factor, rest) = value - other, divmod(value, max(other, 1))
-        found = [(factor, 0)] if rest == 0 and 1 < factor <= _MOST_TIMES else []
-        found += [(1, difference)] if 0 < abs(difference) <= _MOST_APART else []
-        for factor, offset in found:
-            for size in (other + 7, other + 1):
-                try:
-                    self.at({base: size, name: factor * size + offset})
-                    return factor, offset
-                except Specialized:
-                    continue
-        return None
-
-    def _follow(self, name, base, factor, offset):
-        other, kept = self.symbols.pop(name), self.symbols[base]
-        kept.lower = max(kept.lower, -((offset - other.lower) // factor))
-        kept.upper = min(kept.upper, (other.upper - offset) // factor)
-        for i, place in enumerate(self.places):
-            if place.symbol == name:  # itself no expression, since it is a hint
-                self.places[i] = place.__class__(place.leaf, place.dim, base, factor, offset)
-        self.traces = {}
-
     # --- the plan ---
 
     def settle(self):
@@ -223,7 +130,7 @@ class Dynamics:
             self.symbols.clear()
             self.symbols |= {name: copy.copy(s) for name, s in symbols.items()}
             self.places[:] = places
-            self.traces, self.compared, self.how = {}, None, {}
+            self.traces, self.compared, self.how, self.spaced = {}, None, {}, set()
 
     def _settle(self):
         if len(self.symbols) > 1:
@@ -232,7 +139,7 @@ class Dynamics:
             planned = self._plan(self.symbols)
         except Specialized as error:
             planned = self._planned_whole()
-            if planned is None and self._link():
+            if planned is None and (self._space() or self._link()):
                 return self._settle()
             if planned is None and all(symbol.required for symbol in self.symbols.values()):
                 raise _violated(self.symbols, error) from None
@@ -385,7 +292,7 @@ class Dynamics:
                 "dynamic; leave it static"
             )
         # Of one and two alone nothing can be explained: larger sizes are looked at then.
-        high = int(min(symbol.upper, max(LARGE, value))) if symbol.upper > 2 else 2 * _MOST_APART
+        high = int(min(symbol.upper, max(LARGE, value))) if symbol.upper > 2 else 2 * MOST_APART
         error = self._differs(name, min(value + 1, high), point) or self._differs(name, high, point)
         if error is not None:
             most = self._last(name, value, high, point)

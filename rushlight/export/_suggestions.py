@@ -9,11 +9,9 @@ import dataclasses
 import math
 import re
 
-from ._align import Specialized
 from ._dynamics import Dynamics
-from .dynamic_shapes import Dim, Place, UserError
+from .dynamic_shapes import Dim, UserError
 
-_DIVISORS = (2, 3, 4, 5, 6, 8, 16, 32)
 _TITLE = "Suggested fixes:"
 
 
@@ -48,13 +46,9 @@ class _Suggestions:
         free = {name: self._free(name, symbol.value) for name, symbol in self.asked.items()}
         try:
             found, places = self._settled(free, self.places)
-            static = [n for n, at in zip(self._names(), places) if at.symbol not in found]
-            roots, moved = self._multiples(dict.fromkeys(static), free)
-            if roots:
-                found, places = self._settled({**free, **roots}, moved)
         except Exception:
             return []  # the error stands alone
-        new = [(name, "", f"{name} = {self._dim(found[name])!r}") for name in roots if name in found]
+        new = [(name, "", f"{name} = {self._dim(found[name])!r}") for name in found if name not in free]
         given = dict(zip(self._names(), zip(self.places, places)))
         names = [name for name, symbol in self.asked.items() if symbol.given and name in given]
         told = [self._line(name, given[name], found) for name in names]
@@ -81,31 +75,6 @@ class _Suggestions:
         names = {place.symbol for place in places}
         kept = {name: dataclasses.replace(s) for name, s in symbols.items() if name in names}
         return Dynamics(self.trace, kept, self.used, self.computation)
-
-    def _multiples(self, static, free):
-        """Roots of sizes that change by several at once, and the places with them."""
-        roots, places = {}, list(self.places)
-        for name in static:
-            value = self.asked[name].value
-            for divisor in _DIVISORS:
-                sizes = [{name: value + divisor}, {name: value + 2 * divisor}]
-                if divisor < value and all(self._runs(free, at) for at in sizes):
-                    root = f"_{name}"
-                    roots[root] = self._free(root, value // divisor)
-                    for i, p in enumerate(places):
-                        if p.symbol == name:
-                            offset = p.factor * (value % divisor) + p.offset
-                            places[i] = Place(p.leaf, p.dim, root, p.factor * divisor, offset)
-                    break
-        self.trace.inputs |= roots.keys()
-        return roots, places
-
-    def _runs(self, free, sizes):
-        try:
-            self._dynamics(free, self.places).at(sizes)
-            return True
-        except Specialized:
-            return False
 
     @staticmethod
     def _dim(symbol, low=0, high=math.inf):
