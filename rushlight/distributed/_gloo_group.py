@@ -41,8 +41,9 @@ def make_group(store, rank, size, timeout):
     try:
         return gloo.Group(store, rank, size, "", interface, milliseconds_of(timeout))
     except RuntimeError as error:
+        why = str(error).replace("std::bad_alloc", "out of memory")  # of a thread of Gloo's own
         raise DistBackendError(
-            f"gloo: rank {rank} of {size} could not connect to the others: {error}"
+            f"gloo: rank {rank} of {size} could not connect to the others: {why}"
         ) from None
 
 

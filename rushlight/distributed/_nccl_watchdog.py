@@ -29,8 +29,9 @@ class Watchdog:
         with self._condition:
             self._pending.append(work)
             if self._thread is None:
-                self._thread = threading.Thread(target=self._serve, daemon=True, name="nccl-watchdog")
-                self._thread.start()
+                thread = threading.Thread(target=self._serve, daemon=True, name="nccl-watchdog")
+                thread.start()
+                self._thread = thread  # only one that runs can be waited for
             self._condition.notify()
 
     def stop(self):

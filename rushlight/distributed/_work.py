@@ -120,14 +120,23 @@ class Worker:
 
     def submit(self, body) -> Work:
         if self._thread is None:
-            self._thread = threading.Thread(target=self._serve, daemon=True, name=self._name)
-            self._thread.start()
+            self._begin()
         work = Work()
         self._tasks.put((work, body))
         return work
 
-    def _serve(self):
-        while (task := self._tasks.get()) is not None:
+    def _begin(self):
+        tasks: queue.SimpleQueue = queue.SimpleQueue()
+        thread = threading.Thread(target=self._serve, args=[tasks], daemon=True, name=self._name)
+        try:
+            thread.start()
+        except BaseException:  # without memory it may have started all the same
+            tasks.put(None)
+            raise
+        self._tasks, self._thread = tasks, thread
+
+    def _serve(self, tasks):
+        while (task := tasks.get()) is not None:
             work, body = task
             work._run(body)
             del task, work, body  # the thread keeps no tensor alive while it waits
