@@ -287,9 +287,10 @@ class FakeTensorMode(TorchDispatchMode):
         self.enter_stack.append(entered)
         return super().__enter__() if entered else self
 
-    def __exit__(self, *exc):
-        if self.enter_stack.pop():
-            super().__exit__(*exc)
+    def __exit__(self, kind, error, traceback):
+        if self.enter_stack[-1]:  # first of all, and without super(): there may be no memory for either
+            TorchDispatchMode.__exit__(self, kind, error, traceback)
+        self.enter_stack.pop()
 
     @classmethod
     def is_infra_mode(cls):

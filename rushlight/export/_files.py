@@ -189,7 +189,7 @@ def _load(file, name, extra_files):
         ),
     ) as error:
         raise RuntimeError(
-            f"torch.export.load: {name} cannot be read: {error or type(error).__name__}"
+            f"torch.export.load: {name} cannot be read: {str(error) or type(error).__name__}"
         ) from error
 
 

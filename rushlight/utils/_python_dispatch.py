@@ -44,7 +44,7 @@ class TorchDispatchMode:
         return self
 
     def __exit__(self, exc_type, exc_val, exc_tb):
-        _pop_mode(self._dispatch_key)
+        _pop_mode(self._dispatch_key)  # which needs no new object: without memory, too, the mode has to end
 
     @classmethod
     def push(cls, *args, **kwargs):
