@@ -311,12 +311,19 @@ void resize_tensor(const Tensor& t, IntList sizes) {
   t->set_contiguous(sizes);
 }
 
+static uint32_t counted_version(const TensorImpl& t) {
+  return t.version ? t.version->value.load(std::memory_order_relaxed)
+                   : t.storage->version.load(std::memory_order_relaxed);
+}
+
 uint32_t Tensor::version() const {
   RL_CHECK(!(impl_->flags & kInference), "Inference tensors do not track version counter.");
-  if (impl_->wrapping) [[unlikely]]
-    return wrapping_hooks.inner(*impl_).version();
-  return impl_->version ? impl_->version->value.load(std::memory_order_relaxed)
-                        : impl_->storage->version.load(std::memory_order_relaxed);
+  if (impl_->wrapping) [[unlikely]] {
+    // What stands for a tensor of inference mode inside a function transform is an ordinary tensor there.
+    const Tensor inner = wrapping_hooks.inner(*impl_);
+    return inner->flags & kInference ? counted_version(*inner.impl()) : inner.version();
+  }
+  return counted_version(*impl_);
 }
 
 void Tensor::bump_version(const std::string_view* writer) const {

@@ -53,12 +53,14 @@ Level& enter_level(LevelKind kind, int64_t batch_size, Randomness randomness) {
   level->kind = kind;
   level->batch_size = batch_size;
   level->randomness = randomness;
-  level->grad_enabled = GradMode::enabled();
+  level->inference = dispatch_state.inference;
+  level->grad_enabled = GradMode::enabled() && !level->inference;
   level->forward_enabled = forward_mode_enabled();
   level->depth = outer ? outer->depth + 1 : 1;
   level->parent = Ref<Level>::share(outer);
   Level& entered = *level.detach();  // dispatch_state owns it until leave_level
   set_level(&entered);
+  if (kind == LevelKind::Grad && entered.inference) set_inference_mode(false);
   return entered;
 }
 
@@ -67,6 +69,7 @@ void leave_level() {
   RL_ASSERT(level, "no function transform is active");
   level->alive = false;
   set_level(level->parent.get());
+  if (level->kind == LevelKind::Grad && level->inference) set_inference_mode(true);
   if (level->release()) Level::destroy(level);
 }
 

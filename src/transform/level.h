@@ -20,8 +20,9 @@ namespace rushlight {
 // random numbers) and otherwise leaves it to its parent; Grad and Jvp take every call: they lift all operands
 // to wrappers, record the call as usual, and compute it one level further out (kLowered). There a mode
 // (gradients, tangents) is on if it is on for the caller and was on when the level began: no_grad inside a
-// transform holds for all levels, no_grad around one does not concern the transform. A tensor that outlives
-// its level counts as what it wraps.
+// transform holds for all levels, no_grad around one does not concern the transform. Nor does inference mode
+// around a Grad level, which ends it for as long as the level lives. A tensor that outlives its level counts
+// as what it wraps.
 enum class LevelKind : uint8_t { Vmap, Grad, Jvp };
 enum class Randomness : uint8_t { Error, Different, Same };
 
@@ -31,6 +32,7 @@ struct Level : RefCounted {
   bool alive = true;
   bool grad_enabled = true;     // outside, when the level began
   bool forward_enabled = true;  // likewise
+  bool inference = false;       // likewise
   int64_t batch_size = 0;
   int64_t depth = 1;
   Ref<Level> parent;

@@ -132,3 +132,38 @@ def test_the_backward_of_a_convolution_as_one_operator():
         assert torch.allclose(found[2], g.sum((0, 2, 3)), atol=1e-5)
         only = torch.ops.aten.convolution_backward(g, x, w, None, *how, [False, True, False])
         assert only[0] is None and only[2] is None
+
+
+INSIDE = {
+    "grad": lambda x: grad(lambda t: t.pow(3).sum())(x),
+    "vjp": lambda x: vjp(torch.sin, x)[1](x)[0],
+    "jvp": lambda x: jvp(torch.sin, (x,), (x,))[1],
+    "jacrev": lambda x: jacrev(torch.sin)(x),
+    "hessian": lambda x: torch.func.hessian(lambda t: t.pow(3).sum())(x),
+    "vmap": lambda x: vmap(grad(lambda t: t**3))(x),
+    "nested": lambda x: grad(lambda t: grad(lambda u: u.pow(3).sum())(t).sum())(x),
+    "write": lambda x: grad(lambda t: t.clone().mul_(t).sum())(x),
+    "view": lambda x: grad(lambda t: t.view(3, 1).square().sum())(x),
+}
+
+
+@pytest.mark.parametrize("name", INSIDE)
+def test_inference_mode_around_a_transform_does_not_concern_it(name):
+    x = torch.tensor([1.0, 2.0, 3.0])
+    expected = INSIDE[name](x)
+    assert expected.any()
+    with torch.inference_mode():
+        for given in (x, torch.tensor([1.0, 2.0, 3.0])):
+            assert torch.equal(INSIDE[name](given), expected)
+            assert torch.is_inference_mode_enabled() and (given * 2).is_inference()
+    assert not torch.is_inference_mode_enabled()
+
+
+def test_inference_mode_is_back_after_a_transform_that_failed():
+    weight = torch.ones(3, requires_grad=True)
+    with torch.inference_mode():
+        with pytest.raises(ZeroDivisionError):
+            grad(lambda t: 1 / 0)(torch.ones(3))
+        assert torch.is_inference_mode_enabled()
+        found = grad(lambda t: (t * weight).sum())(torch.ones(3))
+    assert not found.requires_grad and torch.equal(found, torch.ones(3))
