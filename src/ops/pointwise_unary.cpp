@@ -118,8 +118,11 @@ Tensor pow_self_grad(const Tensor& g, const Tensor& self, const Tensor& exponent
   if (exponent.is_wrapped_number()) {
     const Scalar e = read_scalar(exponent);
     if (e == Scalar(0)) return zeros_like(g);
-    if (e == Scalar(1)) return g;
-    if (e == Scalar(2)) return g * conj_of(self * Scalar(2));
+    // What is recorded stays a function of self down to self ** 0, so that a program may ask for derivatives
+    // of any polynomial to the order where they are zero.
+    const bool recorded = derivatives_wanted();
+    if (e == Scalar(1) && !recorded) return g;
+    if (e == Scalar(2) && !recorded) return g * conj_of(self * Scalar(2));
     const Scalar less = e.is_complex()    ? Scalar(e.to<complex128>() - 1.0)
                         : e.is_floating() ? Scalar(e.to_double() - 1)
                                           : Scalar(e.to_int() - 1);

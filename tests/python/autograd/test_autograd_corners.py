@@ -298,3 +298,20 @@ def test_scopes_are_copied_and_pickled():
             with made:
                 assert torch.is_grad_enabled() == (not isinstance(scope, torch.no_grad))
             assert torch.is_grad_enabled()
+
+
+@pytest.mark.parametrize("power", [2, 2.0, 3, 1, 0])
+def test_derivatives_of_powers_go_on_to_where_they_are_zero(power):
+    def program(t):
+        x = t.tensor([0.5, -2.0, 0.0], requires_grad=True)
+        y, found = x**power, []
+        for _ in range(5):
+            try:
+                (y,) = t.autograd.grad(y.sum(), x, create_graph=True)
+            except RuntimeError as error:
+                found.append(str(error).split(" and ")[0])
+                break
+            found.append(y.tolist())
+        return found
+
+    assert program(torch) == program(pytest.importorskip("torch"))
