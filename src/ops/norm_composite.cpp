@@ -81,8 +81,12 @@ Tensor local_response_norm_body(const Call&, const Tensor& input, int64_t size, 
   if (input.numel() == 0) return input;
   const Tensor squares = unsqueeze(flatten(input * input, 2, -1), 1);
   const Tensor padded = constant_pad_nd(squares, IntList{0, 0, size / 2, (size - 1) / 2}, Scalar(0));
-  const Tensor mean = avg_pool2d(padded, IntList{size, 1}, OptIntList(IntList{1, 1}), IntList{0, 0}, false,
-                                 true, std::nullopt);
+  // Pictures go by the pool of volumes, which autocast computes in float32, as it does not that of lines.
+  const Tensor mean =
+      input.dim() == 3 ? avg_pool2d(padded, IntList{size, 1}, OptIntList(IntList{1, 1}), IntList{0, 0}, false,
+                                    true, std::nullopt)
+                       : avg_pool3d(unsqueeze(padded, -1), IntList{size, 1, 1}, OptIntList(IntList{1, 1, 1}),
+                                    IntList{0, 0, 0}, false, true, std::nullopt);
   return input / rushlight::pow(view(mean, input.sizes()) * Scalar(alpha) + Scalar(k), Scalar(beta));
 }
 

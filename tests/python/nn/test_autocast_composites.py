@@ -36,6 +36,10 @@ CALLS = {
     "chain_matmul": lambda t, a, b, y: t.chain_matmul(a, b.T, a),
     "bilinear": lambda t, a, b, y: t.bilinear(a, b, a[:, :, None] * b[:1, None]),
     "conv_tbc": lambda t, a, b, y: t.conv_tbc(a[:, None], b[:3, :, None].expand(3, 5, 2), a[0, :2]),
+    "local_response_norm, lines": lambda t, a, b, y: t.nn.functional.local_response_norm(a[None], 2),
+    "local_response_norm": lambda t, a, b, y: t.nn.functional.local_response_norm(
+        a[None, None] + b[:, None], 2
+    ),
     "instance_norm": lambda t, a, b, y: t.nn.functional.instance_norm(a[None]),
 }
 
