@@ -21,6 +21,9 @@ from rushlight.jit._syntax import FrontendError
 
 __all__ = ["Calls", "schema_in_python"]
 
+# Kinds of values that `range` refuses.
+_NOT_WHOLE = ("str", "float", "List", "NoneType", "Optional", "Tuple", "Dict", "Tensor", "Inferred")
+
 
 class Calls(Checking):
     """Types of calls; expressions are worked out by the class below."""
@@ -376,7 +379,7 @@ class Calls(Checking):
             self.refuse("range expected at least 1 arguments, got 0", node)
         for i, argument in enumerate(node.args):
             kind = self.simple(argument)
-            if kind.known and kind.kind in ("str", "float", "List", "NoneType", "Optional", "Tuple", "Dict"):
+            if kind.known and kind.kind in _NOT_WHOLE:
                 self.refuse(f"all inputs of range must be ints, found {kind} in argument {i}", argument)
         return Iterated("range", t.INT, counted=all(isinstance(a, ast.Constant) for a in node.args))
 

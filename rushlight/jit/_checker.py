@@ -239,7 +239,8 @@ class _Checker(Expressions):
         kind = self.annotations.type_of(node.annotation)
         value = self.expression(node.value, kind)
         if isinstance(value, t.Type):
-            value = self.converted(value, kind)
+            if value.kind not in ("Tensor", "Inferred"):  # of which nothing is made here
+                value = self.converted(value, kind)
             if not t.is_subtype(value, kind):
                 name = ast.unparse(node.target)
                 if kind.kind == "List" and isinstance(node.value, ast.List):

@@ -22,14 +22,25 @@ def executable(tree, names):
     """A copy of a function's tree for execution: annotations name types, which nothing reads at run time.
     ``names`` tells what names from outside stand for."""
     tree = copy.deepcopy(tree)
+    result = _number_kind(tree.returns)
     tree.returns, tree.decorator_list = None, []
-    spread = []
+    first = []
     for argument in (*tree.args.posonlyargs, *tree.args.args, *tree.args.kwonlyargs):
+        name = argument.arg
         if (length := broadcast_length(argument.annotation)) is not None:
-            spread += ast.parse(f"{argument.arg} = __broadcast__({argument.arg}, {length})").body
+            first += ast.parse(f"{name} = __broadcast__({name}, {length})").body
+        elif (kind := _number_kind(argument.annotation)) is not None:
+            first += ast.parse(f"{name} = __as_{kind}__({name})").body
         argument.annotation = None
-    tree.body = [*(ast.copy_location(statement, tree.body[0]) for statement in spread), *tree.body]
-    return ast.fix_missing_locations(_Executable(names, tree).visit(tree))
+    tree.body = [*(ast.copy_location(statement, tree.body[0]) for statement in first), *tree.body]
+    return ast.fix_missing_locations(_Executable(names, tree, result).visit(tree))
+
+
+def _number_kind(annotation):
+    """The kind of number that a tensor becomes where this type is asked for; None where it stays one."""
+    text = "" if annotation is None else ast.unparse(annotation)
+    found = re.fullmatch(r"(?:(?:typing\.)?Optional\[)?(int|float|complex)\]?", text.strip("'\""))
+    return found and found[1]
 
 
 def broadcast_length(annotation):
@@ -40,10 +51,12 @@ def broadcast_length(annotation):
 
 
 class _Executable(ast.NodeTransformer):
-    """``names`` tells what names from outside stand for."""
+    """``names`` tells what names from outside stand for; ``result`` is the kind of number that the function
+    returns, if it says one."""
 
-    def __init__(self, names, tree):
+    def __init__(self, names, tree, result):
         self.names = names
+        self.result = result
         self.sizes = {  # names that stand for what is a list in scripts alone
             target.id
             for node in ast.walk(tree)
@@ -57,6 +70,12 @@ class _Executable(ast.NodeTransformer):
             return ast.copy_location(ast.Pass(), node)
         self.generic_visit(node)
         return ast.copy_location(ast.Assign(targets=[node.target], value=node.value), node)
+
+    def visit_Return(self, node):
+        self.generic_visit(node)
+        if self.result is not None and node.value is not None and not isinstance(node.value, ast.Constant):
+            node.value = _helped(f"__as_{self.result}__", [node.value], node.value)
+        return node
 
     def visit_BinOp(self, node):
         kind, sides = type(node.op).__name__, (node.left, node.right)
@@ -203,7 +222,28 @@ def _method(value, name):
     return (lambda *args, **words: _results(found(*args, **words))) if isinstance(value, Tensor) else found
 
 
+def _as_number(cls):
+    """What makes a number of a tensor that stands where one is asked for, as the compiler puts it there."""
+
+    def convert(value):
+        if not isinstance(value, Tensor):
+            return value
+        if value.requires_grad:
+            raise RuntimeError("Cannot input a tensor that requires grad as a scalar argument")
+        if value.dim():
+            raise RuntimeError("Cannot input a tensor of dimension other than 0 as a scalar argument")
+        if cls is int and (value.is_floating_point() or value.is_complex()):
+            kind = value.type().rpartition(".")[2].removesuffix("Tensor")
+            raise RuntimeError(f"Cannot input a tensor of type {kind} as an integral argument")
+        return cls(value.item())
+
+    return convert
+
+
 HELPERS = {
+    "__as_int__": _as_number(int),
+    "__as_float__": _as_number(float),
+    "__as_complex__": _as_number(complex),
     "__broadcast__": _broadcast,
     "__listed__": _listed,
     "__list__": _results,

@@ -193,3 +193,43 @@ def test_static_methods_call_each_other_while_their_class_is_made():
         return Local.made(3).x
 
     assert made() == 3
+
+
+def test_a_tensor_becomes_the_number_that_is_asked_for():
+    def whole(x) -> int:
+        return x
+
+    @torch.jit.script
+    def halves(n: int, f: float, more: Optional[int] = None):  # noqa: UP045
+        return n * 2, f / 2, more
+
+    @torch.jit.script
+    def calling(x):
+        return halves(x, x, x)
+
+    program = torch.jit.script(whole)
+    assert calling(torch.tensor(3)) == (6, 1.5, 3)
+    for given in (program, read_again(program)):
+        assert type(given(torch.tensor(3))) is int
+    with pytest.raises(RuntimeError, match="of dimension other than 0 as a scalar argument"):
+        program(torch.tensor([3]))
+    with pytest.raises(RuntimeError, match="of type Float as an integral argument"):
+        program(torch.tensor(3.5))
+    with pytest.raises(RuntimeError, match="that requires grad as a scalar argument"):
+        program(torch.tensor(3.0, requires_grad=True))
+
+
+def test_a_tensor_is_no_number_where_a_name_is_annotated_or_a_range_begins():
+    def named(x):
+        y: int = x
+        return y
+
+    def counted(x):
+        for _ in range(x):
+            x = x + 1
+        return x
+
+    with pytest.raises(RuntimeError, match="'y' is annotated with type int but is being assigned"):
+        torch.jit.script(named)
+    with pytest.raises(RuntimeError, match="all inputs of range must be ints"):
+        torch.jit.script(counted)

@@ -472,7 +472,7 @@ TAKEN = [
     (unrolled, (torch.ones(1),), "a", "str"),
     (optional_variable, (3,), 2, "int?"),
     (falls_through, (0,), None, "int?"),
-    (implicit, (torch.ones(2),), 2, "int"),
+    (implicit, (torch.ones(2, dtype=torch.int64),), 2, "int"),
     (items, ({"ab": 1, "c": 2},), 7, "int"),
     (shapes, (torch.ones(2, 3),), 6, "int"),
     (fields, (Pair(2, torch.ones(1)),), [5.0], "Tensor"),
