@@ -79,7 +79,7 @@ class Adamax(_PerParameter):
         state["exp_inf"] = _zeros(p)
 
     def _fused_numbers(self, group, states):
-        lr, (beta1, beta2) = _number(group["lr"]), group["betas"]
+        lr, (beta1, beta2) = _number(group["lr"]), map(_number, group["betas"])
         return [group["eps"], beta1, beta2], _for_each_step(states, lambda step: [lr / (1 - beta1**step)])
 
     def _update(self, group, p, grad, state):

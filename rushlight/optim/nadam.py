@@ -91,11 +91,11 @@ class NAdam(_PerParameter):
 
     def _momenta(self, group, step):
         """The momentum of this step and of the next."""
-        beta1, decay = group["betas"][0], group["momentum_decay"]
+        beta1, decay = _number(group["betas"][0]), group["momentum_decay"]
         return [beta1 * (1.0 - 0.5 * 0.96 ** (s * decay)) for s in (step, step + 1)]
 
     def _fused_numbers(self, group, states):
-        lr, (beta1, beta2) = _number(group["lr"]), group["betas"]
+        lr, (beta1, beta2) = _number(group["lr"]), map(_number, group["betas"])
         momenta = _for_each_step(states, lambda step: [(*self._momenta(group, step), 1 - beta2**step)])
         products = [state["mu_product"] for state in states]
         rushlight._foreach_mul_(products, [mu for mu, _, _ in momenta])

@@ -94,7 +94,7 @@ class RAdam(_PerParameter):
         state["exp_avg_sq"] = _zeros(p)
 
     def _fused_numbers(self, group, states):
-        lr, (beta1, beta2) = _number(group["lr"]), group["betas"]
+        lr, (beta1, beta2) = _number(group["lr"]), map(_number, group["betas"])
         factors = _for_each_step(states, lambda step: [lr / (1 - beta1**step), _rectified(beta2, step)])
         return [group["eps"], beta1, beta2], factors
 

@@ -93,3 +93,18 @@ def test_the_operator_refuses_what_its_rule_does_not_take():
     ):
         with pytest.raises(RuntimeError, match=message):
             update(rule, p, g, first, second, [], factors, numbers=numbers)
+
+
+@pytest.mark.parametrize("name", ["Adam", "AdamW", "Adamax", "NAdam", "RAdam"])
+@pytest.mark.parametrize("foreach", [None, False])
+def test_betas_that_are_tensors_are_their_numbers(name, foreach):
+    found = []
+    for betas in ((0.75, 0.875), (torch.tensor(0.75), torch.tensor(0.875))):
+        w = torch.ones(3, requires_grad=True)
+        optimizer = getattr(torch.optim, name)([w], lr=0.1, betas=betas, foreach=foreach)
+        for _ in range(3):
+            optimizer.zero_grad()
+            (w * torch.arange(1.0, 4.0)).square().sum().backward()
+            optimizer.step()
+        found.append(w.detach())
+    assert torch.allclose(*found, rtol=1e-6)
