@@ -1,5 +1,6 @@
 """Limiting gradients by norm or by value."""
 
+import types
 import warnings
 
 import rushlight as torch
@@ -121,8 +122,8 @@ def clip_grad_norm_(
         >>> torch.nn.utils.clip_grad_norm_([w], max_norm=1.0), w.grad
         (tensor(5.), tensor([0.6000, 0.8000]))
     """
-    parameters = _listed(parameters)
-    if not parameters:
+    given, parameters = parameters, _listed(parameters)
+    if not parameters and isinstance(given, types.GeneratorType):
         warnings.warn("`parameters` is an empty generator, no gradient clipping will occur.", stacklevel=2)
     total_norm = get_total_norm(_grads(parameters), norm_type, error_if_nonfinite, foreach)
     clip_grads_with_norm_(parameters, max_norm, total_norm, foreach)

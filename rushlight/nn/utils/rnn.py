@@ -162,9 +162,10 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
     if not isinstance(lengths, torch.Tensor):
         lengths = torch.as_tensor(lengths, dtype=torch.int64, device="cpu")
     lengths = lengths.to(torch.int64)
-    if lengths.device.type != "cpu":
+    if lengths.device.type != "cpu" or lengths.dim() != 1:
         raise RuntimeError(
-            f"'lengths' argument should be a 1D CPU int64 tensor, but got 1D {lengths.device} Long tensor"
+            "'lengths' argument should be a 1D CPU int64 tensor, "
+            f"but got {lengths.dim()}D {lengths.device} Long tensor"
         )
     sorted_indices = None
     if not enforce_sorted:
@@ -295,7 +296,7 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
                 [1., 1.]])
     """
     if padding_side not in ("left", "right"):
-        raise RuntimeError(f"padding_side should be one of 'right' or 'left' but got {padding_side}")
+        raise RuntimeError(f"Expected padding_side to be one of left or right, but got {padding_side}.")
     if isinstance(sequences, torch.Tensor):
         sequences = sequences.unbind(0)
     elif not (hasattr(sequences, "__iter__")):
@@ -305,6 +306,11 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
     sequences = tuple(sequences)
     if not sequences:
         raise RuntimeError("received an empty list of sequences")
+    for i, sequence in enumerate(sequences):
+        if not isinstance(sequence, torch.Tensor):
+            raise TypeError(
+                f"expected Tensor as element {i} in argument 0, but got {type(sequence).__name__}"
+            )
     longest = max(s.size(0) for s in sequences)
     out = sequences[0].new_full((len(sequences), longest, *sequences[0].shape[1:]), padding_value)
     for i, sequence in enumerate(sequences):

@@ -233,3 +233,14 @@ def test_the_operator_projects_its_input(keep, bias):
     parts = rl._decomp.decomposition_table[layer](x, *state, w_hh, *settings, w_ih, b)
     for one, other in zip(whole[:3], parts[:3], strict=True):
         assert rl.allclose(one, other, atol=1e-6)
+
+
+@pytest.mark.parametrize("library", [rl, torch])
+def test_lists_of_sequences_say_what_they_may_hold(library):
+    rnn, ones = library.nn.utils.rnn, library.ones
+    with pytest.raises(RuntimeError, match="Expected padding_side to be one of left or right, but got x"):
+        rnn.pad_sequence([ones(1)], padding_side="x")
+    with pytest.raises(TypeError, match="expected Tensor as element 1 in argument 0, but got int"):
+        rnn.pad_sequence([ones(1), 1])
+    with pytest.raises(RuntimeError, match="should be a 1D CPU int64 tensor, but got 2D cpu Long tensor"):
+        rnn.pack_padded_sequence(ones(5, 3, 2), ones(3, 1, dtype=library.int64))

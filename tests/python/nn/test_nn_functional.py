@@ -195,6 +195,14 @@ def test_gradient_clipping(norm_type):
     compare(program)
 
 
+def test_an_empty_generator_of_parameters_warns_and_an_empty_list_does_not():
+    with pytest.warns(UserWarning, match="is an empty generator, no gradient clipping will occur"):
+        assert rushlight.nn.utils.clip_grad_norm_((p for p in ()), 1.0).item() == 0
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert rushlight.nn.utils.clip_grad_norm_([], 1.0).item() == 0
+
+
 def test_gradient_clipping_refuses_infinite_norms():
     net = rushlight.nn.Linear(1, 1)
     net.weight.grad = rushlight.full((1, 1), float("inf"))
