@@ -183,7 +183,9 @@ static PyObject* f_parse_to(PyObject*, PyObject* const* args, Py_ssize_t n, PyOb
 // "torch.FloatTensor"
 static std::string legacy_type_name(const Tensor& t) {
   return str("torch.", is_quantized(t) ? "quantized." : "",
-             t.device().type() == DeviceType::CUDA ? "cuda." : "",
+             t.device().type() == DeviceType::CUDA   ? "cuda."
+             : t.device().type() == DeviceType::Meta ? "meta."
+                                                     : "",
              layout_of(t) == Layout::SparseCoo ? "sparse." : "", legacy_name(t.dtype()), "Tensor");
 }
 

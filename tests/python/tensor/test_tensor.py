@@ -153,6 +153,7 @@ def test_conversions():
     assert f"{rl.tensor(0.5):.2f}" == "0.50"
     assert x.to(rl.int64).dtype is rl.int64 and x.double().dtype is rl.float64 and x.to("cpu") is x
     assert x.type() == "torch.FloatTensor" and x.type("torch.LongTensor").dtype is rl.int64
+    assert x.to("meta").type() == "torch.meta.FloatTensor"
 
 
 def test_deepcopy_and_pickle():
