@@ -418,10 +418,7 @@ def show_extension_operators():
 
 # Operators that are functions of Python: namespace -> module, and names where those are not all.
 _IN_PYTHON = {
-    "higher_order": (
-        "rushlight._higher_order_ops.namespace",
-        ["associative_scan", "cond", "map", "map_impl", "scan", "while_loop", "wrap_with_set_grad_enabled"],
-    ),
+    "higher_order": ("rushlight._higher_order_ops.namespace", None),
     "mkldnn": (
         "rushlight._extension.cpu_names",
         ["_is_mkldnn_acl_supported", "_is_mkldnn_bf16_supported", "_is_mkldnn_fp16_supported"],

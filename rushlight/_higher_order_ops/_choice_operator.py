@@ -7,6 +7,7 @@ from rushlight._higher_order_ops._parts import describe
 from rushlight._higher_order_ops._regions import Regions
 from rushlight._higher_order_ops.operator import _key
 from rushlight._subclasses.fake_tensor import FakeTensorMode
+from rushlight._subclasses.size_choices import SizeTruth
 from rushlight.fx.experimental.proxy_tensor import ProxyTorchDispatchMode
 
 
@@ -19,6 +20,10 @@ class Choice(_recording.RegionOperator):
         super().__init__("cond")
 
     def __call__(self, pred, true_fn, false_fn, operands=()):
+        if isinstance(pred, (bool, SizeTruth)):  # a comparison of sizes, as graphs of PyTorch have it
+            from rushlight._higher_order_ops.cond import cond
+
+            return cond(pred, true_fn, false_fn, operands)
         if torch._C._functorch.maybe_current_level() is not None:
             from rushlight._higher_order_ops.cond import cond
 

@@ -18,3 +18,17 @@ class WrapWithSetGradEnabled(HigherOrderOperator):
 
 
 wrap_with_set_grad_enabled = WrapWithSetGradEnabled()
+
+
+class WrapWithAutocast(HigherOrderOperator):
+    """``operator(device_type, dtype, enabled, cache_enabled, function, *args)`` runs it under autocast."""
+
+    def __init__(self):
+        super().__init__("wrap_with_autocast")
+
+    def __call__(self, device_type, dtype, enabled, cache_enabled, wrapped_func, *args, **kwargs):
+        with torch.autocast(device_type, dtype, enabled, cache_enabled):
+            return wrapped_func(*args, **kwargs)
+
+
+wrap_with_autocast = WrapWithAutocast()

@@ -2,6 +2,7 @@
 takes their graph. Programs hold the operator; what takes graphs apart sees the nodes."""
 
 import copy
+import itertools
 import operator
 
 import rushlight as torch
@@ -29,9 +30,10 @@ def is_marked(node):
 def enclose(graph, known=0):
     """Put marked nodes that follow each other into one operator each. Names of values stay; so many parts are
     there ``known`` by name already."""
-    groups = list(_groups(graph))
-    for i, group in enumerate(groups, known):
-        _enclose(graph, group, 2 * i + 1)
+    taken = {node.target for node in graph.nodes if node.op == "get_attr"}  # by operators that stay
+    numbers = (n for n in itertools.count(2 * known + 1, 2) if f"submod_{n}" not in taken)
+    for group in list(_groups(graph)):
+        _enclose(graph, group, next(numbers))
     return graph
 
 

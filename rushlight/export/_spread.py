@@ -7,8 +7,10 @@ from rushlight import fx
 from rushlight._higher_order_ops._choice_operator import choice_operator
 from rushlight._higher_order_ops._map_operator import map_operator
 from rushlight._higher_order_ops._regions import module_of
+from rushlight._higher_order_ops.wrap import wrap_with_autocast
 from rushlight._ops import OpOverload
 
+from ._decompose import decompose
 from ._grad_regions import is_marked, mark, without_regions
 from ._lower import UnsupportedError, place_of
 
@@ -17,6 +19,8 @@ aten = torch.ops.aten  # type: ignore[attr-defined]
 
 def spread(program):
     """The same program without operators that take functions, as far as it has the same results."""
+    if any(node.target is wrap_with_autocast for node in program.graph.nodes):
+        program = decompose(program, {}, functional=False)  # whose casts are nodes
     program = without_regions(program)
     if not any("region" in node.meta for node in program.graph.nodes):
         return program
