@@ -311,6 +311,8 @@ def split(tensor, split_size_or_sections, dim=0):
     """
     if isinstance(split_size_or_sections, torch.Tensor) and split_size_or_sections.numel() == 1:
         split_size_or_sections = int(split_size_or_sections)
+    if type(tensor) is not torch.Tensor and hasattr(tensor, "check_parts"):
+        tensor.check_parts(split_size_or_sections, dim)  # of numbers that a trace reads from its data
     return _split(tensor, split_size_or_sections, dim)
 
 

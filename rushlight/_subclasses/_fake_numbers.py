@@ -58,6 +58,18 @@ class FakeNumbers:
         if numbers is not None and numbers.integers:
             numbers.check_index(index)
 
+    def split_with_sizes(self, split_sizes, dim=0):
+        self.check_parts(split_sizes, dim)
+        return super().split_with_sizes(split_sizes, dim)  # type: ignore[misc]
+
+    def check_parts(self, sizes, dim):
+        """Numbers of the data that a tensor is split by are sizes, and make up the whole."""
+        read = [n for n in sizes if isinstance(n, torch.SymInt)] if isinstance(sizes, (list, tuple)) else ()
+        for number in read:
+            torch._check(number >= 0)
+        if read:
+            torch._check(sum(sizes) == self.size(dim))
+
     def _read(self, as_plain):
         """A Python number for a program that does more than compute with it."""
         if self.fake_mode.data_numbers is None:

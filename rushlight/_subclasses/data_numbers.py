@@ -14,6 +14,7 @@ from rushlight._errors.capture import GuardOnDataDependentSymNode
 
 from .decisions import Asked
 from .expressions import SIGNS, Expression
+from .relations import MIRRORED, decided, implied, key_of
 from .size_numbers import SizeInt
 
 _FIRST = (3, 5, 7, 11, 13, 17, 19, 23)  # samples are unlike each other, and unlike sizes that take shortcuts
@@ -54,7 +55,7 @@ class DataNumbers:
         self.unchecked: list = []  # of these, those whose check the next operator of the graph comes after
         self.most: dict = {}  # name of a size -> how large it can be
         self.origins: dict = {}  # name -> (tensor that it was read from or that has the size, dimension)
-        self.facts: set = set()  # relations that hold: keys of _key
+        self.facts: set = set()  # relations that hold: keys of key_of
         self.tracer: Any = None  # where conditions become nodes
         self.nodes: dict = {}  # name -> the proxy that reads it
         self.last: Any = None  # the number read last: its name, and the dtype
@@ -147,13 +148,13 @@ class DataNumbers:
         difference = truth.difference()
         if difference is None:
             return None
-        key = _key(truth.relation, difference)
+        key = key_of(truth.relation, difference)
         if key in self.facts:
             return True
-        if _key(_OPPOSITE[truth.relation], difference) in self.facts:
+        if key_of(_OPPOSITE[truth.relation], difference) in self.facts:
             return False
         low, high = self._reach(difference)
-        return _decided(truth.relation, low, high)
+        return decided(truth.relation, low, high)
 
     def _reach(self, difference):
         low = high = 0
@@ -171,7 +172,7 @@ class DataNumbers:
             raise RuntimeError(f"Runtime assertion failed for expression {truth}")
         difference = truth.difference()
         if difference is not None:
-            self.facts |= _implied(truth.relation, difference)
+            self.facts |= implied(truth.relation, difference)
             self._narrow(truth.relation, difference)
         if not truth.value:
             self._refuse_sample(truth, difference)
@@ -186,7 +187,7 @@ class DataNumbers:
         edge = -difference.get(None, 0) / c
         low, high = self.bounds[name]
         if c < 0:
-            relation = _MIRRORED[relation]
+            relation = MIRRORED[relation]
         if relation in (operator.ge, operator.gt, operator.eq):
             low = max(low, math.floor(edge) + 1 if relation is operator.gt else math.ceil(edge))
         if relation in (operator.le, operator.lt, operator.eq):
@@ -196,8 +197,11 @@ class DataNumbers:
     def _refuse_sample(self, truth, difference):
         """Say which sample would do."""
         text = f"the sample does not satisfy {truth}"
-        names = [n for n, c in (difference or {}).items() if n is not None and c]
-        free = [n for n in names if n not in self.derived]
+        if difference is not None and truth.relation is operator.eq:
+            self._refuse_constant(text, difference)
+        while self.derived.keys() & (difference or {}).keys():
+            difference = self._expanded(difference)
+        names = free = [n for n, c in (difference or {}).items() if n is not None and c]
         if difference is None or not free:
             raise Infeasible(text)
         if len(names) == 1:
@@ -219,12 +223,29 @@ class DataNumbers:
                     raise Infeasible(text, name, value)
         raise Infeasible(text, free[0])
 
+    def _expanded(self, difference):
+        """The same in numbers of which fewer follow from others."""
+        found: dict = {}
+        for name, c in difference.items():
+            for other, factor in self.derived.get(name, {name: 1}).items():
+                found[other] = found.get(other, 0) + c * factor
+        return found
+
+    def _refuse_constant(self, text, difference):
+        """What a number follows from may have sizes in it, which are others in this trace."""
+        for name in [n for n in self.derived if abs(difference.get(n, 0)) == 1]:
+            c = difference[name]
+            rest = {n: -c * d for n, d in difference.items() if n != name and d}
+            known = dict(self.derived[name])
+            if {**known, None: 0} == {**rest, None: 0}:
+                raise Infeasible(text, name, derived=rest)
+
     def _sample_that_holds(self, relation, difference, name):
         """A sample of one number with which an inequality holds, by one more than it needs where possible."""
         c = difference[name]
         others = {n: d for n, d in difference.items() if n != name and d}
         edge = -sum(d * (1 if n is None else self.samples_of(n)) for n, d in others.items()) / c
-        relation = _MIRRORED.get(relation, relation) if c < 0 else relation
+        relation = MIRRORED.get(relation, relation) if c < 0 else relation
         low, high = self.bounds[name]
         if relation in (operator.ge, operator.gt):
             tried = math.floor(edge) + 1, math.ceil(edge)
@@ -292,7 +313,7 @@ class DataNumbers:
             name = self.unchecked.pop(0)
             (other,) = self.derived[name]
             truth = DataTruth(operator.eq, Expression(None, name), Expression(None, other), True, self)
-            self.facts |= _implied(truth.relation, truth.difference())
+            self.facts |= implied(truth.relation, truth.difference())
             self.record(truth)
 
     def record(self, truth):
@@ -308,52 +329,6 @@ class DataNumbers:
 
 def _sample(operand):
     return operand.node.meta["val"] if hasattr(operand, "node") else operand
-
-
-_MIRRORED = {
-    operator.lt: operator.gt, operator.gt: operator.lt, operator.le: operator.ge, operator.ge: operator.le,
-    operator.eq: operator.eq,
-}  # fmt: skip
-
-
-def _key(relation, difference):
-    """The condition that a linear expression stands in a relation to zero, in one form."""
-    terms = {n: c for n, c in difference.items() if c}
-    constant = terms.pop(None, 0)
-    if relation in (operator.gt, operator.ge):
-        relation, terms, constant = _MIRRORED[relation], {n: -c for n, c in terms.items()}, -constant
-    if relation is operator.lt:
-        relation, constant = operator.le, constant + 1
-    elif relation in (operator.eq, operator.ne) and terms and terms[min(terms)] < 0:
-        terms, constant = {n: -c for n, c in terms.items()}, -constant
-    return relation.__name__, frozenset(terms.items()), constant
-
-
-def _implied(relation, difference):
-    """The condition, and those that follow from it at once."""
-    found = {_key(relation, difference)}
-    if relation is operator.eq:
-        found |= {_key(operator.le, difference), _key(operator.ge, difference)}
-    elif relation in (operator.lt, operator.gt):
-        weaker = operator.le if relation is operator.lt else operator.ge
-        found |= {_key(weaker, difference), _key(operator.ne, difference)}
-    return found
-
-
-def _decided(relation, low, high):
-    """Whether the relation to zero holds for all numbers of an interval, or for none; otherwise None."""
-    if relation is operator.ne:
-        known = _decided(operator.eq, low, high)
-        return None if known is None else not known
-    if relation is operator.eq:
-        return True if low == high == 0 else False if low > 0 or high < 0 else None
-    all_hold, none_holds = {
-        operator.lt: (high < 0, low >= 0),
-        operator.le: (high <= 0, low > 0),
-        operator.gt: (low > 0, high <= 0),
-        operator.ge: (low >= 0, high < 0),
-    }[relation]
-    return True if all_hold else False if none_holds else None
 
 
 class DataTruth(torch.SymBool):

@@ -7,8 +7,9 @@ to know.
 
 from rushlight._errors.capture import GuardOnDataDependentSymNode
 
-from .data_numbers import DataNumbers, _implied
+from .data_numbers import DataNumbers
 from .expressions import Expression
+from .relations import implied
 
 _FAR = 1 << 29  # integers from here on are samples
 
@@ -57,7 +58,7 @@ class RegionNumbers(DataNumbers):
             self.record(truth)
         difference = truth.difference()
         if difference is not None:
-            self.facts |= _implied(truth.relation, difference)
+            self.facts |= implied(truth.relation, difference)
 
     def check_arguments(self, func, args, kwargs):
         """Raise where an operator takes such an integer as more than a value."""

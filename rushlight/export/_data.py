@@ -38,11 +38,17 @@ class DataTraces:
 
     def __call__(self, sizes, **how):
         samples = {name: size for name, size in sizes.items() if name not in self.inputs}
-        choices = self.choices
+        choices, derived = self.choices, self.derived
         while True:
-            self.numbers = DataNumbers(samples, self.derived, self.decisions, self.united)
+            self.numbers = DataNumbers(samples, derived, self.decisions, self.united)
             self.numbers.choices = choices if self.inputs else None
-            made = self.trace(sizes, numbers=self.numbers, **how)
+            try:
+                made = self.trace(sizes, numbers=self.numbers, **how)
+            except Infeasible as wish:
+                if wish.derived is None or wish.name not in derived or derived is not self.derived:
+                    raise
+                derived = {**derived, wish.name: wish.derived}  # other sizes of the inputs
+                continue
             for name, ends in self.numbers.bounds.items():
                 self.ends.setdefault(name, set()).add(ends)
             if choices.tracking or not choices.asked:

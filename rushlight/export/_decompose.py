@@ -142,7 +142,7 @@ class _Decomposition:
 
     def _inputs(self, fakes, sizes):
         changed: dict = {}
-        for p in self.places if sizes else ():
+        for p in [p for p in self.places if p.symbol in sizes]:  # others are those of the example
             changed.setdefault(self.users[p.leaf], {})[p.dim] = p.factor * sizes[p.symbol] + p.offset
         return [_fake(fakes, value, changed.get(i)) for i, value in enumerate(self.values)]
 
