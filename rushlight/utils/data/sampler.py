@@ -43,9 +43,6 @@ def _fresh_generator():
 class Sampler(Generic[T_co]):
     """Base class of samplers: `__iter__` yields indices (or lists of them), `__len__` says how many.
 
-    Args:
-        data_source (optional): deprecated.
-
     Example:
         >>> class Backwards(torch.utils.data.Sampler):
         ...     def __init__(self, data):
@@ -57,9 +54,6 @@ class Sampler(Generic[T_co]):
         >>> list(torch.utils.data.DataLoader([1, 2], sampler=Backwards([1, 2]), batch_size=None))
         [2, 1]
     """
-
-    def __init__(self, data_source: Any | None = None) -> None:
-        pass
 
     def __iter__(self) -> Iterator[T_co]:
         raise NotImplementedError

@@ -73,6 +73,14 @@ def test_orders_follow_pytorch(torch, name):
     _both(torch, ORDERS[name])
 
 
+def test_a_sampler_takes_no_source(torch):
+    for lib in (torch, rushlight):
+        assert lib.utils.data.Sampler() is not None
+        for source in (([1, 2],), ()):
+            with pytest.raises(TypeError, match="takes no arguments"):
+                lib.utils.data.Sampler(*source, **({} if source else {"data_source": [1, 2]}))
+
+
 SHAPES = {
     "batches": lambda lib: list(lib.utils.data.DataLoader(_numbers(lib), 4)),
     "drop last": lambda lib: list(lib.utils.data.DataLoader(_numbers(lib), 4, drop_last=True)),
