@@ -11,6 +11,10 @@
 
 namespace rushlight::python {
 
+[[noreturn]] void throw_wrong_type(const SignatureSpec& spec, int index, PyObject* o, bool keyword,
+                                   const char* name);  // parse_error.cpp
+[[noreturn]] void throw_deferred(const SignatureSpec& spec, const Arguments& out, const char* name);
+
 // --- what a schema looks like from Python
 static void add_numpy_names(ParameterSpec& p, std::string_view name) {
   static const std::pair<std::string_view, std::array<const char*, 5>> table[] = {
@@ -188,7 +192,7 @@ static void take_ints(PyObject* const* items, Py_ssize_t n, Value& v, Arguments&
   new (&v) Value(IntList(list, static_cast<size_t>(n)));
 }
 
-constexpr int kNoList = -1;  // the deferred number was given in place of a list
+constexpr int kNoList = -1;  // the deferred number was given in place of a list; `throw_deferred` knows it
 
 static bool take_int_list(const ParameterSpec& p, PyObject* o, Value& v, Arguments& out, int parameter) {
   if (is_sequence(o)) {
@@ -454,27 +458,6 @@ static std::string name_of(const ParameterSpec& p) { return std::string(string_v
                                       " positional arguments but ", n, " were given"));
   throw_python(PyExc_TypeError, str(name, "() takes ", most, " positional argument", most == 1 ? "" : "s",
                                     " but ", n, n == 1 ? " was" : " were", " given"));
-}
-
-[[noreturn]] static void throw_wrong_type(const SignatureSpec& spec, int index, PyObject* o, bool keyword,
-                                          const char* name) {
-  const ParameterSpec& p = spec.parameters[index];
-  const std::string position = keyword ? "" : str(" (position ", index - spec.self_count + 1, ")");
-  throw_python(PyExc_TypeError, str(name, "(): argument '", name_of(p), "'", position, " must be ",
-                                    parameter_type_name(p), ", not ", type_name(o)));
-}
-
-[[noreturn]] static void throw_deferred(const SignatureSpec& spec, const Arguments& out, const char* name) {
-  const ParameterSpec& p = spec.parameters[out.deferred_parameter + spec.self_count];
-  constexpr const char* overflow = "Overflow when unpacking long long";
-  if (out.deferred_position == kNoList && !spec.varargs_ints) throw_python(PyExc_ValueError, overflow);
-  const int position = std::max(out.deferred_position, 0);
-  const std::string why = PyLong_Check(out.deferred)
-                              ? overflow
-                              : str("type must be tuple of ints,but got ", type_name(out.deferred));
-  throw_python(PyExc_TypeError,
-               str(name, "(): argument '", name_of(p), "' failed to unpack the object at pos ", position + 1,
-                   " with error \"", why, "\""));
 }
 
 // --- a whole call

@@ -164,4 +164,29 @@ void throw_no_match(const std::vector<const SignatureSpec*>& all, const CallArgs
   throw_python(PyExc_TypeError, text);
 }
 
+[[noreturn]] void throw_wrong_type(const SignatureSpec& spec, int index, PyObject* o, bool keyword,
+                                   const char* name) {
+  const ParameterSpec& p = spec.parameters[index];
+  const std::string position = keyword ? "" : str(" (position ", index - spec.self_count + 1, ")");
+  std::string given = ", not " + type_name(o);
+  if (p.type == Tag::IntList && (PyTuple_Check(o) || PyList_Check(o)) && PySequence_Fast_GET_SIZE(o))
+    if (PyObject* const first = PySequence_Fast_GET_ITEM(o, 0); !is_index(first))
+      given = ", but found element of type " + type_name(first) + " at pos 0";
+  throw_python(PyExc_TypeError, str(name, "(): argument '", string_view(p.name), "'", position, " must be ",
+                                    parameter_type_name(p), given));
+}
+
+[[noreturn]] void throw_deferred(const SignatureSpec& spec, const Arguments& out, const char* name) {
+  const ParameterSpec& p = spec.parameters[out.deferred_parameter + spec.self_count];
+  constexpr const char* overflow = "Overflow when unpacking long long";
+  if (out.deferred_position == -1 && !spec.varargs_ints) throw_python(PyExc_ValueError, overflow);
+  const int position = std::max(out.deferred_position, 0);
+  const std::string why = PyLong_Check(out.deferred)
+                              ? overflow
+                              : str("type must be tuple of ints,but got ", type_name(out.deferred));
+  throw_python(PyExc_TypeError,
+               str(name, "(): argument '", string_view(p.name), "' failed to unpack the object at pos ",
+                   position + 1, " with error \"", why, "\""));
+}
+
 }  // namespace rushlight::python

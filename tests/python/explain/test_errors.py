@@ -25,6 +25,11 @@ CASES = [
         r"zeros\(\): argument 'size' \(position 1\) must be tuple of ints, not str",
     ),
     (
+        lambda: rl.zeros(("a", 2)),
+        TypeError,
+        r"argument 'size' \(position 1\) must be tuple of ints, but found element of type str at pos 0",
+    ),
+    (
         lambda: rl.cat(X),
         TypeError,
         r"cat\(\): argument 'tensors' \(position 1\) must be tuple of Tensors, not Tensor",
