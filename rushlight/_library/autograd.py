@@ -26,28 +26,31 @@ def _unflatten(leaves, spec):
     return values
 
 
-def _flat_gradients(name, grads, spec):
-    """One gradient per leaf, out of one per argument."""
-    grads = grads if isinstance(grads, tuple) else (grads,)
-    if len(grads) != len(spec):
+def _flat_gradients(grads, spec):
+    """One gradient per leaf, out of one per argument; `autograd.Function` counts those without lists."""
+    if max(spec, default=-1) < 0:
+        return grads
+    if len(grads) != len(spec) or not all(map(_nests_as, grads, spec)):
         raise RuntimeError(
-            f"{name}: the backward function returned {len(grads)} gradients, expected {len(spec)}: one "
-            "for each "
-            "input, None for those that have no gradient"
+            "Expected the return from backward to be of the same structure as the inputs. Got: "
+            f"{_structure(grads)} (return from backward), {_structure(map(_example, spec))} (inputs)"
         )
     flat = []
     for grad, n in zip(grads, spec):
-        if n < 0:
-            flat.append(grad)
-        elif grad is None:
-            flat.extend([None] * n)
-        elif len(grad) != n:
-            raise RuntimeError(
-                f"{name}: the backward function returned {len(grad)} gradients for a list of {n}"
-            )
-        else:
-            flat.extend(grad)
+        flat.extend([grad] if n < 0 else [None] * n if grad is None else grad)
     return flat
+
+
+def _nests_as(grad, n):
+    return n < 0 or grad is None or (isinstance(grad, (list, tuple)) and len(grad) == n)
+
+
+def _example(n):
+    return None if n < 0 else [None] * n
+
+
+def _structure(grads):
+    return f"({', '.join(f'[{len(g)} items]' if isinstance(g, (list, tuple)) else '*' for g in grads)})"
 
 
 def _unregistered(name):
@@ -131,7 +134,7 @@ def _step(overload, derivative, setup_context):
             found = found if isinstance(found, tuple) else (found,)
             if missing and len(found) == len(call.spec) + missing:
                 found = found[: len(call.spec)]
-            return (None, *_flat_gradients(name, found, call.spec))
+            return (None, *_flat_gradients(found, call.spec))
 
     # The class is made under its final name, for its nodes are called after it.
     function_name = f"GeneratedBackwardFor_{overload.namespace}_{overload._opname}_{overload._overloadname}"

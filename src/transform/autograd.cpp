@@ -159,7 +159,9 @@ void record_call(Frame& frame) {
     refuse_out(frame, needed);
   }
   const uint64_t written = written_parameters(frame);
-  each_operand(written, frame.args, [&](const Tensor& t) { check_inplace(t, needed); });
+  // A custom operator may write to leaves: what it does has no derivative, and is the program's own affair.
+  const bool recorded = needed && !op.made_in_python;
+  each_operand(written, frame.args, [&](const Tensor& t) { check_inplace(t, recorded); });
   if (!needed) return frame.proceed();
   if (op.made_in_python) return record_custom_call(frame);
   if (written && !is_differentiable(written_tensor(frame).dtype())) {

@@ -148,6 +148,52 @@ def test_writing_operators_count_versions():
         fill_twos.register_autograd(lambda ctx, *grads: None)
 
 
+def test_writing_operators_may_write_to_leaves():
+    @library.custom_op("tests::fill_with", mutates_args={"out"})
+    def fill_with(out: Tensor, value: float) -> None:
+        out.fill_(value)
+
+    leaf = torch.zeros(3, requires_grad=True)
+    fill_with(leaf, 2.0)
+    assert leaf.tolist() == [2, 2, 2] and leaf.is_leaf and leaf.requires_grad
+    fill_with(leaf[:2], 3.0)
+    assert leaf.tolist() == [3, 3, 2] and leaf.grad_fn is None
+    (leaf * 2).sum().backward()
+    assert leaf.grad.tolist() == [2, 2, 2]
+    kept = torch.ones(3, requires_grad=True) * 1
+    used = kept.sin()
+    fill_with(kept, 2.0)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        used.sum().backward()
+
+
+@pytest.mark.parametrize("surplus", [0, 1, 3])
+def test_a_backward_function_may_give_surplus_nones(surplus):
+    @library.custom_op("tests::scaled_by", mutates_args=())
+    def scaled_by(x: Tensor, factor: float) -> Tensor:
+        return x * factor
+
+    scaled_by.register_autograd(lambda ctx, grad: (grad * 3, None, *[None] * surplus))
+    x = torch.ones(2, requires_grad=True)
+    scaled_by(x, 3.0).sum().backward()
+    assert x.grad.tolist() == [3, 3]
+    scaled_by.register_autograd(lambda ctx, grad: grad * 3)
+    with pytest.raises(RuntimeError, match="incorrect number of gradients"):
+        scaled_by(x, 3.0).sum().backward()
+
+
+@pytest.mark.parametrize("grads", [lambda g: ([g, g],), lambda g: ([g], None), lambda g: (g, None, None)])
+def test_gradients_of_lists_nest_as_the_inputs_do(grads):
+    @library.custom_op("tests::first_of", mutates_args=())
+    def first_of(xs: Sequence[Tensor], factor: float) -> Tensor:
+        return xs[0] * factor
+
+    first_of.register_autograd(lambda ctx, grad: grads(grad))
+    x = torch.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="same structure as the inputs"):
+        first_of([x, x], 3.0).sum().backward()
+
+
 def test_lists_and_several_results_differentiate():
     @library.custom_op("tests::sum_and_product", mutates_args=())
     def sum_and_product(xs: Sequence[Tensor], factor: float) -> tuple[Tensor, Tensor]:
