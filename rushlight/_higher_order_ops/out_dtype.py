@@ -4,6 +4,8 @@ import rushlight
 
 __all__ = ["out_dtype"]
 
+__capture__ = "through"  # Note [Capture marks]
+
 
 def out_dtype(op, output_dtype, *args):
     """``op`` of these operands, computed in ``output_dtype``.
@@ -17,6 +19,13 @@ def out_dtype(op, output_dtype, *args):
         raise TypeError(
             f"out_dtype's second argument must be a torch.dtype, got {type(output_dtype).__name__}"
         )
+    if op._schema.is_mutable:
+        raise ValueError("out_dtype's first argument needs to be a functional operator")
+    if [str(r.type) for r in op._schema.returns] != ["Tensor"]:
+        raise ValueError(
+            "out_dtype's can only apply to ops that return a single tensor, "
+            f"instead got {[str(r.type) for r in op._schema.returns]}"
+        )
     if op is rushlight.ops.aten.mm.default and output_dtype == rushlight.int32:
         if all(arg.dtype == rushlight.int8 for arg in args):
             return rushlight._int_mm(*args)
@@ -24,4 +33,4 @@ def out_dtype(op, output_dtype, *args):
         arg.to(output_dtype) if isinstance(arg, rushlight.Tensor) and arg.dtype != output_dtype else arg
         for arg in args
     ]
-    return op(*wide)
+    return op(*wide).to(output_dtype)  # a number among the operands may have widened it further

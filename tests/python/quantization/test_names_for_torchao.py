@@ -113,6 +113,22 @@ def test_products_of_bytes_do_not_wrap():
         out_dtype(rushlight.mm, rushlight.int32, bytes_, bytes_.t())
 
 
+def test_results_have_the_type_asked_for():
+    bytes_ = rushlight.tensor([100, -100], dtype=rushlight.int8)
+    for op, factor, expected in (
+        (aten.mul.Scalar, 2.7, [270, -270]),
+        (aten.mul.Tensor, bytes_, [10000, 10000]),
+        (aten.div.Tensor, bytes_ + 3, [0, 1]),
+    ):
+        result = out_dtype(op, rushlight.int32, bytes_, factor)
+        assert result.dtype == rushlight.int32 and result.tolist() == expected
+    with pytest.raises(ValueError, match="functional operator"):
+        out_dtype(aten.add_.Tensor, rushlight.int32, bytes_, bytes_)
+    for op in (aten.topk.default, aten.split_copy.Tensor):
+        with pytest.raises(ValueError, match="return a single tensor"):
+            out_dtype(op, rushlight.int32, bytes_, 1)
+
+
 def test_grouped_products_are_products():
     x, weights = rushlight.randn(6, 4), rushlight.randn(2, 4, 3)
     ends = rushlight.tensor([2, 6], dtype=rushlight.int32)
