@@ -68,7 +68,7 @@ def _schema_text(record, namespace, name, overload, form):
         many = returns.count("Tensor") > 1
         star = "" if ", *," in inside or "(*," in inside else "*, "
         out = "Tensor(a!)[] out" if many else "Tensor(a!) out"
-        returns = returns if many else " Tensor(a!)"
+        returns = returns.replace("Tensor", "Tensor(a!)") if many else " Tensor(a!)"
         signature = f"{inside}{'' if inside.endswith('(') else ', '}{star}{out}) ->{returns}"
     return full + signature
 

@@ -76,7 +76,16 @@ def _storage_id(tensor):
 
 
 def _is_alias_of(input, other):
-    """Whether two tensors share memory, or tensors of a transform what they stand for."""
+    """Whether two tensors share memory, or tensors of a transform what they stand for; of lists, whether any
+    two do."""
+    return not _storages(input).isdisjoint(_storages(other))
+
+
+_overlaps = _is_alias_of
+
+
+def _storages(value):
+    """Of a tensor, or the tensors in a list: which storages they stand for."""
     from rushlight import _C
 
     def innermost(tensor):
@@ -84,7 +93,7 @@ def _is_alias_of(input, other):
             tensor = _C._functorch.get_unwrapped(tensor)
         return tensor
 
-    return _storage_id(innermost(input)) == _storage_id(innermost(other))
+    return {_storage_id(innermost(t)) for t in (value if isinstance(value, (list, tuple)) else [value])}
 
 
 def _set_mkldnn_enabled(enabled):

@@ -210,11 +210,31 @@ def test_mode_that_checks_schemas(lib):
         y = x.view(6).mul_(2) + 1
         torch.split(y, 2)
     assert mode.ops == ["aten::view", "aten::mul_", "aten::add", "aten::split"]
-    assert mode.mutated == [Mutation("aten::mul_", "self")]
-    assert Aliasing("aten::view", "self", "output_0") in mode.aliasing
+    assert mode.mutated == [Mutation("aten::mul_", "input")]
+    assert Aliasing("aten::view", "input", "output_0") in mode.aliasing
     wrong = defined(lib, "writes(Tensor x) -> Tensor", CPU=lambda x: x.add_(1).clone())
     with SchemaCheckMode(), pytest.raises(RuntimeError, match="Argument x is not defined as mutable"):
         wrong(torch.ones(2))
     same = defined(lib, "same(Tensor x) -> Tensor", CPU=lambda x: x)
     with SchemaCheckMode(), pytest.raises(RuntimeError, match="not defined to alias output but was aliasing"):
         same(torch.ones(2))
+
+
+def test_schemas_hold_however_arguments_lie():
+    from rushlight._subclasses.schema_check_mode import Mutation, SchemaCheckMode
+
+    x, norm = torch.rand(3, 4), torch.nn.BatchNorm1d(4)
+    with SchemaCheckMode() as mode:
+        x.t() + 1
+        x[:, ::2].clone()
+        torch.rand(4, 3).t().mul(x)
+        x.add_(x)
+        norm(x)
+        torch.frexp(x, out=(torch.empty(3, 4), torch.empty(3, 4, dtype=torch.int32)))
+    written = {m.arg_name for m in mode.mutated if m.op_name == "aten::add_"}
+    assert written == {"input", "other"}
+    assert {Mutation("aten::native_batch_norm", f"running_{s}") for s in ("mean", "var")} <= {*mode.mutated}
+    norm.eval()
+    with SchemaCheckMode() as mode:
+        norm(x)
+    assert not mode.mutated
