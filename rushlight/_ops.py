@@ -155,6 +155,8 @@ class OpOverload(OperatorBase):
             f".{entry.overload}" if entry.overload else ""
         )
         self._op = _C._overload_function((entry.index,), entry.form, self)
+        written = entry.schema if isinstance(entry.schema, str) else entry.schema["schema"]
+        self._refuses_out = entry.form != _OUT and " out)" not in written and " out," not in written
         self._defined_in_python = entry.name in _defined.get(entry.namespace, {})
 
     @functools.cached_property
@@ -175,6 +177,11 @@ class OpOverload(OperatorBase):
         return parse_schema(text)
 
     def __call__(self, /, *args, **kwargs):
+        if kwargs and self._refuses_out and "out" in kwargs:
+            raise RuntimeError(
+                f"Unknown keyword argument 'out' for operator '{self._qualified_op_name}'. "
+                f"Schema: {self._schema}"
+            )
         try:
             return self._op(*args, **kwargs)
         except TypeError as error:
@@ -200,20 +207,24 @@ class OpOverload(OperatorBase):
         aliases = [a.alias_info for a in schema.arguments if a.alias_info is not None]
         return bool(aliases) and not schema.is_mutable
 
-    @functools.cached_property
+    @property
     def with_number(self):
         """(the overload that PyTorch calls with a number, the operand's position), or None."""
+        # Graphs are made while this runs: plain code, which a capture sees through.
+        if "_with_number" not in self.__dict__:
+            self._with_number = self._find_with_number()
+        return self._with_number
+
+    def _find_with_number(self):
         e = self._entry
         if e.form == _OUT or not isinstance(e.schema, dict) or self._opname.strip("_") in TAKES_NUMBERS:
             return None
-        same = (e.index, e.form)
         known = _find(self.namespace, self._opname).values()
-        found = next((f for f in known if f.second_name and (f.index, f.form) == same), None)
-        if found is None or found is e:
+        found = [f for f in known if f.second_name and (f.index, f.form) == (e.index, e.form) and f is not e]
+        if not found or e.second_name:
             return None
-        other = _overload(self.namespace, self._opname, found.overload)
-        kinds = [[str(a.type) for a in op._schema.arguments] for op in (self, other)]
-        return other, next(i for i, (a, b) in enumerate(zip(*kinds)) if a != b)
+        before = e.schema["schema"].rpartition(", Tensor ")[0]  # as `number_overloads` tells it
+        return _overload(self.namespace, self._opname, found[0].overload), before.count(", ") + 1
 
     @functools.cached_property
     def traits(self):

@@ -210,7 +210,7 @@ def addcdiv(x, tensor1, tensor2, *, value=1):
     return x + value * (tensor1 / tensor2)
 
 
-@register_decomposition(aten.lerp.Tensor)
+@register_decomposition([aten.lerp.Tensor, aten.lerp.Scalar])
 def lerp(start, end, weight):
     if not isinstance(weight, torch.Tensor):
         if abs(weight) < 0.5:
@@ -272,7 +272,7 @@ def logaddexp2(x, other):
     return logaddexp(x * math.log(2), other * math.log(2)) / math.log(2)
 
 
-@register_decomposition(aten.xlogy.Tensor)
+@register_decomposition(aten.xlogy)
 def xlogy(x, other):
     x, other = _tensors(x, other)
     product = x * other.log()
@@ -362,7 +362,7 @@ def entr(x):
     return torch.where(x != x, x, made)
 
 
-@register_decomposition(aten.masked_fill.Tensor)
+@register_decomposition([aten.masked_fill.Tensor, aten.masked_fill.Scalar])
 def masked_fill(x, mask, value):
     if not isinstance(value, torch.Tensor):
         value = aten.scalar_tensor.default(value, dtype=x.dtype, device=x.device)

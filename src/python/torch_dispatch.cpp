@@ -24,7 +24,7 @@ PyObject* wrap_scalar(const Scalar& s);  // convert.cpp
 
 namespace {
 
-const Name hook_name{"__torch_dispatch__"};
+const Name hook_name{"__torch_dispatch__"}, with_number_name{"with_number"};
 
 }  // namespace
 
@@ -420,6 +420,21 @@ Form form_of(const Frame& frame) {
   return frame.inplace ? Form::Inplace : frame.out ? Form::Out : Form::Functional;
 }
 
+// The object of torch.ops for a call: where a number stands for a tensor, PyTorch has an overload of its own.
+PyRef called_overload(const Frame& frame) {
+  const auto is_number = [](const Value& v) {
+    return v.tag() == Tag::Tensor && v.tensor().defined() && v.tensor().is_wrapped_number();
+  };
+  PyObject* func = overload_object(frame.op, form_of(frame));
+  const int count = frame.arg_count();
+  if (frame.op.traits.numbers == Numbers::None || count < 2 || is_number(frame.args[0]))
+    return PyRef::borrow(func);
+  const PyRef other(check(PyObject_GetAttr(func, with_number_name)));
+  if (!PyTuple_Check(other.get())) return PyRef::borrow(func);
+  const Py_ssize_t at = PyLong_AsSsize_t(PyTuple_GET_ITEM(other.get(), 1));
+  return PyRef::borrow(at < count && is_number(frame.args[at]) ? PyTuple_GET_ITEM(other.get(), 0) : func);
+}
+
 void dispatch_python(Frame& frame) {
   GilAcquire gil;
   const std::vector<PyRef> operands = dispatching_operands(frame);
@@ -427,14 +442,14 @@ void dispatch_python(Frame& frame) {
     if (!modes_are_disabled() && kernels_are_replaced() && run_replaced_kernel(frame)) return;
     return frame.proceed();
   }
-  PyObject* func = overload_object(frame.op, form_of(frame));
+  const PyRef func = called_overload(frame);
   const PyRef types = types_of(operands);
   const BoxedCall boxed = box_call(frame);
   const Written written(frame);
   const uint32_t made_under = view_flags;  // the caller's: handlers run without gradients
   BelowTransforms scope;
   const PyRef result =
-      run_handlers(frame, Handled{func, types.get(), boxed.args.get(), boxed.kwargs.get()}, operands);
+      run_handlers(frame, Handled{func.get(), types.get(), boxed.args.get(), boxed.kwargs.get()}, operands);
   take_results(frame, result.get());
   link_views(frame, made_under);
   written.count(frame.op);
@@ -442,11 +457,11 @@ void dispatch_python(Frame& frame) {
 
 void pre_dispatch(Frame& frame) {
   GilAcquire gil;
-  PyObject* func = overload_object(frame.op, form_of(frame));
+  const PyRef func = called_overload(frame);
   const std::vector<PyRef> operands = dispatching_operands(frame);
   const PyRef types = types_of(operands);
   const BoxedCall boxed = box_call(frame);
-  const Handled handled{func, types.get(), boxed.args.get(), boxed.kwargs.get()};
+  const Handled handled{func.get(), types.get(), boxed.args.get(), boxed.kwargs.get()};
   PyRef result, mode;
   {
     ModeScope scope(pre_dispatch_modes());
@@ -454,7 +469,7 @@ void pre_dispatch(Frame& frame) {
     result = handled.call(frame.op, scope.mode(), true);
   }
   if (result.get() != Py_NotImplemented) return take_results(frame, result.get());
-  if (operands.empty()) throw_unhandled(func, mode.get(), {});
+  if (operands.empty()) throw_unhandled(func.get(), mode.get(), {});
   frame.proceed();  // a class that answers is asked at its turn
 }
 

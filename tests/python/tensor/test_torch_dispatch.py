@@ -301,6 +301,32 @@ def test_operators_are_called_by_their_schema():
     assert aten.add.Tensor(self=x, other=x).tolist() == [0, 2, 4]
     with pytest.raises(RuntimeError, match="type 'Tensor' for argument 'other' but instead found type 'str'"):
         aten.add.Tensor(x, "one")
+    with pytest.raises(RuntimeError, match=r"Unknown keyword argument 'out' for operator 'aten::add'"):
+        aten.add.Tensor(x, x, out=out)
+    assert out.tolist() == [0, 2, 4]
+
+
+def test_numbers_have_overloads_of_their_own_in_handlers():
+    x, wrapped = torch.arange(3.0), Wrapper(torch.arange(3.0))
+    with Log() as log:
+        x == 1, x > 0.5, x**2, x % 2, x + 1, x * 2, x > x, x == "a"
+        x.clone().ge_(1)
+        x.int() & 1
+    called = [name for name in log.calls if name not in ("aten.clone.default", "aten._to_copy.default")]
+    assert called == [
+        "aten.eq.Scalar",
+        "aten.gt.Scalar",
+        "aten.pow.Tensor_Scalar",
+        "aten.remainder.Scalar",
+        "aten.add.Tensor",
+        "aten.mul.Tensor",
+        "aten.gt.Tensor",
+        "aten.ge_.Scalar",
+        "aten.bitwise_and.Scalar",
+    ]
+    Wrapper.calls.clear()
+    assert (wrapped >= 1).inner.tolist() == [False, True, True]
+    assert Wrapper.calls == ["aten.ge.Scalar"]
 
 
 def test_schemas_have_parts():
