@@ -30,6 +30,13 @@ _namespaces_defined: set = set()
 _impls: set = set()  # "namespace/operator/key" of the kernels that libraries have given
 
 
+def _check_key(name):
+    from rushlight._extension.dispatch_keys import DispatchKey  # seldom needed
+
+    if name not in DispatchKey.__members__:
+        raise RuntimeError(f"could not parse dispatch key: {name}")
+
+
 def fallthrough_kernel():
     """Stands for "skip this dispatch key" in Library.impl."""
     raise NotImplementedError("fallthrough_kernel() should never be called.")
@@ -44,6 +51,8 @@ class Library:
     def __init__(self, ns, kind, dispatch_key=""):
         if kind not in ("IMPL", "DEF", "FRAGMENT"):
             raise ValueError(f"Unsupported kind of library: {kind!r}; there are IMPL, DEF and FRAGMENT")
+        if dispatch_key:
+            _check_key(dispatch_key)
         if ns in self._reserved and kind in ("DEF", "FRAGMENT"):
             raise ValueError(ns, " is a reserved namespace. Please try creating a library with another name.")
         if kind == "DEF" and ns in {"aten", *_namespaces_defined}:
@@ -99,6 +108,12 @@ class Library:
         if not callable(fn):
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
         key = dispatch_key or self.dispatch_key
+        if self.dispatch_key not in ("", key):
+            raise RuntimeError(
+                f'impl("{op_name}", ...): Explicitly provided dispatch key ({key}) is inconsistent with the '
+                f"dispatch key of the enclosing TORCH_LIBRARY_IMPL block ({self.dispatch_key}). Please make "
+                "a Library for that key."
+            )
         if self._is_built_in(op_name):
             return self._impl_built_in(op_name, fn, key, allow_override)
         if self._is_to_come(op_name):

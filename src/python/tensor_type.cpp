@@ -152,14 +152,16 @@ static void mark_type(PyTypeObject* type, TensorImpl* impl) {
     impl->flags.set(type_has_torch_dispatch(type) ? kPythonSubclass | kPythonDispatch : kPythonSubclass);
 }
 
-[[noreturn]] static void throw_wrapped_already(PyTypeObject* type) {
+[[noreturn]] static void throw_wrapped_already(PyTypeObject* type, const Tensor& t) {
   throw_python(PyExc_RuntimeError,
                str("Creating a new Tensor subclass ", type->tp_name,
-                   " but the raw Tensor object is already associated to a python object"));
+                   " but the raw Tensor object is already associated to a python object of type ",
+                   Py_TYPE(static_cast<PyObject*>(t->pyobj.get()))->tp_name,
+                   " which is not a subclass of the requested type"));
 }
 
 PyObject* wrap_as(PyTypeObject* type, Tensor t) {
-  if (t->pyobj) throw_wrapped_already(type);
+  if (t->pyobj) throw_wrapped_already(type, t);
   mark_type(type, t.impl());
   PyTensor* wrapper = allocate(type);
   auto* self = reinterpret_cast<PyObject*>(wrapper);
@@ -172,7 +174,7 @@ PyObject* wrap_as(PyTypeObject* type, Tensor t) {
   }
   if (!wrapper->impl) {
     free_wrapper(self);
-    throw_wrapped_already(type);
+    throw_wrapped_already(type, t);
   }
   if (type != tensor_type) track(self);
   return self;

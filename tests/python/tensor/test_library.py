@@ -361,3 +361,12 @@ def test_kernels_may_come_before_their_operator():
     assert torch.ops.early.twice(torch.ones(2, device="meta")).shape == (2,)
     with pytest.raises(AttributeError, match="never"):
         _ = torch.ops.early.never
+
+
+def test_keys_of_libraries_are_checked():
+    with pytest.raises(RuntimeError, match="could not parse dispatch key: Nowhere"):
+        library.Library("tests", "FRAGMENT", "Nowhere")
+    kernels = library.Library("aten", "IMPL", "CPU")
+    with pytest.raises(RuntimeError, match=r"\(Meta\) is inconsistent with the dispatch key .* \(CPU\)"):
+        kernels.impl("sum", lambda *args: args[0], "Meta")
+    kernels._destroy()

@@ -449,3 +449,12 @@ def test_handlers_may_be_recorded():
         assert not (Inner(x) * 2).inner.requires_grad
     with torch.overrides.enable_reentrant_dispatch():  # outside of handlers nothing changes
         assert (x * 2).requires_grad
+
+
+def test_one_object_stands_for_a_wrapper():
+    class Other(torch.Tensor):
+        pass
+
+    for made in (Wrapper(torch.ones(2)).as_subclass, lambda kind: kind(Wrapper(torch.ones(2)))):
+        with pytest.raises(RuntimeError, match="associated to a python object of type Wrapper which is not"):
+            made(Other)
