@@ -208,9 +208,9 @@ class Whole(TorchFunctionMode):
         if torch.is_grad_enabled():
             if name == "linear":
                 return func(*args, **kwargs)
-            tiles = _attention_in_tiles(*args, **kwargs)
-            if tiles is not None:
-                return tiles
+            if name == "scaled_dot_product_attention":
+                tiles = _attention_in_tiles(*args, **kwargs)
+                return tiles if tiles is not None else func(*args, **kwargs)
         recorder.muted = True
         try:
             result = func(*args, **kwargs)

@@ -373,3 +373,38 @@ def test_memory_of_a_step_is_given_back():
     del x, y  # without a backward pass
     gc.collect()
     assert alive() is None
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"dropout_p": 0.5},
+        {"is_causal": True, "dropout_p": 0.3},
+        {"mask": "float"},
+        {"mask": "bool", "dropout_p": 0.2},
+    ],
+)
+def test_attention_is_a_part_of_the_backward_graph(options, dtype):
+    options = dict(options)
+    kind = options.pop("mask", None)
+
+    def f(q, k, v, scores):
+        mask = {None: None, "float": scores, "bool": scores.detach() > 0}[kind]
+        return F.scaled_dot_product_attention(q * 2, k, v, mask, **options).sin()
+
+    def run(function):
+        torch.manual_seed(0)
+        found = []
+        for _ in range(3):
+            inputs = [torch.randn(2, 2, 5, 8, dtype=dtype).requires_grad_() for _ in range(3)]
+            inputs.append(torch.randn(2, 2, 5, 5, dtype=dtype).requires_grad_(kind == "float"))
+            result = function(*inputs)
+            result.float().square().sum().backward()
+            found += [result.detach(), *(x.grad for x in inputs if x.requires_grad)]
+        return found, result.grad_fn.name()
+
+    (plain, _), (fast, step) = run(f), run(torch.compile(f, fullgraph=True))
+    assert step == "CompiledFunctionBackward"
+    torch.testing.assert_close(fast, plain, rtol=0, atol=0)
