@@ -83,6 +83,7 @@ class Interruption(BaseException):
 # A module of the library says what a capture does where the program calls one of its functions:
 # `__capture__ = "through"`: they do nothing but call operators, which the capture sees;
 # `__capture__ = "skip"`: they are the capture's own machinery, and no part of the program.
+# `__capture_state__` are names of globals that its functions read, and that change: guards check them.
 # `__package_capture__` in a folder's `__init__.py` speaks for all files of the folder. Without a mark a call
 # ends the capture: the function may do what no graph holds.
 def mark_of(space):
@@ -211,6 +212,8 @@ class Observer:
                     return
                 if mark != "through" and code is not _CALL_OF_CUSTOM_OPERATOR:
                     self.interrupt(f"the program calls {code.co_name} of rushlight/{path_in_package(path)}")
+                state = names & frame.f_globals.get("__capture_state__", frozenset())
+                self.reachable.read_globals(frame.f_globals, state, frame.f_globals["__name__"])
                 self.reachable.learn(names, by_user=False)
                 return
             denied = names & _TENSOR_STATE

@@ -8,6 +8,8 @@ from . import parametrize
 
 __all__ = ["orthogonal", "spectral_norm", "weight_norm"]
 
+__capture__ = "through"  # Note [Capture marks]
+
 
 class _WeightNorm(Module):
     def __init__(self, dim=0):

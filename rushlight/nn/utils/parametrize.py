@@ -13,6 +13,9 @@ __all__ = [
     "type_before_parametrizations", "transfer_parametrizations_and_params",
 ]  # fmt: skip
 
+__capture__ = "through"  # Note [Capture marks]
+__capture_state__ = frozenset(["_cache_enabled"])
+
 _cache_enabled = 0
 _cache: dict = {}
 
@@ -185,6 +188,8 @@ def _inject_property(module, tensor_name):
     def get(self):
         if not _cache_enabled:
             return self.parametrizations[tensor_name]()
+        if torch.compiler.is_dynamo_compiling():
+            torch._dynamo.graph_break("what `cached` computes once is kept outside of any graph")
         key = (id(self), tensor_name)
         if key not in _cache:
             _cache[key] = self.parametrizations[tensor_name]()

@@ -5,6 +5,8 @@ from rushlight.nn import functional as F
 
 __all__ = ["spectral_norm", "remove_spectral_norm", "SpectralNorm"]
 
+__capture__ = "through"  # Note [Capture marks]
+
 
 class SpectralNorm:
     """Divides the weight by its largest singular value before each forward."""

@@ -6,6 +6,8 @@ import rushlight as torch
 
 __all__ = ["weight_norm", "remove_weight_norm", "WeightNorm"]
 
+__capture__ = "through"  # Note [Capture marks]
+
 
 class WeightNorm:
     """Recomputes the weight from weight_g and weight_v before each forward."""
