@@ -144,7 +144,7 @@ template <class F, class T, class R>
     if (scalars == 0) {
 #pragma GCC ivdep
       for (int64_t i = 0; i < n; ++i) out[i] = R(F::template apply<C>(C(x[i]), C(y[i]), C{}, p));
-    } else if (scalars == 1) {
+    } else if (!F::Types::kPadded && scalars == 1) {
       const C value = C(*x);
 #pragma GCC ivdep
       for (int64_t i = 0; i < n; ++i) out[i] = R(F::template apply<C>(value, C(y[i]), C{}, p));
@@ -223,6 +223,17 @@ template <class F, class T, class R>
   pass<F, T, R>(out, x, y, z, scalars, n & -kPad, p);
 }
 
+// A first operand that is the same for all, as the gradient of a sum is, by copies of it: the compiler would
+// not inline a formula that is long into three loops, and then computes one number at a time.
+template <class F, class T, class R>
+void pass_repeated(R* out, const T* x, const T* y, int64_t n, const compute_type<T>* p) {
+  constexpr int64_t kBlock = 512;
+  T same[kBlock];
+  std::fill_n(same, std::min(n, kBlock), *x);
+  for (int64_t first = 0; first < n; first += kBlock)
+    pass_padded<F, T, R>(out + first, same, y + first, nullptr, 0, std::min(kBlock, n - first), p);
+}
+
 // Formulas that give a guess, such as formulas::Guess: values by blocks, and once more, gathered, where they
 // are in doubt. Blocks of functions are padded, see kPad.
 template <class F, class T>
@@ -286,7 +297,11 @@ void loop(char* const* data, unsigned scalars, int64_t n, const void* parameters
     pass<F, T, R>(out, x, y, z, scalars, n, p);
   } else {
     const int64_t whole = n & -kPad, rest = n - whole;
-    if (whole) pass_padded<F, T, R>(out, x, y, z, scalars, whole, p);
+    const bool repeated = F::kInputs == 2 && scalars == 1;
+    if (repeated)
+      pass_repeated<F, T, R>(out, x, y, whole, p);
+    else if (whole)
+      pass_padded<F, T, R>(out, x, y, z, scalars, whole, p);
     if (!rest) return;
     T pad[3][kPad];
     R result[kPad];
@@ -296,7 +311,7 @@ void loop(char* const* data, unsigned scalars, int64_t n, const void* parameters
       const T* from = scalar ? source[i] : source[i] + whole;
       for (int64_t j = 0; j < kPad; ++j) pad[i][j] = from[scalar ? 0 : j < rest ? j : rest - 1];
     }
-    pass_padded<F, T, R>(result, pad[0], pad[1], pad[2], scalars, kPad, p);
+    pass_padded<F, T, R>(result, pad[0], pad[1], pad[2], repeated ? 0 : scalars, kPad, p);
     std::memcpy(out + whole, result, static_cast<size_t>(rest) * sizeof(R));
   }
 }
