@@ -27,8 +27,10 @@ template <class C>
 #if defined(__AVX512F__)
   if constexpr (std::is_same_v<C, float>) {
     // A polynomial of the least error (2e-9) where |r| <= ln(2) / 2; powers of two by the processor.
-    const LaneVector<float> zero{};
-    const LaneVector<float> bounded = larger_lanes<float>(zero - 104.0f, x);
+    // A result below the least normal number would take the processor a hundred times as long: it is 0, as
+    // below, which hidden keys ask for again and again.
+    constexpr float kLowest = ExpTraits<float>::kLowest;
+    const LaneVector<float> zero{}, bounded = larger_lanes<float>(zero + kLowest, x);
     const LaneVector<float> n = _mm512_maskz_roundscale_ps(0xffff, bounded * 1.44269504f, 8);
     const LaneVector<float> r = (bounded - n * 0.693359375f) + n * 2.12194440e-4f;
     LaneVector<float> p = zero + 0.0013843635f;
@@ -38,7 +40,7 @@ template <class C>
     p = p * r + 0.49999994f;
     p = p * r + 1.0f;
     p = p * r + 1.0f;
-    return _mm512_maskz_scalef_ps(0xffff, p, n);
+    return x < kLowest ? zero : LaneVector<float>(_mm512_maskz_scalef_ps(0xffff, p, n));
   }
 #endif
   // As exp_negative, which the compiler would run lane by lane here.

@@ -44,3 +44,16 @@ def test_one_gradient_for_all_is_as_many_that_are_equal(name, dtype):
         assert torch.equal(from_one, from_many)
     took = seconds(lambda: torch.autograd.grad(y, x, one, retain_graph=True))
     assert took < 2.5 * seconds(lambda: torch.autograd.grad(y, x, many, retain_graph=True))
+
+
+def test_hidden_keys_take_no_longer_than_others():
+    q, k, v = torch.randn(3, 2, 4, 64, 32).unbind()
+    seen = torch.rand(2, 1, 64, 64) < 0.8
+    for dtype in (torch.float32, torch.bfloat16):
+        operands = [x.to(dtype) for x in (q, k, v)]
+        added = torch.zeros(2, 1, 64, 64, dtype=dtype)
+        plain = seconds(lambda operands=operands, m=added: F.scaled_dot_product_attention(*operands, m))
+        masked = seconds(lambda operands=operands: F.scaled_dot_product_attention(*operands, seen))
+        assert masked < 1.9 * plain
+    weights = torch.softmax((q @ k.mT / 32**0.5).masked_fill(~seen, float("-inf")), -1)
+    torch.testing.assert_close(F.scaled_dot_product_attention(q, k, v, seen), weights @ v)
