@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "cpu/copy_run.h"
+#include "cpu/isa/float8_inl.h"
 #include "cpu/isa/half_inl.h"
 #include "cpu/isa/tables.h"
 #include "cpu/truth.h"
@@ -199,6 +200,8 @@ void cast<Half, float>(char* to, int64_t to_stride, const char* from, int64_t fr
     cast_by_float<To, From>(to, to_stride, from, from_stride, n);                                      \
   }
 RL_CAST_BY_FLOAT(BFloat16, Half)
+RL_CAST_BY_FLOAT(BFloat16, complex64)
+RL_CAST_BY_FLOAT(Half, complex64)
 RL_CAST_BY_FLOAT(Half, BFloat16)
 RL_CAST_BY_FLOAT(double, Half)
 RL_CAST_BY_FLOAT(int64_t, Half)
@@ -256,15 +259,15 @@ void cast_to_complex_halves(char* to, int64_t to_stride, const char* from, int64
   }
 }
 
-// Complex numbers from whole ones of 64 bits: a number and a zero.
-template <class Real>
+// Complex numbers from what converts to real ones: a number and a zero.
+template <class Real, class From>
 void cast_to_complex(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n) {
   constexpr int64_t kChunk = 256;
   alignas(64) Real reals[kChunk];
   for (int64_t i = 0; i < n; i += kChunk) {
     const int64_t count = n - i < kChunk ? n - i : kChunk;
-    cast<Real, int64_t>(reinterpret_cast<char*>(reals), sizeof(Real), from + i * from_stride, from_stride,
-                        count);
+    cast<Real, From>(reinterpret_cast<char*>(reals), sizeof(Real), from + i * from_stride, from_stride,
+                     count);
     char* out = to + i * to_stride;
     if (to_stride == 2 * sizeof(Real))
       for (int64_t j = 0; j < count; ++j) {
@@ -277,6 +280,44 @@ void cast_to_complex(char* to, int64_t to_stride, const char* from, int64_t from
         reinterpret_cast<Real*>(out + j * to_stride)[1] = 0;
       }
   }
+}
+
+// Numbers of eight bits, through floats: one copy of the loops for all types that become floats.
+template <class Eight>
+[[gnu::noinline, gnu::noclone]] void round_to_eight(CastLoop widen, char* to, int64_t to_stride,
+                                                    const char* from, int64_t from_stride, int64_t n) {
+  constexpr int64_t kChunk = 256;
+  alignas(64) float wide[kChunk];
+  uint8_t codes[kChunk];
+  for (int64_t i = 0; i < n; i += kChunk) {
+    const int64_t count = n - i < kChunk ? n - i : kChunk;
+    widen(reinterpret_cast<char*>(wide), sizeof(float), from + i * from_stride, from_stride, count);
+    for (int64_t j = 0; j < count; ++j) codes[j] = static_cast<uint8_t>(float8_code<Eight>(wide[j]));
+    char* out = to + i * to_stride;
+    for (int64_t j = 0; j < count; ++j) out[j * to_stride] = static_cast<char>(codes[j]);
+  }
+}
+template <class Eight>
+[[gnu::noinline, gnu::noclone]] void convert_eight(CastLoop convert, char* to, int64_t to_stride,
+                                                   const char* from, int64_t from_stride, int64_t n) {
+  constexpr int64_t kChunk = 256;
+  alignas(64) float wide[kChunk];
+  uint8_t codes[kChunk];
+  for (int64_t i = 0; i < n; i += kChunk) {
+    const int64_t count = n - i < kChunk ? n - i : kChunk;
+    const char* at = from + i * from_stride;
+    for (int64_t j = 0; j < count; ++j) codes[j] = static_cast<uint8_t>(at[j * from_stride]);
+    for (int64_t j = 0; j < count; ++j) wide[j] = float8_value<Eight>(codes[j]);
+    convert(to + i * to_stride, to_stride, reinterpret_cast<const char*>(wide), sizeof(float), count);
+  }
+}
+template <class Eight, class From>
+void cast_to_float8(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n) {
+  round_to_eight<Eight>(&cast<float, From>, to, to_stride, from, from_stride, n);
+}
+template <class To, class Eight>
+void cast_from_float8(char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n) {
+  convert_eight<Eight>(&cast<To, float>, to, to_stride, from, from_stride, n);
 }
 
 template <class From, class To>
@@ -309,16 +350,33 @@ constexpr void fill_complex_halves(std::array<std::array<CastLoop, kDTypeCount>,
         &cast_to_complex_halves<From>),
    ...);
 }
+template <class Eight, class... Real>
+constexpr void fill_float8(std::array<std::array<CastLoop, kDTypeCount>, kDTypeCount>& table,
+                           TypeList<Real...>) {
+  constexpr int eight = static_cast<int>(dtype_of<Eight>), truth = static_cast<int>(DType::Bool);
+  ((table[eight][static_cast<int>(dtype_of<Real>)] = &cast_to_float8<Eight, Real>), ...);
+  ((table[static_cast<int>(dtype_of<Real>)][eight] = &cast_from_float8<Real, Eight>), ...);
+  table[truth][eight] = &cast_from_float8<bool, Eight>;
+  table[eight][truth] = [](char* to, int64_t to_stride, const char* from, int64_t from_stride, int64_t n) {
+    cast_by_bytes(&cast_to_float8<Eight, uint8_t>, to, to_stride, from, from_stride, n);
+  };
+}
 template <class... From>
 constexpr auto make_table(TypeList<From...> types) {
   std::array<std::array<CastLoop, kDTypeCount>, kDTypeCount> table{};
   (fill_column<From>(table, types), ...);
   fill_copies(table, StorageTypes{});
 #if defined(__AVX2__) || defined(RL_NEON)
-  using Common = TypeList<int32_t, int64_t, Half, BFloat16, float>;
+  using Common = TypeList<int32_t, int64_t, Half, BFloat16, float, double>;
   fill_row<int8_t>(table, Common{});
   fill_row<int16_t>(table, Common{});
-  fill_row<Half>(table, TypeList<int8_t, int16_t>{});
+  fill_row<Half>(table, TypeList<int8_t, int16_t, complex64>{});
+  fill_row<BFloat16>(table, TypeList<int8_t, int16_t, complex64>{});
+  using Reals = TypeList<uint8_t, int8_t, int16_t, int32_t, int64_t, Half, BFloat16, float, double>;
+  fill_float8<Float8_e4m3fn>(table, Reals{});
+  fill_float8<Float8_e5m2>(table, Reals{});
+  fill_float8<Float8_e4m3fnuz>(table, Reals{});
+  fill_float8<Float8_e5m2fnuz>(table, Reals{});
   fill_complex_halves(table, TypeList<uint8_t, int32_t, int64_t, Half, BFloat16, float, double>{});
   const auto column = [&](DType to, DType from) -> CastLoop& {
     return table[static_cast<int>(to)][static_cast<int>(from)];
@@ -327,8 +385,12 @@ constexpr auto make_table(TypeList<From...> types) {
                                              int64_t from_stride, int64_t n) {
     cast_by_bytes(&cast_to_complex_halves<uint8_t>, to, to_stride, from, from_stride, n);
   };
-  column(DType::Complex64, DType::Int64) = &cast_to_complex<float>;
-  column(DType::Complex128, DType::Int64) = &cast_to_complex<double>;
+  column(DType::Complex64, DType::Int64) = &cast_to_complex<float, int64_t>;
+  column(DType::Complex128, DType::Int64) = &cast_to_complex<double, int64_t>;
+  column(DType::Complex64, DType::Float16) = &cast_to_complex<float, Half>;
+  column(DType::Complex128, DType::Float16) = &cast_to_complex<double, Half>;
+  column(DType::Int8, DType::Bool) = column(DType::UInt8, DType::Bool);
+  column(DType::Int16, DType::Bool) = &cast_truths<int16_t>;
 #endif
   return table;
 }

@@ -4,6 +4,7 @@ masks) changes neither what it gives nor by much what it takes.
 
 import time
 
+import numpy as np
 import pytest
 
 import rushlight as torch
@@ -44,6 +45,62 @@ def test_one_gradient_for_all_is_as_many_that_are_equal(name, dtype):
         assert torch.equal(from_one, from_many)
     took = seconds(lambda: torch.autograd.grad(y, x, one, retain_graph=True))
     assert took < 2.5 * seconds(lambda: torch.autograd.grad(y, x, many, retain_graph=True))
+
+
+@pytest.mark.parametrize("name", FLOAT8)
+def test_every_code_of_eight_bits(name):
+    codes = torch.arange(256, dtype=torch.uint8)
+    eight = codes.view(getattr(torch, name))
+    for target in (torch.float32, torch.float64, torch.bfloat16):
+        together = eight.to(target)
+        alone = torch.stack([torch.full((), c, dtype=target) for c in eight.tolist()])
+        assert torch.equal(together.isnan(), alone.isnan())
+        assert torch.equal(together.nan_to_num(7.0), alone.nan_to_num(7.0))
+        known = ~together.isnan()
+        assert torch.equal(together.signbit()[known], alone.signbit()[known])
+    assert torch.equal(eight.to(torch.bool), eight.float().bool())
+    back = eight.float().to(eight.dtype).view(torch.uint8)
+    known = ~eight.float().isnan()
+    assert torch.equal(back[known], codes[known])
+
+
+def nearest_codes(x, eight):
+    """The code of the nearest number, of two as near the even one, by looking at all."""
+    codes = torch.arange(128, dtype=torch.uint8)
+    numbers = codes.view(eight).double()
+    finite = numbers[numbers.isfinite()].numpy()
+    size = np.abs(x)
+    right = np.clip(np.searchsorted(finite, size), 1, len(finite) - 1)
+    below, above = size - finite[right - 1], finite[right] - size
+    left = (below < above) | ((below == above) & (right % 2 == 1))
+    return right - left, finite
+
+
+@pytest.mark.parametrize("source", ["float32", "bfloat16", "float16"])
+@pytest.mark.parametrize("name", FLOAT8)
+def test_numbers_are_rounded_to_eight_bits(name, source):
+    eight = getattr(torch, name)
+    rng = np.random.default_rng(5)
+    bits = rng.integers(0, 2**32, 30_000, dtype=np.uint32).view(np.float32)
+    small = rng.standard_normal(30_000).astype("float32") * np.float32(0.02)
+    x = np.concatenate([bits, small, np.array([0.0, -0.0], "float32")])
+    given = torch.from_numpy(x).to(getattr(torch, source))
+    numbers = given.double().numpy()
+    codes, finite = nearest_codes(np.nan_to_num(numbers), eight)
+    got = given.to(eight).view(torch.uint8).numpy()
+    inside = np.isfinite(numbers) & (np.abs(numbers) <= finite[-1])
+    sign = np.signbit(numbers) & ~((codes == 0) & name.endswith("uz"))
+    np.testing.assert_array_equal(got[inside], (codes + 128 * sign)[inside])
+    assert given.to(eight).float().isnan()[torch.from_numpy(np.isnan(numbers))].all()
+
+
+def test_codes_of_eight_bits_take_no_longer_than_halves():
+    x = torch.randn(100_000)
+    half = seconds(lambda: x.double().half())
+    for name in FLOAT8:
+        eight = x.to(getattr(torch, name))
+        assert seconds(lambda eight=eight: x.to(eight.dtype)) < 10 * half
+        assert seconds(lambda eight=eight: eight.float()) < 10 * half
 
 
 def test_hidden_keys_take_no_longer_than_others():
