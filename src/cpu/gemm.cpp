@@ -288,7 +288,8 @@ void gemm_typed(int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixView
       return gemm_by_panels(m, n, k, alpha.to<float>(), a, b, beta.to<float>(), c, ldc);
 #endif
   if constexpr (std::is_integral_v<T>) {
-    const bool vector = n == 1 && a.column_stride == 1;
+    const bool vector =
+        (n == 1 && a.column_stride == 1) || (m == 1 && (b.row_stride == 1 || b.column_stride == 1));
     if (k > 0 && (vector || (m >= 4 && n >= 8)))
       return integer_gemm(dtype_of<T>, m, n, k, alpha.to<int64_t>(), a, b, beta.to<int64_t>(), c, ldc);
   }

@@ -10,11 +10,12 @@
 namespace rushlight::cpu {
 
 RL_DECLARE_VARIANTS(IntegerTile integer_tile_variant(size_t word, bool halves);
-                    IntegerDot integer_dot_variant(size_t size);)
+                    IntegerRow integer_row_variant(size_t size); IntegerDot integer_dot_variant(size_t size);)
 
 IntegerTile integer_tile(size_t word, bool halves) {
   return RL_ISA_VARIANT(integer_tile_variant(word, halves));
 }
+IntegerRow integer_row(size_t size) { return RL_ISA_VARIANT(integer_row_variant(size)); }
 IntegerDot integer_dot(size_t size) { return RL_ISA_VARIANT(integer_dot_variant(size)); }
 
 namespace {
@@ -99,6 +100,8 @@ void multiply(int64_t m, int64_t n, int64_t k, int64_t alpha, MatrixView a, Matr
             const int64_t count = std::min(tile.columns, n - j);
             if (sizeof(T) == sizeof(U) && alpha == 1 && beta == 0)
               std::memcpy(out, sum, static_cast<size_t>(count) * sizeof(U));
+            else if (alpha == 1 && beta == 0)
+              for (int64_t x = 0; x < count; ++x) out[x] = static_cast<T>(sum[x]);
             else
               for (int64_t x = 0; x < count; ++x)
                 out[x] =
@@ -128,6 +131,31 @@ void multiply_vector(int64_t m, int64_t k, int64_t alpha, MatrixView a, MatrixVi
   });
 }
 
+MatrixView turned(MatrixView m) { return {m.data, m.column_stride, m.row_stride}; }
+
+// A vector, times a matrix whose rows are adjacent.
+template <class T>
+void multiply_row(int64_t n, int64_t k, int64_t alpha, MatrixView a, MatrixView b, int64_t beta, T* c) {
+  const IntegerRow row = integer_row(sizeof(T));
+  std::vector<T> vector(static_cast<size_t>(k));
+  for (size_t p = 0; p < vector.size(); ++p)
+    vector[p] = static_cast<const T*>(a.data)[static_cast<int64_t>(p) * a.column_stride];
+  constexpr int64_t kColumns = IntegerRow::kColumns;
+  parallel_for(
+      0, groups_of(n, kColumns), std::max<int64_t>(1, kGrainSize / (k * kColumns)),
+      [&](int64_t begin, int64_t end) {
+        T sums[kColumns];
+        for (int64_t j = begin * kColumns; j < std::min(n, end * kColumns); j += kColumns) {
+          const int64_t count = std::min(kColumns, n - j);
+          row.run(vector.data(), static_cast<const T*>(b.data) + j, b.row_stride, k, count, sums);
+          for (int64_t x = 0; x < count; ++x) {
+            const uint64_t before = beta ? static_cast<uint64_t>(beta) * static_cast<uint64_t>(c[j + x]) : 0;
+            c[j + x] = static_cast<T>(static_cast<uint64_t>(alpha) * static_cast<uint64_t>(sums[x]) + before);
+          }
+        }
+      });
+}
+
 }  // namespace
 
 void integer_gemm(DType dtype, int64_t m, int64_t n, int64_t k, int64_t alpha, MatrixView a, MatrixView b,
@@ -135,6 +163,10 @@ void integer_gemm(DType dtype, int64_t m, int64_t n, int64_t k, int64_t alpha, M
   visit_dtype(IntegralTypes{}, dtype, "addmm_impl_cpu_", [&]<class T>(T) {
     if (n == 1 && a.column_stride == 1)
       multiply_vector<T>(m, k, alpha, a, b, beta, static_cast<T*>(c), ldc);
+    else if (m == 1 && b.row_stride == 1)
+      multiply_vector<T>(n, k, alpha, turned(b), turned(a), beta, static_cast<T*>(c), 1);
+    else if (m == 1 && b.column_stride == 1)
+      multiply_row<T>(n, k, alpha, a, b, beta, static_cast<T*>(c));
     else
       multiply<T, WordOf<T>>(m, n, k, alpha, a, b, beta, static_cast<T*>(c), ldc);
   });

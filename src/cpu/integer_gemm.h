@@ -18,6 +18,14 @@ struct IntegerTile {
 // `halves`: words of 8 bytes all hold numbers of 32 bits with a sign, which processors multiply at once.
 IntegerTile integer_tile(size_t word, bool halves);
 
+// sums[j] = sum over p of a[p] b[p * row + j], for columns [0, n), at most kColumns, of elements of `size`
+// bytes: what one row is worth, for which no panel is laid out.
+struct IntegerRow {
+  static constexpr int64_t kColumns = 512;
+  void (*run)(const void* a, const void* b, int64_t row, int64_t k, int64_t n, void* out);
+};
+IntegerRow integer_row(size_t size);
+
 // The sum of products of adjacent elements of `size` bytes, of which the lowest bits hold.
 using IntegerDot = uint64_t (*)(const void* a, const void* b, int64_t n);
 IntegerDot integer_dot(size_t size);

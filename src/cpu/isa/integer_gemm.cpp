@@ -1,5 +1,7 @@
 #include "cpu/integer_gemm.h"
 
+#include <type_traits>
+
 #include "cpu/isa/register_inl.h"
 #if defined(__AVX2__)
 #include <immintrin.h>
@@ -59,7 +61,43 @@ uint64_t dot(const void* a_data, const void* b_data, int64_t n) {
   return sum;
 }
 
+// The lowest bits of a sum are those of its terms: sums are no wider than the elements, but for bytes, of
+// which no processor multiplies vectors.
+template <class U>
+void row(const void* a_data, const void* b_data, int64_t row, int64_t k, int64_t n, void* out) {
+  using Sum = std::conditional_t<sizeof(U) == 1, uint16_t, U>;
+  using Wide = std::conditional_t<sizeof(U) == 8, uint64_t, uint32_t>;
+  const auto *a = static_cast<const U*>(a_data), *b = static_cast<const U*>(b_data);
+  Sum sums[IntegerRow::kColumns];
+  for (int64_t j = 0; j < n; ++j) sums[j] = 0;
+  int64_t p = 0;
+  for (; p + 4 <= k; p += 4) {
+    const U *first = b + p * row, *second = first + row, *third = second + row, *fourth = third + row;
+    const Wide x = a[p], y = a[p + 1], z = a[p + 2], w = a[p + 3];
+    for (int64_t j = 0; j < n; ++j)
+      sums[j] = static_cast<Sum>(sums[j] + static_cast<Sum>(x * first[j]) + static_cast<Sum>(y * second[j]) +
+                                 static_cast<Sum>(z * third[j]) + static_cast<Sum>(w * fourth[j]));
+  }
+  for (; p < k; ++p)
+    for (int64_t j = 0; j < n; ++j)
+      sums[j] = static_cast<Sum>(sums[j] + static_cast<Sum>(Wide{a[p]} * b[p * row + j]));
+  for (int64_t j = 0; j < n; ++j) static_cast<U*>(out)[j] = static_cast<U>(sums[j]);
+}
+
 }  // namespace
+
+IntegerRow integer_row_variant(size_t size) {
+  switch (size) {
+    case 1:
+      return {&row<uint8_t>};
+    case 2:
+      return {&row<uint16_t>};
+    case 4:
+      return {&row<uint32_t>};
+    default:
+      return {&row<uint64_t>};
+  }
+}
 
 IntegerTile integer_tile_variant(size_t word, bool halves) {
   switch (word) {

@@ -47,6 +47,34 @@ def test_one_gradient_for_all_is_as_many_that_are_equal(name, dtype):
     assert took < 2.5 * seconds(lambda: torch.autograd.grad(y, x, many, retain_graph=True))
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32", "int64"])
+@pytest.mark.parametrize("k, n", [(1, 7), (13, 1), (130, 515), (7, 1024)])
+def test_a_row_of_whole_numbers_times_a_matrix(dtype, k, n):
+    rng = np.random.default_rng(k)
+    kind = np.iinfo(dtype)
+    a = rng.integers(kind.min, kind.max, (1, k), dtype, endpoint=True)
+    b = rng.integers(kind.min, kind.max, (k, n), dtype, endpoint=True)
+    c = rng.integers(kind.min, kind.max, (1, n), dtype, endpoint=True)
+    bits = np.dtype(dtype.replace("u", "").replace("int", "uint"))
+    expected = (a.astype(bits) @ b.astype(bits)).astype(dtype)
+    left, right = torch.from_numpy(a), torch.from_numpy(b)
+    np.testing.assert_array_equal((left @ right).numpy(), expected)
+    turned = torch.from_numpy(np.ascontiguousarray(b.T)).mT
+    np.testing.assert_array_equal((left @ turned).numpy(), expected)
+    apart = torch.from_numpy(np.repeat(a, 2, 1))[:, ::2]
+    np.testing.assert_array_equal((apart @ right).numpy(), expected)
+    summed = torch.addmm(torch.from_numpy(c), left, right, alpha=3, beta=-2)
+    by_bits = 3 * expected.astype(bits).astype("uint64") - 2 * c.astype(bits).astype("uint64")
+    np.testing.assert_array_equal(summed.numpy(), by_bits.astype(bits).astype(dtype))
+
+
+def test_a_row_takes_no_more_than_several():
+    matrix = torch.ones(512, 512, dtype=torch.int8)
+    row, rows = matrix[:1].clone(), matrix[:64].clone()
+    assert seconds(lambda: row @ matrix) < seconds(lambda: rows @ matrix)
+    assert seconds(lambda: row @ matrix.mT) < seconds(lambda: rows @ matrix.mT)
+
+
 @pytest.mark.parametrize("name", FLOAT8)
 def test_every_code_of_eight_bits(name):
     codes = torch.arange(256, dtype=torch.uint8)
