@@ -3,6 +3,9 @@
 
 #include "cpu/isa/grid_sample_inl.h"
 #include "cpu/isa/tile_inl.h"
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
 
 // Vectors passed between functions of this file alone.
 #pragma GCC diagnostic ignored "-Wpsabi"
@@ -70,39 +73,82 @@ struct Four {
 };
 
 // Points of a plane of floats straight from the grid, a register at a time, which leaves out the table of
-// taps: where coordinates outside stay there, or are moved to the border.
+// taps: where coordinates outside stay there, are moved to the border or turned around.
 struct PlanePoints {
   static constexpr int kCount = Lanes<float>::count;
+  static constexpr float kFar = 1 << 22;  // rounded by what floats of this size cannot hold
   using V = Lanes<float>::type;
   using I = Lanes<int32_t>::type;
   struct Axis {
     float scale, shift, low, high;
+    float start, span;  // where points turn around, and after which distance again
     int32_t size;
   };
   Axis x, y;
+  bool reflects, cubic;  // of cubic weights the taps are turned around, not the point
+  bool border;
+  I far{};  // whether a point lies farther out than is turned around here
   alignas(kAligned) float own[2 * kBlock];
 
   static bool fit(const SamplePlan& p) {
-    constexpr int64_t kMost = 1 << 22;  // rounded by what floats of this size cannot hold
-    return p.dims == 2 && p.padding != SamplePadding::Reflection && p.size[1] < kMost && p.size[2] < kMost;
+    constexpr int64_t kMost = 1 << 22;
+    return p.dims == 2 && p.size[1] < kMost && p.size[2] < kMost;
   }
-  explicit PlanePoints(const SamplePlan& p) : x(axis(p, 2)), y(axis(p, 1)) {}
+  explicit PlanePoints(const SamplePlan& p)
+      : x(axis(p, 2)),
+        y(axis(p, 1)),
+        reflects(p.padding == SamplePadding::Reflection),
+        cubic(p.mode == SampleMode::Bicubic),
+        border(p.padding == SamplePadding::Border) {}
   static Axis axis(const SamplePlan& p, size_t d) {
     const auto size = static_cast<float>(p.size[d]);
-    const bool border = p.padding == SamplePadding::Border;
-    // Otherwise as far out as no tap reaches back, which the weight 0 of a pixel that is infinite would show.
-    return {(p.align_corners ? size - 1 : size) / 2, p.align_corners ? 0.0f : -0.5f, border ? 0.0f : -3.0f,
-            border ? size - 1 : size + 1, static_cast<int32_t>(p.size[d])};
+    const float scale = (p.align_corners ? size - 1 : size) / 2, shift = p.align_corners ? 0.0f : -0.5f,
+                span = p.align_corners ? size - 1 : size;
+    const auto length = static_cast<int32_t>(p.size[d]);
+    const bool reflects = p.padding == SamplePadding::Reflection;
+    if (p.mode != SampleMode::Bicubic && (reflects || p.padding == SamplePadding::Border))
+      return {scale, shift, 0.0f, size - 1, shift, span, length};
+    if (reflects) return {scale, shift, -kFar, kFar, shift, span, length};
+    // As far out as no tap reaches back, which the weight 0 of a pixel that is infinite would show.
+    return {scale, shift, -3.0f, size + 1, shift, span, length};
   }
   // NaN goes to the lower end.
-  [[gnu::always_inline]] static V pixels(const Axis& a, V given) {
-    const V moved = (given + 1.0f) * a.scale + a.shift, low = V{} + a.low, high = V{} + a.high;
+  template <bool turns>
+  [[gnu::always_inline]] V pixels(const Axis& a, V given) {
+    V moved = (given + 1.0f) * a.scale + a.shift;
+    if constexpr (turns) {
+      const V distance = moved - a.start, length = distance < 0.0f ? -distance : distance;
+      far |= ~(length < kFar);
+      const V bounded = length < kFar ? length : V{};
+      const I flips = __builtin_convertvector(bounded / a.span, I);
+      const V extra = bounded - __builtin_convertvector(flips, V) * a.span;
+      const V turned = (flips & 1) != 0 ? a.span - extra : extra;
+      if (!cubic) moved = turned + a.start;
+    }
+    const V low = V{} + a.low, high = V{} + a.high;
     const V raised = moved > low ? moved : low;
     return raised < high ? raised : high;
+  }
+  bool any_far() const {
+    int32_t any = 0;
+    for (int i = 0; i < kCount; ++i) any |= far[i];
+    return any != 0;
   }
   [[gnu::always_inline]] static I whole_below(V x) {
     const I cut = __builtin_convertvector(x, I);
     return cut + (__builtin_convertvector(cut, V) > x);  // a true comparison is -1
+  }
+  // The pixel that stands for the one at a place that may lie outside, where pixels are repeated.
+  [[gnu::always_inline]] I repeated(I at, const Axis& a) const {
+    if (!border) {
+      const I distance = a.start < 0 ? at ^ (at >> 31) : (at < 0 ? -at : at);
+      const auto span = static_cast<int32_t>(a.span);
+      const I flips = __builtin_convertvector(__builtin_convertvector(distance, V) / a.span, I);
+      const I extra = distance - flips * span;
+      const I back = (a.start < 0 ? span - 1 : span) - extra;
+      at = (flips & 1) != 0 ? back : extra;
+    }
+    return bounded(at, a.size - 1);
   }
   // f(i, x, y) for the coordinates in pixels of the points from i on, up to the end of a step.
   template <class F>
@@ -112,10 +158,14 @@ struct PlanePoints {
       for (int i = n; i % kStep != 0; ++i) own[2 * i] = own[2 * n - 2], own[2 * i + 1] = own[2 * n - 1];
       grid = own;
     }
+    reflects ? each_of<true>(grid, n, f) : each_of<false>(grid, n, f);
+  }
+  template <bool turns, class F>
+  [[gnu::always_inline]] inline void each_of(const float* grid, int n, F& f) {
     for (int i = 0; i < n; i += kCount) {
       V first, second;
       load(first, grid + 2 * i), load(second, grid + 2 * i + kCount);
-      f(i, pixels(x, every_other<0>(first, second)), pixels(y, every_other<1>(first, second)));
+      f(i, pixels<turns>(x, every_other<0>(first, second)), pixels<turns>(y, every_other<1>(first, second)));
     }
   }
   template <int from>
@@ -201,6 +251,50 @@ struct Reads {
       }
     });
   }
+  [[gnu::always_inline]] static void cubic(PlanePoints::V u, PlanePoints::V* weight) {
+    using V = PlanePoints::V;
+    constexpr float a = -0.75f;
+    const V far = u + 1.0f, mirrored = 1.0f - u, last = 2.0f - u;
+    weight[0] = ((a * far - 5 * a) * far + 8 * a) * far - 4 * a;
+    weight[1] = ((a + 2) * u - (a + 3)) * u * u + 1.0f;
+    weight[2] = ((a + 2) * mirrored - (a + 3)) * mirrored * mirrored + 1.0f;
+    weight[3] = ((a * last - 5 * a) * last + 8 * a) * last - 4 * a;
+  }
+  // The same where pixels outside are repeated ones: the taps of a line lie among four neighbours, each of
+  // which gets the weights of all taps that fall on it.
+  [[gnu::noinline]] void fill_repeated(PlanePoints& points, const SamplePlan& p, const float* grid, int n)
+    requires(K == 16 && std::is_same_v<T, float>)
+  {
+    using V = PlanePoints::V;
+    using I = PlanePoints::I;
+    const auto line = static_cast<int32_t>(p.step[1]);
+    const PlanePoints::Axis across = points.x, down = points.y;
+    points.each(grid, n, [&](int i, V x, V y) {
+      const I left = PlanePoints::whole_below(x), top = PlanePoints::whole_below(y);
+      V of_column[4], of_line[4];
+      I column[4];
+      cubic(x - __builtin_convertvector(left, V), of_column);
+      cubic(y - __builtin_convertvector(top, V), of_line);
+      for (int k = 0; k < 4; ++k) column[k] = points.repeated(left + (k - 1), across);
+      I start = I{} + (across.size - 4);
+      for (int k = 0; k < 4; ++k) start = column[k] < start ? column[k] : start;
+      V share[4] = {};
+      I met[4] = {};
+      for (int k = 0; k < 4; ++k)
+        for (int m = 0; m < 4; ++m) {
+          const I falls = column[k] - start == m;
+          share[m] += falls ? of_column[k] : V{};
+          met[m] |= falls;
+        }
+      for (int row = 0; row < 4; ++row) {
+        const I begin = points.repeated(top + (row - 1), down) * line + start;
+        for (int tap = 4 * row; tap < 4 * row + 4; ++tap) {
+          if (tap % 2 == 0) keep(begin + tap % 4, &offset[tap / 2][i]);
+          keep(of_line[row] * share[tap % 4], &weight[tap][i]), keep(met[tap % 4], &mask[tap][i]);
+        }
+      }
+    });
+  }
   // The same of four times four pixels.
   [[gnu::noinline]] void fill(PlanePoints& points, const SamplePlan& p, const float* grid, int n)
     requires(K == 16 && std::is_same_v<T, float>)
@@ -209,14 +303,6 @@ struct Reads {
     using I = PlanePoints::I;
     const auto line = static_cast<int32_t>(p.step[1]);
     const PlanePoints::Axis across = points.x, down = points.y;
-    const auto cubic = [](V u, V* weight) {
-      constexpr float a = -0.75f;
-      const V far = u + 1.0f, mirrored = 1.0f - u, last = 2.0f - u;
-      weight[0] = ((a * far - 5 * a) * far + 8 * a) * far - 4 * a;
-      weight[1] = ((a + 2) * u - (a + 3)) * u * u + 1.0f;
-      weight[2] = ((a + 2) * mirrored - (a + 3)) * mirrored * mirrored + 1.0f;
-      weight[3] = ((a * last - 5 * a) * last + 8 * a) * last - 4 * a;
-    };
     points.each(grid, n, [&](int i, V x, V y) {
       const I left = PlanePoints::whole_below(x), top = PlanePoints::whole_below(y);
       V of_column[4], of_line[4], first[2], second[2];
@@ -301,8 +387,31 @@ struct Reads<1, T> {
     });
   }
   void gather(const T* plane, int n, T* out) const {
+#if defined(__AVX2__)
+    if constexpr (std::is_same_v<T, float>) return gather_floats(plane, n, out);
+#endif
     each_four(n, out, [&](int i) { return Four<T>::kept(Four<T>::pixels(plane, offset + i), mask + i); });
   }
+#if defined(__AVX2__)
+  // By the processor's own gathering; up to the end of a step all is filled.
+  void gather_floats(const float* plane, int n, float* out) const {
+    float rest[kBlock];
+    float* to = n % PlanePoints::kCount == 0 ? out : rest;
+    for (int i = 0; i < n; i += PlanePoints::kCount) {
+#if defined(__AVX512F__)
+      const __m512i at = _mm512_load_si512(offset + i), inside = _mm512_load_si512(mask + i);
+      _mm512_storeu_ps(
+          to + i, _mm512_mask_i32gather_ps(_mm512_setzero_ps(), _mm512_test_epi32_mask(inside, inside), at,
+                                           plane, 4));
+#else
+      const __m256i at = _mm256_load_si256(reinterpret_cast<const __m256i*>(offset + i));
+      const __m256 inside = _mm256_load_ps(reinterpret_cast<const float*>(mask + i));
+      _mm256_storeu_ps(to + i, _mm256_mask_i32gather_ps(_mm256_setzero_ps(), plane, at, inside, 4));
+#endif
+    }
+    if (to == rest) std::copy_n(rest, n, out);
+  }
+#endif
 };
 
 // Each tap by itself, where they are no neighbours.
@@ -334,12 +443,16 @@ void sample(const SamplePlan& p, const T* input, const T* grid, T* out) {
         run(input + b * p.batch_step + c * p.channel_step, out + (b * p.channels + c) * p.points + first);
     };
     if constexpr (std::is_same_v<T, float> && (K <= 4 || K == 16)) {
-      // Four pixels in a line repeat those of a border.
-      if (PlanePoints::fit(p) && Reads<K, T>::fit(p) && (K < 16 || p.padding == SamplePadding::Zeros)) {
+      const bool repeats = K == 16 && p.padding != SamplePadding::Zeros;
+      if (PlanePoints::fit(p) && Reads<K, T>::fit(p) && (!repeats || p.size[2] >= 4)) {
         PlanePoints points(p);
         Reads<K, T> reads;
-        reads.fill(points, p, grid + (b * p.points + first) * p.dims, n);
-        return each_plane([&](const T* plane, T* to) { reads.gather(plane, n, to); });
+        const T* at = grid + (b * p.points + first) * p.dims;
+        if constexpr (K == 16)
+          repeats ? reads.fill_repeated(points, p, at, n) : reads.fill(points, p, at, n);
+        else
+          reads.fill(points, p, at, n);
+        if (!points.any_far()) return each_plane([&](const T* plane, T* to) { reads.gather(plane, n, to); });
       }
     }
     SampleTaps<T> taps;

@@ -142,3 +142,31 @@ def test_hidden_keys_take_no_longer_than_others():
         assert masked < 1.9 * plain
     weights = torch.softmax((q @ k.mT / 32**0.5).masked_fill(~seen, float("-inf")), -1)
     torch.testing.assert_close(F.scaled_dot_product_attention(q, k, v, seen), weights @ v)
+
+
+@pytest.mark.parametrize("align", [True, False])
+@pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
+@pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic"])
+@pytest.mark.parametrize("shape", [(2, 3, 9, 7), (1, 1, 1, 4), (1, 2, 5, 3), (1, 2, 4, 1)])
+def test_samples_of_floats_are_those_of_doubles(shape, mode, padding, align):
+    torch.manual_seed(3)
+    image = torch.randn(shape)
+    # Eighths of pixels, which both types hold: no point lies on this side for one and on that for the other.
+    places = (torch.randint(-300, 300, (shape[0], 9, 11, 2)) * 2 + 1) / 16
+    sizes = torch.tensor([shape[3], shape[2]], dtype=torch.float32)
+    spans = (sizes - 1).clamp(min=1) if align else sizes
+    grid = 2 * places / spans - 1 if align else (2 * places + 1) / spans - 1
+    options = {"mode": mode, "padding_mode": padding, "align_corners": align}
+    got = F.grid_sample(image, grid, **options)
+    expected = F.grid_sample(image.double(), grid.double(), **options).float()
+    close = (got - expected).abs() <= 1e-3
+    assert close.float().mean() > (0.9 if mode == "nearest" else 0.999)
+
+
+def test_pixels_that_no_tap_meets_are_not_read():
+    image = torch.zeros(1, 1, 6, 6)
+    image[..., 3] = float("inf")
+    for padding in ("border", "reflection"):
+        grid = torch.full((1, 1, 1, 2), -1.0)
+        out = F.grid_sample(image, grid, mode="bicubic", padding_mode=padding, align_corners=True)
+        assert out.item() == 0
