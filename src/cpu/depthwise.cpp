@@ -54,8 +54,10 @@ void apply(const ConvShape& s, const DepthwisePlan& plan, const void* source, co
 bool depthwise_convolves(const ConvShape& s) {
   if (s.channels_last || s.groups != s.in_channels || s.groups < 2 || !is_floating(s.dtype)) return false;
   if (is_float8(s.dtype) || s.input_numel() == 0 || s.output_numel() == 0) return false;
-  // Short rows fill vectors badly; those of halves are also converted element by element.
-  const int64_t width = std::min(s.input[2], s.output[2]), least = is_reduced_float(s.dtype) ? 24 : 10;
+  // Short rows fill vectors badly; those of halves are also converted element by element, which in volumes is
+  // still less than oneDNN takes.
+  const bool slow = is_reduced_float(s.dtype) && s.spatial == 2;
+  const int64_t width = std::min(s.input[2], s.output[2]), least = slow ? 24 : 10;
   if (onednn_convolves(s) && width < least) return false;
   constexpr int64_t kMostTaps = 1024, kMostPositions = int64_t{1} << 22;
   int64_t positions = 1, taps = 1, spread = 1;

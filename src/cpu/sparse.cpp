@@ -116,6 +116,26 @@ void sparse_reduce_dense(RowReduce op, DType dtype, int64_t rows, int64_t width,
   });
 }
 
+bool add_few_times_dense(DType dtype, int64_t count, int64_t height, int64_t depth, int64_t width,
+                         const int64_t* rows, const int64_t* columns, const void* values, const void* dense,
+                         void* out) {
+  if (dtype == DType::Float16 || dtype == DType::BFloat16) return false;
+  bool inside = true;
+  for (int64_t i = 0; i < count; ++i)
+    inside &= (static_cast<uint64_t>(rows[i]) < static_cast<uint64_t>(height)) &
+              (static_cast<uint64_t>(columns[i]) < static_cast<uint64_t>(depth));
+  if (!inside) return false;
+  visit_dtype(NumberTypes{}, dtype, "sparse_mm", [&]<class T>(T) {
+    for (int64_t i = 0; i < count; ++i) {
+      const T value = static_cast<const T*>(values)[i];
+      const T* from = static_cast<const T*>(dense) + columns[i] * width;
+      T* to = static_cast<T*>(out) + rows[i] * width;
+      for (int64_t j = 0; j < width; ++j) to[j] = static_cast<T>(to[j] + value * from[j]);
+    }
+  });
+  return true;
+}
+
 void sparse_times_dense(DType dtype, int64_t rows, int64_t width, const int64_t* starts,
                         const int64_t* columns, const void* values, const void* dense, void* out) {
   visit_dtype(NumberTypes{}, dtype, "sparse_mm", [&](auto tag) {

@@ -8,6 +8,12 @@ namespace rushlight::cpu {
 void sparse_times_dense(DType dtype, int64_t rows, int64_t width, const int64_t* starts,
                         const int64_t* columns, const void* values, const void* dense, void* out);
 
+// out += S dense for `count` elements of S in any order, on one thread; false, and out as it was, where one
+// lies outside of [height, depth], and for halves, which would be rounded with each element.
+bool add_few_times_dense(DType dtype, int64_t count, int64_t height, int64_t depth, int64_t width,
+                         const int64_t* rows, const int64_t* columns, const void* values, const void* dense,
+                         void* out);
+
 // x[rows, width] becomes the solution of S x = x. Only the lower (or upper) triangle of S counts; listed
 // twice, an element counts twice.
 void sparse_triangular_solve(DType dtype, int64_t rows, int64_t width, const int64_t* starts,

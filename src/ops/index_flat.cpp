@@ -78,7 +78,8 @@ Tensor put_kernel(const Call& call, const Tensor& self, const Tensor& index, con
   }
   cpu::IndexBlocks blocks;
   const Tensor positions = flat_positions(self, index, "put_"), values = dense(source);
-  const Tensor result = contiguous_copy(self);
+  const bool there = call.out && call.out[0].is_contiguous();
+  const Tensor result = there ? working_copy(call, self) : contiguous_copy(self);
   if (!result.is_cpu()) return result;
   blocks.before = blocks.after = {0};
   blocks.indexed.assign(positions.data<int64_t>(), positions.data<int64_t>() + positions.numel());

@@ -182,7 +182,9 @@ Tensor first_powers(const Tensor& x, int64_t n) {
   const Tensor first = ones_like(expand(column, sizes));
   if (n <= 1) return first;
   sizes.back() = n - 1;
-  return cat({first, cumprod(expand(column, sizes), -1, std::nullopt)}, -1);
+  // Laid out: lines that follow each other run several at a time.
+  const Tensor repeated = contiguous(expand(column, sizes), MemoryFormat::Contiguous);
+  return cat({first, cumprod(repeated, -1, std::nullopt)}, -1);
 }
 
 void register_scan_operators(Table& t) {

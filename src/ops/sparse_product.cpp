@@ -106,10 +106,35 @@ Tensor mv_kernel(const Call&, const Tensor& a, const Tensor& v) {
   RL_CHECK(is_sparse(a) && !is_sparse(v) && v.dim() == 1, "mv: expected a sparse matrix and a dense vector");
   return ops::squeeze_dim(product("mv", a, unsqueeze(v, 1)), 1);
 }
+// self + a b for a sum that is already laid out and a matrix of few elements, which are added as they are
+// listed: putting them in order would take longer. Undefined where that does not serve.
+Tensor few_added(const Tensor& self, const Tensor& a, const Tensor& b) {
+  constexpr int64_t kFew = 4096;  // products
+  if (!is_sparse(a) || is_sparse(b) || is_sparse(self) || layout_of(a) != Layout::SparseCoo) return {};
+  const SparseParts& p = sparse_parts(a);
+  const bool plain = self.is_cpu() && self.dtype() == a.dtype() && b.is_contiguous() &&
+                     p.indices.is_contiguous() && p.values.is_contiguous() && p.values.dim() == 1 &&
+                     self.sizes() == IntList{a.size(0), b.size(1)};
+  const int64_t count = p.values.numel();
+  const bool half = a.dtype() == DType::Float16 || a.dtype() == DType::BFloat16;
+  if (!plain || half || count * b.size(1) > kFew) return {};
+  const Tensor out = empty_tensor(self.sizes(), self.dtype(), self.device());
+  copy_result(out, self, false);
+  const int64_t* rows = p.indices.data<int64_t>();
+  const bool added =
+      cpu::add_few_times_dense(a.dtype(), count, a.size(0), a.size(1), b.size(1), rows, rows + count,
+                               p.values.data_ptr(), b.data_ptr(), out.data_ptr());
+  return added ? out : Tensor();
+}
+
 Tensor addmm_kernel(const Call&, const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta,
                     const Scalar& alpha) {
   RL_CHECK(is_sparse(a) || is_sparse(b), "addmm: expected strided result tensor, got tensor with layout ",
            layout_text(layout_of(self)));
+  if (beta == Scalar(int64_t{1}) && alpha == Scalar(int64_t{1})) {
+    check_product("addmm", a, b);
+    if (const Tensor sum = few_added(self, a, b); sum.defined()) return sum;
+  }
   const Tensor scaled_product = scaled_by(product("addmm", a, b), alpha);
   if (beta == Scalar(int64_t{0})) return scaled_product;
   return ops::add(scaled_by(self, beta), scaled_product, Scalar(int64_t{1}));

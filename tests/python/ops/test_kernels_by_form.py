@@ -170,3 +170,42 @@ def test_pixels_that_no_tap_meets_are_not_read():
         grid = torch.full((1, 1, 1, 2), -1.0)
         out = F.grid_sample(image, grid, mode="bicubic", padding_mode=padding, align_corners=True)
         assert out.item() == 0
+
+
+def test_put_in_place_and_apart():
+    x = torch.arange(12.0).reshape(3, 4)
+    index, source = torch.tensor([[1, -1], [5, 1]]), torch.tensor([[10.0, 20.0], [30.0, 40.0]])
+    apart = x.put(index, source, accumulate=True)
+    assert apart.flatten()[[1, 5, 11]].tolist() == [51.0, 35.0, 31.0] and x[0, 1] == 1
+    turned = x.mT.clone(memory_format=torch.preserve_format)
+    there = x.clone()
+    place = there.data_ptr()
+    assert torch.equal(there.put_(index, source, accumulate=True), apart) and there.data_ptr() == place
+    turned.put_(index, source, accumulate=True)  # rows are counted in the tensor's own order
+    assert torch.equal(turned, x.mT.contiguous().put(index, source, accumulate=True))
+    with pytest.raises(IndexError):
+        there.put_(torch.tensor([12]), torch.tensor([0.0]))
+
+
+@pytest.mark.parametrize("dtype", ["int64", "float32", "complex64", "bfloat16"])
+def test_few_elements_meet_a_matrix_in_any_order(dtype):
+    kind = getattr(torch, dtype)
+    indices = torch.tensor([[3, 0, 3, 1], [5, 2, 5, 0]])
+    sparse = torch.sparse_coo_tensor(indices, torch.tensor([1, 2, 3, 4]).to(kind), (4, 6))
+    dense, added = (torch.arange(30).reshape(6, 5) % 7).to(kind), torch.arange(5).to(kind).expand(4, 5)
+    wide = torch.complex64 if dtype == "complex64" else torch.float64
+    expected = added + (sparse.to_dense().to(wide) @ dense.to(wide)).to(kind)
+    for a in (sparse, sparse.coalesce()):
+        assert torch.equal(torch.sparse.addmm(added, a, dense), expected)
+        assert torch.equal(torch.sparse.addmm(added, a, dense, beta=2), expected + added)
+    outside = torch._sparse_coo_tensor_unsafe(torch.tensor([[0], [6]]), torch.ones(1, dtype=kind), (4, 6))
+    with pytest.raises(RuntimeError):
+        torch.sparse.addmm(added, outside, dense)
+
+
+def test_indices_outside_are_found_in_either_dimension():
+    for indices, message in (([[0, 4], [0, 0]], "size is 4 but found index 4"), ([[0], [-1]], "negative")):
+        with pytest.raises(RuntimeError, match=message):
+            torch.sparse_coo_tensor(indices, torch.ones(len(indices[0])), (4, 6))
+    empty = torch.sparse_coo_tensor(torch.zeros(2, 0, dtype=torch.int64), torch.ones(0), (0, 6))
+    assert empty.shape == (0, 6) and torch.sparse_coo_tensor([[3], [5]], [1.0], (4, 6)).to_dense()[3, 5] == 1
