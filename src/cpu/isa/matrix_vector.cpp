@@ -67,19 +67,24 @@ struct Tail {
 };
 
 // R rows share what they read of x; each has S sums, none of which waits for another. `over`: memory behind
-// the rows' ends may be read.
-template <int R, int S, class T, class C>
+// the rows' ends may be read. `Ask`: for the rows behind, as far as these are read.
+template <int R, int S, bool Ask = false, class T, class C>
 void dots(const T* rows, int64_t step, int64_t inner, bool over, const Tail<C>& tail, const C* x, C* y) {
   constexpr int64_t kLanes = Lanes<C>::count;
   typename Lanes<C>::type sums[R][S] = {}, factor;
   int64_t i = 0;
-  for (; i + S * kLanes <= inner; i += S * kLanes)
+  for (; i + S * kLanes <= inner; i += S * kLanes) {
+    if constexpr (Ask)
+      for (int r = 0; r < R; ++r)
+        for (int64_t at = 0; at < S * kLanes; at += 64 / static_cast<int64_t>(sizeof(T)))
+          __builtin_prefetch(rows + (R + r) * step + i + at, 0, 2);
 #pragma GCC unroll 8
     for (int s = 0; s < S; ++s) {
       load(factor, x + i + s * kLanes);
 #pragma GCC unroll 8
       for (int r = 0; r < R; ++r) sums[r][s] += wide<C>(rows + r * step + i + s * kLanes) * factor;
     }
+  }
   for (; i + kLanes <= inner; i += kLanes) {
     load(factor, x + i);
 #pragma GCC unroll 8
@@ -112,6 +117,12 @@ void dots(const T* rows, int64_t step, int64_t count, int64_t inner, const C* x,
   // Of how many rows a vector that begins in the row's end lies within these rows.
   const int64_t over = step > 0 ? count - (kLanes - rest + step - 1) / step : 0;
   int64_t i = 0;
+  // Processors foresee how a row goes on, not that others follow: of short rows far away each would be waited
+  // for.
+  constexpr int64_t kShortRow = 4096, kFarMatrix = 4 << 20, kItem = sizeof(T);
+  if (inner * kItem <= kShortRow && count * step * kItem >= kFarMatrix)
+    for (; i + 8 <= count; i += 4)
+      dots<4, 2, true>(rows + i * step, step, inner, i + 4 <= over, tail, x, y + i);
   for (; i + 4 <= count; i += 4) dots<4, 2>(rows + i * step, step, inner, i + 4 <= over, tail, x, y + i);
   for (; i < count; ++i) dots<1, 8>(rows + i * step, step, inner, i < over, tail, x, y + i);
 }

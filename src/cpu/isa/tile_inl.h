@@ -44,6 +44,23 @@ template <class V>
 typedef uint16_t HalfBits __attribute__((vector_size(kRegisterBytes / 2)));
 typedef uint32_t FloatBits __attribute__((vector_size(kRegisterBytes)));
 
+// Between them; of __builtin_convertvector g++ makes two halves that are joined.
+[[gnu::always_inline]] inline FloatBits extended(const HalfBits& half) {
+#if defined(__AVX512F__)
+  return __builtin_bit_cast(FloatBits,
+                            _mm512_maskz_cvtepu16_epi32(0xffff, __builtin_bit_cast(__m256i, half)));
+#else
+  return __builtin_convertvector(half, FloatBits);
+#endif
+}
+[[gnu::always_inline]] inline HalfBits cut(const FloatBits& bits) {
+#if defined(__AVX512F__)
+  return __builtin_bit_cast(HalfBits, _mm512_maskz_cvtepi32_epi16(0xffff, __builtin_bit_cast(__m512i, bits)));
+#else
+  return __builtin_convertvector(bits, HalfBits);
+#endif
+}
+
 // The first n lanes, apart so that the common case stays short.
 template <class T, class C>
 [[gnu::noinline]] void read_some(const T* from, int64_t n, C* to) {
@@ -65,7 +82,7 @@ template <class T, class C>
   } else if constexpr (std::is_same_v<T, BFloat16>) {
     HalfBits half;
     load(half, from);
-    const FloatBits bits = __builtin_convertvector(half, FloatBits) << 16;
+    const FloatBits bits = extended(half) << 16;
     __builtin_memcpy(to, &bits, sizeof(bits));
 #if defined(__AVX512F__)
   } else if constexpr (std::is_same_v<T, Half>) {
@@ -90,8 +107,7 @@ template <class T, class C>
     FloatBits bits;
     load(bits, from);
     const FloatBits rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16, nan = FloatBits{} + 0x7fc0u;
-    const HalfBits narrow =
-        __builtin_convertvector((bits & 0x7fffffffu) > 0x7f800000u ? nan : rounded, HalfBits);
+    const HalfBits narrow = cut((bits & 0x7fffffffu) > 0x7f800000u ? nan : rounded);
     __builtin_memcpy(static_cast<void*>(to), &narrow, sizeof(narrow));
 #if defined(__AVX512F__)
   } else if constexpr (std::is_same_v<T, Half>) {
