@@ -14,6 +14,7 @@ from rushlight.jit._annotations import Annotations, value_type
 from rushlight.jit._check_calls import schema_in_python
 from rushlight.jit._check_expressions import METHODS_OF_OPERATORS, Expressions
 from rushlight.jit._check_values import Container, NotAValue, Python, declared_type
+from rushlight.jit._class_checks import no_context
 from rushlight.jit._scripted_class import record_of
 
 __all__ = ["check_function"]
@@ -511,7 +512,9 @@ class _Checker(Expressions):
 
     def statement_With(self, node):  # noqa: N802
         for item in node.items:
-            self.expression(item.context_expr)
+            kind = self.expression(item.context_expr)
+            if isinstance(kind, t.Type) and (reason := no_context(kind)) is not None:
+                self.refuse(reason, item.context_expr)
             if item.optional_vars is not None:
                 self.store(item.optional_vars, t.UNKNOWN, item.context_expr)
         return self.block(node.body)

@@ -2,7 +2,7 @@
 
 import ast
 
-__all__ = ["check_attributes", "check_bases"]
+__all__ = ["check_attributes", "check_bases", "no_context"]
 
 _BRANCHES = (ast.If, ast.For, ast.While, ast.With, ast.Try)
 
@@ -61,3 +61,30 @@ def _walk(unit, statements, own, made, begins):
 
 def _of_own(node, own):
     return isinstance(node.value, ast.Name) and node.value.id == own
+
+
+def no_context(kind):
+    """Why a value of a type cannot stand behind ``with``, or None."""
+    from rushlight.jit._scripted_class import record_of
+
+    if kind.kind in ("Tensor", "str", "int", "float", "bool", "List", "Dict"):
+        return "With item expression must return an object"
+    record = record_of(kind.python) if kind.kind == "Class" else None
+    if record is None or record.read_from_file:
+        return None
+    if not (record.has_method("__enter__") and record.has_method("__exit__")):
+        return f"{kind} does not define __enter__ and __exit__ methods"
+    enters, exits = record.schema("__enter__"), record.schema("__exit__")
+    if enters is not None and enters.arguments:
+        return "__enter__ must have only one argument and one return value"
+    if exits is None:
+        return None
+    if len(exits.arguments) != 3:
+        return "__exit__ must have four arguments"
+    for number, argument in enumerate(exits.arguments, 1):
+        if argument.type.kind not in ("Any", "Unknown"):
+            return (
+                f"argument {number} of __exit__ must have Any type; TorchScript does not support passing "
+                "exception type, value, or traceback to the __exit__ function."
+            )
+    return None

@@ -24,7 +24,6 @@ _WITHOUT_CALLS = ("rushlight._C", "rushlight._tensor", "rushlight")
 _VALUES_READ = {
     "__bool__": "Python boolean",
     "__int__": "Python integer",
-    "__index__": "Python index",
     "__float__": "Python float",
     "item": "Python number",
     "tolist": "Python list",
@@ -115,6 +114,7 @@ class Recorder(TorchFunctionMode):
             return self._measure(name, func, args, kwargs)
         if name in _VALUES_READ:
             warn_of_value(_VALUES_READ[name])
+        if name in _VALUES_READ or name == "__index__":  # of which PyTorch does not warn
             return func(*args, **kwargs)
         if self.outplace and _writes_to_first(name, args):
             return self._written(func, name, args, kwargs)

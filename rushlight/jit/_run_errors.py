@@ -4,6 +4,7 @@ What a script raises by itself becomes `torch.jit.Error`, what fails in an opera
 RuntimeError. The first error stays as the cause."""
 
 import dis
+import re
 import types
 
 from rushlight import jit
@@ -33,7 +34,7 @@ def told(error, boundary):
         return error
     add_notes(error)  # which read numbers of the text, before places stand before it
     named = raised or isinstance(error, KeyError) or not error.args
-    text = _raised_text(error, raised) if named else str(error)
+    text = _raised_text(error, raised) if named else _in_its_words(str(error))
     text = text if raised and type(error) is not AssertionError else f"RuntimeError: {text}"
     plain = type(error).__str__ is BaseException.__str__ and len(error.args) == 1
     if not raised and isinstance(error, RuntimeError) and plain:
@@ -45,6 +46,21 @@ def told(error, boundary):
     made.args = (_HEAD + "".join(places) + text,)
     made.__dict__["_in_scripts"] = text, places
     return made
+
+
+# What Python says otherwise than TorchScript's operators.
+_WORDS = (
+    (re.compile(r"^(.*) is not in list$"), r"'\1' is not in list"),
+    (re.compile(r"^iteration over a 0-d tensor"), "len() of a 0-d tensor"),
+    (
+        re.compile(r"^('<' not supported between instances of .*)$"),
+        r"Only values of same type can be compared: \1",
+    ),
+)
+
+
+def _in_its_words(text):
+    return next((rule.sub(words, text) for rule, words in _WORDS if rule.search(text)), text)
 
 
 def _script_frames(trace, boundary):

@@ -14,8 +14,10 @@ from collections import OrderedDict
 import rushlight
 from rushlight import _C, _utils
 from rushlight._quantized.packed import CLASSES, ScriptObject
+from rushlight.jit import _torchscript_ops as operators
 from rushlight.jit._script import RecursiveScriptModule
 from rushlight.jit._torchscript_code import Unit, refuse
+from rushlight.jit._torchscript_upgrades import at_that_time
 from rushlight.jit._torchscript_values import Instance
 from rushlight.nn import Module, Parameter
 
@@ -116,6 +118,9 @@ def _parameter(tensor):
     return tensor if isinstance(tensor, Parameter) else Parameter(tensor, tensor.requires_grad)
 
 
+_NEWEST = 1 << 30  # of archives that do not say it
+
+
 class _Archive:
     def __init__(self, records, file, name, restore):
         self.records, self.file, self.name, self.restore = records, file, name, restore
@@ -125,6 +130,8 @@ class _Archive:
 
     def load(self):
         code = [n for n in self.records.names() if n.startswith("code/") and n.endswith(".py")]
+        said = next((n for n in (".data/version", "version") if n in self.records.names()), None)
+        self.version = _NEWEST if said is None else int(self._read(said))
         self.texts = {record: self._read(record) for record in code}
         self.constants = self._pickle("constants", self._read("constants.pkl"))
         root = self._pickle("data", self._read("data.pkl"))
@@ -135,6 +142,10 @@ class _Archive:
                 self._join_tensors(module)
         self.records = self.file = None  # what is compiled later needs the texts alone
         return root
+
+    def operator(self, space, name):
+        """The function behind `torch.name`, `ops.space.name` in the archive's version."""
+        return at_that_time(space, name, self.version, operators.find(space, name))
 
     def _read(self, record):
         """Code may be compressed; sizes are believed up to a limit."""

@@ -389,7 +389,7 @@ class _Translator:
         return self.place(f"$named {dotted}", values.Reference(self.unit.archive, dotted))
 
     def operator(self, space, name, *arguments, keywords=()):
-        function = self.place(f"$op {space}.{name}", operators.find(space, name))
+        function = self.place(f"$op {space}.{name}", self.unit.archive.operator(space, name))
         words = [ast.keyword(k.arg, self.expression(k.value)) for k in keywords]
         return ast.Call(function, [self.expression(a) for a in arguments], words)
 

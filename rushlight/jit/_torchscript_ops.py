@@ -61,9 +61,9 @@ def _with_factor(name, reverse=False):
     return run
 
 
-def _divide(a, b, rounding_mode=None):
+def _divide(a, b, rounding_mode=None, *, out=None):
     if isinstance(a, Tensor) or isinstance(b, Tensor):
-        return rushlight.div(a, b, rounding_mode=rounding_mode)
+        return rushlight.div(a, b, rounding_mode=rounding_mode, out=out)
     floored, plain = lambda: floor_divided(a, b), lambda: divided(a, b)  # noqa: E731
     return {"trunc": lambda: math.trunc(a / b), "floor": floored, None: plain}[rounding_mode]()
 
@@ -271,6 +271,7 @@ _TABLE = {
     ("torch", "Bool"): lambda x: bool(_number(x)),
     ("torch", "Complex"): lambda *x: complex(*map(_number, x)),
     ("torch", "hex"): hex,
+    ("torch", "Size"): list,
     ("torch", "oct"): oct,
     ("torch", "bin"): bin,
     ("torch", "IntImplicit"): lambda x: whole(_number(x)),

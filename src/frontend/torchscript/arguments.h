@@ -38,6 +38,8 @@ struct Callee {
   std::string name;  // "aten::add"
 };
 Callee find_callee(std::string_view space, std::string_view name);
+// What did under that name what the operator does in archives of a version; the name itself in most cases.
+std::string_view name_then(std::string_view name, int64_t version);
 IValue call(const Callee& callee, Arguments& arguments);
 // The table's operator of that name whose parameters fit best.
 IValue call_table(std::string_view name, Arguments& arguments);
@@ -53,6 +55,7 @@ std::vector<NamedBuiltin> text_builtins();
 std::vector<NamedBuiltin> container_builtins();
 std::vector<NamedBuiltin> tensor_builtins();
 std::vector<NamedBuiltin> layer_builtins();
+std::vector<NamedBuiltin> builtins_then();
 
 // Element types, layouts and memory formats are numbers in TorchScript.
 DType dtype_of_number(int64_t number);

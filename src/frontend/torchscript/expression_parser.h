@@ -23,8 +23,9 @@ inline constexpr Infix kInfix[] = {
 
 class ExpressionParser {
  public:
-  ExpressionParser(std::string_view code, const std::string& file, const std::vector<IValue>& constants)
-      : file_(file), constants_(constants), tokens_(split_into_tokens(code, file)) {}
+  ExpressionParser(std::string_view code, const std::string& file, const std::vector<IValue>& constants,
+                   int64_t version)
+      : file_(file), constants_(constants), tokens_(split_into_tokens(code, file)), version_(version) {}
 
  protected:
   using Kind = Expression::Kind;
@@ -118,7 +119,10 @@ class ExpressionParser {
   }
   ExpressionPtr made_operator(std::string_view space, std::string_view name) const {
     ExpressionPtr e = make(Kind::Operator);
-    e->callee = find_callee(space, name);
+    const std::string now = str(space, "::", name);
+    const std::string_view then = name_then(now, version_);
+    const size_t colons = then.find("::");
+    e->callee = find_callee(then.substr(0, colons), then.substr(colons + 2));
     return e;
   }
   template <class... Items>
@@ -379,6 +383,7 @@ class ExpressionParser {
   const std::string& file_;
   const std::vector<IValue>& constants_;
   std::vector<Token> tokens_;
+  int64_t version_;  // of the archive
   size_t at_ = 0;
   int depth_ = 0;
   // Of the function that is read: its variables, names for functions and classes, functions inside.

@@ -305,7 +305,8 @@ IValue call_table(std::string_view name, Arguments& arguments) {
 Callee find_callee(std::string_view space, std::string_view name) {
   static const auto* const builtins = [] {
     auto* map = new std::unordered_map<std::string_view, NamedBuiltin>;
-    for (auto table : {number_builtins, text_builtins, container_builtins, tensor_builtins, layer_builtins})
+    for (auto table :
+         {number_builtins, text_builtins, container_builtins, tensor_builtins, layer_builtins, builtins_then})
       for (const NamedBuiltin& b : table()) map->emplace(b.name, b);
     return map;
   }();

@@ -10,8 +10,8 @@ namespace {
 class Parser : ExpressionParser {
  public:
   Parser(std::string_view code, const std::string& file, const std::string& prefix,
-         const std::vector<IValue>& constants)
-      : ExpressionParser(code, file, constants), prefix_(prefix) {}
+         const std::vector<IValue>& constants, int64_t version)
+      : ExpressionParser(code, file, constants, version), prefix_(prefix) {}
 
   CodeFile run() {
     CodeFile out;
@@ -302,8 +302,8 @@ class Parser : ExpressionParser {
 }  // namespace
 
 CodeFile parse_code(std::string_view code, const std::string& file, const std::string& prefix,
-                    const std::vector<IValue>& constants) {
-  return Parser(code, file, prefix, constants).run();
+                    const std::vector<IValue>& constants, int64_t version) {
+  return Parser(code, file, prefix, constants, version).run();
 }
 
 }  // namespace rushlight::jit

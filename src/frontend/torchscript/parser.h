@@ -15,8 +15,9 @@ struct CodeFile {
   OrderedDict<std::string, std::unique_ptr<Function>> functions;
 };
 
-// `prefix` is the file's place in the program, "__torch__.models"; `constants` are those of the archive.
+// `prefix` is the file's place in the program, "__torch__.models"; `constants` are those of the archive, and
+// its version says what operators did then.
 CodeFile parse_code(std::string_view code, const std::string& file, const std::string& prefix,
-                    const std::vector<IValue>& constants);
+                    const std::vector<IValue>& constants, int64_t version);
 
 }  // namespace rushlight::jit

@@ -39,7 +39,11 @@ const CodeFile* Program::file_at(const std::string& prefix) {
   record = "code/" + record + ".py";
   const auto text = texts.find(record);
   if (text == texts.end()) return nullptr;
-  CodeFile& file = files_[prefix] = parse_code(text->second, name_ + "/" + record, prefix, constants);
+  auto said = kept.find(".data/version");
+  if (said == kept.end()) said = kept.find("version");
+  const int64_t version = said == kept.end() ? INT64_MAX : std::strtoll(said->second.c_str(), nullptr, 10);
+  CodeFile& file = files_[prefix] =
+      parse_code(text->second, name_ + "/" + record, prefix, constants, version);
   for (const auto& type : file.classes) type->program = this;
   return &file;
 }

@@ -184,6 +184,26 @@ def rewritten(source, record, change):
     return target
 
 
+class Old(torch.nn.Module):
+    """Operators that once did something else."""
+
+    def forward(self, a, b):
+        quotients = torch.div(a, b), a.div(2), torch.div(a, b, out=torch.empty(1, dtype=a.dtype)), 7 / 2
+        return quotients, torch.full([2], 3), torch.full([2], 3, dtype=torch.long), torch.linspace(0, 1, 5)
+
+
+@pytest.mark.parametrize("version", [3, 4, 10])
+def test_operators_are_those_of_an_archives_version(version, built, tmp_path):
+    torch.jit.script(Old()).save(str(tmp_path / "model.pt"))
+    path = rewritten(tmp_path / "model.pt", "version", lambda data: f"{version}\n".encode())
+    expected = torch.jit.load(str(path))
+    for values in ([-5.0], [-5])[: 1 + (version < 4)]:  # whole quotients do not fit where they are not whole
+        inputs = [torch.tensor(values), torch.tensor([2])]
+        torch.save(inputs, tmp_path / "inputs.pt")
+        run(built / "loading", path, tmp_path / "inputs.pt", tmp_path / "result.pt")
+        check_equal(expected(*inputs), torch.load(tmp_path / "result.pt"))
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [

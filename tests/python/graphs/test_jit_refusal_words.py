@@ -2,6 +2,7 @@
 
 import shutil
 from collections import namedtuple
+from typing import Any, List  # noqa: UP035
 
 import pytest
 
@@ -154,3 +155,78 @@ def test_division_by_zero_is_named():
     assert torch.jit.script(divides)(7, 2.0) == (3.0, 1.0)
     with pytest.raises(RuntimeError, match=r"ZeroDivisionError: float divmod\(\)"):
         torch.jit.script(divides)(7, 0.0)
+
+
+@torch.jit.script
+class Plain:
+    def __init__(self):
+        self.n = 1
+
+
+@torch.jit.script
+class TypedExit:
+    def __init__(self):
+        self.n = 1
+
+    def __enter__(self):
+        return self.n
+
+    def __exit__(self, kind: Any, value: int, trace: int):
+        self.n = 2
+
+
+def within_plain(x: Plain):
+    with x as _:
+        pass
+
+
+def within_typed(x: TypedExit):
+    with x as _:
+        pass
+
+
+def within_text():
+    with "text" as _:
+        pass
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (within_plain, "does not define __enter__ and __exit__ methods"),
+        (within_typed, "argument 2 of __exit__ must have Any type"),
+        (within_text, "must return an object"),
+    ],
+)
+def test_what_is_no_context_is_refused(function, words):
+    with pytest.raises(RuntimeError, match=words):
+        torch.jit.script(function)
+
+
+def looks_up():
+    return [4, 1].index(5)
+
+
+def sorts(values: List[Any]):  # noqa: UP006
+    values.sort()
+    return values
+
+
+def goes_through(x):
+    n = 0
+    for _ in x:
+        n += 1
+    return n
+
+
+@pytest.mark.parametrize(
+    ("function", "given", "words"),
+    [
+        (looks_up, (), "'5' is not in list"),
+        (sorts, ([(1, 2), ("a", "b")],), "Only values of same type can be compared"),
+        (goes_through, (torch.tensor(1),), "of a 0-d tensor"),
+    ],
+)
+def test_what_fails_says_so_in_its_words(function, given, words):
+    with pytest.raises(RuntimeError, match=words):
+        torch.jit.script(function)(*given)
