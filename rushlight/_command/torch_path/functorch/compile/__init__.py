@@ -22,6 +22,7 @@ from rushlight._functorch.compilers import (
     print_compile,
     ts_compile,
 )
+from rushlight._functorch.fx_minifier import minifier
 from rushlight._functorch.partitioners import (
     default_partition,
     draw_graph,
