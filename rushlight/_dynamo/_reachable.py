@@ -40,6 +40,7 @@ _CLOSED = (
 )  # fmt: skip
 # What a logger that stays silent reads; one that writes ends the capture.
 _LOGGER_STATE = frozenset(["disable", "disabled", "level", "parent"])
+_NAMES_ITSELF = type, types.FunctionType  # a key that equals itself alone
 _LIMIT = 200_000
 _HEAP_TYPE, _NO_INSTANCES = 1 << 9, 1 << 7
 
@@ -269,7 +270,7 @@ class Reachable:
         self.containers.append((value, dict.copy(value) if isinstance(value, dict) else value.copy(), label))
         if isinstance(value, dict):
             for key, item in list(dict.items(value)):
-                if not is_constant(key) and not isinstance(key, type) and not _is_closed(key):
+                if not is_constant(key) and not isinstance(key, _NAMES_ITSELF) and not _is_closed(key):
                     raise Unsupported(f"{label} has keys of type {type(key).__name__}")
                 self.visit(item, f"{label}[{key!r}]")
         else:

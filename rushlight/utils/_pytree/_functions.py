@@ -5,6 +5,8 @@ import types
 from rushlight.utils._pytree._nodes import SUPPORTED_NODES, _get_node_type, tree_is_leaf
 from rushlight.utils._pytree._structures import _LEAF_SPEC, TreeSpec
 
+__capture__ = "through"  # Note [Capture marks]
+
 
 def _flatten_into(tree, leaves, is_leaf):
     node = _get_node_type(tree)

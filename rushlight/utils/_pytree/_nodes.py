@@ -10,6 +10,9 @@ from typing import Any, NamedTuple
 from rushlight.utils._pytree._keys import GetAttrKey, MappingKey, SequenceKey
 from rushlight.utils._pytree._types import NO_SERIALIZED_TYPE_NAME_FOUND
 
+__capture__ = "through"  # Note [Capture marks]
+__capture_state__ = frozenset(["SUPPORTED_NODES"])
+
 
 class NodeDef(NamedTuple):
     type: type

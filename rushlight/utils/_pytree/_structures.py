@@ -4,6 +4,8 @@ from collections import defaultdict, deque, namedtuple
 
 from rushlight.utils._pytree._nodes import STANDARD_DICT_TYPES, SUPPORTED_NODES, _get_node_type
 
+__capture__ = "through"  # Note [Capture marks]
+
 
 class TreeSpec:
     """The structure of a tree: the kind of its root, what it takes to build it, and its children's."""
