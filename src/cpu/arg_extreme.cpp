@@ -8,6 +8,7 @@ RL_DECLARE_VARIANTS(ArgExtremeColumns arg_extreme_columns_variant(DType dtype, b
                     ArgExtremeLine arg_extreme_line_variant(DType dtype, bool largest);)
 
 ArgExtremeColumns arg_extreme_columns(DType dtype, bool largest) {
+  if (dtype == DType::Bool) dtype = DType::UInt8;  // truth values are the numbers 0 and 1
   return RL_ISA_VARIANT(arg_extreme_columns_variant(dtype, largest));
 }
 

@@ -1,5 +1,6 @@
 #include "cpu/scan.h"
 
+#include <bit>
 #include <cmath>
 #include <complex>
 
@@ -191,7 +192,8 @@ void extremes_of_line(const T* x, int64_t n, T* values, int64_t* indices) {
   int64_t position = 0;
   const auto changes = [&](const T* block) {
     int over = 0;
-    for (int64_t j = 0; j < kBlock; ++j) over |= takes_over<T, kLargest>(block[j], best);
+    // As takes_over() but where the extreme is NaN, of which one comparison fails whatever it meets.
+    for (int64_t j = 0; j < kBlock; ++j) over |= !(kLargest ? block[j] < best : block[j] > best);
     return over != 0;
   };
   for (int64_t first = 0; first < n; first += kBlock) {
@@ -264,6 +266,37 @@ void extremes_of_lines(const T* x, int64_t n, T* values, int64_t* indices) {
     }
 }
 
+// What takes_over() asks of floats: whole numbers of which the greatest is the extreme, as key_of_half().
+template <bool kLargest, class T>
+auto key_of_float(T x) {
+  using Bits = std::conditional_t<sizeof(T) == 8, int64_t, int32_t>;
+  constexpr Bits kAll = std::numeric_limits<Bits>::max();
+  const Bits bits = std::bit_cast<Bits>(x), magnitude = bits & kAll;
+  const Bits number = (bits < 0) != !kLargest ? -magnitude : magnitude;
+  return magnitude > std::bit_cast<Bits>(std::numeric_limits<T>::infinity()) ? kAll : number;
+}
+
+// Short lines of floats, in which the extreme is often young: four at a time, by keys and bits.
+constexpr int64_t kFloatLines = 4;
+template <class T, bool kLargest>
+void extremes_of_short_lines(const T* x, int64_t n, T* values, int64_t* indices) {
+  using Bits = decltype(key_of_float<kLargest>(T{}));
+  Bits best[kFloatLines], key[kFloatLines];
+  int64_t position[kFloatLines] = {};
+  for (int64_t l = 0; l < kFloatLines; ++l)
+    best[l] = std::bit_cast<Bits>(x[l * n]), key[l] = key_of_float<kLargest>(x[l * n]);
+  for (int64_t i = 0; i < n; ++i)
+#pragma GCC unroll 4
+    for (int64_t l = 0; l < kFloatLines; ++l) {
+      const T value = x[l * n + i];
+      const Bits now = key_of_float<kLargest>(value);
+      const bool over = now >= key[l];
+      key[l] = over ? now : key[l], best[l] = over ? std::bit_cast<Bits>(value) : best[l];
+      position[l] ^= (position[l] ^ i) & -static_cast<int64_t>(over);
+      values[l * n + i] = std::bit_cast<T>(best[l]), indices[l * n + i] = position[l];
+    }
+}
+
 // Adjacent lines together, a row of elements at a time.
 template <class T, bool kLargest>
 void extremes_of_columns(const T* x, int64_t n, int64_t width, T* values, int64_t* indices) {
@@ -301,6 +334,14 @@ void extremes_of_slabs(const Tensor& in, int64_t n, int64_t width, const Tensor&
                      if (width == 1 && s + kLines <= end) {
                        extremes_of_lines<kLines, T, kLargest>(x, n, v, where);
                        s += kLines - 1;
+                       continue;
+                     }
+                   }
+                   if constexpr (std::is_floating_point_v<T>) {
+                     constexpr int64_t kShort = 128;
+                     if (width == 1 && n <= kShort && s + kFloatLines <= end) {
+                       extremes_of_short_lines<T, kLargest>(x, n, v, where);
+                       s += kFloatLines - 1;
                        continue;
                      }
                    }

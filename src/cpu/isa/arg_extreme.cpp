@@ -9,27 +9,74 @@
 namespace rushlight::cpu::RL_ISA {
 namespace {
 
+// What is compared: halves as whole numbers in their order, where zeros are equal and NaN beats all, so that
+// the greatest is the extreme. Converting them would take longer.
+template <class T>
+using Ranked = std::conditional_t<std::is_same_v<T, Half>, int32_t, compute_type<T>>;
+template <class T, bool kLargest>
+Ranked<T> ranked(T x) {
+  if constexpr (std::is_same_v<T, Half>) {
+    const int32_t size = x.bits & 0x7fff, number = (x.bits >> 15) != !kLargest ? -size : size;
+    return size > 0x7c00 ? 0x7fff : number;
+  } else {
+    return static_cast<compute_type<T>>(x);
+  }
+}
+template <class T, bool kLargest>
+bool beats(Ranked<T> a, Ranked<T> b) {
+  if constexpr (std::is_same_v<T, Half>) return a > b;
+  return (b == b) & ((kLargest ? a > b : a < b) | (a != a));  // the first NaN wins
+}
+
+constexpr int64_t kBlock = 128;
+
+// At most kBlock lines: what is best in each, and its row.
+template <class T, bool kLargest>
+void best_of_columns(const T* in, int64_t n, int64_t row, int64_t count, Ranked<T>* best, int32_t* at) {
+  for (int64_t j = 0; j < count; ++j) best[j] = ranked<T, kLargest>(in[j]), at[j] = 0;
+  for (int64_t i = 1; i < n; ++i) {
+    const T* x = in + i * row;
+    for (int64_t j = 0; j < count; ++j) {
+      const Ranked<T> a = ranked<T, kLargest>(x[j]), b = best[j];
+      const bool better = beats<T, kLargest>(a, b);
+      best[j] = better ? a : b;
+      at[j] = better ? static_cast<int32_t>(i) : at[j];
+    }
+  }
+}
+
+// Lines that are few fill no registers: several rows are taken as one, and the extremes of those that a line
+// has compared at the end.
+template <class T, bool kLargest>
+void best_of_few(const T* in, int64_t n, int64_t width, Ranked<T>* best, int32_t* at) {
+  const int64_t together = kBlock / width, rows = n / together;
+  best_of_columns<T, kLargest>(in, rows, together * width, together * width, best, at);
+  for (int64_t j = 0; j < together * width; ++j) at[j] = at[j] * static_cast<int32_t>(together);
+  const auto meet = [&](int64_t j, Ranked<T> a, int32_t row) {
+    const bool first = (a == best[j] || (a != a && best[j] != best[j])) && row < at[j];
+    if (beats<T, kLargest>(a, best[j]) || first) best[j] = a, at[j] = row;
+  };
+  for (int64_t k = 1; k < together; ++k)
+    for (int64_t j = 0; j < width; ++j)
+      meet(j, best[k * width + j], at[k * width + j] + static_cast<int32_t>(k));
+  for (int64_t i = rows * together; i < n; ++i)
+    for (int64_t j = 0; j < width; ++j)
+      meet(j, ranked<T, kLargest>(in[i * width + j]), static_cast<int32_t>(i));
+}
+
 template <class T, bool kLargest>
 void columns(const void* in_data, int64_t n, int64_t row, int64_t width, void* values_data,
              int64_t* indices) {
-  using C = compute_type<T>;
-  constexpr int64_t kBlock = 128;
   const T* in = static_cast<const T*>(in_data);
   T* values = static_cast<T*>(values_data);
+  Ranked<T> best[kBlock];
+  int32_t at[kBlock];
   for (int64_t first = 0; first < width; first += kBlock) {
     const int64_t count = width - first < kBlock ? width - first : kBlock;
-    C best[kBlock];
-    int32_t at[kBlock] = {};
-    for (int64_t j = 0; j < count; ++j) best[j] = static_cast<C>(in[first + j]);
-    for (int64_t i = 1; i < n; ++i) {
-      const T* x = in + i * row + first;
-      for (int64_t j = 0; j < count; ++j) {
-        const C a = static_cast<C>(x[j]), b = best[j];
-        const bool better = (b == b) & ((kLargest ? a > b : a < b) | (a != a));  // the first NaN wins
-        best[j] = better ? a : b;
-        at[j] = better ? static_cast<int32_t>(i) : at[j];
-      }
-    }
+    if (row == width && 2 * width <= kBlock && n * width >= 4 * kBlock)
+      best_of_few<T, kLargest>(in, n, width, best, at);
+    else
+      best_of_columns<T, kLargest>(in + first, n, row, count, best, at);
     for (int64_t j = 0; j < count; ++j) {
       values[first + j] = in[at[j] * row + first + j];
       indices[first + j] = at[j];

@@ -47,6 +47,30 @@ def test_one_gradient_for_all_is_as_many_that_are_equal(name, dtype):
     assert took < 2.5 * seconds(lambda: torch.autograd.grad(y, x, many, retain_graph=True))
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32", "uint8", "bool", "int64"])
+@pytest.mark.parametrize("shape", [(3, 1, 5), (700, 3), (2, 999, 16), (90, 64), (40, 65), (515, 1)])
+@pytest.mark.parametrize("largest", [True, False])
+def test_extremes_of_few_lines(shape, dtype, largest):
+    rng = np.random.default_rng(len(shape) + shape[0])
+    values = rng.integers(0, 2 if dtype == "bool" else 40, shape).astype("float32") - (dtype[0] in "fbi") * 7
+    if dtype in ("bool", "uint8"):
+        values = np.abs(values) % (2 if dtype == "bool" else 200)
+    if "float" in dtype:
+        values[values == 3] = -0.0
+        values.flat[rng.integers(0, values.size, 3)] = np.nan
+    x = torch.from_numpy(values).to(getattr(torch, dtype))
+    dim = len(shape) - 2
+    found, at = (x.max if largest else x.min)(dim)
+    lines = np.moveaxis(values, dim, -1)
+    nan = np.isnan(lines)
+    ranked = np.where(nan, np.inf, lines if largest else -lines)
+    expected = ranked.argmax(-1)  # the first of equals
+    np.testing.assert_array_equal(at.numpy(), expected)
+    np.testing.assert_array_equal(
+        found.to(torch.float32).numpy(), np.take_along_axis(lines, expected[..., None], -1)[..., 0]
+    )
+
+
 @pytest.mark.parametrize("dtype", ["uint8", "int8", "int16", "int32", "int64"])
 @pytest.mark.parametrize("k, n", [(1, 7), (13, 1), (130, 515), (7, 1024)])
 def test_a_row_of_whole_numbers_times_a_matrix(dtype, k, n):
@@ -185,6 +209,22 @@ def test_put_in_place_and_apart():
     assert torch.equal(turned, x.mT.contiguous().put(index, source, accumulate=True))
     with pytest.raises(IndexError):
         there.put_(torch.tensor([12]), torch.tensor([0.0]))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "bool"])
+@pytest.mark.parametrize("n", [1, 5, 100, 129])
+def test_running_extremes_of_lines_together(n, dtype):
+    rng = np.random.default_rng(n)
+    values = rng.integers(0, 2 if dtype == "bool" else 9, (7, n)).astype("float64")
+    if "float" in dtype:
+        values[2, n // 2] = np.nan
+    x = torch.from_numpy(values).to(getattr(torch, dtype))
+    for largest in (True, False):
+        found, at = (x.cummax if largest else x.cummin)(1)
+        alone = [(row.cummax if largest else row.cummin)(0) for row in x]
+        assert torch.equal(at, torch.stack([a.indices for a in alone]))
+        expected = (np.maximum if largest else np.minimum).accumulate(values, 1)
+        np.testing.assert_array_equal(found.double().numpy(), expected)
 
 
 @pytest.mark.parametrize("dtype", ["int64", "float32", "complex64", "bfloat16"])
