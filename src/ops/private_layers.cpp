@@ -1,12 +1,18 @@
 // The layers of transformers as operators of their own, which exported programs and packages name: composites
 // of public operators.
+#include <array>
 #include <cmath>
+#include <cstring>
 #include <limits>
+#include <vector>
 
+#include "core/parallel.h"
+#include "cpu/loops.h"
 #include "dispatch/table.h"
 #include "ops/activation.h"
 #include "ops/arithmetic.h"
 #include "ops/copy.h"
+#include "ops/factory.h"
 #include "ops/matmul.h"
 #include "ops/norm.h"
 #include "ops/operators.h"
@@ -54,6 +60,71 @@ Tensor by_head(const Tensor& t, int64_t heads) {
   return transpose(reshape(t, IntList{t.size(0), t.size(1), heads, t.size(2) / heads}), 1, 2);
 }
 
+// Adjacent bytes by pieces of known sizes, which need no call.
+[[gnu::always_inline]] inline void copy_short(char* to, const char* from, size_t bytes) {
+  const auto pieces = [&]<size_t size>(std::integral_constant<size_t, size>) {
+    for (; bytes >= size; bytes -= size, to += size, from += size) std::memcpy(to, from, size);
+  };
+  pieces(std::integral_constant<size_t, 32>{});
+  pieces(std::integral_constant<size_t, 8>{});
+  pieces(std::integral_constant<size_t, 2>{});
+}
+
+// Queries, keys and values by head, in one pass over the projection: a row is summed and scaled in a cache's
+// reach, and its heads go where the results lie.
+template <class T>
+std::array<Tensor, 3> heads_of_rows(const Tensor& qkv, const Tensor& bias, int64_t heads, double scale) {
+  const int64_t batch = qkv.size(0), length = qkv.size(1), width = qkv.size(2) / 3, depth = width / heads;
+  std::array<Tensor, 3> parts;
+  for (Tensor& part : parts)
+    part = empty_tensor(IntList{batch, heads, length, depth}, qkv.dtype(), qkv.device());
+  const auto type = static_cast<size_t>(qkv.dtype());
+  const cpu::Loop add = cpu::row(Formula::Add).loop[type], multiply = cpu::row(Formula::Mul).loop[type];
+  T* from = qkv.data<T>();
+  const auto bytes = [](T* x) { return reinterpret_cast<char*>(x); };
+  const std::array<char*, 3> to{bytes(parts[0].data<T>()), bytes(parts[1].data<T>()),
+                                bytes(parts[2].data<T>())};
+  const auto head = static_cast<size_t>(depth) * sizeof(T), row = 3 * static_cast<size_t>(width);
+  // Short rows several at a time.
+  const int64_t together = std::max<int64_t>(1, std::min(2048 / (3 * width), batch * length));
+  std::vector<T> shifts, factors;
+  for (int64_t i = 0; i < together; ++i) {
+    shifts.insert(shifts.end(), bias.data<T>(), bias.data<T>() + row);
+    factors.insert(factors.end(), static_cast<size_t>(width), T(static_cast<compute_type<T>>(scale)));
+    factors.insert(factors.end(), 2 * static_cast<size_t>(width), T(static_cast<compute_type<T>>(1)));
+  }
+  parallel_for(0, batch * length, std::max<int64_t>(1, kGrainSize / (3 * width)),
+               [&](int64_t begin, int64_t end) {
+                 std::vector<T> sums(static_cast<size_t>(together) * row);
+                 char* here = bytes(sums.data());
+                 for (int64_t i = begin; i < end; i += together) {
+                   const int64_t count = std::min(together, end - i);
+                   char* const sum[3] = {here, bytes(from + i * 3 * width), bytes(shifts.data())};
+                   char* const product[3] = {here, here, bytes(factors.data())};
+                   add(sum, 0, count * 3 * width, nullptr);
+                   multiply(product, 0, count * 3 * width, nullptr);
+                   for (int64_t r = i; r < i + count; ++r) {
+                     const char* at = here + static_cast<size_t>(r - i) * row * sizeof(T);
+                     const int64_t first = r / length * heads * length + r % length;
+                     for (char* part : to)
+                       for (int64_t h = 0; h < heads; ++h, at += head)
+                         copy_short(part + static_cast<size_t>(first + h * length) * head, at, head);
+                   }
+                 }
+               });
+  return parts;
+}
+
+// Whether heads_of_rows() serves: nobody takes note of the sums and products, and all lies side by side.
+bool runs_by_rows(const Tensor& qkv, const Tensor& bias) {
+  const auto type = static_cast<size_t>(qkv.dtype());
+  const bool noted = dispatch_state.always || dispatch_state.level ||
+                     ((detail::flags_of(qkv) | detail::flags_of(bias)) & dispatch_state.consider);
+  return !noted && qkv.is_cpu() && bias.is_cpu() && is_floating(qkv.dtype()) && bias.dtype() == qkv.dtype() &&
+         cpu::row(Formula::Add).loop[type] && cpu::row(Formula::Mul).loop[type] && qkv.is_contiguous() &&
+         bias.is_contiguous() && qkv.numel() > 0 && bias.dim() == 1 && bias.size(0) == qkv.size(2);
+}
+
 std::tuple<Tensor, Tensor, Tensor> heads_of_projection_body(const Call&, const Tensor& qkv,
                                                             const Tensor& qkv_bias, int64_t num_heads) {
   RL_CHECK(
@@ -61,11 +132,17 @@ std::tuple<Tensor, Tensor, Tensor> heads_of_projection_body(const Call&, const T
       "_transform_bias_rescale_qkv: expected a projection of batch, length and three times the width of ",
       num_heads, " heads, got ", describe(qkv));
   const int64_t width = qkv.size(2) / 3;
+  const double scale = 1 / std::sqrt(static_cast<double>(width / num_heads));
+  if (runs_by_rows(qkv, qkv_bias)) {
+    std::array<Tensor, 3> parts;
+    visit_dtype(FloatTypes{}, qkv.dtype(), "_transform_bias_rescale_qkv",
+                [&]<class T>(T) { parts = heads_of_rows<T>(qkv, qkv_bias, num_heads, scale); });
+    return {parts[0], parts[1], parts[2]};
+  }
   const Tensor sum = qkv + qkv_bias;
   const auto part = [&](int64_t i) {
     return contiguous(by_head(narrow(sum, 2, i * width, width), num_heads), MemoryFormat::Contiguous);
   };
-  const double scale = 1 / std::sqrt(static_cast<double>(width / num_heads));
   return {part(0) * Scalar(scale), part(1), part(2)};
 }
 

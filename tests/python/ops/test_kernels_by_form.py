@@ -168,6 +168,17 @@ def test_hidden_keys_take_no_longer_than_others():
     torch.testing.assert_close(F.scaled_dot_product_attention(q, k, v, seen), weights @ v)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "bfloat16", "float16"])
+@pytest.mark.parametrize("shape, heads", [((2, 3, 24), 2), ((1, 5, 21), 7), ((3, 1, 72), 1)])
+def test_heads_of_a_projection_in_one_pass_or_by_steps(shape, heads, dtype):
+    qkv, bias = torch.randn(shape).to(getattr(torch, dtype)), torch.randn(shape[-1]).to(getattr(torch, dtype))
+    at_once = torch._transform_bias_rescale_qkv(qkv, bias, heads)
+    by_steps = torch._transform_bias_rescale_qkv(qkv.clone().requires_grad_(), bias, heads)
+    for a, b in zip(at_once, by_steps, strict=True):
+        assert a.is_contiguous()
+        torch.testing.assert_close(a, b.detach())
+
+
 @pytest.mark.parametrize("align", [True, False])
 @pytest.mark.parametrize("padding", ["zeros", "border", "reflection"])
 @pytest.mark.parametrize("mode", ["nearest", "bilinear", "bicubic"])
