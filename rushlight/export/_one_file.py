@@ -8,6 +8,7 @@ from typing import Any
 import rushlight as torch
 from rushlight import _C
 
+from ._fixed_numbers import with_fixed_numbers
 from ._lower import UnsupportedError, lower
 from ._small_weights import unwrap
 from ._state import find_state
@@ -42,6 +43,8 @@ def save_file(
     exported, owners = {}, []
     for name, method in program.items():
         exported[name] = _program(method, args[name], kwargs[name], shapes[name])
+        if not several:  # another method may write what this one reads
+            exported[name] = with_fixed_numbers(exported[name])
         owners.append(getattr(method, "__self__", method))
     lowered = {}
     for name, (text, constants) in ((n, lower(p)) for n, p in exported.items()):

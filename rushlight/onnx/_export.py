@@ -9,6 +9,7 @@ from typing import Any
 
 import rushlight as torch
 from rushlight._command.names import program_level
+from rushlight.export._fixed_numbers import with_fixed_numbers
 from rushlight.export._grad_regions import without_regions
 from rushlight.export._sizes import SIZE
 from rushlight.export.graph_signature import InputKind
@@ -255,6 +256,10 @@ def _captured(model, args, kwargs, dynamic_shapes):
     """The exported program, without operators that write to their arguments."""
     program = torch.export.export(model, args, kwargs, dynamic_shapes=dynamic_shapes)
     program = without_regions(program)
+    fixed = with_fixed_numbers(program)
+    if fixed is not program:  # scales that were read are known now, and so are those of results
+        model = fixed.module()
+        program = torch.export.export(model, args, kwargs, dynamic_shapes=dynamic_shapes)
     if not any(_writes(node.target) for node in program.graph.nodes):
         return program
     run = model.forward

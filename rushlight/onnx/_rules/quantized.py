@@ -197,3 +197,40 @@ def linear_dynamic(g, x, weight, scales, zeros, bias, relu=False, reduce_range=F
     y = g.op("MatMul", rounded, matrix, shape=g.out.shape)
     y = y if bias is None else g.op("Add", y, bias)
     return g.op("Relu", y) if relu else y
+
+
+# --- quantised tensors of scales of their own
+
+
+def _arithmetic(name, relu):
+    """The operator on numbers; results have the scale that the call says, or the first operand's."""
+
+    def translate(g, a, b, scale=None, zero=None):
+        operands = [_dequantize(g, x, *x.quantizer) if isinstance(x, Value) else x for x in (a, b)]
+        y = g.op(name, *operands)
+        y = g.op("Relu", y) if relu else y
+        default = a.quantizer
+        return _quantize(
+            g, y, default[0] if scale is None else scale, default[1] if zero is None else zero, a.dtype
+        )
+
+    return translate
+
+
+def _joined(relu):
+    def translate(g, parts, dim, scale=None, zero=None):
+        numbers = [_dequantize(g, part, *part.quantizer) for part in parts]
+        y = g.op("Concat", *numbers, axis=dim)
+        y = g.op("Relu", y) if relu else y
+        default = parts[0].quantizer
+        scale, zero = default[0] if scale is None else scale, default[1] if zero is None else zero
+        return _quantize(g, y, scale, zero, parts[0].dtype)
+
+    return translate
+
+
+for _suffix, _relu in (("", False), ("_relu", True)):
+    _rule(f"quantized::add{_suffix}")(_arithmetic("Add", _relu))
+    _rule(f"quantized::mul{_suffix}")(_arithmetic("Mul", _relu))
+    _rule(f"quantized::cat{_suffix}")(_joined(_relu))
+_rule("quantized::matmul")(_arithmetic("MatMul", False))

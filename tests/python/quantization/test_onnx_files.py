@@ -8,7 +8,9 @@ from test_files import Steps, static
 import rushlight as torch
 from rushlight import nn
 from rushlight.ao import quantization
+from rushlight.ao.quantization.quantize_fx import convert_fx, prepare_fx
 from rushlight.export import load_file, save_file
+from rushlight.export._fixed_numbers import with_fixed_numbers
 
 onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
@@ -50,6 +52,53 @@ def test_static_layers(tmp_path, backend):
     assert (result - model(x)).abs().max() <= step
     text = read_again(tmp_path / "m.onnx", x, result, step)
     assert text.count("onednn::qconv_pointwise(") == 2 and text.count("onednn::qlinear_pointwise(") == 2
+
+
+class _Sums(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Conv2d(2, 4, 3, padding=1), nn.Conv2d(4, 4, 1)
+        self.pool, self.head = nn.MaxPool2d(2), nn.Linear(72, 3)
+
+    def forward(self, x):
+        x = torch.relu(self.first(x))
+        x = torch.relu(x + self.second(x)) * self.second(x)
+        return self.head(self.pool(torch.cat([x, x], 1)).flatten(1))
+
+
+def test_traced_models_of_integers(tmp_path):
+    """Their scales are in buffers, from which each step reads them: in files they are numbers."""
+    model, x = _Sums().eval(), torch.randn(2, 2, 6, 6)
+    prepared = prepare_fx(model, quantization.get_default_qconfig_mapping("x86"), (x,))
+    prepared(x)
+    converted = convert_fx(prepared)
+    assert "quantized.add_relu" in converted.code and "quantized.mul" in converted.code
+    wanted = converted(x)
+    save_file(converted, tmp_path / "model.rl", (x,))
+    torch.testing.assert_close(load_file(tmp_path / "model.rl")(x), wanted, rtol=0, atol=0)
+    program = rushlight.onnx.export(converted, (x,), tmp_path / "model.onnx")
+    assert {"QuantizeLinear", "Add", "Mul", "Concat"} <= set(kinds(program))
+    read_again(tmp_path / "model.onnx", x, wanted, converted.head.scale)
+
+
+def test_numbers_that_a_model_changes_are_read():
+    class Counted(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("step", torch.tensor(0.5))
+            self.register_buffer("zero", torch.tensor(3))
+
+        def forward(self, x):
+            y = torch.quantize_per_tensor(x, self.step, self.zero, torch.quint8).dequantize()
+            self.step.mul_(2)
+            return y
+
+    program = torch.export.export(Counted(), (torch.ones(3),))
+    reads = [
+        sum("_local_scalar_dense" in str(node.target) for node in graph.nodes)
+        for graph in (program.graph, with_fixed_numbers(program).graph)
+    ]
+    assert reads == [2, 1]  # the zero point is fixed
 
 
 def test_dynamic_layers(tmp_path):
