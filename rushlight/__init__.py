@@ -75,7 +75,7 @@ _HOMES = {
     "storage": "TypedStorage UntypedStorage",
     "futures": "Future",
     "_quantized.packed": "ScriptObject",
-    "_quantized.recurrent": "quantized_gru quantized_lstm",
+    "_quantized.operators": "quantized_gru quantized_lstm",
     "_extension.tags": "Tag",
     "_extension.names": "has_cuda has_lapack has_openmp has_spectral",
     "_dynamo": "_disable_dynamo",

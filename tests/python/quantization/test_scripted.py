@@ -212,3 +212,12 @@ def test_functional_modules_are_scripted():
     x = rushlight.randn(2, 3)
     model = Sums()
     assert rushlight.equal(again(model)(x), model(x))
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU"])
+def test_traced_recurrent_layers_take_any_length(kind):
+    layer = nn.Sequential(getattr(nn, kind)(4, 3, num_layers=2, bidirectional=True))
+    model = quantization.quantize_dynamic(layer, {getattr(nn, kind)})
+    loaded = traced_again(model, rushlight.randn(5, 2, 4))
+    x = rushlight.randn(7, 2, 4)
+    assert rushlight.equal(loaded(x)[0], model(x)[0])
