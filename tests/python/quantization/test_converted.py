@@ -66,6 +66,17 @@ def test_static_layers(torch):
     assert len(np.unique(found)) > 10
 
 
+def test_whole_models_of_pytorch_load(torch):
+    """PyTorch itself cannot use the convolutions of such a file: they have no hooks there."""
+    x = numbers((8, 3, 8, 8))
+    theirs, _ = (converted(t, m, x) for t, m in zip((torch, rushlight), alike(image_network, torch)))
+    file = io.BytesIO()
+    torch.save(theirs, file)
+    file.seek(0)
+    found = rushlight.load(file, weights_only=False)(rushlight.from_numpy(x)).numpy()
+    np.testing.assert_array_equal(found, theirs(torch.from_numpy(x)).detach().numpy())
+
+
 def test_states_of_converted_models_load_both_ways(torch):
     x = numbers((8, 3, 8, 8))
     theirs, ours = (converted(t, m, x) for t, m in zip((torch, rushlight), alike(image_network, torch)))

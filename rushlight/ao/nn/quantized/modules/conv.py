@@ -178,9 +178,19 @@ class _ConvNd(WeightedQuantizedModule):
         return state
 
     def __setstate__(self, state):
+        if isinstance(state, tuple):
+            return self._take_tuple(*state)
         packed = state.pop("_packed_params")
         super().__setstate__(state)
         self.set_weight_bias(*packed)
+
+    def _take_tuple(self, *state):
+        """PyTorch's state: arguments, among them whether it is transposed, the weight, what else was set."""
+        *window, transposed, output_padding, groups, padding_mode, weight, bias = state[:-3]
+        nn.Module.__init__(self)
+        self._set_up(*window, output_padding, groups, bias is not None, padding_mode, None)
+        self.set_weight_bias(weight, bias)
+        self.scale, self.zero_point, self.training = state[-3:]
 
     def __deepcopy__(self, memo):
         made = type(self).__new__(type(self))
