@@ -300,7 +300,7 @@ RL_HD [[gnu::always_inline]] inline BesselGuess<T, Order, Second> bessel_guess(T
     return {x, static_cast<T>(value), x > 8};
   } else {
     const double near = bessel_j_near<Order>(bounded);
-    return {x, static_cast<T>(Order && x < 0 ? -near : near), size > 8};
+    return {x, static_cast<T>(Order ? near * copysign(1.0, x) : near), size > 8};  // odd: -0 gives -0
   }
 }
 #ifdef __CUDACC__
@@ -341,9 +341,11 @@ struct AiryLeft {
   RL_HD [[gnu::always_inline]] static double value(double x, double) {
     const AiryPhase phase = airy_phase(abs(x));
     const double scale = 0.70710678118654752440 / (kSqrtPi * std::sqrt(phase.root));
+    // Of a large phase what is lost is no small angle: from 2^53 on it has whole turns.
+    const bool small = phase.value < 0x1p25;
     const double s = sin(phase.value), c = cos(phase.value);
-    const double sine = s + phase.lost * c, cosine = c - phase.lost * s,
-                 u = 6.3639610306789277197 / phase.value;
+    const double ls = small ? phase.lost : sin(phase.lost), lc = small ? 1.0 : cos(phase.lost);
+    const double sine = s * lc + ls * c, cosine = c * lc - ls * s, u = 6.3639610306789277197 / phase.value;
     const double value = scale * (chebyshev_sum(kAirySine, u * u) * (cosine + sine) -
                                   chebyshev_sum(kAiryCosine, u * u) / phase.value * (cosine - sine));
     return x == -kInf<double> ? kNan<double> : value;

@@ -134,7 +134,8 @@ RL_HD [[gnu::always_inline]] inline ErfInverseFloat erf_inverse(float y, float p
   odd = odd * square + 0.004250717114f;
   // erfinv(y) / y less 1, which leaves the last addition but a small error to add to its own.
   const float more = (even + odd * s) * s + 0.127374393f;
-  return {y, product, y + y * more, product > 0 && product <= kLeast};
+  const float near = copysign(y + y * more, y);  // of -0 the two have different signs
+  return {y, product, near, product > 0 && product <= kLeast};
 }
 
 // `scale` times the inverse inside of the range where it is defined, `edge` elsewhere.

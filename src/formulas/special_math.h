@@ -290,7 +290,8 @@ RL_HD [[gnu::always_inline]] inline ErfInverse erf_inverse(double y, double prod
   constexpr double kFirst = 0x1.013c1p+0, kFarFrom = 0.0019304541362277094;  // exp(-6.25)
   const double w = -log(product > 0 ? product : 1);                          // elsewhere 0
   const double rest = horner(kErfinvNear, w - 0.5);
-  return {y, w, y * kFirst + y * rest, product > 0 && product < kFarFrom};
+  const double near = copysign(y * kFirst + y * rest, y);  // of -0 the two have different signs
+  return {y, w, near, product > 0 && product < kFarFrom};
 }
 // log of the normal distribution: of erfc(t) by its scaled form, whose exponential counts left of -1 as -t^2.
 RL_HD [[gnu::always_inline]] inline double log_ndtr(double x) {
@@ -321,7 +322,7 @@ struct BesselI {
       }
       const double near = Order ? 0.5 * x + 0.5 * x * sum : 1 + sum;
       const double size = Scaled ? near * exp(-x) : near;
-      return Order ? copysign(size, number) : size;
+      return Order && number < 0 ? -size : size;
     }
   };
   struct Far {
@@ -332,7 +333,7 @@ struct BesselI {
           kShort ? (Order ? chebyshev_sum<23, 8>(kBesselI1Large, u) : chebyshev_sum<23, 8>(kBesselI0Large, u))
                  : (Order ? chebyshev_sum(kBesselI1Large, u) : chebyshev_sum(kBesselI0Large, u));
       const double size = x != x ? x : Scaled || x < kInf<double> ? sum / root * over : x;
-      return Order ? copysign(size, number) : size;
+      return Order && number < 0 ? -size : size;
     }
   };
   using Parts = TypeList<Near, Far>;

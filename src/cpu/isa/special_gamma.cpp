@@ -48,7 +48,8 @@ struct ErfinvOfFloat {
     odd = odd * square - 4.319548286e-6f;
     odd = odd * square + 0.0001001239746f;
     odd = odd * square + 0.004250717114f;
-    return y * ((odd * s + even) * s + 0.127374393f) + y;
+    return with_sign_of(y * ((odd * s + even) * s + 0.127374393f) + y,
+                        y);  // of -0 the two have different signs
   }
   static V far(V y) {
     const V product = product_of(y);
@@ -98,7 +99,7 @@ struct ErfinvOfDouble {
   [[gnu::always_inline]] static V minus_log(V product) { return -LogOfDouble::finite(split(product)); }
   [[gnu::always_inline]] static V near(V y) {
     const V less = polynomial(formulas::kErfinvNear, minus_log(product_of(y)) - 0.5);
-    return y * 0x1.013c1p+0 + V(_mm512_maskz_mul_pd(kAllLanes<double>, y, less));
+    return with_sign_of(y * 0x1.013c1p+0 + V(_mm512_maskz_mul_pd(kAllLanes<double>, y, less)), y);
   }
   static V far(V y) {
     constexpr double kFarFrom = 0.0019304541362277094;  // exp(-6.25)

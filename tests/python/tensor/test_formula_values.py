@@ -1,6 +1,9 @@
 """Formulas without branches keep the values that their libraries' functions have."""
 
+import functools
 import math
+import re
+import warnings
 
 import pytest
 
@@ -67,3 +70,60 @@ def test_complex_quotients(dtype):
     same(ours(x) / ours(y), x / y, **close)
     same(ours(y).reciprocal(), y.reciprocal(), **close)
     same(ours(x) * ours(y), x * y, rtol=1e-5, atol=1e-5)
+
+
+def unary_functions():
+    """{name: (ours, PyTorch's)} of what takes a tensor and gives one of its shape, the same each time."""
+    found = {}
+    for prefix in ("", "special", "nn.functional"):
+        homes = [functools.reduce(getattr, filter(None, prefix.split(".")), m) for m in (rushlight, torch)]
+        for name in set(dir(homes[0])) & set(dir(homes[1])):
+            if not re.match(r"_|sym_|.*(rand|dropout|empty|rrelu|gumbel|bernoulli|poisson)|.*_$|set_", name):
+                mine, other = (getattr(home, name) for home in homes)
+                if callable(other) and not isinstance(other, type):
+                    found[f"{prefix}.{name}".lstrip(".")] = mine, other
+    return found
+
+
+def shaped_like(function, x):
+    """What the function gives of `x`, or None where it is no tensor of its shape."""
+    try:
+        result = function(x)
+    except Exception:
+        return None
+    fits = isinstance(result, type(x)) and result.shape == x.shape and result.is_floating_point()
+    return result.detach() if fits and not result.is_sparse else None
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+def test_zeros_have_the_signs_that_pytorch_gives_them(dtype):
+    """Of zeros of both signs, wherever they stand; where PyTorch's own loops differ, either sign."""
+    kind, seen = getattr(torch, dtype), 0
+    line = torch.tensor([0.0, -0.0, -0.0] * 13 + [1.0, -0.0])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for name, (mine, other) in unary_functions().items():
+            wanted = shaped_like(other, line.to(kind))
+            alone = [shaped_like(other, line[i : i + 1].to(kind)) for i in (0, 1)]
+            if any(t is None for t in (wanted, *alone)) or not (wanted == 0).any():
+                continue
+            sure = (wanted == 0) & (wanted.signbit() == torch.where(line.signbit(), *alone[::-1]).signbit())
+            for negative in (True, False):
+                same = (line == 0) & (line.signbit() == negative)
+                sure &= sure[same].all() | ~same
+            seen += bool(sure.any())
+            plain = rushlight.from_numpy(line.numpy()).to(getattr(rushlight, dtype))
+            for x in (plain, rushlight.stack([plain, plain + 1], 1)[:, 0], plain[:7]):
+                signs = torch.from_numpy(mine(x).detach().float().contiguous().signbit().numpy())
+                n = len(signs)
+                assert torch.equal(signs[sure[:n]], wanted[:n].signbit()[sure[:n]]), (name, x.stride(), n)
+    assert seen > 40
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_airys_function_stays_in_its_bounds(dtype):
+    x = -(torch.logspace(1, 38, 999, dtype=torch.float64).to(getattr(torch, dtype)))
+    found = torch.from_numpy(rushlight.special.airy_ai(ours(x)).numpy()).double()
+    bound = 0.5641896 / x.double().abs().pow(0.25)  # 1 / sqrt(pi)
+    assert (found.abs() <= bound * 1.001).all()
+    assert (found.abs() > bound * 0.5).float().mean() > 0.5
