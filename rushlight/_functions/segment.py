@@ -66,6 +66,8 @@ def _check(data, lengths, axis, unsafe):
 class _Extreme(torch.autograd.Function):
     """The extremes of segments. Equal elements share the gradient, and so do the NaN of a segment."""
 
+    generate_vmap_rule = True
+
     @staticmethod
     def forward(data, segment, start, axis, operation):
         return start.scatter_reduce(axis, segment, data, operation, include_self=True)
@@ -87,6 +89,8 @@ class _Extreme(torch.autograd.Function):
 class _Product(torch.autograd.Function):
     """The products of segments. The gradient of a zero or NaN is the product of the others, not a
     quotient."""
+
+    generate_vmap_rule = True
 
     @staticmethod
     def forward(data, segment, start, axis):

@@ -26,7 +26,7 @@ def _basis(tensors, start, stop):
     for t in tensors:
         n = t.numel()
         low, high = max(start, at), min(stop, at + n)
-        part = rushlight.zeros(count, n, dtype=t.dtype, device=t.device)
+        part = t.new_zeros(count, n)  # for each example of a vmap around: results can be written to
         if low < high:
             rows, columns = part[low - start : high - start], slice(low - at, high - at)
             rows[:, columns].fill_diagonal_(1)

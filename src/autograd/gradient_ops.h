@@ -16,7 +16,8 @@ struct GradientOps {
   Tensor (*view_as_complex)(const Tensor& t) = nullptr;
   Tensor (*turned)(const Tensor& t, uint32_t pending) = nullptr;  // conjugated, negated: core/pending.h
   Tensor (*clone)(const Tensor& t) = nullptr;
-  Tensor (*detach)(const Tensor& t) = nullptr;  // seen by __torch_dispatch__
+  Tensor (*clone_in_order)(const Tensor& t) = nullptr;  // of sparse tensors as they are
+  Tensor (*detach)(const Tensor& t) = nullptr;          // seen by __torch_dispatch__
   Tensor (*as_strided)(const Tensor& t, IntList sizes, IntList strides, int64_t offset) = nullptr;
   Tensor (*new_empty_strided)(const Tensor& like, IntList sizes, IntList strides) = nullptr;
   void (*copy_into)(const Tensor& target, const Tensor& source) = nullptr;

@@ -78,7 +78,8 @@ void Node::keep_retained(const Gradients& grads) {
         sum = r.meta->grad;
       }
     }
-    sum = sum.defined() ? gradient_ops.add(sum, grads[r.output]) : gradient_ops.clone(grads[r.output]);
+    const Tensor& grad = grads[r.output];
+    sum = sum.defined() ? gradient_ops.add(sum, grad) : gradient_ops.clone_in_order(grad);
     std::lock_guard guard(lock);
     if (alive(r)) sum = exchange_grad(*r.meta, std::move(sum));
   }

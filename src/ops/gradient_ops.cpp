@@ -2,6 +2,7 @@
 #include "autograd/gradient_ops.h"
 
 #include "core/pending.h"
+#include "core/sparse.h"
 #include "ops/comparison.h"
 #include "ops/complex.h"
 #include "ops/copy.h"
@@ -27,6 +28,9 @@ void install_gradient_ops() {
     return pending & kPendingNeg ? ops::neg(conjugated) : conjugated;
   };
   gradient_ops.clone = [](const Tensor& t) { return ops::clone(t); };
+  gradient_ops.clone_in_order = [](const Tensor& t) {
+    return is_sparse(t) ? ops::clone(t) : ops::clone(t, MemoryFormat::Contiguous);
+  };
   gradient_ops.detach = [](const Tensor& t) { return ops::detach(t); };
   gradient_ops.as_strided = [](const Tensor& t, IntList sizes, IntList strides, int64_t offset) {
     return ops::as_strided(t, sizes, strides, offset);

@@ -186,11 +186,13 @@ namespace {
 
 // --- making them
 
+Tensor in_order(const Tensor& numbers) { return contiguous(numbers, image_format(numbers)); }
+
 Tensor per_tensor_kernel(const Call&, const Tensor& self, double scale, int64_t zero, DType dtype) {
   check_quantized(dtype);
   check_float(self);
   check_zero(zero, dtype);
-  return quantize_as(self, dtype, {.scale = scale, .zero_point = zero});
+  return quantize_as(in_order(self), dtype, {.scale = scale, .zero_point = zero});
 }
 Tensor tensor_qparams_kernel(const Call& call, const Tensor& self, const Tensor& scale, const Tensor& zero,
                              DType dtype) {
@@ -227,7 +229,7 @@ Tensor per_channel_kernel(const Call&, const Tensor& self, const Tensor& scales,
     check_zero(read_scalar(min(q.zero_points)).to_int(), dtype, true);
     check_zero(read_scalar(max(q.zero_points)).to_int(), dtype, true);
   }
-  return quantize_as(self, dtype, q);
+  return quantize_as(in_order(self), dtype, q);
 }
 
 Tensor make_per_tensor_kernel(const Call&, const Tensor& self, double scale, int64_t zero) {

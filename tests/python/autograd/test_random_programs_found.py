@@ -509,3 +509,51 @@ def test_a_vmap_of_one_chunk_is_no_view():
         y = torch.vmap(lambda a: a[None], chunk_size=chunk)(x)
         x.add_(1)
         assert y.eq(x[:, None] - 1).all()
+
+
+@pytest.mark.parametrize("transform", [torch.func.jacrev, torch.func.jacfwd])
+def test_jacobians_of_examples_are_written_one_by_one(transform):
+    examples = torch.arange(8.0).view(2, 4)
+    found = torch.vmap(transform(lambda a: F.pad(a, (2, 1))))(examples)  # which depends on no example
+    found[1] = 3
+    assert found[1].eq(3).all()
+    assert torch.equal(found[0], torch.eye(7, 4, dtype=found.dtype).roll(2, 0))
+
+
+def test_retained_gradients_lie_in_order():
+    x = torch.randn(2, 3).t().detach().requires_grad_()
+    b = x.sin()
+    b.retain_grad()
+    (b * b).sum().backward()
+    assert b.stride() == (1, 3) and b.grad.is_contiguous()
+    assert torch.equal(b.grad, 2 * b)
+    sparse = torch.eye(3).to_sparse().requires_grad_()
+    twice = sparse * 2
+    twice.retain_grad()
+    twice.to_dense().sum().backward()
+    assert twice.grad.shape == (3, 3)
+
+
+def test_quantised_tensors_lie_in_order_or_channels_last():
+    x = torch.randn(2, 4, 3).permute(2, 1, 0)
+    image = torch.randn(2, 3, 4, 5).to(memory_format=torch.channels_last)
+    scales, zeros = torch.ones(3), torch.zeros(3, dtype=torch.int32)
+    for make in (
+        lambda t: torch.quantize_per_tensor(t, 0.1, 1, torch.quint8),
+        lambda t: torch.quantize_per_tensor_dynamic(t, torch.qint8, False),
+        lambda t: torch.quantize_per_channel(t, scales, zeros, list(t.shape).index(3), torch.qint8),
+    ):
+        q = make(x)
+        assert q.is_contiguous() and q.dequantize().is_contiguous()
+        assert torch.equal(q.dequantize(), make(x.contiguous()).dequantize())
+        assert make(image).is_contiguous(memory_format=torch.channels_last)
+
+
+@pytest.mark.parametrize("reduce", ["sum", "mean", "max", "min", "prod"])
+def test_reduced_segments_map_over_examples(reduce):
+    x = torch.randn(3, 4, 2).requires_grad_()
+    function = lambda a: torch.segment_reduce(a, reduce, lengths=torch.tensor([1, 3]))
+    found, wanted = torch.vmap(function)(x), torch.stack([function(a) for a in x])
+    torch.testing.assert_close(found, wanted)
+    grads = [torch.autograd.grad(y.square().sum(), x)[0] for y in (found, wanted)]
+    torch.testing.assert_close(*grads)
