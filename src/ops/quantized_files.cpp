@@ -26,6 +26,13 @@ Fn<Tensor(const Tensor& weight, const Tensor& scales, const Tensor& indices, int
     weight_only_embedding;
 Fn<Tensor(const Tensor& self, double scale, int64_t zero_point, DType dtype)> quantized_integers;
 
+// Where a result lies: beside operands without data, it has none.
+Device place_of(std::initializer_list<const Tensor*> operands) {
+  for (const Tensor* t : operands)
+    if (t->defined() && !t->is_cpu()) return t->device();
+  return {};
+}
+
 // --- weights of integers
 
 // int8 [n, k] with a scale a row, or numbers of four bits, [n, k / 2] bytes, with a scale for each group of
@@ -51,7 +58,7 @@ cpu::WeightProduct described(const char* who, const Tensor& weight, const Tensor
            ": scales must be ", bytes ? str("[", p.n, "]") : str("[", p.n, ", ", groups, "]"), ", got ",
            describe(scales));
   p.settings_dtype = scales.dtype();
-  if (weight.is_cpu()) p.weight = weight.data_ptr(), p.settings = scales.data_ptr();
+  if (weight.is_cpu() && scales.is_cpu()) p.weight = weight.data_ptr(), p.settings = scales.data_ptr();
   p.group = group;
   p.zeros = false;
   return p;
@@ -68,8 +75,8 @@ Tensor linear_kernel(const Call&, const Tensor& input, const Tensor& weight, con
            ": bias must be ", p.n, " numbers of float32, got ", describe(bias));
   std::vector<int64_t> sizes(input->sizes.begin(), input->sizes.end());
   sizes.back() = p.n;
-  const Tensor y = empty_tensor(sizes, DType::Float32, input.device());
-  if (!input.is_cpu() || y.numel() == 0) return y;
+  const Tensor y = empty_tensor(sizes, DType::Float32, place_of({&input, &weight, &scales, &bias}));
+  if (!y.is_cpu() || y.numel() == 0) return y;
   const Tensor x = contiguous(input, MemoryFormat::Contiguous);
   p.m = y.numel() / p.n;
   p.x = static_cast<const float*>(x.data_ptr());
@@ -91,8 +98,8 @@ Tensor embedding_kernel(const Call&, const Tensor& weight, const Tensor& scales,
            ": indices must be int64 or int32, got ", describe(indices));
   std::vector<int64_t> sizes(indices->sizes.begin(), indices->sizes.end());
   sizes.push_back(p.k);
-  const Tensor y = empty_tensor(sizes, DType::Float32, indices.device());
-  if (!indices.is_cpu() || y.numel() == 0) return y;
+  const Tensor y = empty_tensor(sizes, DType::Float32, place_of({&weight, &scales, &indices}));
+  if (!y.is_cpu() || y.numel() == 0) return y;
   const Tensor own = contiguous(to_dtype(indices, DType::Int64), MemoryFormat::Contiguous);
   const auto* at = static_cast<const int64_t*>(own.data_ptr());
   const int64_t count = own.numel();
@@ -138,6 +145,7 @@ Tensor sum_kernel(const Call&, const Tensor& a, double a_scale, int64_t a_zero, 
              ": operands must be uint8, int8 or float32, got ", describe(t));
   RL_CHECK(a.sizes() == b.sizes(), kWho, ": operands must have the same sizes, got ", describe(a), " and ",
            describe(b));
+  if (a.is_cpu() && !b.is_cpu()) return empty_tensor(a.sizes(), dtype, b.device());
   const Tensor left = dense(a), y = empty_like_tensor(left, dtype);
   if (!left.is_cpu() || y.numel() == 0) return y;
   Tensor right = b;

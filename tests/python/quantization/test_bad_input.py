@@ -279,3 +279,19 @@ def test_a_damaged_file_is_one_error(tmp_path):
         else:
             assert found.shape == wanted.shape  # a weight's or a scale's bytes
     assert refused > 50
+
+
+@pytest.mark.parametrize("where", range(3))
+def test_steps_of_files_beside_operands_without_data_have_none(where):
+    x, weight, scales = torch.ones(3, 16), torch.ones(6, 16, dtype=torch.int8), torch.ones(6)
+    operands = [x, weight, scales]
+    operands[where] = operands[where].to("meta")
+    y = torch.ops.aten._weight_only_linear(*operands)
+    assert y.is_meta and y.shape == (3, 6)
+    rows = [weight, scales, torch.zeros(2, dtype=torch.int64)]
+    rows[where] = rows[where].to("meta")
+    assert torch.ops.aten._weight_only_embedding(*rows).is_meta
+    a, b = torch.ones(2, 3), torch.ones(2, 3, device="meta")
+    for left, right in ((a, b), (b, a)):
+        z = torch.ops.aten._quantized_sum(left, 1.0, 0, right, 1.0, 0, 1.0, 0, torch.int8, False)
+        assert z.is_meta and z.shape == (2, 3)
