@@ -188,9 +188,8 @@ def _load(file, name, extra_files):
             MemoryError,
         ),
     ) as error:
-        raise RuntimeError(
-            f"torch.export.load: {name} cannot be read: {str(error) or type(error).__name__}"
-        ) from error
+        why = "out of memory" if isinstance(error, MemoryError) else str(error) or type(error).__name__
+        raise RuntimeError(f"torch.export.load: {name} cannot be read: {why}") from error
 
 
 def _read_examples(records):

@@ -1,5 +1,6 @@
 // grad_fn objects. Each name ("AddBackward0") has a Python type of its own, made when first asked for, with
 // _saved_* attributes after the record's schema.
+#include <array>
 #include <deque>
 #include <map>
 #include <memory>
@@ -404,25 +405,30 @@ PyObject* wrap_node(Node* node) {
 }
 
 // Walks the part of the graph that hangs on `node` alone. Bounded, so that a collection stays quick: what
-// lies deeper merely counts as reachable.
+// lies deeper merely counts as reachable. It takes no memory: there may be none, and a collection cannot
+// fail.
 int visit_node(Node* first, visitproc visit, void* arg) {
-  constexpr int kLimit = 1000;
-  std::vector<Node*> stack{first};
+  constexpr size_t kLimit = 1000;
+  std::array<Node*, kLimit> queue;  // NOLINT: what it holds is written before it is read
+  size_t known = 0;
+  auto push = [&](Node* node) {
+    if (known < kLimit) queue[known++] = node;
+  };
+  push(first);
   auto visit_tensor = [&](const Tensor& t) -> int {
     if (!t.defined() || t->use_count() != 1) return 0;
     if (t->owns_pyobj)
       Py_VISIT(static_cast<PyObject*>(t->pyobj.get()));
     else if (t->autograd && t->autograd->grad_fn && t->autograd->grad_fn->use_count() == 1)
-      stack.push_back(t->autograd->grad_fn.get());
+      push(t->autograd->grad_fn.get());
     return 0;
   };
   auto visit_attachment = [&](const Attachment* a) -> int {
     if (a && a->use_count() == 1) Py_VISIT(static_cast<PyObject*>(a->python()));
     return 0;
   };
-  for (int count = 0; !stack.empty() && count < kLimit; ++count) {
-    Node* node = stack.back();
-    stack.pop_back();
+  for (size_t at = 0; at < known; ++at) {
+    Node* node = queue[at];
     int status = 0;
     if (NodeHooks* hooks = node->hooks()) {
       for (const auto& h : hooks->on_outputs) status = status ? status : visit_attachment(h.hook.get());
@@ -434,7 +440,7 @@ int visit_node(Node* first, visitproc visit, void* arg) {
     node->each_saved([&](const SavedVariable& s) { status = status ? status : visit_tensor(s.kept()); });
     if (status) return status;
     for (const Edge& e : node->edges())
-      if (e && e.node->use_count() == 1 && !e.node->is_accumulate) stack.push_back(e.node.get());
+      if (e && e.node->use_count() == 1 && !e.node->is_accumulate) push(e.node.get());
   }
   return 0;
 }

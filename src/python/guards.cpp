@@ -271,37 +271,54 @@ PyObject* match(PyObject* self, PyObject* const* call, Py_ssize_t count) {
 
 PyObject* is_plain(PyObject*, PyObject*) { return PyBool_FromLong(Surroundings().plain()); }
 
+// What Python calls: memory that runs out becomes an error.
+template <PyObject* (*F)(PyObject*, PyObject*)>
+PyObject* guarded(PyObject* self, PyObject* args) noexcept {
+  return guard([&] { return F(self, args); });
+}
+PyObject* guarded_match(PyObject* self, PyObject* const* call, Py_ssize_t count) noexcept {
+  return guard([&] { return match(self, call, count); });
+}
+
 PyMethodDef methods[] = {
-    {"argument", argument, METH_O, "The source of a positional argument."},
-    {"keyword", keyword, METH_O, "The source of an argument by name."},
-    {"item", item, METH_VARARGS, "item(source, key or None, position): the source of an item."},
-    {"entry_of", entry_of, METH_VARARGS, "entry_of(dict, key): the source of what a dict has in each call."},
-    {"attributes", attributes, METH_O, "The source of the dict of attributes of an object."},
-    {"apart", apart, METH_VARARGS,
+    {"argument", guarded<argument>, METH_O, "The source of a positional argument."},
+    {"keyword", guarded<keyword>, METH_O, "The source of an argument by name."},
+    {"item", guarded<item>, METH_VARARGS, "item(source, key or None, position): the source of an item."},
+    {"entry_of", guarded<entry_of>, METH_VARARGS,
+     "entry_of(dict, key): the source of what a dict has in each call."},
+    {"attributes", guarded<attributes>, METH_O, "The source of the dict of attributes of an object."},
+    {"apart", guarded<apart>, METH_VARARGS,
      "apart(sources, others): these are several objects, and none of the others."},
-    {"arguments", arguments, METH_VARARGS, "arguments(count, names): as many arguments, with these names."},
-    {"tensor", tensor, METH_VARARGS, "tensor(source, example): a tensor like this one."},
-    {"symbol", symbol, METH_VARARGS, "symbol(low, high): a size that may be any of these."},
-    {"sizes_of", sizes_of, METH_VARARGS,
+    {"arguments", guarded<arguments>, METH_VARARGS,
+     "arguments(count, names): as many arguments, with these names."},
+    {"tensor", guarded<tensor>, METH_VARARGS, "tensor(source, example): a tensor like this one."},
+    {"symbol", guarded<symbol>, METH_VARARGS, "symbol(low, high): a size that may be any of these."},
+    {"sizes_of", guarded<sizes_of>, METH_VARARGS,
      "sizes_of(check, symbols, contiguous): sizes of a checked tensor are symbols, but for those of -1."},
-    {"equal", equal, METH_VARARGS, "equal(source, value): this value."},
-    {"form", form, METH_VARARGS, "form(source, example): a container of this type and length."},
-    {"entry", entry, METH_VARARGS, "entry(dict, key, value, by_value): the dict has this value."},
-    {"absent", absent, METH_VARARGS, "absent(dict, key): the dict has no such key."},
-    {"keys", keys, METH_O, "keys(dict): it keeps its keys, in their order."},
-    {"keys_of", keys_of, METH_VARARGS, "keys_of(source, dict): a dict with its keys, in their order."},
-    {"length", length, METH_O, "length(container): it keeps its length."},
-    {"element", element, METH_VARARGS, "element(list, position, value, by_value): the list has this value."},
-    {"members", members, METH_O, "members(set): it keeps its members."},
-    {"cell", cell, METH_VARARGS, "cell(cell, by_value): it keeps its content."},
-    {"instance_dict", instance_dict, METH_VARARGS, "instance_dict(object, dict): still the same dict."},
-    {"version", version, METH_O, "version(type): the class stays as it is."},
-    {"code", code, METH_O, "code(function): it keeps its code and its defaults."},
-    {"held_tensor", held_tensor, METH_O, "held_tensor(tensor): it keeps its shape, dtype and the like."},
-    {"complete", complete, METH_VARARGS, "complete(sources of tensors, of inputs, args, kwargs): ends it."},
-    {"match", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(match)), METH_FASTCALL,
+    {"equal", guarded<equal>, METH_VARARGS, "equal(source, value): this value."},
+    {"form", guarded<form>, METH_VARARGS, "form(source, example): a container of this type and length."},
+    {"entry", guarded<entry>, METH_VARARGS, "entry(dict, key, value, by_value): the dict has this value."},
+    {"absent", guarded<absent>, METH_VARARGS, "absent(dict, key): the dict has no such key."},
+    {"keys", guarded<keys>, METH_O, "keys(dict): it keeps its keys, in their order."},
+    {"keys_of", guarded<keys_of>, METH_VARARGS,
+     "keys_of(source, dict): a dict with its keys, in their order."},
+    {"length", guarded<length>, METH_O, "length(container): it keeps its length."},
+    {"element", guarded<element>, METH_VARARGS,
+     "element(list, position, value, by_value): the list has this value."},
+    {"members", guarded<members>, METH_O, "members(set): it keeps its members."},
+    {"cell", guarded<cell>, METH_VARARGS, "cell(cell, by_value): it keeps its content."},
+    {"instance_dict", guarded<instance_dict>, METH_VARARGS,
+     "instance_dict(object, dict): still the same dict."},
+    {"version", guarded<version>, METH_O, "version(type): the class stays as it is."},
+    {"code", guarded<code>, METH_O, "code(function): it keeps its code and its defaults."},
+    {"held_tensor", guarded<held_tensor>, METH_O,
+     "held_tensor(tensor): it keeps its shape, dtype and the like."},
+    {"complete", guarded<complete>, METH_VARARGS,
+     "complete(sources of tensors, of inputs, args, kwargs): ends it."},
+    {"match", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(guarded_match)), METH_FASTCALL,
      "match(args, kwargs): the input tensors, or the number of the first check that fails."},
-    {"is_plain", is_plain, METH_NOARGS | METH_STATIC, "Whether no mode or transform watches operators."},
+    {"is_plain", guarded<is_plain>, METH_NOARGS | METH_STATIC,
+     "Whether no mode or transform watches operators."},
     {}};
 
 PyObject* guard_set_new(PyTypeObject* type, PyObject*, PyObject*) {
