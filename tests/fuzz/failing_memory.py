@@ -35,11 +35,13 @@ STATE = struct.Struct("qqqq")  # case, allocation that fails, failures so far, s
 # What says that there is no memory: our words, and those of the interpreter, ctypes, pickle and OpenSSL.
 SAID = re.compile(
     r"memory|no thread left|digital envelope routines|allocate (read )?lock|returned NULL without setting"
+    r"|error return without exception set|can't start new thread"
 )
 # What the interpreter itself says where its own allocations fail: under --python alone.
 SAID_BY_PYTHON = re.compile(
     r"MemoryError|without exception set|import of module .* failed|while normalizing an exception"
 )
+LAST_WORDS = re.compile("terminate called|Fatal Python error|.*Assertion")
 SECONDS = 60  # for one run
 
 
@@ -491,7 +493,10 @@ class Shard:
             if line.startswith("FOUND "):
                 self.found.append(line[6:].rstrip())
                 print(line[6:], end="", flush=True)
-            else:
+                continue
+            if LAST_WORDS.match(line) and not LAST_WORDS.match("".join(self.words[:1])):
+                self.words = []
+            if not LAST_WORDS.match("".join(self.words[:1])) or len(self.words) < 25:
                 self.words = [*self.words[-30:], line.rstrip()]
 
     def poll(self):

@@ -152,6 +152,7 @@ class Writer:
 
     def restart(self):
         self.space = run(self.module, self.inputs, self.lines)[1]
+        self.others = self.space.keys() - self.named().keys()
 
     def tensors(self):
         """The names of the tensors of each kind, in order."""
@@ -210,31 +211,46 @@ class Writer:
     def statement(self, wrapped=True):
         kind = self.rng.random()
         if kind < 0.22:
+            self.writes = True
             return self.fill(self.rng.choice(self.rng.choices(WRITING, WRITING_WEIGHTS.values())[0]))
         if kind < 0.34 and wrapped:
+            self.writes = True
             return self.fill(self.rng.choice(self.rng.choice(self.around)))
         text = self.fill(self.rng.choice(self.rng.choices(PURE, self.weights)[0]))
         self.count += 1
         return f"v{self.count} = {text}"
 
     def attempt(self):
+        self.writes = False
         try:
             line = self.statement()
         except LookupError:
             return
+        before = {name: self.state(v) for name, v in self.named().items()}
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
                 warnings.filterwarnings("error", message=AMBIGUOUS)
                 exec(line, self.space)
-            new = [v for v in self.space.values() if isinstance(v, self.module.Tensor)]
-            kept = all(self.tame(v) for v in new)
+            unlike = lambda name, v: self.writes or before.get(name) != self.state(v)
+            kept = all(self.tame(v) for name, v in self.named().items() if unlike(name, v))
         except REFUSALS:
             kept = False
         if kept:
             self.lines.append(line)
-        else:
+        elif self.writes:  # what it wrote to is gone
             self.restart()
+        else:
+            for name in self.space.keys() - before.keys() - self.others:
+                del self.space[name]
+
+    @staticmethod
+    def state(value):
+        """What is another one where a tensor, or what it holds, is."""
+        return id(value), None if value.is_inference() else value._version
+
+    def named(self):
+        return {name: v for name, v in self.space.items() if isinstance(v, self.module.Tensor)}
 
     def tame(self, value):
         if value.numel() > 600 or value.dim() > 5:
@@ -269,7 +285,7 @@ def run(module, inputs, lines):
 
 
 def leaf_tensors(module, inputs, batch=()):
-    module.manual_seed(len(inputs))
+    module.default_generator.manual_seed(len(inputs))  # that of GPUs keeps a stack of each call
     for name, shape, kind, grad in inputs:
         yield name, eval(leaf_text([*batch, *shape], kind, grad), {"torch": module})
 

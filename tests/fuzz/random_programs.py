@@ -38,7 +38,7 @@ import program_parts as parts  # noqa: E402
 
 MODES = ("eager", "vmap", "compile", "dynamic", "export", "file", "threads", "ranks")
 # Refused by PyTorch's backward pass and not here: we save less, and losses of two dtypes have gradients.
-STRICTER = re.compile("has been modified by an inplace operation|Found dtype")
+STRICTER = re.compile("has been modified (by an inplace operation|inplace)|Found dtype")
 # Refused here: sizes that depend on values in a graph; what PyTorch lets pass where there are no elements.
 REFUSED = re.compile(
     "DynamicOutputShape|DataDependent|value out of a tracing tensor|depends on the values"
@@ -48,7 +48,7 @@ REFUSED = re.compile(
     "|single memory location|out of bounds for dimension . with size 0"
     "|invalid for input of size|but files return tensors"
     "|writes to its own tensor|must have the same dimension and dtype|any of the output memory|no pure form"
-    "|out= of another shape"
+    "|out= of another shape|ctc_loss: expected labels"
     "|not implemented for .{1,2}(BFloat16|Half)|both operands to have the same dtype"
 )
 # Here PyTorch saves an alias without a version counter: its gradient is that of what was written since.
@@ -58,11 +58,15 @@ UNSEEN_WRITE = re.compile(r"kron|linear|@|index_add_|einsum|tensordot|scaled_dot
 BROKEN = re.compile(
     "returned an invalid gradient|INTERNAL ASSERT|report a bug|please report|file an issue|not implemented"
     "|NotImplementedError|pytorch/build|Sparse division requires|conversion from Sparse to Sparse"
-    "|more than one element of the written-to"
+    "|more than one element of the written-to|select.. cannot be applied to a 0-dim"
 )
 # PyTorch's rule for select_scatter counts negative dimensions from the wrong end; of several writes within
 # functionalize, the first is done again.
 WRONG_IN_VMAP = re.compile("select_scatter|functionalize")
+# Tangents of tensors without dimensions have a wider dtype in PyTorch; second ones of products at zeros, and
+# those of bounds that are met, are wrong there.
+TANGENTS = re.compile(r"jvp|jacfwd|hessian|linearize")
+WRONG_TANGENTS = re.compile(r"(jvp|jacfwd|hessian).*(cumprod|clamp)")
 # Operators without a rule for DTensors, and what has none: errors, which tell what is missing.
 REFUSED_BY_RANKS = re.compile(
     "NotImplementedError|DTensor|no rule|sharding|needed communication|cannot be resized|that is a sum"
@@ -70,7 +74,7 @@ REFUSED_BY_RANKS = re.compile(
 # Whose results require gradients that are zeros, or of one operand of a list: PyTorch counts them all.
 TRANSFORM = re.compile(r"torch.func|torch.vmap|create_graph|_foreach")
 OTHER_LAYOUT = re.compile(
-    r"fft|nonzero|linalg|torch.func|quantile|_scatter|\[torch.tensor|torch.vmap|cholesky|pow\(|logsigmoid"
+    r"fft|nonzero|linalg|torch.func|quantile|_scatter|\[torch.tensor|torch.vmap|cholesky|pow(__)?\(|logsigmoid"
 )  # column by column in PyTorch (docs/differences.md)
 BASE = {"float64": 1e-9, "float32": 2e-5, "float16": 3e-2, "bfloat16": 6e-2}
 
@@ -172,7 +176,7 @@ def outcome(module, program, mode="eager", moved=False):
     """What a program gives in a mode."""
     with warnings.catch_warnings(), contextlib.redirect_stderr(io.StringIO()):
         warnings.simplefilter("ignore")
-        module.manual_seed(0)
+        module.default_generator.manual_seed(0)
         f = program.function(module)
         if mode == "vmap":
             args = leaves(module, program, batch=(3,), moved=moved)
@@ -247,12 +251,16 @@ def unlike(ours, theirs, moved, program, mode):
                 return f"result {i}: {mine[:3]} for {other[:3]}"
             continue
         if mine[:2] != other[:2]:
+            if mine[1] == other[1] == () and TANGENTS.search(program.source):
+                continue
             return f"result {i}: {mine[:2]} for {other[:2]}"
         if mode == "eager" and strides(mine) != strides(other) and not OTHER_LAYOUT.search(program.source):
             return f"result {i}: strides {mine[2]} for {other[2]} of {other[1]}"
         if mode not in ("export", "file") and mine[3] != other[3] and not TRANSFORM.search(program.source):
             return f"result {i}: requires_grad {mine[3]} for {other[3]}"
         if len(moved) < len(theirs) or moved[i][:2] != other[:2]:
+            continue
+        if mode == "eager" and WRONG_TANGENTS.search(program.source):
             continue
         scale = max([1.0, *(abs(v) for v in other[4] if abs(v) < 1e30)])
         drift = distance(other[4], moved[i][4])
