@@ -203,6 +203,22 @@ bool vector_product(int64_t m, int64_t n, int64_t k, const Scalar& alpha, const 
   return true;
 }
 
+// Few rows or columns in a half type, one after another: widening the matrix for all takes longer.
+template <class T>
+bool few_vector_products(int64_t m, int64_t n, int64_t k, const Scalar& alpha, const MatrixView& a,
+                         const MatrixView& b, const Scalar& beta, T* c, int64_t ldc) {
+  constexpr int64_t kFew = 3;
+  if (std::min(m, n) > kFew) return false;
+  const bool by_rows = m <= n;
+  for (int64_t i = 0; i < (by_rows ? m : n); ++i)
+    if (!(by_rows ? vector_product<T>(1, n, k, alpha, {at<T>(a, i, 0), a.row_stride, a.column_stride}, b,
+                                      beta, c + i * ldc, ldc)
+                  : vector_product<T>(m, 1, k, alpha, a, {at<T>(b, 0, i), b.row_stride, b.column_stride},
+                                      beta, c + i, ldc)))
+      return false;  // of the first: whether it can does not depend on which
+  return true;
+}
+
 // Half types: operands widened to float, one product in float, the result narrowed; by blocks of rows, whose
 // floats stay in the second cache.
 template <class T>
@@ -268,6 +284,8 @@ void gemm_typed(int64_t m, int64_t n, int64_t k, const Scalar& alpha, MatrixView
                 const Scalar& beta, T* c, int64_t ldc) {
   if constexpr (is_floating_v<T>)
     if (k > 0 && !batch_invariant() && vector_product<T>(m, n, k, alpha, a, b, beta, c, ldc)) return;
+  if constexpr (is_reduced_v<T>)
+    if (k > 0 && !batch_invariant() && few_vector_products<T>(m, n, k, alpha, a, b, beta, c, ldc)) return;
   if constexpr (std::is_same_v<T, double>)
     if (packs(m, n, k) && !blas_multiplies_doubles())
       return double_gemm(m, n, k, alpha.to<double>(), a, b, beta.to<double>(), c, ldc);

@@ -31,6 +31,8 @@ def test_as_in_doubles(dtype, sizes, turned):
     ):
         assert found.dtype == dtype
         assert (found.double() - exact).abs().max() <= bound
+    three = torch.nn.functional.linear(torch.stack([-x, x, x]), matrix)[1]
+    assert (three.double() - exact).abs().max() <= bound
     found = torch.nn.functional.linear(x[None], matrix, bias)[0]
     assert (found.double() - exact - bias.double()).abs().max() <= bound
 
