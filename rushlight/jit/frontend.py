@@ -423,7 +423,10 @@ class _Resolver(ast.NodeTransformer):
         while chain and isinstance(value, _SPACES):
             if not hasattr(value, chain[-1]):
                 name = getattr(value, "__name__", str(value))
-                self.unit.refuse(f"module {name!r}: object has no attribute {chain[-1]}", node)
+                lacks = f"has no attribute {chain[-1]!r}"
+                if isinstance(value, types.ModuleType):
+                    lacks = f"object has no attribute {chain[-1]}"
+                self.unit.refuse(f"{name!r} {lacks}", node)
             value = getattr(value, chain.pop())
         made = self._reference(value, node)
         for name in reversed(chain):

@@ -1,5 +1,6 @@
 """Words of refusals: of calls, of type comments, of texts that cannot be read, of overloads."""
 
+import enum
 import shutil
 from collections import namedtuple
 from typing import Any, List  # noqa: UP035
@@ -22,6 +23,14 @@ def annotates_turns():
 
 def asks_a_module():
     return shutil.abcd
+
+
+class Colour(enum.Enum):
+    RED = 1
+
+
+def asks_an_enumeration(x: Colour):
+    return x == Colour.PURPLE
 
 
 def number_in_pair():
@@ -63,6 +72,7 @@ def calls_without_body():
         (misses_what_comes_first, "Argument self not provided"),
         (annotates_turns, "Expected an annotation of type List"),
         (asks_a_module, "object has no attribute abcd"),
+        (asks_an_enumeration, "'Colour' has no attribute 'PURPLE'"),
         (number_in_pair, r"type 'Tensor \(inferred\)' for argument 'value' but instead found type 'int'"),
         (two_lines, "Return type line"),
         (one_missing, r"Number of type annotations \(1\)"),
