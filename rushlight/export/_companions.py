@@ -6,8 +6,9 @@ They become places of one symbol (`Place`).
 
 import dataclasses
 import math
+from typing import Any
 
-from ._align import Specialized
+from ._align import Specialized, align
 
 MOST_APART = 8  # sizes that follow others
 _MOST_TIMES = 4
@@ -17,6 +18,13 @@ _DIVISORS = (2, 3, 4, 5, 6, 7, 8, 12, 14, 16, 24, 28, 32, 64)
 
 class Companions:
     """The part of `Dynamics` that finds these: it has the symbols, their places, and traces."""
+
+    symbols: dict
+    places: list
+    traces: dict
+    spaced: set
+    trace: Any
+    at: Any
 
     def unite(self):
         """Give hinted sizes that can only change together one symbol."""
@@ -114,7 +122,7 @@ class Companions:
         """Let hinted sizes that change by several at once be multiples and a rest; whether some do."""
         found = False
         for name in [n for n, symbol in self.symbols.items() if not (symbol.given or symbol.data)]:
-            if name in self.spaced or self._changes([name]):
+            if name in self.spaced or self._alike({name: self.symbols[name].value + 1}):
                 continue
             step = self._step(name)
             if step is not None:
@@ -138,14 +146,25 @@ class Companions:
         for step in _DIVISORS:
             if value < step or value + 2 * step > upper:
                 break
-            try:
-                for times in (1, 2, 3):
-                    if value + times * step <= upper:
-                        self.at({name: value + times * step})
+            sizes = [value + times * step for times in (1, 2, 3)]
+            if all(self._alike({name: size}) for size in sizes if size <= upper):
                 return step
+        return None
+
+    def _alike(self, sizes):
+        """Whether the program takes the steps of the example at other sizes; one may lack some that the
+        other has."""
+        try:
+            ours, theirs = self.at({}).graph, self.at(sizes).graph
+        except Specialized:
+            return False
+        for one, other in ((ours, theirs), (theirs, ours)):
+            try:
+                align(one, other)
+                return True
             except Specialized:
                 continue
-        return None
+        return False
 
 
 def _quotient(size, step):

@@ -48,11 +48,21 @@ class _Suggestions:
             found, places = self._settled(free, self.places)
         except Exception:
             return []  # the error stands alone
+        found, places = self._renamed(free, found, places)
         new = [(name, "", f"{name} = {self._dim(found[name])!r}") for name in found if name not in free]
         given = dict(zip(self._names(), zip(self.places, places)))
         names = [name for name, symbol in self.asked.items() if symbol.given and name in given]
         told = [self._line(name, given[name], found) for name in names]
         return new + [line for line in told if line is not None]
+
+    def _renamed(self, free, found, places):
+        """Roots that were found are named after the first size that follows them."""
+        names: dict = {}
+        for name, at in zip(self._names(), places):
+            if at.symbol in found and at.symbol not in free:
+                names.setdefault(at.symbol, f"_{name}")
+        found = {names.get(n, n): dataclasses.replace(s, name=names.get(n, n)) for n, s in found.items()}
+        return found, [dataclasses.replace(p, symbol=names.get(p.symbol, p.symbol)) for p in places]
 
     def _names(self):
         return [place.symbol for place in self.places]
