@@ -64,7 +64,8 @@ class FakeNumbers:
 
     def check_parts(self, sizes, dim):
         """Numbers of the data that a tensor is split by are sizes, and make up the whole."""
-        read = [n for n in sizes if isinstance(n, torch.SymInt)] if isinstance(sizes, (list, tuple)) else ()
+        several = isinstance(sizes, (list, tuple))
+        read: list[Any] = [n for n in sizes if isinstance(n, torch.SymInt)] if several else []
         for number in read:
             torch._check(number >= 0)
         if read:
