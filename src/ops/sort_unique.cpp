@@ -268,7 +268,8 @@ UniqueResult unique_slices(const Tensor& self, int64_t given_dim, bool consecuti
   if (self.numel() == 0) {
     RL_CHECK(n == 0 && std::count(self.sizes().begin(), self.sizes().end(), 0) == 1,
              "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
-    return {self, whole_numbers(want_inverse ? n : 0, self), whole_numbers(0, self)};
+    return {empty_like_tensor(self, self.dtype()), whole_numbers(want_inverse ? n : 0, self),
+            whole_numbers(0, self)};
   }
   require_data(self, "unique");
   const Tensor rows = dense(reshape(movedim_int(self, dim, 0), {n, -1}));

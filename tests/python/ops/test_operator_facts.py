@@ -225,3 +225,11 @@ def test_fake_operands_may_lie_apart_where_the_record_says_so():
         assert rushlight.zeros(3).copy_(there[:3]).device.type == "cpu"
         with pytest.raises(RuntimeError, match="two different devices"):
             there[:3] + rushlight.zeros(3)
+
+
+def test_distinct_slices_of_nothing_are_new():
+    for shape, dim in (((0,), 0), ((5, 0, 5), 1)):
+        x = rushlight.zeros(shape)
+        for found in (rushlight.unique(x, dim=dim), rushlight.unique_consecutive(x, dim=dim)):
+            assert found is not x and found.shape == x.shape
+            assert found.untyped_storage()._cdata != x.untyped_storage()._cdata
