@@ -66,7 +66,11 @@ class SchemaCheckMode(TorchDispatchMode):
                     )
                 self.aliasing.append(Aliasing(func._qualified_op_name, argument.shown, f"output_{i}"))
             is_itself = isinstance(value, torch.Tensor) and value is argument.value
-            if is_itself and not any(a.argument.is_write for a in argument.same(given)) and _is_fresh(func):
+            if (
+                is_itself
+                and not any(a.argument.is_write for a in argument.same(given))
+                and not _may_return_input(func)
+            ):
                 raise RuntimeError(
                     "Dispatcher operators below autograd are not allowed to directly return inputs.\n"
                     f"However, we found that `outputs[{i}] is {argument.shown}"
@@ -133,11 +137,12 @@ def _unmarked_writes(func, values):
 
 def _hides_aliases(func):
     """Whether results share memory by intent without the schema's saying so (`_unsafe_view`)."""
-    return func.traits.family == "view" and not any(a.alias_info for a in func._schema.arguments)
+    unmarked = not any(a.alias_info for a in func._schema.arguments)
+    return unmarked and (func.traits.family == "view" or _may_return_input(func))
 
 
-def _is_fresh(func):
-    return func.traits.aliasing in ("by family", "fresh") and func.traits.family != "view"
+def _may_return_input(func):
+    return not func._defined_in_python and func.traits.aliasing == "may return input"
 
 
 def _may_alias(argument, result):

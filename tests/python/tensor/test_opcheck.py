@@ -238,3 +238,16 @@ def test_schemas_hold_however_arguments_lie():
     with SchemaCheckMode() as mode:
         norm(x)
     assert not mode.mutated
+
+
+def test_results_that_are_arguments(lib):
+    from rushlight._subclasses.schema_check_mode import SchemaCheckMode
+
+    itself = defined(lib, "itself(Tensor(a) x) -> Tensor(a)", CPU=lambda x: x)
+    part = defined(lib, "part(Tensor(a) x) -> Tensor(a)", CPU=lambda x: x[:1])
+    x = torch.ones(2)
+    with SchemaCheckMode():
+        assert part(x).tolist() == [1]
+        torch.arange(3).conj_physical(), torch.ops.aten._unsafe_view(x, [2, 1])
+        with pytest.raises(RuntimeError, match="not allowed to directly return inputs"):
+            itself(x)
