@@ -198,9 +198,7 @@ class Unpickler(_C._Unpickler):
             if hasattr(target, "__setstate__"):
                 target.__setstate__(state)
             else:
-                from rushlight._utils import _set_obj_state
-
-                _set_obj_state(target, state)
+                _set_attributes(target, state)
         else:
             raise _Refused(
                 f"Can only build OrderedDict or types allowlisted via `add_safe_globals`, but got {kind}"
@@ -212,6 +210,17 @@ def _name_of_nested(name):
 
     _callables.add(id(nested_tensor._rebuild_njt))
     return getattr(nested_tensor, name)
+
+
+def _set_attributes(target, state):
+    """As `pickle` does: past a class's own `__setattr__`, which may refuse, but for slots."""
+    slots = None
+    if isinstance(state, tuple) and len(state) == 2:
+        state, slots = state
+    target_dict = target.__dict__ if state else {}
+    target_dict.update(state or {})
+    for name, value in (slots or {}).items():
+        setattr(target, name, value)
 
 
 def _plain_attributes(state):

@@ -1,6 +1,7 @@
 """Saving and loading: both ways with PyTorch, shared and trimmed storages, closed lists."""
 
 import collections
+import dataclasses
 import io
 import os
 import pickle
@@ -331,6 +332,24 @@ def test_safe_globals():
     with pytest.raises(pickle.UnpicklingError):
         rushlight.load(io.BytesIO(file))
     assert serialization.get_unsafe_globals_in_checkpoint(io.BytesIO(file)) == [f"{__name__}.Point"]
+
+
+@dataclasses.dataclass(frozen=True)
+class Axis:
+    dim: int
+
+
+class Slots:
+    __slots__ = ("x",)
+
+
+def test_safe_objects_that_refuse_attributes():
+    slots = Slots()
+    slots.x = 4
+    file = saved(rushlight, [Axis(3), slots])
+    with rushlight.serialization.safe_globals([Axis, Slots]):
+        axis, slots = rushlight.load(file)
+    assert axis == Axis(3) and slots.x == 4
 
 
 def test_modules_load_when_allowed():
