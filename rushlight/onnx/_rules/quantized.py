@@ -206,8 +206,8 @@ def _arithmetic(name, relu):
     """The operator on numbers; results have the scale that the call says, or the first operand's."""
 
     def translate(g, a, b, scale=None, zero=None):
-        operands = [_dequantize(g, x, *x.quantizer) if isinstance(x, Value) else x for x in (a, b)]
-        y = g.op(name, *operands)
+        a_number, b_number = (_dequantize(g, x, *x.quantizer) for x in (a, b))
+        y = g.op(name, a_number, b_number)
         y = g.op("Relu", y) if relu else y
         default = a.quantizer
         return _quantize(
