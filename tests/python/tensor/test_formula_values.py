@@ -89,7 +89,7 @@ def shaped_like(function, x):
     """What the function gives of `x`, or None where it is no tensor of its shape."""
     try:
         result = function(x)
-    except Exception:
+    except (AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError):
         return None
     fits = isinstance(result, type(x)) and result.shape == x.shape and result.is_floating_point()
     return result.detach() if fits and not result.is_sparse else None
