@@ -110,8 +110,8 @@ from rushlight.storage import TypedStorage as TypedStorage
 from rushlight.storage import UntypedStorage as UntypedStorage
 from rushlight.futures import Future as Future
 from rushlight._quantized.packed import ScriptObject as ScriptObject
-from rushlight._quantized.recurrent import quantized_gru as quantized_gru
-from rushlight._quantized.recurrent import quantized_lstm as quantized_lstm
+from rushlight._quantized.operators import quantized_gru as quantized_gru
+from rushlight._quantized.operators import quantized_lstm as quantized_lstm
 from rushlight._extension.tags import Tag as Tag
 from rushlight._extension.names import has_cuda as has_cuda
 from rushlight._extension.names import has_lapack as has_lapack

@@ -97,7 +97,6 @@ _STEPS = ("forward", "setup_context", "backward")
 
 def _step(overload, derivative, setup_context):
     """The ``autograd.Function`` of an operator."""
-    name = overload._name
     keyword_only = [a.name for a in overload._schema.arguments if a.kwarg_only]
 
     def record(ctx, inputs, kwargs, output):

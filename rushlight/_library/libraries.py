@@ -33,7 +33,7 @@ _impls: set = set()  # "namespace/operator/key" of the kernels that libraries ha
 def _check_key(name):
     from rushlight._extension.dispatch_keys import DispatchKey  # seldom needed
 
-    if name not in DispatchKey.__members__:
+    if name not in DispatchKey.__members__:  # type: ignore[attr-defined]
         raise RuntimeError(f"could not parse dispatch key: {name}")
 
 
