@@ -1,9 +1,10 @@
-// Loops on the bits of short elements, which need no conversion: halves as whole numbers of 16 bits, truth
-// values as bytes.
+// Loops that take a formula's place for one dtype. On the bits of short elements, which need no conversion:
+// halves as whole numbers of 16 bits, truth values as bytes. On complex numbers by parts.
 #include <algorithm>
 #include <cstring>
 
 #include "core/half.h"
+#include "cpu/isa/complex_inl.h"
 #include "cpu/isa/register_inl.h"
 #include "cpu/isa/tables.h"
 
@@ -177,6 +178,7 @@ constexpr BitLoop kOfTruths[] = {{Formula::Eq, DType::Bool, agree},
 
 }  // namespace
 
-const BitLoops bit_loops = {kOfHalves<Half, DType::Float16>, kOfHalves<BFloat16, DType::BFloat16>, kOfTruths};
+const BitLoops bit_loops = {kOfHalves<Half, DType::Float16>, kOfHalves<BFloat16, DType::BFloat16>, kOfTruths,
+                            kOfComplex};
 
 }  // namespace rushlight::cpu::RL_ISA

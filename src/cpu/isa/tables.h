@@ -15,7 +15,7 @@ struct BitLoop {
   DType dtype;
   Loop loop;
 };
-using BitLoops = std::array<std::span<const BitLoop>, 3>;
+using BitLoops = std::array<std::span<const BitLoop>, 4>;
 
 #define RL_DECLARE_TABLES(isa)                                                                 \
   namespace isa {                                                                              \
