@@ -226,6 +226,18 @@ class OpOverload(OperatorBase):
         before = e.schema["schema"].rpartition(", Tensor ")[0]  # as `number_overloads` tells it
         return _overload(self.namespace, self._opname, found[0].overload), before.count(", ") + 1
 
+    @property
+    def of_record(self):
+        """The overload that the operator's record has, for one that PyTorch calls with a number instead."""
+        if not self._entry.second_name:
+            return self
+        if "_of_record" not in self.__dict__:
+            same = self._entry.index, self._entry.form
+            known = _find(self.namespace, self._opname).values()
+            found = next(f for f in known if not f.second_name and (f.index, f.form) == same)
+            self._of_record = _overload(self.namespace, self._opname, found.overload)
+        return self._of_record
+
     @functools.cached_property
     def traits(self):
         """What the library knows of the operator besides its schema: a ``_C._OperatorTraits``."""

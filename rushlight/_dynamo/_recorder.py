@@ -114,6 +114,7 @@ class Recorder(TorchDispatchMode):
             self.observer.paused = False
 
     def _run(self, func, args, kwargs):
+        func = func.of_record
         if func.traits.reads_values:
             self.observer.interrupt(f"the program asks for the value of a tensor ({func._opname})")
         foreign = func.namespace != "aten" and not _is_described(func._schema)

@@ -347,6 +347,7 @@ class FunctionalizeMode(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
+        func = func.of_record
         if func is aten._unsafe_view.default:  # shares memory, though its schema does not say so
             func = aten.view.default
         if unmarked := unmarked_writes(func, args, kwargs):

@@ -193,6 +193,9 @@ OTHER_LISTS = {
     "jit._arithmetic": {"MATH"},
     "jit._check_expressions": {"_TENSOR_VALUES"},
     "jit._check_methods": {"MATH", "_NOT_FLOATS"},
+    "jit._passes._remove_mutation": {"_ACTIVATIONS", "_COMPUTING"},
+    "jit._passes._small_passes": {"_DROPOUTS"},
+    "jit._torchscript_upgrades": {"_THEN"},
 }
 # Words of Python, which mean no operator in a list.
 PYTHONS = {name.strip("_") for name in (*dir(operator), *dir(builtins))}
