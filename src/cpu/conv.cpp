@@ -70,7 +70,7 @@ bool sees_points(const ConvShape& s) {
 bool multiplies_planes(const ConvShape& s) {
   constexpr int64_t kLargeImage = 512;
   return s.dtype == DType::Float32 && !s.channels_last && sees_points(s) &&
-         (s.spatial != 2 || volume(s.output) >= kLargeImage);
+         (s.spatial != 2 || (s.stays_in_planes && volume(s.output) >= kLargeImage));
 }
 
 template <class T, class F>

@@ -17,6 +17,7 @@ struct ConvShape {
       dilation{1, 1, 1};
   bool channels_last =
       false;  // of input and output alike; the weight is always contiguous [out, in / groups, ...]
+  bool stays_in_planes = false;  // plain images, which nobody asks to turn: see multiplies_planes
   bool input_in_planes = false;  // all the same: see reads_planes
 
   int64_t input_numel() const;

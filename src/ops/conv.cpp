@@ -48,10 +48,14 @@ bool defer_layout_of(cpu::ConvShape& s, const Tensor& image, const void* weight 
   const bool before = has_deferred_layout(image);
   cpu::ConvShape as_it_lies = s;
   as_it_lies.channels_last |= before;
+  // A model's constant filters are laid out once, and what follows joins them where channels come last.
+  as_it_lies.stays_in_planes = s.stays_in_planes =
+      s.spatial == 2 && !as_it_lies.channels_last && !(weight && ConstantMemory::contains(weight));
   const bool deferred = s.spatial == 2 && !s.channels_last &&
                         cpu::conv_likes_channels_last(as_it_lies, weight) && s.output_numel() &&
                         (before || !cpu::depthwise_convolves(s));
   s.channels_last |= deferred;
+  s.stays_in_planes &= !deferred;
   return deferred;
 }
 // The operand as the kernel wants it, taken as it lies where its layout is deferred.

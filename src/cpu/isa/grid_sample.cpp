@@ -87,7 +87,7 @@ struct PlanePoints {
   Axis x, y;
   bool reflects, cubic;  // of cubic weights the taps are turned around, not the point
   bool border;
-  I far{};  // whether a point lies farther out than is turned around here
+  I far{};  // whether a point lies farther out than is computed here
   alignas(kAligned) float own[2 * kBlock];
 
   static bool fit(const SamplePlan& p) {
@@ -124,6 +124,8 @@ struct PlanePoints {
       const V extra = bounded - __builtin_convertvector(flips, V) * a.span;
       const V turned = (flips & 1) != 0 ? a.span - extra : extra;
       if (!cubic) moved = turned + a.start;
+    } else if (cubic && border) {  // cubic weights of infinity are NaN
+      far |= ~((moved < 0.0f ? -moved : moved) < std::numeric_limits<float>::infinity());
     }
     const V low = V{} + a.low, high = V{} + a.high;
     const V raised = moved > low ? moved : low;

@@ -105,7 +105,7 @@ EDGES = {
     "special.erfcx": ([np.inf, -np.inf, -27.0, np.nan], [0.0, np.inf, np.inf, np.nan]),
     "special.log_ndtr": ([np.inf, -np.inf, -1e10, np.nan], [-0.0, -np.inf, -5e19, np.nan]),
     "i0": ([np.inf, -np.inf, np.nan, 0.0], [np.inf, np.inf, np.nan, 1.0]),
-    "special.i1e": ([np.inf, -np.inf, np.nan, -0.0], [0.0, -0.0, np.nan, -0.0]),
+    "special.i1e": ([np.inf, -np.inf, np.nan, -0.0], [0.0, -0.0, np.nan, 0.0]),
     "special.bessel_j0": ([0.0, np.inf, np.nan], [1.0, 0.0, np.nan]),
     "special.bessel_y0": ([0.0, -1.0, np.inf, np.nan], [-np.inf, np.nan, 0.0, np.nan]),
     "sin": ([-0.0, np.inf, np.nan], [-0.0, np.nan, np.nan]),
