@@ -124,14 +124,26 @@ const std::array<WhereLoop, 5> where_table = avx2::where_table;
 const BitLoops bit_loops = baseline::bit_loops;
 }  // namespace avx512
 
-// Special functions and distances are rare in models and long: one set of them will do.
-namespace baseline {
-const DistanceLoops& distance_loops(bool double_precision);
-}
+// Special functions, distances and gradients are rare in models and long: one set of them will do.
+#define NARROWEST(declaration, name, arguments)    \
+  namespace baseline {                             \
+  declaration;                                     \
+  }                                                \
+  namespace avx2 {                                 \
+  declaration { return baseline::name arguments; } \
+  }
+
+NARROWEST(const DistanceLoops& distance_loops(bool double_precision), distance_loops, (double_precision))
+NARROWEST(void grid_sample_backward(const SamplePlan& plan, const void* grad, const void* input,
+                                    const void* grid, void* grad_input, void* grad_grid),
+          grid_sample_backward, (plan, grad, input, grid, grad_input, grad_grid))
+NARROWEST(int64_t attention_backward_bytes(const AttentionHead& h), attention_backward_bytes, (h))
+NARROWEST(void attention_backward_head(const AttentionHead& h, const AttentionHeadGradients& g, void* memory,
+                                       bool first, bool last),
+          attention_backward_head, (h, g, memory, first, last))
+#undef NARROWEST
+
 namespace avx2 {
-const DistanceLoops& distance_loops(bool double_precision) {
-  return baseline::distance_loops(double_precision);
-}
 const FormulaLoops division_loops[0 RL_DIVISION_FORMULAS(COUNT)] = {};
 const FormulaLoops gamma_loops[0 RL_GAMMA_FORMULAS(COUNT)] = {};
 const FormulaLoops bessel_loops[0 RL_BESSEL_FORMULAS(COUNT)] = {};
