@@ -124,7 +124,8 @@ const std::array<WhereLoop, 5> where_table = avx2::where_table;
 const BitLoops bit_loops = baseline::bit_loops;
 }  // namespace avx512
 
-// Special functions, distances and gradients are rare in models and long: one set of them will do.
+// Special functions, distances, places of extremes and gradients are rare in models and long: one set of them
+// will do.
 #define NARROWEST(declaration, name, arguments)    \
   namespace baseline {                             \
   declaration;                                     \
@@ -141,6 +142,10 @@ NARROWEST(int64_t attention_backward_bytes(const AttentionHead& h), attention_ba
 NARROWEST(void attention_backward_head(const AttentionHead& h, const AttentionHeadGradients& g, void* memory,
                                        bool first, bool last),
           attention_backward_head, (h, g, memory, first, last))
+NARROWEST(ArgExtremeColumns arg_extreme_columns_variant(DType dtype, bool largest),
+          arg_extreme_columns_variant, (dtype, largest))
+NARROWEST(ArgExtremeLine arg_extreme_line_variant(DType dtype, bool largest), arg_extreme_line_variant,
+          (dtype, largest))
 #undef NARROWEST
 
 namespace avx2 {
