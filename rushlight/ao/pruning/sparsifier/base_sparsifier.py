@@ -196,7 +196,9 @@ class BaseSparsifier(abc.ABC):
             The converted model.
         """
         if mapping is None:
-            raise NotImplementedError("Need to auto generate mapping ")
+            raise NotImplementedError(
+                "Need to auto generate mapping: give `mapping`, from classes of layers to their replacements"
+            )
         if not inplace:
             module = copy.deepcopy(module)
         for name, child in list(module.named_children()):

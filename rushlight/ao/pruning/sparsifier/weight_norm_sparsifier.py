@@ -37,7 +37,9 @@ class WeightNormSparsifier(BaseSparsifier):
         elif norm in (1, 2):
             self.norm_fn = rushlight.abs if norm == 1 else rushlight.square
         else:
-            raise NotImplementedError(f"L-{norm} is not yet implemented.")
+            raise NotImplementedError(
+                f"L-{norm} is not yet implemented. `norm` is 1, 2 or a function of the weight."
+            )
         super().__init__(
             defaults={
                 "sparsity_level": sparsity_level,

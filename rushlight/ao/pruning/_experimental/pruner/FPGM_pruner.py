@@ -25,7 +25,9 @@ class FPGMPruner(BaseStructuredSparsifier):
         elif dist in (1, 2):
             self.dist_fn = lambda rows: rushlight.cdist(rows, rows, p=dist)
         else:
-            raise NotImplementedError("Distance function is not yet implemented.")
+            raise NotImplementedError(
+                "Distance function is not yet implemented. `dist` is 1, 2 or a function of a matrix."
+            )
         super().__init__(defaults={"sparsity_level": sparsity_level})
 
     def _compute_distance(self, t):
