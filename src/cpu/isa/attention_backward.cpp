@@ -1,6 +1,8 @@
 // Gradients of attention in tiles whose sums stay in registers, for each instruction set. Scores are computed
 // again; products are taken in the computing type.
+#include "core/host/processor.h"
 #include "cpu/isa/attention_inl.h"
+#include "cpu/isa/attention_tiles_inl.h"
 
 namespace rushlight::cpu::RL_ISA {
 namespace {
@@ -90,11 +92,8 @@ class Backward {
     const T* out = static_cast<const T*>(h_.out) + first_ * h_.out_row;
     for (int64_t i = 0; i < count_; ++i) {
       copy_row(query + i * h_.query_row, h_.width, h_.width, at(l_.queries) + i * h_.width);
-      C* row = at(l_.grads) + i * h_.value_width;
-      copy_row(grad + i * g_.grad_out_row, h_.value_width, h_.value_width, row);
-      delta_[i] = 0;
-      for (int64_t c = 0; c < h_.value_width; ++c)
-        delta_[i] += static_cast<C>(out[i * h_.out_row + c]) * row[c];
+      copy_row(grad + i * g_.grad_out_row, h_.value_width, h_.value_width, at(l_.grads) + i * h_.value_width);
+      delta_[i] = row_product(out + i * h_.out_row, grad + i * g_.grad_out_row, h_.value_width);
     }
     pack_rows<T, false>(query, h_.query_row, count_, h_.width, at(l_.query_panels), count_);
     pack_rows<T, false>(grad, g_.grad_out_row, count_, h_.value_width, at(l_.grad_panels), count_);
@@ -155,9 +154,17 @@ class Backward {
   C delta_[kQueries];
 };
 
+#if defined(__AVX512BW__)
+// Whether products are taken by tiles.
+bool by_tiles(const AttentionHead& h) { return h.dtype == DType::BFloat16 && host::has_bfloat16_tiles(); }
+#endif
+
 }  // namespace
 
 int64_t attention_backward_bytes(const AttentionHead& h) {
+#if defined(__AVX512BW__)
+  if (by_tiles(h)) return TileBackward(h, nullptr, nullptr).bytes();
+#endif
   return h.dtype == DType::Float64 ? Layout<double>{h}.total * static_cast<int64_t>(sizeof(double))
                                    : Layout<float>{h}.total * static_cast<int64_t>(sizeof(float));
 }
@@ -165,6 +172,15 @@ int64_t attention_backward_bytes(const AttentionHead& h) {
 // `first` and `last` of the matrices of queries that share keys and values.
 void attention_backward_head(const AttentionHead& h, const AttentionHeadGradients& g, void* memory,
                              bool first, bool last) {
+#if defined(__AVX512BW__)
+  if (by_tiles(h)) {
+    TileBackward backward(h, &g, memory);
+    if (first) backward.prepare();
+    backward.run();
+    if (last) backward.finish();
+    return;
+  }
+#endif
   visit_dtype(FloatTypes{}, h.dtype, "scaled_dot_product_attention_backward", [&](auto tag) {
     Backward<decltype(tag)> backward(h, g, memory);
     if (first) backward.prepare();

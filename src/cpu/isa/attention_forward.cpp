@@ -3,8 +3,7 @@
 #include <optional>
 
 #include "core/host/processor.h"
-#include "cpu/isa/attention_inl.h"
-#include "cpu/isa/tile_registers_inl.h"
+#include "cpu/isa/attention_tiles_inl.h"
 
 namespace rushlight::cpu::RL_ISA {
 
@@ -205,14 +204,7 @@ class Block {
   void run_tiles([[maybe_unused]] int64_t key, [[maybe_unused]] int64_t n) {
 #if defined(__AVX512BW__)
     if constexpr (L::step > 1) {
-      constexpr int64_t kFactorBytes = sizeof(Factor), kScoreBytes = kKeys * sizeof(C);
-      for (int64_t column = 0; column < n; column += kPanel<C>) {
-        const int64_t begin = key + column, left = lesser(kPanel<C>, h_.keys - begin);
-        const int64_t columns = up(left, L::lanes), needed = up(lesser(left, n - column), L::lanes);
-        multiply_pairs<false>({queries_, l_.depth * kFactorBytes, keys_ + begin * l_.depth,
-                               columns * kFactorBytes, l_.depth / 16},
-                              count_, needed, scores_ + column, kScoreBytes);
-      }
+      multiply_keys_by_tiles(h_, count_, queries_, l_.depth, keys_, key, n, scores_, kKeys);
       // What is masked stays -inf if it is scaled later.
       C scale = static_cast<C>(h_.scale);
       if (h_.mask || !(scale > 0)) {
@@ -220,7 +212,7 @@ class Block {
           for (int64_t j = 0; j < n; ++j) scores_[i + j] *= scale;
         scale = 1;
       }
-      const int64_t padded = up(n, 32), width = l_.columns.width() * kFactorBytes;
+      const int64_t padded = up(n, 32), width = l_.columns.width() * static_cast<int64_t>(sizeof(Factor));
       weigh(key, n, padded, scale);
       for (int64_t p = 0; p < l_.columns.panels; ++p)
         multiply_pairs<true>(
@@ -278,15 +270,6 @@ void forward_as(const AttentionHead& h, const void* packed, void* scratch, Span 
 }
 
 // --- few queries, as when a text is made word by word: keys and values are read where they lie
-
-template <class T>
-[[gnu::always_inline]] inline LaneVector<compute_type<T>> lanes_at(const T* x, int64_t n) {
-  alignas(kRegisterBytes) compute_type<T> lanes[Lanes<compute_type<T>>::count];
-  LaneVector<compute_type<T>> v;
-  read_lanes(x, n, lanes);
-  load(v, lanes);
-  return v;
-}
 
 // scores[0, N) = scale * query . keys
 template <int N, class T, class C>

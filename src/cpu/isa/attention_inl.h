@@ -82,6 +82,25 @@ template <class T, class State>
   for (; i < padded; ++i) to[i] = State(0);
 }
 
+// A vector of n elements, converted, the rest of it zeros.
+template <class T>
+[[gnu::always_inline]] inline LaneVector<compute_type<T>> lanes_at(const T* x, int64_t n) {
+  alignas(kRegisterBytes) compute_type<T> lanes[Lanes<compute_type<T>>::count];
+  LaneVector<compute_type<T>> v;
+  read_lanes(x, n, lanes);
+  load(v, lanes);
+  return v;
+}
+
+// The sum of a[i] * b[i].
+template <class T>
+inline compute_type<T> row_product(const T* a, const T* b, int64_t n) {
+  using C = compute_type<T>;
+  LaneVector<C> sum{};
+  for (int64_t i = 0; i < n; i += Lanes<C>::count) sum += lanes_at(a + i, n - i) * lanes_at(b + i, n - i);
+  return fold_vector<C>(sum, [](C x, C y) { return x + y; });
+}
+
 // Calls f.template operator()<V>() for V = vectors, from 1 to those of a panel.
 template <int V = kPanelVectors, class F>
 [[gnu::always_inline]] inline void with_vectors(int64_t vectors, F&& f) {

@@ -69,6 +69,43 @@ def test_any_scale(scale, causal):
     )
 
 
+def gradients_beside_doubles(q, k, v, **options):
+    """Whether gradients in bfloat16 are those in doubles."""
+    leaves = [x.clone().requires_grad_() for x in (q, k, v)]
+    exact = [x.double().requires_grad_() for x in (q, k, v)]
+    out = F.scaled_dot_product_attention(*leaves, **options)
+    flow = torch.randn(out.shape).bfloat16()
+    found = torch.autograd.grad(out, leaves, flow)
+    expected = torch.autograd.grad(F.scaled_dot_product_attention(*exact, **options), exact, flow.double())
+    for one, right in zip(found, expected, strict=True):
+        assert not one.isnan().any()
+        close(one, right)
+
+
+@pytest.mark.parametrize("scale", [0.0, -0.5, 1.5])
+@pytest.mark.parametrize("causal", [False, True])
+def test_gradients_at_any_scale(scale, causal):
+    gradients_beside_doubles(*operands(70, 140, 40, 64), scale=scale, is_causal=causal)
+
+
+@pytest.mark.parametrize("queries", [1, 31, 65, 200])
+def test_gradients_of_heads_that_share_keys(queries):
+    q, k, v = operands(queries, 150, 32, 48)
+    q = torch.randn(2, 6, queries, 32).bfloat16()
+    gradients_beside_doubles(q, k, v, enable_gqa=True)
+
+
+def test_gradients_where_a_query_sees_nothing():
+    q, k, v = operands(37, 70, 64, 64)
+    mask = torch.rand(37, 70) < 0.5
+    mask[3] = False
+    leaves = [x.clone().requires_grad_() for x in (q, k, v)]
+    out = F.scaled_dot_product_attention(*leaves, attn_mask=mask)
+    grads = torch.autograd.grad(out, leaves, torch.ones_like(out))
+    assert not any(grad.isnan().any() for grad in grads)
+    assert (grads[0][..., 3, :] == 0).all()
+
+
 def test_a_query_that_sees_nothing_gets_zeros():
     q, k, v = operands(40, 70, 64, 64)
     mask = torch.ones(40, 70, dtype=torch.bool)
