@@ -15,68 +15,87 @@ __all__ = ["autocast", "autocast_decorator", "custom_bwd", "custom_fwd", "is_aut
 
 _CASTING = ("cpu", "cuda")
 _HALF_TYPES = (rushlight.bfloat16, rushlight.float16)
-_DEVICES = ("cpu", "cuda", "mtia", "maia", "xpu", "hpu", "xla", "mps", "ipu", "privateuseone")
+# The half type of each device type that can have regions.
+_USUAL = dict.fromkeys(("mtia", "xpu", "mps", "ipu", "privateuseone"), rushlight.float16)
+_USUAL.update(dict.fromkeys(("xla", "hpu", "maia"), rushlight.bfloat16))
+
+
+def _type_of(function, device):
+    """The type of a device that a program names: "cpu" for "cpu:0"."""
+    if not isinstance(device, str):
+        kind = type(device).__name__
+        name = f"torch.{kind}" if isinstance(device, rushlight.device) else kind
+        raise TypeError(f"{function}(): argument 'device_type' (position 1) must be str, not {name}")
+    return rushlight.device(device).type
+
+
+def _region_type(function, device):
+    """`_type_of` where that type can have regions."""
+    kind = _type_of(function, device)
+    if kind not in _CASTING and kind not in _USUAL:
+        raise RuntimeError("unknown device type for autocast in get_autocast_dispatch_key_from_device_type")
+    return kind
 
 
 def is_autocast_available(device_type: str) -> bool:
-    """Whether operators on devices of this type can be autocast here: on "cpu" and "cuda"."""
-    _check_device_type(device_type)
-    return device_type in _CASTING
-
-
-def _check_device_type(device_type):
-    if not isinstance(device_type, str):
-        raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
-    if device_type not in _DEVICES:
-        if not device_type.replace("_", "").isalpha():
-            raise RuntimeError(f"Invalid device string: '{device_type}'")
-        raise RuntimeError(
-            f"Expected one of {', '.join(_DEVICES)} device type at start of device string: {device_type}"
-        )
+    """Whether there are regions of autocast for devices of this type. They cast on "cpu" and "cuda"; those of
+    devices that are not here can be entered, as in PyTorch, and change nothing."""
+    kind = _type_of("_is_autocast_available", device_type)
+    return kind in _CASTING or kind in _USUAL
 
 
 # Devices that are not here keep their settings too: programs ask before they look for the device.
-_elsewhere: dict = {}
+_enabled_elsewhere: dict = {}
+_dtypes_elsewhere: dict = {}
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> bool:
     """Whether a region of autocast is active for the device type."""
-    _check_device_type(device_type)
-    if device_type in _CASTING:
-        return _C._autocast_region(device_type == "cuda")[0]
-    return _elsewhere.get(device_type, (False, None))[0]
+    kind = _region_type("is_autocast_enabled", device_type)
+    if kind in _CASTING:
+        return _C._autocast_region(kind == "cuda")[0]
+    return _enabled_elsewhere.get(kind, False)
 
 
 def set_autocast_enabled(device_type, enabled=None) -> None:
     """Switches autocasting for the device type, or for "cuda" when called with the flag alone."""
     if enabled is None:
         device_type, enabled = "cuda", device_type
-    _check_device_type(device_type)
-    if device_type in _CASTING:
-        _C._autocast_switch(
-            enabled, get_autocast_dtype(device_type), is_autocast_cache_enabled(), device_type == "cuda"
-        )
+    kind = _region_type("set_autocast_enabled", device_type)
+    if kind in _CASTING:
+        dtype = get_autocast_dtype(kind)
+        _C._autocast_switch(enabled, dtype, is_autocast_cache_enabled(), kind == "cuda")
     else:
-        _elsewhere[device_type] = (enabled, get_autocast_dtype(device_type))
+        _enabled_elsewhere[kind] = enabled
 
 
 def get_autocast_dtype(device_type: str):
     """The half type of the device type's regions."""
-    _check_device_type(device_type)
-    if device_type in _CASTING:
-        return _C._autocast_region(device_type == "cuda")[1]
-    return _elsewhere.get(device_type, (False, None))[1] or rushlight.float16
+    kind = _type_of("get_autocast_dtype", device_type)
+    if kind in _CASTING:
+        return _C._autocast_region(kind == "cuda")[1]
+    dtype = _dtypes_elsewhere.get(kind) or _USUAL.get(kind)
+    if dtype is None:
+        raise RuntimeError("unsupported scalarType")
+    return dtype
 
 
 def set_autocast_dtype(device_type: str, dtype) -> None:
     """Sets the half type of the device type's regions."""
-    _check_device_type(device_type)
-    if device_type in _CASTING:
-        _C._autocast_switch(
-            is_autocast_enabled(device_type), dtype, is_autocast_cache_enabled(), device_type == "cuda"
-        )
+    kind = _type_of("set_autocast_dtype", device_type)
+    if kind in _CASTING:
+        enabled = is_autocast_enabled(kind)
+        _C._autocast_switch(enabled, dtype, is_autocast_cache_enabled(), kind == "cuda")
     else:
-        _elsewhere[device_type] = (is_autocast_enabled(device_type), dtype)
+        _dtypes_elsewhere[kind] = dtype
+
+
+def _switch_elsewhere(kind, enabled, dtype, cache_enabled):
+    """`_C._autocast_switch` for devices that are not here."""
+    before = is_autocast_enabled(kind), get_autocast_dtype(kind), is_autocast_cache_enabled()
+    _enabled_elsewhere[kind], _dtypes_elsewhere[kind] = enabled, dtype
+    set_autocast_cache_enabled(cache_enabled)
+    return before
 
 
 def _deprecated(device_type):
@@ -164,53 +183,58 @@ class autocast:  # noqa: N801 - PyTorch's name
     """
 
     def __init__(self, device_type, dtype=None, enabled=True, cache_enabled=None):
-        self.device = device_type
+        self.device = self._type = device_type
         if device_type == "cpu":
             self.fast_dtype = _C._autocast_region(False)[1] if dtype is None else dtype
             self._enabled = enabled and self._is_supported()
         else:
-            _check_device_type(device_type)
+            if not isinstance(device_type, str):
+                raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
             self.fast_dtype = get_autocast_dtype(device_type) if dtype is None else dtype
-            self._enabled = enabled and self._is_present()
+            if not is_autocast_available(device_type):
+                raise RuntimeError(f"User specified an unsupported autocast device_type '{device_type}'")
+            self._type = _type_of("autocast", device_type)
+            self._enabled = enabled and (self._type not in _CASTING or self._is_supported())
         self._cache_enabled = is_autocast_cache_enabled() if cache_enabled is None else cache_enabled
 
     def _is_supported(self):
-        if self.fast_dtype in _HALF_TYPES:
+        kinds = _HALF_TYPES
+        if self._type == "cuda":
+            if not rushlight.cuda.is_available():
+                warnings.warn(
+                    "CUDA is not available or torch_xla is imported. Disabling autocast.", stacklevel=3
+                )
+                return False
+            kinds = (*_HALF_TYPES, rushlight.float32)
+        if self.fast_dtype in kinds:
             return True
+        device = self._type.upper()
         warnings.warn(
-            "In CPU autocast, but the target dtype is not supported. Disabling autocast.\n"
-            "CPU Autocast only supports dtypes of torch.bfloat16, torch.float16 currently.",
+            f"In {device} autocast, but the target dtype is not supported. Disabling autocast.\n"
+            f"{device} Autocast only supports dtypes of {', '.join(map(str, kinds))} currently.",
             stacklevel=3,
         )
         return False
 
-    def _is_present(self):
-        if self.device != "cuda":
-            raise RuntimeError(f"User specified an unsupported autocast device_type '{self.device}'")
-        if rushlight.cuda.is_available():
-            if self.fast_dtype not in (*_HALF_TYPES, rushlight.float32):
-                warnings.warn(
-                    "In CUDA autocast, but the target dtype is not supported. Disabling autocast.\n"
-                    "CUDA Autocast only supports dtypes of torch.bfloat16, torch.float16, torch.float32 "
-                    "currently.",
-                    stacklevel=3,
-                )
-                return False
-            return True
-        warnings.warn("CUDA is not available or torch_xla is imported. Disabling autocast.", stacklevel=3)
-        return False
-
     def __enter__(self):
-        self._previous = _C._autocast_switch(
-            self._enabled, self.fast_dtype, self._cache_enabled, self.device == "cuda"
-        )
+        if self._type in _CASTING:
+            self._previous = _C._autocast_switch(
+                self._enabled, self.fast_dtype, self._cache_enabled, self._type == "cuda"
+            )
+        else:
+            self._previous = _switch_elsewhere(
+                self._type, self._enabled, self.fast_dtype, self._cache_enabled
+            )
         autocast_increment_nesting()
         return self
 
     def __exit__(self, exc_type, exc_value, traceback):
         if autocast_decrement_nesting() == 0:
             clear_autocast_cache()
-        _C._autocast_switch(*self._previous, self.device == "cuda")
+        if self._type in _CASTING:
+            _C._autocast_switch(*self._previous, self._type == "cuda")
+        else:
+            _switch_elsewhere(self._type, *self._previous)
         return False
 
     def __call__(self, func):
@@ -241,7 +265,8 @@ def custom_fwd(fwd=None, *, device_type, cast_inputs=None):
     without
     autocasting; without `cast_inputs` it runs as the caller does. ``backward`` under `custom_bwd` sees the
     same."""
-    _check_device_type(device_type)
+    if not isinstance(device_type, str):
+        raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
     if fwd is None:
         return functools.partial(custom_fwd, device_type=device_type, cast_inputs=cast_inputs)
 
@@ -254,14 +279,16 @@ def custom_fwd(fwd=None, *, device_type, cast_inputs=None):
             return fwd(*args, **kwargs)
         context._fwd_used_autocast = False
         with autocast(device_type=device_type, enabled=False):
-            return fwd(*_cast(args, device_type, cast_inputs), **_cast(kwargs, device_type, cast_inputs))
+            kind = _type_of("custom_fwd", device_type)
+            return fwd(*_cast(args, kind, cast_inputs), **_cast(kwargs, kind, cast_inputs))
 
     return decorated
 
 
 def custom_bwd(bwd=None, *, device_type):
     """Decorates ``backward`` of an autograd Function whose ``forward`` is under `custom_fwd`."""
-    _check_device_type(device_type)
+    if not isinstance(device_type, str):
+        raise ValueError(f"Expected `device_type` of type `str`, got: `{type(device_type)}`")
     if bwd is None:
         return functools.partial(custom_bwd, device_type=device_type)
 

@@ -249,3 +249,57 @@ def test_optimizers_that_take_the_scaler_are_told_that_they_should_not():
     with pytest.warns(FutureWarning, match="stop passing itself"):
         scaler.step(optimizer)
     assert optimizer.seen is scaler
+
+
+def _answer(call):
+    try:
+        return str(call())
+    except (RuntimeError, TypeError) as problem:
+        return f"{type(problem).__name__}: {problem}"
+
+
+def _regions_by(t, device):
+    def within():
+        with t.autocast(device):
+            return t.mm(t.ones(2, 2), t.ones(2, 2)).dtype, t.is_autocast_enabled(device)
+
+    calls = (
+        lambda: t.amp.is_autocast_available(device),
+        lambda: t.is_autocast_enabled(device),
+        lambda: t.get_autocast_dtype(device),
+        within,
+        lambda: t.is_autocast_enabled(device),
+        lambda: t.is_autocast_enabled("cpu"),
+    )
+    return [_answer(call) for call in calls]
+
+
+@pytest.mark.parametrize(
+    "device", ["cpu:0", "cpu:1", "xla", "mps", "hpu:0", "meta", "vulkan", "foo", "cpu:x", ""]
+)
+def test_devices_are_named_as_for_tensors(device):
+    """A device with its number, devices that are not here, and what names none."""
+    oracle = pytest.importorskip("torch")
+    assert _regions_by(torch, device) == _regions_by(oracle, device)
+    dtypes = []
+    for t in (torch, oracle):
+        with t.autocast("cpu", dtype=t.bfloat16), t.autocast("cpu:0", enabled=False):
+            dtypes.append(str(t.mm(t.ones(2, 2), t.ones(2, 2)).dtype))
+    assert dtypes == ["torch.float32"] * 2
+
+
+def test_functions_cast_on_a_device_with_its_number():
+    class Double(torch.autograd.Function):
+        @staticmethod
+        @custom_fwd(device_type="cpu:0", cast_inputs=torch.float16)
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        @custom_bwd(device_type="cpu:0")
+        def backward(ctx, gradient):
+            return gradient * 2
+
+    with autocast("cpu"):
+        y = Double.apply(torch.ones(2, requires_grad=True))
+    assert y.dtype == torch.float16
