@@ -79,6 +79,7 @@ class _Writer:
 
     def __init__(self):
         self.functions, self.classes, self.modules = {}, [], []
+        self.overloaded = []  # names of functions with several signatures
         self.types, self.objects, self.object_numbers = {}, [], {}
         self.class_numbers, self.module_numbers = {}, {}
         self.written, self.alive = (
@@ -99,6 +100,7 @@ class _Writer:
             "torchscript": _VERSION,
             "root": root,
             "functions": self.functions,
+            "overloaded": self.overloaded,
             "classes": self.classes,
             "modules": self.modules,
         }
@@ -106,6 +108,7 @@ class _Writer:
     def _function(self, name, unit):
         if name not in self.functions:
             self.functions[name] = unit.code
+            self.overloaded += [name] if unit.overloaded else []
             self._called(unit)
 
     def _called(self, unit):
@@ -162,6 +165,7 @@ class _Writer:
                     "name": cls._original_name,
                     "base": class_name(base),
                     "methods": methods,
+                    "overloaded": [n for n, unit in cls._script_methods.items() if unit.overloaded],
                     "unused": [n for n, v in vars(cls).items() if hasattr(v, "is_left_out")],
                     "constants": constants,
                     "traced": cls.__name__ == "TopLevelTracedModule",
@@ -352,6 +356,7 @@ class _Reader:
         self.types, self.objects = classes.classes, {}
         for dotted, source in content["functions"].items():
             unit = unit_from_source(dotted.removeprefix("__torch__."), source, self.functions, name)
+            unit.overloaded = dotted in content.get("overloaded", ())
             self.units[dotted] = unit
         classes.fill()
         self.classes = [self._class(c) for c in content["classes"]]
@@ -376,6 +381,7 @@ class _Reader:
         units, methods = {}, {}
         for name, (kind, source, *setter) in saved["methods"].items():
             units[name] = unit_from_source(f"{saved['name']}.{name}", source, self.functions, self.name)
+            units[name].overloaded = name in saved.get("overloaded", ())
             made = units[name].checked(kind != "static")
             methods[name] = {"property": property, "static": staticmethod}.get(kind, lambda f: f)(made)
             for text in setter:

@@ -167,7 +167,10 @@ class Unit:
         """The function for calls from Python: it refuses and converts arguments."""
         function = self.function()
         if self.schema is None:
-            self.schema = schema_of(self, None, skip_self, defaults_of(function))
+            free = self.overloaded
+            self.schema = (
+                _free(self, skip_self) if free else schema_of(self, None, skip_self, defaults_of(function))
+            )
         return checked(function, self.schema, skip_self)
 
     def refuse(self, message, node, kind=RuntimeError):
