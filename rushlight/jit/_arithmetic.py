@@ -1,5 +1,5 @@
 """Arithmetic of scripts where it is not Python's: numbers are those of C++, so nothing but division of whole
-numbers fails, and powers and roundings are floats.
+numbers fails, whole numbers wrap at 64 bits, and powers and roundings are floats.
 
 Values of other types, tensors above all, go through Python's operators as they are."""
 
@@ -11,10 +11,44 @@ from typing import Any
 
 from rushlight.jit._percent import percent
 
-__all__ = ["CALLS", "INPLACE", "MATH", "OPERATORS", "in_script", "rounded", "whole"]
+__all__ = ["CALLS", "INPLACE", "MATH", "OPERATORS", "in_script", "rounded", "whole", "wrapped"]
 
 _NUMBERS = (bool, int, float)
 _LOWEST = -(2**63)  # what a float that is no number of 64 bits becomes
+_END = 2**63
+
+
+def wrapped(value: Any) -> Any:
+    """What is left of a whole number in 64 bits; other values as they are."""
+    if type(value) is not int or _LOWEST <= value < _END:
+        return value
+    return (value + _END) % (2 * _END) - _END
+
+
+def added(left: Any, right: Any) -> Any:
+    result = left + right
+    return result if type(result) is not int or _LOWEST <= result < _END else wrapped(result)
+
+
+def subtracted(left: Any, right: Any) -> Any:
+    result = left - right
+    return result if type(result) is not int or _LOWEST <= result < _END else wrapped(result)
+
+
+def multiplied(left: Any, right: Any) -> Any:
+    result = left * right
+    return result if type(result) is not int or _LOWEST <= result < _END else wrapped(result)
+
+
+def shifted(left: Any, right: Any) -> Any:
+    """A shift to the left; as processors do it, by the last six bits of the second number."""
+    if type(left) in (bool, int) and type(right) in (bool, int):
+        return wrapped(left << (right & 63))
+    return left << right
+
+
+def negated(value: Any) -> Any:
+    return wrapped(-value)
 
 
 def divided(left: Any, right: Any) -> Any:
@@ -180,14 +214,30 @@ CALLS: dict = {
     "round": rounded,
     "divmod": quotient_and_remainder,
     "int": whole,
+    "abs": lambda value: wrapped(abs(value)),
+    "sum": lambda *values: wrapped(sum(*values)),
     "pow": powered,
     "max": _extreme(max, operator.gt),
     "min": _extreme(min, operator.lt),
 }
 
 # Operators by their nodes' names, and those of augmented assignments.
-OPERATORS: dict = {"Div": divided, "FloorDiv": floor_divided, "Mod": remainder, "Pow": powered}
+OPERATORS: dict = {
+    "Add": added,
+    "Sub": subtracted,
+    "Mult": multiplied,
+    "LShift": shifted,
+    "USub": negated,
+    "Div": divided,
+    "FloorDiv": floor_divided,
+    "Mod": remainder,
+    "Pow": powered,
+}
 INPLACE: dict = {
+    "Add": _inplace(added, operator.iadd),
+    "Sub": _inplace(subtracted, operator.isub),
+    "Mult": _inplace(multiplied, operator.imul),
+    "LShift": _inplace(shifted, operator.ilshift),
     "Div": _inplace(divided, operator.itruediv),
     "Mod": _inplace(remainder, operator.imod),
     "Pow": _inplace(powered, operator.ipow),

@@ -86,7 +86,15 @@ class _Executable(ast.NodeTransformer):
         self.generic_visit(node)
         if kind == "Add" and listed:
             return _helped("__joined__", [node.left, node.right], node)
-        return _helped(f"__{kind}__", [node.left, node.right], node) if kind in OPERATORS else node
+        if kind not in OPERATORS or kind in _WRAPPING and any(map(_no_number, sides)):
+            return node
+        return _helped(f"__{kind}__", [node.left, node.right], node)
+
+    def visit_UnaryOp(self, node):
+        self.generic_visit(node)
+        if not isinstance(node.op, ast.USub) or isinstance(node.operand, ast.Constant):
+            return node
+        return _helped("__USub__", [node.operand], node)
 
     def visit_Compare(self, node):
         self.generic_visit(node)
@@ -148,6 +156,12 @@ def _of_sizes(node):
     return isinstance(node, ast.Attribute) and node.attr == "shape"
 
 
+def _no_number(node):
+    """Whether what is computed with this cannot be a whole number."""
+    return isinstance(node, ast.JoinedStr) or isinstance(getattr(node, "value", None), (float, complex, str))
+
+
+_WRAPPING = ("Add", "Sub", "Mult")  # which are Python's but for whole numbers that 64 bits do not hold
 _EQUALS = {ast.Eq: "__equal__", ast.NotEq: "__differ__"}
 _VIEWING = ("keys", "values", "items")
 _SIZES = ("size", "stride")  # of all dimensions, where none is given

@@ -3,7 +3,7 @@
 import math
 import operator
 
-from rushlight.jit._arithmetic import CALLS, MATH, powered, remainder, rounded
+from rushlight.jit._arithmetic import CALLS, MATH, OPERATORS, powered, remainder, rounded
 from rushlight.jit._check_methods import MATH as NAMES
 from rushlight.jit._check_methods import METHODS as KNOWN
 
@@ -12,8 +12,8 @@ __all__ = ["METHODS", "ON_NUMBERS"]
 # Names that operators of tensors may have, too.
 ON_NUMBERS = {
     **{name: MATH.get(name, getattr(math, name)) for name in NAMES},
-    "mul": operator.mul,
-    "neg": operator.neg,
+    "mul": OPERATORS["Mult"],
+    "neg": OPERATORS["USub"],
     "remainder": remainder,
     "mathremainder": math.remainder,
     "pow": powered,
@@ -27,12 +27,12 @@ ON_NUMBERS = {
     "__or__": operator.or_,
     "__xor__": operator.xor,
     "bitwise_not": operator.invert,
-    "__lshift__": operator.lshift,
+    "__lshift__": OPERATORS["LShift"],
     "__rshift__": operator.rshift,
-    "abs": abs,
+    "abs": CALLS["abs"],
     "round": rounded,
     "log2": math.log2,
-    "sum": sum,
+    "sum": CALLS["sum"],
     "any": any,
     "all": all,
     "max": CALLS["max"],
