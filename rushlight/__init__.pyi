@@ -1031,6 +1031,8 @@ from rushlight._C._VariableFunctions import _embedding_bag_forward_only as _embe
 from rushlight._C._VariableFunctions import embedding_bag as embedding_bag
 from rushlight._C._VariableFunctions import _ctc_loss as _ctc_loss
 from rushlight._C._VariableFunctions import ctc_loss as ctc_loss
+from rushlight._C._VariableFunctions import _pack_padded_sequence as _pack_padded_sequence
+from rushlight._C._VariableFunctions import _pad_packed_sequence as _pad_packed_sequence
 from rushlight._C._VariableFunctions import lstm as lstm
 from rushlight._C._VariableFunctions import lstm_cell as lstm_cell
 from rushlight._C._VariableFunctions import gru as gru

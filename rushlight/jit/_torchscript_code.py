@@ -14,6 +14,7 @@ from rushlight.jit import _torchscript_values as values
 from rushlight.jit._executable import BUILTINS
 
 _HOOKS = ("__forward_pre_hooks__", "__forward_hooks__")
+_SPECIAL = ("__len__", "__contains__", "__getitem__", "__setstate__", "__getstate__")
 _ROOTS = ("torch", "ops", "__torch__", "CONSTANTS")
 _COMPARISONS = {
     ast.Is: "__is__",
@@ -95,13 +96,8 @@ class Unit:
             and isinstance(n.value, ast.List)
         }
         for name in (*methods, *members):
-            if name.startswith("__") and name not in (
-                "__len__",
-                "__contains__",
-                "__getitem__",
-                "__setstate__",
-                "__getstate__",
-            ):
+            special = name.endswith("__") and name not in _SPECIAL
+            if name.startswith("__") and (special or not name.endswith(("__", "_getter", "_setter"))):
                 raise ValueError(f"the name {name!r} is not allowed for a member of a class")
         hooks = {kind: tuple(methods[n] for n in lists.get(kind, ()) if n in methods) for kind in _HOOKS}
         public = {n: m for n, m in methods.items() if n not in ("__setstate__", "__getstate__")}
@@ -174,6 +170,7 @@ class _Translator:
             "$fork": values.fork,
             "$context": values.Context,
             "$list": values.to_list,
+            "$item": values.item,
         }
         arguments = node.args
         if arguments.vararg or arguments.kwarg or node.decorator_list:
@@ -334,7 +331,7 @@ class _Translator:
     def _Subscript(self, e):
         if isinstance(e.slice, ast.Slice):
             self.fail(e, "a slice in brackets")
-        return ast.Subscript(self.expression(e.value), self.expression(e.slice), ast.Load())
+        return self.helper("$item", self.expression(e.value), self.expression(e.slice))
 
     def _UnaryOp(self, e):
         if isinstance(e.op, ast.Not):

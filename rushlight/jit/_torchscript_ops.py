@@ -3,20 +3,18 @@ has for numbers, text and lists. Types of elements, layouts and memory formats a
 
 import functools
 import math
-import operator
 
 import rushlight
-from rushlight._serialization.dtype_numbers import NUMBERS
 from rushlight.jit import _torchscript_layers as layers
-from rushlight.jit._arithmetic import CALLS, divided, floor_divided, whole
+from rushlight.jit._arithmetic import CALLS, divided, floor_divided, whole, wrapped
 from rushlight.jit._percent import percent
 from rushlight.jit._torchscript_numbers import METHODS, ON_NUMBERS
+from rushlight.jit._torchscript_tensors import OF_TENSORS, code_of, dtype_of, format_of
 from rushlight.jit._torchscript_values import tensor_properties, truth
 from rushlight.jit._value_text import formatted, printed, text_of
 from rushlight.nn import functional
 
 Tensor = rushlight.Tensor
-_FORMATS = ("contiguous_format", "preserve_format", "channels_last", "channels_last_3d")
 BUILTINS = (
     "int",
     "float",
@@ -53,7 +51,7 @@ def _with_factor(name, reverse=False):
 
     def run(a, b, alpha=1):
         if not isinstance(a, Tensor) and not isinstance(b, Tensor):
-            return operator.add(a, b) if name == "add" else a - b * alpha
+            return wrapped(a + b if name == "add" else a - b * alpha)
         if reverse:
             return _table("sub")(b, a, alpha=alpha) if isinstance(b, Tensor) else b - alpha * a
         return _table(name)(a, b) if alpha == 1 else _table(name)(a, b, alpha=alpha)
@@ -89,21 +87,6 @@ def _to(x, *args, **kwargs):
     words["memory_format"] = format_of(words.get("memory_format"))
     words.setdefault("device", None)
     return x.to(**{k: v for k, v in words.items() if v is not None})
-
-
-def dtype_of(number):
-    if type(number) is not int:
-        return number
-    if number not in NUMBERS:
-        raise NotImplementedError(f"the dtype number {number} of archives of PyTorch's is not covered")
-    return getattr(rushlight, NUMBERS[number])
-
-
-def format_of(number):
-    return getattr(rushlight, _FORMATS[number]) if type(number) is int else number
-
-
-_CODES = {getattr(rushlight, name): number for number, name in NUMBERS.items()}
 
 
 def _raise(message, kind="builtins.RuntimeError"):
@@ -200,6 +183,7 @@ _TABLE = {
     **{("torch", n): _method_of(n) for n in METHODS},
     **{("torch", n): _method_or_operator(n) for n in ("copy", "count", "split", "index")},
     **{("torch", n): _numbers(f, n) for n, f in ON_NUMBERS.items()},
+    **{("torch", n): f for n, f in OF_TENSORS.items()},
     ("torch", "add"): _with_factor("add"),
     ("torch", "sub"): _with_factor("sub"),
     ("torch", "rsub"): _with_factor("rsub", True),
@@ -277,9 +261,9 @@ _TABLE = {
     ("torch", "IntImplicit"): lambda x: whole(_number(x)),
     ("torch", "FloatImplicit"): lambda x: float(_number(x)),
     ("torch", "ScalarImplicit"): _number,
-    ("torch", "get_autocast_dtype"): lambda kind: _CODES[rushlight.get_autocast_dtype(kind)],
+    ("torch", "get_autocast_dtype"): lambda kind: code_of(rushlight.get_autocast_dtype(kind)),
     ("prim", "RaiseException"): _raise,
-    ("prim", "dtype"): lambda x: _CODES[x.dtype],
+    ("prim", "dtype"): lambda x: code_of(x.dtype),
     ("prim", "device"): lambda x: x.device,
     ("prim", "layout"): lambda x: 0,
     ("prim", "shape"): lambda x: list(x.shape),
@@ -311,7 +295,7 @@ _TABLE = {
     ("prim", "unchecked_unwrap_optional"): lambda x: x,
     ("prim", "min"): _numbers(CALLS["min"], "min"),
     ("prim", "max"): _numbers(CALLS["max"], "max"),
-    ("prim", "abs"): abs,
+    ("prim", "abs"): CALLS["abs"],
     ("prim", "rangelist"): lambda n: list(range(n)),
     ("prim", "data_ptr"): lambda x: x.data_ptr(),
     ("python", "int"): lambda x, *base: whole(_number(x), *base),

@@ -88,6 +88,14 @@ def method(value, name):
     return functools.partial(found, value)
 
 
+def item(value, key):
+    """One of a list, tuple, text or dictionary; of a module that holds modules, one by place or name."""
+    if isinstance(value, Module):
+        parts = value._modules
+        return list(parts.values())[key] if type(key) is int else parts[key]
+    return value[key]
+
+
 def to_list(value):
     """``tolist()`` of a tensor, or a method of this name."""
     return value.tolist() if isinstance(value, Tensor) else method(value, "tolist")()

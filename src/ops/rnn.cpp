@@ -485,9 +485,11 @@ State run_lstm_steps(const std::vector<Tensor>& projected, const Tensor& hx, con
 }
 
 void register_lstm_layer_operators(Table& t);
+void register_packed_sequence_operators(Table& t);
 
 void register_rnn_operators(Table& t) {
   register_lstm_layer_operators(t);
+  register_packed_sequence_operators(t);
   t.op(fused_lstm_cell,
        "_thnn_fused_lstm_cell(Tensor input_gates, Tensor hidden_gates, Tensor cx) -> (Tensor, Tensor, "
        "Tensor)",

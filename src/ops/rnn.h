@@ -22,6 +22,12 @@ inline Fn<std::tuple<Tensor, Tensor>(const Tensor& data, const Tensor& batch_siz
                                      TensorList params, bool has_biases, int64_t num_layers, double dropout,
                                      bool train, bool bidirectional)>
     gru_packed, rnn_tanh_packed, rnn_relu_packed;
+// What makes packed sequences of padded ones, and padded ones of packed ones.
+inline Fn<std::tuple<Tensor, Tensor>(const Tensor& input, const Tensor& lengths, bool batch_first)>
+    pack_padded_sequence;
+inline Fn<std::tuple<Tensor, Tensor>(const Tensor& data, const Tensor& batch_sizes, bool batch_first,
+                                     const Scalar& padding_value, int64_t total_length)>
+    pad_packed_sequence;
 inline Fn<std::tuple<Tensor, Tensor>(const Tensor& input, TensorList hx, const Tensor& w_ih,
                                      const Tensor& w_hh, const Tensor& b_ih, const Tensor& b_hh)>
     lstm_cell;

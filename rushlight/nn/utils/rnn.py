@@ -4,7 +4,6 @@ import functools
 from collections import namedtuple
 
 import rushlight as torch
-from rushlight._errors.advice import advised
 
 __all__ = [
     "PackedSequence", "invert_permutation", "pack_padded_sequence", "pad_packed_sequence", "pad_sequence",
@@ -181,38 +180,7 @@ def pack_padded_sequence(input, lengths, batch_first=False, enforce_sorted=True)
 @one_call_in_traces
 def _pack_padded_sequence(input, lengths):
     """The steps of a (time, batch, …) tensor that are within each length, in order of time."""
-    lengths = lengths.tolist()
-    if input.numel() == 0:
-        raise RuntimeError("Cannot pack empty tensors.")
-    if len(lengths) != input.size(1):
-        raise RuntimeError(
-            f"Expected `len(lengths)` to be equal to batch_size, but got {len(lengths)} "
-            f"(batch_size={input.size(1)})"
-        )
-    if not lengths or lengths[-1] <= 0:
-        text = "Length of all samples has to be greater than 0, but found an element in 'lengths' that is "
-        raise advised(RuntimeError(text + "<= 0"))
-    if any(a < b for a, b in zip(lengths, lengths[1:])):
-        raise RuntimeError(
-            "`lengths` array must be sorted in decreasing order when `enforce_sorted` is True. You can pass "
-            "`enforce_sorted=False` to pack_padded_sequence and/or pack_sequence to sidestep this "
-            "requirement if you "
-            "do not need ONNX exportability."
-        )
-    if lengths[0] > input.size(0):
-        raise RuntimeError(f"Expected `lengths` to be at most {input.size(0)}, but got {lengths[0]}")
-    batch_sizes = torch.zeros(lengths[0], dtype=torch.int64)
-    parts = []
-    start, active = 0, len(lengths)
-    # Between the ends of two sequences the batch has one size: a block of steps.
-    for length in reversed(lengths):
-        if length > start:
-            block = input[start:length, :active]
-            parts.append(block.reshape(-1, *input.shape[2:]))
-            batch_sizes[start:length] = active
-            start = length
-        active -= 1
-    return torch.cat(parts), batch_sizes
+    return torch._pack_padded_sequence(input, lengths, False)
 
 
 def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_length=None):
@@ -249,28 +217,13 @@ def pad_packed_sequence(sequence, batch_first=False, padding_value=0.0, total_le
 @one_call_in_traces
 def _pad_packed_sequence(data, batch_sizes, padding_value, total_length):
     """The (time, batch, …) tensor that was packed, and the lengths of its sequences."""
-    batch_sizes = batch_sizes.tolist()
-    steps = len(batch_sizes)
-    if total_length is not None:
-        if total_length < steps:
-            raise ValueError(
-                "Expected total_length to be at least the length of the longest sequence in input, but got "
-                f"total_length={total_length} and max sequence length being {steps}"
-            )
-        steps = total_length
-    batch = batch_sizes[0]
-    padded = data.new_full((steps, batch, *data.shape[1:]), padding_value)
-    start = t = 0
-    while t < len(batch_sizes):
-        size, stop = batch_sizes[t], t
-        while stop < len(batch_sizes) and batch_sizes[stop] == size:
-            stop += 1
-        count = (stop - t) * size
-        block = data[start : start + count]
-        padded[t:stop, :size] = block.view(stop - t, size, *block.shape[1:])
-        start, t = start + count, stop
-    lengths = torch.tensor([sum(size > i for size in batch_sizes) for i in range(batch)], dtype=torch.int64)
-    return padded, lengths
+    steps = batch_sizes.numel()
+    if total_length is not None and total_length < steps:
+        raise ValueError(
+            "Expected total_length to be at least the length of the longest sequence in input, but got "
+            f"total_length={total_length} and max sequence length being {steps}"
+        )
+    return torch._pad_packed_sequence(data, batch_sizes, False, padding_value, total_length or 0)
 
 
 @one_call_in_traces

@@ -4,6 +4,7 @@
 
 #include "frontend/torchscript/arguments.h"
 #include "rushlight/nn/functional.h"
+#include "rushlight/nn/rnn.h"
 #include "rushlight/printed/functions.h"
 #include "rushlight/printed/nn_functional.h"
 
@@ -15,6 +16,22 @@ IValue convolution(Arguments& a) {
   Arguments plain{{a.values.begin(), a.values.begin() + std::min<std::ptrdiff_t>(std::ssize(a.values), 9)},
                   {}};
   return call_table("aten::convolution", plain);
+}
+
+// A convolution that is padded by a name: "same" or "valid".
+IValue named_padding(Arguments& a) {
+  const int64_t dims = a[1].toTensor().dim() - 2;
+  RL_CHECK_VALUE(dims >= 1 && dims <= 3, "_convolution_mode: a convolution of ", dims, " dimensions");
+  return call_table("aten::conv" + std::to_string(dims) + "d", a);
+}
+
+IValue padded_sequences(Arguments& a) {
+  const IValue *first = a.find(1, "batch_first"), *value = a.find(2, "padding_value"),
+               *side = a.find(3, "padding_side");
+  const std::vector<Tensor> sequences = a[0].toTensorVector();
+  return IValue(nn::utils::rnn::pad_sequence(sequences, first && truth(*first),
+                                             value ? value->toDouble() : 0.0,
+                                             side ? side->toStringRef() : "right"));
 }
 
 Tensor number_like(const IValue& v) { return v.isNone() ? Tensor() : v.toTensor(); }
@@ -103,6 +120,9 @@ IValue adaptive_max(Arguments& a) {
 std::vector<NamedBuiltin> layer_builtins() {
   return {
       {"aten::_convolution", convolution},
+      {"aten::_convolution_mode", named_padding},
+      {"aten::pad_sequence", padded_sequences},
+      {"aten::relu6_", [](Arguments& a) { return call_table("aten::relu6", a[0], true); }},
       {"aten::_native_multi_head_attention", native_attention},
       {"aten::_transformer_encoder_layer_fwd", encoder_layer},
       // Without nested tensors: the layers then take padding as a mask.

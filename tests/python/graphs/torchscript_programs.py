@@ -193,6 +193,63 @@ class Fails(nn.Module):
         return x
 
 
+class Packed(nn.Module):
+    """Sequences of several lengths, packed for a recurrent layer."""
+
+    def __init__(self):
+        super().__init__()
+        self.rnn = nn.LSTM(3, 4, batch_first=True)
+
+    def forward(self, x, lengths):
+        packed = nn.utils.rnn.pack_padded_sequence(x, lengths, batch_first=True, enforce_sorted=False)
+        found, state = self.rnn(packed)
+        padded, back = nn.utils.rnn.pad_packed_sequence(found, batch_first=True, total_length=6)
+        return padded, back, state[0]
+
+
+@torch.jit.interface
+class OneOfMany(nn.Module):
+    def forward(self, input: torch.Tensor) -> torch.Tensor:
+        pass
+
+
+class Chosen(nn.Module):
+    """Modules of a list by their number, a property, and what is asked of tensors beside operators."""
+
+    def __init__(self):
+        super().__init__()
+        self.parts = nn.ModuleList([nn.Linear(4, 3), nn.Linear(4, 3)])
+        self.scale = 2.0
+
+    @property
+    def twice(self) -> float:
+        return self.scale * 2.0
+
+    @torch.jit.export
+    def weighed(self, x: torch.Tensor) -> torch.Tensor:
+        return x * self.twice
+
+    def forward(self, x: torch.Tensor, which: int = 1) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        part: OneOfMany = self.parts[which]
+        asked = torch.tensor([x.element_size(), int(x.is_signed()), int(x.cpu().is_leaf)])
+        shape = torch.zeros(torch.broadcast_tensors(x, torch.ones(1, 4))[0].shape)
+        return part.forward(self.weighed(x)), asked.requires_grad_(False), shape
+
+
+class NamedPadding(nn.Module):
+    """What traces call by other names than programs."""
+
+    def __init__(self):
+        super().__init__()
+        self.conv = nn.Conv2d(2, 3, 3, padding="same")
+        self.line = nn.Conv1d(3, 2, 3, padding="valid", dilation=2)
+
+    def forward(self, x):
+        y = F.relu6(self.conv(x), inplace=True)
+        rows = nn.utils.rnn.pad_sequence([x[0, 0], x[0, 1, :2]], batch_first=True, padding_value=0.5)
+        return F.adaptive_max_pool2d(y, (2, 1)), self.line(y.flatten(2)), rows
+
+
 def programs():
     """name -> (module, inputs, ways of saving)"""
     x = torch.randn(4, 4)
@@ -206,6 +263,9 @@ def programs():
         "gru": (Words(nn.GRU), (words,), both),
         "encoder": (Encoder(False), (torch.randn(2, 3, 8),), both),
         "encoder_masked": (Encoder(True), (torch.randn(2, 3, 8), padding), ("script",)),
+        "packed": (Packed(), (torch.randn(3, 5, 3), torch.tensor([2, 5, 3])), ("script",)),
+        "chosen": (Chosen(), (x,), ("script",)),
+        "named_padding": (NamedPadding(), (torch.randn(1, 2, 4, 5),), ("trace",)),
         "control": (Control(), (x,), ("script",)),
         "control_with_bias": (Control(), (x, torch.randn(2)), ("script",)),
         "sizes": (Sizes(), (torch.randn(2, 3, 4), torch.randn(5)), both),
