@@ -4,11 +4,12 @@ capture, and what it calls is written down.
 
 import operator
 import threading
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import rushlight as torch
 from rushlight._operators.traits import gives_a_view
 from rushlight._ops import OpOverload
+from rushlight._subclasses._fake_history import begins_history
 from rushlight.fx import Graph, Node
 from rushlight.fx.node import map_arg
 
@@ -40,6 +41,7 @@ class Part:
     results: list  # positions of results with gradients
     sources: list  # positions of inputs, or behind all of these of results
     leaves: list  # their tensors, where autograd's graph of this part ends
+    inner: list = field(default_factory=list)  # places among the results of those that others need
 
 
 class Backward:
@@ -60,41 +62,31 @@ class Backward:
 
     def parts(self):
         """The nodes of autograd that the program is: results of which another is computed come first."""
-        steps: dict = {}  # of autograd, that results come from
+        results: dict = {}  # of each step of autograd
         for i in self.with_gradient:
-            steps.setdefault(self.results[i].grad_fn, []).append(i)
-        below = {step: self._reached(step, steps) for step in steps}
-        first = [i for step, (found, _) in below.items() if not found for i in steps[step]]
-        made = [Part(sorted(first), self.inputs, self.leaves)]
-        pending = {step: found for step, (found, _) in below.items() if found}
-        under = {step: set() for step in steps if step not in pending}  # all that a step depends on
-        while pending:
-            step = next(s for s, found in pending.items() if found <= under.keys())
-            found, reaches_leaves = below[step]
-            if reaches_leaves:
-                raise NoBackward("one result is computed from another one and from inputs with gradients")
-            if any(under[s] & found for s in found):
-                raise NoBackward("one result is computed from two others, and one of these from the other")
-            results = sorted(i for s in found for i in steps[s])
-            sources = [self.input_count + i for i in results]
-            made.append(Part(steps[step], sources, [self.results[i] for i in results]))
-            under[step] = found.union(*(under[s] for s in found))
-            del pending[step]
+            results.setdefault(self.results[i].grad_fn, []).append(i)
+        reached = {step: _reached(step, results) for step in results}
+        under = {step: _all_under(step, reached) for step in results}
+
+        def stays_apart(step):  # whether its gradients come to leaves through results alone, on one way
+            found = reached[step].results
+            return found and not reached[step].leaves and not any(under[s] & found for s in found)
+
+        first = {step for step in results if not stays_apart(step)}
+        first.update(*(under[step] for step in first))
+        made = [self._part_of_inputs(group, results, under) for group in _connected(first, reached)]
+        made.sort(key=lambda part: part.results)
+        for step in sorted(results.keys() - first, key=lambda step: len(under[step])):
+            needs = sorted(i for s in reached[step].results for i in results[s])
+            sources = [self.input_count + i for i in needs]
+            made.append(Part(results[step], sources, [self.results[i] for i in needs]))
         return made
 
-    def _reached(self, step, steps):
-        """(the steps of other results, whether leaves too) that a step's gradients come to."""
-        found, leaves, seen, pending = set(), False, set(), [step]
-        while pending:
-            edges = pending.pop().next_functions
-            for node in [n for n, _ in edges if n is not None and n not in seen]:
-                seen.add(node)
-                if node in steps:
-                    found.add(node)
-                else:
-                    leaves = leaves or hasattr(node, "variable")
-                    pending.append(node)
-        return found, leaves
+    def _part_of_inputs(self, steps, results, under):
+        places = sorted(i for step in steps for i in results[step])
+        needed = {i for step in steps for s in under[step] for i in results[s]}
+        inner = [at for at, i in enumerate(places) if i in needed]
+        return Part(places, self.inputs, self.leaves, inner)
 
     def prepare(self):
         """Trace the passes for all gradients, while somebody watches what Python they run."""
@@ -125,6 +117,51 @@ class Backward:
                 raise NoBackward(f"{type(error).__name__} in its backward pass: {error}") from error
             finally:
                 writer.leave()
+
+
+@dataclass
+class _Reached:
+    """Where the gradients of a step of autograd come to."""
+
+    results: set  # steps of other results, which are not looked behind
+    leaves: bool  # whether there is a way that meets none of these
+    steps: set  # all in between
+
+
+def _reached(step, results):
+    found, leaves, seen, pending = set(), False, {step}, [step]
+    while pending:
+        for node in [n for n, _ in pending.pop().next_functions if n is not None and n not in seen]:
+            if node in results:
+                found.add(node)
+            elif hasattr(node, "variable") or begins_history(node):
+                leaves = True
+            else:
+                seen.add(node)
+                pending.append(node)
+    return _Reached(found, leaves, seen)
+
+
+def _all_under(step, reached):
+    """The steps of all results that a step's result is computed from."""
+    found, pending = set(), [step]
+    while pending:
+        new = reached[pending.pop()].results - found
+        found |= new
+        pending += new
+    return found
+
+
+def _connected(steps, reached):
+    """Groups of steps that have nothing in common but leaves."""
+    groups: list = []
+    for step in steps:
+        mine, members = reached[step].steps | reached[step].results, {step}
+        for group in [g for g in groups if not mine.isdisjoint(g[0])]:
+            groups.remove(group)
+            mine, members = mine | group[0], members | group[1]
+        groups.append((mine, members))
+    return [members for _, members in groups]
 
 
 def _source(node):

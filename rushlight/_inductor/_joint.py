@@ -52,8 +52,9 @@ class Joint:
     def _eager(self):
         return compiled(*self.source)
 
-    def results_again(self, inputs, random_state):
-        """(inputs, results) of the program's operators run once more, recorded one by one."""
+    def values_again(self, inputs, random_state):
+        """Inputs and results of the program's operators run once more, recorded one by one. The inputs are
+        views: what one was computed from may be another one, and is no part of the program."""
         with torch.no_grad():
             inputs = [t.clone() if i in self.written else t for i, t in enumerate(inputs)]
         drawn = torch.random.get_rng_state() if random_state is not None else None
@@ -65,7 +66,8 @@ class Joint:
                 torch.autocast("cpu", enabled=False),
                 torch.autocast("cuda", enabled=False),
             ):
-                return inputs, self._eager(*inputs)
+                inputs = [t.view_as(t) if t.requires_grad else t for t in inputs]
+                return [*inputs, *self._eager(*inputs)]
         finally:
             if drawn is not None:
                 torch.random.set_rng_state(drawn)
@@ -96,7 +98,9 @@ class _Step:
         return graph_text(backward.graph), takes, edges
 
     def connect(self, compiled):
-        at = compiled.record(self.edges, self.part.results, self.again, self.trace)
+        at = compiled.record(
+            self.edges, self.part.results, self.part.inner, self.joint.values_again, self.trace
+        )
         for given, backward in self.backwards.items():
             compiled.add_backward(at, given, backward)
 
@@ -108,15 +112,6 @@ class _Step:
             return self._lowered(self.tracer.trace(self.part, given))
         except (NoBackward, NotLowered, KeyError):
             return None  # such gradients take the long way
-
-    def again(self, inputs, gradients, random_state, create_graph):
-        """Gradients by running the program's operators once more, recorded one by one."""
-        inputs, results = self.joint.results_again(inputs, random_state)
-        pairs = [(results[i], g) for i, g in zip(self.part.results, gradients) if g is not None]
-        outputs, given = zip(*pairs)
-        values = [*inputs, *results]
-        wanted = [values[i] for i in self.edges]
-        return torch.autograd.grad(outputs, wanted, given, allow_unused=True, create_graph=create_graph)
 
 
 def _check(graph, results):

@@ -5,6 +5,7 @@
 #include "autograd/accumulate.h"
 #include "autograd/engine_state.h"
 #include "autograd/gradient_ops.h"
+#include "autograd/hooked.h"
 #include "autograd/saved.h"
 #include "dispatch/profiler.h"
 
@@ -83,6 +84,13 @@ class Pass {
     if (s < 0) return false;
     const NodeState& state = (*work_)[static_cast<uint32_t>(s)];
     return state.visited && (state.executes || state.capture >= 0);  // an input may be out of reach
+  }
+  bool captures(const Node& node, uint32_t output) const {
+    const int64_t s = inputs_.empty() ? -1 : work_->find_known(&node);
+    if (s < 0) return false;
+    for (int32_t c = (*work_)[static_cast<uint32_t>(s)].capture; c >= 0; c = work_->captures[c].next)
+      if (work_->captures[c].input == output) return true;
+    return false;
   }
   bool keeps_graph() const { return options_.keep_graph; }
   bool is_partial() const { return !inputs_.empty(); }
@@ -362,6 +370,15 @@ bool pass_executes(const Node& node) {
 
 bool pass_wants(const Node& node, const Edge& edge) {
   return pass_state.node != &node || pass_state.running->wants(edge);
+}
+
+bool is_gradient_watched(Node& node, uint32_t output) {
+  if (pass_state.node == &node && pass_state.running->captures(node, output)) return true;
+  const NodeHooks* hooks = node.hooks();
+  if (!hooks) return false;
+  std::lock_guard guard(node.lock);
+  const auto is_of = [&](const auto& entry) { return entry.output == output; };
+  return std::ranges::any_of(hooks->on_outputs, is_of) || std::ranges::any_of(hooks->retained, is_of);
 }
 
 bool pass_is_partial() { return pass_state.running && pass_state.running->is_partial(); }

@@ -1,8 +1,10 @@
 #include "autograd/node.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "autograd/gradient_ops.h"
+#include "autograd/hooked.h"
 #include "autograd/meta.h"
 
 namespace rushlight {
@@ -39,40 +41,54 @@ uint64_t& Node::next_sequence() {
   return next;
 }
 
-void Node::run_tensor_hooks(Gradients& grads) {
-  NodeHooks* hooks = hooks_;
+namespace {
+
+void run_hooks(Node& node, Gradients& grads, std::optional<uint32_t> output) {
+  NodeHooks* hooks = node.hooks();
   if (!hooks) return;
   for (size_t i = 0;; ++i) {  // by index: a hook may register another
     NodeHooks::OnOutput entry;
     {
-      std::lock_guard guard(lock);
+      std::lock_guard guard(node.lock);
       if (i >= hooks->on_outputs.size()) break;
       entry = hooks->on_outputs[i];
     }
-    if (entry.output >= grads.size()) continue;
+    if (entry.output >= grads.size() || (output && entry.output != *output)) continue;
     if (!grads[entry.output].defined() && !entry.hook->python()) continue;  // Python sees None, as in PyTorch
     Tensor changed = entry.hook->call(grads[entry.output]);
     if (changed.defined()) grads[entry.output] = std::move(changed);
   }
-  keep_retained(grads);
 }
 
+}  // namespace
+
+void Node::run_tensor_hooks(Gradients& grads) {
+  run_hooks(*this, grads, {});
+  if (hooks_) keep_retained(grads);
+}
+
+void run_hooks_of_output(Node& node, uint32_t output, Gradients& grads) { run_hooks(node, grads, output); }
+
+void Node::keep_retained(const Gradients& grads) { keep_retained_gradients(*this, grads); }
+
 // Arithmetic runs outside the lock; a tensor that dies meanwhile takes its entry with it.
-void Node::keep_retained(const Gradients& grads) {
+void keep_retained_gradients(Node& node, const Gradients& grads) {
+  NodeHooks* hooks = node.hooks();
+  if (!hooks) return;
   std::vector<NodeHooks::Retained> entries;
   {
-    std::lock_guard guard(lock);
-    entries = hooks_->retained;
+    std::lock_guard guard(node.lock);
+    entries = hooks->retained;
   }
   auto alive = [&](const NodeHooks::Retained& r) {
-    return std::ranges::any_of(hooks_->retained,
+    return std::ranges::any_of(hooks->retained,
                                [&](const NodeHooks::Retained& e) { return e.meta == r.meta; });
   };
   for (const NodeHooks::Retained& r : entries) {
     if (r.output >= grads.size() || !grads[r.output].defined()) continue;
     Tensor sum;
     {
-      std::lock_guard guard(lock);
+      std::lock_guard guard(node.lock);
       if (alive(r)) {
         std::lock_guard grad_guard(r.meta->lock);
         sum = r.meta->grad;
@@ -80,7 +96,7 @@ void Node::keep_retained(const Gradients& grads) {
     }
     const Tensor& grad = grads[r.output];
     sum = sum.defined() ? gradient_ops.add(sum, grad) : gradient_ops.clone_in_order(grad);
-    std::lock_guard guard(lock);
+    std::lock_guard guard(node.lock);
     if (alive(r)) sum = exchange_grad(*r.meta, std::move(sum));
   }
 }

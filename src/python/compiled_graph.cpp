@@ -6,6 +6,7 @@
 #include <deque>
 
 #include "autograd/accumulate.h"
+#include "autograd/hooked.h"
 #include "core/generator.h"
 #include "core/parallel.h"
 #include "jit/executor.h"
@@ -26,6 +27,11 @@ namespace {
 // gradients came for; `again` (Python) answers where none is: it runs the program once more, recorded
 // operator by operator, which serves gradients of gradients too. That is why nodes keep all inputs, and the
 // state of the random numbers where the program draws some.
+//
+// An inner result of a part is one that others of the part are computed from, such as the keys that a
+// language model returns besides logits. Their gradients come to it inside of the backward graph. Where
+// somebody watches that gradient (a hook, retain_grad, autograd.grad), the program runs once more, and the
+// hooks run there.
 
 using jit::Executor;
 using Positions = std::vector<size_t>;
@@ -68,7 +74,8 @@ struct Part {
 
   Positions sources;          // of the node's edges: inputs, and behind them results
   Positions results;          // in the order of the node's outputs
-  PyObject* again = nullptr;  // (inputs, gradients, random state or None, create_graph) -> gradients
+  Positions inner;            // of these outputs
+  PyObject* again = nullptr;  // (inputs, random state or None) -> inputs and results, recorded one by one
   PyObject* trace = nullptr;  // (given): tries to add a backward graph
   std::mutex mutex;           // of what follows
   std::vector<std::unique_ptr<Backward>> backwards;  // the first one is for all results
@@ -143,6 +150,7 @@ class CompiledNode final : public PlainNode {
   CompiledNode(std::shared_ptr<Program> program, Part& part) : program_(std::move(program)), part_(part) {}
   std::string name() const override { return "CompiledFunctionBackward"; }
   Gradients apply(Gradients grads) override;
+  void run_tensor_hooks(Gradients& grads) override;
   void release_saved() override {
     released_ = true;
     rushlight::release_saved(kept, *this);
@@ -158,7 +166,8 @@ class CompiledNode final : public PlainNode {
 
  private:
   ~CompiledNode() override = default;
-  Gradients run_again(Gradients grads);
+  std::vector<Tensor> values_again();
+  Gradients run_again(Gradients& grads, bool watched = false);
 
   std::shared_ptr<Program> program_;
   Part& part_;
@@ -171,12 +180,32 @@ bool is_plain(const Tensor& t) {
   return !t.defined() || !((t->flags & kWatched) || t.device().is_meta());
 }
 
+// What a node that is about to run found already, while hooks of inner results ran.
+struct Found {
+  const Node* node = nullptr;
+  int64_t pass = -1;
+  Gradients gradients;
+};
+thread_local Found found;
+
+void CompiledNode::run_tensor_hooks(Gradients& grads) {
+  const auto watched = [&](size_t i) { return is_gradient_watched(*this, static_cast<uint32_t>(i)); };
+  if (!grads.any_defined() || std::ranges::none_of(part_.inner, watched))
+    return Node::run_tensor_hooks(grads);
+  for (uint32_t i = 0; i < grads.size(); ++i)
+    if (std::ranges::find(part_.inner, i) == part_.inner.end()) run_hooks_of_output(*this, i, grads);
+  Gradients gradients = run_again(grads, true);
+  found = {this, current_pass(), std::move(gradients)};
+  keep_retained_gradients(*this, grads);
+}
+
 Gradients CompiledNode::apply(Gradients grads) {
+  if (found.node == this && found.pass == current_pass()) return std::exchange(found, {}).gradients;
   if (!grads.any_defined()) return Gradients(edges().size());
   std::vector<bool> given;
   for (const Tensor& g : grads) given.push_back(g.defined());
   if (GradMode::enabled() || dispatch_state.level || !std::ranges::all_of(grads, is_plain))
-    return run_again(std::move(grads));
+    return run_again(grads);
   const Backward* backward = part_.find(given);
   if (!backward && part_.trace) {
     GilAcquire gil;
@@ -186,7 +215,7 @@ Gradients CompiledNode::apply(Gradients grads) {
     const PyRef traced(check(PyObject_CallOneArg(part_.trace, flags.get())));
     backward = add_backward(*program_, part_, std::move(given), traced.get());
   }
-  if (!backward) return run_again(std::move(grads));
+  if (!backward) return run_again(grads);
   if (released_) fail_released();
   std::vector<Tensor> taken;
   for (const size_t at : backward->takes)
@@ -204,28 +233,69 @@ Gradients CompiledNode::apply(Gradients grads) {
   return result;
 }
 
-Gradients CompiledNode::run_again(Gradients grads) {
+std::vector<Tensor> CompiledNode::values_again() {
   if (released_) fail_released();
   std::vector<Tensor> tensors;
   for (const SavedVariable& s : inputs) tensors.push_back(s.unpack(*this));
   const GilAcquire gil;
-  const PyRef given(check(PyList_New(0))), gradients(check(PyList_New(0)));
+  const PyRef given(check(PyList_New(0)));
   for (const Tensor& t : tensors) check(PyList_Append(given.get(), PyRef(check(wrap(t))).get()));
-  for (const Tensor& g : grads) check(PyList_Append(gradients.get(), PyRef(check(wrap(g))).get()));
   PyRef state = PyRef::borrow(Py_None);
   if (!random_state.empty()) {
     Tensor bytes = empty_tensor(IntList{static_cast<int64_t>(random_state.size())}, DType::UInt8);
     std::ranges::copy(random_state, static_cast<std::byte*>(bytes.data_ptr()));
     state = PyRef(check(wrap(bytes)));
   }
-  const PyRef found(check(PyObject_CallFunctionObjArgs(part_.again, given.get(), gradients.get(), state.get(),
-                                                       GradMode::enabled() ? Py_True : Py_False, nullptr)));
-  const PyRef items(check(PySequence_Fast(found.get(), "expected gradients")));
+  const PyRef made(check(PyObject_CallFunctionObjArgs(part_.again, given.get(), state.get(), nullptr)));
+  const PyRef items(check(PySequence_Fast(made.get(), "expected tensors")));
+  std::vector<Tensor> values;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(items.get()); ++i)
+    values.push_back(expect_tensor(PySequence_Fast_GET_ITEM(items.get(), i), "value"));
+  RL_ASSERT(values.size() >= inputs.size() + program_->results);
+  return values;
+}
+
+// The gradients of the program's operators, recorded one by one. `watched`: hooks of inner results run where
+// these are computed, and `grads` becomes all that arrives there.
+Gradients CompiledNode::run_again(Gradients& grads, bool watched) {
+  struct Totals {
+    Gradients grads;
+    bool running = true;  // later passes of a graph that stays have totals of their own
+  };
+  const std::vector<Tensor> values = values_again();
+  const auto totals = std::make_shared<Totals>();
+  std::vector<Tensor> outputs, seeds, wanted;
+  for (size_t i = 0; i < grads.size(); ++i) {
+    if (!grads[i].defined()) continue;
+    outputs.push_back(values[inputs.size() + part_.results[i]]);
+    seeds.push_back(grads[i]);
+  }
+  if (watched) {
+    totals->grads = grads.clone();
+    for (const size_t i : part_.inner) {
+      const Edge edge = gradient_edge(values[inputs.size() + part_.results[i]]);
+      auto see = [node = Ref<Node>::share(this), totals, i](const Tensor& total) {
+        Gradients later(totals->running ? 0 : totals->grads.size());
+        Gradients& all = totals->running ? totals->grads : later;
+        all[i] = total;
+        run_hooks_of_output(*node, static_cast<uint32_t>(i), all);
+        if (!totals->running) keep_retained_gradients(*node, all);
+        return all[i];
+      };
+      edge.node->add_output_hook(edge.input, Ref<TensorHook>::adopt(new TensorFunctionHook(see)));
+    }
+  }
+  for (const size_t i : part_.sources) wanted.push_back(values[i]);
+  std::vector<Tensor> computed =
+      grad(outputs, wanted, seeds, true, {.create_graph = GradMode::enabled(), .accumulate = false});
+  totals->running = false;
+  if (watched) {
+    const size_t count = grads.size();
+    grads = std::move(totals->grads);
+    totals->grads.resize(count);
+  }
   Gradients result(edges().size());
-  RL_ASSERT(static_cast<size_t>(PySequence_Fast_GET_SIZE(items.get())) == result.size());
-  for (size_t i = 0; i < result.size(); ++i)
-    result[i] =
-        optional_tensor(PySequence_Fast_GET_ITEM(items.get(), static_cast<Py_ssize_t>(i)), "gradient");
+  for (size_t i = 0; i < computed.size(); ++i) result[i] = std::move(computed[i]);
   return result;
 }
 
@@ -240,6 +310,7 @@ void record(const std::shared_ptr<Program>& program, const std::vector<Tensor>& 
     for (const size_t r : part.results) set_history(values[r], node, node->add_output(values[r]));
     for (const size_t p : program->keeps) node->kept.emplace_back(values[p], p < program->results);
     for (const Tensor& t : inputs) node->inputs.emplace_back(t, false);
+    if (!part.inner.empty()) node->ensure_hooks();  // so that the engine asks for them
     node->random_state = random_state;
   }
 }
@@ -387,17 +458,17 @@ PyObject* graph_keep(PyObject* o, PyObject* args) {
   });
 }
 
-// record(sources, results, again, trace): from now on runs make one more node; gives its position.
+// record(sources, results, inner, again, trace): from now on runs make one more node; gives its position.
 PyObject* graph_record(PyObject* o, PyObject* args) {
-  PyObject *sources = nullptr, *results = nullptr, *again = nullptr, *trace = nullptr;
-  if (!PyArg_ParseTuple(args, "OOOO", &sources, &results, &again, &trace)) return nullptr;
+  PyObject *sources = nullptr, *results = nullptr, *inner = nullptr, *again = nullptr, *trace = nullptr;
+  if (!PyArg_ParseTuple(args, "OOOOO", &sources, &results, &inner, &again, &trace)) return nullptr;
   return guard([&] {
     Program& program = *self_of(o).program;
     const size_t given = program.forward.graph().inputs.size();
     Positions edges = positions_of(sources, given + program.results),
-              outputs = positions_of(results, program.results);
+              outputs = positions_of(results, program.results), between = positions_of(inner, outputs.size());
     Part& part = program.parts.emplace_back();
-    part.sources = std::move(edges), part.results = std::move(outputs);
+    part.sources = std::move(edges), part.results = std::move(outputs), part.inner = std::move(between);
     part.again = Py_NewRef(again), part.trace = Py_NewRef(trace);
     return PyLong_FromSize_t(program.parts.size() - 1);
   });
@@ -444,7 +515,7 @@ PyMethodDef methods[] = {
      "freeze(text, sources): another graph computes the last inputs, when the sources change."},
     {"computed", graph_computed, METH_NOARGS, "How often the frozen values were computed."},
     {"record", graph_record, METH_VARARGS,
-     "record(sources, results, again, trace): runs become one more node of autograd."},
+     "record(sources, results, inner, again, trace): runs become one more node of autograd."},
     {"keep", graph_keep, METH_VARARGS, "keep(outputs, draws): what nodes keep."},
     {"add_backward", graph_add_backward, METH_VARARGS,
      "add_backward(part, given, (text, takes, edges)): a backward graph for these gradients."},

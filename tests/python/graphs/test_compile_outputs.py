@@ -168,7 +168,7 @@ def from_two(a):
     return a, (b := a.exp()), (c := a.sin()), (b * c).mean()
 
 
-@pytest.mark.parametrize("rest, nodes", [(chain, [3]), (two_ways, []), (from_two, [4])])
+@pytest.mark.parametrize("rest, nodes", [(chain, [3]), (two_ways, [1]), (from_two, [4])])
 def test_chains_of_results(rest, nodes, joints):
     weight = nn.Parameter(torch.randn(5, 5))
 
@@ -188,22 +188,117 @@ def test_chains_of_results(rest, nodes, joints):
     assert joints == nodes
 
 
-def test_a_result_that_also_needs_inputs():
-    """Where gradients of a result come to inputs past the other result, operators record themselves."""
-    weight = nn.Parameter(torch.randn(5))
+WEIGHT = nn.Parameter(torch.randn(5, 5, generator=torch.Generator().manual_seed(0)))
 
-    def f(x):
-        a = x * weight
-        return a, (a * weight).sum()
 
-    fast = torch.compile(f)
-    x = torch.randn(3, 5, requires_grad=True)
-    for _ in range(3):
+def cached(x):
+    """Like a language model that returns its cache: of what it returns, some is needed on the way."""
+    h = (x @ WEIGHT).tanh()
+    key = h.sin()
+    value = key * h
+    logits = (value @ WEIGHT).cos()
+    return logits, key, value, (logits * 2).sum()
+
+
+def kept(x, logits, key, value, loss):
+    key.retain_grad(), value.retain_grad()
+    (loss + key.sum()).backward()
+    return x.grad, WEIGHT.grad, key.grad, value.grad
+
+
+def hooked(x, logits, key, value, loss):
+    seen = []
+    for t, factor in ((key, 2), (value, 3), (logits, 5)):
+        t.register_hook(lambda g, factor=factor: seen.append(g) or g * factor)
+    loss.backward()
+    return x.grad, WEIGHT.grad, *seen
+
+
+def hooked_above(x, logits, key, value, loss):
+    seen = []
+    value.register_hook(seen.append)
+    value.sum().backward()
+    return x.grad, WEIGHT.grad, *seen
+
+
+def asked(x, logits, key, value, loss):
+    some = torch.autograd.grad(loss, [key, WEIGHT], retain_graph=True)
+    return *some, *torch.autograd.grad(loss + logits.sum(), [x, value, logits, key])
+
+
+def given_as_inputs(x, logits, key, value, loss):
+    loss.backward(inputs=[key, WEIGHT])
+    assert x.grad is None
+    return key.grad, WEIGHT.grad
+
+
+def again_and_again(x, logits, key, value, loss):
+    loss.backward(retain_graph=True)
+    key.sum().backward(retain_graph=True)
+    key.retain_grad()
+    loss.backward()
+    with pytest.raises(RuntimeError, match="second time"):
+        loss.backward()
+    return x.grad, WEIGHT.grad, key.grad
+
+
+def twice_differentiated(x, logits, key, value, loss):
+    key.register_hook(lambda g: g * 2)
+    value.retain_grad()
+    first = torch.autograd.grad(loss, [x, key], create_graph=True)
+    second = torch.autograd.grad(sum(g.square().sum() for g in first), [x, WEIGHT])
+    return *first, *second, value.grad
+
+
+def in_a_batch(x, logits, key, value, loss):
+    seeds = torch.stack([torch.ones_like(logits), logits.detach()])
+    return torch.autograd.grad(logits, [x, key], seeds, is_grads_batched=True)
+
+
+WATCHED = [
+    kept, hooked, hooked_above, asked, given_as_inputs, again_and_again, twice_differentiated, in_a_batch
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("watch", WATCHED)
+def test_results_on_the_way_to_others(watch):
+    fast = torch.compile(cached)
+    for _ in range(2):
         found = []
-        for run in (fast, f):
-            a, total = run(x)
-            found.append(torch.autograd.grad(total + a.square().sum(), [x, weight]))
+        for run in (fast, cached):
+            x, WEIGHT.grad = torch.linspace(-1, 1, 15).view(3, 5).requires_grad_(), None
+            results = run(x)
+            assert (results[1].grad_fn.name() == "CompiledFunctionBackward") == (run is fast)
+            found.append([t.detach() for t in watch(x, *results)])
         torch.testing.assert_close(*found, rtol=1e-5, atol=1e-6)
+
+
+def test_a_later_result_has_no_gradient_by_an_earlier_one():
+    logits, key, *_ = torch.compile(cached)(torch.ones(3, 5, requires_grad=True))
+    with pytest.raises(RuntimeError, match="not have been used"):
+        torch.autograd.grad(key.sum(), logits)
+
+
+def test_results_with_nothing_in_common(joints):
+    """Each has a pass of its own, that may run when the other's has."""
+    fast = torch.compile(lambda x, y: (x * WEIGHT, y.exp(), (x + 1).sin()))
+    x, y = torch.ones(5, requires_grad=True), torch.ones(5, requires_grad=True)
+    for _ in range(2):
+        x.grad = y.grad = None
+        for result in fast(x, y):
+            result.sum().backward()
+        torch.testing.assert_close(x.grad, WEIGHT.detach().sum(0) + torch.full((5,), 2.0).cos())
+        torch.testing.assert_close(y.grad, torch.ones(5).exp())
+    assert joints == [3]
+
+
+def test_second_gradients_where_an_input_is_computed_from_another():
+    found = []
+    for run in (torch.compile(lambda x, y: (x * y).sin()), lambda x, y: (x * y).sin()):
+        x = torch.tensor([1.0, 2.0], requires_grad=True)
+        (first,) = torch.autograd.grad(run(x, x * 2).sum(), x, create_graph=True)
+        found.append([first.detach(), *torch.autograd.grad(first.sum(), x)])
+    torch.testing.assert_close(*found)
 
 
 def test_one_result_twice():
