@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "cpu/isa_variant.h"
@@ -10,8 +11,39 @@ namespace rushlight::cpu {
 
 RL_DECLARE_VARIANTS(void resample(DType dtype, const ResamplePlan& plan, const void* in, void* out);)
 
-void resample(DType dtype, const ResamplePlan& plan, const void* in, void* out) {
+namespace {
+
+void resample_variant(DType dtype, const ResamplePlan& plan, const void* in, void* out) {
   RL_ISA_VARIANT(resample(dtype, plan, in, out));
+}
+
+// The axis of rows whose elements are pixels of a few channels, element by element.
+ResampleAxis by_channels(const ResampleAxis& axis, int64_t channels) {
+  ResampleAxis wide;
+  wide.in = axis.in * channels, wide.out = axis.out * channels, wide.taps = axis.taps;
+  wide.index.resize(axis.index.size() * static_cast<size_t>(channels));
+  wide.weight.resize(wide.index.size());
+  size_t to = 0;
+  for (size_t i = 0; i < axis.index.size(); ++i)
+    for (int64_t c = 0; c < channels; ++c, ++to) {
+      wide.index[to] = static_cast<int32_t>(axis.index[i] * channels + c);
+      wide.weight[to] = axis.weight[i];
+    }
+  return wide;
+}
+
+}  // namespace
+
+void resample(DType dtype, const ResamplePlan& plan, const void* in, void* out) {
+  constexpr int64_t kFew = 8;
+  const ResampleAxis& width = plan.axis[2];
+  const bool narrow = plan.inner > 1 && plan.inner <= kFew && width.out > 1 && !plan.copies &&
+                      width.in * plan.inner <= std::numeric_limits<int32_t>::max();
+  if (!narrow || dtype == DType::UInt8) return resample_variant(dtype, plan, in, out);
+  ResamplePlan wide = plan;
+  wide.inner = 1;
+  wide.axis[2] = by_channels(width, plan.inner);
+  resample_variant(dtype, wide, in, out);
 }
 
 namespace {

@@ -6,90 +6,12 @@
 #include <cstring>
 
 #include "core/parallel.h"
+#include "cpu/isa/resample_axis_inl.h"
+#include "cpu/isa/resample_bytes_inl.h"
 #include "cpu/scratch.h"
 
 namespace rushlight::cpu::RL_ISA {
 namespace {
-
-template <class T>
-class Scratch {
- public:
-  explicit Scratch(int64_t n) : data_(static_cast<T*>(take_scratch(n * static_cast<int64_t>(sizeof(T))))) {}
-  ~Scratch() { give_scratch(data_); }
-  Scratch(const Scratch&) = delete;
-  T& operator[](int64_t i) { return data_[i]; }
-  T* at(int64_t i) { return data_ + i; }
-
- private:
-  T* data_;
-};
-
-// How a type is summed: floats as they are, bytes in fixed point as PyTorch does.
-template <class T>
-struct Arithmetic {
-  using Middle = compute_type<T>;
-  using Weight = compute_type<T>;
-  using Sum = compute_type<T>;
-  static Weight weight(double w, int) { return static_cast<Weight>(w); }
-  static int precision(const ResampleAxis&) { return 0; }
-  static Sum start(int) { return 0; }
-  template <class To>
-  static To finish(Sum sum, int) {
-    return To(sum);
-  }
-};
-template <>
-struct Arithmetic<uint8_t> {
-  using Middle = uint8_t;
-  using Weight = int32_t;
-  using Sum = int32_t;
-  static Weight weight(double w, int precision) {
-    return static_cast<int32_t>(w * (1 << precision) + (w < 0 ? -0.5 : 0.5));
-  }
-  static int precision(const ResampleAxis& axis) {
-    double most = 0;
-    for (double w : axis.weight) most = std::max(most, w);
-    int p = 0;
-    while (p < 22 && static_cast<int>(0.5 + most * (1 << (p + 1))) < (1 << 15)) ++p;
-    return p;
-  }
-  static Sum start(int precision) { return precision > 0 ? 1 << (precision - 1) : 0; }
-  template <class To>
-  static To finish(Sum sum, int precision) {
-    return static_cast<To>(std::min(std::max(sum >> precision, 0), 255));
-  }
-};
-
-// An axis with its weights in the type they are used in.
-template <class A>
-struct Axis {
-  const ResampleAxis& axis;
-  int precision;
-  Scratch<typename A::Weight> weight;
-  Scratch<int64_t> used;  // taps of an output up to the last whose weight counts
-  explicit Axis(const ResampleAxis& a)
-      : axis(a), precision(A::precision(a)), weight(static_cast<int64_t>(a.weight.size())), used(a.out) {
-    for (size_t i = 0; i < a.weight.size(); ++i)
-      weight[static_cast<int64_t>(i)] = A::weight(a.weight[i], precision);
-    if constexpr (std::is_integral_v<typename A::Weight>) merge_repeated();
-    for (int64_t o = 0; o < a.out; ++o)
-      for (used[o] = a.taps; used[o] > 1 && weight[(used[o] - 1) * a.out + o] == 0;) --used[o];
-  }
-  // Taps on one element count together, so that they are rounded together.
-  void merge_repeated() {
-    Scratch<double> merged(axis.taps);
-    for (int64_t o = 0; o < axis.out; ++o) {
-      const auto at = [&](int64_t k) { return static_cast<size_t>(k * axis.out + o); };
-      for (int64_t k = 0; k < axis.taps; ++k) {
-        int64_t first = 0;
-        while (axis.index[at(first)] != axis.index[at(k)]) ++first;
-        merged[k] = 0;
-        merged[first] += axis.weight[at(k)];
-      }
-      for (int64_t k = 0; k < axis.taps; ++k) weight[k * axis.out + o] = A::weight(merged[k], precision);
-    }
-  }
-};
 
 template <class T, bool skip_zeros>
 class Resampler {
@@ -106,6 +28,8 @@ class Resampler {
     const auto& [d, h, w] = plan_.axis;
     const int64_t in_plane = d.in * h.in * w.in * inner_, slice = h.out * w.out * inner_;
     const int64_t row_cost = w.out * inner_ * (w.taps + h.taps);
+    if constexpr (std::is_same_v<T, uint8_t>)
+      if (ByteResampler bytes(plan_, height_, width_); bytes.fits()) return bytes.run(in, out);
     if (d.in == 1 && d.out == 1) {
       parallel_for(0, plan_.batch * h.out, std::max<int64_t>(1, kGrainSize / std::max<int64_t>(row_cost, 1)),
                    [&](int64_t begin, int64_t end) {
