@@ -233,10 +233,20 @@ class Observer:
                 else:
                     maybe_missing |= found
                     names |= found
-            self.reachable.read_globals(frame.f_globals, code.co_names, frame.f_globals.get("__name__", "?"))
+            self.reachable.read_globals(
+                frame.f_globals, _global_names(code), frame.f_globals.get("__name__", "?")
+            )
             self.reachable.learn(names, True, maybe_missing)
         except Unsupported as error:
             self.interrupt(str(error), frame)
+
+
+@functools.lru_cache(4096)
+def _global_names(code):
+    """The names that code looks up as globals: `co_names` holds those of attributes, too."""
+    import dis
+
+    return tuple({i.argval: None for i in dis.get_instructions(code) if i.opname in _LOOKS_UP})
 
 
 def _constant_names(code, space):
@@ -272,6 +282,9 @@ def _constant(instruction, space):
     return instruction.argval if instruction.opname == "LOAD_CONST" else None
 
 
+_LOOKS_UP = frozenset(
+    ["LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS", "STORE_GLOBAL", "DELETE_GLOBAL"]
+)
 _LOADS = frozenset(["LOAD_FAST", "LOAD_FAST_BORROW", "LOAD_DEREF"])
 
 

@@ -11,6 +11,7 @@ import enum
 import functools
 import logging
 import sys
+import threading
 import types
 from collections import OrderedDict
 from contextvars import ContextVar
@@ -40,6 +41,7 @@ _CLOSED = (
 )  # fmt: skip
 # What a logger that stays silent reads; one that writes ends the capture.
 _LOGGER_STATE = frozenset(["disable", "disabled", "level", "parent"])
+_OF_THREADS = threading.Thread, threading.Event, threading.Condition, threading.Semaphore, threading.Barrier
 _NAMES_ITSELF = type, types.FunctionType  # a key that equals itself alone
 _LIMIT = 200_000
 _HEAP_TYPE, _NO_INSTANCES = 1 << 9, 1 << 7
@@ -248,6 +250,8 @@ class Reachable:
                 self.visit(function, label)
         elif isinstance(value, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
             pass
+        elif isinstance(value, _OF_THREADS):  # which change it at any time: what is put back would be theirs
+            raise Unsupported(f"the program reads {label}, which belongs to threads")
         elif isinstance(value, (logging.Logger, logging.Manager)):
             self._watch_class(cls)
             self._own(vars(value), label, value, alone=_LOGGER_STATE)
