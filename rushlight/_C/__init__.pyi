@@ -6,7 +6,7 @@
 from builtins import bool as _bool, complex as _complex, float as _float
 from builtins import int as _int, str as _str, type as _type
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol, SupportsIndex, TypeAlias, TypeVar, overload
+from typing import Any, ClassVar, NamedTuple, Protocol, SupportsIndex, TypeAlias, TypeVar, overload
 from typing_extensions import ParamSpec, Self, TypeGuard
 
 from rushlight import return_types
@@ -216,6 +216,7 @@ class TensorBase:
     def __array_wrap__(self, *args: Any) -> Tensor: ...
     def __dlpack__(self, **kwargs: Any) -> Any: ...
     def __dlpack_device__(self) -> tuple[_int, _int]: ...
+    __dlpack_c_exchange_api__: ClassVar[Any]
     __array_priority__: _int
     def copy_(self, src: Tensor | _Number, non_blocking: _bool = False) -> Tensor: ...
     def fill_diagonal_(self, fill_value: _Number, wrap: _bool = False) -> Tensor: ...

@@ -6,7 +6,7 @@
 from builtins import bool as _bool, complex as _complex, float as _float
 from builtins import int as _int, str as _str, type as _type
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol, SupportsIndex, TypeAlias, TypeVar, overload
+from typing import Any, ClassVar, NamedTuple, Protocol, SupportsIndex, TypeAlias, TypeVar, overload
 from typing_extensions import ParamSpec, Self, TypeGuard
 
 

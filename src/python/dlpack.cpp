@@ -1,4 +1,6 @@
 // DLPack, both ways: versioned capsules where the other side asks for them, the old kind otherwise.
+#include "python/dlpack.h"
+
 #include <cstring>
 #include <memory>
 
@@ -13,39 +15,6 @@
 
 namespace rushlight::python {
 
-// The structures of the standard (dlpack.h), version 1.0.
-struct DLDevice {
-  int32_t device_type, device_id;
-};
-struct DLDataType {
-  uint8_t code, bits;
-  uint16_t lanes;
-};
-struct DLTensor {
-  void* data;
-  DLDevice device;
-  int32_t ndim;
-  DLDataType dtype;
-  int64_t *shape, *strides;
-  uint64_t byte_offset;
-};
-struct DLManagedTensor {
-  DLTensor dl_tensor;
-  void* manager_ctx;
-  void (*deleter)(DLManagedTensor*);
-};
-struct DLVersion {
-  uint32_t major, minor;
-};
-struct DLManagedTensorVersioned {
-  DLVersion version;
-  void* manager_ctx;
-  void (*deleter)(DLManagedTensorVersioned*);
-  uint64_t flags;
-  DLTensor dl_tensor;
-};
-constexpr uint64_t kReadOnly = 1, kIsCopied = 2;
-constexpr int32_t kDLCPU = 1, kDLCUDA = 2, kDLCUDAHost = 3, kDLCUDAManaged = 13;
 constexpr const char *kOld = "dltensor", *kNew = "dltensor_versioned", *kUsedOld = "used_dltensor",
                      *kUsedNew = "used_dltensor_versioned";
 
@@ -53,9 +22,22 @@ constexpr const char *kOld = "dltensor", *kNew = "dltensor_versioned", *kUsedOld
 
 enum Code : uint8_t { kInt, kUInt, kFloat, kOpaque, kBfloat, kComplex, kBool };
 
-static DLDataType data_type(DType t) {
+// Formats that have a code each.
+struct Narrow {
+  DType type;
+  DLDataType data_type;
+};
+constexpr Narrow kNarrow[] = {
+    {DType::Float8_e4m3fn, {10, 8, 1}},  {DType::Float8_e4m3fnuz, {11, 8, 1}},
+    {DType::Float8_e5m2, {12, 8, 1}},    {DType::Float8_e5m2fnuz, {13, 8, 1}},
+    {DType::Float8_e8m0fnu, {14, 8, 1}}, {DType::Float4_e2m1fn_x2, {17, 4, 2}},
+};
+
+DLDataType dl_type_of(DType t) {
   const auto bits = static_cast<uint8_t>(8 * element_size(t));
-  RL_CHECK_AS(Value, !is_float8(t), "to_dlpack: ", dtype_name(t), " has no type in this version of DLPack");
+  for (const Narrow& narrow : kNarrow)
+    if (narrow.type == t) return narrow.data_type;
+  if (is_special(t)) throw_python(PyExc_BufferError, str("Can't export tensors of ", t, " through DLPack"));
   if (t == DType::Bool) return {kBool, 8, 1};
   if (t == DType::BFloat16) return {kBfloat, 16, 1};
   if (is_complex(t)) return {kComplex, bits, 1};
@@ -63,12 +45,12 @@ static DLDataType data_type(DType t) {
   return {is_signed(t) ? kInt : kUInt, bits, 1};
 }
 
-static DLDevice dl_device_of(Device device) {
+DLDevice dl_device_of(Device device) {
   if (device.is_cuda()) return {kDLCUDA, device.index()};
   RL_CHECK_VALUE(device.is_cpu(), "Unknown device type ", device_type_name(device.type()), " for Dlpack");
   return {kDLCPU, 0};
 }
-static Device device_of(DLDevice device) {
+Device device_of(DLDevice device) {
   switch (device.device_type) {
     case kDLCPU:
     case kDLCUDAHost:
@@ -79,6 +61,27 @@ static Device device_of(DLDevice device) {
     default:
       RL_FAIL("from_dlpack: unsupported device type ", device.device_type);
   }
+}
+
+void check_exported(const Tensor& t) {
+  if (layout_of(t) != Layout::Strided)
+    throw_python(PyExc_BufferError, "Can't export tensors with layout other than torch.strided");
+  if (is_pending(t))
+    throw_python(PyExc_BufferError, t->flags & kPendingConj
+                                        ? "Can't export tensors with the conjugate bit set"
+                                        : "Can't export tensors with the negative bit set");
+  if (t.device().is_meta()) throw_python(PyExc_BufferError, "Can't export a tensor on meta through DLPack");
+}
+
+void describe(const Tensor& t, DLTensor& d) {
+  check_memory(t);
+  d.data = t.data_ptr();
+  d.device = dl_device_of(t.device());
+  d.ndim = static_cast<int32_t>(t.dim());
+  d.dtype = dl_type_of(t.dtype());
+  d.shape = t->sizes.data();
+  d.strides = t->strides.data();
+  d.byte_offset = 0;
 }
 
 template <class Managed>
@@ -95,17 +98,23 @@ static Managed* make_managed(const Tensor& t) {
   owner->shape = t->sizes;
   owner->strides = t->strides;
   DLTensor& d = owner->managed.dl_tensor;
-  check_memory(t);
-  d.data = t.data_ptr();
-  d.device = dl_device_of(t.device());
-  d.ndim = static_cast<int32_t>(t.dim());
-  d.dtype = data_type(t.dtype());
+  describe(t, d);
   d.shape = owner->shape.data();
   d.strides = owner->strides.data();
   owner->managed.manager_ctx = owner.get();
   owner->managed.deleter = [](Managed* m) { delete static_cast<Exported<Managed>*>(m->manager_ctx); };
   if (t->storage) t->storage->forbid_resize();
   return &owner.release()->managed;
+}
+
+static bool is_read_only(const Tensor& t) { return t->storage && t->storage->read_only(); }
+
+DLManagedTensorVersioned* export_versioned(const Tensor& t, bool copied) {
+  if (t->storage) expose_contents(*t->storage);
+  auto* m = make_managed<DLManagedTensorVersioned>(t);
+  m->version = kDLVersion;
+  m->flags = (is_read_only(t) ? kReadOnly : 0) | (copied ? kIsCopied : 0);
+  return m;
 }
 
 // A capsule that nobody took still owns the tensor.
@@ -166,17 +175,9 @@ static PyObject* m_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
     Tensor t = tensor_of(self);
     if (stream && stream != Py_None && !PyLong_CheckExact(stream))
       throw_python(PyExc_TypeError, "stream must be ``int`` or ``none``");
-    if (layout_of(t) != Layout::Strided)
-      throw_python(PyExc_BufferError, "Can't export tensors with layout other than torch.strided");
-    if (is_special(t.dtype()))
-      throw_python(PyExc_BufferError, str("Can't export tensors of ", t.dtype(), " through DLPack"));
     if (t->flags & kAutograd)
       throw_python(PyExc_BufferError, "Can't export tensors that require gradient, use tensor.detach()");
-    if (is_pending(t))
-      throw_python(PyExc_BufferError, t->flags & kPendingConj
-                                          ? "Can't export tensors with the conjugate bit set"
-                                          : "Can't export tensors with the negative bit set");
-    if (t.device().is_meta()) throw_python(PyExc_BufferError, "Can't export a tensor on meta through DLPack");
+    check_exported(t);
     if (t.device().is_cuda() && t.device().index() != cuda().current_device())
       throw_python(PyExc_BufferError, str("Can't export tensors on a different CUDA device index. Expected: ",
                                           static_cast<int>(t.device().index()),
@@ -185,15 +186,10 @@ static PyObject* m_dlpack(PyObject* self, PyObject* args, PyObject* kwargs) {
     t = moved(given, device, copy);
     const bool copied = !t.is_same(given);
     if (stream) show_on_stream(t, stream);
+    if (wants_versioned(max_version))
+      return check(PyCapsule_New(export_versioned(t, copied), kNew, drop_capsule<DLManagedTensorVersioned>));
     if (t->storage) expose_contents(*t->storage);
-    const bool read_only = t->storage && t->storage->read_only();
-    if (wants_versioned(max_version)) {
-      auto* m = make_managed<DLManagedTensorVersioned>(t);
-      m->version = {1, 0};
-      m->flags = (read_only ? kReadOnly : 0) | (copied ? kIsCopied : 0);
-      return check(PyCapsule_New(m, kNew, drop_capsule<DLManagedTensorVersioned>));
-    }
-    if (read_only)
+    if (is_read_only(t))
       throw_python(PyExc_BufferError,
                    "This tensor's memory is read-only, which only versioned DLPack capsules can say");
     return check(PyCapsule_New(make_managed<DLManagedTensor>(t), kOld, drop_capsule<DLManagedTensor>));
@@ -209,15 +205,16 @@ static PyObject* m_dlpack_device(PyObject* self, PyObject*) {
 
 // --- in
 
-static DType dtype_of(DLDataType d) {
+DType dtype_of(DLDataType d) {
+  const auto same = [&](DLDataType own) {
+    return own.code == d.code && own.bits == d.bits && own.lanes == d.lanes;
+  };
+  for (const Narrow& narrow : kNarrow)
+    if (same(narrow.data_type)) return narrow.type;
   RL_CHECK_AS(Value, d.lanes == 1, "from_dlpack: vector types (", static_cast<int>(d.lanes),
               " lanes) are not supported");
-  for (int i = 0; i < kDTypeCount; ++i) {
-    const DType t = static_cast<DType>(i);
-    if (is_float8(t)) continue;
-    const DLDataType own = data_type(t);
-    if (own.code == d.code && own.bits == d.bits) return t;
-  }
+  for (int i = 0; i < kDTypeCount; ++i)
+    if (same(dl_type_of(static_cast<DType>(i)))) return static_cast<DType>(i);
   RL_FAIL_AS(Value, "from_dlpack: unsupported type, code ", static_cast<int>(d.code), " with ",
              static_cast<int>(d.bits), " bits");
 }
@@ -247,11 +244,15 @@ static Tensor import(Managed* m, bool read_only) {
   return t;
 }
 
+Tensor import_versioned(DLManagedTensorVersioned* m) {
+  RL_CHECK(m->version.major == kDLVersion.major, "from_dlpack: DLPack version ", m->version.major,
+           " is not supported");
+  return import(m, m->flags & kReadOnly);
+}
+
 static Tensor take_capsule(PyObject* capsule) {
   if (PyCapsule_IsValid(capsule, kNew)) {
-    auto* m = static_cast<DLManagedTensorVersioned*>(PyCapsule_GetPointer(capsule, kNew));
-    RL_CHECK(m->version.major == 1, "from_dlpack: DLPack version ", m->version.major, " is not supported");
-    Tensor t = import(m, m->flags & kReadOnly);
+    Tensor t = import_versioned(static_cast<DLManagedTensorVersioned*>(PyCapsule_GetPointer(capsule, kNew)));
     check(PyCapsule_SetName(capsule, kUsedNew));
     return t;
   }
@@ -329,6 +330,7 @@ static PyMethodDef functions[] = {{"from_dlpack", method(f_from_dlpack), METH_VA
 void init_dlpack(PyObject* module) {
   add_tensor_members(tensor_methods, nullptr);
   add_functions(module, functions);
+  add_dlpack_exchange();
 }
 
 }  // namespace rushlight::python

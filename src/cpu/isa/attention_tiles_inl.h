@@ -37,8 +37,8 @@ struct TwoRows {
     asm("vcvtne2ps2bf16 %1, %2, %0" : "=v"(halves) : "v"(first), "v"(second));
   }
   void store_pairs(FactorPair* to) const {
-    alignas(64) static constexpr uint16_t order[] = {0, 16, 1, 17, 2,  18, 3,  19, 4,  20, 5,
-                                                     21, 6, 22, 7, 23, 8,  24, 9,  25, 10, 26,
+    alignas(64) static constexpr uint16_t order[] = {0,  16, 1,  17, 2,  18, 3,  19, 4,  20, 5,
+                                                     21, 6,  22, 7,  23, 8,  24, 9,  25, 10, 26,
                                                      11, 27, 12, 28, 13, 29, 14, 30, 15, 31};
     const __m512i pairs = _mm512_permutexvar_epi16(_mm512_load_si512(order), halves);
     __builtin_memcpy(static_cast<void*>(to), &pairs, sizeof(pairs));
@@ -49,8 +49,8 @@ struct TwoRows {
   }
 };
 
-// Gradients of one head, whose steps are those of Backward. Probabilities come as rows of queries: as pairs of
-// them they are a product's right side, so that the sums of keys and values are held as columns.
+// Gradients of one head, whose steps are those of Backward. Probabilities come as rows of queries: as pairs
+// of them they are a product's right side, so that the sums of keys and values are held as columns.
 class TileBackward {
   using Pairs = FactorPair;
   static constexpr int64_t kQueries = 64;  // whose scores are held at once
@@ -62,7 +62,8 @@ class TileBackward {
   // With no memory, what it would need is counted.
   TileBackward(const AttentionHead& h, const AttentionHeadGradients* g, void* memory)
       : h_(h), g_(g), memory_(static_cast<char*>(memory)) {
-    const int64_t keys = up(h.keys, lanes), all = blocks() * kKeys, widest = width_ > value_width_ ? width_ : value_width_;
+    const int64_t keys = up(h.keys, lanes), all = blocks() * kKeys,
+                  widest = width_ > value_width_ ? width_ : value_width_;
     take(turned_keys_, keys * width_ / 2);
     take(turned_values_, keys * value_width_ / 2);
     take(key_pairs_, key_depth_ * columns_.padded());
@@ -110,7 +111,8 @@ class TileBackward {
   void finish() const {
     scale(key_sums_, blocks() * kKeys * width_);
     store_columns(key_sums_, width_, h_.width, static_cast<BFloat16*>(g_->key), g_->key_row);
-    store_columns(value_sums_, value_width_, h_.value_width, static_cast<BFloat16*>(g_->value), g_->value_row);
+    store_columns(value_sums_, value_width_, h_.value_width, static_cast<BFloat16*>(g_->value),
+                  g_->value_row);
   }
 
  private:

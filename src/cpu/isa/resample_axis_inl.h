@@ -1,4 +1,5 @@
-// What resizing along an axis needs in the type that is summed: shared by resample.cpp and its loops on bytes.
+// What resizing along an axis needs in the type that is summed: shared by resample.cpp and its loops on
+// bytes.
 #pragma once
 #include <algorithm>
 #include <cstdint>

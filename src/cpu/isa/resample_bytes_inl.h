@@ -1,5 +1,5 @@
-// Resizing images of bytes. Lines of bytes are added by pairs, in fixed point: rows one below the other as they
-// are, and columns of some rows at a time, which are transposed for it and back.
+// Resizing images of bytes. Lines of bytes are added by pairs, in fixed point: rows one below the other as
+// they are, and columns of some rows at a time, which are transposed for it and back.
 #pragma once
 #include <algorithm>
 #include <cstring>
@@ -21,7 +21,9 @@ constexpr int64_t kByteLanes = 32;  // bytes of a line that are added at once, a
 class BytePairs {
  public:
   explicit BytePairs(Axis<Arithmetic<uint8_t>>& a)
-      : stride_((a.axis.taps + 1) / 2), count_(a.axis.out), index_(2 * stride_ * a.axis.out),
+      : stride_((a.axis.taps + 1) / 2),
+        count_(a.axis.out),
+        index_(2 * stride_ * a.axis.out),
         weights_(stride_ * a.axis.out) {
     const ResampleAxis& axis = a.axis;
     precision = a.precision;
