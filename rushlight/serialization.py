@@ -311,19 +311,19 @@ def _identity(storage):
     return storage.data_ptr(), storage.nbytes()
 
 
-def _pickle_with_storages(obj, pickle_module, protocol, legacy=False):
+def _pickle_with_storages(obj, pickle_module, protocol, legacy=False, pickler=TensorPickler):
     saver = _Saver(legacy)
-    pickled = _pickle_once(obj, saver, pickle_module, protocol)
+    pickled = _pickle_once(obj, saver, pickle_module, protocol, pickler)
     again = saver.trimmed()
     if again is not None:
-        saver, pickled = again, _pickle_once(obj, again, pickle_module, protocol)
+        saver, pickled = again, _pickle_once(obj, again, pickle_module, protocol, pickler)
     return pickled, saver.contents()
 
 
-def _pickle_once(obj, saver, pickle_module, protocol):
+def _pickle_once(obj, saver, pickle_module, protocol, ours):
     buffer = io.BytesIO()
     if pickle_module is pickle:
-        pickler = TensorPickler(buffer, protocol, saver)
+        pickler = ours(buffer, protocol, saver)
     else:
         pickler = type("Pickler", (pickle_module.Pickler,), {})(buffer, protocol)
         pickler.persistent_id = saver.persistent_id

@@ -47,6 +47,8 @@ def save(m, f, _extra_files=None):
             f"save: expected what torch.jit.script or torch.jit.trace gives, got {type(m).__name__}; "
             "plain modules are saved by torch.save"
         )
+    if _is_of_pytorch(m):
+        return m.save(f, _extra_files)
     import os
 
     from rushlight._serialization.zip_records import RecordWriter, write_atomically, write_to_stream
@@ -66,6 +68,11 @@ def save(m, f, _extra_files=None):
         write_atomically(path, lambda file: write(file, os.path.splitext(os.path.basename(path))[0]))
     else:
         write_to_stream(f, lambda file: write(file, "archive"))
+
+
+def _is_of_pytorch(module):
+    """Whether a module came from an archive of PyTorch's, and with it its code."""
+    return getattr(type(module), "_archive_path", None) is not None
 
 
 def to_bytes(m, _extra_files=None):
@@ -146,6 +153,11 @@ class _Writer:
         if cls not in self.class_numbers:
             self.class_numbers[cls] = len(self.classes)
             base = cls._library_base
+            if base is None:
+                raise NotImplementedError(
+                    f"save: {cls._original_name} came from an archive of PyTorch's, and is written in such "
+                    "an archive alone: save it by itself"
+                )
             methods = {}
             for name, unit in cls._script_methods.items():
                 self._called(unit)

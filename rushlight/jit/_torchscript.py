@@ -6,6 +6,7 @@ the archive only. The pickles are read by a closed unpickler."""
 
 import enum
 import functools
+import io
 import pickle
 import struct
 import zlib
@@ -19,6 +20,7 @@ from rushlight.jit._script import RecursiveScriptModule
 from rushlight.jit._torchscript_code import Unit, refuse
 from rushlight.jit._torchscript_upgrades import at_that_time
 from rushlight.jit._torchscript_values import Instance
+from rushlight.jit._torchscript_writer import write_archive
 from rushlight.nn import Module, Parameter
 
 _DAMAGE = (
@@ -46,6 +48,7 @@ class LoadedModule(RecursiveScriptModule):
     _archive_buffers: tuple = ()
     _archive_hooks: tuple = ((), ())  # before `forward`, and after it
     _archive_methods: dict = {}
+    _archive_attributes: dict = {}  # name -> the tree of its type
     _archive_text = ""
 
     def __setstate__(self, state):
@@ -102,13 +105,13 @@ class LoadedModule(RecursiveScriptModule):
         return list(self._archive_methods)
 
     def save(self, f, _extra_files=None):
-        raise NotImplementedError(
-            "save: a module that came from an archive of PyTorch's cannot be written again; keep the "
-            "archive, or write its weights with torch.save(module.state_dict(), path)"
-        )
+        """Write the module as an archive of PyTorch's, with the code that it came with."""
+        write_archive(self, f, _extra_files)
 
     def save_to_buffer(self, _extra_files=None):
-        self.save(None)
+        buffer = io.BytesIO()
+        self.save(buffer, _extra_files)
+        return buffer.getvalue()
 
 
 _TABLES = frozenset(Module().__dict__) - {"training", "_is_full_backward_hook"}

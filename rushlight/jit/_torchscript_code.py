@@ -47,6 +47,17 @@ def refuse(message):
     return NotImplementedError(message)
 
 
+def _attributes(node):
+    """Name -> the tree of its type, of what objects of a class hold."""
+    said = [n for n in node.body if isinstance(n, ast.AnnAssign) and n.value is None]
+    found = {n.target.id: n.annotation for n in said if isinstance(n.target, ast.Name)}
+    for n in node.body:  # names that are none of Python's
+        match n:
+            case ast.Assign([ast.Subscript(slice=ast.Constant(value=str(name)))], value=said):
+                found[name] = said
+    return found
+
+
 class Unit:
     """One file of code."""
 
@@ -60,6 +71,13 @@ class Unit:
         self.nodes = {n.name: n for n in tree.body if isinstance(n, (ast.ClassDef, ast.FunctionDef))}
 
     def define(self, name):
+        """What the file has under a name; a class knows where it is from."""
+        made = self._made(name)
+        if isinstance(made, type):
+            made._archive_path, made._archive = f"{self.prefix}.{name}", self.archive
+        return made
+
+    def _made(self, name):
         node = self.nodes.get(name)
         if node is None:
             raise RuntimeError(f"jit.load: {self.filename} has no {name}")
@@ -110,6 +128,7 @@ class Unit:
                 "_original_name": node.name,
                 "_archive_constants": members,
                 "_archive_methods": methods,
+                "_archive_attributes": _attributes(node),
                 "_archive_hooks": tuple(hooks.values()),
                 "_archive_parameters": tuple(lists.get("__parameters__", ())),
                 "_archive_buffers": tuple(lists.get("__buffers__", ())),
@@ -121,9 +140,8 @@ class Unit:
 
     def _class(self, node):
         methods = self._methods(node)
-        return type(
-            node.name, (values.Instance,), {"_archive_methods": methods, "__module__": "torch.jit._script"}
-        )
+        members = {"_archive_methods": methods, "_archive_attributes": _attributes(node)}
+        return type(node.name, (values.Instance,), {**members, "__module__": "torch.jit._script"})
 
     def _enumeration(self, node):
         members = {}

@@ -91,13 +91,6 @@ def test_errors_of_programs(tmp_path):
         found(rushlight.zeros(6, 2))
 
 
-def test_a_module_of_an_archive_is_not_written_again(tmp_path):
-    saved("mlp", "script", tmp_path / "model.pt")
-    found = rushlight.jit.load(tmp_path / "model.pt")
-    with pytest.raises(NotImplementedError, match="keep the archive"):
-        found.save(tmp_path / "again.pt")
-
-
 # --- hostile and unknown content ---------------------------------------------------------------------
 
 
