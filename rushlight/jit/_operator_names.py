@@ -21,7 +21,12 @@ def export_opnames(m):
         ['aten::relu']
     """
     found, seen = set(), set()
-    parts = m.modules() if isinstance(m, Module) else ()
+    parts = list(m.modules()) if isinstance(m, Module) else ()
+    if any(hasattr(part, "_archive_units") for part in parts):
+        raise NotImplementedError(
+            "export_opnames: a module of an archive that PyTorch wrote has text alone, which names operators "
+            "without their overloads: read .code"
+        )
     for module in parts:
         names = dict.fromkeys((*module._method_names(), "forward"))
         for unit in filter(None, (unit_of(module, name) for name in names)):

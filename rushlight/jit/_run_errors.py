@@ -16,20 +16,26 @@ UNIT = "__unit__"  # the global of compiled scripts that tells a script's frames
 _RAISE = dis.opmap["RAISE_VARARGS"]
 _HEAD = (
     "The following operation failed in the TorchScript interpreter.\n"
-    "Traceback of TorchScript (most recent call last):\n"
+    "Traceback of TorchScript{} (most recent call last):\n"
 )
+
+
+def _head(unit):
+    """What stands above the places in scripts of which this one is the outermost."""
+    return _HEAD.format(", serialized code" if getattr(unit, "is_serialized", False) else "")
 
 
 def told(error, boundary):
     """The error to raise where a call of a script ends; ``boundary`` is the code that Python enters by."""
     if isinstance(error, Warning) or (own := _script_frames(error.__traceback__, boundary)) is None:
         return error
-    places, raised = own
+    places, raised, unit = own
+    raised = raised or "_raised_in_script" in error.__dict__
     raised = raised or isinstance(error, AssertionError)  # which functions that scripts call raise for them
     known = getattr(error, "_in_scripts", None)  # of a script that this one called
     if known is not None:
         text, inner = known
-        error.args = (_HEAD + "".join((*places, *inner)) + text,)
+        error.args = (_head(unit) + "".join((*places, *inner)) + text,)
         error.__dict__["_in_scripts"] = text, (*places, *inner)
         return error
     add_notes(error)  # which read numbers of the text, before places stand before it
@@ -43,7 +49,7 @@ def told(error, boundary):
         made = (jit.Error if raised else RuntimeError)()
         made.__cause__ = error
         made.__dict__.update({k: v for k, v in error.__dict__.items() if k in ("__notes__", "_advised")})
-    made.args = (_HEAD + "".join(places) + text,)
+    made.args = (_head(unit) + "".join(places) + text,)
     made.__dict__["_in_scripts"] = text, places
     return made
 
@@ -64,8 +70,9 @@ def _in_its_words(text):
 
 
 def _script_frames(trace, boundary):
-    """The places in scripts up to the next entry, and whether the last of them raised; None without any."""
-    places, raised, entered = [], False, False
+    """The places in scripts up to the next entry, whether the last of them raised, and the unit of the first;
+    None without any."""
+    places, raised, entered, outermost = [], False, False, None
     while trace is not None:
         frame, at = trace.tb_frame, trace.tb_lasti
         if frame.f_code is boundary:
@@ -75,11 +82,12 @@ def _script_frames(trace, boundary):
             entered = True
         unit = frame.f_globals.get(UNIT)
         if unit is not None:
+            outermost = outermost or unit
             shown = unit.source.shown(_place(frame.f_code, at, trace.tb_lineno))
             places.append(shown.replace("\n", f", in {unit.tree.name}\n", 1))
         raised = unit is not None and frame.f_code.co_code[at] == _RAISE
         trace = trace.tb_next
-    return (tuple(places), raised) if places else None
+    return (tuple(places), raised, outermost) if places else None
 
 
 def _place(code, at, line):

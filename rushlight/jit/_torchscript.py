@@ -49,7 +49,7 @@ class LoadedModule(RecursiveScriptModule):
     _archive_hooks: tuple = ((), ())  # before `forward`, and after it
     _archive_methods: dict = {}
     _archive_attributes: dict = {}  # name -> the tree of its type
-    _archive_text = ""
+    _archive_units: dict = {}  # the same with their text and types
 
     def __setstate__(self, state):
         Module.__init__(self)
@@ -88,18 +88,20 @@ class LoadedModule(RecursiveScriptModule):
         else:
             self.__dict__[name] = value
 
-    @property
-    def code(self):
-        """The text of the module's class, as the archive has it."""
-        return self._archive_text
+    def _unit(self, name="forward"):
+        """A method, hooks among them."""
+        if name not in self._archive_units:
+            raise AttributeError(f"'{self.original_name}' has no method {name!r} in TorchScript")
+        return self._archive_units[name]
 
-    @property
-    def graph(self):
+    def _graph_of(self, unit):
         raise NotImplementedError(
             "graph: a module of an archive that PyTorch wrote has text alone: read .code"
         )
 
-    inlined_graph = graph
+    @property
+    def inlined_graph(self):
+        return self._graph_of(None)
 
     def _method_names(self):
         return list(self._archive_methods)

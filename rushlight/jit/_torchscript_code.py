@@ -12,6 +12,8 @@ import rushlight
 from rushlight.jit import _torchscript_ops as operators
 from rushlight.jit import _torchscript_values as values
 from rushlight.jit._executable import BUILTINS
+from rushlight.jit._run_errors import UNIT
+from rushlight.jit._torchscript_methods import ArchiveUnit, PublicMethod
 
 _HOOKS = ("__forward_pre_hooks__", "__forward_hooks__")
 _SPECIAL = ("__len__", "__contains__", "__getitem__", "__setstate__", "__getstate__")
@@ -68,13 +70,16 @@ class Unit:
             tree = ast.parse(text, self.filename)
         except (SyntaxError, RecursionError, MemoryError) as e:
             raise ValueError(f"its code does not parse: {e}") from None
+        self.lines = text.splitlines()
+        self.functions = {}  # by their trees
         self.nodes = {n.name: n for n in tree.body if isinstance(n, (ast.ClassDef, ast.FunctionDef))}
 
     def define(self, name):
         """What the file has under a name; a class knows where it is from."""
         made = self._made(name)
         if isinstance(made, type):
-            made._archive_path, made._archive = f"{self.prefix}.{name}", self.archive
+            made._archive_path = made._qualified_name = f"{self.prefix}.{name}"
+            made._archive = self.archive
         return made
 
     def _made(self, name):
@@ -118,9 +123,11 @@ class Unit:
             if name.startswith("__") and (special or not name.endswith(("__", "_getter", "_setter"))):
                 raise ValueError(f"the name {name!r} is not allowed for a member of a class")
         hooks = {kind: tuple(methods[n] for n in lists.get(kind, ()) if n in methods) for kind in _HOOKS}
-        public = {n: m for n, m in methods.items() if n not in ("__setstate__", "__getstate__")}
+        units = {n.name: self.functions[n] for n in node.body if isinstance(n, ast.FunctionDef)}
+        public = {n: m if n.startswith("__") else PublicMethod(units[n]) for n, m in methods.items()}
+        public = {n: m for n, m in public.items() if n not in ("__setstate__", "__getstate__")}
         return type(
-            node.name,
+            "RecursiveScriptModule",
             (LoadedModule,),
             {
                 **{n: v for n, v in members.items() if not hasattr(rushlight.nn.Module, n)},
@@ -128,11 +135,11 @@ class Unit:
                 "_original_name": node.name,
                 "_archive_constants": members,
                 "_archive_methods": methods,
+                "_archive_units": units,
                 "_archive_attributes": _attributes(node),
                 "_archive_hooks": tuple(hooks.values()),
                 "_archive_parameters": tuple(lists.get("__parameters__", ())),
                 "_archive_buffers": tuple(lists.get("__buffers__", ())),
-                "_archive_text": ast.get_source_segment(self.text, node) or "",
                 "__module__": "torch.jit._script",
                 "__qualname__": "RecursiveScriptModule",
             },
@@ -159,7 +166,11 @@ class Unit:
         return {n.name: self._compile(n) for n in node.body if isinstance(n, ast.FunctionDef)}
 
     def _compile(self, node):
-        return _Translator(self, node).function()
+        unit = self.functions[node] = ArchiveUnit(node, self.filename, self.lines)
+        translator = _Translator(self, node)
+        translator.globals[UNIT] = unit
+        unit.function = translator.function()
+        return unit.function
 
     def _constant(self, node):
         wrapper = ast.parse("def value():\n  return None").body[0]

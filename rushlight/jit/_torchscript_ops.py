@@ -97,7 +97,9 @@ def _raise(message, kind="builtins.RuntimeError"):
         error = RuntimeError
     if message.startswith("AssertionError"):
         error, message = AssertionError, message.removeprefix("AssertionError").removeprefix(": ")
-    raise error(message)
+    made = error(message)
+    made.__dict__["_raised_in_script"] = True  # by its own statement, which this stands for
+    raise made
 
 
 def _warn(message, stacklevel=2):

@@ -85,10 +85,30 @@ def test_weights_of_lstm_are_its_parameters(tmp_path):
 def test_errors_of_programs(tmp_path):
     programs.save(programs.Fails(), (), "script", tmp_path / "model.pt")
     found = rushlight.jit.load(tmp_path / "model.pt")
-    with pytest.raises(AssertionError, match="expected a matrix"):
-        found(rushlight.zeros(2))
-    with pytest.raises(ValueError, match="too many rows"):
-        found(rushlight.zeros(6, 2))
+    for wrong, words in ((rushlight.zeros(2), "expected a matrix"), (rushlight.zeros(6, 2), "too many rows")):
+        with pytest.raises(rushlight.jit.Error, match=words) as caught:
+            found(wrong)
+        told, (place, *_) = str(caught.value), str(caught.value).splitlines()[2:]
+        assert "Traceback of TorchScript, serialized code (most recent call last):" in told
+        assert place.endswith(", in forward") and "torchscript_programs.py" in place and "<--- HERE" in told
+    assert "builtins.ValueError: too many rows" in told
+
+
+def test_methods_are_checked_and_show_their_text(tmp_path):
+    expected, (x,) = saved("control", "script", tmp_path / "model.pt")
+    found = rushlight.jit.load(tmp_path / "model.pt")
+    assert found.code.splitlines()[:2] == expected.code.splitlines()[:2] and found.forward.code == found.code
+    text = [getattr(module.layers, "0").code for module in (found, expected)]
+    assert text[0] == text[1]  # its temporaries are numbered from 0 on
+    assert str(found.forward.schema) == str(expected.forward.schema)
+    assert repr(found).replace(" ", "") == repr(expected).replace(" ", "")
+    assert found._c.qualified_name == expected._c.qualified_name
+    for given in ((1,), (), (ours(x), ours(x), ours(x), ours(x))):
+        with pytest.raises(RuntimeError) as wanted:
+            expected(*(torch.zeros(2) if isinstance(a, rushlight.Tensor) else a for a in given))
+        with pytest.raises(RuntimeError) as caught:
+            found(*given)
+        assert str(caught.value).splitlines()[0][:60] == str(wanted.value).splitlines()[0][:60]
 
 
 # --- hostile and unknown content ---------------------------------------------------------------------
