@@ -76,7 +76,8 @@ def _named_errors(call, schema, skip_self):
 
     def bound(*args, **kwargs):
         try:
-            return call(*args, **kwargs)
+            result = call(*args, **kwargs)
+            return _plain(result) if isinstance(result, tuple) else result
         except Exception as error:
             if isinstance(error, TypeError):
                 _check_binding(schema, args, kwargs, skip_self)
@@ -87,6 +88,23 @@ def _named_errors(call, schema, skip_self):
 
     bound.__name__ = bound.__qualname__ = schema.name
     return bound
+
+
+def _plain(value):
+    """The results of an operator, which have names in scripts alone: Python gets a tuple."""
+    if hasattr(type(value), "n_sequence_fields"):
+        callers: types.FrameType | None = sys._getframe(2)
+        for _ in range(_BETWEEN):
+            if callers is not None and UNIT in callers.f_globals:
+                return value
+            callers = callers and callers.f_back
+        return tuple(value)
+    if type(value) is tuple and any(isinstance(part, tuple) for part in value):
+        return tuple(_plain(part) if isinstance(part, tuple) else part for part in value)
+    return value
+
+
+_BETWEEN = 4  # frames there are at most between a script and one that it calls: those of a module's call
 
 
 def _check_binding(schema, args, kwargs, skip_self):

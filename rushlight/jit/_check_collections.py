@@ -33,9 +33,18 @@ class Collections(Checking):
         if any(isinstance(e, ast.Starred) for e in node.elts):
             return t.UNKNOWN
         parts = [self.simple(e, element) for e in node.elts]
-        if wanted is not None and all(t.is_subtype(self.converted(p, element), element) for p in parts):
+        exact = node is self.exact_list
+        if wanted is not None and all(
+            t.is_subtype(p if exact else self.converted(p, element), element) for p in parts
+        ):
             return wanted
         found = t.list_of(self.common(parts))
+        if exact and wanted is not None and not candidates and found.args[0].known:
+            self.refuse(
+                f"List type annotation `{wanted}` did not match the types of the given list elements, which "
+                f"were unified to {found.args[0]}",
+                node,
+            )
         if candidates and not any(t.is_subtype(found, kind) for kind in candidates):
             self.refuse(
                 f"Union type annotation `{hint}` can hold {_listed(candidates)}, but none of those types "

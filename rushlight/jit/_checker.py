@@ -126,6 +126,8 @@ class _Checker(Expressions):
                 )
         self.frames[-1][name] = value if annotated is None else annotated
 
+    exact_list = None  # a list whose elements no conversion makes fit: one that is assigned or returned
+
     @staticmethod
     def converted(value, wanted):
         """The type after conversions that the compiler makes: a Tensor becomes a number where one "
@@ -197,6 +199,7 @@ class _Checker(Expressions):
 
     def statement_Return(self, node):  # noqa: N802
         hint = self.declared
+        self.exact_list = node.value if isinstance(node.value, ast.List) else None
         value = t.NONE if node.value is None else self.simple(node.value, hint)
         if self.declared is not None:
             value = self.converted(value, self.declared)
@@ -238,6 +241,7 @@ class _Checker(Expressions):
 
     def statement_AnnAssign(self, node):  # noqa: N802
         kind = self.annotations.type_of(node.annotation)
+        self.exact_list = node.value
         value = self.expression(node.value, kind)
         if isinstance(value, t.Type):
             if value.kind not in ("Tensor", "Inferred"):  # of which nothing is made here
