@@ -69,8 +69,14 @@ def _composites_of_programs():
             for overload, entry in overloads.items():
                 if namespace == "aten" or entry.index in _shown_extensions:
                     continue
-                if _C._get_operator_kernel(entry.index, "composite") is not None:
-                    yield _overload(namespace, name, overload)
+                overload_of = _overload(namespace, name, overload)
+                # One with rules of its own is a step, though one kernel serves all devices.
+                if overload_of.traits.family == "composite" and _has_parts(entry):
+                    yield overload_of
+
+
+def _has_parts(entry):
+    return _C._get_operator_kernel(entry.index, "composite") is not None
 
 
 @functools.cache

@@ -268,3 +268,17 @@ def test_decomposed_programs_become_files_of_one_model(tmp_path):
     program = torch.export.export(FunctionModule(lambda x: x**3 + (x > 0.5) * x.remainder(2)), (x,))
     torch.export.save_file(program.run_decompositions(), tmp_path / "model.rl")
     assert torch.allclose(torch.export.load_file(tmp_path / "model.rl")(x), program.module()(x))
+
+
+def test_operators_of_programs_with_rules_of_their_own_stay_whole():
+    @torch.library.custom_op("test_decompositions::scaled", mutates_args=())
+    def scaled(x: torch.Tensor, by: float) -> torch.Tensor:
+        return x * by
+
+    scaled.register_fake(lambda x, by: torch.empty_like(x))
+    program = FunctionModule(lambda x: scaled(x, 2.5) + 1)
+    program = export(program, (torch.ones(3),), dynamic_shapes=([{0: Dim("n")}],))
+    decomposed = program.run_decompositions()
+    assert any("scaled" in str(node.target) for node in decomposed.graph.nodes)
+    for size in (1, 5):
+        torch.testing.assert_close(decomposed.module()(torch.ones(size)), torch.ones(size) * 2.5 + 1)
