@@ -94,7 +94,7 @@ class _KinetoEvent:
         return self._event.is_user_annotation
 
     def is_python_function(self):
-        return False
+        return self._event.is_python_function
 
     def is_hidden_event(self):
         return False
@@ -102,6 +102,8 @@ class _KinetoEvent:
     def activity_type(self):
         if self._event.device_type != DeviceType.CPU:
             return "kernel"
+        if self._event.is_python_function:
+            return "python_function"
         return "user_annotation" if self._event.is_user_annotation else "cpu_op"
 
     def __repr__(self):
@@ -147,7 +149,7 @@ class ProfilerResult:
 
     def _node(self, event):
         places = self._at(event.time_range.start), self._at(event.time_range.end)
-        kind, fields = _kind_of(event)
+        kind, fields = _kind_of(event, self._trace.modules)
         number = self._ids[event]
         return tree._ProfilerEvent(number, event.name, kind, fields, event.thread, *places, number)
 
@@ -173,18 +175,40 @@ class ProfilerResult:
             yield node
 
 
-def _kind_of(event):
+def _kind_of(event, modules):
     if event.device_type != DeviceType.CPU:
         return tree._EventType.Kineto, tree._ExtraFields_Kineto()
-    if event.scope == RecordScope.USER_SCOPE and not event.is_user_annotation:  # a call of a module
-        name = re.search(r"(\w+)\)?$", event.name)
-        module = tree._NNModuleInfo(name.group(1) if name else event.name)
-        site = tree._PyFrameState("forward"), tree._PyFrameState("_call_impl")
-        return tree._EventType.PyCall, tree._ExtraFields_PyCall(*site, module)
+    if event.is_python_function:
+        return _call(event, modules)
     inputs = [_input(operand) for operand in getattr(event, "operands", ((),))[0]]
     scope = RecordScope(event.scope)
     fields = tree._ExtraFields_TorchOp(event.name, event.sequence_nr, scope, inputs)
     return tree._EventType.TorchOp, fields
+
+
+def _call(event, modules):
+    caller = _place(event.cpu_parent, event.caller_line)
+    if event.name.startswith("<built-in "):
+        return tree._EventType.PyCCall, tree._ExtraFields_PyCCall(caller)
+    module = None
+    if event.module_number >= 0:
+        module = modules[event.module_number]
+    elif event.scope == RecordScope.USER_SCOPE:  # a module that can not be told from others
+        module = tree._NNModuleInfo(re.sub(r".*[ (](\w+)\)?$", r"\1", event.name))
+    if event.scope == RecordScope.USER_SCOPE:
+        site = tree._PyFrameState("__call__"), tree._PyFrameState("_call_impl")
+        return tree._EventType.PyCall, tree._ExtraFields_PyCall(*site, module)
+    return tree._EventType.PyCall, tree._ExtraFields_PyCall(_place(event), caller)
+
+
+def _place(event, line=None):
+    """Where a function is, or the line of it that calls another."""
+    while event is not None and not event.is_python_function:
+        event = event.cpu_parent
+    found = re.fullmatch(r"(.*)\((\d+)\): (.*)", event.name) if event is not None else None
+    if found is None:
+        return tree._PyFrameState("", "", line or 0)
+    return tree._PyFrameState(found[3], found[1], int(found[2]) if line is None else line)
 
 
 def _input(operand):

@@ -2,6 +2,8 @@
 
 import json
 import os
+import sys
+from functools import lru_cache
 from typing import NamedTuple
 
 from rushlight import dtype
@@ -14,7 +16,8 @@ __all__ = ["MEMORY_EVENT_NAME", "Trace", "make_events", "open_text", "trace_cont
 
 MEMORY_EVENT_NAME = "[memory]"
 
-_OPERATOR, _NODE, _ENGINE, _RANGE, _MODULE = range(5)
+_OPERATOR, _NODE, _ENGINE, _RANGE, _MODULE, _CALL, _BUILTIN = range(7)
+_FROM_PYTHON = (_MODULE, _CALL, _BUILTIN)
 _SCOPES = {
     _NODE: RecordScope.BACKWARD_FUNCTION,
     _RANGE: RecordScope.USER_SCOPE,
@@ -33,6 +36,7 @@ class Trace(NamedTuple):
     allocated_before: int = 0
     activities: list = []  # what devices did: _Activity's fields
     known: tuple = ({}, {})  # blocks whose use is known, at the beginning and at the end
+    modules: list = []  # those that were called, by their numbers
 
     def place(self, time):
         """Where in a trace a time of the recorder's clock lies, in microseconds."""
@@ -56,6 +60,7 @@ class _Record(NamedTuple):
     stack: list
     schema: str
     keywords: str
+    line: int
 
 
 class _Activity(NamedTuple):
@@ -79,6 +84,11 @@ def _sizes(operand, field=1):
     if isinstance(operand, list):
         return [part[field] for part in operand]
     return operand[field] if len(operand) > 1 else []
+
+
+def _of_one(shape):
+    """The sizes of a tensor; nothing of a list of tensors, as sums by shapes have it."""
+    return [] if shape and isinstance(shape[0], list) else shape
 
 
 def type_name(kind):
@@ -125,6 +135,8 @@ _TYPE_NAMES = {
 
 
 def _make_event(number, record, trace, strings):
+    if record.kind in (_CALL, _BUILTIN):
+        return _make_call(number, record, trace, strings)
     shapes = [_sizes(operand) for operand in record.inputs]
     results = [_sizes(operand) for operand in record.outputs]
     event = FunctionEvent(
@@ -134,32 +146,66 @@ def _make_event(number, record, trace, strings):
         start_us=(record.start - trace.started) / 1000,
         end_us=(record.end - trace.started) / 1000,
         fwd_thread=record.forward_thread if record.kind in (_NODE, _ENGINE) else 0,
-        input_shapes=shapes if trace.options["record_shapes"] else [],
+        input_shapes=[_of_one(shape) for shape in shapes] if trace.options["record_shapes"] else [],
+        structured_input_shapes=shapes if trace.options["record_shapes"] else [],
         input_dtypes=[_type(operand) for operand in record.inputs],
         concrete_inputs=[_concrete(operand) for operand in record.inputs],
         stack=record.stack,
         scope=int(_SCOPES.get(record.kind, RecordScope.FUNCTION)),
         cpu_memory_usage=record.bytes if trace.options["profile_memory"] else 0,
-        sequence_nr=record.sequence,
+        sequence_nr=record.sequence if record.kind != _MODULE else -1,
         is_user_annotation=record.kind == _RANGE,
+        is_python_function=record.kind == _MODULE,
         flops=count_flops(record.name, shapes, results) if trace.options["with_flops"] else None,
     )
     if trace.options["record_shapes"]:
-        event.input_strides = [_sizes(operand, 2) for operand in record.inputs]
+        event.structured_input_strides = [_sizes(operand, 2) for operand in record.inputs]
     event.operands = record.inputs, record.outputs, record.schema
     if record.keywords:
         event.kwinputs = json.loads(record.keywords)
+    if record.kind == _MODULE:
+        event.module_number = record.sequence
     return event
+
+
+def _make_call(number, record, trace, strings):
+    """The event of a call of a Python function, or of one that Python has in C."""
+    event = FunctionEvent(
+        id=number,
+        name=strings[record.name if record.kind == _BUILTIN else _below_path(record.name)],
+        thread=record.thread,
+        start_us=(record.start - trace.started) / 1000,
+        end_us=(record.end - trace.started) / 1000,
+        cpu_memory_usage=record.bytes if trace.options["profile_memory"] else 0,
+        is_python_function=True,
+    )
+    event.caller_line = record.line
+    return event
+
+
+@lru_cache(maxsize=4096)
+def _below_path(name):
+    """A file by its path below the longest entry of `sys.path`, as imports name it."""
+    entries = [
+        entry.rstrip("/") + "/" for entry in sys.path if entry and name.startswith(entry.rstrip("/") + "/")
+    ]
+    return name[len(max(entries, key=len)) :] if entries else name
 
 
 def _link(events, records):
     """Give every event its parent. What ran alone in a call of the same name is that call, seen twice."""
     for event, record in zip(events, records):
-        parent = events[record.parent] if record.parent >= 0 else None
-        if parent is not None and parent.time_range.end >= event.time_range.end:
+        above = record.parent
+        # A range that a function opens is open after it; one that it closes ends before it.
+        while above >= 0 and events[above].time_range.end < event.time_range.end:
+            above = records[above].parent
+        if above >= 0:
+            parent = events[above]
             event.set_cpu_parent(parent)
             parent.append_cpu_child(event)
     for event in events:
+        if event.is_python_function:
+            continue  # a function that calls itself is two calls
         while len(event.cpu_children) == 1 and event.cpu_children[0].name == event.name:
             inner = event.cpu_children[0]
             event.cpu_children = inner.cpu_children
@@ -185,7 +231,8 @@ def _count_once(events):
 def _memory_outside(events, trace, strings):
     """An event for each block that was made or given back while no recorded operator ran."""
     covered = 0.0  # the end of what began before
-    starts = sorted((event.time_range.start, event.time_range.end) for event in events)
+    recorded = (event for event in events if not event.is_python_function)
+    starts = sorted((event.time_range.start, event.time_range.end) for event in recorded)
     coming = 0
     for time, thread, _, bytes in trace.memory:
         at = (time - trace.started) / 1000
@@ -264,12 +311,16 @@ def _arguments(event):
     if event.sequence_nr >= 0:
         args["Sequence number"] = event.sequence_nr
         args["Fwd thread id"] = event.fwd_thread
-    if event.input_shapes:
-        args["Input Dims"] = event.input_shapes
+    if event.structured_input_shapes:
+        args["Input Dims"] = event.structured_input_shapes
         args["Input type"] = event.input_dtypes
-        args["Input Strides"] = event.input_strides
+        args["Input Strides"] = event.structured_input_strides
         args["Concrete Inputs"] = [_shown(value) for value in event.concrete_inputs]
         args |= event.kwinputs
+    if event.is_python_function:
+        args |= {"Python id": event.id, "Python parent id": _python_parent(event)}
+        if event.module_number >= 0:
+            args["Python module id"] = event.module_number
     if event.stack:
         args["Call stack"] = ";".join(event.stack)
     if event.flops is not None:
@@ -277,6 +328,14 @@ def _arguments(event):
     if event.cpu_memory_usage:
         args["Bytes"] = event.cpu_memory_usage
     return args
+
+
+def _python_parent(event):
+    """The number of the Python function that a Python function was called by."""
+    above = event.cpu_parent
+    while above is not None and not above.is_python_function:
+        above = above.cpu_parent
+    return None if above is None else above.id
 
 
 def _flows(events, place):
@@ -366,7 +425,7 @@ def _category(event):
     """The categories of PyTorch's traces; a module is a Python function there."""
     if event.is_user_annotation:
         return "user_annotation"
-    return "python_function" if event.scope == RecordScope.USER_SCOPE else "cpu_op"
+    return "python_function" if event.is_python_function else "cpu_op"
 
 
 def _memory_events(trace, pid):

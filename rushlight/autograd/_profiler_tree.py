@@ -80,12 +80,19 @@ class _NNModuleInfo:
 
 @dataclass
 class _ExtraFields_PyCall:
-    """A call of a module."""
+    """A call of a Python function, or of a module."""
 
     callsite: _PyFrameState
     caller: _PyFrameState
     module: _NNModuleInfo | None = None
     optimizer: Any = None
+
+
+@dataclass
+class _ExtraFields_PyCCall:
+    """A call of a function that Python has in C."""
+
+    caller: _PyFrameState
 
 
 @dataclass

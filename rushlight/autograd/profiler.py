@@ -14,7 +14,7 @@ from rushlight.autograd._profiler_enums import (
     _state,
 )
 from rushlight.autograd._profiler_results import ProfilerResult
-from rushlight.autograd._profiler_scopes import ModuleScopes, OtherThreads, known_blocks
+from rushlight.autograd._profiler_scopes import ModuleScopes, OtherThreads, known_blocks, record_calls
 from rushlight.autograd._profiler_trace import Trace, make_events, trace_content
 from rushlight.autograd.profiler_util import (
     EventList,
@@ -60,7 +60,7 @@ class profile:
         record_shapes: keep the shapes of operands.
         with_flops: estimate floating-point operations of products and convolutions.
         profile_memory: keep how many bytes were allocated.
-        with_stack: keep the Python frames that were running.
+        with_stack: keep the Python frames that were running; calls of Python functions are events too.
         with_modules: the calls of modules are events too, named by their paths.
 
         experimental_config: with ``profile_all_threads`` the program's other threads are recorded too.
@@ -136,15 +136,18 @@ class profile:
         self.entered = _is_profiler_enabled = True
         _state.running = self._kind
         self._known = known_blocks() if self.profile_memory else {}
-        self._modules = ModuleScopes() if self.with_modules else None
+        self._modules = ModuleScopes(self.with_modules) if self.with_modules or self.with_stack else None
         _execution_trace.make_way()
         _C._profiler_start(
             self.record_shapes or bool(_execution_trace.running),
             self.profile_memory,
             self.with_stack,
             self.use_device is not None,
+            self.profile_all_threads,
         )
-        self._threads = OtherThreads() if self.profile_all_threads else None
+        self._threads = OtherThreads(self.with_stack) if self.profile_all_threads else None
+        if self.with_stack:
+            record_calls(all_threads=True)
         self._stats.profiler_enable_call_duration_us = (perf_counter_ns() - begun) / 1000
 
     def __exit__(self, exc_type, exc_val, exc_tb):
@@ -163,7 +166,8 @@ class profile:
         options = {"profile_memory": self.profile_memory, "record_shapes": self.record_shapes}
         options |= {"with_stack": self.with_stack, "with_flops": self.with_flops}
         self._logs, self._events = logs, None
-        self._trace = Trace(started, offset, options, memory, before, activities, known)
+        modules = self._modules.called if self._modules is not None else []
+        self._trace = Trace(started, offset, options, memory, before, activities, known, modules)
         self.entered = False
         self._stats.profiling_window_duration_sec = (begun - started) / 1e9
         self._stats.profiler_disable_call_duration_us = (perf_counter_ns() - begun) / 1000

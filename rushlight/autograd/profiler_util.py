@@ -83,8 +83,11 @@ class FunctionEvent(FormattedTimesMixin):
     self_device_memory_usage = 0
     count = 1
     same_call = None  # the event that stands for this one too
-    input_strides: list = []
     kwinputs: dict = {}  # what the program said of a range by name
+    caller_line, module_number = (
+        0,
+        -1,
+    )  # of a call from Python: the line of the caller; of a module: which one
     activity = cause = None  # of work of a device: what is known of it, the call that asked for it
 
     def __init__(
@@ -114,6 +117,9 @@ class FunctionEvent(FormattedTimesMixin):
         concrete_inputs=None,
         is_user_annotation=False,
         input_dtypes=None,
+        is_python_function=False,
+        structured_input_shapes=None,
+        structured_input_strides=None,
     ):
         self.id, self.node_id = id, node_id
         self.name = name
@@ -123,13 +129,15 @@ class FunctionEvent(FormattedTimesMixin):
         self.time_range = Interval(start_us, end_us)
         self.input_shapes = input_shapes or []
         self.input_dtypes = input_dtypes or []
+        self.structured_input_shapes = structured_input_shapes or self.input_shapes
+        self.structured_input_strides = structured_input_strides or []
         self.concrete_inputs = concrete_inputs or []
         self.stack = stack or []
         self.scope, self.sequence_nr = scope, sequence_nr
         self.use_device, self.device_type, self.device_index = use_device, device_type, device_index
         self.cpu_memory_usage, self.device_memory_usage = cpu_memory_usage, device_memory_usage
         self.is_async, self.is_remote, self.is_legacy = is_async, is_remote, is_legacy
-        self.is_user_annotation = is_user_annotation
+        self.is_user_annotation, self.is_python_function = is_user_annotation, is_python_function
         self.flops = flops
         self.kernels = []
         self.cpu_children = []

@@ -102,7 +102,7 @@ class _Places:
             moment.is_loader = True
         elif name.startswith("autograd::engine"):
             moment.node = event
-        elif not event.is_user_annotation:
+        elif not event.is_user_annotation and not event.is_python_function:
             moment.operator = moment.operator or event
             moment.innermost = event
 

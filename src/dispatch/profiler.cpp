@@ -78,7 +78,7 @@ static ProfiledOperand::Shape shape_of(const Tensor& t) {
           {sizes.begin(), sizes.end()},
           {strides.begin(), strides.end()},
           reinterpret_cast<uintptr_t>(t.impl()),
-          reinterpret_cast<uintptr_t>(t->storage.get()),
+          reinterpret_cast<uintptr_t>(t->storage ? t->storage->data() : nullptr),
           t.storage_offset(),
           t.device()};
 }
@@ -189,7 +189,8 @@ ProfilerScope::ProfilerScope(ProfilerEvent::Kind kind, std::string_view name, bo
   ProfilerEvent event;
   event.name = copy ? session_->keep(name) : name;
   event.kind = kind;
-  if (session_->options.stack) read_python_stack(event.stack);
+  const bool is_call = kind == ProfilerEvent::Kind::Call || kind == ProfilerEvent::Kind::Builtin;
+  if (session_->options.stack && !is_call) read_python_stack(event.stack);
   if (session_->options.memory) event.bytes = session_->allocated();
   log_ = &session_->log_of_this_thread();
   event.forward_thread = log_->thread;
@@ -222,8 +223,13 @@ void ProfilerScope::close() noexcept {
   const std::lock_guard guard(log_->mutex);
   if (log_->closed) return;
   if (session_->options.memory) event.bytes = session_->allocated() - event.bytes;
-  log_->open = event.parent;
   event.end = end;
+  // A range outlives the function that opened it, and may have ended inside of the one that closes it.
+  const auto ended = [&](int64_t i) { return log_->events[static_cast<size_t>(i)].end >= 0; };
+  const bool is_call = event.kind == ProfilerEvent::Kind::Call || event.kind == ProfilerEvent::Kind::Builtin;
+  if (!is_call) log_->open = event.parent;
+  while (log_->open >= 0 && ended(log_->open))
+    log_->open = log_->events[static_cast<size_t>(log_->open)].parent;
 }
 
 }  // namespace rushlight

@@ -26,7 +26,7 @@ struct ProfiledOperand {
   struct Shape {
     DType dtype;
     std::vector<int64_t> sizes, strides;
-    // Which tensor it was and where it lay: addresses, which a later one may get again.
+    // Which tensor it was and where its memory lay: addresses, which a later one may get again.
     uintptr_t tensor = 0, storage = 0;
     int64_t offset = 0;
     Device device;
@@ -40,13 +40,15 @@ ProfiledOperand profiled_operand(const Tensor& t);
 ProfiledOperand profiled_operand(TensorList list);
 
 struct ProfilerEvent {
-  enum class Kind : uint8_t { Operator, Node, Engine, Range, Module };
+  // Call: a Python function; Builtin: one of Python's that is written in C.
+  enum class Kind : uint8_t { Operator, Node, Engine, Range, Module, Call, Builtin };
   std::string_view name;  // lives as long as the session, or longer
   const Op* op = nullptr;
   Kind kind = Kind::Operator;
+  int32_t line = 0;             // of a call from Python: where its caller was
   int64_t start = 0, end = -1;  // nanoseconds of the steady clock
   int64_t parent = -1;          // index of the event around it, on the same thread
-  int64_t sequence = -1;        // the same for an operator and the node it recorded
+  int64_t sequence = -1;        // the same for an operator and the node it recorded; a module's number
   int64_t forward_thread = 0;   // of a node: the thread that recorded it
   int64_t bytes = 0;            // allocated less freed while it ran
   std::vector<ProfiledOperand> inputs;
@@ -65,6 +67,7 @@ struct MemoryEvent {
 struct ProfilerOptions {
   bool shapes = false, memory = false, stack = false;
   bool devices = false;  // what they do, where there are any
+  bool threads = false;  // those whose Python calls are recorded join
 };
 
 // One recording. A thread's events lie in a log of its own, which only it writes.
@@ -130,6 +133,10 @@ class ProfilerScope {
 
   void close() noexcept;
   ProfilerEvent* event() const { return event_; }
+  // Of a function that was already running: it is as old as the session.
+  void begin_with_session() {
+    if (event_) event_->start = session_->started;
+  }
   bool wants_shapes() const { return event_ && session_->options.shapes; }
 
  private:

@@ -3,6 +3,7 @@
 
 #include "python/op_function.h"
 #include "python/parse.h"
+#include "python/profiled_calls.h"
 #include "python/tensor_type.h"
 #include "python/types.h"
 // After Python.h. Python 3.10 has PyFrame_GetBack there.
@@ -59,12 +60,13 @@ PyRef event_object(const ProfilerEvent& e, int64_t thread) {
   const PyRef stack = list_of(e.stack, [](const std::string& s) { return owned(to_python(s)); });
   const std::string_view schema = e.op ? e.op->schema.text : std::string_view("");
   return owned(Py_BuildValue(
-      "(s#iLLLLLLLOOOs#s#)", e.name.data(), static_cast<Py_ssize_t>(e.name.size()), static_cast<int>(e.kind),
+      "(s#iLLLLLLLOOOs#s#i)", e.name.data(), static_cast<Py_ssize_t>(e.name.size()), static_cast<int>(e.kind),
       static_cast<long long>(thread), static_cast<long long>(e.start), static_cast<long long>(e.end),
       static_cast<long long>(e.parent), static_cast<long long>(open ? -1 : e.sequence),
       static_cast<long long>(open ? thread : e.forward_thread), static_cast<long long>(open ? 0 : e.bytes),
       inputs.get(), outputs.get(), stack.get(), schema.data(), static_cast<Py_ssize_t>(schema.size()),
-      open ? "" : e.keywords.data(), open ? Py_ssize_t{0} : static_cast<Py_ssize_t>(e.keywords.size())));
+      open ? "" : e.keywords.data(), open ? Py_ssize_t{0} : static_cast<Py_ssize_t>(e.keywords.size()),
+      e.line));
 }
 
 PyRef memory_object(const MemoryEvent& e) {
@@ -81,15 +83,17 @@ PyRef activity_object(const DeviceActivity& a) {
 
 PyObject* start(PyObject*, PyObject* args) {
   return guard([&]() -> PyObject* {
-    int shapes = 0, memory = 0, stack = 0, devices = 0;
-    if (!PyArg_ParseTuple(args, "ppp|p:_profiler_start", &shapes, &memory, &stack, &devices)) return nullptr;
-    start_profiler({shapes != 0, memory != 0, stack != 0, devices != 0});
+    int shapes = 0, memory = 0, stack = 0, devices = 0, threads = 0;
+    if (!PyArg_ParseTuple(args, "ppp|pp:_profiler_start", &shapes, &memory, &stack, &devices, &threads))
+      return nullptr;
+    start_profiler({shapes != 0, memory != 0, stack != 0, devices != 0, threads != 0});
     return Py_NewRef(Py_None);
   });
 }
 
 PyObject* stop(PyObject*, PyObject*) {
   return guard([] {
+    end_calls();
     const std::shared_ptr<ProfilerSession> session = stop_profiler();
     PyRef logs = list_of(session->logs(), [](const ProfilerSession::Log& log) {
       return list_of(log.events, [&](const ProfilerEvent& e) { return event_object(e, log.thread); });
@@ -99,6 +103,18 @@ PyObject* stop(PyObject*, PyObject*) {
     return check(Py_BuildValue("(OLLOLO)", logs.get(), static_cast<long long>(session->started),
                                static_cast<long long>(session->wall_offset), memory.get(),
                                static_cast<long long>(session->allocated_before), activities.get()));
+  });
+}
+
+PyObject* record_python(PyObject*, PyObject* args) {
+  return guard([&]() -> PyObject* {
+    PyObject* silent = nullptr;
+    int all_threads = 0;
+    if (!PyArg_ParseTuple(args, "O!p:_profiler_record_calls", &PyTuple_Type, &silent, &all_threads))
+      return nullptr;
+    if (all_threads) record_calls_of_threads(silent);
+    record_calls(silent);
+    return Py_NewRef(Py_None);
   });
 }
 
@@ -209,6 +225,7 @@ PyObject* enter(PyObject*, PyObject* const* args, Py_ssize_t count) {
     if (count < 1 || !PyUnicode_Check(args[0]))
       throw_python(PyExc_TypeError, "record_function: the name must be a string");
     auto scope = std::make_unique<ProfilerScope>(kind, string_view(args[0]));
+    if (count == 2 && scope->event()) scope->event()->sequence = to_int(args[1]);
     if (count > 2 && scope->wants_shapes()) {
       const PyRef values = owned(PySequence_Tuple(args[1]));
       for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(values.get()); ++i)
@@ -252,10 +269,14 @@ PyCFunction fast(PyObject* (*function)(PyObject*, PyObject* const*, Py_ssize_t))
 
 PyMethodDef functions[] = {
     {"_profiler_start", start, METH_VARARGS,
-     "_profiler_start(shapes, memory, stack, devices=False): records this thread."},
+     "_profiler_start(shapes, memory, stack, devices=False, threads=False): records this thread."},
     {"_profiler_stop", stop, METH_NOARGS,
      "Ends the recording: (events by thread, start, wall clock offset, memory events, bytes before, work of "
      "devices)."},
+    {"_profiler_record_calls", record_python, METH_VARARGS,
+     "_profiler_record_calls(silent, all_threads): calls of Python functions are events, too, but for what "
+     "runs "
+     "inside of the code objects given."},
     {"_profiler_enabled", is_enabled, METH_NOARGS, "Whether this thread is recorded."},
     {"_profiler_set_thread", set_thread, METH_O, "Records this thread too, or no longer."},
     {"_profiler_invite_threads", invite_threads, METH_NOARGS,
@@ -264,7 +285,7 @@ PyMethodDef functions[] = {
     {"_profiler_enter", fast(enter<ProfilerEvent::Kind::Range>), METH_FASTCALL,
      "_profiler_enter(name[, values, keywords as JSON]): opens a named range."},
     {"_profiler_enter_module", fast(enter<ProfilerEvent::Kind::Module>), METH_FASTCALL,
-     "Opens a module's range."},
+     "_profiler_enter_module(name, number): opens a module's range."},
     {"_profiler_exit", leave, METH_O, "Closes a range."},
     {"_live_objects", live_objects, METH_VARARGS, "_live_objects(*types): what the collector knows of them."},
     {}};

@@ -163,7 +163,8 @@ def test_shapes_memory_stacks_and_flops():
         torch.cat([a, a])
     events = {event.name: event for event in prof.events()}
     assert events["aten::mm"].input_shapes == [[32, 8], [8, 64]]
-    assert events["aten::cat"].input_shapes[0] == [[32, 8], [32, 8]]
+    assert events["aten::cat"].structured_input_shapes[0] == [[32, 8], [32, 8]]
+    assert events["aten::cat"].input_shapes[0] == []
     assert events["aten::mm"].flops == 2 * 32 * 8 * 64
     assert events["aten::matmul"].flops is None  # its product is counted once
     assert events["aten::matmul"].cpu_memory_usage >= 32 * 64 * 4

@@ -4,6 +4,8 @@ import enum
 import functools
 import inspect
 
+from rushlight import _C
+
 
 class _SnapshotState(enum.Enum):
     """How far a pipe is: never read, put to a place from which the next pass goes on, or being read."""
@@ -29,6 +31,26 @@ def _arguments_of(pipe):
     )
 
 
+_END = object()
+
+
+def _next(pipe, iterator):
+    """The next element, or `_END`; a range of its own in profiles, by the name of the pipe."""
+    if not _C._profiler_enabled():
+        return next(iterator, _END)
+    from rushlight.autograd.profiler import record_function
+
+    with record_function(_name_in_profiles(pipe)):
+        return next(iterator, _END)
+
+
+def _name_in_profiles(pipe):
+    if not hasattr(pipe, "_profile_name"):
+        kind = type(pipe).__name__.removesuffix("IterDataPipe")
+        pipe._profile_name = f"{kind}({_arguments_of(pipe)})"
+    return pipe._profile_name
+
+
 def _check_newest(pipe, number):
     if pipe._is_current(number):
         return
@@ -51,7 +73,9 @@ class _PipeIterator:
 
     def __next__(self):
         _check_newest(self.pipe, self.number)
-        value = next(self.iterator)
+        value = _next(self.pipe, self.iterator)
+        if value is _END:
+            raise StopIteration
         self.pipe._number_of_samples_yielded += 1
         return value
 
@@ -82,7 +106,7 @@ def with_one_iterator(method):
         number = self._begin()
         values = method(self)
         try:
-            for value in values:
+            while (value := _next(self, values)) is not _END:
                 self._number_of_samples_yielded += 1
                 yield value
                 _check_newest(self, number)
