@@ -9,7 +9,13 @@ from rushlight.ao.nn.intrinsic import qat as nniqat
 from rushlight.nn import functional as F
 from rushlight.nn.utils.fusion import fuse_conv_bn_weights
 
-from .utils import WeightedQuantizedModule, _ntuple_from_first, _quantize_weight
+from .utils import (
+    WeightedQuantizedModule,
+    _ntuple_from_first,
+    _quantize_weight,
+    _save_scale,
+    _take_scale,
+)
 
 __all__ = ["Conv1d", "Conv2d", "Conv3d", "ConvTranspose1d", "ConvTranspose2d", "ConvTranspose3d"]
 
@@ -163,13 +169,11 @@ class _ConvNd(WeightedQuantizedModule):
         weight, bias = self._weight_bias()
         destination[prefix + "weight"] = weight
         destination[prefix + "bias"] = bias
-        destination[prefix + "scale"] = rushlight.tensor(self.scale)
-        destination[prefix + "zero_point"] = rushlight.tensor(self.zero_point)
+        _save_scale(self, destination, prefix)
 
     def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing, unexpected, errors):
         self.set_weight_bias(state_dict.pop(prefix + "weight"), state_dict.pop(prefix + "bias"))
-        self.scale = float(state_dict.pop(prefix + "scale"))
-        self.zero_point = int(state_dict.pop(prefix + "zero_point"))
+        _take_scale(self, state_dict, prefix)
         super()._load_from_state_dict(state_dict, prefix, local_metadata, False, missing, unexpected, errors)
 
     def __getstate__(self):

@@ -4,6 +4,8 @@ import rushlight
 from rushlight import nn
 from rushlight.ao.nn._functional_modules import FloatFunctional, FXFloatFunctional
 
+from .utils import _save_scale, _take_scale
+
 __all__ = ["FXFloatFunctional", "FloatFunctional", "QFunctional"]
 
 
@@ -18,12 +20,10 @@ class QFunctional(nn.Module):
 
     def _save_to_state_dict(self, destination, prefix, keep_vars):
         super()._save_to_state_dict(destination, prefix, keep_vars)
-        destination[prefix + "scale"] = rushlight.tensor(self.scale)
-        destination[prefix + "zero_point"] = rushlight.tensor(self.zero_point)
+        _save_scale(self, destination, prefix)
 
     def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing, unexpected, errors):
-        self.scale = float(state_dict.pop(prefix + "scale"))
-        self.zero_point = int(state_dict.pop(prefix + "zero_point"))
+        _take_scale(self, state_dict, prefix)
         super()._load_from_state_dict(state_dict, prefix, local_metadata, False, missing, unexpected, errors)
 
     def _get_name(self):

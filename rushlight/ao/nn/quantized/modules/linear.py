@@ -7,7 +7,13 @@ from rushlight.ao.nn.intrinsic import qat as nniqat
 from rushlight.nn.utils.fusion import fuse_linear_bn_weights
 from rushlight.nn.utils.parametrize import type_before_parametrizations
 
-from .utils import WeightedQuantizedModule, _hide_packed_params_repr, _quantize_weight
+from .utils import (
+    WeightedQuantizedModule,
+    _hide_packed_params_repr,
+    _quantize_weight,
+    _save_scale,
+    _take_scale,
+)
 
 __all__ = ["Linear", "LinearPackedParams"]
 
@@ -108,12 +114,10 @@ class Linear(WeightedQuantizedModule):
 
     def _save_to_state_dict(self, destination, prefix, keep_vars):
         super()._save_to_state_dict(destination, prefix, keep_vars)
-        destination[prefix + "scale"] = rushlight.tensor(self.scale)
-        destination[prefix + "zero_point"] = rushlight.tensor(self.zero_point)
+        _save_scale(self, destination, prefix)
 
     def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing, unexpected, errors):
-        self.scale = float(state_dict.pop(prefix + "scale"))
-        self.zero_point = int(state_dict.pop(prefix + "zero_point"))
+        _take_scale(self, state_dict, prefix)
         version = local_metadata.get("version")
         if version is None or version == 1:
             # The weight and the bias were this layer's own.

@@ -16,6 +16,18 @@ class WeightedQuantizedModule(nn.Module):
         raise NotImplementedError(f"{cls.__name__} is not made from reference layers")
 
 
+def _save_scale(module, destination, prefix):
+    """The scale and the zero point of a layer's results, as tensors of its state."""
+    destination[prefix + "scale"] = rushlight.tensor(module.scale)
+    destination[prefix + "zero_point"] = rushlight.tensor(module.zero_point)
+
+
+def _take_scale(module, state_dict, prefix):
+    """Take what `_save_scale` wrote out of a state that is being loaded."""
+    module.scale = float(state_dict.pop(prefix + "scale"))
+    module.zero_point = int(state_dict.pop(prefix + "zero_point"))
+
+
 def _get_weight_observer(observer):
     """The observer inside of a fake quantiser, or the observer itself."""
     return getattr(observer, "activation_post_process", observer)
