@@ -25,6 +25,7 @@ void register_quantized_operators(Table& t);
 void register_quantized_rules(Table& t);
 
 void register_sparse_operators(Table& t);
+void register_sparse_broadcast_operators(Table& t);
 void register_sparse_math_operators(Table& t);
 void register_sparse_product_operators(Table& t);
 void register_sparse_reduce_operators(Table& t);
@@ -59,6 +60,7 @@ void register_all_operators(Table& t) {
   register_quantized_function_operators(t);
   register_device_attention_operators(t);
   register_sparse_operators(t);
+  register_sparse_broadcast_operators(t);
   register_sparse_math_operators(t);
   register_sparse_product_operators(t);
   register_sparse_reduce_operators(t);

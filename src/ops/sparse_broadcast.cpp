@@ -1,7 +1,9 @@
 // Sparse tensors whose elements are repeated along dimensions of size 1.
+#include "dispatch/table.h"
 #include "ops/factory.h"
 #include "ops/join.h"
 #include "ops/operators.h"
+#include "ops/register.h"
 #include "ops/sparse.h"
 #include "ops/view.h"
 
@@ -49,6 +51,23 @@ Tensor sparse_broadcast(const Tensor& t, IntList wanted) {
                                        .values = expand(parts.values, shape, false)},
                                       wanted);
   return sorted ? coalesce(repeated) : repeated;
+}
+
+static Tensor broadcast_kernel(const Call&, const Tensor& self, IntList size) {
+  return sparse_broadcast(self, size);
+}
+
+static Tensor broadcast_dense_kernel(const Call& call, const Tensor& self, IntList) {
+  RL_FAIL(call.op.name(), "(): expected a sparse tensor, got a dense one of shape ", self.sizes());
+}
+
+void register_sparse_broadcast_operators(Table& t) {
+  t.op(sparse_broadcast_to, "_sparse_broadcast_to(Tensor self, int[] size) -> Tensor", broadcast_dense_kernel)
+      .function_only()
+      .doc("A COO tensor repeated along dimensions of size 1, and along new ones in front.")
+      .family(Family::Sparse)
+      .not_differentiable("repeats listed elements; multiply by ones instead");
+  t.sparse(sparse_broadcast_to, broadcast_kernel);
 }
 
 }  // namespace rushlight

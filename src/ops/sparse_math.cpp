@@ -121,13 +121,6 @@ Tensor sub_kernel(const Call& call, const Tensor& a, const Tensor& b, const Scal
   return add_kernel(call, a, b, -alpha);
 }
 
-Tensor broadcast_kernel(const Call&, const Tensor& self, IntList size) {
-  return sparse_broadcast(self, size);
-}
-Tensor broadcast_dense_kernel(const Call& call, const Tensor& self, IntList) {
-  RL_FAIL(call.op.name(), "(): expected a sparse tensor, got a dense one of shape ", self.sizes());
-}
-
 // The values for an operation with a tensor of no dimensions, which counts for the dtype where `a` has none
 // either: the values always have one.
 Tensor values_beside(const Tensor& a, const Tensor& number) {
@@ -561,12 +554,6 @@ void register_sparse_math_operators(Table& t) {
   t.sparse(ops::zeros, zeros_out_kernel);
   t.sparse(ops::full_like, full_like_kernel);
   t.sparse(ops::randn_like, randn_like_kernel);
-  t.op(sparse_broadcast_to, "_sparse_broadcast_to(Tensor self, int[] size) -> Tensor", broadcast_dense_kernel)
-      .function_only()
-      .doc("A COO tensor repeated along dimensions of size 1, and along new ones in front.")
-      .family(Family::Sparse)
-      .not_differentiable("repeats listed elements; multiply by ones instead");
-  t.sparse(sparse_broadcast_to, broadcast_kernel);
   t.sparse(ops::nan_to_num, nan_to_num_kernel);
   t.sparse(ops::round, round_kernel);
   t.sparse(ops::add, add_kernel);
