@@ -155,8 +155,6 @@ class OpOverload(OperatorBase):
             f".{entry.overload}" if entry.overload else ""
         )
         self._op = _C._overload_function((entry.index,), entry.form, self)
-        written = entry.schema if isinstance(entry.schema, str) else entry.schema["schema"]
-        self._refuses_out = entry.form != _OUT and " out)" not in written and " out," not in written
         self._defined_in_python = entry.name in _defined.get(entry.namespace, {})
 
     @functools.cached_property
@@ -177,7 +175,7 @@ class OpOverload(OperatorBase):
         return parse_schema(text)
 
     def __call__(self, /, *args, **kwargs):
-        if kwargs and self._refuses_out and "out" in kwargs:
+        if kwargs and "out" in kwargs and not self._takes_out():
             raise RuntimeError(
                 f"Unknown keyword argument 'out' for operator '{self._qualified_op_name}'. "
                 f"Schema: {self._schema}"
@@ -186,6 +184,12 @@ class OpOverload(OperatorBase):
             return self._op(*args, **kwargs)
         except TypeError as error:
             return _call_again([self], args, kwargs, error)
+
+    def _takes_out(self):
+        record = self._record()
+        if record:
+            return self._entry.form == _OUT or record["takes_out"]
+        return any(argument.name == "out" for argument in self._schema.arguments)
 
     def name(self):
         return self._name
@@ -223,8 +227,8 @@ class OpOverload(OperatorBase):
         found = [f for f in known if f.second_name and (f.index, f.form) == (e.index, e.form) and f is not e]
         if not found or e.second_name:
             return None
-        before = e.schema["schema"].rpartition(", Tensor ")[0]  # as `number_overloads` tells it
-        return _overload(self.namespace, self._opname, found[0].overload), before.count(", ") + 1
+        _, place = e.schema["with_number"]
+        return _overload(self.namespace, self._opname, found[0].overload), place
 
     @property
     def of_record(self):
@@ -251,7 +255,8 @@ class OpOverload(OperatorBase):
         return True
 
     def decompose(self, *args, **kwargs):
-        return NotImplemented
+        """What an operator that is made of others gives, NotImplemented of those that are not."""
+        return self(*args, **kwargs) if self.traits.family == "composite" else NotImplemented
 
     def __hash__(self):
         return hash(self._name)
@@ -446,7 +451,10 @@ _IN_PYTHON = {
         "rushlight._extension.cpu_names",
         ["_is_mkldnn_acl_supported", "_is_mkldnn_bf16_supported", "_is_mkldnn_fp16_supported"],
     ),
-    "profiler": ("rushlight.autograd.profiler", ["_record_function_enter", "_record_function_exit"]),
+    "profiler": (
+        "rushlight.autograd.profiler",
+        ["_record_function_enter", "_record_function_enter_new", "_record_function_exit"],
+    ),
     "quantized": ("rushlight._quantized.operators", None),
     "sparse": (
         "rushlight._quantized.sparse",

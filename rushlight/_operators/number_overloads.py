@@ -15,9 +15,7 @@ def with_number(record):
         or not traits.elementwise
     ):
         return None
-    before, operand, after = record["schema"].rpartition(", Tensor ")
-    return (
-        {**record, "overload": _NAMES[record["overload"]], "schema": f"{before}, Scalar {after}"}
-        if operand
-        else None
-    )
+    if record["with_number"] is None:
+        return None
+    schema, _ = record["with_number"]
+    return {**record, "overload": _NAMES[record["overload"]], "schema": schema}

@@ -123,6 +123,18 @@ class FunctionSchema:
     def is_mutable(self):
         return any(a.is_write for a in self.arguments)
 
+    def is_backward_compatible_with(self, old_schema):
+        """Whether every call that fits an older version of this schema still fits."""
+        from rushlight._operators.schema_versions import is_backward
+
+        return is_backward(self, old_schema)
+
+    def check_forward_compatible_with(self, old_schema):
+        """(whether programs that know the older version can read this one's calls, why not)."""
+        from rushlight._operators.schema_versions import check_forward
+
+        return check_forward(self, old_schema)
+
     def __str__(self):
         parts, starred = [], False
         for argument in self.arguments:

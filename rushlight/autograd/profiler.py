@@ -340,6 +340,8 @@ def _record_function_with_args_enter(name, *args):
 
 _record_function_with_args_exit = _record_function_exit
 
+_record_function_enter_new = _record_function_enter
+
 for _function in (_record_function_enter, _record_function_exit):
     _function.__module__ = "torch._ops.profiler"
 _record_function_exit._RecordFunction = _record_function_exit  # type: ignore[attr-defined]  # as an overload

@@ -88,12 +88,27 @@ void set_promotion(PyObject* dict, const Op& op) {
   set(dict, "dtypes", dtypes.release());
 }
 
+// (The schema with a number in place of the last tensor, the place), where one tensor at least is before it.
+PyObject* with_number(const Schema& schema) {
+  for (size_t i = schema.parameters.size(); i-- > 1;) {
+    const Parameter& p = schema.parameters[i];
+    if (p.type != Tag::Tensor || p.optional || p.mutated) continue;
+    const std::string_view type = "Tensor ";
+    const auto at = static_cast<size_t>(p.name.data() - schema.text.data()) - type.size();
+    const std::string text = str(schema.text.substr(0, at), "Scalar ", schema.text.substr(at + type.size()));
+    return Py_BuildValue("(sn)", text.c_str(), static_cast<Py_ssize_t>(i));
+  }
+  return Py_NewRef(Py_None);
+}
+
 PyObject* record(const Op& op) {
   PyRef dict(check(PyDict_New()));
   set(dict.get(), "space", to_python(op.schema.space));
   set(dict.get(), "name", to_python(op.schema.name));
   set(dict.get(), "overload", to_python(op.schema.overload));
   set(dict.get(), "schema", to_python(op.schema.text));
+  set(dict.get(), "with_number", check(with_number(op.schema)));
+  set(dict.get(), "takes_out", op.schema.index_of("out") >= 0);
   set(dict.get(), "doc", to_python(op.doc));
   set(dict.get(), "family", to_python(family_name(op.family)));
   set(dict.get(), "differentiable", static_cast<bool>(op.derivative) && !op.refusal);
