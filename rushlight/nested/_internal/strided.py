@@ -283,10 +283,11 @@ def _bufferwise(func, name, nested, args, kwargs):
             return _in_place(func, name, args, kwargs)
         if name == "contiguous":
             return strided_from_list(first.unbind())
-        if name in _PACKING and len(nested) > 1:
+        if _packs(name, nested, kwargs):
             args = [packed(a) for a in args]
-            first = next(a for a in args if isinstance(a, StridedNestedTensor))
-        checks.same_places(name, nested if first is nested[0] else [])
+            nested = [a for a in args if isinstance(a, StridedNestedTensor)]
+            first = nested[0]
+        checks.same_places(name, nested)
 
     def operand(a):
         if isinstance(a, StridedNestedTensor):
@@ -309,6 +310,13 @@ def _bufferwise(func, name, nested, args, kwargs):
 
 
 _PACKING = {"add", "sub", "rsub"}  # of two nested operands: in any places
+
+
+def _packs(name, nested, kwargs):
+    """Whether the components come to fill their buffers first."""
+    return (name in _PACKING and len(nested) > 1) or (
+        kwargs.get("memory_format") is rushlight.contiguous_format
+    )
 
 
 def packed(a):

@@ -209,3 +209,30 @@ def test_jagged_tensors_take_new_dimensions_anywhere():
     assert x[:, None]._ragged_idx == 2 and x[:, None].shape[2] == x.shape[1]
     with pytest.raises(RuntimeError, match="dim=0"):
         x[None]
+
+
+@pytest.mark.parametrize("first", ["packed", "transposed"])
+def test_sums_take_operands_in_any_places_and_give_gradients_there(first):
+    parts = [torch.randn(2, 3, 2), torch.rand(4, 2, 2)]
+    a = torch.nested.nested_tensor(parts, requires_grad=True)
+    b = torch.nested.nested_tensor([p.transpose(1, 2).contiguous() for p in parts], requires_grad=True)
+    operands = [a, b.transpose(-1, -2)]
+    x, y = operands if first == "packed" else operands[::-1]
+    total = x + y
+    for piece, part in zip(total.unbind(), parts, strict=True):
+        torch.testing.assert_close(piece, part + part)
+    total.backward(total.detach().clone())
+    for piece, part in zip(b.grad.unbind(), parts, strict=True):
+        torch.testing.assert_close(piece, 2 * part.transpose(1, 2))
+    assert all(not d.any() for d in (x - y).unbind())
+
+
+def test_copies_in_the_contiguous_format_are_packed():
+    parts = [torch.randn(2, 3, 2), torch.rand(4, 2, 2)]
+    x = torch.nested.nested_tensor([p.transpose(1, 2).contiguous() for p in parts]).transpose(-1, -2)
+    assert not x.is_contiguous()
+    copy = x.clone(memory_format=torch.contiguous_format)
+    assert copy.is_contiguous() and torch.equal(copy.unbind()[1], parts[1])
+    for like in (torch.empty_like, torch.zeros_like, torch.ones_like):
+        made = like(x, memory_format=torch.contiguous_format)
+        assert made.is_contiguous() and made.unbind()[0].shape == parts[0].shape
