@@ -23,7 +23,7 @@ from ._observer import Interruption, Observer
 from ._reachable import Reachable, is_constant, is_part_of_program
 from ._recorder import Recorder, Whole, identifier
 from ._results import begin_record, collect, fill_record, is_record
-from .exc import FillsTables, ProgramRaises, Unsupported
+from .exc import FillsTables, MayPass, ProgramRaises, Unsupported
 
 __all__ = ["Capture", "capture", "capturing"]
 
@@ -232,7 +232,8 @@ class _Run:
             ):
                 return _C._with_parts(None, function, *args, **kwargs)
         except Interruption as stop:
-            raise Unsupported(stop.reason) from None
+            kind = MayPass if self.observer.interrupted_by_call else Unsupported
+            raise kind(stop.reason) from None
         except Unsupported:
             raise
         except Exception as error:

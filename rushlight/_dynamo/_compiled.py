@@ -20,6 +20,7 @@ from .exc import (
     BackendCompilerFailed,
     FailOnRecompileLimitHit,
     FillsTables,
+    MayPass,
     ProgramRaises,
     TorchDynamoException,
     Unsupported,
@@ -81,7 +82,7 @@ class Compiled(_C._CompiledCall):
         self.measured = measure
         self.entries: list[Entry] = []
         self.failures = self.passed = 0
-        self.filled_tables = False
+        self.came_again = False
         self.reason = None  # why the program runs as it is written, for good
         self.whole = parts is None  # a program itself, and no part of one
         self.parts = Parts(self) if parts is None else parts
@@ -167,9 +168,12 @@ class Compiled(_C._CompiledCall):
             refusal, breaks = Unsupported(f"the compiler failed: {_line(error)}"), False
         else:
             refusal = None
-        if isinstance(refusal, FillsTables) and not self.filled_tables:
-            self.filled_tables = True  # by running as written, once; the next call is captured
-            return self.function(*args, **kwargs)
+        if self._may_pass(refusal):
+            self.came_again = True  # what it does once is done now: the next call is captured
+            if isinstance(refusal, FillsTables):
+                return self.function(*args, **kwargs)
+            self._tell_break(refusal)
+            return self._split(args, kwargs)(*args, **kwargs)
         if refusal is not None:  # outside of the handlers: the program's own errors have no context of ours
             return self._fall_back(refusal, args, kwargs, breaks)
         inputs = entry.match(args, kwargs)
@@ -183,6 +187,11 @@ class Compiled(_C._CompiledCall):
                 self.give_up("an earlier process found that the graph does not pay")
             return self.function(*args, **kwargs)
         return self._run(entry, inputs, args, kwargs)
+
+    def _may_pass(self, refusal):
+        """Whether a later call, which finds what this one did, may be captured."""
+        kind = FillsTables if self.fullgraph else MayPass
+        return isinstance(refusal, kind) and not self.came_again
 
     def compile(self, args, kwargs):
         """The entry for a call, and for others of its sizes."""
@@ -308,18 +317,21 @@ class Compiled(_C._CompiledCall):
         """One line for the log that is on without being asked for."""
         _faults.warning("%s runs as it is written: the compiler failed: %s", self.name, _line(error))
 
+    def _tell_break(self, error):
+        _breaks.info("%s runs as it is written: %s", self.name, error)
+        counters["graph_break"][str(error)] += 1
+
     def _fall_back(self, error, args, kwargs, breaks=False):
         """Run a call that no graph is for. If the program itself says so, its modules get graphs instead."""
         raises = isinstance(error, ProgramRaises)
         result = as_written(self.function, args, kwargs, self.name, self.fullgraph) if raises else None
         if self.fullgraph:
             raise Unsupported(f"{self.name} cannot be compiled as one graph: {error}\n{_WAY_OUT}") from error
-        _breaks.info("%s runs as it is written: %s", self.name, error)
-        counters["graph_break"][str(error)] += 1
+        self._tell_break(error)
         self.failures += 1
         if self.failures > 1 or not self.entries:
             if breaks:
-                self.parts.split(self.function, args, kwargs)
+                self._split(args, kwargs)
             self.give_up(str(error))
         return result if raises else self.written(*args, **kwargs)
 
@@ -344,9 +356,17 @@ class Compiled(_C._CompiledCall):
             reasons = dict.fromkeys(e.guards.explain(e.match(args, kwargs)) for e in self.entries)
             _recompiles.info("%s is compiled again: %s", self.name, "; ".join(reasons))
 
+    def _split(self, args, kwargs):
+        """Give the modules that a call of the program calls graphs; what runs the program with these."""
+        self.parts.split(self.function, args, kwargs)
+        return self._with_parts()
+
+    def _with_parts(self):
+        return self.parts.run(self.function) if self.whole else self.function
+
     def give_up(self, reason):
         """From now on the program runs as it is written."""
-        self.written = self.parts.run(self.function) if self.whole else self.function
+        self.written = self._with_parts()
         self.reason, self.fast, self.direct = reason, None, self.written
         if self.watcher is not None and self.written is self.function:
             self.watcher(True)
@@ -364,7 +384,7 @@ class Compiled(_C._CompiledCall):
         self.written = self.function
         if self.whole:
             self.parts.clear()
-        self.filled_tables = False
+        self.came_again = False
         self.one_size = set()
         self.force_eager(self.eager)
         if self.watcher is not None:

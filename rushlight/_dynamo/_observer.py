@@ -104,6 +104,7 @@ class Observer:
     def __init__(self, reachable):
         self.reachable = reachable
         self.interruption = None
+        self.interrupted_by_call = False  # of a function that may do more than compute
         self.codes = set()
         self.enters_inference_mode = False
         self.importing = None
@@ -165,6 +166,7 @@ class Observer:
                 self._enter(frame)
         elif event == "c_call" and not is_own_frame(frame):
             if not _is_pure(function) and not self._is_copying(frame, function):
+                self.interrupted_by_call = True
                 self.interrupt(f"the program calls {_name(function)}, which may do more than compute", frame)
 
     def _is_inside(self, frame, event):

@@ -1,6 +1,7 @@
 """What graph capture raises."""
 
 from rushlight._errors.capture import FillsTables as FillsTables
+from rushlight._errors.capture import MayPass as MayPass
 from rushlight._errors.capture import ProgramRaises as ProgramRaises
 from rushlight._errors.capture import TorchDynamoException as TorchDynamoException
 from rushlight._errors.capture import Unsupported as Unsupported
@@ -12,6 +13,7 @@ __all__ = [
     "FillsTables",
     "InternalTorchDynamoError",
     "InvalidBackend",
+    "MayPass",
     "ProgramRaises",
     "TorchDynamoException",
     "TorchRuntimeError",

@@ -29,7 +29,13 @@ class ProgramRaises(Unsupported):
     __module__ = _HOME
 
 
-class FillsTables(Unsupported):
+class MayPass(Unsupported):
+    """The program does what a first call may do for good, such as a warning that is given once."""
+
+    __module__ = _HOME
+
+
+class FillsTables(MayPass):
     """The program adds to dicts: it may find there in its next call what it keeps."""
 
     __module__ = _HOME

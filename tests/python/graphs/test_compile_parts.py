@@ -6,7 +6,7 @@ import traceback
 import weakref
 
 import pytest
-from compile_checks import X, compiled_of, no_measuring  # noqa: F401 - a fixture
+from compile_checks import X, compiled_of, graphs, no_measuring  # noqa: F401 - a fixture
 
 import rushlight as torch
 from rushlight import nn
@@ -257,3 +257,36 @@ def test_breaks_are_counted_and_explained(capsys):
     assert told.break_reasons == [reason]
     assert told.op_count == sum(map(len, told.ops_per_graph)) > 0
     assert graphs_behind(model(X)) == 0
+
+
+class Warns(nn.Module):
+    """A module that prints in its first call alone, as libraries warn once."""
+
+    def __init__(self):
+        super().__init__()
+        self.block, self.told = Block(), []
+
+    def forward(self, x):
+        if not self.told:
+            self.told.append(True)
+            print("slow on this machine")
+        return self.block(x).sin()
+
+
+def test_what_happens_once_costs_no_graph(capsys):
+    model = Warns()
+    fast = torch.compile(model)
+    for _ in range(3):
+        torch.testing.assert_close(fast(X), model.block(X).sin(), rtol=0, atol=0)
+    assert graphs(fast) == 1 and compiled_of(fast).reason is None
+    assert capsys.readouterr().out.count("slow") == 1
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="print"):
+        torch.compile(Warns(), fullgraph=True)(X)
+
+
+def test_what_happens_each_time_is_tried_twice(capsys):
+    fast = torch.compile(Loud())
+    for _ in range(3):
+        fast(X)
+    assert graphs(fast) == 0 and "print" in compiled_of(fast).reason
+    assert capsys.readouterr().out.count("loud") == 3
