@@ -82,6 +82,7 @@ class Interruption(BaseException):
 # Note [Capture marks]
 # A module of the library says what a capture does where the program calls one of its functions:
 # `__capture__ = "through"`: they do nothing but call operators, which the capture sees;
+# `__capture__ = "traced"`: the same, and errors that they raise are the program's own, not an operator's;
 # `__capture__ = "skip"`: they are the capture's own machinery, and no part of the program.
 # `__capture_state__` are names of globals that its functions read, and that change: guards check them.
 # `__package_capture__` in a folder's `__init__.py` speaks for all files of the folder. Without a mark a call
@@ -212,7 +213,7 @@ class Observer:
                 mark = mark_of(frame.f_globals)
                 if mark == "skip":
                     return
-                if mark != "through" and code is not _CALL_OF_CUSTOM_OPERATOR:
+                if mark not in ("through", "traced") and code is not _CALL_OF_CUSTOM_OPERATOR:
                     self.interrupt(f"the program calls {code.co_name} of rushlight/{path_in_package(path)}")
                 state = names & frame.f_globals.get("__capture_state__", frozenset())
                 self.reachable.read_globals(frame.f_globals, state, frame.f_globals["__name__"])

@@ -6,6 +6,8 @@ from rushlight._command.names import show_from
 
 __all__ = ["functional_call", "stack_module_state"]
 
+__capture__ = "traced"  # Note [Capture marks]
+
 
 def functional_call(
     module, parameter_and_buffer_dicts, args=None, kwargs=None, *, tie_weights=True, strict=False

@@ -27,6 +27,8 @@ from .graph_signature import (  # noqa: F401 (PyTorch has them here too)
 
 __all__ = ["ExportedProgram", "ModuleCallEntry", "ModuleCallSignature"]
 
+__capture__ = "traced"  # Note [Capture marks]
+
 
 class CallSpec(NamedTuple):
     """How the user's inputs and outputs nest."""
@@ -112,7 +114,9 @@ class _Guards(torch.nn.Module):
 
     def _check_symbol(self, place, size, text, known):
         symbol = self.symbols[place.symbol]
-        value, rest = divmod(size - place.offset, place.factor)
+        value, rest = size - place.offset, 0
+        if place.factor != 1:
+            value, rest = divmod(value, place.factor)
         if rest:
             raise AssertionError(f"Guard failed: ({text} - {place.offset}) % {place.factor} == 0")
         if value < symbol.lower:

@@ -5,6 +5,9 @@ from collections import namedtuple
 from rushlight.utils._pytree import SUPPORTED_NODES as _CONTAINERS
 from rushlight.utils._pytree import LeafSpec
 
+__capture__ = "traced"  # Note [Capture marks]
+__capture_state__ = frozenset(["SUPPORTED_NODES", "SUPPORTED_NODES_EXACT_MATCH", "_CONTAINERS"])
+
 SUPPORTED_NODES: dict = {}
 SUPPORTED_NODES_EXACT_MATCH: dict = {}
 

@@ -7,6 +7,8 @@ import rushlight as torch
 
 __all__ = ["functional_call"]
 
+__capture__ = "traced"  # Note [Capture marks]
+
 
 def _tied_names(module):
     """For each name of a parameter or buffer, all names of the same tensor."""
