@@ -177,7 +177,7 @@ def test_capture_marks_are_known_words():
     found = [(path, *m) for path in _modules().values() for m in mark.findall(path.read_text("utf-8"))]
     assert len(found) > 30
     for path, package, value in found:
-        assert re.fullmatch(r'"(through|skip)"  # Note \[Capture marks\]', value), path
+        assert re.fullmatch(r'"(through|traced|skip)"  # Note \[Capture marks\]', value), path
         assert not package or path.name == "__init__.py", path
 
 
