@@ -5,6 +5,7 @@ import operator
 
 import rushlight as torch
 from rushlight import _C
+from rushlight._operators.traits import argument
 from rushlight.fx import Node
 
 from ._layouts import laid_out, memory_order, permuted
@@ -28,8 +29,21 @@ _PLAIN = {
     "log_sigmoid": "LogSigmoid", "relu": "Relu", "silu": "Silu", "mish": "Mish", "hardswish": "Hardswish",
     "hardsigmoid": "Hardsigmoid", "sigmoid_backward": "SigmoidBackward", "tanh_backward": "TanhBackward",
     "silu_backward": "SiluBackward", "mish_backward": "MishBackward",
+    "hardsigmoid_backward": "HardsigmoidBackward", "hardswish_backward": "HardswishBackward",
+    "exp2": "Exp2", "log2": "Log2", "log10": "Log10", "tan": "Tan", "sinh": "Sinh", "cosh": "Cosh",
+    "asin": "Asin", "acos": "Acos", "atan": "Atan", "asinh": "Asinh", "acosh": "Acosh", "atanh": "Atanh",
+    "erfc": "Erfc", "floor": "Floor", "ceil": "Ceil", "trunc": "Trunc", "sign": "Sign", "atan2": "Atan2",
+    "hypot": "Hypot", "fmax": "Fmax", "fmin": "Fmin",
     "lt.Tensor": "Lt", "le.Tensor": "Le", "eq.Tensor": "Eq", "ne.Tensor": "Ne",
 }  # fmt: skip
+# Formulas of the first parameters, tensors, with the numbers that follow as theirs.
+_WITH_NUMBERS = {
+    "leaky_relu": ("LeakyRelu", 1), "leaky_relu_backward": ("LeakyReluBackward", 2),
+    "threshold": ("Threshold", 1), "threshold_backward": ("ThresholdBackward", 2),
+    "softplus": ("Softplus", 1), "softplus_backward": ("SoftplusBackward", 2),
+    "hardtanh": ("Clamp", 1), "hardtanh_backward": ("HardtanhBackward", 2),
+}  # fmt: skip
+_POWERS = {2: "Square", 3: "Cube", 0.5: "Sqrt", -0.5: "Rsqrt", -1: "Reciprocal"}
 _TURNED = {"gt.Tensor": "Lt", "ge.Tensor": "Le"}
 
 
@@ -68,18 +82,18 @@ def _step(node):
         return _Step(_formula(_PLAIN[full]), args)
     if full in _TURNED and len(args) == 2 and not kwargs:
         return _Step(_formula(_TURNED[full]), args[::-1])
-    if name == "pow" and len(args) == 2 and not kwargs and not isinstance(args[1], Node) and args[1] == 2:
-        return _Step(_formula("Square"), args[:1])
+    if name == "pow" and len(args) == 2 and not kwargs and isinstance(args[0], Node):
+        return _power(*args)
     if name == "gelu" and len(args) == 1:
         form = {"none": "GeluErf", "tanh": "GeluTanh"}.get(kwargs.get("approximate", "none"))
         return _Step(_formula(form), args) if form else None
     if name == "gelu_backward" and len(args) == 2:
         form = {"none": "GeluErfBackward", "tanh": "GeluTanhBackward"}.get(kwargs.get("approximate", "none"))
         return _Step(_formula(form), args) if form else None
-    if name == "threshold_backward" and len(args) == 3 and not kwargs:
-        return _Step(_formula("ThresholdBackward"), args[:2], args[2:])
-    if name == "leaky_relu" and not kwargs:
-        return _Step(_formula("LeakyRelu"), args[:1], [args[1] if len(args) > 1 else 0.01])
+    if full in _WITH_NUMBERS:
+        formula, tensors = _WITH_NUMBERS[full]
+        values = [argument(target, i, args, kwargs) for i in range(len(target._schema.arguments))]
+        return _Step(_formula(formula), values[:tensors], values[tensors:])
     if name == "clamp" and target._overloadname == "default":
         return _clamp(args, kwargs)
     if full == "where.self" and len(args) == 3:
@@ -87,6 +101,14 @@ def _step(node):
     if name == "masked_fill" and len(args) == 3 and not isinstance(args[2], Node):
         return _Step(_CHOOSE, [args[1], args[2], args[0]])
     return None
+
+
+def _power(base, exponent):
+    special = _POWERS.get(exponent) if type(exponent) in (int, float) else None
+    if special is not None:
+        return _Step(_formula(special), [base])
+    wide = _value(base).dtype in (torch.float32, torch.float64)  # halves have the number itself as exponent
+    return _Step(_formula("Pow"), [base, exponent]) if wide and exponent != 1 else None
 
 
 def _clamp(args, kwargs):

@@ -54,7 +54,25 @@ def numbers(x, y):
     return 1 / (2 - x) + (-0.0 * y) + (y - 5) * 3 + float("inf") * x
 
 
-FUNCTIONS = [chain, activations, masks, several_outputs, numbers]
+def powers(x, y):
+    return x**3 + y**0.5 * x**-1 - (y + 1) ** -0.5 * x**2.7 + x**4 - (y * y) ** x
+
+
+def bounded(x, y):
+    return F.hardtanh(x, -0.5, 2) * F.softplus(y, 2, 5) + F.threshold(x, 0.3, -2) - F.softplus(x)
+
+
+def elementary(x, y):
+    a = x.exp2().log2() + x.abs().log10() - x.tan() * y.sinh() + (x / 4).cosh() + x.atan() - y.asinh()
+    return a - (x / 9).asin() * (y / 9).acos()
+
+
+def whole(x, y):
+    a = y.erfc() - x.floor() + y.ceil() * x.trunc() + x.sign() * torch.atan2(x, y)
+    return a + (x.abs() + 1).acosh() * (y / 9).atanh() + torch.fmax(x, y) - torch.fmin(y, x)
+
+
+FUNCTIONS = [chain, activations, masks, several_outputs, numbers, powers, bounded, elementary, whole]
 SHAPES = [
     ((7,), (7,)),
     ((5, 300), (300,)),

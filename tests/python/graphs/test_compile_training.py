@@ -50,7 +50,13 @@ class Residual(nn.Module):
         return x + self.second(self.activation(self.first(self.norm(x)))) * 0.5
 
 
-@pytest.mark.parametrize("activation", [nn.ReLU(), nn.ReLU(inplace=True), nn.GELU(), nn.SiLU(), nn.Tanh()])
+ACTIVATIONS = [
+    nn.ReLU(), nn.ReLU(inplace=True), nn.GELU(), nn.SiLU(), nn.Tanh(), nn.LeakyReLU(), nn.Hardtanh(),
+    nn.Softplus(), nn.Hardswish(), nn.Hardsigmoid(), nn.Threshold(0.1, -1.0),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
 @pytest.mark.parametrize("norm", [nn.LayerNorm(8), nn.RMSNorm(8), nn.BatchNorm1d(8), nn.Identity()])
 def test_feed_forward(activation, norm):
     torch.manual_seed(0)
