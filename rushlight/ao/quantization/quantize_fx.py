@@ -124,10 +124,7 @@ def _prepare_fx(
 
 def _prepare_apart(graph, mapping, is_qat, custom, backend_config):
     """Modules that a program wants prepared for themselves, each by its own settings or by the model's."""
-    for node in graph.graph.nodes:
-        if node.op != "call_module":
-            continue
-        path = str(node.target)
+    for path in dict.fromkeys(str(node.target) for node in graph.graph.nodes if node.op == "call_module"):
         module = graph.get_submodule(path)
         kinds = custom.standalone_module_classes
         entry = custom.standalone_module_names.get(path, kinds.get(type(module)))

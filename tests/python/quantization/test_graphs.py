@@ -215,6 +215,26 @@ def test_modules_of_the_program_become_those_of_integers():
     assert float((made(x) - expected).abs().max()) < 0.1 * float(expected.abs().max())
 
 
+class _Again(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.own = _Own()
+
+    def forward(self, x):
+        return self.own(x) + self.own(x)
+
+
+def test_modules_of_the_program_may_be_called_several_times():
+    custom = PrepareCustomConfig().set_float_to_observed_mapping(_Own, _Observed)
+    convert = ConvertCustomConfig().set_observed_to_quantized_mapping(_Observed, _OfIntegers)
+    made, expected, x = _converted(custom, convert, model=_Again())
+    assert type(made.own) is _OfIntegers
+    called = [node for node in made.graph.nodes if node.target == "own"]
+    users = [user.target for node in called for user in node.users]
+    assert users == [rushlight.ops.quantized.add] * 2  # which takes their integers
+    assert float((made(x) - expected).abs().max()) < 0.1 * float(expected.abs().max())
+
+
 def test_integers_go_in_and_come_out():
     custom = PrepareCustomConfig().set_input_quantized_indexes([0]).set_output_quantized_indexes([0])
     made, expected, x = _converted(custom, model=nn.Sequential(nn.Linear(3, 3)))

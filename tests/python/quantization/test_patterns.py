@@ -159,6 +159,28 @@ def test_modules_prepared_apart_compute_what_they_do_in_the_whole(integers, by):
     assert ("dequantize" in _called(part)) == (not integers)
 
 
+def test_a_module_prepared_apart_may_be_called_twice():
+    class Twice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.part = _Apart()
+
+        def forward(self, x):
+            return self.part(x) + self.part(x * 0.5)
+
+    rushlight.manual_seed(0)
+    model, x = Twice().eval(), rushlight.rand(2, 3, 4, 4)
+    inner = PrepareCustomConfig().set_input_quantized_indexes([0]).set_output_quantized_indexes([0])
+    custom = PrepareCustomConfig().set_standalone_module_name("part", None, (x,), inner, None)
+    mapping = ours.get_default_qconfig_mapping("x86")
+    prepared = quantize_fx.prepare_fx(copy.deepcopy(model), mapping, (x,), prepare_custom_config=custom)
+    prepared(x)
+    made = quantize_fx.convert_fx(prepared)
+    calls = [node for node in made.graph.nodes if node.target == "part"]
+    assert len(calls) == 2 and all(list(n.users)[0].target == "dequantize" for n in calls)
+    assert float((made(x) - model(x)).abs().max()) < 0.1 * float(model(x).abs().max())
+
+
 @pytest.mark.parametrize("mixed", [False, True])
 def test_a_layer_that_is_called_twice_is_fused_where_both_calls_are_alike(mixed):
     class Twice(nn.Module):

@@ -65,6 +65,7 @@ class _Converting:
         self.references = get_root_module_to_quantized_reference_module(backend)
         self.kept = model.meta[_KEY]
         self.custom = {}  # a program's own observed modules, and what they become
+        self.before = {}  # by path, the program's own modules and those prepared apart that were converted
 
     def leave_out(self, mapping, backend):
         """What the program's mapping has None for computes with numbers."""
@@ -241,11 +242,16 @@ class _Converting:
 
     def run(self):
         self.watch_weights()
-        customs = [self.custom_at(node) for node in list(self.graph.nodes) if self.is_custom(node)]
-        apart = [self.apart_at(node) for node in list(self.graph.nodes) if self.is_apart(node)]
+        # Found before any is converted: several nodes may call one.
+        customs = [node for node in self.graph.nodes if self.is_custom(node)]
+        apart = [node for node in self.graph.nodes if self.is_apart(node)]
+        own = {*customs, *apart}
+        for node in customs:
+            self.custom_at(node)
+        apart = [(node, self.apart_at(node)) for node in apart]
         for node in list(self.graph.nodes):
             module = self.modules[str(node.target)] if node.op == "call_module" else None
-            if module is not None and not _is_activation_post_process(module) and not self.is_apart(node):
+            if module is not None and node not in own and not _is_activation_post_process(module):
                 self.layer_at(node)
         for node, observer in list(self.observers()):
             self.round_at(node, observer)
@@ -268,9 +274,10 @@ class _Converting:
         return module is not None and _is_observed_standalone_module(module)
 
     def apart_at(self, node):
-        """A module prepared apart is converted apart: (its node, which operands it takes as integers)."""
+        """A module prepared apart is converted apart. Which operands it takes as integers."""
         path = str(node.target)
-        about = self.modules[path].meta[_KEY]
+        module = self.before.get(path, self.modules[path])
+        about = module.meta[_KEY]
         taken, given = (
             about.standalone_module_input_quantized_idxs,
             about.standalone_module_output_quantized_idxs,
@@ -279,26 +286,29 @@ class _Converting:
             raise AssertionError(
                 f"a module prepared apart gives integers as its one result, or none; got {given}"
             )
-        self.replace(path, self.convert_apart(self.modules[path]))
+        if path not in self.before:
+            self.becomes(path, self.convert_apart(module))
         if given:
             users = list(node.users)
             with self.graph.inserting_after(node):
                 numbers = self.graph.call_method("dequantize", (node,))
             for user in users:
                 user.replace_input_with(node, numbers)
-        return node, taken
+        return taken
 
     def custom_at(self, node):
         """A program's own observed module becomes its module of integers, whose result is one."""
         path = str(node.target)
-        module = self.modules[path]
+        first = path not in self.before
+        module = self.before.get(path, self.modules[path])
         if gives_states(module):
             self.numbers_of_states(node)
-            return self.becomes(node, self.custom[type(module)].from_observed(module))
+            return self.becomes(path, self.custom[type(module)].from_observed(module)) if first else None
         for user in list(node.users):
             watched = self.modules.get(str(user.target)) if user.op == "call_module" else None
             if watched is not None and _is_activation_post_process(watched):
-                module.activation_post_process = watched
+                if first:
+                    module.activation_post_process = watched
                 user.replace_all_uses_with(node)
                 self.graph.erase_node(user)
         users = list(node.users)
@@ -306,12 +316,13 @@ class _Converting:
             numbers = self.graph.call_method("dequantize", (node,))
         for user in users:
             user.replace_input_with(node, numbers)
-        return self.becomes(node, self.custom[type(module)].from_observed(module))
+        if first:
+            self.becomes(path, self.custom[type(module)].from_observed(module))
 
-    def becomes(self, node, made):
-        self.replace(str(node.target), made)
-        self.modules[str(node.target)] = made
-        return node
+    def becomes(self, path, made):
+        self.before[path] = self.modules[path]
+        self.replace(path, made)
+        self.modules[path] = made
 
     def numbers_of_states(self, node):
         """Users of (result, (state, cell)) and of its parts read numbers."""
