@@ -75,14 +75,18 @@ class Library:
         return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
 
     def define(self, schema, alias_analysis="", *, tags=()):
-        """Define an operator by its schema: ``lib.define("mysum(Tensor x) -> Tensor")``; returns its name."""
+        """Define an operator by its schema: ``lib.define("mysum(Tensor x) -> Tensor")``.
+
+        Returns its name as the schema has it, with the namespace where that is given.
+        """
         if self.kind == "IMPL":
             raise RuntimeError(
                 "Library.define: an IMPL library gives kernels; use DEF or FRAGMENT to define operators"
             )
         if alias_analysis not in ("", "FROM_SCHEMA", "CONSERVATIVE"):
             raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}")
-        full = schema if "::" in schema.split("(", 1)[0] else f"{self.ns}::{schema}"
+        given = schema.split("(", 1)[0].strip()
+        full = schema if "::" in given else f"{self.ns}::{schema}"
         name, _, overload = full.split("(", 1)[0].strip().partition("::")[2].partition(".")
         if overload in _ops._defined.get(self.ns, {}).get(name, {}):
             raise RuntimeError(
@@ -97,7 +101,7 @@ class Library:
         self._op_defs[name, overload] = index, schema
         for register in _to_come.pop((self.ns, name, overload), ()):
             register()
-        return name + (f".{overload}" if overload else "")
+        return given
 
     def impl(self, op_name, fn, dispatch_key="", *, with_keyset=False, allow_override=True):
         """Give a kernel for a dispatch key: "CPU", "Meta", "Autograd", "CompositeImplicitAutograd", ...

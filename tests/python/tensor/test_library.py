@@ -370,3 +370,9 @@ def test_keys_of_libraries_are_checked():
     with pytest.raises(RuntimeError, match=r"\(Meta\) is inconsistent with the dispatch key .* \(CPU\)"):
         kernels.impl("sum", lambda *args: args[0], "Meta")
     kernels._destroy()
+
+
+def test_the_name_of_a_definition_is_the_schemas(lib):
+    assert lib.define("plain(Tensor x) -> Tensor") == "plain"
+    assert lib.define("plain.other(Tensor x, int n) -> Tensor") == "plain.other"
+    assert lib.define("tests::full(Tensor x) -> Tensor") == "tests::full"
