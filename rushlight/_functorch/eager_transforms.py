@@ -79,6 +79,10 @@ def grad_and_value_impl(func, argnums, has_aux, args, kwargs):
                     f"{output.dim()} dims. Maybe you wanted to use the vjp or jacrev APIs instead?"
                 )
             )
+        if output.is_complex():
+            raise RuntimeError(
+                f"grad can be implicitly created only for real scalar outputs but got {output.dtype}"
+            )
         flat, spec = tree_flatten(chosen)
         grads = _gradients((output,), tuple(flat), (rushlight.ones_like(output),))
         grads = _unwrap_all(tree_unflatten(grads, spec), level)

@@ -64,7 +64,9 @@ PyObject* wrap_for_grad(PyObject*, PyObject* args) {
 
 PyObject* require_grad(PyObject*, PyObject* o) {
   return guard([&] {
-    set_requires_grad(expect_tensor(o, "_require_grad"), true);
+    const Tensor t = expect_tensor(o, "_require_grad");
+    RL_CHECK(is_differentiable(t.dtype()), "only Tensors of floating point dtype can require gradients");
+    set_requires_grad(t, true);
     return Py_NewRef(o);
   });
 }

@@ -232,10 +232,12 @@ Tensor make_dual(const Tensor& primal, const Tensor& tangent) {
       dual.level,
       "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() "
       "first.");
-  RL_CHECK(is_differentiable(primal.dtype()),
-           "Expected primal to be floating point or complex, but got: ", legacy_name(primal.dtype()));
-  RL_CHECK(is_differentiable(tangent.dtype()),
-           "Expected tangent to be floating point or complex, but got: ", legacy_name(tangent.dtype()));
+  RL_CHECK_VALUE(is_differentiable(primal.dtype()),
+                 "Expected primal to be floating point or complex, but got: torch.",
+                 dtype_name(primal.dtype()));
+  RL_CHECK_VALUE(is_differentiable(tangent.dtype()),
+                 "Expected tangent to be floating point or complex, but got: torch.",
+                 dtype_name(tangent.dtype()));
   RL_CHECK(primal.sizes() == tangent.sizes(),
            "Trying to set a forward gradient that has a different size than that of the original Tensor, "
            "this is not supported. Tensor is of size ",

@@ -7,6 +7,11 @@ from rushlight.overrides import is_operator_method, redispatch_function
 
 __all__ = ["MaskedTensor", "is_masked_tensor"]
 
+# Those that PyTorch takes; results of operators may have others.
+_DTYPES = (
+    torch.float16, torch.float32, torch.float64, torch.bool, torch.int8, torch.int16, torch.int32,
+    torch.int64,
+)  # fmt: skip
 _LAYOUTS = (torch.strided, torch.sparse_coo, torch.sparse_csr)
 
 
@@ -179,6 +184,8 @@ def _check_kinds(data, mask):
         raise TypeError(f"data layout of {data.layout} is not supported.")
     if mask.dtype != torch.bool:
         raise TypeError("mask must have dtype bool.")
+    if data.dtype not in _DTYPES:
+        raise TypeError(f"{data.dtype} is not supported in MaskedTensor.")
     if data.dim() != mask.dim():
         raise ValueError(f"data.dim() must equal mask.dim(), got {data.dim()} and {mask.dim()}")
     if data.size() != mask.size():

@@ -339,3 +339,33 @@ def test_what_is_refused_inside_of_transforms():
         jacrev(lambda t: t.conj())(z)
     with pytest.raises(RuntimeError, match=r"expected f\(\*primals\) to return only tensors"):
         jvp(lambda t: 1, (x,), (x,))
+
+
+def _refusals(t):
+    z, n = t.ones(2, dtype=t.complex64), t.ones(2, dtype=t.int64)
+    return [
+        lambda: t.func.grad(lambda x: (x * x).sum())(z),
+        lambda: t.func.grad(lambda x: (x * (1 + 1j)).sum())(t.ones(2)),
+        lambda: t.func.grad_and_value(lambda x: (x * x).sum())(z),
+        lambda: t.func.grad(lambda x: x.sum())(n),
+        lambda: t.func.vjp(lambda x: x, n),
+        lambda: t.func.jvp(lambda x: x, (n,), (n,)),
+        lambda: t.func.jvp(lambda x: x, (t.ones(2),), (n,)),
+        lambda: t.func.jacfwd(lambda x: x)(n),
+    ]
+
+
+@pytest.mark.parametrize("i", range(len(_refusals(torch))))
+def test_numbers_without_gradients_are_refused_as_in_pytorch(i):
+    oracle = pytest.importorskip("torch")
+    problems = []
+    for t in (torch, oracle):
+        with pytest.raises((RuntimeError, ValueError)) as problem:
+            _refusals(t)[i]()
+        problems.append((problem.type, str(problem.value)))
+    assert problems[0] == problems[1]
+
+
+def test_gradients_by_complex_arguments_of_real_results():
+    z = torch.tensor([1 + 2j, 3 - 1j])
+    assert torch.equal(grad(lambda x: (x * x.conj()).real.sum())(z), 2 * z)

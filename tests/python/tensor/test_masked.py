@@ -319,3 +319,19 @@ def test_sparse_masks_fit_their_data():
         masked.masked_tensor(data, torch.sparse_coo_tensor(other, truths, (2, 4)))
     with pytest.raises(TypeError, match="same layout"):
         masked.masked_tensor(data, torch.ones(2, 4, dtype=torch.bool))
+
+
+@pytest.mark.parametrize(
+    "dtype", ["complex64", "complex128", "bfloat16", "uint8", "float16", "int16", "bool"]
+)
+@pytest.mark.filterwarnings("ignore:The PyTorch API of MaskedTensors")
+def test_types_that_are_taken(dtype):
+    oracle = pytest.importorskip("torch")
+    answers = []
+    for t in (torch, oracle):
+        try:
+            masked = t.masked.masked_tensor(t.ones(2).to(getattr(t, dtype)), t.tensor([True, False]))
+            answers.append(str(masked.dtype))
+        except TypeError as problem:
+            answers.append(str(problem))
+    assert answers[0] == answers[1]
