@@ -474,6 +474,7 @@ void register_histogram_operators(Table& t) {
       .family(Family::Reduction)
       .on_devices()
       .data_dependent_shape()
+      .batching(Batching::Loop)  // often all examples give as many, and always do where minlength is enough
       .refused_derivative<"derivative for aten::bincount is not implemented">();
   t.op(histc, "histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor", histc_kernel)
       .doc("Counts in equal bins between min and max.")

@@ -245,6 +245,7 @@ void register_repeat_operators(Table& t) {
       .family(Family::Copy)
       .on_devices()
       .data_dependent_shape()
+      .batching(Batching::Loop)
       .not_differentiable("integer output");
   t.op(one_hot, "nn::one_hot(Tensor self, int num_classes=-1) -> Tensor", one_hot_kernel)
       .doc("Class numbers as rows with a single one.")

@@ -235,6 +235,14 @@ void searchsorted_rule(BatchCall& c) {
   loop_over_examples(c);
 }
 
+void masked_select_rule(BatchCall& c) {
+  RL_CHECK(!c.batched(1),
+           "vmap: Attempted to vmap over `mask` in torch.masked_select(self, mask) We cannot support this "
+           "because for each batch this would return a differently shaped Tensor. Please file an issue at "
+           "https://github.com/pytorch/pytorch/issues if you need this feature.");
+  loop_over_examples(c);
+}
+
 }  // namespace
 
 void refuse_dynamic_shape(BatchCall& c) {
@@ -252,6 +260,7 @@ void add_index_rules(BatchTable& t) {
   t.set(ops::index_add, index_write_rule, "index");
   t.set(ops::index_copy, index_write_rule, "index");
   t.set(ops::index_fill, index_fill_rule, "index");
+  t.set(ops::masked_select, masked_select_rule, "loop: one mask for all examples");
   t.set(ops::take, take_rule, "index");
   t.set(ops::embedding, embedding_rule, "index");
   t.set(ops::embedding_dense_backward, embedding_backward_rule, "index");

@@ -82,3 +82,38 @@ def test_examples_that_are_no_matrices_are_refused(name):
 def test_products_of_vectors_keep_their_dtype(name, dtype):
     call, x = getattr(torch, name), torch.tensor([[100, 100, 3], [1, 2, 3]]).to(dtype)
     torch.testing.assert_close(vmap(call)(x, x), torch.stack([call(row, row) for row in x]))
+
+
+def _answer(call):
+    try:
+        return call().tolist()
+    except RuntimeError as problem:
+        return str(problem)
+
+
+def _counts(t):
+    numbers = t.tensor([[2, 1], [1, 2]])
+    flags = t.tensor([[True, False], [True, True]])
+    return {
+        "bincount": lambda: t.vmap(t.bincount)(t.tensor([[0, 1], [1, 1]])),
+        "bincount of weights": lambda: t.vmap(t.bincount, (0, None))(numbers, t.tensor([0.5, 1.0])),
+        "bincount, shorter": lambda: t.vmap(lambda x: t.bincount(x, minlength=5))(t.tensor([[0, 1], [3, 3]])),
+        "repeat_interleave": lambda: t.vmap(lambda x, n: x.repeat_interleave(n))(numbers, numbers),
+        "masked_select": lambda: t.vmap(t.masked_select, (1, None))(t.arange(6).view(2, 3), flags),
+        "masked_select, masks": lambda: t.vmap(t.masked_select)(t.arange(4).view(2, 2), flags),
+        "gradient": lambda: t.vmap(t.func.grad(lambda x: (x.masked_select(flags[0]) ** 2).sum()))(
+            t.ones(2, 2)
+        ),
+    }
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop")
+@pytest.mark.parametrize("name", _counts(torch))
+def test_sizes_that_depend_on_values_and_agree(name):
+    oracle = pytest.importorskip("torch")
+    assert _answer(_counts(torch)[name]) == _answer(_counts(oracle)[name])
+
+
+def test_sizes_that_differ_are_refused():
+    with pytest.raises(RuntimeError, match="dynamic shape"):
+        vmap(torch.bincount)(torch.tensor([[0, 1], [1, 3]]))

@@ -95,7 +95,7 @@ def test_traits_agree_with_the_record(record):
     if traits.inplace_function:
         assert record["inplace"]
     if traits.data_dependent_shape:
-        assert traits.batching.startswith("refused")
+        assert traits.batching.startswith(("refused", "loop"))  # never of all examples at once
     if traits.tangent not in ("none", "composite", "linear"):
         assert record["differentiable"] or record["refusal"]
     if traits.one_node:
