@@ -76,8 +76,21 @@ Tensor gelu_backward_kernel(const Call& call, const Tensor& g, const Tensor& sel
                               : activate_backward<Formula::GeluErfBackward>(call, g, self);
 }
 
+// A tensor without its repetitions: what expand made of a dimension of one is one again.
+Tensor unexpanded(const Tensor& self) {
+  Tensor once = self;
+  for (int64_t d = 0; d < self.dim(); ++d)
+    if (self->strides[d] == 0 && self->sizes[d] > 1) once = ops::narrow(once, d, 0, 1);
+  return once;
+}
+
 Tensor threshold_kernel(const Call& call, const Tensor& self, const Scalar& threshold, const Scalar& value) {
   threshold.check_fits(self.dtype()), value.check_fits(self.dtype());
+  // Elements in one place of memory may be written together: PyTorch lets this operator alone do that.
+  if (call.inplace && has_internal_overlap(self)) {
+    ops::threshold.inplace(unexpanded(self), threshold, value);
+    return self;
+  }
   return activate<Formula::Threshold>(call, self, threshold, value);
 }
 

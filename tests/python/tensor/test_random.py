@@ -355,3 +355,8 @@ def test_dropout_of_integers_is_refused():
     for dtype in (rushlight.int64, rushlight.bool):
         with pytest.raises(RuntimeError, match="result type Float can't be cast"):
             rushlight.native_dropout(rushlight.ones(3, dtype=dtype), 0.5, True)
+
+
+@pytest.mark.parametrize("n", [257, 258, 1000])
+def test_permutations_of_numbers_that_bfloat16_rounds(n):
+    assert_same(lambda m: m.randperm(n, dtype=m.bfloat16).float())

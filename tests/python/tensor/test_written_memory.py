@@ -44,3 +44,13 @@ def test_legacy_ways_to_name_a_type():
     with pytest.warns(UserWarning, match="deprecated as of PyTorch 2.1, please use torch.set_default_dtype"):
         torch.set_default_tensor_type(torch.FloatTensor)
     assert torch.get_default_dtype() is torch.float32
+
+
+def test_thresholds_of_what_lies_in_one_place():
+    """PyTorch lets this operator alone write to elements that share their memory."""
+    x = torch.tensor([[0.0], [2.0]])
+    wide = x.expand(2, 3)
+    assert torch.nn.functional.threshold_(wide, 1.0, 5.0) is wide
+    assert x.tolist() == [[5], [2]] and wide.tolist() == [[5] * 3, [2] * 3]
+    with pytest.raises(RuntimeError, match="more than one element"):
+        torch.relu_(x.expand(2, 3))
