@@ -1111,6 +1111,8 @@ from rushlight._C._VariableFunctions import _unsafe_masked_index as _unsafe_mask
 from rushlight._C._VariableFunctions import _unsafe_masked_index_put_accumulate as _unsafe_masked_index_put_accumulate
 from rushlight._C._VariableFunctions import _chunk_cat as _chunk_cat
 from rushlight._C._VariableFunctions import _efficientzerotensor as _efficientzerotensor
+from rushlight._C._VariableFunctions import _add_relu as _add_relu
+from rushlight._C._VariableFunctions import _add_relu_ as _add_relu_
 from rushlight._C._VariableFunctions import _masked_softmax as _masked_softmax
 from rushlight._C._VariableFunctions import _transform_bias_rescale_qkv as _transform_bias_rescale_qkv
 from rushlight._C._VariableFunctions import _native_multi_head_attention as _native_multi_head_attention

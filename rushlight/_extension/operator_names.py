@@ -13,6 +13,11 @@ def function_of(space, name):
     own = functions.get(_OTHERWISE.get(name) or name.removeprefix(f"{space}_"))
     if own is not None:
         return own
+    if space == "nn":
+        from rushlight.nn import _kernel_names
+
+        if name in _kernel_names.__all__:
+            return getattr(_kernel_names, name)
     packet = None if name.startswith("__") else getattr(rushlight.ops.aten, name, None)
     if packet is None:
         raise AttributeError(f"module 'torch._C._{space}' has no attribute {name!r}")

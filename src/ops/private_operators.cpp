@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "dispatch/table.h"
+#include "ops/activation.h"
 #include "ops/arithmetic.h"
 #include "ops/comparison.h"
 #include "ops/copy.h"
@@ -158,6 +159,10 @@ Tensor saturate_body(const Call&, const Tensor& weight) {
   return clamp(weight, OptScalar(Scalar(-kLargestHalf)), OptScalar(Scalar(kLargestHalf)));
 }
 
+Tensor add_relu_body(const Call&, const Tensor& self, const Tensor& other, const Scalar& alpha) {
+  return relu(add(self, other, alpha));
+}
+
 }  // namespace
 
 void register_private_operators(Table& t) {
@@ -225,6 +230,13 @@ void register_private_operators(Table& t) {
        efficient_zero_body)
       .function_only()
       .doc("zeros.");
+  t.composite("_add_relu.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor", add_relu_body)
+      .inplace()
+      .inplace_function()
+      .function_only()
+      .out()
+      .numbers(Numbers::Later)
+      .doc("relu of the sum of self and alpha times other.");
 }
 
 }  // namespace rushlight

@@ -25,6 +25,7 @@ TABLE = {
     "_unsafe_masked_index": [((real(3, 5), VALID, [None, COLUMNS], 7.0), {})],
     "_unsafe_masked_index_put_accumulate": [((real(3, 5), VALID, [None, COLUMNS], real(3, 4)), {})],
     "ops.aten.native_dropout_backward": [((real(2, 3), HIDDEN, 2.0), {})],
+    "_add_relu": [((real(2, 3), real(2, 3)), {}), ((real(2, 3), real(3)), {"alpha": -2})],
     "_transform_bias_rescale_qkv": [((real(2, 3, 12), real(12), 2), {})],
 }
 NORMS = {
