@@ -16,13 +16,13 @@ from rushlight._serialization.format import MAGIC_NUMBER, PROTOCOL_VERSION, as_s
 from rushlight._serialization.load_errors import TORCHSCRIPT_NOTICE, TORCHSCRIPT_REFUSAL, weights_only_refusal
 from rushlight._serialization.settings import (
     LoadEndianness,
-    _options,
     _serialization_tls,  # noqa: F401
     check_module_version_greater_or_equal,
     decide_weights_only,
     get_crc32_options,
     get_default_load_endianness,
     get_default_mmap_options,
+    serialization_config,
     set_crc32_options,
     set_default_load_endianness,
     set_default_mmap_options,
@@ -179,6 +179,8 @@ def save(obj, f, pickle_module=pickle, pickle_protocol=DEFAULT_PROTOCOL, _use_ne
     legacy = not _use_new_zipfile_serialization
     pickled, storages = _pickle_with_storages(obj, pickle_module, pickle_protocol, legacy)
 
+    alignment = serialization_config().save.storage_alignment
+
     def write(file):
         if legacy:
             from rushlight._serialization.legacy_files import write_legacy
@@ -186,10 +188,11 @@ def save(obj, f, pickle_module=pickle, pickle_protocol=DEFAULT_PROTOCOL, _use_ne
             write_legacy(file, pickled, list(storages), pickle_protocol)
         else:
             _write_records(
-                RecordWriter(file, folder, get_crc32_options()),
+                RecordWriter(file, folder, get_crc32_options(), alignment),
                 pickled,
                 storages,
                 not _disable_byteorder_record,
+                alignment,
             )
 
     if isinstance(f, (str, os.PathLike)):
@@ -201,13 +204,13 @@ def save(obj, f, pickle_module=pickle, pickle_protocol=DEFAULT_PROTOCOL, _use_ne
         write_to_stream(f, write)
 
 
-def _write_records(writer, pickled, storages, byteorder):
+def _write_records(writer, pickled, storages, byteorder, alignment=64):
     from hashlib import sha256
 
     digest = sha256(pickled)
     writer.write("data.pkl", pickled)
     writer.write(".format_version", b"1")
-    writer.write(".storage_alignment", b"64")
+    writer.write(".storage_alignment", str(alignment).encode())
     if byteorder:
         writer.write("byteorder", sys.byteorder.encode())
     for key, (content, _) in enumerate(storages):
@@ -376,6 +379,8 @@ def load(
         >>> torch.load("weights.pt")
         {'w': tensor([1., 1.])}
     """
+    if mmap is None:
+        mmap = serialization_config().load.mmap
     weights_only = decide_weights_only(weights_only, pickle_module)
     pickle_load_args.setdefault("encoding", "utf-8")
     make = _unpickler_factory(weights_only, pickle_module, pickle_load_args)
@@ -522,7 +527,7 @@ def _map_file(file):
 def _byteorder(records, name):
     if not records.has("byteorder"):
         chosen = {LoadEndianness.LITTLE: "little", LoadEndianness.BIG: "big"}
-        return chosen.get(_options["endianness"], sys.byteorder)
+        return chosen.get(get_default_load_endianness(), sys.byteorder)
     order = records.read("byteorder").decode("ascii", "replace")
     if order not in ("little", "big"):
         raise ValueError(f"load: {name}: Unknown endianness type: {order}")

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import rushlight as torch
 from rushlight._command.names import show_from
-from rushlight._serialization.settings import get_crc32_options
+from rushlight._serialization.settings import get_crc32_options, serialization_config
 from rushlight._serialization.zip_records import RecordReader, RecordWriter
 
 
@@ -53,7 +53,7 @@ class PyTorchFileWriter:
         self._own = open(name_or_buffer, "wb") if path else None
         stem = os.path.splitext(os.path.basename(name_or_buffer))[0] if path else "archive"
         self._archive, self._written = stem or "archive", []
-        self._writer = RecordWriter(self._own or name_or_buffer, self._archive, compute_crc32)
+        self._writer = RecordWriter(self._own or name_or_buffer, self._archive, compute_crc32, alignment)
 
     def archive_name(self):
         return self._archive
@@ -109,7 +109,8 @@ def open_reader(name_or_buffer):
 @contextmanager
 def open_writer(name_or_buffer):
     """A `PyTorchFileWriter` for a ``with`` statement, whose file ends with it."""
-    writer = PyTorchFileWriter(name_or_buffer, get_crc32_options())
+    alignment = serialization_config().save.storage_alignment
+    writer = PyTorchFileWriter(name_or_buffer, get_crc32_options(), alignment)
     yield writer
     writer.write_end_of_file()
     if hasattr(name_or_buffer, "flush"):

@@ -27,32 +27,38 @@ class LoadEndianness(enum.Enum):
     BIG = 3
 
 
-_options = {"endianness": None, "crc32": True, "mmap": mmap.MAP_PRIVATE}
 _serialization_tls = threading.local()  # `skip_data` and `materialize_fake_tensors` of this thread
 
 
+def serialization_config():
+    """The module that has the settings, loaded with the first file."""
+    from rushlight.utils.serialization import config
+
+    return config
+
+
 def get_default_load_endianness():
-    return _options["endianness"]
+    return serialization_config().load.endianness
 
 
 def set_default_load_endianness(endianness):
     """The byte order of files that do not say theirs."""
     if endianness is not None and not isinstance(endianness, LoadEndianness):
         raise TypeError("Invalid argument type in function set_default_load_endianness")
-    _options["endianness"] = endianness
+    serialization_config().load.endianness = endianness
 
 
 def get_crc32_options():
-    return _options["crc32"]
+    return serialization_config().save.compute_crc32
 
 
 def set_crc32_options(compute_crc32):
     """Whether `save` writes checksums. Without them `load` checks nothing and `unzip` complains."""
-    _options["crc32"] = compute_crc32
+    serialization_config().save.compute_crc32 = compute_crc32
 
 
 def get_default_mmap_options():
-    return _options["mmap"]
+    return serialization_config().load.mmap_flags
 
 
 class set_default_mmap_options:
@@ -65,13 +71,14 @@ class set_default_mmap_options:
                 "Invalid argument in function set_default_mmap_options, expected mmap.MAP_PRIVATE or "
                 f"mmap.MAP_SHARED, but got {flags}"
             )
-        self.prev, _options["mmap"] = _options["mmap"], flags
+        settings = serialization_config().load
+        self.prev, settings.mmap_flags = settings.mmap_flags, flags
 
     def __enter__(self):
         pass
 
     def __exit__(self, *exc):
-        _options["mmap"] = self.prev
+        serialization_config().load.mmap_flags = self.prev
 
 
 def skips_data():

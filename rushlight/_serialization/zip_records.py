@@ -12,10 +12,10 @@ __all__ = ["RecordReader", "RecordWriter", "is_zip", "synchronize", "write_atomi
 
 
 class RecordWriter:
-    """Writes records under a top folder, each beginning at a multiple of 64 bytes."""
+    """Writes records under a top folder, each beginning at a multiple of so many bytes."""
 
-    def __init__(self, file, folder, checked=True):
-        self._file, self._writer, self._checked = file, _ArchiveWriter(folder), checked
+    def __init__(self, file, folder, checked=True, alignment=64):
+        self._file, self._writer, self._checked = file, _ArchiveWriter(folder, alignment), checked
 
     def write(self, name, data, filled_later=False):
         """A record that is filled later, in the file, bears no checksum."""

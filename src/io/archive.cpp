@@ -12,7 +12,7 @@ namespace {
 constexpr std::string_view kLocal("PK\3\4", 4), kCentral("PK\1\2", 4), kEnd("PK\5\6", 4);
 constexpr std::string_view kEnd64("PK\6\6", 4), kLocator64("PK\6\7", 4);
 constexpr size_t kLocalSize = 30, kCentralSize = 46, kEndSize = 22, kEnd64Size = 56, kLocator64Size = 20;
-constexpr size_t kAlignment = 64, kPiece = size_t{1} << 20;
+constexpr size_t kMostAligned = 32768, kPiece = size_t{1} << 20;
 constexpr uint64_t kLimit32 = INT32_MAX;  // from here on numbers stand in a zip64 field
 
 template <class T>
@@ -216,6 +216,12 @@ std::string Archive::read_packed(const Record& r) const {
 
 // --- writing -----------------------------------------------------------------------------------------
 
+ArchiveWriter::ArchiveWriter(std::string folder, size_t alignment)
+    : folder_(std::move(folder)), alignment_(alignment) {
+  RL_CHECK_VALUE(alignment >= 1 && alignment <= kMostAligned, "records can begin at multiples of 1 to ",
+                 kMostAligned, " bytes, not of ", alignment);
+}
+
 void ArchiveWriter::append(std::string& out, std::string_view name, std::string_view data) {
   out += header(name, data.size(), crc32(data.data(), data.size()));
   out += data;
@@ -231,9 +237,9 @@ std::string ArchiveWriter::header(std::string_view name, uint64_t size, uint32_t
   std::string common;
   put(common, version, flags, uint16_t{0}, uint16_t{0}, uint16_t{33}, crc, size32, size32,
       static_cast<uint16_t>(path.size()));
-  // The data begins at a multiple of 64, behind an extra field that fills the room.
+  // The data begins at a multiple of the alignment, behind an extra field that fills the room.
   const size_t extra64 = large ? 20 : 0, before = kLocalSize + path.size() + 4 + extra64;
-  const size_t padding = (kAlignment - (position_ + before) % kAlignment) % kAlignment;
+  const size_t padding = (alignment_ - (position_ + before) % alignment_) % alignment_;
   std::string head(kLocal);
   head += common;
   put(head, static_cast<uint16_t>(4 + padding + extra64));

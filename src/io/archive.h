@@ -59,7 +59,8 @@ class Archive {
 // file.
 class ArchiveWriter {
  public:
-  explicit ArchiveWriter(std::string folder) : folder_(std::move(folder)) {}
+  // The bytes of records begin at multiples of `alignment`, at most 32768.
+  explicit ArchiveWriter(std::string folder, size_t alignment = 64);
   std::string header(std::string_view name, uint64_t size, uint32_t crc);
   // A whole record at the end of `out`.
   void append(std::string& out, std::string_view name, std::string_view data);
@@ -67,6 +68,7 @@ class ArchiveWriter {
 
  private:
   std::string folder_, directory_;
+  size_t alignment_;
   uint64_t position_ = 0, count_ = 0;
 };
 

@@ -209,9 +209,12 @@ PyTypeObject ArchiveType = {
 
 PyObject* writer_new(PyTypeObject* type, PyObject* args, PyObject*) {
   const char* folder;
-  if (!PyArg_ParseTuple(args, "s", &folder)) return nullptr;
-  return guard(
-      [&] { return Owner<io::ArchiveWriter>::make(type, std::make_unique<io::ArchiveWriter>(folder)); });
+  Py_ssize_t alignment = 64;
+  if (!PyArg_ParseTuple(args, "s|n", &folder, &alignment)) return nullptr;
+  return guard([&] {
+    return Owner<io::ArchiveWriter>::make(
+        type, std::make_unique<io::ArchiveWriter>(folder, static_cast<size_t>(alignment)));
+  });
 }
 PyObject* writer_header(PyObject* self, PyObject* args) {
   const char* name;
@@ -245,7 +248,7 @@ PyTypeObject ArchiveWriterType = {
     .tp_basicsize = sizeof(Owner<io::ArchiveWriter>),
     .tp_dealloc = Owner<io::ArchiveWriter>::dealloc,
     .tp_flags = Py_TPFLAGS_DEFAULT,
-    .tp_doc = "_ArchiveWriter(folder): what stands around the records of a new archive.",
+    .tp_doc = "_ArchiveWriter(folder, alignment=64): what stands around the records of a new archive.",
     .tp_methods = writer_methods,
     .tp_new = writer_new,
 };

@@ -1,6 +1,7 @@
 """Defaults of saving and loading, and contexts that change them."""
 
 import io
+import math
 import mmap
 import pickle
 import types
@@ -11,6 +12,7 @@ import pytest
 import rushlight as torch
 from rushlight import serialization
 from rushlight._subclasses.fake_tensor import FakeTensorMode
+from rushlight.utils.serialization import config
 
 
 def test_data_may_be_skipped(tmp_path):
@@ -163,3 +165,65 @@ def test_files_are_opened_by_path_or_used_as_they_are(tmp_path):
     with serialization._open_file_like(buffer, "wb") as file:
         assert file is buffer
     assert not buffer.closed
+
+
+def _alignment(path):
+    """Of what the bytes of all storages in a file are a multiple."""
+    content, offsets = path.read_bytes(), []
+    for info in zipfile.ZipFile(path).infolist():
+        if "/data/" in info.filename:
+            at = info.header_offset
+            name, extra = (int.from_bytes(content[at + k : at + k + 2], "little") for k in (26, 28))
+            offsets.append(at + 30 + name + extra)
+    return math.gcd(*offsets)
+
+
+@pytest.mark.parametrize("alignment", [64, 256, 4096])
+def test_storages_begin_where_the_settings_say(tmp_path, alignment):
+    path, state = tmp_path / "state.pt", {"a": torch.ones(3), "b": torch.arange(5)}
+    with config.patch("save.storage_alignment", alignment):
+        torch.save(state, path)
+    assert _alignment(path) % alignment == 0
+    assert zipfile.ZipFile(path).read("state/.storage_alignment") == str(alignment).encode()
+    assert torch.load(path)["b"].tolist() == [0, 1, 2, 3, 4]
+    assert torch.load(path, mmap=True)["a"].tolist() == [1, 1, 1]
+    oracle = pytest.importorskip("torch")
+    assert oracle.load(path)["b"].tolist() == [0, 1, 2, 3, 4]
+
+
+def test_alignments_that_no_header_can_fill(tmp_path):
+    for alignment in (0, -64, 65536):
+        with config.patch("save.storage_alignment", alignment), pytest.raises(ValueError, match="multiples"):
+            torch.save(torch.ones(2), tmp_path / "x.pt")
+    assert not list(tmp_path.iterdir())
+
+
+def test_files_are_mapped_where_the_settings_say(tmp_path):
+    path = tmp_path / "x.pt"
+    torch.save(torch.ones(2), path)
+    with config.patch({"load.mmap": True, "load.mmap_flags": mmap.MAP_SHARED}):
+        mapped = torch.load(path)
+        with open(path, "rb") as file, pytest.raises(ValueError, match="must be a file path"):
+            torch.load(file)
+        assert torch.load(path, mmap=False).tolist() == [1, 1]
+    mapped.fill_(3)
+    assert mapped.numpy().tobytes() in path.read_bytes()
+
+
+def test_functions_and_settings_are_one():
+    serialization.set_crc32_options(False)
+    assert config.save.compute_crc32 is False
+    config.save.compute_crc32 = True
+    assert serialization.get_crc32_options() is True
+    with config.patch("load.endianness", serialization.LoadEndianness.BIG):
+        assert serialization.get_default_load_endianness() is serialization.LoadEndianness.BIG
+    assert serialization.get_default_load_endianness() is None
+    with serialization.set_default_mmap_options(mmap.MAP_SHARED):
+        assert config.load.mmap_flags == mmap.MAP_SHARED
+    assert config.load.mmap_flags == mmap.MAP_PRIVATE
+
+
+def test_settings_are_pytorchs():
+    oracle = pytest.importorskip("torch.utils.serialization").config
+    theirs = {name: value for name, value in oracle.get_config_copy().items() if "." in name}
+    assert config.get_config_copy() == theirs
