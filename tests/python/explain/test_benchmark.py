@@ -1,9 +1,11 @@
 """utils.benchmark, utils.collect_env, __config__."""
 
+import threading
+
 import pytest
 
 import rushlight as torch
-from rushlight.utils import collect_env
+from rushlight.utils import collect_env, throughput_benchmark
 from rushlight.utils.benchmark import (
     Compare,
     FuzzedParameter,
@@ -130,3 +132,41 @@ def test_facts_of_the_build_and_the_machine(capsys):
         assert fact in text
     assert "CPU capability usage" in torch.__config__.show()
     assert str(torch.get_num_threads()) in torch.__config__.parallel_info()
+
+
+def test_throughput_of_threads(tmp_path):
+    calls = []
+
+    class Counted(torch.nn.Module):
+        def forward(self, x, scale=1.0):
+            calls.append((threading.get_ident(), torch.is_grad_enabled()))
+            return x * scale
+
+    bench = torch.utils.ThroughputBenchmark(Counted())
+    with pytest.raises(RuntimeError, match="Please provide benchmark inputs"):
+        bench.benchmark()
+    bench.add_input(torch.ones(2))
+    bench.add_input(torch.ones(3), scale=2.0)
+    assert bench.run_once(torch.ones(1), scale=3.0).tolist() == [3.0]
+    calls.clear()
+    trace = tmp_path / "trace.json"
+    stats = bench.benchmark(2, num_warmup_iters=3, num_iters=20, profiler_output_path=str(trace))
+    assert stats.num_iters == 20 and len(calls) == 26 and len({thread for thread, _ in calls}) == 2
+    assert not any(grad for _, grad in calls) and "aten::mul" in trace.read_text()
+    assert stats.total_time_seconds * stats.iters_per_second == pytest.approx(20)
+    assert str(stats).splitlines()[1] == "Total number of iterations: 20"
+
+
+def test_throughput_of_what_fails():
+    bench = torch.utils.ThroughputBenchmark(torch.nn.Linear(2, 1))
+    bench.add_input(torch.ones(1, 3))
+    with pytest.raises(RuntimeError, match="shapes cannot be multiplied"):
+        bench.benchmark(num_calling_threads=3)
+
+
+def test_times_have_the_unit_that_fits():
+    theirs = pytest.importorskip("torch.utils.throughput_benchmark").format_time
+    for given in ({"time_us": 1.5}, {"time_ms": 1.5}, {"time_s": 2.0}, {"time_ms": 2500.0}, {"time_s": 1e-6}):
+        assert throughput_benchmark.format_time(**given) == theirs(**given)
+    with pytest.raises(AssertionError):
+        throughput_benchmark.format_time(time_us=1.0, time_s=1.0)
