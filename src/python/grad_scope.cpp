@@ -53,7 +53,9 @@ PyTypeObject ScopeType = {
     .tp_name = on ? "rushlight._C._EnableGrad" : "rushlight._C._NoGrad",
     .tp_basicsize = sizeof(GradScope),
     .tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE,
-    .tp_doc = "The fast half of torch.no_grad and torch.enable_grad.",
+    // The first line is what `inspect.signature` reads.
+    .tp_doc = on ? "_EnableGrad(orig_func=None)\n--\n\nThe fast half of torch.enable_grad."
+                 : "_NoGrad()\n--\n\nThe fast half of torch.no_grad.",
     .tp_methods = methods<on>,
     .tp_getset = properties,
     .tp_new = scope_new,
@@ -137,9 +139,10 @@ PyMethodDef inference_methods[] = {{"__enter__", inference_enter, METH_NOARGS, n
                                    {"__exit__", fast(inference_leave), METH_FASTCALL, nullptr},
                                    {}};
 
-PyTypeObject mode_scope_type(const char* name, newfunc make, PyMethodDef* methods) {
+PyTypeObject mode_scope_type(const char* name, const char* doc, newfunc make, PyMethodDef* methods) {
   PyTypeObject type = {.ob_base = {PyObject_HEAD_INIT(nullptr) 0}};
   type.tp_name = name;
+  type.tp_doc = doc;
   type.tp_basicsize = sizeof(ModeScope);
   type.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE;
   type.tp_methods = methods;
@@ -147,8 +150,12 @@ PyTypeObject mode_scope_type(const char* name, newfunc make, PyMethodDef* method
   type.tp_new = make;
   return type;
 }
-PyTypeObject SetGradType = mode_scope_type("rushlight._C._SetGrad", set_grad_new, set_grad_methods);
-PyTypeObject InferenceType = mode_scope_type("rushlight._C._InferenceMode", inference_new, inference_methods);
+PyTypeObject SetGradType =
+    mode_scope_type("rushlight._C._SetGrad", "_SetGrad(mode)\n--\n\nThe fast half of torch.set_grad_enabled.",
+                    set_grad_new, set_grad_methods);
+PyTypeObject InferenceType = mode_scope_type(
+    "rushlight._C._InferenceMode", "_InferenceMode(mode=True)\n--\n\nThe fast half of torch.inference_mode.",
+    inference_new, inference_methods);
 
 }  // namespace
 

@@ -2,6 +2,7 @@
 
 import copy
 import gc
+import inspect
 import pickle
 import warnings
 import weakref
@@ -315,3 +316,10 @@ def test_derivatives_of_powers_go_on_to_where_they_are_zero(power):
         return found
 
     assert program(torch) == program(pytest.importorskip("torch"))
+
+
+@pytest.mark.parametrize("name", ["no_grad", "enable_grad", "set_grad_enabled", "inference_mode"])
+def test_signatures_of_switches(name):
+    oracle = pytest.importorskip("torch")
+    ours, theirs = (inspect.signature(getattr(t, name)).parameters.values() for t in (torch, oracle))
+    assert [(p.name, p.kind, p.default) for p in ours] == [(p.name, p.kind, p.default) for p in theirs]
