@@ -267,9 +267,9 @@ def norm(input, p="fro", dim=None, keepdim=False, out=None, dtype=None):
     """
     if dtype is not None:
         input = input.to(dtype)
-    if p == "nuc":
+    if p == "nuc" or isinstance(p, str) and p != "fro":  # the latter is refused there
         dims = tuple(range(input.dim())) if dim is None else dim
-        result = torch.linalg.matrix_norm(input, "nuc", dims, keepdim)
+        result = torch.linalg.matrix_norm(input, p, dims, keepdim)
     else:
         order = 2.0 if p == "fro" or p is None else p
         result = torch._C._linalg.vector_norm(input, order, dim, keepdim)

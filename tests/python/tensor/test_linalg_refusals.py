@@ -56,3 +56,14 @@ def test_gradients_along_points_on_another_device():
         RuntimeError, match="each tensor to be on the same device, but got devices cpu and meta"
     ):
         torch.gradient(A[0], spacing=(torch.ones(2, device="meta"),))
+
+
+def test_orders_that_are_no_norm():
+    oracle = pytest.importorskip("torch")
+    for shape in ((2, 2), (2, 3)):
+        problems = []
+        for t in (torch, oracle):
+            with pytest.raises(RuntimeError) as problem:
+                t.norm(t.ones(shape), "nothing")
+            problems.append(str(problem.value))
+        assert problems[0].startswith(problems[1])
