@@ -24,8 +24,8 @@ def export_opnames(m):
     parts = list(m.modules()) if isinstance(m, Module) else ()
     if any(hasattr(part, "_archive_units") for part in parts):
         raise NotImplementedError(
-            "export_opnames: a module of an archive that PyTorch wrote has text alone, which names operators "
-            "without their overloads: read .code"
+            "export_opnames: the code of an archive that PyTorch wrote names operators without their "
+            "overloads: read .graph"
         )
     for module in parts:
         names = dict.fromkeys((*module._method_names(), "forward"))

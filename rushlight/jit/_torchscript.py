@@ -95,13 +95,18 @@ class LoadedModule(RecursiveScriptModule):
         return self._archive_units[name]
 
     def _graph_of(self, unit):
-        raise NotImplementedError(
-            "graph: a module of an archive that PyTorch wrote has text alone: read .code"
-        )
+        from rushlight.jit._torchscript_graph import archive_graph
+
+        known = self.__dict__.setdefault("_graphs", {})
+        if unit not in known:
+            known[unit] = archive_graph(unit, self)
+        return known[unit]
 
     @property
     def inlined_graph(self):
-        return self._graph_of(None)
+        from rushlight.jit._torchscript_graph import archive_graph
+
+        return archive_graph(self._unit(), self, inlined=True)
 
     def _method_names(self):
         return list(self._archive_methods)
