@@ -33,12 +33,16 @@ class Companions:
         for name in [n for n in stuck if not self.symbols[n].given]:
             if name not in stuck:
                 continue
-            members = self._companions(name, stuck)
+            members = self._companions(name, stuck) or self._companions(name, self._free())
             if sum(self.symbols[n].given for n in members) < 2:
-                classes.append(members)
+                classes.append([n for n in members if not any(n in known for known in classes)])
                 stuck = [n for n in stuck if n not in members]
         for members in filter(None, classes):
             self._merge(members)
+
+    def _free(self):
+        """All sizes without a name: some can change alone, and others not without them."""
+        return [n for n, symbol in self.symbols.items() if not (symbol.given or symbol.data)]
 
     def _companions(self, name, stuck):
         """The sizes that must change with a size that can't change alone, itself among them; none if no
@@ -49,7 +53,7 @@ class Companions:
         for pool in ([n for n in near if self.symbols[n].value == value], near):
             aligned = [n for n in pool if dims[n] & dims[name]]
             pairs = [[name, n] for n in pool if n != name]
-            for group in (aligned, *pairs, *([n for n in aligned if n != left] for left in aligned)):
+            for group in (aligned, *pairs, *([n for n in aligned if n != left] for left in aligned), pool):
                 if name in group and len(group) > 1 and self._changes(group):
                     return self._fewest(name, group)
         return []

@@ -5,6 +5,7 @@ changes is explained, and further sizes check that. What depends on the example 
 """
 
 import copy
+import itertools
 import operator
 import traceback
 
@@ -17,13 +18,13 @@ from rushlight.fx.node import Node
 from ._align import Specialized, align, is_explained, leaves_of, name_of, same, steps_of, work_of
 from ._companions import MOST_APART, Companions
 from ._data import source_of
-from ._explain import Samples, Unexplained, explain, few
+from ._explain import Samples, Unexplained, across, explain, few
 from ._lower import own_frame, place_of
 from ._numeric import computes_alike
 from ._points import LARGE, apart, bends, random_points, typical, upper
 from ._reals import explain_real
 from ._result_sizes import describe as describe_results
-from ._sizes import SIZE
+from ._sizes import SIZE, constant
 from ._trace import RECURRENT
 from .dynamic_shapes import UserError
 
@@ -198,7 +199,7 @@ class Dynamics(Companions):
         unlike = apart(point, ranges)
         if self.usable({**point, **unlike}):
             self.rows({**point, **unlike})
-        planned = self._explained(list(symbols), point, ranges)
+        planned = self._mended(self._explained(list(symbols), point, ranges), point, ranges)
         for sizes in (unlike, *random_points(point, ranges), *bends(planned, point, ranges)):
             if self.usable({**point, **sizes}):
                 self._verify(planned, {**point, **sizes})
@@ -262,6 +263,32 @@ class Dynamics(Companions):
                 "sums, products, quotients, max and min" + (", or roots of these" if kind is float else ""),
                 node,
             ) from None
+
+    def _mended(self, planned, point, ranges):
+        """The plan, with numbers that differ where all sizes are small although they don't where one is."""
+        corner = {name: low for name, (low, _) in ranges.items()}
+        if len(corner) < 2 or not self.usable({**point, **corner}):
+            return planned
+        try:
+            rows = self.rows({**point, **corner})
+        except Specialized:
+            return planned
+        expected = {(node, i): polynomial for node, i, polynomial in planned}
+        for k, (node, leaves) in enumerate(zip(self.template.graph.nodes, self.rows(point))):
+            for i, value in enumerate(leaves):
+                known = expected.get((node, i), value)
+                if type(value) is not int:
+                    continue
+                known = constant(known) if known is value else known
+                if known.at(corner) != rows[k][i]:
+                    samples = Samples(lambda at, k=k, i=i: self.rows(at)[k][i], point, ranges, self.usable)
+                    expected[node, i] = next(
+                        (found for found in across(samples, list(ranges)) if found.at(point) == value), known
+                    )
+        order = {node: k for k, node in enumerate(self.template.graph.nodes)}
+        return sorted(
+            ((*at, found) for at, found in expected.items()), key=lambda item: (order[item[0]], item[1])
+        )
 
     def _verify(self, planned, sizes):
         """Raise unless a trace at further sizes is what the plan says."""
@@ -363,6 +390,29 @@ class Dynamics(Companions):
                 for name in small:
                     self._refuse_small(symbols[name], size)
                     symbols[name].lower = size + 1
+        self._check_corner(planned, symbols, point)
+
+    def _check_corner(self, planned, symbols, point):
+        """All sizes as small as they may be: larger ones are allowed alone where the graph does not what the
+        program does."""
+        for step in itertools.count() if len(symbols) > 1 else ():
+            corner = {**point, **{name: symbol.lower for name, symbol in symbols.items()}}
+            movable = [
+                name for name, symbol in symbols.items() if symbol.lower < min(point[name], symbol.upper)
+            ]
+            if not movable or self._fails(corner) or self._holds(planned, corner):
+                return
+            for name in movable:
+                self._refuse_small(symbols[name], symbols[name].lower)
+                symbols[name].lower = min(symbols[name].lower + 1 + step // 8, point[name])
+
+    def _fails(self, sizes):
+        """Whether the program itself does at some sizes."""
+        try:
+            self.at(sizes)
+            return False
+        except Specialized:
+            return True
 
     def _refuse_small(self, symbol, size):
         if symbol.min_given:

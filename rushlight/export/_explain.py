@@ -4,7 +4,8 @@ import itertools
 import math
 from fractions import Fraction
 
-from ._sizes import _MOST_SYMBOLS, Extreme, Part, Polynomial, Power, Quotient
+from ._align import Specialized
+from ._sizes import _MOST_SYMBOLS, Extreme, Part, Polynomial, Power, Quotient, constant
 
 _PERIODS = (4, 8, 16, 32, 64)  # how far sizes are tried one by one, until a number's period is seen
 _MOST_QUOTIENTS = 8
@@ -33,20 +34,50 @@ def explain(samples, names):
     """The polynomial that a number is; it depends on the named sizes alone."""
     if len(names) > _MOST_SYMBOLS:
         raise Unexplained
-    functions = {name: _along_axis(samples, name) for name in names}
-    if len(names) == 1:
-        return functions[names[0]].whole()
-    candidates = [_separated(samples, functions), _between(samples, names)]
-    candidates += _quotients_of_sum(samples, functions)
+    try:
+        functions = {name: _along_axis(samples, name) for name in names}
+    except Unexplained:
+        candidates, functions = [], {}
+    else:
+        names = [name for name in names if any(functions[name].terms.keys() - {frozenset()})]
+        functions = {name: functions[name] for name in names}
+        if len(names) < 2:
+            return functions[names[0]].whole() if names else constant(samples.at())
+        candidates = [_separated(samples, functions), _between(samples, names)]
+        candidates += _quotients_of_sum(samples, functions)
     candidates = [found for found in candidates if found is not None]
-    for at in _together(samples, names):
+    if any(map(_is_bent, functions.values())):  # what looks like one of these may be another one
+        candidates += across(samples, names)
+    found = _agreeing(candidates, samples, names) or _agreeing(across(samples, names), samples, names)
+    if not found:
+        raise Unexplained
+    return found[0]
+
+
+def _smallest(samples, names):
+    """Where all sizes are small, the number there, in a list; it is empty where the program takes another
+    path there."""
+    at = {**samples.base, **{name: samples.ranges[name][0] for name in names}}
+    try:
+        return [(at, samples.at(**at))] if samples.usable(at) else []
+    except Specialized:
+        return []
+
+
+def _is_bent(polynomial):
+    return any(isinstance(factor, Extreme) for factors in polynomial.terms for factor in factors)
+
+
+def _agreeing(candidates, samples, names):
+    """Those that have the program's numbers at further sizes."""
+    for at, value in _smallest(samples, names) if candidates else ():
+        candidates = [found for found in candidates if found.at(at) == value]
+    for at in _together(samples, names) if candidates else ():
         candidates = [found for found in candidates if found.at(at) == samples.at(**at)]
-    for at in _nearby(samples, names):
+    for at in _nearby(samples, names) if len(candidates) > 1 else ():
         if len({found.at(at) for found in candidates}) > 1:
             candidates = [found for found in candidates if found.at(at) == samples.at(**at)]
-    if not candidates:
-        raise Unexplained
-    return candidates[0]
+    return candidates
 
 
 def _together(samples, names):
@@ -61,9 +92,16 @@ def _together(samples, names):
 
 
 def _nearby(samples, names):
-    """All sizes a few above the example's, where candidates that agree elsewhere may differ."""
-    for steps in itertools.product(range(4), repeat=len(names)):
-        at = {**samples.base, **{name: samples.base[name] + step for name, step in zip(names, steps)}}
+    """Sizes where candidates that agree elsewhere may differ: all a few above the example's, and each small,
+    as in the example, or large."""
+    few_more = [range(samples.base[name], samples.base[name] + 4) for name in names]
+    apart = [
+        (low, low + 5, samples.base[name], low + 60, high)
+        for name in names
+        for low, high in [samples.ranges[name]]
+    ]
+    for sizes in itertools.chain(itertools.product(*few_more), itertools.product(*apart)):
+        at = {**samples.base, **dict(zip(names, sizes))}
         if all(at[name] <= samples.ranges[name][1] for name in names) and samples.usable(at):
             yield at
 
@@ -200,6 +238,7 @@ def _separated(samples, functions):
         first = samples.base[name]
         sizes = few((low, high), first) + list(range(low, min(high, low + 130)))
         sizes = [n for n in sizes if samples.usable({**samples.base, name: n})]
+        sizes.sort(key=lambda n: (n < first, n))  # near the example's: small ones may differ
         other = next((n for n in sizes if _at(part, name, n) != _at(part, name, first)), None)
         if other is None:
             return None
@@ -265,6 +304,31 @@ def _between(samples, names):
     return None
 
 
+def across(samples, names):
+    """The smaller and the larger of two sums of products: of what is computed where all sizes are small, and
+    of what is where all are large, as ``min(100, height * width)``."""
+    ends = [samples.ranges[name] for name in names]
+    if any(high - low < 16 for low, high in ends):
+        return []
+    small = _linear_in_each(samples, {name: low for name, (low, _) in zip(names, ends)})
+    large = _linear_in_each(samples, {name: high - 1 for name, (_, high) in zip(names, ends)})
+    if small is None or large is None or small == large:
+        return []
+    return [Polynomial({frozenset({Extreme(choose, small, large)}): Fraction(1)}) for choose in (min, max)]
+
+
+def _linear_in_each(samples, corner):
+    """The sum of products through the corners of the smallest box there; None where some cannot be told."""
+    box = {name: (size, size + 1) for name, size in corner.items()}
+    points = itertools.product(*box.values())
+    if not all(samples.usable({**samples.base, **dict(zip(box, at))}) for at in points):
+        return None
+    try:
+        return Polynomial.through(list(box), box, lambda chosen: samples.at(**chosen)).whole()
+    except Specialized:
+        return None
+
+
 def _quotients_of_sum(samples, functions):
     """Sums of all sizes, each times a number, divided by a number and rounded down."""
     slopes = {name: _slope(function, name) for name, function in functions.items()}
@@ -275,8 +339,8 @@ def _quotients_of_sum(samples, functions):
     base = samples.base
     least = divisor * samples.at() - Polynomial(terms).number(base)
     points = [({**base, n: base[n] + step}, n) for n in functions for step in range(divisor)]
-    for constant in range(least, least + divisor):
-        quotient = Quotient(Polynomial({**terms, frozenset(): Fraction(constant)}), divisor)
+    for rest in range(least, least + divisor):
+        quotient = Quotient(Polynomial({**terms, frozenset(): Fraction(rest)}), divisor)
         if all(quotient.at(at) == functions[n].at(at) for at, n in points):
             yield Polynomial({frozenset({quotient}): Fraction(1)})
 

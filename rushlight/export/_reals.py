@@ -1,5 +1,6 @@
 """Numbers with a fraction as functions of sizes: quotients, square roots, and one divided by these."""
 
+import itertools
 import math
 import operator
 from collections.abc import Callable
@@ -10,10 +11,11 @@ from typing import Any
 import rushlight as torch
 
 from ._explain import Samples, Unexplained, explain, few
-from ._sizes import Polynomial
+from ._sizes import Polynomial, constant
 
 _LARGEST_DIVISOR = 512
 _ROUNDING = 1e-12
+_NEARLY_WHOLE = 1e-9
 
 
 @dataclass(frozen=True)
@@ -56,6 +58,16 @@ _FORMS = (
         lambda p, q: 1 / math.sqrt(p / q),
         lambda b, p, q: b.call(operator.truediv, 1.0, _root(b, p, q)),
     ),
+    Form(
+        lambda x: 1 / (1 - x),
+        lambda p, q: 1 - q / p,
+        lambda b, p, q: b.call(operator.sub, 1.0, b.call(operator.truediv, q, p)),
+    ),
+    Form(
+        lambda x: 1 / (1 + x),
+        lambda p, q: q / p - 1,
+        lambda b, p, q: b.call(operator.sub, b.call(operator.truediv, q, p), 1.0),
+    ),
 )
 
 
@@ -72,24 +84,84 @@ class Real:
         return self.dividend.terms
 
     def number(self, values):
-        """The number at some sizes."""
-        return self.form.compute(self.dividend.number(values), self.divisor)
+        """The number at some sizes; not a number where it has none."""
+        try:
+            return self.form.compute(self.dividend.number(values), self.divisor)
+        except ZeroDivisionError:
+            return math.nan
 
     def build(self, builder):
         """The node that computes it."""
         return self.form.build(builder, builder.sum(self.dividend), self.divisor)
 
 
-def explain_real(samples, names):
-    """The `Real` that a float is, to its last bit; it depends on the named sizes alone."""
-    for form in _FORMS:
+@dataclass(frozen=True)
+class Ratio:
+    """A sum of products of sizes divided by another one, such as ``(n - 1) / n`` or ``height / width``."""
+
+    dividend: Polynomial
+    divisor: Polynomial
+
+    @property
+    def terms(self):
+        return {**self.divisor.terms, **self.dividend.terms}
+
+    def number(self, values):
+        """The number at some sizes; not a number where it has none."""
+        divisor = self.divisor.number(values)
+        return self.dividend.number(values) / divisor if divisor else math.nan
+
+    def build(self, builder):
+        """The node that computes it."""
+        return builder.call(operator.truediv, builder.sum(self.dividend), builder.sum(self.divisor))
+
+
+def _ratios(samples, names):
+    """What a float is where a size, one more or one less, or a product of such makes it a whole number."""
+    points = _points(samples, names)
+    for parts in itertools.product((None, 0, -1, 1), repeat=len(names)):
+        factors = [(name, more) for name, more in zip(names, parts) if more is not None]
+        if not factors:
+            continue
+        divisor = constant(1)
+        for name, more in factors:
+            size = Polynomial({frozenset({name}): Fraction(1), frozenset(): Fraction(more)})
+            divisor = Polynomial(
+                {a | b: c * d for a, c in divisor.terms.items() for b, d in size.terms.items()}
+            )
+
+        def dividend_at(sizes, divisor=divisor):
+            exact = samples.value_at(sizes) * divisor.number(sizes)
+            if not math.isfinite(exact) or abs(round(exact) - exact) > _NEARLY_WHOLE * max(abs(exact), 1):
+                raise Unexplained
+            return round(exact)
+
         try:
-            found = _in_form(form, samples, names)
-            if all(found.number(sizes) == samples.value_at(sizes) for sizes in _points(samples, names)):
-                return found
+            for sizes in points:
+                dividend_at(sizes)
+            dividends = Samples(dividend_at, samples.base, samples.ranges, samples.usable)
+            yield Ratio(explain(dividends, names), divisor)
         except (Unexplained, ArithmeticError):
             continue
+
+
+def explain_real(samples, names):
+    """The `Real` or `Ratio` that a float is, to its last bit; it depends on the named sizes alone."""
+    for found in itertools.chain(_reals(samples, names), _ratios(samples, names)):
+        try:
+            if all(found.number(sizes) == samples.value_at(sizes) for sizes in _points(samples, names)):
+                return found
+        except ArithmeticError:
+            continue
     raise Unexplained
+
+
+def _reals(samples, names):
+    for form in _FORMS:
+        try:
+            yield _in_form(form, samples, names)
+        except (Unexplained, ArithmeticError):
+            continue
 
 
 def _in_form(form, samples, names):
