@@ -7,6 +7,7 @@ from rushlight import fx
 from rushlight._higher_order_ops._choice_operator import choice_operator
 from rushlight._higher_order_ops._map_operator import map_operator
 from rushlight._higher_order_ops._regions import module_of
+from rushlight._higher_order_ops._scan_operator import scan_operator
 from rushlight._higher_order_ops.wrap import wrap_with_autocast
 from rushlight._ops import OpOverload
 
@@ -17,8 +18,9 @@ from ._lower import UnsupportedError, place_of
 aten = torch.ops.aten  # type: ignore[attr-defined]
 
 
-def spread(program):
-    """The same program without operators that take functions, as far as it has the same results."""
+def spread(program, writer="rushlight.export.save"):
+    """The same program without operators that take functions, as far as it has the same results; ``writer``
+    is who refuses others."""
     if any(node.target is wrap_with_autocast for node in program.graph.nodes):
         program = decompose(program, {}, functional=False)  # whose casts are nodes
     program = without_regions(program)
@@ -26,9 +28,9 @@ def spread(program):
         return program
     made, graph = copy.copy(program), fx.Graph()
     graph.output(graph.graph_copy(program.graph, {}))
-    while calls := [node for node in graph.nodes if node.target in (choice_operator, map_operator)]:
+    while calls := [node for node in graph.nodes if node.target in _KINDS]:
         for node in calls:
-            _Spreading(graph, node).run()
+            _Spreading(graph, node, writer).run()
     graph.eliminate_dead_code(lambda node: node.is_impure() and "region" not in node.meta)
     made.graph_module = module_of(graph)
     return made
@@ -37,14 +39,14 @@ def spread(program):
 class _Spreading:
     """One call, which becomes the steps of its functions."""
 
-    def __init__(self, graph, call):
-        self.graph, self.call = graph, call
+    def __init__(self, graph, call, writer):
+        self.graph, self.call, self.writer = graph, call, writer
         self.results = call.meta["val"]
 
     def run(self):
         before = set(self.graph.nodes)
         with self.graph.inserting_before(self.call):
-            outputs = self._chosen() if self.call.target is choice_operator else self._mapped()
+            outputs = _KINDS[self.call.target](self)
         if is_marked(self.call):
             mark(set(self.graph.nodes) - before)
         for user in list(self.call.users):
@@ -64,16 +66,31 @@ class _Spreading:
 
     def _mapped(self):
         function, xs, given = self.call.args
+        columns = [self._steps(function, [*rows, *given]) for rows in self._rows(xs, "maps a function")]
+        return self._stacked(columns, self.results)
+
+    def _scanned(self):
+        function, carry, xs, given = self.call.args
+        count, columns = len(carry), []
+        for rows in self._rows(xs, "scans"):
+            found = self._steps(function, [*carry, *rows, *given])
+            carry = found[:count]
+            columns.append(found[count:])
+        return [*carry, *self._stacked(columns, self.results[count:])]
+
+    def _rows(self, xs, what):
         first = xs[0].meta["val"]
         if getattr(first, "size_numbers", None) and 0 in first.size_numbers:
-            self._refuse("maps a function over a number of rows that may change, which files cannot hold")
-        columns = []
-        for i in range(first.shape[0]):
-            rows = [self._node(aten.select.int, (x, 0, i), x.meta["val"][i]) for x in xs]
-            columns.append(self._steps(function, [*rows, *given]))
+            self._refuse(f"{what} over a number of rows that may change, which files cannot hold")
+        return [
+            [self._node(aten.select.int, (x, 0, i), x.meta["val"][i]) for x in xs]
+            for i in range(first.shape[0])
+        ]
+
+    def _stacked(self, columns, values):
         return [
             self._node(aten.stack.default, (list(column),), value)
-            for column, value in zip(zip(*columns, strict=True), self.results, strict=True)
+            for column, value in zip(zip(*columns, strict=True), values, strict=True)
         ]
 
     def _steps(self, function, given):
@@ -98,4 +115,11 @@ class _Spreading:
     def _refuse(self, what):
         place = place_of(self.call)
         where = f"{place[0]}, line {place[1]}: the" if place else "the"
-        raise UnsupportedError(f"rushlight.export.save: {where} program {what}")
+        raise UnsupportedError(f"{self.writer}: {where} program {what}")
+
+
+_KINDS = {
+    choice_operator: _Spreading._chosen,
+    map_operator: _Spreading._mapped,
+    scan_operator: _Spreading._scanned,
+}

@@ -318,3 +318,28 @@ def test_cells_are_saved(kind, bias):
     cell, x = kind(4, 3, bias=bias), torch.randn(2, 4)
     found = load(file_of(export(cell, (x,)))).module()(x)
     torch.testing.assert_close(found, cell(x))
+
+
+def test_scans_run_and_go_on(tmp_path):
+    def step(x, carry):
+        return carry * 0.5 + x, (carry + x).tanh()
+
+    class Mapped(nn.Module):
+        def forward(self, xs, carry):
+            return torch._higher_order_ops.map(step, xs, carry)
+
+    def as_scan(record):  # as PyTorch writes it: carried values go first
+        node = record["graph_module"]["graph"]["nodes"][0]
+        function, xs, carry = node["inputs"]
+        function["arg"]["as_graph"]["graph"]["inputs"].reverse()
+        node["target"] = "torch.ops.higher_order.scan"
+        node["inputs"] = [function, carry, xs, {"name": "", "arg": {"as_tensors": []}, "kind": 1}]
+
+    inputs = torch.randn(6, 4), torch.randn(4)
+    program = load(rewritten(file_of(export(Mapped(), inputs)).getvalue(), as_scan))
+    expected = torch._higher_order_ops.scan(lambda carry, x: step(x, carry), inputs[1], inputs[0])
+    save(program, tmp_path / "model.rl")
+    runs = program, program.run_decompositions(), load(file_of(program))
+    for run in (*(one.module() for one in runs), load_file(tmp_path / "model.rl")):
+        for found, wanted in zip(run(*inputs), expected, strict=True):
+            torch.testing.assert_close(found, wanted)
