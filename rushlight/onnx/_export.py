@@ -11,9 +11,11 @@ import rushlight as torch
 from rushlight._command.names import program_level
 from rushlight.export._fixed_numbers import with_fixed_numbers
 from rushlight.export._grad_regions import without_regions
+from rushlight.export._lower import UnsupportedError
 from rushlight.export._sizes import SIZE
+from rushlight.export._spread import spread
 from rushlight.export.graph_signature import InputKind
-from rushlight.onnx._graph import Complex, Graph, Value, element_type
+from rushlight.onnx._graph import DTYPES, Complex, Graph, Value, element_type
 from rushlight.onnx._rules.complex_numbers import is_complex, on_pairs
 from rushlight.onnx._rules.quantized import INTEGER_RULES, on_numbers
 from rushlight.utils import _pytree as pytree
@@ -106,10 +108,13 @@ class ONNXProgram:
         self._session = None
 
     def __call__(self, *args, **kwargs):
-        """Runs the model with onnxruntime on tensors; gives a list of tensors."""
+        """Runs the model with onnxruntime on tensors and numbers that may change; gives a list of tensors."""
         if self._session is None:
             self.initialize_inference_session()
-        given = [t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, torch.Tensor)]
+        leaves, guards = pytree.tree_leaves((args, kwargs)), self.exported_program.guards
+        numbers = [i for i, guard in enumerate(guards) if None in guard.places()]
+        kept = [t for i, t in enumerate(leaves) if isinstance(t, torch.Tensor) or i in numbers]
+        given = [torch.as_tensor(t) for t in kept]
         names = [i.name for i in self._session.get_inputs()]
         results = self._session.run(None, {n: t.detach().numpy() for n, t in zip(names, given, strict=True)})
         return [torch.from_numpy(r) for r in results]
@@ -198,7 +203,7 @@ def export(
             dynamic_shapes = _from_axes(model, args, kwargs or {}, dynamic_axes, input_names or [])
         with _exporting():
             program = _captured(model, tuple(args), kwargs, dynamic_shapes)
-    program = _with_rules(without_regions(program), custom_translation_table or {})
+    program = _with_rules(_without_functions(program), custom_translation_table or {})
     translator = _Translator(program, max(opset, _OPSETS[0]), custom_translation_table or {})
     proto = translator.model(onnx, input_names, output_names)
     if opset < _OPSETS[0]:
@@ -212,6 +217,14 @@ def export(
     if verify:
         _verify(result, model, tuple(args), kwargs or {})
     return result
+
+
+def _without_functions(program):
+    """The program with choices that are computed whole, and maps row by row."""
+    try:
+        return spread(program, "onnx.export")
+    except UnsupportedError as error:
+        raise NotImplementedError(str(error)) from None
 
 
 def _with_rules(program, custom):
@@ -383,8 +396,10 @@ class _Translator:
 
     def _user_input(self, node, guard, names):
         example = node.meta.get("val")
-        if guard.places().get(None) is not None:
-            raise OnnxExporterError(f"the input {guard.text} is a number that may change; give a tensor")
+        if guard.places().get(None) is not None:  # a number, which is a tensor in the file
+            name = self._graph.name(next(names, str(node.target)))
+            self._inputs.append(self._graph._helper.make_tensor_value_info(name, DTYPES[torch.int64], []))
+            return Value(name, torch.int64, ())
         if not isinstance(example, torch.Tensor):
             return guard.value
         sizes = [
@@ -432,14 +447,16 @@ class _Translator:
         results = [leaf for leaf in pytree.tree_leaves(graph.output_node().args[0])]
         mutated = len(getattr(self._program.graph_signature, "buffers_to_mutate", ()))
         described = []
-        for i, leaf in enumerate(results[mutated:]):
+        for i, leaf in enumerate(leaf for leaf in results[mutated:] if leaf is not None):
+            if isinstance(leaf, str):
+                raise NotImplementedError(f"onnx.export: the model returns {leaf!r}, which is no tensor")
             value = self._graph.constant(self._value_of(leaf))
             if isinstance(value, Complex):
                 raise NotImplementedError(
                     "onnx.export: ONNX has no complex tensors; return torch.view_as_real of the result"
                 )
             name = self._graph.name(names[i] if i < len(names) else f"output_{i}" if i else "output")
-            self._graph.nodes.append(self._graph._helper.make_node("Identity", [value.name], [name]))
+            self._graph.give(value, name)
             sizes = [None] * value.dim  # worked out by whoever reads the file
             described.append(
                 self._graph._helper.make_tensor_value_info(name, element_type(value.dtype), sizes)

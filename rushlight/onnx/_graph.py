@@ -89,6 +89,7 @@ class Graph:
         self.out = None
         self.operands = []
         self._constants, self._names = {}, set()
+        self._given: dict = {}  # value that is a result of the graph -> the result's name
         self.known = {}  # name -> tensor, of constants
 
     def name(self, wanted):
@@ -120,6 +121,18 @@ class Graph:
         shape = like.shape if shape is None and like is not None else tuple(shape or ())
         results = tuple(Value(name, dtype, shape) for name in names)
         return results[0] if outputs == 1 else results
+
+    def give(self, value, name):
+        """Makes a value a result of the graph by this name: its own where it has not been given before."""
+        if not any(value.name in node.output for node in self.nodes):
+            # An input, a constant, or renamed before.
+            source = self._given.get(value.name, value.name)
+            self.nodes.append(self._helper.make_node("Identity", [source], [name]))
+            return
+        self._given[value.name] = name
+        for node in self.nodes:
+            for names in (node.input, node.output):
+                names[:] = [name if one == value.name else one for one in names]
 
     def constant(self, data, dtype=None):
         """A value for numbers, lists of numbers or a tensor; equal numbers share one."""
@@ -201,6 +214,16 @@ class Graph:
         dim %= value.dim
         vector = self.op("Shape", value, dtype=torch.int64, shape=(1,), start=dim, end=dim + 1)
         return self.op("Squeeze", vector, self.constant([0], torch.int64), shape=())
+
+    def changes(self, operand, dim):
+        """Whether a dimension of an argument of the operator has a size that may change."""
+        example = self.operands[operand]
+        return dim % example.dim() in (getattr(example, "size_numbers", None) or {})
+
+    def refuse_changing(self, operand, dims, what):
+        """Raise where a rule for fixed sizes meets one that may change."""
+        if any(self.changes(operand, dim) for dim in dims):
+            raise NotImplementedError(f"onnx.export: {what} a dimension whose size changes")
 
     def reshape(self, value, shape):
         """The value in another shape of numbers and scalar values."""

@@ -75,3 +75,10 @@ def unfold_backward(g, grad_in, input_sizes, dim, size, step):
     zeros = g.cast(g.op("ConstantOfShape", sizes, dtype=torch.float32, shape=g.out.shape), grad_in.dtype)
     added = g.op("ScatterND", zeros, places, moved, reduction="add")
     return g.op("Transpose", added, perm=[order.index(d) for d in range(rank)], shape=g.out.shape)
+
+
+@rule("_local_scalar_dense")
+def local_scalar_dense(g, x):
+    """A number of the data, such as a size: a tensor of no dimensions."""
+    number = g.reshape(x, []) if x.dim else x
+    return number if x.is_floating_point else g.cast(number, torch.int64)

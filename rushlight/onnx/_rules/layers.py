@@ -195,8 +195,12 @@ def _adaptive(spatial, kind, reduction):
     def translate(g, x, output_size):
         wanted, sizes = _each(output_size, spatial), x.shape[-spatial:]
         several = isinstance(g.out, (list, tuple))
-        if all(n == 1 for n in wanted) and not several:
-            return g.op(reduction, x, g.ints(list(range(-spatial, 0))), keepdims=1, shape=g.out.shape)
+        changing = any(g.changes(0, d) for d in range(-spatial, 0))
+        if all(n == 1 for n in wanted) and (changing or not several):
+            shape = (*x.shape[:-spatial], *wanted)
+            pooled = g.op(reduction, x, g.ints(list(range(-spatial, 0))), keepdims=1, shape=shape)
+            return (pooled, None) if several else pooled
+        g.refuse_changing(0, range(-spatial, 0), "adaptive pooling to more than one element of")
         if any(n % w for n, w in zip(sizes, wanted, strict=True)):
             for axis, count in zip(range(-spatial, 0), wanted, strict=True):
                 x = _pool_along(g, x, reduction, axis, count)
@@ -232,6 +236,7 @@ def col2im(g, x, output_size, kernel_size, dilation, padding, stride):
 @rule("im2col")
 def im2col(g, x, kernel_size, dilation, padding, stride):
     """The rows, then the columns of all windows are gathered; windows go last."""
+    g.refuse_changing(0, [-2, -1], "windows over")
     x = x if x.dim == 4 else g.op("Unsqueeze", x, g.ints([0]), shape=(1, *x.shape))
     pads = [0, 0, *padding] * 2
     x = g.op("Pad", x, g.ints(pads), shape=(*x.shape[:2], *(n + 2 * p for n, p in zip(x.shape[2:], padding))))

@@ -81,11 +81,19 @@ def _pieces(g, x, sizes, dim):
 
 @rule("split")
 def split(g, x, split_size, dim=0):
-    if not isinstance(split_size, int):
-        raise NotImplementedError("onnx.export: split into pieces whose size changes")
-    total = x.shape[dim]
-    sizes = [min(split_size, total - at) for at in range(0, total, split_size)]
-    return _pieces(g, x, sizes, dim)
+    if isinstance(split_size, int) and not g.changes(0, dim):
+        total = x.shape[dim]
+        return _pieces(g, x, [min(split_size, total - at) for at in range(0, total, split_size)], dim)
+    # As many as in the example, whatever their size; the last one takes the rest.
+    pieces = []
+    for i in range(len(g.out)):
+        start = i * split_size if isinstance(split_size, int) else g.op("Mul", split_size, i)
+        end = 2**63 - 1
+        if i + 1 < len(g.out):
+            end = start + split_size if isinstance(split_size, int) else g.op("Mul", split_size, i + 1)
+        ends = [g.ints([n]) for n in (start, end, dim % x.dim)]
+        pieces.append(g.op("Slice", x, *ends))
+    return pieces
 
 
 @rule("split_with_sizes")
@@ -152,6 +160,7 @@ def repeat(g, x, repeats):
 def diagonal(g, x, offset=0, dim1=0, dim2=1):
     if offset or x.dim != 2 or x.shape[0] != x.shape[1]:
         raise NotImplementedError("onnx.export: diagonals of what is not a square matrix")
+    g.refuse_changing(0, [0], "a diagonal along")
     flat = g.reshape(x, [-1])
     return g.op("Slice", flat, *(g.ints([n]) for n in (0, 2**63 - 1, 0, x.shape[0] + 1)), shape=g.out.shape)
 
@@ -167,15 +176,26 @@ def _triangle(upper):
 RULES["tril"], RULES["triu"] = _triangle(0), _triangle(1)
 
 
+def _places(g, x, dim, windows, size, step):
+    """Of the elements of all windows along a dimension, a row each."""
+    within = torch.arange(size)
+    if not g.changes(0, dim):
+        return g.constant(torch.arange(windows)[:, None] * step + within)
+    # Windows start in front of the last place at which a whole one fits.
+    last = g.op("Sub", g.size(x, dim), size - 1)
+    starts = g.op("Range", g.constant(0, torch.int64), last, g.constant(step, torch.int64), shape=(windows,))
+    column = g.op("Unsqueeze", starts, g.ints([1]), shape=(windows, 1))
+    return g.op("Add", column, g.constant(within), shape=(windows, size))
+
+
 @rule("unfold")
 def unfold(g, x, dimension, size, step):
     if not x.dim:
         raise NotImplementedError("onnx.export: unfold of a tensor without dimensions")
     dim = dimension % x.dim
     windows = (x.shape[dim] - size) // step + 1
-    at = torch.arange(windows)[:, None] * step + torch.arange(size)
     shape = (*x.shape[:dim], windows, size, *x.shape[dim + 1 :])
-    taken = g.op("Gather", x, g.constant(at), axis=dim, shape=shape)
+    taken = g.op("Gather", x, _places(g, x, dim, windows, size, step), axis=dim, shape=shape)
     order = [d for d in range(x.dim + 1) if d != dim + 1] + [dim + 1]
     return g.op("Transpose", taken, perm=order, shape=g.out.shape)
 
@@ -186,6 +206,7 @@ def diag_embed(g, x, offset=0, dim1=-2, dim2=-1):
     if offset or {dim1 % dims, dim2 % dims} != {dims - 2, dims - 1}:
         raise NotImplementedError("onnx.export: diag_embed beside the main diagonal, or of other dimensions")
     n = x.shape[-1]
+    g.refuse_changing(0, [-1], "diag_embed of")
     each = g.op("Unsqueeze", x, g.ints([-1]), shape=(*x.shape, 1))
     diagonal = g.constant(torch.eye(n, dtype=torch.bool))
     return g.op("Where", diagonal, each, g.constant(0, x.dtype), dtype=x.dtype, shape=g.out.shape)

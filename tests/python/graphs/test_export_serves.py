@@ -49,7 +49,7 @@ def test_files_serve_other_sizes(program, tmp_path):
     check_at_all_sizes(load_file(tmp_path / "model.rl"), module, program)
 
 
-_NO_RULE = {"Gru", "Halves"}  # whole recurrent layers, pieces of changing size
+_NO_RULE = {"Gru"}  # whole recurrent layers
 _OTHERWISE = {"Patches", "MaskedAttention"}  # a bicubic table at 1x1, what is exported by `functionalize`
 
 

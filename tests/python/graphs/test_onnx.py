@@ -485,3 +485,37 @@ def test_random_numbers_are_drawn_at_each_run():
     assert not torch.equal(first[0], second[0]) and not torch.equal(first[1], second[1])
     assert 0 <= first[1].min() and first[1].max() < 1 and abs(first[1].mean() - 0.5) < 0.05
     assert set(first[2].tolist()) == {0.0, 1.0} and abs(first[2].mean() - 0.25) < 0.06
+
+
+CHANGING = {
+    "windows": lambda x: x.unfold(1, 3, 2),
+    "windows of a short-time transform": lambda x: torch.stft(
+        x, 4, 2, window=torch.ones(4), return_complex=True
+    ).abs(),
+    "halves": lambda x: [half * 2 for half in torch.cat([x, x]).chunk(2)],
+    "pieces": lambda x: torch.cat([x, x, x]).split(x.shape[0]),
+    "largest": lambda x: F.adaptive_max_pool1d(x, 1),
+    "one result twice": lambda x: (x.relu() + 1, x.relu() + 1, *([x.exp()] * 2)),
+    "results that others read": lambda x: (y := nn.functional.relu(x), z := y @ y.mT, z.relu(), y),
+}
+
+
+@pytest.mark.parametrize("name", CHANGING)
+def test_sizes_that_change_are_read_when_the_file_runs(name):
+    dynamic = torch.export.Dim.DYNAMIC
+    model = FunctionModule(CHANGING[name]).eval()
+    program = torch.onnx.export(model, (torch.randn(4, 9),), dynamic_shapes=[[{0: dynamic, 1: dynamic}]])
+    for shape in ((4, 9), (2, 12), (1, 7)):
+        x = torch.randn(shape)
+        expected = model(x)
+        expected = [expected] if isinstance(expected, torch.Tensor) else list(expected)
+        torch.testing.assert_close(program(x), expected, rtol=1e-4, atol=1e-4)
+
+
+def test_rules_for_fixed_sizes_refuse_those_that_change():
+    dynamic = {0: torch.export.Dim.DYNAMIC, 3: torch.export.Dim.DYNAMIC}
+    for function in (lambda x: F.unfold(x, 2), lambda x: F.adaptive_avg_pool2d(x, 2)):
+        with pytest.raises(NotImplementedError, match="a dimension whose size changes"):
+            torch.onnx.export(
+                FunctionModule(function), (torch.randn(2, 3, 4, 4),), dynamic_shapes=[[dynamic]]
+            )
