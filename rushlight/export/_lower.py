@@ -84,8 +84,9 @@ class _Lowering:
                 self._constant(node, spec.target)
                 continue
             guard = next(guards)
-            if guard.places().get(None) is not None:
-                _refuse(node, f"{guard.text} is a number that may change; files have tensors as inputs")
+            if guard.places().get(None) is not None:  # a number, which is a tensor in files
+                inputs.append(f"%{node.name}: int64[]")
+                continue
             if guard.sizes is None:  # a plain value, which the trace holds
                 continue
             if None in guard.sizes:
@@ -120,7 +121,10 @@ class _Lowering:
             if not isinstance(value, fx.Node) or not isinstance(
                 value.meta.get("val"), (torch.Tensor, type(None))
             ):
-                _refuse(node, f"the model returns {value!r}, but files return tensors: return a tensor")
+                _refuse(
+                    node,
+                    f"the model returns {value!r}, but files return tensors: return a tensor or a number",
+                )
             yield f"{_output_name(path, i, len(values))}: {self._value(value)}"
 
     # --- nodes ---
@@ -167,8 +171,9 @@ class _Lowering:
         if not node.target._schema.returns:
             return ""  # called for what it checks or writes
         if not isinstance(value, (list, tuple)):
-            if isinstance(value, (bool, int, float)):
-                return f"%{node.name}: {type(value).__name__}"
+            kind = next((k for k in (bool, int, float) if isinstance(value, k)), None)
+            if kind is not None:
+                return f"%{node.name}: {kind.__name__}"
             return f"%{node.name}"
         names = ["_"] * len(value)
         for user in node.users:
@@ -235,7 +240,8 @@ def _output_name(path, i, count):
 def lower(program):
     """(text, constants by name) of an exported program."""
     from ._decompose import with_writes
+    from ._file_numbers import with_number_tensors
     from ._pending import without_pending
     from ._spread import spread
 
-    return _Lowering(with_writes(without_pending(spread(program)))).run()
+    return _Lowering(with_number_tensors(with_writes(without_pending(spread(program))))).run()

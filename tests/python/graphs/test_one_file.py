@@ -150,9 +150,9 @@ def test_a_model_with_state_says_where(tmp_path):
 def test_other_results_than_tensors_are_refused(tmp_path):
     class Model(nn.Module):
         def forward(self, x):
-            return x + 1, 3
+            return x + 1, "three"
 
-    with pytest.raises(UnsupportedError, match="returns 3"):
+    with pytest.raises(UnsupportedError, match="returns 'three', but files return tensors"):
         save_file(Model(), tmp_path / "model.rl", (torch.ones(2),))
 
 
