@@ -28,6 +28,8 @@ from ._sizes import SIZE, constant
 from ._trace import RECURRENT
 from .dynamic_shapes import UserError
 
+_MANY = 70  # sizes of which periods can be told; beyond those asked for, too, where the program runs there
+
 
 class _Richer(Exception):
     """Another trace has more steps: it should stand for all."""
@@ -253,16 +255,21 @@ class Dynamics(Companions):
         kind = type(self.rows(point)[k][i])
         if kind not in (int, float):
             raise Specialized(f"computes {self.rows(point)[k][i]!r} from sizes in `{name_of(node)}`", node)
-        try:
-            return (explain if kind is int else explain_real)(
-                Samples(value_at, point, ranges, self.usable), names
-            )
-        except Unexplained:
-            raise Specialized(
-                f"computes {value_at(point)} in `{name_of(node)}` from {_listed(names)} otherwise than by "
-                "sums, products, quotients, max and min" + (", or roots of these" if kind is float else ""),
-                node,
-            ) from None
+        wider = {n: (low, max(high, low + _MANY)) for n, (low, high) in ranges.items()}
+        for tried in (ranges, wider):
+            try:
+                samples = Samples(value_at, point, tried, self.usable)
+                return (explain if kind is int else explain_real)(samples, names)
+            except Unexplained:
+                continue
+            except Specialized:
+                if tried is ranges:
+                    raise
+        raise Specialized(
+            f"computes {value_at(point)} in `{name_of(node)}` from {_listed(names)} otherwise than by "
+            "sums, products, quotients, max and min" + (", or roots of these" if kind is float else ""),
+            node,
+        )
 
     def _mended(self, planned, point, ranges):
         """The plan, with numbers that differ where all sizes are small although they don't where one is."""

@@ -125,3 +125,18 @@ def test_a_size_that_others_need_changes_with_them_though_it_can_alone():
 
     check_integers = [[(b, k, 8), (b, k), (b, k, n)] for b, k, n in ((2, 3, 4), (1, 1, 1), (3, 2, 7))]
     check(chosen, *check_integers)
+
+
+@pytest.mark.parametrize("asked", [(5, 10), (3, 4), (3, 1000)])
+def test_few_sizes_tell_what_a_number_is(asked):
+    def half(x):
+        return x[: round(x.shape[0] / 2)]
+
+    least, most = asked
+    shapes = ({0: Dim("n", min=least, max=most)},)
+    program = export(module(half), (torch.randn(least + 1),), dynamic_shapes=shapes)
+    (found,) = program.range_constraints.values()
+    assert (found.lower, found.upper) == asked
+    for size in range(least, min(most, 30) + 1):
+        x = torch.randn(size)
+        assert torch.equal(program.module()(x), half(x))
