@@ -6,7 +6,7 @@ import re
 from rushlight import device, strided
 from rushlight.autograd import _profiler_tree as tree
 from rushlight.autograd._profiler_enums import DeviceType, RecordScope
-from rushlight.autograd._profiler_trace import MEMORY_EVENT_NAME
+from rushlight.autograd._profiler_trace import MEMORY_EVENT_NAME, write_trace
 
 __all__ = ["ProfilerResult"]
 
@@ -100,11 +100,22 @@ class _KinetoEvent:
         return False
 
     def activity_type(self):
-        if self._event.device_type != DeviceType.CPU:
-            return "kernel"
-        if self._event.is_python_function:
-            return "python_function"
-        return "user_annotation" if self._event.is_user_annotation else "cpu_op"
+        return self._event.activity_type
+
+    def structured_input_shapes(self):
+        return self._event.structured_input_shapes
+
+    def structured_input_strides(self):
+        return self._event.structured_input_strides
+
+    def python_id(self):
+        return self._event.python_id
+
+    def python_parent_id(self):
+        return self._event.python_parent_id
+
+    def python_module_id(self):
+        return self._event.python_module_id
 
     def __repr__(self):
         return f"<_KinetoEvent {self.name()}>"
@@ -114,7 +125,7 @@ class ProfilerResult:
     """The events of a finished profile under the names of PyTorch's `kineto_results`."""
 
     def __init__(self, events, trace):
-        self._trace = trace
+        self._trace, self._events = trace, events
         self._recorded = [e for e in events if e.name != MEMORY_EVENT_NAME]
         self._ids = {e: next(_numbers) for e in self._recorded}
         self._made = None
@@ -122,6 +133,10 @@ class ProfilerResult:
     def trace_start_ns(self):
         """When the recording began, in nanoseconds since 1970."""
         return self._trace.started + self._trace.wall_offset
+
+    def save(self, path):
+        """Write what chrome://tracing shows."""
+        write_trace(path, self._events, self._trace, {})
 
     def _at(self, microseconds):
         return self.trace_start_ns() + round(microseconds * 1000)

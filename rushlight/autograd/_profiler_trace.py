@@ -318,7 +318,8 @@ def _arguments(event):
         args["Concrete Inputs"] = [_shown(value) for value in event.concrete_inputs]
         args |= event.kwinputs
     if event.is_python_function:
-        args |= {"Python id": event.id, "Python parent id": _python_parent(event)}
+        above = event.python_parent_id
+        args |= {"Python id": event.python_id, "Python parent id": above if above >= 0 else None}
         if event.module_number >= 0:
             args["Python module id"] = event.module_number
     if event.stack:
@@ -328,14 +329,6 @@ def _arguments(event):
     if event.cpu_memory_usage:
         args["Bytes"] = event.cpu_memory_usage
     return args
-
-
-def _python_parent(event):
-    """The number of the Python function that a Python function was called by."""
-    above = event.cpu_parent
-    while above is not None and not above.is_python_function:
-        above = above.cpu_parent
-    return None if above is None else above.id
 
 
 def _flows(events, place):
@@ -373,7 +366,7 @@ def _trace_events(events, trace):
             continue
         yield {
             "ph": "X",
-            "cat": _category(event),
+            "cat": event.activity_type,
             "name": event.trace_name,
             **place(event),
             "dur": event.cpu_time_total,
@@ -419,13 +412,6 @@ def _device_trace(events, place, offset):
             common = {"id": number, "cat": "ac2g", "name": "ac2g"}
             yield {"ph": "s", **common, **place(event.cause)}
             yield {"ph": "f", "bp": "e", **common, **at}
-
-
-def _category(event):
-    """The categories of PyTorch's traces; a module is a Python function there."""
-    if event.is_user_annotation:
-        return "user_annotation"
-    return "python_function" if event.is_python_function else "cpu_op"
 
 
 def _memory_events(trace, pid):

@@ -157,6 +157,33 @@ class FunctionEvent(FormattedTimesMixin):
         return self.name
 
     @property
+    def python_id(self):
+        """The event's number if it is a call from Python, else -1."""
+        return self.id if self.is_python_function else -1
+
+    @property
+    def python_parent_id(self):
+        """Of a call from Python the number of the one that it was made by; -1 where there is none."""
+        above = self.cpu_parent if self.is_python_function else None
+        while above is not None and not above.is_python_function:
+            above = above.cpu_parent
+        return -1 if above is None else above.id
+
+    @property
+    def python_module_id(self):
+        """The number of the module that was called; -1 of other events."""
+        return self.module_number
+
+    @property
+    def activity_type(self):
+        """What kind of event this is, as traces name it."""
+        if self.device_type != DeviceType.CPU:
+            return "kernel"
+        if self.is_user_annotation:
+            return "user_annotation"
+        return "python_function" if self.is_python_function else "cpu_op"
+
+    @property
     def cpu_time_total(self):
         return self.time_range.elapsed_us() if self.device_type == DeviceType.CPU else 0
 

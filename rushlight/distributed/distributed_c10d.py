@@ -148,3 +148,17 @@ def _get_group_tag(pg) -> str:
 def _find_pg_by_ranks_and_tag(tag, ranks):
     """The group of just these ranks, or None."""
     return next((g for g in _world.groups.values() if sorted(g._ranks) == sorted(ranks)), None)
+
+
+def _get_pg_config(group=None):  # noqa: F811
+    """What tools that read traces want to know of a group."""
+    group = _group_or_default(group)
+    ranks = get_process_group_ranks(group)
+    name, purpose = group.group_name, group.group_desc
+    config = {"pg_name": name, "pg_desc": purpose, "backend_config": get_backend_config(group)}
+    return {**config, "pg_size": len(ranks), "ranks": ranks}
+
+
+def _get_all_pg_configs():
+    """The configurations of all groups that this process is in."""
+    return [_get_pg_config(known) for known in _world.pg_map]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sys
 import time
 import warnings
 from enum import Enum
@@ -27,6 +28,21 @@ def supported_activities() -> set[ProfilerActivity]:
     from rushlight import cuda
 
     return {ProfilerActivity.CPU} | ({ProfilerActivity.CUDA} if cuda.is_available() else set())
+
+
+def _processes():
+    """Which of several processes this one is, as tools that read a trace of each tell them apart; None where
+    there are no process groups."""
+    dist = sys.modules.get("rushlight.distributed")  # not imported: nobody has made a group
+    if dist is None or not dist.is_available() or not dist.is_initialized():
+        return None
+    return {
+        "backend": dist.get_backend(),
+        "rank": dist.get_rank(),
+        "world_size": dist.get_world_size(),
+        "pg_count": dist.get_pg_count(),
+        "pg_config": dist.distributed_c10d._get_all_pg_configs(),
+    }
 
 
 class _KinetoProfile:
@@ -90,6 +106,8 @@ class _KinetoProfile:
         if self.execution_trace_observer is not None:
             self.execution_trace_observer.start()
         recorder._start_trace()
+        if (processes := _processes()) is not None:
+            self._metadata["distributedInfo"] = processes
         for key, value in self.preset_metadata.items():
             self.add_metadata_json(key, value)
 

@@ -203,3 +203,47 @@ def test_data_pipes_are_ranges():
     names = [e.name for e in prof.events() if e.is_user_annotation]
     assert any(n.startswith("IterableWrapper") for n in names)
     assert any(n.startswith("Multiplexer") for n in names)
+
+
+def test_events_number_calls_from_python(tmp_path):
+    linear = torch.nn.Linear(2, 2)
+    with profile(with_stack=True, record_shapes=True) as prof:
+        outer(linear(torch.ones(1, 2)))
+    events = by_name(prof)
+    inside, op, module = events["inner"], events["aten::exp"], events["Linear_0"]
+    assert inside.python_id == inside.id and inside.python_parent_id == events["outer"].id
+    assert (op.python_id, op.python_parent_id, op.python_module_id) == (-1, -1, -1)
+    assert module.python_module_id == 0
+    kinds = [e.activity_type for e in (inside, op, events["named"])]
+    assert kinds == ["python_function", "cpu_op", "user_annotation"]
+    result = prof.profiler.kineto_results
+    mine = next(e for e in result.events() if e.name() == inside.name)
+    assert (mine.python_id(), mine.is_python_function()) == (inside.id, True)
+    exp = next(e for e in result.events() if e.name() == "aten::exp")
+    assert exp.structured_input_shapes() == [[1, 2]] and exp.activity_type() == "cpu_op"
+    result.save(str(tmp_path / "saved.json"))
+    assert "aten::exp" in {
+        e["name"] for e in json.loads((tmp_path / "saved.json").read_text())["traceEvents"]
+    }
+
+
+def test_traces_say_which_process_they_are_of(tmp_path):
+    dist = torch.distributed
+    if not dist.is_available():
+        pytest.skip("this build has no Gloo (libgloo-dev)")
+
+    def recorded():
+        with profile() as prof:
+            torch.ones(2)
+        prof.export_chrome_trace(str(tmp_path / "trace.json"))
+        return json.loads((tmp_path / "trace.json").read_text())
+
+    assert "distributedInfo" not in recorded()
+    dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+    try:
+        said = recorded()["distributedInfo"]
+    finally:
+        dist.destroy_process_group()
+    assert (said["backend"], said["rank"], said["world_size"]) == ("gloo", 0, 1)
+    assert said["pg_config"][0]["ranks"] == [0] and said["pg_config"][0]["pg_size"] == 1
+    assert len(said["pg_config"]) == said["pg_count"] == 1
