@@ -78,7 +78,8 @@ def _entries_of(index, record):
     name, overload = _aten_name(record), record["overload"]
     forms = [(name, overload, _FUNCTIONAL)]
     if record["inplace"]:
-        forms.append((f"{name}_", overload.replace("Tensor_Scalar", "Scalar"), _INPLACE))
+        inplace = record.get("inplace_overload", overload.replace("Tensor_Tensor", "Tensor"))
+        forms.append((f"{name}_", inplace, _INPLACE))
     if record["out"]:
         forms.append((name, "out" if overload in ("", "Tensor") else f"{overload}_out", _OUT))
     for name, overload, form in forms:

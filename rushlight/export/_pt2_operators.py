@@ -9,7 +9,7 @@ import operator
 
 import rushlight as torch
 from rushlight._higher_order_ops.operator import HigherOrderOperator
-from rushlight._operators.number_overloads import TAKES_NUMBERS
+from rushlight._operators.number_overloads import TAKES_NUMBERS, number_overload
 from rushlight._ops import OpOverloadPacket
 from rushlight.jit import _torchscript_ops
 from rushlight.nn import functional
@@ -202,16 +202,6 @@ _OVERLOADS = {
 _NAMES = {
     **{f"adaptive_max_pool{n}d_with_indices": f"adaptive_max_pool{n}d" for n in (2, 3)},
 }
-# Where a number stands for a tensor, PyTorch has overloads of their own: by the positions of the numbers.
-_NUMBER_OVERLOADS = {
-    **dict.fromkeys(("pow", "float_power"), {(1,): "Tensor_Scalar", (0,): "Scalar"}),
-    "where": {(1,): "ScalarSelf", (2,): "ScalarOther", (1, 2): "Scalar"},
-    "xlogy": {(1,): "Scalar_Other", (0,): "Scalar_Self"},
-    **dict.fromkeys(
-        ("bitwise_left_shift", "bitwise_right_shift"), {(1,): "Tensor_Scalar", (0,): "Scalar_Tensor"}
-    ),
-    "index_fill": {(3,): "int_Scalar"},
-}
 # Parameters that PyTorch lacks: left out if they have this value, or whatever they are (None).
 _EXTRA = {
     "generator": (None,),
@@ -242,10 +232,8 @@ def _overload(target, name, args):
     )
     if target._entry.second_name:
         numbers = (1,)
-    plain = name.removesuffix("_")
-    if numbers and plain not in TAKES_NUMBERS:
-        usual = "Scalar_Tensor" if numbers == (0,) else "Scalar"
-        return _NUMBER_OVERLOADS.get(plain, {}).get(numbers, usual)
+    if numbers and name.removesuffix("_") not in TAKES_NUMBERS:
+        return number_overload(name, numbers)
     if target._overloadname == "default":
         return _OVERLOADS.get(name, "default")
     return target._overloadname

@@ -87,3 +87,41 @@ def test_every_number_stands_where_the_overload_for_tensors_has_a_tensor():
         ]
         checked += 1
     assert checked > 100
+
+
+def test_overloads_for_numbers_have_pytorchs_names(oracle):
+    from rushlight import _ops
+
+    wrong, seen = [], 0
+    for space, names in _ops._built_in().items():
+        for name, overloads in names.items():
+            packet = getattr(getattr(oracle.ops, space), name, None)
+            for overload, entry in overloads.items():
+                if entry.second_name and packet is not None:
+                    seen += 1
+                    if overload not in packet.overloads():
+                        wrong.append(f"{name}.{overload}")
+    assert not wrong and seen > 30
+    assert torch.ops.aten.pow_.Tensor(torch.tensor([2.0]), torch.tensor([3.0])).item() == 8
+    assert torch.ops.aten.bitwise_left_shift_.Tensor_Scalar(torch.tensor([3]), 2).item() == 12
+
+
+def test_graphs_name_what_took_a_number_as_pytorchs(oracle):
+    found = []
+    for t in (torch, oracle):
+        make_fx = __import__(f"{t.__name__}.fx.experimental.proxy_tensor", fromlist=["make_fx"]).make_fx
+
+        def program(x, n):
+            return (
+                x.xlogy(2.0),
+                n << 3,
+                n.bitwise_right_shift(1),
+                x.pow(3),
+                x.clone().pow_(2),
+                x.float_power(2),
+            )
+
+        graph = make_fx(program)(t.ones(2), t.tensor([1, 2])).graph
+        found.append([str(node.target) for node in graph.nodes if node.op == "call_function"])
+    assert {"aten.xlogy.Scalar_Other", "aten.bitwise_right_shift.Tensor_Scalar"} <= set(found[0])
+    assert {"aten.pow.Tensor_Scalar", "aten.pow_.Scalar"} <= set(found[0]) & set(found[1])
