@@ -78,6 +78,7 @@ class Finder {
   std::optional<Layer> layer_of(size_t at) const {
     const Node& node = graph_.nodes[at];
     if (!node.op || node.inplace || writes(node) || may_alias(node) || may_differ(node)) return std::nullopt;
+    if (is_given_sizes(node)) return std::nullopt;
     const uint64_t examples = parameters_of_examples(node);
     Layer layer{at};
     bool alone = examples != 0;
@@ -93,6 +94,21 @@ class Finder {
         if (alone) (example ? layer.example : layer.shared) += bytes_of(use.id, example ? 1 : 0);
       });
     return alone ? std::optional(layer) : std::nullopt;
+  }
+
+  // Whether an argument is the sizes of a result, such as a gradient's of its input: those of all examples.
+  bool is_given_sizes(const Node& node) const {
+    const auto is_size = [](const auto& element, const Size& size) {
+      const auto* number = std::get_if<int64_t>(&element);
+      return number && size.is_number() && *number == size.offset;
+    };
+    return std::ranges::any_of(node.arguments, [&](const Argument& a) {
+      const List* list = a.get<List>();
+      return list && std::ranges::any_of(node.results, [&](ValueId id) {
+               return id != kNoValue && type_of(id).is_tensor() &&
+                      std::ranges::equal(*list, type_of(id).sizes, is_size);
+             });
+    });
   }
 
   // Parameters whose first dimension counts examples, each of which gives its own part of the results.

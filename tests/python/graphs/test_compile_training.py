@@ -414,3 +414,10 @@ def test_attention_is_a_part_of_the_backward_graph(options, dtype):
     (plain, _), (fast, step) = run(f), run(torch.compile(f, fullgraph=True))
     assert step == "CompiledFunctionBackward"
     torch.testing.assert_close(fast, plain, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("pool", [nn.MaxPool2d(3, 2, 1), nn.AvgPool2d(2), nn.AdaptiveAvgPool2d(8)])
+def test_pooling_of_images_that_leave_the_caches(pool):
+    """Forward layers run on an example at a time; gradients of pooling are given the sizes of all."""
+    model = nn.Sequential(nn.Conv2d(2, 48, 3, padding=1), nn.ReLU(), pool, nn.ReLU())
+    same_training(model, torch.randn(3, 2, 128, 128, requires_grad=True))
