@@ -133,27 +133,42 @@ void multiply_vector(int64_t m, int64_t k, int64_t alpha, MatrixView a, MatrixVi
 
 MatrixView turned(MatrixView m) { return {m.data, m.column_stride, m.row_stride}; }
 
-// A vector, times a matrix whose rows are adjacent.
+// Rows, one by one, times a matrix whose rows are adjacent.
 template <class T>
-void multiply_row(int64_t n, int64_t k, int64_t alpha, MatrixView a, MatrixView b, int64_t beta, T* c) {
+void multiply_rows(int64_t m, int64_t n, int64_t k, int64_t alpha, MatrixView a, MatrixView b, int64_t beta,
+                   T* c, int64_t ldc) {
   const IntegerRow row = integer_row(sizeof(T));
-  std::vector<T> vector(static_cast<size_t>(k));
-  for (size_t p = 0; p < vector.size(); ++p)
-    vector[p] = static_cast<const T*>(a.data)[static_cast<int64_t>(p) * a.column_stride];
   constexpr int64_t kColumns = IntegerRow::kColumns;
+  const int64_t pieces = groups_of(n, kColumns), cost = k * std::min(n, kColumns);
   parallel_for(
-      0, groups_of(n, kColumns), std::max<int64_t>(1, kGrainSize / (k * kColumns)),
+      0, m * pieces, std::max<int64_t>(1, kGrainSize / std::max<int64_t>(cost, 1)),
       [&](int64_t begin, int64_t end) {
+        std::vector<T> vector(static_cast<size_t>(k));
         T sums[kColumns];
-        for (int64_t j = begin * kColumns; j < std::min(n, end * kColumns); j += kColumns) {
-          const int64_t count = std::min(kColumns, n - j);
+        for (int64_t at = begin; at < end; ++at) {
+          const int64_t i = at / pieces, j = at % pieces * kColumns, count = std::min(kColumns, n - j);
+          const T* from = static_cast<const T*>(a.data) + i * a.row_stride;
+          if (j == 0 || at == begin)
+            for (int64_t p = 0; p < k; ++p) vector[static_cast<size_t>(p)] = from[p * a.column_stride];
+          T* to = c + i * ldc + j;
           row.run(vector.data(), static_cast<const T*>(b.data) + j, b.row_stride, k, count, sums);
+          if (alpha == 1 && beta == 0) {
+            std::memcpy(to, sums, static_cast<size_t>(count) * sizeof(T));
+            continue;
+          }
           for (int64_t x = 0; x < count; ++x) {
-            const uint64_t before = beta ? static_cast<uint64_t>(beta) * static_cast<uint64_t>(c[j + x]) : 0;
-            c[j + x] = static_cast<T>(static_cast<uint64_t>(alpha) * static_cast<uint64_t>(sums[x]) + before);
+            const uint64_t before = beta ? static_cast<uint64_t>(beta) * static_cast<uint64_t>(to[x]) : 0;
+            to[x] = static_cast<T>(static_cast<uint64_t>(alpha) * static_cast<uint64_t>(sums[x]) + before);
           }
         }
       });
+}
+
+// Whether tiles would be packed and emptied for few terms each, and vectors hold what the rows have.
+template <class T>
+bool has_few_terms(int64_t n, int64_t k, MatrixView b) {
+  constexpr int64_t kFewTerms = 8, kManyColumns = 32;
+  return sizeof(T) < 8 && k <= kFewTerms && n >= kManyColumns && b.column_stride == 1;
 }
 
 }  // namespace
@@ -165,8 +180,8 @@ void integer_gemm(DType dtype, int64_t m, int64_t n, int64_t k, int64_t alpha, M
       multiply_vector<T>(m, k, alpha, a, b, beta, static_cast<T*>(c), ldc);
     else if (m == 1 && b.row_stride == 1)
       multiply_vector<T>(n, k, alpha, turned(b), turned(a), beta, static_cast<T*>(c), 1);
-    else if (m == 1 && b.column_stride == 1)
-      multiply_row<T>(n, k, alpha, a, b, beta, static_cast<T*>(c));
+    else if ((m == 1 && b.column_stride == 1) || has_few_terms<T>(n, k, b))
+      multiply_rows<T>(m, n, k, alpha, a, b, beta, static_cast<T*>(c), ldc);
     else
       multiply<T, WordOf<T>>(m, n, k, alpha, a, b, beta, static_cast<T*>(c), ldc);
   });

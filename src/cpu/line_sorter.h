@@ -57,6 +57,7 @@ struct LineSorter {
   CachedVector<typename Traits::Item> items, scratch, loaded;
   CachedVector<uint32_t> narrow;  // what a narrowed line of another type holds
   std::vector<uint32_t> order_of_equals;
+  int uncounted = 0;  // short lines that are selected from without counting
 
   using Item = typename Traits::Item;
 
@@ -144,10 +145,12 @@ struct LineSorter {
   // The first k by key alone. Of equal elements this picks, and leaves in front, those that PyTorch's calls
   // do.
   void select_first(int64_t k, bool in_order) {
-    const auto n = static_cast<int64_t>(items.size());
-    if (k * 64 <= n) return std::partial_sort(items.begin(), items.begin() + k, items.end(), less_by_key);
-    std::nth_element(items.begin(), items.begin() + (k - 1), items.end(), less_by_key);
-    if (in_order) std::sort(items.begin(), items.begin() + (k - 1), less_by_key);
+    select_first(items.data(), static_cast<int64_t>(items.size()), k, in_order);
+  }
+  static void select_first(Item* of, int64_t n, int64_t k, bool in_order) {
+    if (k * 64 <= n) return std::partial_sort(of, of + k, of + n, less_by_key);
+    std::nth_element(of, of + (k - 1), of + n, less_by_key);
+    if (in_order) std::sort(of, of + (k - 1), less_by_key);
   }
   // The k first of few elements by insertion, which most of them fail; false where equal keys make the order
   // a matter of the algorithm. One more than k shows that. Whole numbers that are equal on the way seldom are

@@ -53,4 +53,12 @@ T value_of_key(KeyOf<T> key) {
   }
 }
 
+// As numbers with a sign, which registers compare.
+template <class T>
+std::make_signed_t<KeyOf<T>> signed_key(T x, bool descending) {
+  constexpr KeyOf<T> kSign = KeyOf<T>{1} << (8 * sizeof(KeyOf<T>) - 1);
+  const KeyOf<T> key = order_key(x) ^ kSign;
+  return static_cast<std::make_signed_t<KeyOf<T>>>(descending ? ~key : key);
+}
+
 }  // namespace rushlight::cpu

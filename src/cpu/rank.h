@@ -17,6 +17,10 @@ struct RankKernels {
   RankKeys<int64_t> wide;
 };
 
-RL_DECLARE_VARIANTS(RankKernels rank_kernels();)
+// How many keys are less than each, of up to kMostCounted: there is room for them, and what lies behind n is
+// read and written. Equal keys have one number.
+constexpr int kMostCounted = 64;
+
+RL_DECLARE_VARIANTS(RankKernels rank_kernels(); RankKernels count_kernels();)
 
 }  // namespace rushlight::cpu

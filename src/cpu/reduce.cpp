@@ -16,13 +16,17 @@ namespace rushlight::cpu {
 namespace plain {
 ReduceKernel rest_reduce_kernel(ReduceOp op, DType in);
 }
-RL_DECLARE_VARIANTS(ReduceKernel hot_reduce_kernel(ReduceOp op, DType in);)
+RL_DECLARE_VARIANTS(ReduceKernel hot_reduce_kernel(ReduceOp op, DType in);
+                    ReduceKernel integer_sum_kernel(DType in);)
 
 namespace {
 
 using KernelTable = std::array<std::array<ReduceKernel, kDTypeCount>, kReduceOpCount>;
 
-ReduceKernel hot_kernel(ReduceOp op, DType in) { return RL_ISA_VARIANT(hot_reduce_kernel(op, in)); }
+ReduceKernel hot_kernel(ReduceOp op, DType in) {
+  const ReduceKernel kernel = RL_ISA_VARIANT(hot_reduce_kernel(op, in));
+  return kernel.run || op != ReduceOp::Sum ? kernel : RL_ISA_VARIANT(integer_sum_kernel(in));
+}
 
 const KernelTable& kernel_table() {
   static const KernelTable table = [] {

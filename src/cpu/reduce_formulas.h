@@ -15,6 +15,14 @@ struct Sum : FormulaBase<T> {
   static Acc init() { return Acc(0); }
   static Acc step(Acc a, auto x, Acc) { return combine(a, static_cast<Acc>(x)); }
   static Acc sum_of(const Truth* x, int64_t n) { return count_truths(x, n); }
+  // Whole numbers may be added in any order.
+  static Acc sum_of(const In* x, int64_t n)
+    requires(std::is_integral_v<T> && !std::is_same_v<T, bool>)
+  {
+    uint64_t sum = 0;
+    for (int64_t i = 0; i < n; ++i) sum += static_cast<uint64_t>(static_cast<int64_t>(x[i]));
+    return static_cast<Acc>(sum);
+  }
   static Acc combine(Acc a, Acc b) {
     if constexpr (std::is_integral_v<T>)
       return static_cast<Acc>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));

@@ -1,4 +1,4 @@
-// The reductions that isa/reduce_hot.cpp leaves out, compiled once.
+// The reductions that isa/reduce_hot.cpp and isa/reduce_integers.cpp leave out, compiled once.
 #define RL_ISA plain
 #include "cpu/reduce_formulas.h"
 
@@ -8,7 +8,7 @@ ReduceKernel rest_reduce_kernel(ReduceOp op, DType in) {
   using Small = TypeList<uint8_t, int8_t, int16_t, int32_t, uint16_t, uint32_t, uint64_t>;
   switch (op) {
     case ReduceOp::Sum:
-      return pick_kernel<Sum>(Concat<Small, ComplexTypes>{}, in);
+      return pick_kernel<Sum>(Concat<TypeList<uint16_t, uint32_t, uint64_t>, ComplexTypes>{}, in);
     case ReduceOp::NanSum:
       return pick_kernel<NanSum>(ComplexTypes{}, in);
     case ReduceOp::Prod:

@@ -2,7 +2,9 @@
 #include <algorithm>
 #include <array>
 
+#include "cpu/has_vectors.h"
 #include "cpu/line_sorter.h"
+#include "cpu/rank.h"
 #include "cpu/repeated_lines.h"
 #include "cpu/scan.h"
 #include "cpu/sort.h"
@@ -30,6 +32,66 @@ void load_topk(LineSorter<T>& sorter, Line<const T> x, int64_t n, int64_t k, boo
   }
 }
 
+// The k first of short lines, in order, by how many elements come before each; false where equal ones among
+// them, or behind the last, make the order a matter of the algorithm.
+template <class T>
+bool count_first(Line<const T> x, int64_t n, int64_t k, bool largest, const RankKernels& kernels,
+                 Line<T> values, Line<int64_t> positions) {
+  using Rank = std::make_signed_t<KeyOf<T>>;
+  alignas(64) Rank keys[kMostCounted], before[kMostCounted];
+  constexpr int64_t kLanes = 64 / sizeof(Rank);
+  for (int64_t i = n; i < (n + kLanes - 1) / kLanes * kLanes; ++i) keys[i] = 0;
+  for (int64_t i = 0; i < n; ++i) keys[i] = signed_key(x[i], largest);
+  if constexpr (sizeof(Rank) == sizeof(int32_t))
+    kernels.narrow(keys, static_cast<int>(n), before);
+  else
+    kernels.wide(keys, static_cast<int>(n), before);
+  // Of equal elements the last is found where they begin, and nothing behind it.
+  int8_t place[kMostCounted + 1];
+  std::fill_n(place, k + 1, int8_t{-1});
+  for (int64_t i = 0; i < n; ++i) place[before[i]] = static_cast<int8_t>(i);
+  for (int64_t i = 0; i < std::min(k + 1, n); ++i)
+    if (place[i] < 0) return false;
+  for (int64_t i = 0; i < k; ++i) values[i] = x[place[i]], positions[i] = place[i];
+  return true;
+}
+
+// As PyTorch's calls leave them.
+template <class T>
+void select_first(Line<const T> x, int64_t n, int64_t k, bool largest, bool sorted, Line<T> values,
+                  Line<int64_t> positions) {
+  using Traits = typename LineSorter<T>::Traits;
+  typename Traits::Item items[kMostCounted];
+  LineSorter<T>::load_part(x, 0, n, largest ? ~KeyOf<T>{0} : KeyOf<T>{0}, items);
+  LineSorter<T>::select_first(items, n, k, sorted);
+  for (int64_t i = 0; i < k; ++i) {
+    const int64_t from = Traits::position(items[i]);
+    values[i] = x[from], positions[i] = from;
+  }
+}
+
+// A line that has equal elements is followed by more of them more often than not: the next ones are not
+// counted.
+template <class T>
+void take_first(Line<const T> x, int64_t n, int64_t k, bool largest, bool sorted, const RankKernels& kernels,
+                Line<T> values, Line<int64_t> positions) {
+  constexpr int kPassed = 32;
+  int& passed = thread_sorter<T>().uncounted;
+  if (sorted && passed == 0) {
+    if (count_first(x, n, k, largest, kernels, values, positions)) return;
+    passed = kPassed;
+  }
+  passed -= passed > 0;
+  select_first(x, n, k, largest, sorted, values, positions);
+}
+
+// How long the lines are whose elements are counted rather than compared one by one.
+template <class T>
+int64_t longest_counted() {
+  if (!has_vectors()) return sizeof(KeyOf<T>) == sizeof(int32_t) ? kMostRanked : 0;
+  return sizeof(KeyOf<T>) == sizeof(int32_t) ? kMostCounted : kMostCounted / 2;
+}
+
 }  // namespace
 
 void topk(const Tensor& in, int64_t dim, int64_t k, bool largest, bool sorted, const Tensor& values,
@@ -44,10 +106,13 @@ void topk(const Tensor& in, int64_t dim, int64_t k, bool largest, bool sorted, c
   if (k == 1 && take_lines_of_one(in, dim, values, indices)) return;
   if (k == 1 && largest) return arg_extreme(in, dim, true, values, indices);  // of equal elements, the first
   visit_dtype(OrderedTypes{}, in.dtype(), "topk", [&]<class T>(T) {
+    const bool counted = k > 0 && n <= longest_counted<T>();
+    const RankKernels kernels = RL_ISA_VARIANT(count_kernels());
     for_each_line<3>({&in, &values, &indices}, dim, [&](const auto& at) {
       const auto x = line_of<const T>(in, dim, at[0]);
       const auto to = line_of<T>(values, dim, at[1]);
       const auto positions = line_of<int64_t>(indices, dim, at[2]);
+      if (counted) return take_first(x, n, k, largest, sorted, kernels, to, positions);
       if constexpr (kNarrows<T>)
         if (const auto narrow = narrowed(x, k * 64 <= n || n < 1024 ? 0 : n)) {
           LineSorter<uint32_t>& sorter = thread_sorter<uint32_t>();
@@ -105,20 +170,21 @@ int64_t position_of_rank(LineSorter<T>& sorter, Line<const T> x, int64_t n, int6
 template <class T>
 int64_t quickselect(LineSorter<T>& sorter, int64_t rank) {
   using Traits = typename LineSorter<T>::Traits;
-  auto& items = sorter.items;
-  const auto greater = [&](int64_t a, int64_t b) { return Traits::key(items[a]) > Traits::key(items[b]); };
-  int64_t left = 0, right = static_cast<int64_t>(items.size()) - 1;
+  auto* const items = sorter.items.data();
+  const auto greater = [=](int64_t a, int64_t b) { return Traits::key(items[a]) > Traits::key(items[b]); };
+  int64_t left = 0, right = static_cast<int64_t>(sorter.items.size()) - 1;
   while (right > left + 1) {
     std::swap(items[(left + right) / 2], items[left + 1]);
     if (greater(left + 1, right)) std::swap(items[left + 1], items[right]);
     if (greater(left, right)) std::swap(items[left], items[right]);
     if (greater(left + 1, left)) std::swap(items[left + 1], items[left]);
+    const auto pivot = Traits::key(items[left]);
     int64_t i = left + 1, j = right;
     for (;;) {
       do ++i;
-      while (greater(left, i));
+      while (pivot > Traits::key(items[i]));
       do --j;
-      while (greater(j, left));
+      while (Traits::key(items[j]) > pivot);
       if (j < i) break;
       std::swap(items[i], items[j]);
     }

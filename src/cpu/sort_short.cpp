@@ -16,24 +16,15 @@ namespace {
 constexpr int64_t kFew = 8;              // which are ranked before their order is known
 constexpr int64_t kShort = kMostRanked;  // up to as many std::sort leaves equal elements as they were
 
-// As numbers with a sign, which registers compare.
-template <class T>
-using RankOf = std::make_signed_t<KeyOf<T>>;
-template <class T>
-RankOf<T> signed_key(T x, bool descending) {
-  constexpr KeyOf<T> kSign = KeyOf<T>{1} << (8 * sizeof(KeyOf<T>) - 1);
-  const KeyOf<T> key = order_key(x) ^ kSign;
-  return static_cast<RankOf<T>>(descending ? ~key : key);
-}
-
 template <class T>
 [[gnu::always_inline]] inline void sort_short_line(Line<const T> x, int64_t n, bool descending,
                                                    Line<T> values, Line<int64_t> positions,
                                                    const RankKernels& kernels) {
   std::array<T, kShort> own;
-  alignas(64) std::array<RankOf<T>, kShort> keys, rank;
+  using Rank = std::make_signed_t<KeyOf<T>>;
+  alignas(64) std::array<Rank, kShort> keys, rank;
   for (int64_t i = 0; i < n; ++i) own[i] = x[i], keys[i] = signed_key(own[i], descending);
-  if constexpr (sizeof(RankOf<T>) == sizeof(int32_t))
+  if constexpr (sizeof(Rank) == sizeof(int32_t))
     kernels.narrow(keys.data(), static_cast<int>(n), rank.data());
   else
     kernels.wide(keys.data(), static_cast<int>(n), rank.data());

@@ -13,6 +13,7 @@
 #include "cpu/embedding_bag.h"
 #include "cpu/filter_gradient.h"
 #include "cpu/grid_sample.h"
+#include "cpu/integer_gemm.h"
 #include "cpu/isa/tables.h"
 #include "cpu/isa_variant.h"
 #include "cpu/linalg_distance.h"
@@ -42,6 +43,7 @@ namespace rushlight::cpu {
   }
 
 NARROW(ReduceKernel hot_reduce_kernel(ReduceOp op, DType in), hot_reduce_kernel, (op, in))
+NARROW(ReduceKernel integer_sum_kernel(DType in), integer_sum_kernel, (in))
 NARROW(void resample(DType dtype, const ResamplePlan& plan, const void* in, void* out), resample,
        (dtype, plan, in, out))
 NARROW(void grid_sample(const SamplePlan& plan, const void* input, const void* grid, void* out), grid_sample,
@@ -80,6 +82,9 @@ NARROW(ArgExtremeLine arg_extreme_line_variant(DType dtype, bool largest), arg_e
 NARROW(DepthwiseLineKernels depthwise_line_kernels(), depthwise_line_kernels, ())
 NARROW(ByteDepthwiseKernels byte_depthwise_kernels_variant(), byte_depthwise_kernels_variant, ())
 NARROW(DoubleTile double_tile(), double_tile, ())
+NARROW(IntegerTile integer_tile_variant(size_t word, bool halves), integer_tile_variant, (word, halves))
+NARROW(IntegerRow integer_row_variant(size_t size), integer_row_variant, (size))
+NARROW(IntegerDot integer_dot_variant(size_t size), integer_dot_variant, (size))
 NARROW(void row_dots(DType dtype, const void* rows, int64_t step, int64_t count, int64_t inner, const void* x,
                      void* y),
        row_dots, (dtype, rows, step, count, inner, x, y))
@@ -124,8 +129,8 @@ const std::array<WhereLoop, 5> where_table = avx2::where_table;
 const BitLoops bit_loops = baseline::bit_loops;
 }  // namespace avx512
 
-// Special functions, distances, places of extremes and gradients are rare in models and long: one set of them
-// will do.
+// Special functions, distances, places of extremes, sums of short integers and gradients are rare in models
+// and long: one set of them will do.
 #define NARROWEST(declaration, name, arguments)    \
   namespace baseline {                             \
   declaration;                                     \
@@ -146,6 +151,7 @@ NARROWEST(ArgExtremeColumns arg_extreme_columns_variant(DType dtype, bool larges
           arg_extreme_columns_variant, (dtype, largest))
 NARROWEST(ArgExtremeLine arg_extreme_line_variant(DType dtype, bool largest), arg_extreme_line_variant,
           (dtype, largest))
+NARROWEST(ReduceKernel integer_sum_kernel(DType in), integer_sum_kernel, (in))
 #undef NARROWEST
 
 namespace avx2 {

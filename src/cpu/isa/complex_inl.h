@@ -37,6 +37,18 @@ struct ComplexReciprocal {
   static std::complex<P> formula(std::complex<P> z) { return formulas::div(std::complex<P>(1), z); }
 };
 
+template <class P>
+struct ComplexRsqrt {
+  // The root's greater part is that of no cancellation; the other follows from it.
+  [[gnu::always_inline]] static void apply(double& real, double& imag, double square) {
+    const double size = __builtin_sqrt(square), major = __builtin_sqrt((size + __builtin_fabs(real)) / 2);
+    const double minor = __builtin_fabs(imag) / (2 * major), left = real < 0 ? minor : major;
+    const double right = __builtin_copysign(real < 0 ? major : minor, imag);
+    real = left / size, imag = (0 - right) / size;
+  }
+  static std::complex<P> formula(std::complex<P> z) { return std::complex<P>(1) / std::sqrt(z); }
+};
+
 [[gnu::always_inline]] inline double square_of(double real, double imag) { return real * real + imag * imag; }
 // Of numbers neither zero nor far out; not where it is NaN.
 template <class P>
@@ -132,6 +144,8 @@ constexpr BitLoop kOfComplex[] = {
     {Formula::Sign, DType::Complex128, complex_numbers<double, ComplexSign>},
     {Formula::Reciprocal, DType::Complex64, complex_numbers<float, ComplexReciprocal>},
     {Formula::Reciprocal, DType::Complex128, complex_numbers<double, ComplexReciprocal>},
+    {Formula::Rsqrt, DType::Complex64, complex_numbers<float, ComplexRsqrt>},
+    {Formula::Rsqrt, DType::Complex128, complex_numbers<double, ComplexRsqrt>},
     {Formula::Conj, DType::Complex64, complex_conjugate<float>},
     {Formula::Conj, DType::Complex128, complex_conjugate<double>},
     {Formula::Angle, DType::Complex64, complex_angle}};

@@ -1,5 +1,6 @@
 #include "cpu/integer_gemm.h"
 
+#include <algorithm>
 #include <type_traits>
 
 #include "cpu/isa/register_inl.h"
@@ -64,24 +65,47 @@ uint64_t dot(const void* a_data, const void* b_data, int64_t n) {
 // The lowest bits of a sum are those of its terms: sums are no wider than the elements, but for bytes, of
 // which no processor multiplies vectors.
 template <class U>
-void row(const void* a_data, const void* b_data, int64_t row, int64_t k, int64_t n, void* out) {
-  using Sum = std::conditional_t<sizeof(U) == 1, uint16_t, U>;
+using RowSum = std::conditional_t<sizeof(U) == 1, uint16_t, U>;
+
+// The next kTerms terms of each sum, which may be the first.
+template <int kTerms, bool is_first, class U>
+[[gnu::always_inline]] inline void add_terms(const U* a, const U* b, int64_t row, int64_t n,
+                                             RowSum<U>* __restrict sums) {
+  using Sum = RowSum<U>;
   using Wide = std::conditional_t<sizeof(U) == 8, uint64_t, uint32_t>;
-  const auto *a = static_cast<const U*>(a_data), *b = static_cast<const U*>(b_data);
-  Sum sums[IntegerRow::kColumns];
-  for (int64_t j = 0; j < n; ++j) sums[j] = 0;
-  int64_t p = 0;
-  for (; p + 4 <= k; p += 4) {
-    const U *first = b + p * row, *second = first + row, *third = second + row, *fourth = third + row;
-    const Wide x = a[p], y = a[p + 1], z = a[p + 2], w = a[p + 3];
-    for (int64_t j = 0; j < n; ++j)
-      sums[j] = static_cast<Sum>(sums[j] + static_cast<Sum>(x * first[j]) + static_cast<Sum>(y * second[j]) +
-                                 static_cast<Sum>(z * third[j]) + static_cast<Sum>(w * fourth[j]));
+  Wide factors[kTerms];
+  for (int t = 0; t < kTerms; ++t) factors[t] = a[t];
+  for (int64_t j = 0; j < n; ++j) {
+    Sum sum = is_first ? Sum(0) : sums[j];
+    for (int t = 0; t < kTerms; ++t)
+      sum = static_cast<Sum>(sum + static_cast<Sum>(factors[t] * b[t * row + j]));
+    sums[j] = sum;
   }
-  for (; p < k; ++p)
-    for (int64_t j = 0; j < n; ++j)
-      sums[j] = static_cast<Sum>(sums[j] + static_cast<Sum>(Wide{a[p]} * b[p * row + j]));
-  for (int64_t j = 0; j < n; ++j) static_cast<U*>(out)[j] = static_cast<U>(sums[j]);
+}
+template <bool is_first, class U>
+void add_few(const U* a, const U* b, int64_t row, int64_t terms, int64_t n, RowSum<U>* sums) {
+  if (terms == 4) return add_terms<4, is_first>(a, b, row, n, sums);
+  if (terms == 3) return add_terms<3, is_first>(a, b, row, n, sums);
+  if (terms == 2) return add_terms<2, is_first>(a, b, row, n, sums);
+  add_terms<1, is_first>(a, b, row, n, sums);
+}
+
+template <class U>
+void row(const void* a_data, const void* b_data, int64_t row, int64_t k, int64_t n, void* out) {
+  constexpr int64_t kTerms = 4;
+  const auto *a = static_cast<const U*>(a_data), *b = static_cast<const U*>(b_data);
+  RowSum<U> own[IntegerRow::kColumns], *sums = own;
+  if constexpr (sizeof(U) > 1) sums = static_cast<U*>(out);
+  if (k == 0) std::fill_n(sums, n, RowSum<U>(0));
+  for (int64_t p = 0; p < k; p += kTerms) {
+    const int64_t terms = k - p < kTerms ? k - p : kTerms;
+    if (p == 0)
+      add_few<true>(a, b, row, terms, n, sums);
+    else
+      add_few<false>(a + p, b + p * row, row, terms, n, sums);
+  }
+  if constexpr (sizeof(U) == 1)
+    for (int64_t j = 0; j < n; ++j) static_cast<U*>(out)[j] = static_cast<U>(sums[j]);
 }
 
 }  // namespace

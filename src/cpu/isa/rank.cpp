@@ -38,8 +38,29 @@ void rank(const Key* keys, int n, Key* to) {
     rank_all<kRegisterBytes>(keys, n, to);
 }
 
+// Some registers at a time, which stay where they are while all keys pass.
+template <int kSome, class Key>
+[[gnu::always_inline]] inline void count_some(const Key* keys, int n, const Key* from, Key* less) {
+  typedef Key Lanes __attribute__((vector_size(kRegisterBytes)));
+  Lanes own[kSome], before[kSome] = {};
+  std::memcpy(&own, from, sizeof(own));
+  for (int i = 0; i < n; ++i) {
+    const Lanes key = Lanes{} + keys[i];
+    for (int r = 0; r < kSome; ++r) before[r] -= key < own[r];
+  }
+  std::memcpy(less, &before, sizeof(before));
+}
+template <class Key>
+void count_less(const Key* keys, int n, Key* less) {
+  constexpr int kLanes = kRegisterBytes / static_cast<int>(sizeof(Key));
+  int first = 0;
+  for (; n - first > kLanes; first += 2 * kLanes) count_some<2>(keys, n, keys + first, less + first);
+  if (first < n) count_some<1>(keys, n, keys + first, less + first);
+}
+
 }  // namespace
 
 RankKernels rank_kernels() { return {&rank<int32_t>, &rank<int64_t>}; }
+RankKernels count_kernels() { return {&count_less<int32_t>, &count_less<int64_t>}; }
 
 }  // namespace rushlight::cpu::RL_ISA
