@@ -55,6 +55,9 @@ struct TextCallbacks {
   // A piece of the text that no later token changes (maybe empty), and the tokens since the last call.
   std::function<void(std::string_view piece, std::span<const int64_t> tokens)> on_text;
   std::function<void(const TextEnd& end)> on_end;  // once for each ticket, the last call
+  // Where Settings::logprobs asks for them: before on_text has the token. Files of the first format leave
+  // them to TextEnd::result.
+  std::function<void(const TokenChance& chance)> on_chance;
 };
 
 struct TextStats {

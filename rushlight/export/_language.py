@@ -403,7 +403,8 @@ class TextModel:
         """(tokens, text, why it ended: "length", "end", "stop" or "cancelled") of how a prompt goes on.
 
         Settings are ``max_tokens``, ``temperature`` (0: always the most likely token), ``top_k``, ``top_p``,
-        ``repetition_penalty``, ``seed``, ``stop`` (texts before which it ends) and ``ignore_end``.
+        ``repetition_penalty``, ``presence_penalty``, ``frequency_penalty``, ``seed``, ``stop`` (texts before
+        which it ends) and ``ignore_end``.
         ``on_token`` and ``on_text`` are called with what is known so far, and end it by returning False.
         """
         ids = self.encode(prompt) if isinstance(prompt, str) else list(prompt)

@@ -12,6 +12,7 @@ const std::string_view kPromptUsage =
     "\n"
     "  --prompt TEXT  write how the text goes on, as it is generated; - reads the standard input\n"
     "  --max-tokens N, --temperature T, --top-k K, --top-p P, --repetition-penalty R, --seed S\n"
+    "  --presence-penalty P, --frequency-penalty F\n"
     "                 how (128 tokens, and always the most likely one)\n"
     "  --stop TEXT    end before this text; may be given several times\n"
     "  --ignore-end   go on behind tokens that end a text\n"

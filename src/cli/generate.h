@@ -40,6 +40,10 @@ bool PromptRequest::take(std::string_view option, Value&& value) {
     settings.top_p = real_number(option, value());
   else if (is("--repetition-penalty"))
     settings.repetition_penalty = real_number(option, value());
+  else if (is("--presence-penalty"))
+    settings.presence_penalty = real_number(option, value());
+  else if (is("--frequency-penalty"))
+    settings.frequency_penalty = real_number(option, value());
   else if (is("--seed"))
     settings.seed = static_cast<uint64_t>(whole_number(option, value()));
   else if (is("--stop"))

@@ -189,21 +189,9 @@ std::vector<std::string> join_bytes(std::vector<std::string> tokens) {
   return out;
 }
 
-std::vector<std::string> from_byte_letters(std::vector<std::string> tokens) {
+std::vector<std::string> join_letters(std::vector<std::string> tokens) {
   std::string bytes;
-  for (const std::string& token : tokens) {
-    std::string own;
-    bool all = true;
-    for (size_t at = 0; at < token.size() && all;) {
-      const size_t length = std::max<size_t>(unicode::sequence_length(std::string_view(token).substr(at)), 1);
-      const auto found =
-          byte_letters().bytes.find(unicode::code_point(std::string_view(token).substr(at, length)));
-      all = found != byte_letters().bytes.end();
-      if (all) own += found->second;
-      at += length;
-    }
-    bytes += all ? own : token;
-  }
+  for (const std::string& token : tokens) bytes += from_byte_letters(token);
   return {unicode::lossy(bytes)};
 }
 
@@ -247,11 +235,29 @@ Step sequence(const char* what, const Json& described, const char* member, Make&
   };
 }
 
+// Whether it is a step of this type, or has one.
+bool has_step(const Json& decoder, std::string_view type) {
+  const Json::List* steps = decoder["decoders"].list();
+  const auto has = [&](const Json& step) { return has_step(step, type); };
+  return type_of(decoder) == type || (steps && std::ranges::any_of(*steps, has));
+}
+
 }  // namespace
 
-bool joins_bytes(const Json& decoder) {
-  const Json::List* steps = decoder["decoders"].list();
-  return type_of(decoder) == "ByteFallback" || (steps && std::ranges::any_of(*steps, joins_bytes));
+bool joins_bytes(const Json& decoder) { return has_step(decoder, "ByteFallback"); }
+bool has_byte_letters(const Json& decoder) { return has_step(decoder, "ByteLevel"); }
+
+std::string from_byte_letters(const std::string& token) {
+  std::string bytes;
+  for (size_t at = 0; at < token.size();) {
+    const size_t length = std::max<size_t>(unicode::sequence_length(std::string_view(token).substr(at)), 1);
+    const auto found =
+        byte_letters().bytes.find(unicode::code_point(std::string_view(token).substr(at, length)));
+    if (found == byte_letters().bytes.end()) return token;
+    bytes += found->second;
+    at += length;
+  }
+  return bytes;
 }
 
 int byte_of(const std::string& token) {
@@ -306,7 +312,7 @@ Decoder make_decoder(const Json& described) {
       return tokens;
     };
   if (type == "Sequence") return sequence<Decoder>("decoder", described, "decoders", make_decoder);
-  if (type == "ByteLevel") return from_byte_letters;
+  if (type == "ByteLevel") return join_letters;
   if (type == "ByteFallback") return join_bytes;
   if (type == "Metaspace") return from_metaspace(described);
   if (type == "Strip") return strip(described);

@@ -25,6 +25,9 @@ Splitter make_splitter(const io::Json& described);
 // "<0x41>" is a byte; -1 for other tokens.
 int byte_of(const std::string& token);
 bool joins_bytes(const io::Json& decoder);
+bool has_byte_letters(const io::Json& decoder);
+// The bytes that a token's letters stand for; the token itself if they are others.
+std::string from_byte_letters(const std::string& token);
 // From tokens to texts, which are then joined.
 Decoder make_decoder(const io::Json& described);
 

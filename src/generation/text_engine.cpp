@@ -304,7 +304,10 @@ void TextEngine::advance(const Part& part, const Tensor& logits) {
   text.computed += part.count;
   publish_pages(text);
   if (!logits.defined()) return;
-  add_token(text, text.sampler->next(logits, text.ids));
+  const int64_t token = text.sampler->next(logits, text.ids, text.prompt);
+  if (text.settings.logprobs >= 0)
+    text.end.result.chances.push_back(chance_of(logits, token, text.settings.logprobs));
+  add_token(text, token);
 }
 
 void TextEngine::tell(Text& text, const std::string& piece, std::span<const int64_t> tokens) {
@@ -323,6 +326,10 @@ void TextEngine::add_token(Text& text, int64_t token) {
   const bool full = static_cast<int64_t>(result.tokens.size()) == text.settings.max_tokens ||
                     static_cast<int64_t>(text.ids.size()) == data_.max_length;
   std::string piece = text.stream && !end ? text.stream->add(token) : std::string();
+  if (!result.chances.empty()) {
+    if (text.stream) result.chances.back().place = end ? text.stream->size() : text.stream->place();
+    if (text.callbacks.on_chance) text.callbacks.on_chance(result.chances.back());
+  }
   const bool stopped = text.stream && text.stream->stopped();
   result.finish = stopped ? Finish::Stop : end ? Finish::End : Finish::Length;
   const bool over = stopped || end || full;
@@ -369,7 +376,7 @@ void TextEngine::whole_text(std::unique_ptr<Text> own) {
   const auto go_on = [&] { return !text.cancelled.load() && !text.expired(Clock::now()); };
   const auto begin = Clock::now();
   try {
-    const Generated made = model_.generate(
+    Generated made = model_.generate(
         text.ids, text.settings,
         [&](int64_t token) {
           if (!waiting.empty()) flush({});
@@ -385,6 +392,7 @@ void TextEngine::whole_text(std::unique_ptr<Text> own) {
         });
     if (!waiting.empty()) flush({});
     text.end.result.finish = made.finish;
+    text.end.result.chances = std::move(made.chances);
     const bool cut = made.finish == Finish::Cancelled;
     finish(text, !cut                    ? TextOutcome::Done
                  : text.cancelled.load() ? TextOutcome::Cancelled

@@ -137,6 +137,9 @@ void TextModel::Data::check(const std::vector<int64_t>& prompt, const Settings& 
   RL_CHECK_VALUE(settings.stop.empty() || tokenizer,
                  "stop texts need a tokenizer, which the file does not have");
   for (const std::string& stop : settings.stop) RL_CHECK_VALUE(!stop.empty(), "a stop text is empty");
+  for (const auto& [id, value] : settings.bias)
+    RL_CHECK_VALUE(id >= 0 && id < vocabulary, "the bias is of the token ", id,
+                   ", which is not one of the model's ", vocabulary);
   RL_CHECK_VALUE(!prompt.empty(), "the prompt has no tokens");
   RL_CHECK_VALUE(static_cast<int64_t>(prompt.size()) < max_length, "the prompt has ", prompt.size(),
                  " tokens, but the model holds ", max_length);
@@ -171,12 +174,16 @@ Generated TextModel::generate(const std::vector<int64_t>& prompt, const Settings
   for (size_t from = 0;;) {
     const Tensor logits = d.run(session, ids, from);
     from = ids.size();
-    const int64_t token = sampler.next(logits, ids);
+    const int64_t token = sampler.next(logits, ids, prompt.size());
+    if (settings.logprobs >= 0) result.chances.push_back(chance_of(logits, token, settings.logprobs));
     ids.push_back(token);
     result.tokens.push_back(token);
     if (on_token) cancelled |= !on_token(token);
     const bool end = !settings.ignore_end && std::ranges::count(d.end, token);
-    if (stream && !end) tell(stream->add(token));
+    const std::string piece = stream && !end ? stream->add(token) : std::string();
+    if (stream && settings.logprobs >= 0)
+      result.chances.back().place = end ? stream->size() : stream->place();
+    tell(piece);
     const bool full = static_cast<int64_t>(result.tokens.size()) == settings.max_tokens ||
                       static_cast<int64_t>(ids.size()) == d.max_length;
     if (cancelled)

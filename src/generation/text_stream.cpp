@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "generation/unicode.h"
+
 namespace rushlight::generation {
 namespace {
 
@@ -33,8 +35,17 @@ bool TextStream::in_bytes(size_t end) const {
 }
 
 std::string TextStream::add(int64_t token) {
-  ids_.push_back(token);
+  waiting_ = read_ == ids_.size() ? 0 : waiting_ + own(ids_.back()).size();
+  ids_.push_back(token), before_ = size_;
   return released(known(false), false);
+}
+std::string TextStream::own(int64_t token) const {
+  return tokenizer_.is_silent(token) ? std::string() : tokenizer_.bytes(token);
+}
+size_t TextStream::place() const {
+  const std::string last = own(ids_.back());
+  const bool whole = unicode::lossy(last) == last && last.size() <= size_ - before_;
+  return whole && size_ > before_ ? size_ - last.size() : before_ + waiting_;
 }
 std::string TextStream::finish() { return released(known(true), true); }
 
@@ -52,7 +63,7 @@ std::string TextStream::known(bool last) {
 }
 
 std::string TextStream::released(std::string piece, bool last) {
-  held_ += piece;
+  held_ += piece, size_ += piece.size();
   size_t found = std::string::npos;
   for (const std::string& stop : stop_) found = std::min(found, held_.find(stop));
   if (found != std::string::npos) {

@@ -51,7 +51,8 @@ struct Tokenizer::Data {
         decoder(make_decoder(json["decoder"])),
         pairs(json["model"]),
         added(json["added_tokens"], normalizer),
-        joins_bytes(generation::joins_bytes(json["decoder"])) {
+        joins_bytes(generation::joins_bytes(json["decoder"])),
+        byte_letters(has_byte_letters(json["decoder"])) {
     around.read(json["post_processor"]);
   }
 
@@ -60,7 +61,7 @@ struct Tokenizer::Data {
   Decoder decoder;
   BytePairs pairs;
   AddedTokens added;
-  bool joins_bytes;
+  bool joins_bytes, byte_letters;
   Template around;
 };
 
@@ -112,6 +113,18 @@ bool Tokenizer::is_byte(int64_t id) const {
 
 bool Tokenizer::is_silent(int64_t id) const {
   return data_->added.is_special(id) || (!data_->added.token_of(id) && !data_->pairs.token_of(id));
+}
+
+std::string Tokenizer::bytes(int64_t id) const {
+  if (const std::string* added = data_->added.token_of(id)) return *added;
+  const std::string* token = data_->pairs.token_of(id);
+  if (!token) return {};
+  if (data_->byte_letters) return from_byte_letters(*token);
+  if (is_byte(id)) return {static_cast<char>(byte_of(*token))};
+  static const std::string kBefore = "a";  // decoders treat the beginning of a text apart
+  std::string text;
+  for (const std::string& part : data_->decoder({kBefore, *token})) text += part;
+  return text.starts_with(kBefore) ? text.substr(kBefore.size()) : text;
 }
 
 size_t Tokenizer::size() const {

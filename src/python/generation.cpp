@@ -129,17 +129,29 @@ bool call_back(PyObject* function, PyRef& error, Make&& make) {
 }
 
 PyObject* model_generate(PyObject* self, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {
-      "prompt", "max_tokens", "temperature", "top_k",   "top_p", "seed", "repetition_penalty",
-      "stop",   "ignore_end", "on_token",    "on_text", nullptr};
+  static const char* names[] = {"prompt",
+                                "max_tokens",
+                                "temperature",
+                                "top_k",
+                                "top_p",
+                                "seed",
+                                "repetition_penalty",
+                                "stop",
+                                "ignore_end",
+                                "on_token",
+                                "on_text",
+                                "presence_penalty",
+                                "frequency_penalty",
+                                nullptr};
   PyObject *prompt = nullptr, *stop = nullptr, *on_token = nullptr, *on_text = nullptr;
   Settings s;
   long long max_tokens = s.max_tokens, top_k = s.top_k;
   unsigned long long seed = 0;
   int ignore_end = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$LdLdKdOpOO", const_cast<char**>(names), &prompt,
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$LdLdKdOpOOdd", const_cast<char**>(names), &prompt,
                                    &max_tokens, &s.temperature, &top_k, &s.top_p, &seed,
-                                   &s.repetition_penalty, &stop, &ignore_end, &on_token, &on_text))
+                                   &s.repetition_penalty, &stop, &ignore_end, &on_token, &on_text,
+                                   &s.presence_penalty, &s.frequency_penalty))
     return nullptr;
   return guard([&] {
     s.max_tokens = max_tokens, s.top_k = top_k, s.seed = seed, s.ignore_end = ignore_end != 0;
@@ -312,9 +324,22 @@ TextService& open_service(PyObject* self) {
 }
 
 PyObject* service_submit(PyObject* self, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {
-      "prompt", "max_tokens", "temperature", "top_k",   "top_p",   "seed",   "repetition_penalty",
-      "stop",   "ignore_end", "key",         "timeout", "on_text", "on_end", nullptr};
+  static const char* names[] = {"prompt",
+                                "max_tokens",
+                                "temperature",
+                                "top_k",
+                                "top_p",
+                                "seed",
+                                "repetition_penalty",
+                                "stop",
+                                "ignore_end",
+                                "key",
+                                "timeout",
+                                "on_text",
+                                "on_end",
+                                "presence_penalty",
+                                "frequency_penalty",
+                                nullptr};
   PyObject *prompt = nullptr, *stop = nullptr, *on_text = nullptr, *on_end = nullptr, *timeout = nullptr;
   generation::TextRequest r;
   Settings& s = r.settings;
@@ -322,10 +347,10 @@ PyObject* service_submit(PyObject* self, PyObject* args, PyObject* kwargs) {
   unsigned long long seed = 0;
   int ignore_end = 0;
   const char* key = "";
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$LdLdKdOpsOOO", const_cast<char**>(names), &prompt,
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$LdLdKdOpsOOOdd", const_cast<char**>(names), &prompt,
                                    &max_tokens, &s.temperature, &top_k, &s.top_p, &seed,
                                    &s.repetition_penalty, &stop, &ignore_end, &key, &timeout, &on_text,
-                                   &on_end))
+                                   &on_end, &s.presence_penalty, &s.frequency_penalty))
     return nullptr;
   return guard([&] {
     s.max_tokens = max_tokens, s.top_k = top_k, s.seed = seed, s.ignore_end = ignore_end != 0;

@@ -1,6 +1,8 @@
 // OpenAI's protocol for language models: models, completions, chats; at once, or as server-sent events.
 #include <algorithm>
+#include <charconv>
 #include <chrono>
+#include <cmath>
 #include <random>
 
 #include "core/error.h"
@@ -8,6 +10,7 @@
 #include "serve/app.h"
 #include "serve/chat_template.h"
 #include "serve/json_text.h"
+#include "serve/token_log.h"
 
 namespace rushlight::serve {
 namespace {
@@ -21,6 +24,9 @@ using generation::TextService;
 using io::Json;
 
 constexpr size_t kMostChoices = 64;
+constexpr size_t kMostBiases = 1024;
+constexpr int64_t kMostLogprobs = 20;
+constexpr int kMostBias = 100, kMostPenalty = 2;
 constexpr int64_t kShort = 16;  // tokens of a completion that does not say how many, as OpenAI has it
 
 int64_t unix_seconds() {
@@ -68,25 +74,54 @@ bool flag(const Json& request, const char* name) {
 
 // What would change the answer and is not there is refused, never passed over.
 void check_unserved(const Json& request) {
-  for (const char* name : {"presence_penalty", "frequency_penalty"})
-    if (real(request, name, 0) != 0) refuse(str("'", name, "' is not served; there is 'repetition_penalty'"));
-  for (const char* name : {"echo", "logprobs"})
-    if (const Json& v = request[name]; !v.is_null() && !(v.boolean() && !*v.boolean()))
-      refuse(str("'", name, "' is not served"));
-  for (const char* name : {"suffix", "audio", "functions", "top_logprobs"})
+  if (flag(request, "echo")) refuse("'echo' is not served");
+  for (const char* name : {"suffix", "audio", "functions"})
     if (!request[name].is_null()) refuse(str("'", name, "' is not served"));
-  for (const char* name : {"tools", "logit_bias"}) {
-    const Json& value = request[name];
-    const bool empty = value.is_null() || (value.list() && value.list()->empty()) ||
-                       (value.object() && value.object()->empty());
-    if (!empty) refuse(str("'", name, "' is not served"));
-  }
+  if (const Json& tools = request["tools"]; !tools.is_null() && !(tools.list() && tools.list()->empty()))
+    refuse("'tools' is not served");
   if (const std::string* type = request["response_format"]["type"].string(); type && *type != "text")
     refuse("'response_format' is text alone");
   if (whole(request, "best_of", 1) != 1) refuse("'best_of' is not served");
 }
 
-generation::Settings settings_of(const Json& request, int64_t otherwise) {
+// How many of the likeliest tokens come with each: a number for completions; a flag and a number for chats.
+int64_t logprobs_of(const Json& request, bool chat) {
+  const Json &wanted = request["logprobs"], &top = request["top_logprobs"];
+  const bool none = wanted.is_null() || (wanted.boolean() && !*wanted.boolean());
+  const char* name = chat ? "top_logprobs" : "logprobs";
+  if (!top.is_null() && (!chat || none)) refuse("'top_logprobs' belongs to chats with 'logprobs'");
+  if (none) return -1;
+  if (chat) flag(request, "logprobs");
+  const int64_t count = whole(request, name, 0);
+  if (count < 0 || count > kMostLogprobs) refuse(str("'", name, "' is from 0 to ", kMostLogprobs));
+  return count;
+}
+
+std::vector<std::pair<int64_t, double>> bias_of(const Json& request) {
+  std::vector<std::pair<int64_t, double>> found;
+  const Json& bias = request["logit_bias"];
+  if (bias.is_null()) return found;
+  if (!bias.object()) refuse("'logit_bias' is an object of tokens and numbers");
+  if (bias.object()->size() > kMostBiases) refuse(str("'logit_bias' has at most ", kMostBiases, " tokens"));
+  for (const auto& [name, value] : *bias.object()) {
+    int64_t token = 0;
+    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), token);
+    if (error != std::errc() || end != name.data() + name.size())
+      refuse("'logit_bias' names tokens by their numbers");
+    if (!value.is_number() || !(std::abs(value.number()) <= kMostBias))
+      refuse(str("a bias in 'logit_bias' is from -", kMostBias, " to ", kMostBias));
+    found.emplace_back(token, value.number());
+  }
+  return found;
+}
+
+double penalty_of(const Json& request, const char* name) {
+  const double value = real(request, name, 0);
+  if (!(std::abs(value) <= kMostPenalty)) refuse(str("'", name, "' is from -2 to 2"));
+  return value;
+}
+
+generation::Settings settings_of(const Json& request, int64_t otherwise, bool chat) {
   check_unserved(request);
   generation::Settings s;
   s.max_tokens = whole(request, "max_completion_tokens", whole(request, "max_tokens", otherwise));
@@ -94,6 +129,9 @@ generation::Settings settings_of(const Json& request, int64_t otherwise) {
   s.top_p = real(request, "top_p", 1);
   s.top_k = whole(request, "top_k", 0);
   s.repetition_penalty = real(request, "repetition_penalty", 1);
+  s.presence_penalty = penalty_of(request, "presence_penalty");
+  s.frequency_penalty = penalty_of(request, "frequency_penalty");
+  s.bias = bias_of(request), s.logprobs = logprobs_of(request, chat);
   s.ignore_end = flag(request, "ignore_eos");
   s.seed = request["seed"].is_null() ? random_seed() : static_cast<uint64_t>(whole(request, "seed", 0));
   const Json& stop = request["stop"];
@@ -138,6 +176,8 @@ class Answer : public std::enable_shared_from_this<Answer> {
 
   void start(TextService& service, std::vector<TextRequest> requests) {
     choices_.resize(requests.size());
+    for (size_t i = 0; i < requests.size(); ++i)
+      if (requests[i].settings.logprobs >= 0) choices_[i].log.emplace(service.model().tokenizer(), chat_);
     left_ = requests.size();
     std::string key(exchange_->request.header("authorization"));
     if (key.empty()) key = exchange_->request.client.substr(0, exchange_->request.client.rfind(':'));
@@ -171,13 +211,22 @@ class Answer : public std::enable_shared_from_this<Answer> {
   struct Choice {
     TextEnd end;
     bool begun = false;
+    std::string text;  // what was sent of it
+    std::optional<TokenLog> log;
   };
 
   void submit(TextService& service, size_t i, TextRequest request) {
     auto self = shared_from_this();
-    TextCallbacks callbacks{
-        [self, i](std::string_view piece, std::span<const int64_t>) { self->piece(i, piece); },
-        [self, i](const TextEnd& end) { self->ended(i, end); }};
+    TextCallbacks callbacks;
+    if (choices_[i].log)
+      callbacks.on_chance = [self, i](const generation::TokenChance& chance) {
+        std::lock_guard lock(self->mutex_);
+        self->choices_[i].log->add(chance);
+      };
+    callbacks.on_text = [self, i](std::string_view piece, std::span<const int64_t>) {
+      self->piece(i, piece);
+    };
+    callbacks.on_end = [self, i](const TextEnd& end) { self->ended(i, end); };
     const auto ticket = service.submit(std::move(request), std::move(callbacks));
     if (!ticket) {
       served_.counters.refused.fetch_add(1, std::memory_order_relaxed);
@@ -191,7 +240,19 @@ class Answer : public std::enable_shared_from_this<Answer> {
     if (!streams_ || text.empty()) return;
     std::lock_guard lock(mutex_);
     begin(i);
-    send_choice(i, text, {});
+    Choice& choice = choices_[i];
+    if (choice.log) choice.text += text;
+    send_choice(i, text, {}, choice.log ? choice.log->within(choice.text) : "null");
+  }
+
+  // What the tokens' log-probabilities are that were not sent yet.
+  static std::string last_chances(Choice& choice) {
+    if (!choice.log) return "null";
+    const generation::Generated& made = choice.end.result;
+    for (size_t i = choice.log->size(); i < made.chances.size(); ++i) choice.log->add(made.chances[i]);
+    if (made.finish == Finish::Stop) return choice.log->within(made.text);
+    if (made.finish == Finish::End && choice.log->size()) choice.log->drop_last();
+    return choice.log->rest(made.text);
   }
 
   void ended(size_t i, const TextEnd& end) {
@@ -199,7 +260,7 @@ class Answer : public std::enable_shared_from_this<Answer> {
     choices_[i].end = end;
     if (streams_ && end.outcome == TextOutcome::Done) {
       begin(i);
-      send_choice(i, {}, reason(end));
+      send_choice(i, {}, reason(end), last_chances(choices_[i]));
     }
     if (--left_) return;
     const double took = std::chrono::duration<double>(Clock::now() - exchange_->request.arrived).count();
@@ -259,19 +320,20 @@ class Answer : public std::enable_shared_from_this<Answer> {
                         "text/event-stream; charset=utf-8",
                         {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}}});
     }
-    if (chat_ && !choices_[i].begun) send_delta(i, R"({"role":"assistant","content":""})", {});
+    if (chat_ && !choices_[i].begun) send_delta(i, R"({"role":"assistant","content":""})", {}, "null");
     choices_[i].begun = true;
   }
-  void send_delta(size_t i, std::string_view delta, std::string_view why) {
+  void send_delta(size_t i, std::string_view delta, std::string_view why, std::string_view logprobs) {
     JsonObject choice;
-    choice.add("index", i).raw("delta", delta).raw("logprobs", "null");
+    choice.add("index", i).raw("delta", delta).raw("logprobs", logprobs);
     choice.raw("finish_reason", why.empty() ? "null" : quoted(why));
     send(frame("[" + choice.done() + "]"));
   }
-  void send_choice(size_t i, std::string_view text, std::string_view why) {
-    if (chat_) return send_delta(i, why.empty() ? JsonObject().add("content", text).done() : "{}", why);
+  void send_choice(size_t i, std::string_view text, std::string_view why, std::string_view logprobs) {
+    const std::string delta = why.empty() ? JsonObject().add("content", text).done() : "{}";
+    if (chat_) return send_delta(i, delta, why, logprobs);
     JsonObject choice;
-    choice.add("index", i).add("text", text).raw("logprobs", "null");
+    choice.add("index", i).add("text", text).raw("logprobs", logprobs);
     choice.raw("finish_reason", why.empty() ? "null" : quoted(why));
     send(frame("[" + choice.done() + "]"));
   }
@@ -289,7 +351,7 @@ class Answer : public std::enable_shared_from_this<Answer> {
     object.raw("prompt_tokens_details", JsonObject().add("cached_tokens", reused).done());
     return object.done();
   }
-  std::string whole_answer() const {
+  std::string whole_answer() {
     std::string list = "[";
     for (size_t i = 0; i < choices_.size(); ++i) {
       const TextEnd& end = choices_[i].end;
@@ -299,7 +361,7 @@ class Answer : public std::enable_shared_from_this<Answer> {
         choice.raw("message", JsonObject().add("role", "assistant").add("content", end.result.text).done());
       else
         choice.add("text", end.result.text);
-      choice.raw("logprobs", "null").add("finish_reason", reason(end));
+      choice.raw("logprobs", last_chances(choices_[i])).add("finish_reason", reason(end));
       list += (i ? "," : "") + choice.done();
     }
     return frame(list + "]").raw("usage", usage()).done();
@@ -393,7 +455,8 @@ void openai_completions(App& app, const ExchangePtr& exchange) {
   const Json request = read_json(exchange, exchange->request.body);
   ServedModel& served = model_named(app, exchange, request);
   const auto texts = texts_of(served);
-  const generation::Settings settings = settings_of(request, std::min(kShort, texts->limits().max_tokens));
+  const int64_t usual = std::min(kShort, texts->limits().max_tokens);
+  const generation::Settings settings = settings_of(request, usual, false);
   std::vector<TextRequest> prompts;
   if (const auto* list = request["prompt"].list()) {
     if (list->empty() || list->size() > kMostChoices)
@@ -427,7 +490,7 @@ void openai_chat(App& app, const ExchangePtr& exchange) {
   if (prompt.tokens.empty()) refuse("the chat has no tokens");
   const int64_t left = texts->model().max_length() - static_cast<int64_t>(prompt.tokens.size());
   const int64_t room = std::clamp<int64_t>(left, 1, texts->limits().max_tokens);
-  start(exchange, served, texts, request, {std::move(prompt)}, settings_of(request, room), true);
+  start(exchange, served, texts, request, {std::move(prompt)}, settings_of(request, room, true), true);
 }
 
 }  // namespace rushlight::serve

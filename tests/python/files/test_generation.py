@@ -258,8 +258,10 @@ def test_the_program_writes_text_as_it_comes(cases):
     _, text, _ = case.own.generate(prompt, max_tokens=20, ignore_end=True)
     assert done.returncode == 0 and done.stdout.decode() == text + "\n", done.stderr
     options = ["--temperature=2.5", "--top-k=40", "--top-p=0.9", "--repetition-penalty=1.2", "--seed=7"]
+    options += ["--presence-penalty=0.75", "--frequency-penalty=1.5"]
     done = command(RUNNER, case.path, "--prompt", prompt, "--max-tokens=20", "--print-tokens", *options)
     settings = {"temperature": 2.5, "top_k": 40, "top_p": 0.9, "repetition_penalty": 1.2, "seed": 7}
+    settings |= {"presence_penalty": 0.75, "frequency_penalty": 1.5}
     tokens, _, _ = case.own.generate(prompt, max_tokens=20, **settings)
     assert [int(t) for t in done.stdout.split()] == tokens, done.stderr
     for words, message in [

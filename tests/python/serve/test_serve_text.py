@@ -236,8 +236,7 @@ def test_templates_that_are_not_covered_are_refused_by_name(server):
         ({"temperature": "hot"}, 400, "'temperature' is a number"),
         ({"top_p": 2}, 400, "top-p"),
         ({"n": 1000}, 400, "'n' times prompts"),
-        ({"logprobs": 3}, 400, "'logprobs' is not served"),
-        ({"presence_penalty": 0.5}, 400, "'presence_penalty' is not served"),
+        ({"echo": True}, 400, "'echo' is not served"),
         ({"tools": [{}]}, 400, "'tools' is not served"),
         ({"stop": [5]}, 400, "'stop' is a text"),
         ({"stream": "yes"}, 400, "'stream' is true or false"),
@@ -343,4 +342,4 @@ def test_the_openai_package_talks_to_it(server, model):
     with pytest.raises(openai.NotFoundError, match="there is no model"):
         client.completions.create(model="none", prompt="x")
     with pytest.raises(openai.BadRequestError, match="is not served"):
-        client.completions.create(model="plain", prompt="x", logprobs=2)
+        client.completions.create(model="plain", prompt="x", best_of=2)
