@@ -26,6 +26,7 @@ void server_metadata(App& app, const ExchangePtr& exchange);
 void server_live(App& app, const ExchangePtr& exchange);
 void server_ready(App& app, const ExchangePtr& exchange);
 void model_metadata(App& app, const ExchangePtr& exchange);
+void model_configuration(App& app, const ExchangePtr& exchange);
 void model_ready(App& app, const ExchangePtr& exchange);
 void model_index(App& app, const ExchangePtr& exchange);
 void model_stats(App& app, const ExchangePtr& exchange);

@@ -43,6 +43,26 @@ std::string describe(const ServedModel& served) {
   return object.done();
 }
 
+// As Triton's extension "model_configuration". Sizes are whole: a model of no batches, in its words.
+std::string configuration(const ServedModel& served) {
+  const auto tensors = [](const std::vector<TensorInfo>& infos) {
+    return json_list(infos, [](const TensorInfo& info) {
+      JsonObject object;
+      object.add("name", info.name).add("data_type", str("TYPE_", protocol_name(info.dtype)));
+      object.raw("dims", json_list(info.sizes, [](int64_t n) { return std::to_string(n); }));
+      return object.done();
+    });
+  };
+  const auto model = served.tensors();
+  const std::vector<TensorInfo> none;
+  JsonObject object;
+  object.add("name", served.name()).add("platform", model ? "rushlight" : "rushlight_text");
+  object.add("backend", "rushlight").add("max_batch_size", 0);
+  object.raw("input", tensors(model ? model->model.inputs() : none));
+  object.raw("output", tensors(model ? model->model.outputs() : none));
+  return object.done();
+}
+
 uint64_t get(const std::atomic<uint64_t>& counter) { return counter.load(std::memory_order_relaxed); }
 
 std::string duration(uint64_t count, uint64_t ns) {
@@ -102,7 +122,7 @@ void print_model(std::string& out, std::string_view name, std::string_view type,
 void server_metadata(App&, const ExchangePtr& exchange) {
   JsonObject object;
   object.add("name", "rushlight-serve").add("version", RUSHLIGHT_VERSION);
-  object.raw("extensions", R"(["binary_tensor_data","statistics","model_repository"])");
+  object.raw("extensions", R"(["binary_tensor_data","model_configuration","model_repository","statistics"])");
   ok(exchange, object.done());
 }
 
@@ -115,6 +135,10 @@ void server_ready(App& app, const ExchangePtr& exchange) {
 
 void model_metadata(App& app, const ExchangePtr& exchange) {
   ok(exchange, describe(*model_of(app, exchange)));
+}
+
+void model_configuration(App& app, const ExchangePtr& exchange) {
+  ok(exchange, configuration(*model_of(app, exchange)));
 }
 
 void model_ready(App& app, const ExchangePtr& exchange) {

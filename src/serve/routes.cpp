@@ -29,6 +29,8 @@ constexpr Route kRoutes[] = {
     {"GET", "/v2/models/stats", model_stats},
     {"GET", "/v2/models/{}", model_metadata},
     {"GET", "/v2/models/{}/versions/{}", model_metadata},
+    {"GET", "/v2/models/{}/config", model_configuration},
+    {"GET", "/v2/models/{}/versions/{}/config", model_configuration},
     {"GET", "/v2/models/{}/ready", model_ready},
     {"GET", "/v2/models/{}/versions/{}/ready", model_ready},
     {"GET", "/v2/models/{}/stats", model_stats},

@@ -306,6 +306,12 @@ def test_the_client_of_nvidia_talks_to_it(server, models):
         assert client.get_model_metadata("mlp")["outputs"] == [
             {"name": "output", "datatype": "FP32", "shape": [-1, 5]}
         ]
+        config = client.get_model_config("mlp", "1")
+        assert config["input"] == [{"name": "input", "data_type": "TYPE_FP32", "dims": [-1, 8]}]
+        assert config["output"][0]["dims"] == [-1, 5] and config["max_batch_size"] == 0
+        assert "model_configuration" in client.get_server_metadata()["extensions"]
+        with pytest.raises(Exception, match="there is no model 'none'"):
+            client.get_model_config("none")
         assert {m["name"] for m in client.get_model_repository_index()} == {
             "mlp",
             "lookup",
