@@ -72,10 +72,10 @@ def quantize_file(path, output, method, calibrate=None, *, group=32, activation_
             rounding = Rounding(text, constants)
             if rounding.layers:
                 rounding.observe(samples, activation_bits)
-            changed, count, values = rounding.apply(), len(rounding.layers), list(rounding.layers)
+            changed, count, values = rounding.apply(), len(rounding.layers), rounding.layers
         else:
             changed, count = weights.run(text, constants)
-            values = list(weights.layers)
+            values = weights.layers
         if shown is None:
             shown = (Text.of(graph), constants), (text, changed), values
         layers += count
@@ -257,4 +257,10 @@ def _layer_errors(shown, model, inputs):
         executor = watching(text, values, constants)
         states = model._methods[model.methods[0]].states
         found.append(executor.run(inputs, [model._state[name].clone() for name in states]))
-    return [(name, _relative(a, b)) for name, a, b in zip(values, *found)]
+    return [(_layer_name(weight), _relative(a, b)) for weight, a, b in zip(values.values(), *found)]
+
+
+def _layer_name(weight):
+    """The module's path; a layer that took a normalisation in is named by its step of the graph."""
+    folded = weight.removeprefix("folded.")
+    return folded.removesuffix(".weight" if folded == weight else "_weight")

@@ -64,7 +64,7 @@ class SmallWeights:
     def __init__(self, bits, group):
         self.bits, self.group = bits, group if bits == 4 else 0
         self.made, self.eight = {}, set()
-        self.layers = {}  # value -> (operator, sizes of the weight), of the graph done last
+        self.layers = {}  # value -> name of its weight, of the graph done last
 
     def run(self, text, constants):
         """Change the graph's text and constants; the number of layers that were changed."""
@@ -95,7 +95,7 @@ class SmallWeights:
             operator = "_weight_only_embedding" if call.base in _TABLES else "_weight_only_linear"
             arguments = [*before, *values, *after, str(group)]
             calls.append(Call(call.results, operator, arguments, call.comment))
-            self.layers[call.value] = call.base, tuple(constants[name].shape)
+            self.layers[call.value] = name
         text.calls = calls
         return added, len(self.layers)
 

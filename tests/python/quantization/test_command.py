@@ -48,6 +48,8 @@ def test_methods(files, tmp_path, method, operator, ratio, error):
     path, _, x = files
     done = quantize_file(path, tmp_path / "q.rl", method, x)
     assert done.layers == (4 if method == "int8" else 2) == len(done.errors)
+    names = ["convolution", "depth", "head.0", "head.2"]  # the first one has its normalisation in it
+    assert [name for name, _ in done.errors] == names[-done.layers :]
     assert operator in str(load_file(tmp_path / "q.rl"))
     assert done.sizes[1] < ratio * done.sizes[0] and min(done.seconds) > 0
     relative, most, same = done.outputs["output"]
