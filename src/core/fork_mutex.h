@@ -4,7 +4,7 @@
 namespace rushlight {
 
 /// A mutex that no forked child finds locked: fork() waits until whoever holds it is done. For caches, whose
-/// other threads do not exist in the child; nobody may lock two of them at once.
+/// other threads do not exist in the child; nobody may lock, make or free another while holding one.
 class ForkMutex {
  public:
   ForkMutex();

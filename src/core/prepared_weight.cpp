@@ -49,22 +49,28 @@ class PreparedWeight::Registry {
 
   // What belongs to these bytes, or an empty one.
   std::shared_ptr<Contents> find(StorageImpl& storage, uint32_t stamp) {
-    std::shared_ptr<Contents> stale;  // freed after the lock
-    std::lock_guard lock(mutex_);
-    auto& contents = contents_[&storage];
-    if (contents && (contents->stamp != stamp || contents->memory != storage.data())) {
-      stale = std::move(contents);
-      leave(*stale);
-    }
-    if (!contents) {
-      contents = std::make_shared<Contents>();
-      contents->storage = &storage, contents->memory = storage.data(), contents->stamp = stamp;
-      contents->place = order_.insert(order_.begin(), &storage);
+    // Freed and made without the lock: both lock the list of such mutexes, which a fork locks first.
+    std::shared_ptr<Contents> stale, made;
+    for (;; made = std::make_shared<Contents>()) {
+      std::lock_guard lock(mutex_);
+      const auto found = contents_.find(&storage);
+      if (found != contents_.end() && is_of(*found->second, storage, stamp)) {
+        order_.splice(order_.begin(), order_, found->second->place);
+        return found->second;
+      }
+      if (!made) continue;
+      if (found != contents_.end()) stale = drop(storage);
+      made->storage = &storage, made->memory = storage.data(), made->stamp = stamp;
+      const auto entry = contents_.emplace(&storage, made).first;
+      try {
+        made->place = order_.insert(order_.begin(), &storage);
+      } catch (...) {
+        contents_.erase(entry);
+        throw;
+      }
       storage.prepared = true;
-    } else {
-      order_.splice(order_.begin(), order_, contents->place);
+      return made;
     }
-    return contents;
   }
 
   // Sums up after a use, and gives up what is too much.
@@ -76,12 +82,12 @@ class PreparedWeight::Registry {
     if (!used->storage) return;
     total_ += bytes - used->counted;
     used->counted = bytes;
-    while (total_ > most_bytes() && !order_.empty()) dropped.push_back(drop(*order_.back()));
+    while (total_ > most_bytes() && !order_.empty()) dropped.push_back(give_up(*order_.back()));
   }
 
   std::shared_ptr<Contents> forget(StorageImpl& storage) {
     std::lock_guard lock(mutex_);
-    return contents_.contains(&storage) ? drop(storage) : nullptr;
+    return contents_.contains(&storage) ? give_up(storage) : nullptr;
   }
   size_t total() {
     std::lock_guard lock(mutex_);
@@ -89,18 +95,21 @@ class PreparedWeight::Registry {
   }
 
  private:
-  void leave(Contents& contents) {
-    total_ -= contents.counted;
-    order_.erase(contents.place);
-    contents.storage = nullptr;
+  static bool is_of(const Contents& contents, const StorageImpl& storage, uint32_t stamp) {
+    return contents.stamp == stamp && contents.memory == storage.data();
   }
   std::shared_ptr<Contents> drop(StorageImpl& storage) {
     const auto found = contents_.find(&storage);
     std::shared_ptr<Contents> contents = std::move(found->second);
-    leave(*contents);
+    total_ -= contents->counted;
+    order_.erase(contents->place);
+    contents->storage = nullptr;
     contents_.erase(found);
-    storage.quiet_reads = 0;  // its flag stays: others may wait for its death, too (storage_life.h)
     return contents;
+  }
+  std::shared_ptr<Contents> give_up(StorageImpl& storage) {
+    storage.quiet_reads = 0;  // its flag stays: others may wait for its death, too (storage_life.h)
+    return drop(storage);
   }
 
   ForkMutex mutex_;

@@ -1,7 +1,10 @@
 // Eight threads on the same tensors and graphs: what reading changes behind the scenes is made once, sums are
 // whole. The thread sanitizer looks at these (./dev sanitize thread).
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
+#include <atomic>
 #include <barrier>
 #include <functional>
 #include <set>
@@ -10,6 +13,7 @@
 #include "autograd/accumulate.h"
 #include "autograd/engine.h"
 #include "core/generator.h"
+#include "core/prepared_weight.h"
 #include "dispatch/table.h"
 #include "ops/copy.h"
 #include "ops/factory.h"
@@ -140,6 +144,28 @@ TEST_F(Threads, VersionsCountEveryWrite) {
   });
   EXPECT_EQ(x.version() - before, static_cast<uint32_t>(kThreads * kRounds));
   for (int64_t i = 0; i < 64; ++i) EXPECT_EQ(x.data<float>()[i], kRounds);
+}
+
+TEST_F(Threads, PutWeightsInOrderWhileOthersFork) {
+  // A weight that is put in order anew takes a lock of its own, in an order in which a fork takes them, too.
+  std::atomic<bool> stop{false};
+  std::thread busy([&] {
+    while (!stop) {
+      const Tensor weight = empty_tensor({64, 64}, DType::Float32);
+      for (int i = 0; i < 4; ++i) PreparedWeight prepared(weight);
+    }
+  });
+  alarm(60);  // ends the process where both wait for each other
+  for (int i = 0; i < 300; i++) {
+    const pid_t child = fork();
+    if (child == 0) _exit(7);
+    int status = 0;
+    waitpid(child, &status, 0);
+    ASSERT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+  }
+  alarm(0);
+  stop = true;
+  busy.join();
 }
 
 }  // namespace
