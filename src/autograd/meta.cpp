@@ -2,6 +2,7 @@
 
 #include "autograd/accumulate.h"
 #include "autograd/gradient_ops.h"
+#include "autograd/lone_base.h"
 #include "autograd/view.h"
 #include "core/history_flags.h"
 #include "core/pending.h"
@@ -204,14 +205,16 @@ Tensor detach(const Tensor& t) {
 }
 
 void detach_in_place(const Tensor& t) {
+  const bool alone = has_lone_base(t);
   RL_CHECK(
-      !t->view_base,
+      !t->view_base || alone,
       "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for "
       "training, and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence "
       "detach_() cannot "
       "be called on these gradients. To fix this error, please refer to the Optimizer.zero_grad() function "
       "in "
       "torch/optim/optimizer.py as a solution.");
+  if (Tensor view = t; alone) leave_base(view);
   t->flags &= ~uint32_t{kAutograd | kForwardGrad};
   if (!t->autograd) return;
   AutogradMeta& meta = *t->autograd;

@@ -146,9 +146,10 @@ Tensor rrelu_body(const Call&, const Tensor& self, const Scalar& lower, const Sc
                   OptGenerator generator) {
   const double low = lower.to_double(), high = upper.to_double();
   RL_CHECK(low <= high, "Lower bound should be less than or equal to the upper bound");
-  if (training) return times(self, rrelu_slopes(self, low, high, generator), inplace);
+  const Tensor x = inplace ? self : contiguous(self);  // the result is in order, as in PyTorch
+  if (training) return times(x, rrelu_slopes(x, low, high, generator), inplace);
   const Scalar slope((low + high) / 2);
-  return inplace ? leaky_relu.inplace(self, slope) : leaky_relu(self, slope);
+  return inplace ? leaky_relu.inplace(x, slope) : leaky_relu(x, slope);
 }
 
 // Unlike other names with an underscore these are functions, and no methods.

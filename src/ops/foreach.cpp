@@ -332,8 +332,8 @@ void register_foreach_operators(Table& t) {
   Writer(t, "pow").binary<ops::pow>("", "exponent", "exponent", "exponent");
   Writer(t, "maximum").binary<ops::maximum, ops::clamp_min>();
   Writer(t, "minimum").binary<ops::minimum, ops::clamp_max>();
-  Writer(t, "clamp_min").binary<ops::maximum, ops::clamp_min>();
-  Writer(t, "clamp_max").binary<ops::minimum, ops::clamp_max>();
+  Writer(t, "clamp_min").binary<ops::clamp_min_tensor, ops::clamp_min>();
+  Writer(t, "clamp_max").binary<ops::clamp_max_tensor, ops::clamp_max>();
   Writer(t, "addcmul").ternary<ops::addcmul>();
   Writer(t, "addcdiv").ternary<ops::addcdiv>();
   const char *weights = ", Tensor[] tensors1, Tensor[] weights",

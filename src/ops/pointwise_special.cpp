@@ -253,7 +253,8 @@ void register_pairs(Table& t) {
       .doc("Angle of the point (other, self).")
       .autocast(Cast::None, Cast::Widest)
       .derivative([](Grad g, In<0> y, In<1> x, Needs need) {
-        const Tensor scaled = g / (y * y + x * x);
+        const Tensor square = y * y + x * x;
+        const Tensor scaled = masked_fill(g / square, eq(square, 0), 0);  // no slope at the origin
         return Grads{need[0] ? scaled * x : Tensor(), need[1] ? -scaled * y : Tensor()};
       });
   add_alias<ops::atan2>(t, "arctan2(Tensor self, Tensor other) -> Tensor");

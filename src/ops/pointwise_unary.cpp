@@ -59,8 +59,8 @@ Tensor abs_grad(const Tensor& g, const Tensor& self) { return g * ops::sgn(self)
 // The gradient of z/|z| is what is left of g after its part along z/|z|.
 Tensor sgn_grad(const Tensor& g, const Tensor& z, const Tensor& s) {
   if (!is_complex(z.dtype())) return zeros_like(g);
-  const Tensor size = ops::abs(z), along = ops::real(g * conj_of(s));
-  return where(eq(size, 0), 0, (g - s * along) / size);
+  const Tensor size = ops::abs(z), along = ops::real(g * conj_of(s)), none = eq(size, 0);
+  return where(none, 0, (g - s * along) / where(none, 1, size));  // at 0 its own derivatives are 0, too
 }
 
 // --- rounding

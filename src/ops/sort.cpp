@@ -5,6 +5,7 @@
 #include <cmath>
 #include <limits>
 
+#include "autograd/lone_base.h"
 #include "cpu/sort.h"
 #include "device/layers.h"
 #include "ops/copy.h"
@@ -223,7 +224,7 @@ Tensor quantile_of(const Tensor& self, const Tensor& q, OptInt given_dim, bool k
            "() interpolation must be one of linear, lower, higher, midpoint or nearest, but got ", how);
   Tensor fractions = to_dtype(q, self.dtype());
   // A number is looked at as it came: in a graph the tensor made of it has no value.
-  if (!in_range) check_fractions(q.is_wrapped_number() ? q : dense(detach(fractions)), who);
+  if (!in_range) check_fractions(q.is_wrapped_number() ? q : dense(ops::detach(fractions)), who);
   if (q.dim() == 0) fractions = to(fractions, std::nullopt, self.device(), false, false, std::nullopt);
   const int64_t dim = given_dim ? wrap_dim(*given_dim, self.dim()) : 0;
   Tensor x = given_dim ? (self.dim() ? movedim_int(self, dim, -1) : reshape(self, {1})) : reshape(self, {-1});
@@ -231,10 +232,11 @@ Tensor quantile_of(const Tensor& self, const Tensor& q, OptInt given_dim, bool k
   if (!selecting) x = std::get<0>(sort(x, -1));
   // Ranks: one row of lines per q, [..., q].
   const int64_t n = x.size(-1);
-  Tensor last = skip_nan ? to_dtype(sum_dim(logical_not(isnan(detach(x))), OptIntList(IntList{-1}), true),
-                                    self.dtype()) -
-                               Scalar(1.0)
-                         : full({1}, Scalar(n - 1), self.dtype(), std::nullopt, self.device());
+  Tensor last = skip_nan
+                    ? to_dtype(sum_dim(logical_not(isnan(ops::detach(x))), OptIntList(IntList{-1}), true),
+                               self.dtype()) -
+                          Scalar(1.0)
+                    : full({1}, Scalar(n - 1), self.dtype(), std::nullopt, self.device());
   last = clamp_min(last, Scalar(0.0));
   Tensor rank = reshape(fractions, {-1}) * last;
   if (how == "lower") rank = floor(rank);
@@ -248,7 +250,8 @@ Tensor quantile_of(const Tensor& self, const Tensor& q, OptInt given_dim, bool k
     wanted.back() = fractions.numel();
     rank = expand(rank, wanted);
     // NaN sorts last: one in a line makes its quantiles NaN.
-    if (!skip_nan) rank = rushlight::masked_fill(rank, isnan(narrow(detach(x), -1, n - 1, 1)), Scalar(n - 1));
+    if (!skip_nan)
+      rank = rushlight::masked_fill(rank, isnan(narrow(ops::detach(x), -1, n - 1, 1)), Scalar(n - 1));
     const Tensor low = to_dtype(rank, DType::Int64), high = to_dtype(ceil(rank), DType::Int64);
     result = gather(x, -1, low);
     if (how == "linear" || how == "midpoint")
@@ -264,7 +267,9 @@ Tensor quantile_of(const Tensor& self, const Tensor& q, OptInt given_dim, bool k
     if (keepdim) sizes.resize(static_cast<size_t>(self.dim()) + 1, 1);
     result = reshape(result, sizes);
   }
-  return q.dim() == 0 ? squeeze_dim(result, 0) : result;
+  if (q.dim() == 0) result = squeeze_dim(result, 0);
+  if (has_lone_base(result)) leave_base(result);  // no view of anything, to the program
+  return result;
 }
 Tensor quantile_body(const Call&, const Tensor& self, const Tensor& q, OptInt dim, bool keepdim,
                      std::string_view how) {

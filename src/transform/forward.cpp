@@ -71,6 +71,17 @@ class DualCall final : public BackwardContext {
     }
   }
 
+  // The tangent of a result that has memory of its own has some, too, and none of an operand's tangent.
+  Tensor in_memory_like(const Tensor& result, const Tensor& tangent) const {
+    bool shares = false, shown = false;
+    each([&](int p, const Tensor& t) {
+      shown |= t.defined() && t->storage && t->storage == result->storage;
+      for (const Tensor& given : tangents_[p])
+        shares |= given.defined() && given->storage && given->storage == tangent->storage;
+    });
+    return shares && !shown ? ops::clone(tangent) : tangent;
+  }
+
   // A linear operator that writes to its first operand: on the tangents, in place.
   void write_tangents() {
     std::vector<Tensor> zeros;
@@ -300,6 +311,7 @@ void differentiate_write(Frame& frame) {
   const int p = frame.inplace ? 0 : __builtin_ctzll(frame.op.mutated);
   const Tensor target = frame.inplace ? frame.out[0] : frame.args[p].tensor();
   WithoutTangents scope;
+  if (!is_differentiable(target.dtype())) return frame.proceed();
   const bool linear = frame.op.traits.tangent == Tangent::Linear;
   if (frame.op.mutated) {
     frame.proceed();
@@ -353,9 +365,11 @@ void differentiate(Frame& frame) {
   if (call.results().empty()) return;
   const std::vector<Tensor> tangents = tangents_or_refusal(call);
   for (size_t i = 0; i < tangents.size() && i < call.results().size(); ++i) {
-    if (!tangents[i].defined()) continue;
-    set_tangent(call.results()[i], tangents[i]);
-    note_saved_output(call.results()[i], tangents[i]);
+    const Tensor& result = call.results()[i];
+    if (!tangents[i].defined() || !is_differentiable(result.dtype())) continue;
+    const Tensor tangent = call.in_memory_like(result, tangents[i]);
+    set_tangent(result, tangent);
+    note_saved_output(result, tangent);
   }
 }
 
