@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <barrier>
+#include <chrono>
 #include <functional>
 #include <set>
 #include <thread>
@@ -155,8 +156,9 @@ TEST_F(Threads, PutWeightsInOrderWhileOthersFork) {
       for (int i = 0; i < 4; ++i) PreparedWeight prepared(weight);
     }
   });
-  alarm(60);  // ends the process where both wait for each other
-  for (int i = 0; i < 300; i++) {
+  alarm(100);  // ends the process where both wait for each other
+  const auto until = std::chrono::steady_clock::now() + std::chrono::seconds(1);
+  for (int i = 0; i < 20 || std::chrono::steady_clock::now() < until; i++) {
     const pid_t child = fork();
     if (child == 0) _exit(7);
     int status = 0;
