@@ -329,3 +329,33 @@ def _construct_standard_basis_for(tensors, tensor_numels):
         blocks.append(block)
         start += count
     return tuple(blocks)
+
+
+# What packages use of PyTorch's own file beside the functions.
+
+
+def _as_tuple(inp, arg_name=None, fn_name=None):
+    """Whether this is a tuple of tensors, and the tuple of what it is; without names, that tuple alone."""
+    if arg_name is None and fn_name is None:
+        return tuple(inp) if isinstance(inp, (tuple, list)) else (inp,)
+    values, is_tuple = _inputs_tuple(inp, arg_name, fn_name)
+    return is_tuple, values
+
+
+def _tuple_postprocess(res, to_unpack):
+    """The reverse: a tuple of one without it, unless `to_unpack` says that a tuple was given; of tuples of
+    tuples, two such answers."""
+    if not isinstance(to_unpack, tuple):
+        return res if to_unpack else res[0]
+    outer, inner = to_unpack
+    rows = res if inner else tuple(row[0] for row in res)
+    return rows if outer else rows[0]
+
+
+def _grad_postprocess(inputs, create_graph):
+    """Tensors, in tuples or tuples of them, without their history unless a graph is wanted."""
+    if create_graph:
+        return inputs
+    return tuple(
+        x.detach() if isinstance(x, rushlight.Tensor) else _grad_postprocess(x, create_graph) for x in inputs
+    )

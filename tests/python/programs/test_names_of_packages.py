@@ -281,3 +281,28 @@ def test_annotations_and_arguments_that_compilers_ask_for():
     assert internal.get_callable_argument_names(type) == []
     with pytest.raises(AttributeError, match="Invalid attribute '__origin__' for '_OpNamespace' 'aten'"):
         _ = torch.ops.aten.__origin__
+
+
+def _jacobians_by_parts(t):
+    helpers = t.autograd.functional
+    x = t.tensor([1.0, 2.0], requires_grad=True)
+    single, many = helpers._as_tuple(x, "inputs", "f"), helpers._as_tuple((x, x), "inputs", "f")
+    rows = (((x * 2), (x * 3)), ((x * 4), (x * 5)))
+    plain = helpers._grad_postprocess(rows, create_graph=False)
+    kept = helpers._grad_postprocess(rows[0], create_graph=True)
+    parts = [
+        helpers._tuple_postprocess(plain, both) for both in ((True, True), (False, True), (False, False))
+    ]
+    parts += [helpers._tuple_postprocess(plain[0], flag) for flag in (True, False)]
+    try:
+        helpers._as_tuple(3, "inputs", "jacobian")
+    except TypeError as problem:
+        parts.append(str(problem))
+    facts = [single[0], len(single[1]), many[0], len(many[1]), len(helpers._as_tuple([x, x]))]
+    facts += [plain[1][1].requires_grad, kept[1].requires_grad]
+    return facts, t.utils._pytree.tree_map_only(t.Tensor, t.Tensor.tolist, parts)
+
+
+def test_parts_of_jacobians_that_packages_put_together():
+    oracle = pytest.importorskip("torch")
+    assert _jacobians_by_parts(torch) == _jacobians_by_parts(oracle)
