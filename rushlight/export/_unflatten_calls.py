@@ -2,6 +2,7 @@
 
 import operator
 
+import rushlight as torch
 from rushlight import fx
 from rushlight.utils import _pytree as pytree
 
@@ -210,6 +211,9 @@ def build(root, program):
         several = InterpreterModuleDispatcher(variants)
         for part in ("_parameters", "_buffers", "_modules", "_non_persistent_buffers_set"):
             vars(several)[part] = vars(module)[part]
+        for name, value in vars(module).items():
+            if isinstance(value, torch.Tensor):  # a constant, which is a plain attribute
+                vars(several)[name] = value
         _replace(root, module, several)
 
 

@@ -193,3 +193,27 @@ def test_program_on_another_device():
         assert moved.state_dict["linear.weight"].requires_grad
     assert move_to_device_pass(program, {"cuda:0": "meta"}).module()(X).device.type == "cpu"
     assert program.module()(X).device.type == "cpu"
+
+
+def test_constants_of_a_module_that_is_called_in_several_ways():
+    class Part(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.constant = torch.full((1,), 4.0)
+            self.register_buffer("kept", torch.ones(1))
+
+        def forward(self, x, adding):
+            return x + self.constant + 1 if adding else x * 2 * (self.kept + 1) - self.constant
+
+    class Whole(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.part = Part()
+
+        def forward(self, x):
+            return self.part(x + 3, True) + self.part(x, False)
+
+    x = torch.randn(3)
+    parts = unflatten(export(Whole(), (x,)))
+    for _ in range(2):  # every call takes the next graph, over and over
+        torch.testing.assert_close(parts(x), Whole()(x))
