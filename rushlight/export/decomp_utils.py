@@ -17,6 +17,14 @@ class CustomDecompTable(dict):
     def copy(self):
         return CustomDecompTable(dict(self))
 
+    has_materialized = True  # no operator is looked up later
+
+    def pop(self, op, *default):
+        """Take an operator out of the table."""
+        if op not in self and not default:
+            raise KeyError(str(op))
+        return super().pop(op, *default)
+
     def materialize(self):
         """The entries as a plain dict."""
         return dict(self)

@@ -282,3 +282,13 @@ def test_operators_of_programs_with_rules_of_their_own_stay_whole():
     assert any("scaled" in str(node.target) for node in decomposed.graph.nodes)
     for size in (1, 5):
         torch.testing.assert_close(decomposed.module()(torch.ones(size)), torch.ones(size) * 2.5 + 1)
+
+
+def test_an_operator_that_is_not_in_the_table_is_named():
+    table = default_decompositions()
+    assert table.has_materialized
+    operator = torch.ops.aten.linear.default
+    table.pop(operator)
+    assert table.pop(operator, "none") == "none"
+    with pytest.raises(KeyError, match="aten.linear.default"):
+        table.pop(operator)
