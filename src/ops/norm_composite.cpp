@@ -3,8 +3,10 @@
 #include <limits>
 
 #include "core/device_math.h"
+#include "cpu/norm.h"
 #include "dispatch/table.h"
 #include "ops/copy.h"
+#include "ops/factory.h"
 #include "ops/index.h"
 #include "ops/norm.h"
 #include "ops/norm_common.h"
@@ -102,7 +104,21 @@ Tensor by_channel(const Tensor& t, const Tensor& like) {
   sizes[1] = -1;
   return view(t, sizes);
 }
+// Of halves, in one kernel that widens them as it reads, unless somebody takes note of the steps.
+bool has_plain_channels(const Tensor& t) {
+  return !observed({&t}) && !dispatch_state.level && t.is_cpu() && t.has_data() &&
+         is_reduced_float(t.dtype()) && t.is_contiguous() && t.numel() > 0;
+}
 TwoTensors variance_and_mean(const Tensor& input) {
+  if (has_plain_channels(input)) {
+    const int64_t channels = input.size(1), inner = input.numel() / (input.size(0) * channels);
+    const Tensor mean = empty_tensor(IntList{channels}, DType::Float32),
+                 variance = empty_tensor(IntList{channels}, DType::Float32);
+    cpu::norm_kernels(input.dtype(), "batch_norm")
+        .channel_statistics({input.size(0), channels, inner}, input.data_ptr(), mean.data_ptr(),
+                            variance.data_ptr());
+    return {to_dtype(variance, input.dtype()), to_dtype(mean, input.dtype())};
+  }
   return var_mean_correction(input, OptIntList(IntList(all_but_channels(input))), OptScalar(Scalar(0)),
                              false);
 }

@@ -36,7 +36,7 @@ C at_or(const C* p, int64_t i, C otherwise) {
 }
 
 // Halves as floats in a buffer, or room for as many: the compiler turns no loop over halves into vectors.
-// Of as many as stay in a cache; larger ones are read one by one.
+// Of as many as stay in a cache; larger ones are read by lines.
 constexpr int64_t kWidened = int64_t{1} << 18;
 class Widened {
  public:
@@ -64,6 +64,32 @@ template <class T>
 bool widens(int64_t n) {
   return std::is_same_v<T, Half> && n <= kWidened;
 }
+// Up to `most` elements at a time of larger ones: halves as floats, others where they are.
+template <class T>
+class Lines {
+ public:
+  using Element = T;
+  explicit Lines(int64_t) {}
+  const T* read(const T* x, int64_t) const { return x; }
+  T* room(T* y) const { return y; }
+  void write(T*, int64_t) const {}
+};
+template <>
+class Lines<Half> {
+ public:
+  using Element = float;
+  explicit Lines(int64_t most) : wide_(most) {}
+  const float* read(const Half* x, int64_t n) const {
+    widen(x, wide_.data(), n);
+    return wide_.data();
+  }
+  float* room(Half*) const { return wide_.data(); }
+  void write(Half* y, int64_t n) const { narrow(wide_.data(), y, n); }
+
+ private:
+  Widened wide_;
+};
+
 // Calls f with arguments whose x, y and gradients are floats instead of halves.
 template <class F>
 void with_floats(const NormArguments& a, int64_t n, F&& f) {
@@ -103,19 +129,23 @@ void rows(int64_t count, int64_t n, const NormArguments& a, bool rms) {
   using C = compute_type<T>;
   const auto *weight = static_cast<const C*>(a.weight), *bias = static_cast<const C*>(a.bias);
   auto *means = static_cast<C*>(a.mean), *rstds = static_cast<C*>(a.rstd);
+  using E = typename Lines<T>::Element;
   parallel_for(0, count, row_grain(n), [&](int64_t begin, int64_t end) {
+    const Lines<T> in(n), out(n);
     for (int64_t r = begin; r < end; ++r) {
-      const T* x = static_cast<const T*>(a.x) + r * n;
-      T* y = static_cast<T*>(a.y) + r * n;
+      const E* x = in.read(static_cast<const T*>(a.x) + r * n, n);
+      T* to = static_cast<T*>(a.y) + r * n;
+      E* y = out.room(to);
       const auto [mean, rstd] = row_moments<C>(x, n, a.eps, rms);
       if (means) means[r] = mean;
       if (rstds) rstds[r] = rstd;
       const C m = mean, s = rstd;
       if (weight && bias)
-        for (int64_t i = 0; i < n; ++i) y[i] = T((static_cast<C>(x[i]) - m) * s * weight[i] + bias[i]);
+        for (int64_t i = 0; i < n; ++i) y[i] = E((static_cast<C>(x[i]) - m) * s * weight[i] + bias[i]);
       else
         for (int64_t i = 0; i < n; ++i)
-          y[i] = T((static_cast<C>(x[i]) - m) * s * at_or(weight, i, C(1)) + at_or(bias, i, C(0)));
+          y[i] = E((static_cast<C>(x[i]) - m) * s * at_or(weight, i, C(1)) + at_or(bias, i, C(0)));
+      out.write(to, n);
     }
   });
 }
@@ -140,10 +170,11 @@ void parameter_gradients(int64_t count, int64_t n, int64_t from, const NormGradi
   const int64_t width = std::min(kBlock, n - from);
   const auto *grad = static_cast<const T*>(a.grad) + from, *input = static_cast<const T*>(a.x) + from;
   double weights[kBlock] = {}, biases[kBlock] = {};
+  const Lines<T> grads(width), inputs(width);
   for (int64_t first = 0; first < count; first += kRows) {
     C some_weights[kBlock] = {}, some_biases[kBlock] = {};
     for (int64_t r = first; r < std::min(first + kRows, count); ++r) {
-      const T *g = grad + r * n, *x = input + r * n;
+      const auto *g = grads.read(grad + r * n, width), *x = inputs.read(input + r * n, width);
       const C mean = rms ? C(0) : static_cast<const C*>(a.mean)[r], rstd = static_cast<const C*>(a.rstd)[r];
       for (int64_t i = 0; i < width; ++i) {
         const C value = static_cast<C>(g[i]);
@@ -172,13 +203,16 @@ void rows_backward(int64_t count, int64_t n, const NormGradients& a, bool rms) {
   auto mean_of = [&](int64_t r) { return rms ? C(0) : means[r]; };
   if (a.grad_x)
     parallel_for(0, count, row_grain(n), [&](int64_t begin, int64_t end) {
+      const Lines<T> grads(n), inputs(n), outputs(n);
       for (int64_t r = begin; r < end; ++r) {
-        const T *g = grad + r * n, *x = input + r * n;
-        T* out = static_cast<T*>(a.grad_x) + r * n;
+        const auto *g = grads.read(grad + r * n, n), *x = inputs.read(input + r * n, n);
+        T* to = static_cast<T*>(a.grad_x) + r * n;
+        auto* out = outputs.room(to);
         if (weight)
           row_gradient(g, x, n, mean_of(r), rstds[r], rms, [=](int64_t i) { return weight[i]; }, out);
         else
           row_gradient(g, x, n, mean_of(r), rstds[r], rms, [](int64_t) { return C(1); }, out);
+        outputs.write(to, n);
       }
     });
   if (!a.grad_weight && !a.grad_bias) return;
@@ -252,7 +286,7 @@ void channel_sums(ChannelShape s, F&& terms, Done&& done) {
 
 template <class T>
 void channel_statistics(ChannelShape s, const void* data, void* mean_data, void* variance_data) {
-  if (widens<T>(s.outer * s.channels * s.inner)) {
+  if constexpr (std::is_same_v<T, Half>) {  // lines of channels are too many to be widened one by one
     const Widened wide(data, s.outer * s.channels * s.inner);
     return channel_statistics<float>(s, wide.data(), mean_data, variance_data);
   }
@@ -277,18 +311,21 @@ void channel_statistics(ChannelShape s, const void* data, void* mean_data, void*
       });
 }
 
-// Calls f(first element, count, channel) for runs of one channel, or f(first, channels, -1) for whole rows of
-// channels.
-template <class F>
-void for_channel_runs(ChannelShape s, F&& f) {
-  if (s.inner > 1)
-    parallel_for(0, s.outer * s.channels, row_grain(s.inner), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) f(i * s.inner, s.inner, i % s.channels);
-    });
-  else
-    parallel_for(0, s.outer, row_grain(s.channels), [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) f(i * s.channels, s.channels, int64_t{-1});
-    });
+// Calls f(x, g, out, count, channel) for runs of one channel, or f(x, g, out, channels, -1) for whole rows of
+// channels; without gradients g is x.
+template <class T, class F>
+void for_channel_runs(ChannelShape s, const T* x, const T* g, T* out, F&& f) {
+  const bool by_rows = s.inner <= 1;
+  const int64_t n = by_rows ? s.channels : s.inner, runs = by_rows ? s.outer : s.outer * s.channels;
+  parallel_for(0, runs, row_grain(n), [&](int64_t begin, int64_t end) {
+    const Lines<T> inputs(n), grads(n), outputs(n);
+    for (int64_t i = begin; i < end; ++i) {
+      const auto* xs = inputs.read(x + i * n, n);
+      f(xs, g == x ? xs : grads.read(g + i * n, n), outputs.room(out + i * n), n,
+        by_rows ? int64_t{-1} : i % s.channels);
+      outputs.write(out + i * n, n);
+    }
+  });
 }
 
 template <class T>
@@ -301,16 +338,18 @@ void channel_affine(ChannelShape s, const void* data, const void* scale_data, co
   }
   using C = compute_type<T>;
   const auto *scale = static_cast<const C*>(scale_data), *shift = static_cast<const C*>(shift_data);
-  for_channel_runs(s, [&](int64_t first, int64_t count, int64_t channel) {
-    const T* x = static_cast<const T*>(data) + first;
-    T* y = static_cast<T*>(result) + first;
-    if (channel < 0) {
-      for (int64_t c = 0; c < count; ++c) y[c] = T(static_cast<C>(x[c]) * scale[c] + shift[c]);
-      return;
-    }
-    const C a = scale[channel], b = shift[channel];
-    for (int64_t i = 0; i < count; ++i) y[i] = T(static_cast<C>(x[i]) * a + b);
-  });
+  const T* from = static_cast<const T*>(data);
+  using E = typename Lines<T>::Element;
+  for_channel_runs(s, from, from, static_cast<T*>(result),
+                   [&](const E* x, const E*, E* y, int64_t count, int64_t channel) {
+                     if (channel < 0) {
+                       for (int64_t c = 0; c < count; ++c)
+                         y[c] = E(static_cast<C>(x[c]) * scale[c] + shift[c]);
+                       return;
+                     }
+                     const C a = scale[channel], b = shift[channel];
+                     for (int64_t i = 0; i < count; ++i) y[i] = E(static_cast<C>(x[i]) * a + b);
+                   });
 }
 
 template <class T>
@@ -326,34 +365,43 @@ void channel_backward(ChannelShape s, const NormGradients& a, bool training) {
   // grad_x = g * scale + x * slope + shift, by channel.
   const auto parts = std::make_unique<C[]>(static_cast<size_t>(3 * s.channels));
   C *scale = parts.get(), *slope = scale + s.channels, *shift = slope + s.channels;
-  channel_sums<C>(
-      s,
-      [&](int64_t i, int64_t c, C& sum, C& product) {
-        const C value = static_cast<C>(g[i]);
-        sum += value;
-        product += value * (static_cast<C>(x[i]) - mean[c]);
-      },
-      [&](int64_t c, double sum, double product) {
-        if (grad_weight) grad_weight[c] = static_cast<C>(product * rstd[c]);
-        if (grad_bias) grad_bias[c] = static_cast<C>(sum);
-        scale[c] = at_or(weight, c, C(1)) * rstd[c];
-        slope[c] = training ? static_cast<C>(-scale[c] * (product / count) * rstd[c] * rstd[c]) : C(0);
-        shift[c] = training ? static_cast<C>(-scale[c] * (sum / count)) : C(0);
-      });
+  const auto sum_up = [&](const auto* xs, const auto* gs) {
+    channel_sums<C>(
+        s,
+        [&, xs, gs](int64_t i, int64_t c, C& sum, C& product) {
+          const C value = static_cast<C>(gs[i]);
+          sum += value;
+          product += value * (static_cast<C>(xs[i]) - mean[c]);
+        },
+        [&](int64_t c, double sum, double product) {
+          if (grad_weight) grad_weight[c] = static_cast<C>(product * rstd[c]);
+          if (grad_bias) grad_bias[c] = static_cast<C>(sum);
+          scale[c] = at_or(weight, c, C(1)) * rstd[c];
+          slope[c] = training ? static_cast<C>(-scale[c] * (product / count) * rstd[c] * rstd[c]) : C(0);
+          shift[c] = training ? static_cast<C>(-scale[c] * (sum / count)) : C(0);
+        });
+  };
+  if constexpr (std::is_same_v<T, Half>) {
+    const int64_t n = s.outer * s.channels * s.inner;
+    const Widened inputs(x, n), grads(g, n);
+    sum_up(static_cast<const float*>(inputs.data()), static_cast<const float*>(grads.data()));
+  } else {
+    sum_up(x, g);
+  }
   if (!a.grad_x) return;
-  for_channel_runs(s, [&](int64_t first, int64_t length, int64_t channel) {
-    const T *gr = g + first, *xr = x + first;
-    T* out = static_cast<T*>(a.grad_x) + first;
-    if (channel < 0) {
-      for (int64_t c = 0; c < length; ++c)
-        out[c] =
-            T(static_cast<C>(gr[c]) * scale[c] + (static_cast<C>(xr[c]) - mean[c]) * slope[c] + shift[c]);
-      return;
-    }
-    const C p = scale[channel], q = slope[channel], r = shift[channel], m = mean[channel];
-    for (int64_t i = 0; i < length; ++i)
-      out[i] = T(static_cast<C>(gr[i]) * p + (static_cast<C>(xr[i]) - m) * q + r);
-  });
+  using E = typename Lines<T>::Element;
+  for_channel_runs(s, x, g, static_cast<T*>(a.grad_x),
+                   [&](const E* xr, const E* gr, E* out, int64_t length, int64_t channel) {
+                     if (channel < 0) {
+                       for (int64_t c = 0; c < length; ++c)
+                         out[c] = E(static_cast<C>(gr[c]) * scale[c] +
+                                    (static_cast<C>(xr[c]) - mean[c]) * slope[c] + shift[c]);
+                       return;
+                     }
+                     const C p = scale[channel], q = slope[channel], r = shift[channel], m = mean[channel];
+                     for (int64_t i = 0; i < length; ++i)
+                       out[i] = E(static_cast<C>(gr[i]) * p + (static_cast<C>(xr[i]) - m) * q + r);
+                   });
 }
 
 template <class T>
@@ -363,10 +411,13 @@ void groups(ChannelShape s, int64_t count, const NormArguments& a) {
   using C = compute_type<T>;
   const auto *weight = static_cast<const C*>(a.weight), *bias = static_cast<const C*>(a.bias);
   const int64_t width = s.channels / count, n = width * s.inner;
+  using E = typename Lines<T>::Element;
   parallel_for(0, s.outer * count, row_grain(n), [&](int64_t begin, int64_t end) {
+    const Lines<T> in(n), out(n);
     for (int64_t r = begin; r < end; ++r) {
-      const T* x = static_cast<const T*>(a.x) + r * n;
-      T* y = static_cast<T*>(a.y) + r * n;
+      const E* x = in.read(static_cast<const T*>(a.x) + r * n, n);
+      T* to = static_cast<T*>(a.y) + r * n;
+      E* y = out.room(to);
       const auto [mean, rstd] = row_moments<C>(x, n, a.eps, false);
       static_cast<C*>(a.mean)[r] = mean;
       static_cast<C*>(a.rstd)[r] = rstd;
@@ -374,16 +425,18 @@ void groups(ChannelShape s, int64_t count, const NormArguments& a) {
       if (s.inner == 1) {
         for (int64_t k = 0; k < width; ++k) {
           const C scale = at_or(weight, first + k, C(1)) * rstd;
-          y[k] = T(static_cast<C>(x[k]) * scale + (at_or(bias, first + k, C(0)) - mean * scale));
+          y[k] = E(static_cast<C>(x[k]) * scale + (at_or(bias, first + k, C(0)) - mean * scale));
         }
+        out.write(to, n);
         continue;
       }
       for (int64_t k = 0; k < width; ++k) {
         const int64_t c = first + k;
         const C scale = at_or(weight, c, C(1)) * rstd, shift = at_or(bias, c, C(0)) - mean * scale;
         for (int64_t i = k * s.inner; i < (k + 1) * s.inner; ++i)
-          y[i] = T(static_cast<C>(x[i]) * scale + shift);
+          y[i] = E(static_cast<C>(x[i]) * scale + shift);
       }
+      out.write(to, n);
     }
   });
 }
@@ -401,8 +454,9 @@ void groups_backward(ChannelShape s, int64_t count, const NormGradients& a) {
   const auto sums = std::make_unique<double[]>(static_cast<size_t>(2 * rows));
   double *plain = sums.get(), *centred = plain + rows;
   parallel_for(0, rows, row_grain(s.inner), [&](int64_t begin, int64_t end) {
+    const Lines<T> grads(s.inner), inputs(s.inner);
     for (int64_t r = begin; r < end; ++r) {
-      const T *gr = g + r * s.inner, *xr = x + r * s.inner;
+      const auto *gr = grads.read(g + r * s.inner, s.inner), *xr = inputs.read(x + r * s.inner, s.inner);
       const C mean = means[r / width], rstd = rstds[r / width];
       plain[r] = sum_of<C>(s.inner, [&](int64_t i) { return static_cast<C>(gr[i]); });
       centred[r] = sum_of<C>(
@@ -418,7 +472,9 @@ void groups_backward(ChannelShape s, int64_t count, const NormGradients& a) {
   }
   if (!a.grad_x) return;
   const auto n = static_cast<double>(width * s.inner);
+  using E = typename Lines<T>::Element;
   parallel_for(0, s.outer * count, row_grain(width * s.inner), [&](int64_t begin, int64_t end) {
+    const Lines<T> grads(s.inner), inputs(s.inner), outputs(s.inner);
     for (int64_t group = begin; group < end; ++group) {
       const int64_t first = group % count * width;
       double sum = 0, product = 0;
@@ -432,9 +488,13 @@ void groups_backward(ChannelShape s, int64_t count, const NormGradients& a) {
       for (int64_t k = 0; k < width; ++k) {
         const int64_t base = (group * width + k) * s.inner;
         const C w = at_or(weight, first + k, C(1));
-        for (int64_t i = base; i < base + s.inner; ++i)
-          static_cast<T*>(a.grad_x)[i] =
-              T(rstd * (static_cast<C>(g[i]) * w - shift - (static_cast<C>(x[i]) - mean) * rstd * slope));
+        const E *gr = grads.read(g + base, s.inner), *xr = inputs.read(x + base, s.inner);
+        T* to = static_cast<T*>(a.grad_x) + base;
+        E* out = outputs.room(to);
+        for (int64_t i = 0; i < s.inner; ++i)
+          out[i] =
+              E(rstd * (static_cast<C>(gr[i]) * w - shift - (static_cast<C>(xr[i]) - mean) * rstd * slope));
+        outputs.write(to, s.inner);
       }
     }
   });
