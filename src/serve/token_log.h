@@ -5,7 +5,7 @@
 #include <string_view>
 #include <vector>
 
-#include "rushlight/generation.h"
+#include "rushlight/text_service.h"
 
 namespace rushlight::serve {
 
