@@ -43,7 +43,6 @@ SAID_BY_PYTHON = re.compile(
 )
 LAST_WORDS = re.compile("terminate called|Fatal Python error|.*Assertion")
 SECONDS = 60  # for one run
-FILLING, STEADY = 20, 8  # seconds, and runs that leave nothing behind
 
 
 def build(folder):
@@ -343,8 +342,7 @@ class Memory:
     def run(self, work, judge, left=-1, again=False):
         """What `judge` says of the result of `work` in a new thread, its error, and how often it allocated.
 
-        All that the call made dies in its thread, whose pools go with it: cycles, too, or they would fill
-        those of the thread that collects them."""
+        All that the call made dies in its thread, whose pools go with it."""
         verdict = error = None
         made = 0
 
@@ -361,8 +359,6 @@ class Memory:
             else:
                 made = end()
                 verdict = judge(result)
-                del result
-            gc.collect()
 
         thread = threading.Thread(target=run)
         thread.start()
@@ -375,23 +371,8 @@ class Case:
         self.rl, self.memory, self.name, self.work, self.report = rl, memory, name, work, report
         self.laps, self.said = (3, (SAID, SAID_BY_PYTHON)) if python else (2, (SAID,))
         self.expected = work()
-        gc.unfreeze()
-        gc.collect()
-        gc.freeze()  # so that a collection after each run looks only at what is new
         for _ in range(2):  # the first time fills what is kept for good
             self.steady, error, self.allocations = memory.run(work, self.equal)
-        if self.steady:
-            self._fill()
-
-    def _fill(self):
-        """Run until nothing grows any more: what is kept up to a bound, such as a log of the last calls."""
-        until = time.monotonic() + FILLING
-        while time.monotonic() < until:
-            before = self.memory.live()
-            for _ in range(STEADY):
-                self.memory.run(self.work, self.equal)
-            if self.memory.live() <= before + STEADY // 2:
-                return
 
     def equal(self, result):
         return equal(self.rl, self.expected, result)
