@@ -38,10 +38,10 @@ _PLAIN = {
 }  # fmt: skip
 # Formulas of the first parameters, tensors, with the numbers that follow as theirs.
 _WITH_NUMBERS = {
-    "leaky_relu": ("LeakyRelu", 1), "leaky_relu_backward": ("LeakyReluBackward", 2),
-    "threshold": ("Threshold", 1), "threshold_backward": ("ThresholdBackward", 2),
-    "softplus": ("Softplus", 1), "softplus_backward": ("SoftplusBackward", 2),
-    "hardtanh": ("Clamp", 1), "hardtanh_backward": ("HardtanhBackward", 2),
+    "leaky_relu": "LeakyRelu", "leaky_relu_backward": "LeakyReluBackward",
+    "threshold": "Threshold", "threshold_backward": "ThresholdBackward",
+    "softplus": "Softplus", "softplus_backward": "SoftplusBackward",
+    "hardtanh": "Clamp", "hardtanh_backward": "HardtanhBackward",
 }  # fmt: skip
 _POWERS = {2: "Square", 3: "Cube", 0.5: "Sqrt", -0.5: "Rsqrt", -1: "Reciprocal"}
 _TURNED = {"gt.Tensor": "Lt", "ge.Tensor": "Le"}
@@ -91,9 +91,10 @@ def _step(node):
         form = {"none": "GeluErfBackward", "tanh": "GeluTanhBackward"}.get(kwargs.get("approximate", "none"))
         return _Step(_formula(form), args) if form else None
     if full in _WITH_NUMBERS:
-        formula, tensors = _WITH_NUMBERS[full]
-        values = [argument(target, i, args, kwargs) for i in range(len(target._schema.arguments))]
-        return _Step(_formula(formula), values[:tensors], values[tensors:])
+        parameters = target._schema.arguments
+        values = [argument(target, i, args, kwargs) for i in range(len(parameters))]
+        tensors = sum(str(parameter.type) == "Tensor" for parameter in parameters)
+        return _Step(_formula(_WITH_NUMBERS[full]), values[:tensors], values[tensors:])
     if name == "clamp" and target._overloadname == "default":
         return _clamp(args, kwargs)
     if full == "where.self" and len(args) == 3:

@@ -3,7 +3,7 @@
 # What PyTorch calls by the overload for tensors, with numbers in their place.
 TAKES_NUMBERS = frozenset("add sub mul div divide multiply subtract true_divide floor_divide".split())
 # Overloads in which numbers stand for tensors, by the numbers' positions, where PyTorch has other names.
-_NAMES = {
+_NAMES: dict[str, dict[tuple[int, ...], str]] = {
     **dict.fromkeys(("pow", "float_power"), {(1,): "Tensor_Scalar", (0,): "Scalar"}),
     **dict.fromkeys(("pow_", "float_power_"), {(1,): "Scalar"}),
     "where": {(1,): "ScalarSelf", (2,): "ScalarOther", (1, 2): "Scalar"},

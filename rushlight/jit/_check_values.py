@@ -17,6 +17,7 @@ class Checking:
     annotations: Any
     module: Any
     frames: list[dict[str, Any]]
+    exact_list: Any  # a list whose elements no conversion makes fit: one that is assigned or returned
     refuse: Callable[..., Any]
     lookup: Callable[..., Any]
     name: Callable[..., Any]

@@ -126,7 +126,7 @@ class _Checker(Expressions):
                 )
         self.frames[-1][name] = value if annotated is None else annotated
 
-    exact_list = None  # a list whose elements no conversion makes fit: one that is assigned or returned
+    exact_list = None
 
     @staticmethod
     def converted(value, wanted):

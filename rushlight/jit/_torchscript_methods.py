@@ -37,7 +37,7 @@ class ArchiveUnit:
 
     @functools.cached_property
     def schema(self):
-        tree = ast.parse(ast.unparse(self.tree)).body[0]  # types are changed in a copy
+        tree: Any = ast.parse(ast.unparse(self.tree)).body[0]  # types are changed in a copy
         positional = [*tree.args.posonlyargs, *tree.args.args]
         for argument in (*positional, *tree.args.kwonlyargs):
             argument.annotation = argument.annotation and _Known().visit(argument.annotation)

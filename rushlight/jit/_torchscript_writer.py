@@ -4,6 +4,7 @@ import ast
 import enum
 import pickle
 from collections import OrderedDict
+from typing import Any
 
 import rushlight
 from rushlight._quantized.packed import ScriptObject
@@ -72,6 +73,11 @@ _TAG = _Global("torch.jit._pickle", "restore_type_tag")
 class _ArchivePickler(TensorPickler):
     """Writes objects of an archive's classes under the names that these have in its code."""
 
+    write: Any  # of Python's pickler
+    get: Any
+    memo: Any
+    memoize: Any
+
     def __init__(self, *args):
         super().__init__(*args)
         self._tensors = {}  # parameters as tensors
@@ -115,7 +121,7 @@ class _ArchivePickler(TensorPickler):
     def save_reduce(self, func, args, *more, **words):
         """A call; of a name of an archive, which no import finds."""
         if not isinstance(func, _Global):
-            return super().save_reduce(func, args, *more, **words)
+            return super().save_reduce(func, args, *more, **words)  # type: ignore[misc]
         self.save(func)
         self.save(args)
         return self.write(pickle.REDUCE)

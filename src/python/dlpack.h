@@ -1,5 +1,5 @@
-// DLPack 1.3: the structures of the standard (dlpack.h), and what its two interfaces share: `__dlpack__` and the
-// table of C functions.
+// DLPack 1.3: the structures of the standard (dlpack.h), and what its two interfaces share: `__dlpack__` and
+// the table of C functions.
 #pragma once
 #include <cstdint>
 
@@ -42,8 +42,8 @@ constexpr DLVersion kDLVersion{1, 3};
 constexpr uint64_t kReadOnly = 1, kIsCopied = 2;
 constexpr int32_t kDLCPU = 1, kDLCUDA = 2, kDLCUDAHost = 3, kDLCUDAManaged = 13;
 
-// The table that a type of arrays shows as `__dlpack_c_exchange_api__`, a capsule of this name: functions that
-// answer 0, or -1 with a Python error set. None waits for a stream.
+// The table that a type of arrays shows as `__dlpack_c_exchange_api__`, a capsule of this name: functions
+// that answer 0, or -1 with a Python error set. None waits for a stream.
 constexpr const char* kExchange = "dlpack_exchange_api";
 struct DLExchangeHeader {
   DLVersion version;

@@ -8,8 +8,7 @@ namespace rushlight::python {
 
 static const Tensor& operand(void* object) {
   auto* given = static_cast<PyObject*>(object);
-  if (!is_tensor(given))
-    throw_python(PyExc_TypeError, str("expected a Tensor, got ", type_name(given)));
+  if (!is_tensor(given)) throw_python(PyExc_TypeError, str("expected a Tensor, got ", type_name(given)));
   const Tensor& t = tensor_of(given);
   check_exported(t);
   return t;
@@ -53,8 +52,8 @@ static int current_stream(int32_t device_type, int32_t device_id, void** out) {
 }
 
 void add_dlpack_exchange() {
-  static DLExchange table{
-      {kDLVersion, nullptr}, allocate, managed_of_object, object_of_managed, view_of_object, current_stream};
+  static DLExchange table{{kDLVersion, nullptr}, allocate,       managed_of_object,
+                          object_of_managed,     view_of_object, current_stream};
   const PyRef capsule(check(PyCapsule_New(&table, kExchange, nullptr)));
   check(PyDict_SetItemString(TensorBaseType.tp_dict, "__dlpack_c_exchange_api__", capsule.get()));
 }

@@ -65,7 +65,7 @@ def is_pytorchs(name):
 
 # (module, list): what its names are. Of a dict the keys; see VALUES.
 LISTS = {
-    "_inductor._fuse": {"_PLAIN": is_operator, "_TURNED": is_operator},
+    "_inductor._fuse": {"_PLAIN": is_operator, "_TURNED": is_operator, "_WITH_NUMBERS": is_operator},
     "_inductor._rows": {"_REDUCTIONS": is_operator, "_SOFTMAXES": is_operator},
     "_ops": {"_MORE_OVERLOADS": is_operator},
     "_subclasses._data_shapes": {"_MAKERS": is_operator},
@@ -112,7 +112,7 @@ LISTS = {
 }
 # Dicts whose values are names, too.
 VALUES = {
-    "_inductor._fuse": {"_PLAIN": is_formula, "_TURNED": is_formula},
+    "_inductor._fuse": {"_PLAIN": is_formula, "_TURNED": is_formula, "_WITH_NUMBERS": is_formula},
     "array_api._elementwise": {"_UNARY": is_called, "_BINARY": is_called},
     "export._pt2_operators": {"_NAMES": is_pytorchs},
 }
