@@ -1,5 +1,6 @@
 """A number of a program, known at some sizes, as a function of these."""
 
+import functools
 import itertools
 import math
 from fractions import Fraction
@@ -231,6 +232,15 @@ def _longest_head(dense, name):
 
 def _separated(samples, functions):
     """A sum of products of functions of one size each."""
+    try:
+        return _through_parts(samples, functions, lambda size, first: (size < first, size))
+    except Specialized:  # parts of a whole have no larger sizes together
+        return _through_parts(samples, functions, lambda size, first: 0)
+
+
+def _through_parts(samples, functions, preferred):
+    """The sum through the example's sizes and one other of each, the preferred one. Those above come first,
+    since small ones may be of another function."""
     parts, ends, size_of = [], {}, {}
     for name, function in functions.items():
         part = _part(function, name)
@@ -238,7 +248,7 @@ def _separated(samples, functions):
         first = samples.base[name]
         sizes = few((low, high), first) + list(range(low, min(high, low + 130)))
         sizes = [n for n in sizes if samples.usable({**samples.base, name: n})]
-        sizes.sort(key=lambda n: (n < first, n))  # near the example's: small ones may differ
+        sizes.sort(key=functools.partial(preferred, first=first))
         other = next((n for n in sizes if _at(part, name, n) != _at(part, name, first)), None)
         if other is None:
             return None

@@ -182,11 +182,11 @@ bool is_plain(const Tensor& t) {
 
 // What a node that is about to run found already, while hooks of inner results ran.
 struct Found {
-  const Node* node = nullptr;
-  int64_t pass = -1;
+  const Node* node;
+  int64_t pass;
   Gradients gradients;
 };
-thread_local Found found;
+thread_local std::unique_ptr<Found> found;
 
 void CompiledNode::run_tensor_hooks(Gradients& grads) {
   const auto watched = [&](size_t i) { return is_gradient_watched(*this, static_cast<uint32_t>(i)); };
@@ -195,12 +195,13 @@ void CompiledNode::run_tensor_hooks(Gradients& grads) {
   for (uint32_t i = 0; i < grads.size(); ++i)
     if (std::ranges::find(part_.inner, i) == part_.inner.end()) run_hooks_of_output(*this, i, grads);
   Gradients gradients = run_again(grads, true);
-  found = {this, current_pass(), std::move(gradients)};
+  found = std::make_unique<Found>(Found{this, current_pass(), std::move(gradients)});
   keep_retained_gradients(*this, grads);
 }
 
 Gradients CompiledNode::apply(Gradients grads) {
-  if (found.node == this && found.pass == current_pass()) return std::exchange(found, {}).gradients;
+  if (found && found->node == this && found->pass == current_pass())
+    return std::move(std::exchange(found, nullptr)->gradients);
   if (!grads.any_defined()) return Gradients(edges().size());
   std::vector<bool> given;
   for (const Tensor& g : grads) given.push_back(g.defined());

@@ -1,6 +1,7 @@
 #include "python/profiled_calls.h"
 
 #include <array>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -61,7 +62,12 @@ struct Calls {
     if (!open.empty() && open.back().is_builtin == is_builtin) open.pop_back();
   }
 };
-thread_local Calls calls_of_thread;
+// Made when it is first needed: modules that are loaded later share the room of what threads hold by value.
+Calls& calls_of_thread() {
+  static thread_local std::unique_ptr<Calls> calls;
+  if (!calls) calls = std::make_unique<Calls>();
+  return *calls;
+}
 
 // What repr() says of a function in C.
 std::string builtin_name(PyObject* function) {
@@ -134,7 +140,7 @@ void follow(Calls& calls, ProfilerSession& session, PyObject* silent, PyFrameObj
 }
 
 void end_on_this_thread() {
-  calls_of_thread.reset(0);
+  calls_of_thread().reset(0);
   PyEval_SetProfile(nullptr, nullptr);
 }
 
@@ -143,7 +149,7 @@ int hook(PyObject* silent, PyFrameObject* frame, int what, PyObject* argument) {
   if (what == PyTrace_EXCEPTION || what == PyTrace_LINE || what == PyTrace_OPCODE) return 0;
   return guard_status([&] {
     const std::shared_ptr<ProfilerSession> session = running_profiler();
-    Calls& calls = calls_of_thread;
+    Calls& calls = calls_of_thread();
     if (!session || !session->options.stack) return end_on_this_thread();
     if (calls.session != session->number) {
       calls.reset(session->number);
@@ -160,8 +166,8 @@ void record_calls(PyObject* silent) {
   PyThreadState* own = PyThreadState_Get();
   const std::shared_ptr<ProfilerSession> session = running_profiler();
   if (!session || (own->c_profilefunc && own->c_profilefunc != hook)) return;
-  calls_of_thread.reset(session->number);
-  open_running(calls_of_thread, *session, reference(PyEval_GetFrame()));
+  calls_of_thread().reset(session->number);
+  open_running(calls_of_thread(), *session, reference(PyEval_GetFrame()));
   PyEval_SetProfile(hook, silent);
 }
 

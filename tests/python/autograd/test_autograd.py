@@ -98,8 +98,9 @@ def test_detach():
     assert not d.requires_grad and d.data_ptr() == y.data_ptr()
     y.detach_()
     assert y.is_leaf
+    base = x * 2
     with pytest.raises(RuntimeError, match="Can't detach views in-place"):
-        (x * 2)[0].detach_()
+        base[0].detach_()
 
 
 # --- backward and grad ---

@@ -28,6 +28,8 @@ ROWS = fixed_rows(
         "rnn_relu": layers(1),
         "rnn_relu_cell": [(CELL, {})],
         "lstm": [(LSTM, {})],
+        "_pack_padded_sequence": [((small(2, 3, 2), np.array([3, 2]), True), {})],
+        "_pad_packed_sequence": [((small(5, 3), SIZES, True, 0.5, 4), {})],
     },
     refused={"fuzz": "PyTorch does not check that the steps of packed sequences add up"},
 )

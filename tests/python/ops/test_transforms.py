@@ -20,6 +20,7 @@ REFUSALS = (
     "doesn't have storage",
     "needs num_classes",
     "is not possible because there exists a Tensor `other` in extra_args",
+    "would return a differently shaped Tensor",
 )
 BATCH = 3
 

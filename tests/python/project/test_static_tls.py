@@ -23,3 +23,5 @@ def test_little_of_it_is_taken():
     # glibc keeps 1,664 bytes. With PyTorch loaded first 1,408 were the last that fitted: one variable more,
     # and `import rushlight` failed.
     assert 0 < thread_local_bytes(LIBRARY) <= 1152
+    # What a program loads later, as OpenMP of scikit-learn, comes out of what the extension leaves.
+    assert 0 < thread_local_bytes(Path(rushlight._C.__file__)) <= 240
