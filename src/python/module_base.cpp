@@ -247,6 +247,9 @@ static PyObject* run_module(PyObject* self, PyObject* const* args, size_t nargsf
   return result;
 }
 
+static PyObject* module_vectorcall(PyObject* self, PyObject* const* args, size_t nargsf,
+                                   PyObject* names_given);
+
 static PyObject* module_call(PyObject* self, PyObject* args, PyObject* kwargs) {
   const Py_ssize_t n = PyTuple_GET_SIZE(args), k = kwargs ? PyDict_GET_SIZE(kwargs) : 0;
   std::vector<PyObject*> stack;
@@ -263,8 +266,12 @@ static PyObject* module_call(PyObject* self, PyObject* args, PyObject* kwargs) {
     PyTuple_SET_ITEM(names_given.get(), i, Py_NewRef(key));
     stack[static_cast<size_t>(1 + n + i)] = value;
   }
-  return run_module(self, stack.data() + 1, static_cast<size_t>(n) | PY_VECTORCALL_ARGUMENTS_OFFSET,
-                    names_given.get());
+  // From Python 3.12 on, classes whose __call__ was ever assigned, as tracers do for a while, have no
+  // vectorcall.
+  const vectorcallfunc own = reinterpret_cast<PyModule_*>(self)->vectorcall;
+  const bool is_special = own != module_vectorcall && Py_TYPE(self)->tp_call == module_call;
+  return (is_special ? own : run_module)(
+      self, stack.data() + 1, static_cast<size_t>(n) | PY_VECTORCALL_ARGUMENTS_OFFSET, names_given.get());
 }
 
 // A class may have got another __call__ since, which the flag of its type does not show.

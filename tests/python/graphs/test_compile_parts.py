@@ -86,6 +86,14 @@ def test_modules_run_through_graphs(capsys):
     assert "test_compile_parts.py" in compiled_of(fast).reason
 
 
+def test_parts_run_after_a_trace():
+    """Tracers give `Module` another `__call__` for a while, which classes remember from Python 3.12 on."""
+    torch.fx.symbolic_trace(Block())
+    torch.export.export(Block(), (X,))
+    result = torch.compile(Net(Block(), Block()))(X)
+    assert graphs_behind(result) == 3
+
+
 def test_parts_that_break_are_split(capsys):
     model = Net(Loud(), Block())
     fast = torch.compile(model)
