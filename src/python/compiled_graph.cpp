@@ -4,6 +4,8 @@
 #include <atomic>
 #include <chrono>
 #include <deque>
+#include <mutex>
+#include <optional>
 
 #include "autograd/accumulate.h"
 #include "autograd/hooked.h"
@@ -168,10 +170,13 @@ class CompiledNode final : public PlainNode {
   ~CompiledNode() override = default;
   std::vector<Tensor> values_again();
   Gradients run_again(Gradients& grads, bool watched = false);
+  std::optional<Gradients> found_in_this_pass();
 
   std::shared_ptr<Program> program_;
   Part& part_;
   std::atomic<bool> released_{false};
+  // By pass, what it found already while hooks of inner results ran; under `lock`.
+  std::vector<std::pair<int64_t, Gradients>> found_;
 };
 
 // Whether the executor may take a gradient: transforms and modes see single operators.
@@ -180,14 +185,6 @@ bool is_plain(const Tensor& t) {
   return !t.defined() || !((t->flags & kWatched) || t.device().is_meta());
 }
 
-// What a node that is about to run found already, while hooks of inner results ran.
-struct Found {
-  const Node* node;
-  int64_t pass;
-  Gradients gradients;
-};
-thread_local std::unique_ptr<Found> found;
-
 void CompiledNode::run_tensor_hooks(Gradients& grads) {
   const auto watched = [&](size_t i) { return is_gradient_watched(*this, static_cast<uint32_t>(i)); };
   if (!grads.any_defined() || std::ranges::none_of(part_.inner, watched))
@@ -195,13 +192,24 @@ void CompiledNode::run_tensor_hooks(Gradients& grads) {
   for (uint32_t i = 0; i < grads.size(); ++i)
     if (std::ranges::find(part_.inner, i) == part_.inner.end()) run_hooks_of_output(*this, i, grads);
   Gradients gradients = run_again(grads, true);
-  found = std::make_unique<Found>(Found{this, current_pass(), std::move(gradients)});
+  {
+    std::lock_guard guard(lock);
+    found_.emplace_back(current_pass(), std::move(gradients));
+  }
   keep_retained_gradients(*this, grads);
 }
 
+std::optional<Gradients> CompiledNode::found_in_this_pass() {
+  std::lock_guard guard(lock);
+  const auto at = std::ranges::find(found_, current_pass(), &std::pair<int64_t, Gradients>::first);
+  if (at == found_.end()) return std::nullopt;
+  Gradients gradients = std::move(at->second);
+  found_.erase(at);
+  return gradients;
+}
+
 Gradients CompiledNode::apply(Gradients grads) {
-  if (found && found->node == this && found->pass == current_pass())
-    return std::move(std::exchange(found, nullptr)->gradients);
+  if (std::optional<Gradients> found = found_in_this_pass()) return std::move(*found);
   if (!grads.any_defined()) return Gradients(edges().size());
   std::vector<bool> given;
   for (const Tensor& g : grads) given.push_back(g.defined());

@@ -74,14 +74,15 @@ PyObject* ModeStack::pop() {
   return mode;
 }
 
-ModeStack& dispatch_modes() {
-  static thread_local ModeStack stack;
-  return stack;
+struct Stacks {
+  ModeStack dispatch, before_dispatch;
+};
+static Stacks& stacks_of_thread() {
+  static thread_local Stacks stacks;
+  return stacks;
 }
-ModeStack& pre_dispatch_modes() {
-  static thread_local ModeStack stack;
-  return stack;
-}
+ModeStack& dispatch_modes() { return stacks_of_thread().dispatch; }
+ModeStack& pre_dispatch_modes() { return stacks_of_thread().before_dispatch; }
 
 bool disable_modes(bool disabled) {
   const bool before = std::exchange(modes_disabled, disabled);

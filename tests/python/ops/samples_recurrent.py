@@ -21,15 +21,20 @@ def layers(gates):
 
 CELL = (small(2, 3), small(2, 4), small(4, 3), small(4, 4))
 LSTM = (small(5, 3), SIZES, [small(1, 2, 4), small(1, 2, 4)], parameters(4), True, 1, 0.0, True, False)
-ROWS = fixed_rows(
-    {
-        "gru": layers(3),
-        "rnn_tanh": layers(1),
-        "rnn_relu": layers(1),
-        "rnn_relu_cell": [(CELL, {})],
-        "lstm": [(LSTM, {})],
-        "_pack_padded_sequence": [((small(2, 3, 2), np.array([3, 2]), True), {})],
-        "_pad_packed_sequence": [((small(5, 3), SIZES, True, 0.5, 4), {})],
-    },
-    refused={"fuzz": "PyTorch does not check that the steps of packed sequences add up"},
-)
+ROWS = [
+    *fixed_rows(
+        {
+            "gru": layers(3),
+            "rnn_tanh": layers(1),
+            "rnn_relu": layers(1),
+            "rnn_relu_cell": [(CELL, {})],
+            "lstm": [(LSTM, {})],
+            "_pad_packed_sequence": [((small(5, 3), SIZES, True, 0.5, 4), {})],
+        },
+        refused={"fuzz": "PyTorch does not check that the steps of packed sequences add up"},
+    ),
+    *fixed_rows(
+        {"_pack_padded_sequence": [((small(2, 3, 2), np.array([3, 2]), True), {})]},
+        refused={"device": "lengths stay on the CPU, as in PyTorch"},
+    ),
+]
