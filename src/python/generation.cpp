@@ -128,9 +128,9 @@ bool call_back(PyObject* function, PyRef& error, Make&& make) {
   return go_on;
 }
 
-PyObject* model_generate(PyObject* self, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {"prompt",
-                                "max_tokens",
+// Takes the words of a generation's settings out of a call's.
+Settings take_settings(PyObject* words) {
+  static const char* names[] = {"max_tokens",
                                 "temperature",
                                 "top_k",
                                 "top_p",
@@ -138,24 +138,39 @@ PyObject* model_generate(PyObject* self, PyObject* args, PyObject* kwargs) {
                                 "repetition_penalty",
                                 "stop",
                                 "ignore_end",
-                                "on_token",
-                                "on_text",
                                 "presence_penalty",
                                 "frequency_penalty",
                                 nullptr};
-  PyObject *prompt = nullptr, *stop = nullptr, *on_token = nullptr, *on_text = nullptr;
+  const PyRef mine(check(PyDict_New())), none(check(PyTuple_New(0)));
+  for (const char** name = names; *name; ++name)
+    if (PyObject* value = PyDict_GetItemString(words, *name)) {
+      check(PyDict_SetItemString(mine.get(), *name, value));
+      check(PyDict_DelItemString(words, *name));
+    }
   Settings s;
   long long max_tokens = s.max_tokens, top_k = s.top_k;
   unsigned long long seed = 0;
   int ignore_end = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$LdLdKdOpOOdd", const_cast<char**>(names), &prompt,
+  PyObject* stop = nullptr;
+  if (!PyArg_ParseTupleAndKeywords(none.get(), mine.get(), "|$LdLdKdOpdd", const_cast<char**>(names),
                                    &max_tokens, &s.temperature, &top_k, &s.top_p, &seed,
-                                   &s.repetition_penalty, &stop, &ignore_end, &on_token, &on_text,
-                                   &s.presence_penalty, &s.frequency_penalty))
-    return nullptr;
+                                   &s.repetition_penalty, &stop, &ignore_end, &s.presence_penalty,
+                                   &s.frequency_penalty))
+    throw PythonError();
+  s.max_tokens = max_tokens, s.top_k = top_k, s.seed = seed, s.ignore_end = ignore_end != 0;
+  s.stop = stop_from(stop);
+  return s;
+}
+
+PyObject* model_generate(PyObject* self, PyObject* args, PyObject* kwargs) {
+  static const char* names[] = {"prompt", "on_token", "on_text", nullptr};
   return guard([&] {
-    s.max_tokens = max_tokens, s.top_k = top_k, s.seed = seed, s.ignore_end = ignore_end != 0;
-    s.stop = stop_from(stop);
+    const PyRef words(check(kwargs ? PyDict_Copy(kwargs) : PyDict_New()));
+    const Settings s = take_settings(words.get());
+    PyObject *prompt = nullptr, *on_token = nullptr, *on_text = nullptr;
+    if (!PyArg_ParseTupleAndKeywords(args, words.get(), "O|$OO", const_cast<char**>(names), &prompt,
+                                     &on_token, &on_text))
+      throw PythonError();
     const TextModel model = object_of<TextModel>(self);
     const std::vector<int64_t> ids = ids_from(prompt);
     PyRef error;
@@ -324,37 +339,17 @@ TextService& open_service(PyObject* self) {
 }
 
 PyObject* service_submit(PyObject* self, PyObject* args, PyObject* kwargs) {
-  static const char* names[] = {"prompt",
-                                "max_tokens",
-                                "temperature",
-                                "top_k",
-                                "top_p",
-                                "seed",
-                                "repetition_penalty",
-                                "stop",
-                                "ignore_end",
-                                "key",
-                                "timeout",
-                                "on_text",
-                                "on_end",
-                                "presence_penalty",
-                                "frequency_penalty",
-                                nullptr};
-  PyObject *prompt = nullptr, *stop = nullptr, *on_text = nullptr, *on_end = nullptr, *timeout = nullptr;
-  generation::TextRequest r;
-  Settings& s = r.settings;
-  long long max_tokens = s.max_tokens, top_k = s.top_k;
-  unsigned long long seed = 0;
-  int ignore_end = 0;
-  const char* key = "";
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|$LdLdKdOpsOOOdd", const_cast<char**>(names), &prompt,
-                                   &max_tokens, &s.temperature, &top_k, &s.top_p, &seed,
-                                   &s.repetition_penalty, &stop, &ignore_end, &key, &timeout, &on_text,
-                                   &on_end, &s.presence_penalty, &s.frequency_penalty))
-    return nullptr;
+  static const char* names[] = {"prompt", "key", "timeout", "on_text", "on_end", nullptr};
   return guard([&] {
-    s.max_tokens = max_tokens, s.top_k = top_k, s.seed = seed, s.ignore_end = ignore_end != 0;
-    s.stop = stop_from(stop), r.key = key;
+    const PyRef words(check(kwargs ? PyDict_Copy(kwargs) : PyDict_New()));
+    generation::TextRequest r;
+    r.settings = take_settings(words.get());
+    PyObject *prompt = nullptr, *on_text = nullptr, *on_end = nullptr, *timeout = nullptr;
+    const char* key = "";
+    if (!PyArg_ParseTupleAndKeywords(args, words.get(), "O|$sOOO", const_cast<char**>(names), &prompt, &key,
+                                     &timeout, &on_text, &on_end))
+      throw PythonError();
+    r.key = key;
     if (PyUnicode_Check(prompt))
       r.prompt = string_view(prompt);
     else

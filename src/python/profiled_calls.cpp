@@ -172,23 +172,24 @@ void record_calls(PyObject* silent) {
 }
 
 #if PY_VERSION_HEX >= 0x030C0000
-// Sets the hook of all threads, and puts back those that were there.
-void record_calls_of_threads(PyObject* silent) {
+void hook_other_threads(Py_tracefunc hook, PyObject* argument) {
   PyThreadState* own = PyThreadState_Get();
   const Py_tracefunc before = own->c_profilefunc;
-  const PyRef argument = PyRef::borrow(own->c_profileobj);
-  PyEval_SetProfileAllThreads(hook, silent);
-  PyEval_SetProfile(before, argument.get());
+  const PyRef before_argument = PyRef::borrow(own->c_profileobj);
+  PyEval_SetProfileAllThreads(hook, argument);
+  PyEval_SetProfile(before, before_argument.get());
 }
 #else
-void record_calls_of_threads(PyObject* silent) {
+void hook_other_threads(Py_tracefunc hook, PyObject* argument) {
   PyThreadState* own = PyThreadState_Get();
   PyThreadState* thread = PyInterpreterState_ThreadHead(PyThreadState_GetInterpreter(own));
   for (; thread; thread = PyThreadState_Next(thread))
-    if (thread != own && !thread->c_profilefunc && _PyEval_SetProfile(thread, hook, silent) < 0)
+    if (thread != own && !thread->c_profilefunc && _PyEval_SetProfile(thread, hook, argument) < 0)
       throw PythonError();
 }
 #endif
+
+void record_calls_of_threads(PyObject* silent) { hook_other_threads(hook, silent); }
 
 void end_calls() {
   if (PyThreadState_Get()->c_profilefunc == hook) end_on_this_thread();

@@ -10,6 +10,8 @@ namespace rushlight::python {
 void record_calls(PyObject* silent);
 // The same for all threads that run now, each from its next call on.
 void record_calls_of_threads(PyObject* silent);
+// Gives all other threads a hook for profilers of Python; before Python 3.12 those that have none.
+void hook_other_threads(Py_tracefunc hook, PyObject* argument);
 // Stops at once on this thread; other threads stop at their next call.
 void end_calls();
 

@@ -135,24 +135,6 @@ int join_by_hook(PyObject* session, PyFrameObject*, int, PyObject*) {
   return 0;
 }
 
-#if PY_VERSION_HEX >= 0x030C0000
-void hook_all_threads(PyObject* session) {
-  PyThreadState* own = PyThreadState_Get();
-  const Py_tracefunc hook = own->c_profilefunc;
-  const PyRef argument = PyRef::borrow(own->c_profileobj);
-  PyEval_SetProfileAllThreads(join_by_hook, session);
-  PyEval_SetProfile(hook, argument.get());
-}
-#else
-void hook_all_threads(PyObject* session) {
-  PyThreadState* own = PyThreadState_Get();
-  PyThreadState* thread = PyInterpreterState_ThreadHead(PyThreadState_GetInterpreter(own));
-  for (; thread; thread = PyThreadState_Next(thread))
-    if (thread != own && !thread->c_profilefunc && _PyEval_SetProfile(thread, join_by_hook, session) < 0)
-      throw PythonError();
-}
-#endif
-
 PyObject* join(PyObject*, PyObject* session) {
   return guard([&] {
     join_profiler(PyLong_AsUnsignedLongLong(session));
@@ -166,7 +148,7 @@ PyObject* invite_threads(PyObject*, PyObject*) {
     const std::shared_ptr<ProfilerSession> session = running_profiler();
     RL_CHECK(session, "profiler: no profiler is running");
     PyRef number = owned(PyLong_FromUnsignedLongLong(session->number));
-    hook_all_threads(number.get());
+    hook_other_threads(join_by_hook, number.get());
     return number.release();
   });
 }
