@@ -419,7 +419,7 @@ def monitored_barrier(
     if group.rank() != 0:
         store.set(f"monitored/{number}/{group.rank()}", b"here")
         try:
-            store._wait_seconds([f"monitored/{number}/all"], seconds)
+            store.wait([f"monitored/{number}/all"], limit)
         except DistError as error:
             raise RuntimeError(
                 f"Rank {group.rank()} successfully reached monitoredBarrier, but received errors while "
@@ -429,7 +429,8 @@ def monitored_barrier(
     deadline, missing = time.monotonic() + seconds, []
     for rank in range(1, group.size()):
         try:
-            store._wait_seconds([f"monitored/{number}/{rank}"], max(deadline - time.monotonic(), 0.001))
+            left = max(deadline - time.monotonic(), 0.001)
+            store.wait([f"monitored/{number}/{rank}"], timedelta(seconds=left))
         except DistError:
             missing.append(rank)
             if not wait_all_ranks:

@@ -6,13 +6,13 @@ import struct
 import weakref
 from contextlib import contextmanager, suppress
 
-from .store import Store, poll, to_bytes
+from .store import OwnStore, poll, to_bytes
 
 _LENGTHS = struct.Struct("<II")
 _DELETED = 0xFFFFFFFF
 
 
-class FileStore(Store):
+class FileStore(OwnStore):
     """A store in the file `file_name`, on a file system with working locks that all processes share.
 
     The file is a log of (key, value) records, appended under a lock. Part of a record, which a killed process
@@ -115,6 +115,9 @@ class FileStore(Store):
     def num_keys(self):
         return len(self._refreshed())
 
+    def list_keys(self):
+        return list(self._refreshed())
+
     def clone(self):
         return FileStore(self.path)
 
@@ -140,6 +143,6 @@ def _let_go(path):
 
 def _count_down(path):
     store = FileStore.__new__(FileStore)
-    Store.__init__(store)
+    OwnStore.__init__(store)
     store.path, store._values, store._position = path, {}, 0
     return store.add("cleanup/", -1)

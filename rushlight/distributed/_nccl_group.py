@@ -7,6 +7,7 @@ Communicators are made by the first call on a device, those of two ranks by the 
 
 import os
 from contextlib import contextmanager
+from datetime import timedelta
 
 from .. import strided
 from . import _recorder
@@ -305,7 +306,7 @@ class NcclGroup(Engine):
         self._store.set(f"said/{number}/{self.rank}", text)
         texts = []
         for rank in range(self.size):
-            self._store._wait_seconds([f"said/{number}/{rank}"], milliseconds / 1000)
+            self._store.wait([f"said/{number}/{rank}"], timedelta(milliseconds=milliseconds))
             texts.append(bytes(self._store.get(f"said/{number}/{rank}")).decode(errors="replace"))
         return texts
 

@@ -18,7 +18,7 @@ from multiprocessing.connection import wait
 
 from . import _handshake
 from ._errors import DistNetworkError, DistStoreError, QueueEmptyError
-from .store import Store, Table, to_bytes
+from .store import OwnStore, Table, to_bytes
 
 _LIMIT = 1 << 28  # bytes of one request
 _STRINGS = 1 << 20  # of one request
@@ -28,6 +28,7 @@ _OK, _FAILED, _TIMED_OUT, _EMPTY = range(4)
 _ERRORS = {_FAILED: DistStoreError, _TIMED_OUT: DistStoreError, _EMPTY: QueueEmptyError}
 
 
+_ARRIVED = "init/"  # the key that counts the processes that use a store
 _LONGEST = 10 * 86400  # seconds; the system's clock of such waits ends at 24 days, beyond there is no limit
 
 
@@ -115,7 +116,7 @@ def _count(table):
 
 
 def _list(table):
-    return b"\0".join(key.encode() for key in list(table.values))
+    return b"\0".join(key.encode() for key in list(table.values) if key != _ARRIVED)
 
 
 def _push(table, key, value):
@@ -140,6 +141,9 @@ class _ServedTable(Table):
     def __init__(self):
         super().__init__()
         self._served = threading.local()
+
+    def named(self, key):
+        return f"/{key}"  # in messages, as PyTorch's: its server keeps its own keys beside those of users
 
     def serve(self, connection):
         """From now on this thread works for the client at the other end."""
@@ -234,7 +238,7 @@ def _bind_address(host, port):
     return socket.AF_INET, ("", port)
 
 
-class TCPStore(Store):
+class TCPStore(OwnStore):
     """The store of a job: `is_master=True` serves it at `host_name:port`, the others connect to it.
 
     Args:
@@ -267,12 +271,25 @@ class TCPStore(Store):
     ):
         super().__init__()
         self.set_timeout(timeout)
+        if world_size == 0:
+            raise ValueError("TCPStore world size cannot be 0")
         self.host, self.port, self.libuvBackend = host_name, port, use_libuv
         self._lock, self._connection, self._pid = threading.Lock(), None, None
         self._server = self._serve(multi_tenant, master_listen_fd) if is_master else None
         self._connect()
-        if wait_for_workers and world_size:
-            self._wait_for_workers(world_size, is_master)
+        if wait_for_workers and world_size is not None and world_size > 0:
+            self._wait_for_workers(world_size)
+
+    def __repr__(self):
+        client = "<nullptr>"
+        if self._connection is not None:
+            own, peer = self._connection.getsockname(), self._connection.getpeername()
+            addresses = ", ".join(
+                f"{name}=[{at[0]}]:{at[1]}" for name, at in (("addr", own), ("remote", peer))
+            )
+            client = f"TCPClient(SocketImpl(fd={self._connection.fileno()}, {addresses}))"
+        server = f"TCPServer(port={self.port})" if self._server else "<nullptr>"
+        return f"TCPStore(client={client}, server={server})"
 
     _servers: dict = {}  # by port, for several stores of one process
 
@@ -345,12 +362,18 @@ class TCPStore(Store):
             raise ConnectionError("it has none")
         _handshake.connecting(connection, secret)
 
-    def _wait_for_workers(self, world_size, is_master):
-        arrived = self.add("init/", 1)
-        if arrived % world_size == 0:
-            self.set(f"init/complete/{arrived // world_size}", b"1")
-        if is_master:
-            self.wait([f"init/complete/{-(-arrived // world_size)}"])
+    def _wait_for_workers(self, world_size):
+        """Be counted; the server's process waits until all are, of as many jobs as have come so far."""
+        arrived = self.add(_ARRIVED, 1)
+        if self._server is None:
+            return
+        seconds, wanted = self.timeout.total_seconds(), -(-arrived // world_size) * world_size
+        present = self._server.table.wait_for_count(_ARRIVED, wanted, seconds)
+        if present < wanted:
+            raise DistStoreError(
+                f"Timed out after {round(seconds)} seconds waiting for clients. "
+                f"{present - wanted + world_size}/{world_size} clients joined."
+            )
 
     def _ask(self, operation, *strings, seconds=None):
         """Send a request and return the reply; `seconds`: how long the server itself may wait."""

@@ -9,6 +9,7 @@ import json
 import sys
 import threading
 import time
+from datetime import timedelta
 
 from rushlight._command.names import is_own_frame
 
@@ -99,7 +100,7 @@ class Watch:
     def _wait(self, key):
         if hasattr(self._handle, "_disconnect"):  # the server tells at once
             try:
-                self._handle._wait_seconds([key], 3600)
+                self._handle.wait([key], timedelta(hours=1))
             except DistError:
                 return self._handle.check([key])
             return True
@@ -129,7 +130,7 @@ class Watch:
         for rank in range(self._size):
             key = f"{alarm}/rank/{rank}"
             try:
-                store._wait_seconds([key], max(deadline - time.monotonic(), 0.05))
+                store.wait([key], timedelta(seconds=max(deadline - time.monotonic(), 0.05)))
                 states[rank] = json.loads(store.get(key))
             except DistError:
                 states[rank] = _answer(store, number - 1, rank)

@@ -35,8 +35,12 @@ def check_timeout(timeout):
 
 
 class Store:
-    """The base of all stores: a subclass gives `set`, `get`, `add`, `check`, `compare_set`, `delete_key`,
-    `num_keys` and `_wait_seconds`."""
+    """The base of all stores, also of those that programs write.
+
+    A subclass gives `set`, `get`, `add`, `check`, `wait`, `compare_set`, `delete_key` and `num_keys`. One that can
+    do more (`append`; `multi_get`, `multi_set` as one request) says so by `has_extended_api`. Whatever is not
+    given raises NotImplementedError. Values reach the methods as bytes through a `PrefixStore`.
+    """
 
     def __init__(self) -> None:
         self._timeout = timedelta(seconds=300)
@@ -49,15 +53,54 @@ class Store:
         """Limit for every later `get` and `wait`."""
         self._timeout = check_timeout(timeout)
 
+    def _lacks(self, method):
+        return NotImplementedError(f"{type(self).__name__} does not implement Store.{method}")
+
+    def set(self, key: str, value: Any) -> None:
+        raise self._lacks("set")
+
+    def get(self, key: str) -> bytes:
+        raise self._lacks("get")
+
+    def add(self, key: str, amount: int) -> int:
+        raise self._lacks("add")
+
+    def append(self, key: str, value: Any) -> None:
+        raise self._lacks("append")
+
+    def check(self, keys: list[str]) -> bool:
+        raise self._lacks("check")
+
+    def compare_set(self, key: str, expected: Any, desired: Any) -> bytes:
+        raise self._lacks("compare_set")
+
+    def delete_key(self, key: str) -> bool:
+        raise self._lacks("delete_key")
+
+    def num_keys(self) -> int:
+        raise self._lacks("num_keys")
+
+    def list_keys(self) -> list[str]:
+        raise self._lacks("list_keys")
+
     def wait(self, keys, timeout=None):
         """Block until all keys are set; raises DistStoreError after `timeout` (default: the store's)."""
-        self._wait_seconds(list(keys), check_timeout(timeout or self.timeout).total_seconds())
+        raise self._lacks("wait")
+
+    def queue_push(self, key: str, value: Any) -> None:
+        raise self._lacks("queue_push")
+
+    def queue_pop(self, key: str, block: bool = True) -> bytes:
+        raise self._lacks("queue_pop")
+
+    def queue_len(self, key: str) -> int:
+        raise self._lacks("queue_len")
 
     def barrier(self, key, world_size, timeout=None):
         """Block until `world_size` workers have called it with this `key`."""
         if self.add(f"{key}/arrived", 1) == world_size:
             self.set(f"{key}/complete", "1")
-        self.wait([f"{key}/complete"], timeout)
+        wait_within(self, [f"{key}/complete"], timeout)
 
     def multi_get(self, keys):
         return [self.get(key) for key in keys]
@@ -67,11 +110,36 @@ class Store:
             self.set(key, value)
 
     def has_extended_api(self) -> bool:
-        return True
+        return False
 
     def clone(self):
         """Another handle of the same contents, for another thread."""
         return self
+
+
+class OwnStore(Store):
+    """The base of this package's stores: `_wait_seconds(keys, seconds)` waits."""
+
+    def wait(self, keys, timeout=None):
+        if isinstance(keys, str):
+            raise TypeError(
+                f"wait(): keys must be a list of strings, got the string {keys!r}; pass [{keys!r}]"
+            )
+        self._wait_seconds(list(keys), check_timeout(timeout or self.timeout).total_seconds())
+
+    def _wait_seconds(self, keys, seconds):
+        raise self._lacks("wait")
+
+    def has_extended_api(self) -> bool:
+        return True
+
+
+def wait_within(store: Any, keys: list[str], timeout=None):
+    """`store.wait`, with a timeout only where there is one: stores of programs may take keys alone."""
+    if timeout is None:
+        store.wait(keys)
+    else:
+        store.wait(keys, timeout)
 
 
 _LOOK_EVERY = 2.0  # seconds after which a wait looks whether it is still wanted
@@ -114,6 +182,10 @@ class Table:
                 self.changed.notify_all()
             return self.values.get(key, expected)
 
+    def named(self, key: str) -> str:
+        """A key as messages show it."""
+        return key
+
     def _still_wanted(self):
         """Whether somebody still waits for what this thread waits for."""
         return True
@@ -129,7 +201,17 @@ class Table:
     def wait(self, keys: list[str], seconds) -> None:
         with self.changed:
             if not self._wait_for(lambda: all(k in self.values for k in keys), seconds):
-                raise timed_out(keys, seconds)
+                raise timed_out([self.named(key) for key in keys], seconds)
+
+    def wait_for_count(self, key: str, amount: int, seconds) -> int:
+        """Wait until the number under this key is `amount` or more; what it is when the wait ends."""
+
+        def count():
+            return int(self.values.get(key, b"0"))
+
+        with self.changed:
+            self._wait_for(lambda: count() >= amount, seconds)
+            return count()
 
     def get(self, key: str, seconds) -> bytes:
         self.wait([key], seconds)
@@ -159,7 +241,7 @@ def timed_out(keys: list[str], seconds):
     return DistStoreError(f"wait timeout after {round(seconds * 1000)}ms, keys: {', '.join(keys)}")
 
 
-class HashStore(Store):
+class HashStore(OwnStore):
     """A store for the threads of one process."""
 
     def __init__(self) -> None:
@@ -211,7 +293,14 @@ class PrefixStore(Store):
 
     def __init__(self, prefix: str, store: Any) -> None:
         super().__init__()
+        if store is None:
+            raise ValueError("store argument cannot be None")
         self.prefix, self.underlying_store = prefix, store
+
+    @property
+    def _underlying_non_prefix_store(self):
+        below = self.underlying_store
+        return below._underlying_non_prefix_store if isinstance(below, PrefixStore) else below
 
     @property
     def timeout(self) -> timedelta:
@@ -224,7 +313,7 @@ class PrefixStore(Store):
         return f"{self.prefix}/{key}"
 
     def set(self, key: str, value: Any) -> None:
-        self.underlying_store.set(self._key(key), value)
+        self.underlying_store.set(self._key(key), to_bytes(value))
 
     def get(self, key: str) -> bytes:
         return self.underlying_store.get(self._key(key))
@@ -233,13 +322,13 @@ class PrefixStore(Store):
         return self.underlying_store.add(self._key(key), amount)
 
     def append(self, key: str, value: Any) -> None:
-        self.underlying_store.append(self._key(key), value)
+        self.underlying_store.append(self._key(key), to_bytes(value))
 
     def check(self, keys: list[str]) -> bool:
         return self.underlying_store.check([self._key(key) for key in keys])
 
     def compare_set(self, key: str, expected: Any, desired: Any) -> bytes:
-        return self.underlying_store.compare_set(self._key(key), expected, desired)
+        return self.underlying_store.compare_set(self._key(key), to_bytes(expected), to_bytes(desired))
 
     def delete_key(self, key: str) -> bool:
         return self.underlying_store.delete_key(self._key(key))
@@ -256,8 +345,22 @@ class PrefixStore(Store):
     def queue_len(self, key: str) -> int:
         return self.underlying_store.queue_len(self._key(key))
 
-    def _wait_seconds(self, keys, seconds):
-        self.underlying_store._wait_seconds([self._key(key) for key in keys], seconds)
+    def list_keys(self) -> list[str]:
+        begin = self._key("")
+        return [key.removeprefix(begin) for key in self.underlying_store.list_keys() if key.startswith(begin)]
+
+    def multi_get(self, keys):
+        return self.underlying_store.multi_get([self._key(key) for key in keys])
+
+    def multi_set(self, keys, values):
+        values = [to_bytes(value) for value in values]
+        self.underlying_store.multi_set([self._key(key) for key in keys], values)
+
+    def has_extended_api(self) -> bool:
+        return self.underlying_store.has_extended_api()
+
+    def wait(self, keys, timeout=None):
+        wait_within(self.underlying_store, [self._key(key) for key in keys], timeout)
 
     def clone(self):
         return PrefixStore(self.prefix, self.underlying_store.clone())

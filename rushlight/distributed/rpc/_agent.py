@@ -14,6 +14,7 @@ import socket
 import threading
 import time
 import traceback
+from datetime import timedelta
 
 from ...futures import Future
 from . import _wire
@@ -308,7 +309,7 @@ class Agent:
         store = self._store
         store.set(f"{name}/{self.info.id}", b"1")
         keys = [f"{name}/{rank}" for rank in range(self.size)]
-        store._wait_seconds(keys, seconds if seconds > 0 else 10 * 365 * 86400)
+        store.wait(keys, _limit(seconds))
 
     def gather(self, value, names, seconds):
         """What every worker of these passes, by name; of all workers if `names` is None."""
@@ -319,7 +320,7 @@ class Agent:
         self._turns[tuple(names)] = turn + 1
         keys = [f"gather/{turn}/{len(names)}/{'+'.join(names)}/{name}" for name in names]
         self._store.set(keys[names.index(self.info.name)], pickle.dumps(value))
-        self._store._wait_seconds(keys, seconds if seconds > 0 else 10 * 365 * 86400)
+        self._store.wait(keys, _limit(seconds))
         return {name: pickle.loads(self._store.get(key)) for name, key in zip(names, keys, strict=True)}
 
     def close(self):
@@ -331,6 +332,11 @@ class Agent:
             peer.connection.close()
         for connection in list(self._incoming):
             connection.close()
+
+
+def _limit(seconds):
+    """A timeout for stores; 0 seconds mean none."""
+    return timedelta(seconds=seconds) if seconds > 0 else timedelta(days=3650)
 
 
 def _own_address(store):

@@ -2,6 +2,7 @@
 // memory alive that it names by address. Every call that waits lets other threads run.
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
+#include <datetime.h>
 
 #include <exception>
 #include <optional>
@@ -92,8 +93,13 @@ class PythonStore : public gloo::rendezvous::Store {
       if (name) PyList_Append(list, name);
       Py_XDECREF(name);
     }
-    PyObject* result =
-        PyObject_CallMethod(store_, "_wait_seconds", "Od", list, static_cast<double>(timeout.count()) / 1e3);
+    constexpr int64_t kDay = 86'400'000;
+    const int64_t milliseconds = timeout.count();
+    PyObject* limit = PyDelta_FromDSU(static_cast<int>(milliseconds / kDay),
+                                      static_cast<int>(milliseconds % kDay / 1000),
+                                      static_cast<int>(milliseconds % 1000 * 1000));
+    PyObject* result = limit ? PyObject_CallMethod(store_, "wait", "OO", list, limit) : nullptr;
+    Py_XDECREF(limit);
     Py_DECREF(list);
     finish(result);
   }
@@ -358,6 +364,8 @@ PyModuleDef module = {.m_base = PyModuleDef_HEAD_INIT,
 
 PyMODINIT_FUNC PyInit__gloo() {
   using namespace rushlight::distributed;
+  PyDateTime_IMPORT;
+  if (!PyDateTimeAPI) return nullptr;
   PyObject* self = PyModule_Create(&module);
   if (!self) return nullptr;
 #ifdef Py_GIL_DISABLED
