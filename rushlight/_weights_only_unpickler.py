@@ -64,6 +64,7 @@ def _user_table():
 _names: dict = {}  # what a file may name
 _PARAMETER = "torch.nn.parameter.Parameter"  # allowed too, but looked up late: most files do without nn
 _JAGGED = "torch.nested._internal.nested_tensor."  # likewise two names of this module
+_SPREAD = "torch.distributed."  # and those of tensors that are spread over processes
 _callables: set = set()  # ids of those that it may call as well
 
 
@@ -158,6 +159,10 @@ class Unpickler(_C._Unpickler):
             return rushlight.nn.Parameter
         if public_name(full).startswith(_JAGGED) and name in ("NestedTensor", "_rebuild_njt"):
             return _name_of_nested(name)
+        if public_name(full).startswith(_SPREAD) and public_name(full) in _spread_names():
+            found = _spread_names()[public_name(full)]
+            self._user_ids.add(id(found))
+            return found
         if full == _RANGE:
             return _DimRange
         if public_name(full) in _names:
@@ -210,6 +215,12 @@ def _name_of_nested(name):
 
     _callables.add(id(nested_tensor._rebuild_njt))
     return getattr(nested_tensor, name)
+
+
+def _spread_names():
+    from rushlight.distributed.tensor._files import NAMED
+
+    return NAMED
 
 
 def _set_attributes(target, state):

@@ -28,6 +28,12 @@ _OPERATORS = {
             input, reduce_op, 0, group_name
         )
     ),
+    "all_to_all_single(Tensor input, SymInt[] output_split_sizes, SymInt[] input_split_sizes, "
+    "str group_name) -> Tensor": (
+        lambda input, received, sent, group_name: _collectives().all_to_all_single(
+            input, received, sent, group_name
+        )
+    ),
     "wait_tensor(Tensor tensor) -> Tensor": lambda tensor: _collectives().wait_tensor(tensor).clone(),
     "_wrap_tensor_autograd(Tensor input) -> Tensor": lambda input: input.clone(),
 }
@@ -47,6 +53,20 @@ for _schema, _function in {
         lambda input, reduce_op, tag, ranks, group_size: _collectives().all_reduce(
             input, reduce_op, list(ranks), tag
         )
+    ),
+    "reduce_scatter_tensor(Tensor input, str reduce_op, str tag, int[] ranks, int group_size) -> Tensor": (
+        lambda input, reduce_op, tag, ranks, group_size: _collectives().reduce_scatter_tensor(
+            input, reduce_op, 0, list(ranks), tag
+        )
+    ),
+    "all_to_all_single(Tensor input, SymInt[]? output_split_sizes, SymInt[]? input_split_sizes, str tag, "
+    "int[] ranks, int group_size) -> Tensor": (
+        lambda input, received, sent, tag, ranks, group_size: _collectives().all_to_all_single(
+            input, received, sent, list(ranks), tag
+        )
+    ),
+    "broadcast(Tensor self, int src, str tag, int[] ranks, int group_size) -> Tensor": (
+        lambda self, src, tag, ranks, group_size: _collectives().broadcast(self, src, list(ranks), tag)
     ),
     "wait_tensor(Tensor tensor) -> Tensor": lambda tensor: _collectives().wait_tensor(tensor).clone(),
 }.items():

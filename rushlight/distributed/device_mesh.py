@@ -6,9 +6,10 @@ import math
 import threading
 from typing import Any
 
-from .. import Tensor, arange, int64
+from .. import Tensor, arange, int32, int64
 from .. import tensor as make_tensor
 from ._initialize import get_rank, get_world_size, init_process_group, is_initialized, new_group
+from ._mesh_layout import layout_of, ranks_of
 from ._process_group import _get_default_group, _rank_not_in_group, _world
 
 TYPE_CHECKING = False
@@ -199,14 +200,44 @@ class DeviceMesh:
         return self
 
     def __getstate__(self):
-        return {"device_type": self.device_type, "mesh": self.mesh, "mesh_dim_names": self.mesh_dim_names}
+        """What PyTorch's has in files, so that each reads the other's."""
+        root = self._get_root_mesh()
+        ranks = root.mesh.flatten().tolist()
+        layout = layout_of(self.mesh, ranks)
+        if layout is None:
+            root, ranks = self, self.mesh.flatten().tolist()
+            layout = layout_of(self.mesh, ranks)
+        coordinate = self.get_coordinate()
+        return {
+            "_device_type": self.device_type,
+            "_layout": layout,
+            "_rank_map": root.mesh.flatten().to(int32),
+            "_mesh_dim_names": self.mesh_dim_names,
+            "_root_mesh": None if root is self else root,
+            "_flatten_rank_map": tuple(ranks),
+            "_thread_id": None,
+            "_flatten_mapping": {},
+            "_dim_group_names": [group.group_name for group in self._groups if group is not None],
+            "_rank": self._own_rank,
+            "_coordinate_on_dim": None if coordinate is None else tuple(coordinate),
+            "_hash": None,
+        }
 
     def __setstate__(self, state):
         """The mesh over groups that exist here; without groups where there are none."""
-        vars(self).update(state, _parent=None, _groups=[], _flattened={}, _own_rank=0)
+        vars(self).update(_parent=None, _groups=[], _flattened={}, _own_rank=state.get("_rank") or 0)
+        if is_initialized():
+            self._own_rank = get_rank()
+        if "mesh" in state:  # a file of an earlier version
+            vars(self).update(state)
+        else:
+            layout, ranks = state["_layout"], list(state["_flatten_rank_map"])
+            shape = [math.prod(axis.shape) for axis in layout.axes]
+            self.device_type, self.mesh_dim_names = state["_device_type"], state["_mesh_dim_names"]
+            self.mesh = make_tensor(ranks_of(layout, ranks, self._own_rank), dtype=int64).view(shape)
+            self._parent = state["_root_mesh"]
         if not is_initialized():
             return
-        self._own_rank = get_rank()
         for dim in range(self.mesh.dim()):
             lines = self.mesh.movedim(dim, -1).reshape(-1, self.mesh.shape[dim]).tolist()
             mine = next((ranks for ranks in lines if self._own_rank in ranks), None)

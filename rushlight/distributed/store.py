@@ -37,9 +37,9 @@ def check_timeout(timeout):
 class Store:
     """The base of all stores, also of those that programs write.
 
-    A subclass gives `set`, `get`, `add`, `check`, `wait`, `compare_set`, `delete_key` and `num_keys`. One that can
-    do more (`append`; `multi_get`, `multi_set` as one request) says so by `has_extended_api`. Whatever is not
-    given raises NotImplementedError. Values reach the methods as bytes through a `PrefixStore`.
+    A subclass gives `set`, `get`, `add`, `check`, `wait`, `compare_set`, `delete_key` and `num_keys`. One
+    that can do more (`append`; `multi_get`, `multi_set` as one request) says so by `has_extended_api`. What
+    is not given raises NotImplementedError. Values reach the methods as bytes through a `PrefixStore`.
     """
 
     def __init__(self) -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import inspect
+import warnings
 
 import rushlight as torch
 from rushlight import distributed
 from rushlight._command.names import show_from
+from rushlight._utils import _rebuild_from_type_v2, _rebuild_wrapper_subclass
 from rushlight.distributed.device_mesh import _stack
 from rushlight.distributed.tensor._dtensor_spec import (
     DTensorSpec,
@@ -96,6 +98,12 @@ class DTensor(torch.Tensor):
             layout=local_tensor.layout,
             requires_grad=requires_grad,
         )
+        if local_tensor.requires_grad and not requires_grad:
+            warnings.warn(
+                "To construct DTensor from torch.Tensor, it's recommended to use local_tensor.detach() and "
+                "make requires_grad consistent.",
+                stacklevel=2,
+            )
         made._local_tensor = local_tensor.detach() if local_tensor.requires_grad else local_tensor
         made._spec = spec
         return made
@@ -120,8 +128,14 @@ class DTensor(torch.Tensor):
         return DTensor(local, DTensorSpec(spec.mesh, spec.placements, meta), requires_grad=requires_grad)
 
     def __reduce_ex__(self, protocol):
-        state = (self._local_tensor, self._spec.mesh, self.placements, tuple(self.shape), self.stride())
-        return _rebuild, (*state, self.requires_grad, isinstance(self, torch.nn.Parameter))
+        """As PyTorch writes it, so that each reads the other's files."""
+        layout = (tuple(self.shape), self.stride(), self.storage_offset(), self.layout, self.device)
+        parts = {"_local_tensor": self._local_tensor, "_spec": self._spec}
+        own = {name: value for name, value in vars(self).items() if name not in (*parts, "_view_kind")}
+        if isinstance(self, torch.nn.Parameter):
+            own["_is_param"] = True
+        made = (DTensor, self.dtype, *layout, self.requires_grad)
+        return _rebuild_from_type_v2, (_rebuild_wrapper_subclass, DTensor, made, (own or None, parts))
 
     @classmethod
     def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
@@ -156,12 +170,15 @@ class DTensor(torch.Tensor):
         placements = normalized(placements, local_tensor.dim(), mesh, "from_local")
         if (shape is None) != (stride is None):
             raise RuntimeError(
-                f"Found shape:{shape}, stride:{stride}. Please pass both shape and stride at the same time"
+                f"Found shape:{shape}, stride:{stride}. Please pass both shape and stride at the same time."
             )
+        inside = mesh.get_coordinate() is not None
+        if run_check and inside:
+            local_tensor = _checked(local_tensor, mesh, placements, strict=shape is None)
         if shape is None:
             shape, stride = _whole_shape(local_tensor, mesh, placements)
-        if run_check:
-            local_tensor = _checked(local_tensor, mesh, placements)
+        if not inside:
+            local_tensor = local_tensor.new_empty(0, requires_grad=local_tensor.requires_grad)
         meta = TensorMeta(torch.Size(shape), tuple(stride), local_tensor.dtype)
         return _FromLocal.apply(local_tensor, DTensorSpec(mesh, placements, meta), grad_placements)
 
@@ -227,6 +244,7 @@ class DTensor(torch.Tensor):
         return self.to_local()
 
 
+# The form of files of earlier versions.
 def _rebuild(local, mesh, placements, shape, stride, requires_grad, is_parameter):
     spec = DTensorSpec(mesh, placements, TensorMeta(torch.Size(shape), stride, local.dtype))
     made = DTensor(local, spec, requires_grad=requires_grad)
@@ -247,18 +265,26 @@ def _whole_shape(local, mesh, placements):
     return shape, strides
 
 
-def _checked(local, mesh, placements):
-    """Replicas become the first process's; parts that differ in shape are an error."""
-    shapes = [None] * distributed.get_world_size()
-    distributed.all_gather_object(shapes, tuple(local.shape))
-    here = [shapes[rank] for rank in mesh.mesh.flatten().tolist()]
-    if any(len(shape) != local.dim() for shape in here):
-        raise RuntimeError(f"from_local: the local tensors' shapes differ: {here}")
+def _checked(local, mesh, placements, strict):
+    """Replicas become the first process's; parts that differ are an error, in shape only if `strict`."""
+    own = (
+        local.dtype,
+        local.requires_grad,
+        *((tuple(local.shape), local.stride()) if strict else (local.dim(),)),
+    )
+    for i in range(mesh.ndim):
+        group = mesh.get_group(i)
+        seen = [None] * group.size()
+        distributed.all_gather_object(seen, own, group)
+        if any(other != own for other in seen):
+            parts = "shape and stride" if strict else "number of dimensions"
+            raise ValueError(
+                f"Inconsistent tensor metadata (including {parts}) across ranks. Found dtype, requires_grad, "
+                f"{parts}: {seen}"
+            )
     for i, placement in enumerate(placements):
         if placement.is_replicate():
-            local = local.clone(memory_format=torch.contiguous_format)
-            group = mesh.get_group(i)
-            distributed.broadcast(local, distributed.get_global_rank(group, 0), group)
+            local = _shared(local, mesh, i, 0)
     return local
 
 
@@ -315,7 +341,8 @@ def distribute_tensor(
 
 
 def _shared(local, mesh, i, source):
-    if source is None or mesh.size(i) == 1:
+    """The values of the process `source` along a dimension of the mesh."""
+    if source is None or mesh.size(i) == 1 or local.is_meta:
         return local
     local, group = local.clone(memory_format=torch.contiguous_format), mesh.get_group(i)
     distributed.broadcast(local, distributed.get_global_rank(group, source), group)
@@ -325,7 +352,7 @@ def _shared(local, mesh, i, source):
 def _own_part(local, mesh, i, dim, source):
     ranks, own = mesh.size(i), mesh.get_local_rank(i)
     rows, start = Shard.local_shard_size_and_offset(local.shape[dim], ranks, own)
-    if source is None or ranks == 1:
+    if source is None or ranks == 1 or local.is_meta:
         return local.narrow(dim, start, rows).clone(memory_format=torch.contiguous_format)
     group = mesh.get_group(i)
     parts, pads = Shard(dim)._split_tensor(local, ranks)
@@ -333,6 +360,11 @@ def _own_part(local, mesh, i, dim, source):
     source = distributed.get_global_rank(group, source)
     distributed.scatter(part, parts if distributed.get_rank() == source else None, source, group)
     return part.narrow(dim, 0, rows).contiguous() if pads[own] else part
+
+
+def _shard_tensor(full_tensor, placements, device_mesh=None):
+    """Each process cuts its part of a tensor that all have, without communication."""
+    return distribute_tensor(full_tensor, device_mesh, placements, src_data_rank=None)
 
 
 def distribute_module(module, device_mesh=None, partition_fn=None, input_fn=None, output_fn=None):

@@ -166,7 +166,7 @@ def _find_specs(call, cls):
     for leaf in call.leaves:
         if isinstance(leaf, cls):
             call.specs.append(leaf._spec)
-        elif leaf.dim() == 0 or Settings.implicit_replication:
+        elif leaf.numel() == 1 or Settings.implicit_replication:
             call.specs.append(DTensorSpec(call.mesh, (Replicate(),) * call.mesh.ndim, meta_of(leaf)))
         else:
             call.specs.append(None)
@@ -292,7 +292,7 @@ def _keeps_written(call, inputs, outputs, i):
 
 def _cost(spec, i, wanted, ranks):
     held = spec.placements[i]
-    if held == wanted or ranks == 1:
+    if held == wanted:
         return 0.0
     if wanted.is_partial():
         return _NEVER
@@ -303,6 +303,7 @@ def _cost(spec, i, wanted, ranks):
     size = spec.shape.numel() * spec.dtype.itemsize
     for size_of, placement in zip(spec.mesh.shape, spec.placements):
         size /= size_of if placement.is_shard() and placement is not held else 1
+    ranks = max(ranks, 2)  # one process alone decides as several would
     moved = size * (ranks - 1) / ranks
     if held.is_partial():
         return _LATENCY + moved * (1 if wanted.is_shard() else 2)

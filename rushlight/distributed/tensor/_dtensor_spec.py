@@ -5,7 +5,7 @@ from typing import NamedTuple
 import rushlight as torch
 from rushlight.distributed.tensor.placement_types import Replicate, Shard, _StridedShard
 
-__all__ = ["DTensorSpec", "TensorMeta"]
+__all__ = ["DTensorSpec", "ShardOrderEntry", "TensorMeta"]
 
 
 class TensorMeta(NamedTuple):
@@ -14,6 +14,13 @@ class TensorMeta(NamedTuple):
     shape: torch.Size
     stride: tuple
     dtype: torch.dtype
+
+
+class ShardOrderEntry(NamedTuple):
+    """Which dimensions of the mesh cut a dimension of the tensor, in this order."""
+
+    tensor_dim: int
+    mesh_dims: tuple
 
 
 class DTensorSpec:
@@ -30,6 +37,31 @@ class DTensorSpec:
     def __init__(self, mesh, placements, tensor_meta=None):
         self.mesh, self.placements, self.tensor_meta = mesh, tuple(placements), tensor_meta
         self._hash = None
+
+    @property
+    def shard_order(self):
+        """A ShardOrderEntry for each dimension of the tensor that is cut."""
+        cuts = {}
+        for i in shard_order(self.placements):
+            cuts.setdefault(self.placements[i].dim, []).append(i)
+        return tuple(ShardOrderEntry(dim, tuple(cuts[dim])) for dim in sorted(cuts))
+
+    def __getstate__(self):
+        return {
+            "mesh": self.mesh,
+            "placements": self.placements,
+            "tensor_meta": self.tensor_meta,
+            "shard_order": self.shard_order,
+            "use_strided_shard_as_shard_order": any(isinstance(p, _StridedShard) for p in self.placements),
+            "_hash": None,
+        }
+
+    def __setstate__(self, state):
+        self.__init__(state["mesh"], state["placements"], state["tensor_meta"])
+        if state.get("shard_order", self.shard_order) != self.shard_order:
+            raise NotImplementedError(
+                f"the file's tensor is cut in the order {state['shard_order']}, not from left to right"
+            )
 
     @property
     def shape(self):

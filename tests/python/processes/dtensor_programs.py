@@ -147,7 +147,7 @@ def redistribution(rank, size, file):
         distribute_tensor(tensor, mesh, [Shard(0), Replicate()]).redistribute(
             placements=[Shard(1), Replicate()]
         )
-    assert one.get_comm_counts()["all_to_all_single"] == 1, one.get_comm_counts()
+    assert one.get_comm_counts()[torch.ops.c10d_functional.all_to_all_single] == 1, one.get_comm_counts()
     dist.destroy_process_group()
 
 

@@ -2,20 +2,22 @@
 
 from collections import Counter
 
+import rushlight as torch
 from rushlight.distributed import _functional_collectives as collectives
 
 __all__ = ["CommDebugMode"]
 
 
 class CommDebugMode:
-    """Counts the collectives of spread tensors that run inside, by name."""
+    """Counts the collectives of spread tensors that run inside, by their operators:
+    `torch.ops.c10d_functional.all_reduce`, `all_gather_into_tensor`, `reduce_scatter_tensor`, ..."""
 
     def __init__(self):
         self.comm_counts: Counter = Counter()
         self._bytes = 0
 
     def _see(self, name, tensor):
-        self.comm_counts[name] += 1
+        self.comm_counts[getattr(torch.ops.c10d_functional, name)] += 1
         self._bytes += tensor.numel() * tensor.element_size()
 
     def __enter__(self):
@@ -28,7 +30,7 @@ class CommDebugMode:
         collectives._watchers.remove(self._see)
 
     def get_comm_counts(self):
-        """{name of collective: how often}."""
+        """{operator: how often}."""
         return self.comm_counts
 
     def get_total_counts(self):
