@@ -237,7 +237,8 @@ def new_group(
 ) -> Any:
     """A group of some of the processes; every process of the job must make this call, in the same order.
 
-    Returns the group, or `GroupMember.NON_GROUP_MEMBER` to those who are not in it.
+    With `use_local_synchronization` only its members need to. Returns the group, or
+    `GroupMember.NON_GROUP_MEMBER` to those who are not in it (None with `use_local_synchronization`).
     Raises ValueError for ranks that do not exist or that come twice.
     """
     default = _get_default_group()
@@ -251,9 +252,9 @@ def new_group(
         )
     if sort_ranks:
         members.sort()
-    name = "-".join(map(str, members)) if use_local_synchronization else _world.next_name()
+    name = _world.local_name(members) if use_local_synchronization else _world.next_name()
     if default.rank() not in members:
-        return GroupMember.NON_GROUP_MEMBER
+        return None if use_local_synchronization else GroupMember.NON_GROUP_MEMBER
     keys = PrefixStore(name, default._store)
     timeout = check_timeout(timeout or default._timeout)
     group = ProcessGroup(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from typing import Any, NamedTuple
 
 from rushlight._command.names import show_public_from
@@ -212,6 +213,10 @@ class ProcessGroup:
 
     # --- the calls that programs make on the group itself
 
+    def _get_backend(self, device):
+        """What serves tensors of a device: the group itself."""
+        return self
+
     def allreduce(self, tensors: list[Tensor], op: Any = None):
         from ._reduce_op import ReduceOp
 
@@ -250,6 +255,13 @@ class World:
         self.watch: Any = None  # the thread that tells others where this process is
         self.groups = {}  # by name
         self.made = 0  # ever: the same number on all ranks names a new group
+        self.made_locally: Counter = Counter()  # of the same ranks, where only these know
+
+    def local_name(self, members):
+        """The name of a new group that only its members make; they count how many they made."""
+        ranks = "-".join(map(str, members))
+        self.made_locally[ranks] += 1
+        return f"{ranks}/{self.made_locally[ranks]}"
 
     @property
     def pg_map(self):

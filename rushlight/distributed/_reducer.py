@@ -8,7 +8,7 @@ every rank.
 
 from typing import Any
 
-from .. import Tensor, empty, int32, mul, zeros
+from .. import Tensor, empty, int32, int64, mul, sparse_coo_tensor, zeros
 from .._C import _engine_queue_callback
 
 _FIRST_BUCKET_BYTES = 1 << 20
@@ -43,6 +43,8 @@ class GradBucket:
 
 
 class _Bucket:
+    """Dense gradients, one after the other in a buffer."""
+
     def __init__(self, indices, parameters):
         self.indices = indices
         first = parameters[indices[0]]
@@ -54,12 +56,82 @@ class _Bucket:
         self.pending = len(indices)
         self.future: Any = None
 
+    def take(self, position, gradient, factor):
+        """Put a gradient (None: zeros) at its place, times a factor if there is one."""
+        view = self.views[position]
+        if gradient is None:
+            view.zero_()
+            return
+        gradient = gradient.detach()
+        if gradient.is_sparse:  # of a module that does not say that it makes such
+            gradient = gradient.to_dense()
+        if factor is not None:  # copied and multiplied in one pass
+            mul(gradient, factor, out=view)
+        elif gradient.data_ptr() != view.data_ptr():
+            view.copy_(gradient)
 
-def make_buckets(parameters, limit, first_limit=_FIRST_BUCKET_BYTES):
-    """Lists of indices of parameters, last ones first, each of one dtype and of about `limit` bytes."""
+    def clear(self):
+        self.buffer.zero_()
+
+    def replace(self, result):
+        """The average that a hook found."""
+        if result.data_ptr() != self.buffer.data_ptr():
+            self.buffer.copy_(result)
+
+    def hand_out(self, position, parameter, as_view):
+        view = self.views[position]
+        if as_view:
+            if parameter.grad is None or parameter.grad.data_ptr() != view.data_ptr():
+                parameter.grad = view.detach()
+        elif parameter.grad is None or parameter.grad.is_sparse:
+            parameter.grad = view.detach().clone()
+        else:
+            parameter.grad.detach().copy_(view)
+
+
+class _SparseBucket:
+    """The sparse gradient of one parameter: ranks have different rows of it."""
+
+    def __init__(self, index, parameter):
+        self.indices, self.parameter, self.pending = [index], parameter, 1
+        self.buffer: Any = None
+        self.future: Any = None
+
+    @property
+    def views(self):
+        return [self.buffer]
+
+    def take(self, position, gradient, factor):
+        if gradient is None:
+            self.clear()
+            return
+        gradient = gradient.detach()
+        gradient = gradient if gradient.is_sparse else gradient.to_sparse(1)
+        self.buffer = (gradient if factor is None else gradient * factor).coalesce()
+
+    def clear(self):
+        """No rows."""
+        rows, width = self.parameter.shape[0], self.parameter.shape[1:]
+        self.buffer = sparse_coo_tensor(
+            zeros(1, 0, dtype=int64), self.parameter.detach().new_zeros(0, *width), (rows, *width)
+        ).coalesce()
+
+    def replace(self, result):
+        self.buffer = result
+
+    def hand_out(self, position, parameter, as_view):
+        parameter.grad, self.buffer = self.buffer.detach(), None
+
+
+def make_buckets(parameters, limit, first_limit=_FIRST_BUCKET_BYTES, alone=()):
+    """Lists of indices of parameters, last ones first, each of one dtype and of about `limit` bytes; those
+    `alone` have a list each."""
     buckets, open_buckets = [], {}
     for index in reversed(range(len(parameters))):
         parameter = parameters[index]
+        if index in alone:
+            buckets.append([index])
+            continue
         key = (parameter.dtype, parameter.device)
         indices, size = open_buckets.pop(key, ([], 0))
         indices.append(index)
@@ -75,13 +147,19 @@ class Reducer:
     """Averages the gradients of `parameters` over `group`.
 
     `bucket_bytes` is a bucket's size; with `find_unused` every backward pass is preceded by a search for the
-    parameters it will not reach; with `as_views` the gradients live in the buckets.
+    parameters it will not reach; with `as_views` the gradients live in the buckets; `sparse` are the indices
+    of parameters whose gradients are sparse.
     """
 
-    def __init__(self, parameters, names, group, bucket_bytes, find_unused, as_views):
+    def __init__(self, parameters, names, group, bucket_bytes, find_unused, as_views, sparse=frozenset()):
         self.parameters, self.names, self.group = parameters, names, group
         self.find_unused, self.as_views = find_unused, as_views
-        self._buckets = [_Bucket(indices, parameters) for indices in make_buckets(parameters, bucket_bytes)]
+        self._buckets = [
+            _SparseBucket(indices[0], parameters[indices[0]])
+            if indices[0] in sparse
+            else _Bucket(indices, parameters)
+            for indices in make_buckets(parameters, bucket_bytes, alone=sparse)
+        ]
         self._place = {
             index: (number, position)
             for number, bucket in enumerate(self._buckets)
@@ -164,14 +242,9 @@ class Reducer:
     def _mark(self, index):
         self._ready.add(index)
         number, position = self._place[index]
-        bucket, parameter = self._buckets[number], self.parameters[index]
-        view, gradient = bucket.views[position], parameter.grad
-        if index not in self._used or gradient is None:
-            view.zero_()
-        elif self._hook is None:  # copied and divided in one pass
-            mul(gradient.detach(), 1 / (self.divisor or self.group.size()), out=view)
-        elif gradient.data_ptr() != view.data_ptr():
-            view.copy_(gradient.detach())
+        bucket = self._buckets[number]
+        factor = 1 / (self.divisor or self.group.size()) if self._hook is None else None
+        bucket.take(position, self.parameters[index].grad if index in self._used else None, factor)
         bucket.pending -= 1
         while self._next < len(self._buckets) and self._buckets[self._next].pending == 0:
             self._start(self._next)
@@ -184,9 +257,12 @@ class Reducer:
             return
         last = number == len(self._buckets) - 1
         parameters = [self.parameters[index] for index in bucket.indices]
-        bucket.future = self._hook(
-            self._state, GradBucket(number, last, bucket.buffer, bucket.views, parameters)
-        )
+        future = self._hook(self._state, GradBucket(number, last, bucket.buffer, bucket.views, parameters))
+        if not hasattr(future, "wait"):
+            raise RuntimeError(
+                "callback must return a torch.futures.Future object, but got " + type(future).__name__
+            )
+        bucket.future = future
 
     def _finish(self):
         """The backward pass is over: wait for the averages and hand them out."""
@@ -200,29 +276,16 @@ class Reducer:
         for bucket in self._buckets:
             result = bucket.future.wait()
             if self._hook is not None:
-                result = result[0] if isinstance(result, (list, tuple)) else result
-                if result.data_ptr() != bucket.buffer.data_ptr():
-                    bucket.buffer.copy_(result)
-            for index, view in zip(bucket.indices, bucket.views):
-                self._hand_out(index, view)
+                bucket.replace(result[0] if isinstance(result, (list, tuple)) else result)
+            for position, index in enumerate(bucket.indices):
+                if self._used_everywhere is None or not self.find_unused or self._used_everywhere[index]:
+                    bucket.hand_out(position, self.parameters[index], self.as_views)
         self._expects = False
-
-    def _hand_out(self, index, view):
-        parameter = self.parameters[index]
-        if self._used_everywhere is not None and self.find_unused and not self._used_everywhere[index]:
-            return  # no rank used it: its gradient stays as it was
-        if self.as_views:
-            if parameter.grad is None or parameter.grad.data_ptr() != view.data_ptr():
-                parameter.grad = view.detach()
-        elif parameter.grad is None:
-            parameter.grad = view.detach().clone()
-        else:
-            parameter.grad.detach().copy_(view)
 
     def shadow(self):
         """Take part in a backward pass of the others, with gradients of zero."""
         for number, bucket in enumerate(self._buckets):
-            bucket.buffer.zero_()
+            bucket.clear()
             self._start(number)
         if self.find_unused:
             unused = zeros(len(self.parameters), dtype=int32, device=self.parameters[0].device)

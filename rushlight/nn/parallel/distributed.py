@@ -1,5 +1,6 @@
 """Data parallelism: the same module in every process, each with its part of the data."""
 
+import inspect
 from contextlib import contextmanager
 
 from ... import Tensor, cat, is_grad_enabled, no_grad
@@ -112,6 +113,18 @@ class DistributedDataParallel(Module):
                 f"{kinds}."
             )
 
+    def _sparse_parameters(self):
+        """Indices of the parameters whose modules say that their gradients are sparse."""
+        from ..modules.sparse import Embedding, EmbeddingBag
+
+        found = {
+            id(parameter)
+            for module in self.module.modules()
+            if isinstance(module, (Embedding, EmbeddingBag)) and module.sparse
+            for parameter in module.parameters(recurse=False)
+        }
+        return {index for index, parameter in enumerate(self._module_parameters) if id(parameter) in found}
+
     def _make_reducer(self, names):
         from ...distributed._reducer import Reducer
 
@@ -122,6 +135,7 @@ class DistributedDataParallel(Module):
             self.bucket_bytes_cap,
             self.find_unused_parameters and not self.static_graph,
             self.gradient_as_bucket_view,
+            self._sparse_parameters(),
         )
 
     def _check_shapes(self, named):
@@ -218,9 +232,11 @@ class DistributedDataParallel(Module):
     def register_comm_hook(self, state, hook):
         """Send gradients with `hook(state, bucket) -> Future` instead of averaging them as they are.
 
-        Raises TypeError for what is not callable, RuntimeError for a second hook."""
+        Raises TypeError for what is not callable, ValueError for annotations that say otherwise, RuntimeError
+        for a second hook."""
         if not callable(hook):
             raise TypeError("Communication hook must be callable.")
+        _check_annotations(hook)
         self.reducer.register_comm_hook(state, hook)
 
     def _set_static_graph(self):
@@ -275,3 +291,22 @@ def _find_tensors(value):
 
 
 __all__ = ["DistributedDataParallel"]
+
+
+def _check_annotations(hook):
+    try:
+        signature = inspect.signature(hook)
+    except (TypeError, ValueError):  # of C
+        return
+    empty = inspect.Signature.empty
+    bucket = signature.parameters.get("bucket")
+    if bucket is not None and bucket.annotation not in (empty, "dist.GradBucket", "GradBucket"):
+        from ...distributed import GradBucket
+
+        if bucket.annotation is not GradBucket:
+            raise ValueError("Communication hook: bucket annotation should be dist.GradBucket.")
+    result = signature.return_annotation
+    if result is not empty and "Future" not in (result if isinstance(result, str) else repr(result)):
+        raise ValueError(
+            "Communication hook: return annotation should be torch.futures.Future or torch._C.Future."
+        )
