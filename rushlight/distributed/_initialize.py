@@ -13,6 +13,7 @@ from ._process_group import (
     Backend,
     BackendConfig,
     GroupMember,
+    OwnGroup,
     ProcessGroup,
     _get_default_group,
     _group_or_default,
@@ -112,7 +113,7 @@ def init_process_group(
         raise ValueError("world_size must be positive and rank non-negative if using store")
     name = _world.next_name()
     keys = PrefixStore(f"default_pg/{name}", store)
-    group = ProcessGroup(name, range(world_size), rank, backend, keys, timeout, "default_pg")
+    group = OwnGroup(name, range(world_size), rank, backend, keys, timeout, "default_pg")
     group._root_store = store
     _world.default_pg = _world.groups[name] = group
     if world_size > 1:
@@ -257,7 +258,7 @@ def new_group(
         return None if use_local_synchronization else GroupMember.NON_GROUP_MEMBER
     keys = PrefixStore(name, default._store)
     timeout = check_timeout(timeout or default._timeout)
-    group = ProcessGroup(
+    group = OwnGroup(
         name, members, default.rank(), backend or str(default._config), keys, timeout, group_desc
     )
     group.watch_with(_world.watch)
@@ -293,7 +294,7 @@ def _new_process_group_helper(
     members = ranks or list(range(group_size))
     keys = PrefixStore(f"{group_name}/", store)
     timeout = check_timeout(timeout or default_pg_timeout)
-    group = ProcessGroup(
+    group = OwnGroup(
         group_name, members, members[group_rank], backend or Backend.UNDEFINED, keys, timeout, group_desc
     )
     group.watch_with(_world.watch if ranks else None)  # the watch knows processes by their global ranks
@@ -396,7 +397,7 @@ def shrink_group(
         name = f"shrunk {parent.group_name} to {'-'.join(map(str, staying))}"
         own = _get_default_group()
         keys = PrefixStore(name, own._store)
-        made = ProcessGroup(name, staying, own.rank(), backend, keys, timeout, parent.group_desc)
+        made = OwnGroup(name, staying, own.rank(), backend, keys, timeout, parent.group_desc)
         made.watch_with(_world.watch)
         _world.groups[name] = made
         return made
@@ -404,7 +405,7 @@ def shrink_group(
     name = f"{_world.next_name()}-shrunk-{'-'.join(map(str, staying))}"
     destroy_process_group()
     keys = PrefixStore(f"default_pg/{name}", store)
-    made = ProcessGroup(name, range(len(staying)), rank, backend, keys, timeout, "default_pg")
+    made = OwnGroup(name, range(len(staying)), rank, backend, keys, timeout, "default_pg")
     made._root_store = store
     _world.default_pg = _world.groups[name] = made
     if len(staying) > 1:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections import Counter
+from datetime import timedelta
 from typing import Any, NamedTuple
 
 from rushlight._command.names import show_public_from
@@ -12,11 +13,11 @@ from rushlight._errors.advice import advised
 from . import _recorder
 from ._errors import DistBackendError
 from ._gloo_group import GlooGroup, is_gloo_available
+from ._program_backend import ProgramBackend
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from datetime import timedelta
 
     from rushlight import Tensor
 
@@ -45,8 +46,9 @@ class Backend(str):
     @classmethod
     def register_backend(cls, name: str, func: Callable[..., Any], extended_api=False, devices: Any = None):
         """Let `init_process_group(name)` make groups with `func(store, rank, size, timeout)`, which returns
-        something with the methods of `_gloo_group.GlooGroup`. With `extended_api` it is called as
-        `func(options, backend_options)`, where `options` has all of that and the ranks of the group."""
+        an object of a subclass of `ProcessGroup` (_program_backend.py lists its methods), or one with the
+        methods of `_gloo_group.GlooGroup`. With `extended_api` it is called as `func(options,
+        backend_options)`, where `options` has all of that and the ranks of the group."""
         if hasattr(cls, name.upper()) and name.lower() != cls.FAKE:  # a fake one is the program's to make
             raise RuntimeError(f"{name.upper()} c10d backend already exist")
         setattr(cls, name.upper(), name.lower())
@@ -143,8 +145,10 @@ def _make_engine(backend, store, rank, ranks, timeout, name):
     if backend in Backend._makers:
         make, extended = Backend._makers[backend]
         if extended:
-            return make(BackendOptions(store, rank, size, timeout, name, list(ranks)), None)
-        return make(store, rank, size, timeout)
+            made = make(BackendOptions(store, rank, size, timeout, name, list(ranks)), None)
+        else:
+            made = make(store, rank, size, timeout)
+        return ProgramBackend(made, timeout) if isinstance(made, ProcessGroup) else made
     if backend not in Backend.backend_list:
         raise ValueError(
             f"Invalid backend: '{backend}'. Valid backends are: {', '.join(Backend.backend_list)}"
@@ -153,7 +157,64 @@ def _make_engine(backend, store, rank, ranks, timeout, name):
 
 
 class ProcessGroup:
-    """A set of processes that communicate; made by `init_process_group` and `new_group`."""
+    """A set of processes that communicate. Those of `init_process_group` and `new_group` are of a subclass.
+
+    A program's own subclass calls `super().__init__(rank, size)` and defines collectives, which
+    _program_backend.py lists. It is given as `group=`, to DistributedDataParallel, or made by a backend that
+    `Backend.register_backend` knows.
+    """
+
+    group_name, group_desc, bound_device_id = "", "undefined", None
+    _store: Any = None
+
+    def __init__(self, rank: int, size: int) -> None:
+        self._rank, self._ranks = rank, list(range(size))
+        self._timeout = timedelta(seconds=300)
+
+    @property
+    def engine(self):
+        """What runs the collectives; of a program's group: the group."""
+        if "_engine" not in vars(self):
+            self._engine = ProgramBackend(self, self._timeout)
+        return self._engine
+
+    def rank(self) -> int:
+        return self.getRank()
+
+    def size(self) -> int:
+        return self.getSize()
+
+    def name(self) -> str:
+        return self.getBackendName()
+
+    def getRank(self) -> int:
+        return self._rank
+
+    def getSize(self) -> int:
+        return len(self._ranks)
+
+    def getBackendName(self) -> str:
+        raise NotImplementedError(f"{type(self).__name__} does not define getBackendName")
+
+    def wire_device(self):
+        """Where objects travel."""
+        return "cpu"
+
+    def get_group_store(self):
+        return self._store
+
+    def watch_with(self, watch):
+        """Calls of a program's backend are not watched."""
+
+    def abort(self):
+        """Give up what is under way, without waiting."""
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+class OwnGroup(ProcessGroup):
+    """A group of `init_process_group` or `new_group`."""
 
     def __init__(self, name, ranks, own_rank, backend, store, timeout, description=None):
         self.group_name = name
@@ -165,7 +226,7 @@ class ProcessGroup:
         self._backend_name = self._config.first_backend()
         self._store = self._root_store = store
         self._timeout = timeout
-        self.engine = _make_engines(self._config, store, self._rank, self._ranks, timeout, name)
+        self._engine = _make_engines(self._config, store, self._rank, self._ranks, timeout, name)
         _recorder.name_group(name, self)
 
     def watch_with(self, watch):
@@ -187,17 +248,18 @@ class ProcessGroup:
         if hasattr(self.engine, "abort"):
             self.engine.abort()
 
+    @property
+    def engine(self):
+        return self._engine
+
     def rank(self) -> int:
         return self._rank
 
     def size(self) -> int:
         return len(self._ranks)
 
-    def name(self) -> str:
+    def getBackendName(self) -> str:
         return self._backend_name
-
-    def get_group_store(self):
-        return self._store
 
     def _get_backend_name(self):
         return self._backend_name
@@ -207,9 +269,6 @@ class ProcessGroup:
 
     def __repr__(self) -> str:
         return f"<torch.distributed.ProcessGroup {self.group_name!r} of ranks {self._ranks}>"
-
-    def __deepcopy__(self, memo):
-        return self
 
     # --- the calls that programs make on the group itself
 
@@ -228,7 +287,7 @@ class ProcessGroup:
         tensor = tensors[0] if isinstance(tensors, (list, tuple)) else tensors
         return self.engine.broadcast(tensor, getattr(root, "rootRank", root), True)
 
-    def allgather(self, outputs, tensors: list[Tensor]):
+    def allgather(self, outputs, tensors: list[Tensor], options: Any = None):
         nested = isinstance(tensors, (list, tuple))
         return self.engine.all_gather(
             outputs[0] if nested else outputs, tensors[0] if nested else tensors, True

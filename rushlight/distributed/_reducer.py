@@ -10,6 +10,7 @@ from typing import Any
 
 from .. import Tensor, empty, int32, int64, mul, sparse_coo_tensor, zeros
 from .._C import _engine_queue_callback
+from ._work import future_of
 
 _FIRST_BUCKET_BYTES = 1 << 20
 
@@ -253,7 +254,7 @@ class Reducer:
     def _start(self, number):
         bucket = self._buckets[number]
         if self._hook is None:
-            bucket.future = self.group.engine.all_reduce([bucket.buffer], 0, True)
+            bucket.future = future_of(self.group.engine.all_reduce([bucket.buffer], 0, True))
             return
         last = number == len(self._buckets) - 1
         parameters = [self.parameters[index] for index in bucket.indices]

@@ -7,7 +7,7 @@ import threading
 from datetime import timedelta
 from typing import Any
 
-from rushlight._command.names import show_from
+from rushlight._command.names import is_own, show_from
 
 from ._errors import DistBackendError
 
@@ -109,6 +109,11 @@ def finished(results):
     work._results = results
     work._done.set()
     return work
+
+
+def future_of(work: Any):
+    """What to wait for without arguments: `wait` of a work that a program wrote may demand a timeout."""
+    return work if is_own(type(work).__module__) else work.get_future()
 
 
 class Worker:

@@ -74,6 +74,18 @@ from ._messages import (
     send,
     send_object_list,
 )
+from ._options import (
+    AllgatherOptions,
+    AllreduceCoalescedOptions,
+    AllreduceOptions,
+    AllToAllOptions,
+    BarrierOptions,
+    BroadcastOptions,
+    GatherOptions,
+    ReduceOptions,
+    ReduceScatterOptions,
+    ScatterOptions,
+)
 from ._process_group import (
     Backend,
     BackendConfig,
@@ -95,6 +107,9 @@ from .rendezvous import register_rendezvous_handler, rendezvous
 from .store import HashStore, PrefixStore, Store
 
 __all__ = [
+    "AllToAllOptions", "AllgatherOptions", "AllreduceCoalescedOptions", "AllreduceOptions",
+    "BarrierOptions", "BroadcastOptions", "GatherOptions", "ReduceOptions",
+    "ReduceScatterOptions", "ScatterOptions",
     "Backend", "BackendConfig", "DebugLevel", "DistBackendError", "DistError", "DistNetworkError",
     "DistStoreError", "FileStore", "GroupMember", "GroupName", "HashStore", "P2POp", "PrefixStore",
     "ProcessGroup", "ProcessGroupGloo", "QueueEmptyError", "ReduceOp", "SHRINK_ABORT", "SHRINK_DEFAULT",
