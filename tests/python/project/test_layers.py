@@ -163,6 +163,12 @@ def test_packages_do_not_import_each_other():
     assert _between_packages(depth=2) == []
 
 
+def test_no_package_hides_a_module_of_its_name():
+    files = list(PACKAGE.rglob("*.py"))
+    assert len(files) > 500
+    assert [f for f in files if (f.with_suffix("") / "__init__.py").exists()] == []
+
+
 def test_the_root_is_a_table_of_contents():
     """New private files go into a folder named for what they serve."""
     there = {p.name.partition(".")[0] or p.name for p in PACKAGE.iterdir()}
