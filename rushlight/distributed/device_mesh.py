@@ -6,7 +6,7 @@ import math
 import threading
 from typing import Any
 
-from .. import Tensor, arange, int32, int64
+from .. import Tensor, arange, int32
 from .. import tensor as make_tensor
 from ._initialize import get_rank, get_world_size, init_process_group, is_initialized, new_group
 from ._mesh_layout import layout_of, ranks_of
@@ -43,11 +43,13 @@ class DeviceMesh:
         _rank: int | None = None,
     ) -> None:
         self.device_type = device_type
-        self.mesh = (mesh.detach() if isinstance(mesh, Tensor) else make_tensor(mesh)).to(int64)
+        with _outside_of_modes():
+            self.mesh = (mesh.detach() if isinstance(mesh, Tensor) else make_tensor(mesh)).to(int32)
         if mesh_dim_names is not None and len(mesh_dim_names) != self.mesh.dim():
             raise ValueError(f"DeviceMesh: {self.mesh.dim()} dimensions, but the names {mesh_dim_names}")
         self.mesh_dim_names = tuple(mesh_dim_names) if mesh_dim_names else None
-        self._groups, self._flattened = [], {}
+        self._groups, self._flattened, self._merged = [], {}, ()
+        self._coordinate: Any = ()  # not looked up yet
         self._parent: Any = None
         if _init_backend:
             if not is_initialized():
@@ -83,9 +85,14 @@ class DeviceMesh:
                 raise ValueError("Must pass mesh if passing multiple ProcessGroups")
             mesh = groups[0]._ranks
         made = cls(device_type, mesh, mesh_dim_names=mesh_dim_names, _init_backend=False)
+        if not isinstance(group, list) and made.mesh.tolist() != groups[0]._ranks:
+            raise ValueError(
+                f"Invalid mesh {made.mesh.tolist()} for ProcessGroup with ranks {groups[0]._ranks}"
+            )
         if made.mesh.dim() != len(groups):
             raise ValueError(
-                f"a mesh of {made.mesh.dim()} dimensions needs as many groups, got {len(groups)}"
+                "Expects mesh with ndim equal to number of ProcessGroups but got mesh "
+                f"{made.mesh.tolist()} and {len(groups)} ProcessGroups"
             )
         made._groups = groups
         return made
@@ -116,7 +123,12 @@ class DeviceMesh:
                 f"Found the DeviceMesh have {self.ndim} dimensions. Optional kwarg `mesh_dim` needs to be "
                 "specified when device_mesh.ndim > 1."
             )
-        return self._groups[self._dim(mesh_dim or 0)]
+        if mesh_dim in self._flattened:
+            return self._flattened[mesh_dim].get_group()
+        dim = self._dim(mesh_dim or 0)
+        if not self._groups:
+            raise RuntimeError("DeviceMesh process groups not initialized!")
+        return self._groups[dim]
 
     def get_all_groups(self) -> list[ProcessGroup]:
         return list(self._groups)
@@ -127,8 +139,11 @@ class DeviceMesh:
 
     def get_coordinate(self) -> list[int] | None:
         """Where this rank stands, or None when it is not in the mesh."""
-        found = (self.mesh == self._own_rank).nonzero()
-        return found[0].tolist() if len(found) else None
+        if self._coordinate == ():
+            with _outside_of_modes():
+                found = (self.mesh == self._own_rank).nonzero().tolist()
+            self._coordinate = found[0] if found else None
+        return None if self._coordinate is None else list(self._coordinate)
 
     def get_local_rank(self, mesh_dim=None):
         """This rank's position along a dimension."""
@@ -140,24 +155,34 @@ class DeviceMesh:
         return self.get_coordinate()[self._dim(mesh_dim or 0)]
 
     def __getitem__(self, names):
-        """The mesh along the named dimensions through this rank."""
+        """The mesh along the named dimensions through this rank; names that `_flatten` gave count as well."""
         names = (names,) if isinstance(names, str) else tuple(names)
         if not self.mesh_dim_names:
             raise RuntimeError("Cannot slice a DeviceMesh without mesh_dim_names!")
         if len(names) == 1 and names[0] in self._flattened:
             return self._flattened[names[0]]
-        dims = [self._dim(name) for name in names]
+        merged = [self._dims_behind(name) for name in names]
         if names == self.mesh_dim_names:
             return self
+        dims = [d for several in merged for d in several]
         coordinate = self.get_coordinate() or [0] * self.ndim
         index = tuple(slice(None) if d in dims else coordinate[d] for d in range(self.ndim))
         order = sorted(dims)
-        part = self.mesh[index].permute([order.index(d) for d in dims])
-        made = DeviceMesh(
-            self.device_type, part, mesh_dim_names=names, _init_backend=False, _rank=self._own_rank
-        )
-        made._groups, made._parent = [self._groups[d] for d in dims], self
+        with _outside_of_modes():
+            part = self.mesh[index].permute([order.index(d) for d in dims])
+            part = part.reshape([math.prod(self.shape[d] for d in several) for several in merged])
+            made = DeviceMesh(
+                self.device_type, part, mesh_dim_names=names, _init_backend=False, _rank=self._own_rank
+            )
+        made._groups = [self.get_group(name) for name in names] if self._groups else []
+        made._parent = self
         return made
+
+    def _dims_behind(self, name):
+        """The dimensions that a name stands for."""
+        if name in self._flattened:
+            return [self._dim(merged) for merged in self._flattened[name]._merged]
+        return [self._dim(name)]
 
     def _flatten(self, mesh_dim_name=None):
         """The 1-d mesh of all ranks of this one; the parent finds it by its name."""
@@ -179,7 +204,7 @@ class DeviceMesh:
                 group = new_group(ranks, group_desc=f"mesh_{name}")
                 if not _rank_not_in_group(group):
                     made._groups = [group]
-            made._parent = root
+            made._parent, made._merged = root, self.mesh_dim_names or ()
             root._flattened[name] = made
         return root._flattened[name]
 
@@ -211,7 +236,7 @@ class DeviceMesh:
         return {
             "_device_type": self.device_type,
             "_layout": layout,
-            "_rank_map": root.mesh.flatten().to(int32),
+            "_rank_map": root.mesh.flatten(),
             "_mesh_dim_names": self.mesh_dim_names,
             "_root_mesh": None if root is self else root,
             "_flatten_rank_map": tuple(ranks),
@@ -225,7 +250,8 @@ class DeviceMesh:
 
     def __setstate__(self, state):
         """The mesh over groups that exist here; without groups where there are none."""
-        vars(self).update(_parent=None, _groups=[], _flattened={}, _own_rank=state.get("_rank") or 0)
+        vars(self).update(_parent=None, _groups=[], _flattened={}, _merged=(), _coordinate=())
+        self._own_rank = state.get("_rank") or 0
         if is_initialized():
             self._own_rank = get_rank()
         if "mesh" in state:  # a file of an earlier version
@@ -234,7 +260,7 @@ class DeviceMesh:
             layout, ranks = state["_layout"], list(state["_flatten_rank_map"])
             shape = [math.prod(axis.shape) for axis in layout.axes]
             self.device_type, self.mesh_dim_names = state["_device_type"], state["_mesh_dim_names"]
-            self.mesh = make_tensor(ranks_of(layout, ranks, self._own_rank), dtype=int64).view(shape)
+            self.mesh = make_tensor(ranks_of(layout, ranks, self._own_rank), dtype=int32).view(shape)
             self._parent = state["_root_mesh"]
         if not is_initialized():
             return
@@ -265,6 +291,13 @@ class DeviceMesh:
             dims = ", ".join(f"{name}={size}" for name, size in zip(self.mesh_dim_names, self.shape))
             return f"DeviceMesh(({dims}), '{self.device_type}', stride={tuple(self.mesh.stride())})"
         return f"DeviceMesh({self.shape}, '{self.device_type}', stride={tuple(self.mesh.stride())})"
+
+
+def _outside_of_modes():
+    """Ranks are real numbers also where modes make tensors fake."""
+    from ..utils._python_dispatch import _disable_current_modes
+
+    return _disable_current_modes()
 
 
 _entered = threading.local()

@@ -169,3 +169,25 @@ def given(rank, size, file):
     dist.all_gather(outputs, torch.ones(2), group=group)
     assert outputs[0].tolist() == [1, 1] and group.size() == 1 and group.name() == "lonely"
     assert dist.get_world_size(group) == 1 and dist.get_world_size() == size
+
+
+def flattened(rank, size, file):
+    """A flattened dimension beside another one, and meshes of groups that do not fit."""
+    _join(rank, size, file)
+    mesh = dist.init_device_mesh("cpu", (1, 2, 2), mesh_dim_names=("copies", "shards", "parts"))
+    line = mesh["shards", "parts"]._flatten("both")
+    both = mesh["copies", "both"]
+    assert both.mesh.tolist() == [[0, 1, 2, 3]] and both.get_coordinate() == [0, rank]
+    assert both.get_group("both") is mesh.get_group("both") is line.get_group()
+    assert mesh["both"] is line
+    world = dist.group.WORLD
+    for groups, ranks, words in (
+        (world, [[0, 1], [2, 3]], "Invalid mesh [[0, 1], [2, 3]] for ProcessGroup with ranks [0, 1, 2, 3]"),
+        ([world, world], [0, 1, 2, 3], "Expects mesh with ndim equal to number of ProcessGroups"),
+    ):
+        try:
+            dist.DeviceMesh.from_group(groups, "cpu", ranks)
+        except ValueError as error:
+            assert words in str(error), error
+        else:
+            raise AssertionError(words)
