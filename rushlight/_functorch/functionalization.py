@@ -352,6 +352,8 @@ class FunctionalizeMode(TorchDispatchMode):
             func = aten.view.default
         if unmarked := unmarked_writes(func, args, kwargs):
             return self._statistics(func, unmarked, args, kwargs)
+        if func is aten.lift_fresh.default:
+            return self._constant(args[0])
         view = _view_in_place(func)
         if view is not None:
             return self._geometry(func, view, args, kwargs)
@@ -368,6 +370,15 @@ class FunctionalizeMode(TorchDispatchMode):
     def _call(self, func, args, kwargs):
         """An operator on values."""
         return func(*args, **kwargs)
+
+    def _constant(self, tensor):
+        """A tensor of the program's text: the program writes to a copy, as graphs hold the tensor itself."""
+        value = aten.lift_fresh.default(tensor)
+        with _recording_off():
+            outer = tensor.clone()
+        member = self._member(outer)
+        member.group.value, member.writes = value, -1
+        return outer
 
     def _view(self, func, args, kwargs):
         parent = self._member(args[0])

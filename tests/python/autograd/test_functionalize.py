@@ -156,3 +156,13 @@ def test_geometry_in_place(name, args):
 
     x = torch.randn(1, 3)
     torch.testing.assert_close(make_fx(torch.func.functionalize(program))(x)(x), program(x))
+
+
+def test_constants_of_a_program_are_not_written_to():
+    def program(x):
+        y = torch.tensor([1, 2, 3])
+        y.view(-1).add_(1)
+        return y + x
+
+    graph = make_fx(functionalize(program))(torch.zeros(3))
+    assert graph(torch.zeros(3)).tolist() == graph(torch.zeros(3)).tolist() == [2, 3, 4]
