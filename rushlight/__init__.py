@@ -133,6 +133,10 @@ _HOMES = {
         _validate_sparse_compressed_tensor_args _validate_sparse_csr_tensor_args
         _validate_sparse_csc_tensor_args _validate_sparse_bsr_tensor_args _validate_sparse_bsc_tensor_args
     """,
+    "_functorch.functional_tensors": """
+        _disable_functionalization _enable_functionalization _from_functional_tensor _is_functional_tensor
+        _mirror_autograd_meta_to _sync _to_functional_tensor
+    """,
     "_functions.composites": """
         detach_ histogramdd from_file _check_tensor_all_with set_anomaly_enabled sym_sum sym_constrain_range
         sym_constrain_range_for_size _choose_qparams_per_tensor native_channel_shuffle native_norm

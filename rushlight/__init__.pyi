@@ -299,6 +299,13 @@ from rushlight.sparse import _validate_sparse_csr_tensor_args as _validate_spars
 from rushlight.sparse import _validate_sparse_csc_tensor_args as _validate_sparse_csc_tensor_args
 from rushlight.sparse import _validate_sparse_bsr_tensor_args as _validate_sparse_bsr_tensor_args
 from rushlight.sparse import _validate_sparse_bsc_tensor_args as _validate_sparse_bsc_tensor_args
+from rushlight._functorch.functional_tensors import _disable_functionalization as _disable_functionalization
+from rushlight._functorch.functional_tensors import _enable_functionalization as _enable_functionalization
+from rushlight._functorch.functional_tensors import _from_functional_tensor as _from_functional_tensor
+from rushlight._functorch.functional_tensors import _is_functional_tensor as _is_functional_tensor
+from rushlight._functorch.functional_tensors import _mirror_autograd_meta_to as _mirror_autograd_meta_to
+from rushlight._functorch.functional_tensors import _sync as _sync
+from rushlight._functorch.functional_tensors import _to_functional_tensor as _to_functional_tensor
 from rushlight._functions.composites import detach_ as detach_
 from rushlight._functions.composites import histogramdd as histogramdd
 from rushlight._functions.composites import from_file as from_file

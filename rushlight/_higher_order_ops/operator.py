@@ -79,6 +79,18 @@ class HigherOrderOperator(OperatorBase):
         self.py_impl(_key("Autograd"))(recorded)
         return fn
 
+    def py_functionalize_impl(self, fn):
+        """Decorates what runs within a mode that turns writes to pure operators; `fn` gets the mode's
+        `BaseFunctionalizeAPI` before the operands."""
+        from rushlight._functorch.functional_tensors import PythonFunctionalizeAPI
+        from rushlight._functorch.functionalization import FunctionalizeMode
+
+        def pure(mode, *args, **kwargs):
+            return fn(PythonFunctionalizeAPI(mode), *args, **kwargs)
+
+        self.py_impl(FunctionalizeMode)(pure)
+        return fn
+
     def fallthrough(self, key):
         """Pass over a key."""
         self._skipped.add(key)
@@ -103,7 +115,7 @@ class HigherOrderOperator(OperatorBase):
                 return transform.process(self, args, kwargs)
         mode = _get_current_dispatch_mode()
         if mode is not None:
-            rule = self._find(type(mode))
+            rule = self._find(getattr(mode, "rules_of", type(mode)))
             if rule is None and not getattr(mode, "supports_higher_order_operators", False):
                 raise NotImplementedError(
                     f"There was no rule registered for HigherOrderOperator {self._name} and mode {mode}. "
