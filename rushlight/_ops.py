@@ -10,7 +10,7 @@ import importlib
 import types
 
 from rushlight import _C
-from rushlight._operators.number_overloads import TAKES_NUMBERS, with_number
+from rushlight._operators.overloads import forms_of, result_names, takes_plain_numbers, with_number
 from rushlight._operators.schema import parse_schema
 
 __all__ = ["OpOverload", "OpOverloadPacket"]
@@ -59,36 +59,56 @@ class _Entry:
 def _schema_text(record, namespace, name, overload, form):
     signature = record["schema"][record["schema"].index("(") :]
     full = f"{namespace}::{name}" + (f".{overload}" if overload else "")
+    if "(a -> *)" in signature:
+        signature = signature.replace("-> Tensor[]", "-> Tensor(a)[]")
     if form == _INPLACE:
         signature = signature.replace("(Tensor self", "(Tensor(a!) self", 1)
         signature = signature.rsplit("->", 1)[0] + "-> Tensor(a!)"
     elif form == _OUT:
-        inside, returns = signature.rsplit("->", 1)
-        inside = inside.rstrip()[:-1]
-        many = returns.count("Tensor") > 1
-        star = "" if ", *," in inside or "(*," in inside else "*, "
-        out = "Tensor(a!)[] out" if many else "Tensor(a!) out"
-        returns = returns.replace("Tensor", "Tensor(a!)") if many else " Tensor(a!)"
-        signature = f"{inside}{'' if inside.endswith('(') else ', '}{star}{out}) ->{returns}"
+        signature = _with_given_results(record, signature)
     return full + signature
+
+
+# What the results that are given decide.
+_OPTIONS = ", ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None"
+
+
+def _result_names(signature):
+    """The names of what a signature returns, empty where they have none."""
+    returns = signature.rsplit("->", 1)[1].strip().strip("()").split(",")
+    return [result.strip().partition(" ")[2] for result in returns]
+
+
+def _with_given_results(record, signature):
+    results = _result_names(signature)
+    names = result_names(record, results)
+    inside = signature.rsplit("->", 1)[0].rstrip()[:-1].replace(_OPTIONS, "")
+    inside = inside.removesuffix(", *")
+    letters = "abcdefgh"[inside.count("!)") :]
+    out = ", ".join(f"Tensor({letter}!) {name}" for letter, name in zip(letters, names, strict=False))
+    star = "" if ", *," in inside or "(*," in inside else "*, "
+    returns = ", ".join(f"Tensor({letter}!) {name}".rstrip() for letter, name in zip(letters, results))
+    returns = f"({returns})" if len(results) > 1 else f"Tensor({letters[0]}!)"
+    return f"{inside}{'' if inside.endswith('(') else ', '}{star}{out}) -> {returns}"
 
 
 def _entries_of(index, record):
     """The forms that a built-in record stands for."""
-    name, overload = _aten_name(record), record["overload"]
-    forms = [(name, overload, _FUNCTIONAL)]
+    name = _aten_name(record)
+    own, inplace, out = forms_of(record)
+    forms = [(name, own, _FUNCTIONAL)]
     if record["inplace"]:
-        inplace = record.get("inplace_overload", overload.replace("Tensor_Tensor", "Tensor"))
         forms.append((f"{name}_", inplace, _INPLACE))
     if record["out"]:
-        forms.append((name, "out" if overload in ("", "Tensor") else f"{overload}_out", _OUT))
+        forms.append((name, out, _OUT))
     for name, overload, form in forms:
         yield _Entry(_namespace(record), name, overload, index, form, record)
-    if number := with_number(record):
+    if "overloads" not in record and (number := with_number(record)):
         for entry in _entries_of(index, number):
-            if entry.form != _OUT or record["overload"] != "Tensor":
-                entry.second_name = record["overload"]
-                yield entry
+            if entry.form == _OUT and takes_plain_numbers(record["traits"]):
+                continue
+            entry.second_name = record["overload"]
+            yield entry
 
 
 @functools.cache
@@ -98,6 +118,8 @@ def _built_in():
     records = list(enumerate(_C._operator_records()))
     # Operators proper come before torch.nn.functional's Python signatures of the same name.
     for index, record in sorted(records, key=lambda item: item[1]["space"] == "nn"):
+        if record["traits"].spelling != "operator":
+            continue
         for entry in _entries_of(index, record):
             names = table.setdefault(entry.namespace, {})
             names.setdefault(entry.name, {}).setdefault(entry.overload, entry)
@@ -140,6 +162,18 @@ def _call_again(overloads, args, kwargs, error):
     return call_again(overloads, args, kwargs, error)
 
 
+def _gathering(function, names):
+    """A call that takes given results by their names."""
+
+    def call(*args, **kwargs):
+        if all(name in kwargs for name in names):
+            given = tuple(kwargs.pop(name) for name in names)
+            kwargs["out"] = given if len(given) > 1 else given[0]
+        return function(*args, **kwargs)
+
+    return call
+
+
 class OpOverload(OperatorBase):
     """One overload of an operator, callable with exactly its schema."""
 
@@ -156,6 +190,8 @@ class OpOverload(OperatorBase):
             f".{entry.overload}" if entry.overload else ""
         )
         self._op = _C._overload_function((entry.index,), entry.form, self)
+        if entry.form == _OUT and self.out_names != ("out",):
+            self._op = _gathering(self._op, self.out_names)
         self._defined_in_python = entry.name in _defined.get(entry.namespace, {})
 
     @functools.cached_property
@@ -222,7 +258,7 @@ class OpOverload(OperatorBase):
 
     def _find_with_number(self):
         e = self._entry
-        if e.form == _OUT or not isinstance(e.schema, dict) or self._opname.strip("_") in TAKES_NUMBERS:
+        if e.form == _OUT or not isinstance(e.schema, dict) or takes_plain_numbers(e.schema["traits"]):
             return None
         known = _find(self.namespace, self._opname).values()
         found = [f for f in known if f.second_name and (f.index, f.form) == (e.index, e.form) and f is not e]
@@ -242,6 +278,26 @@ class OpOverload(OperatorBase):
             found = next(f for f in known if not f.second_name and (f.index, f.form) == same)
             self._of_record = _overload(self.namespace, self._opname, found.overload)
         return self._of_record
+
+    @functools.cached_property
+    def out_names(self):
+        """What the results are called that a call gives."""
+        if not self._record():
+            return ("out",)
+        record = self._entry.schema
+        return result_names(record, _result_names(record["schema"]))
+
+    @functools.cached_property
+    def functional(self):
+        """The overload that returns what this one writes, or None."""
+        e = self._entry
+        if e.form != _FUNCTIONAL:
+            return _overload_of(e.index, _FUNCTIONAL)
+        name = e.name.removesuffix("_")  # of a record of its own
+        if name == e.name or e.overload not in _find(e.namespace, name):
+            return None
+        found = _overload(e.namespace, name, e.overload)
+        return None if found._schema.is_mutable else found
 
     @functools.cached_property
     def traits(self):
@@ -474,7 +530,7 @@ _IN_PYTHON = {
 _PRIMS = frozenset([("prims", "convert_element_type"), ("prim", "device"), ("prim", "layout")])
 
 # Operators of records to which rushlight._operators.python_operators adds overloads.
-_MORE_OVERLOADS = frozenset(("conv_transpose2d", "conv_transpose3d", "pow", "rsub"))
+_MORE_OVERLOADS = frozenset(("pow", "rsub"))
 
 
 class _OpNamespace(types.ModuleType):

@@ -435,7 +435,7 @@ class FunctionalizeMode(TorchDispatchMode):
         outer = given[written[0].name]
         kwargs = {name: value for name, value in kwargs.items() if name != written[0].name}
         value = pure(*self.values(args), **self.values(kwargs))
-        if written[0].name == "out" and value.shape != outer.shape:
+        if written[0].is_out and value.shape != outer.shape:
             self._resize(self._member(outer), value.shape)
         self._write(self._member(outer), _like(value, outer))
         return outer
@@ -484,19 +484,11 @@ def _same_arguments(packet, func):
 
 def _pure_form(func):
     """A function of the same arguments that returns what this operator writes, or None."""
-    name, overload = func._opname, func._overloadname
-    if name == "copy_":
+    if func is aten.copy_.default:
         return _copied
-    if name == "zero_":
+    if func is aten.zero_.default:
         return functools.partial(_emit, aten.zeros_like.default)
-    packet = getattr(aten, name.removesuffix("_"), None)
-    names = (
-        [overload]
-        if name.endswith("_")
-        else [overload.removesuffix("out").rstrip("_") or "default", "Tensor"]
-    )
-    found = next((getattr(packet, n) for n in names if packet is not None and n in packet.overloads()), None)
-    return None if found is None or found._schema.is_mutable else functools.partial(_emit, found)
+    return None if func.functional is None else functools.partial(_emit, func.functional)
 
 
 def _copied(target, source, non_blocking=False):

@@ -18,7 +18,7 @@ def functionalize(graph):
         aliases.setdefault(storage_of(node), []).append(node)
     for node in list(graph.nodes):
         if _may_replace(node, aliases, position):
-            node.target = getattr(getattr(aten, node.target._opname[:-1]), node.target._overloadname)
+            node.target = node.target.functional
 
 
 def _may_replace(node, aliases, position):

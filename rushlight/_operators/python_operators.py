@@ -218,22 +218,13 @@ for _schema, _function in _METHODS.items():
     _library.impl(_schema.partition("(")[0], _function, "CompositeImplicitAutograd")
 
 
-# Overloads that the record is known by, or that take a number, which it takes too: packages name them.
-_WITH_NUMBERS = {
-    **{
-        f"conv_transpose{dims}d.input(Tensor input, Tensor weight, Tensor? bias=None, "
-        f"SymInt[{dims}] stride=1, "
-        f"SymInt[{dims}] padding=0, SymInt[{dims}] output_padding=0, SymInt groups=1, "
-        f"SymInt[{dims}] dilation=1) "
-        "-> Tensor": getattr(torch, f"conv_transpose{dims}d")
-        for dims in (2, 3)
-    },
-    "rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor": torch.rsub,
-}
-
-for _schema, _function in _WITH_NUMBERS.items():
-    _library.define(_schema)
-    _library.impl(_schema.partition("(")[0], _function, "CompositeImplicitAutograd")
+# The overload whose factor may stand by position.
+_library.define("rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
+_library.impl(
+    "rsub.Scalar",
+    lambda self, other, alpha=1: torch.rsub(self, other, alpha=alpha),
+    "CompositeImplicitAutograd",
+)
 
 
 def _grouped_mm(self, mat2, offs=None, bias=None, out_dtype=None):

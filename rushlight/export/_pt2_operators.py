@@ -9,7 +9,7 @@ import operator
 
 import rushlight as torch
 from rushlight._higher_order_ops.operator import HigherOrderOperator
-from rushlight._operators.number_overloads import TAKES_NUMBERS, number_overload
+from rushlight._operators.overloads import of_numbers, takes_plain_numbers
 from rushlight._ops import OpOverloadPacket
 from rushlight.jit import _torchscript_ops
 from rushlight.nn import functional
@@ -192,13 +192,6 @@ def _find_operator(target, space, name, overload):
 
 # --- to PyTorch -------------------------------------------------------------------------------------
 
-_OVERLOADS = {
-    "softmax": "int",
-    "log_softmax": "int",
-    "conv_transpose2d": "input",
-    "conv_transpose3d": "input",
-    "isin": "Tensor_Tensor",
-}
 _NAMES = {
     **{f"adaptive_max_pool{n}d_with_indices": f"adaptive_max_pool{n}d" for n in (2, 3)},
 }
@@ -221,10 +214,10 @@ def written(target, args=()):
     if target.namespace == "aten" and target.traits.absent_in_pytorch:
         raise Unknown
     names = [a.name for a in target._schema.arguments]
-    return f"torch.ops.{target.namespace}.{name}.{_overload(target, name, args)}", names
+    return f"torch.ops.{target.namespace}.{name}.{_overload(target, args)}", names
 
 
-def _overload(target, name, args):
+def _overload(target, args):
     numbers = tuple(
         i
         for i, (value, parameter) in enumerate(zip(args, target._schema.arguments, strict=False))
@@ -232,10 +225,9 @@ def _overload(target, name, args):
     )
     if target._entry.second_name:
         numbers = (1,)
-    if numbers and name.removesuffix("_") not in TAKES_NUMBERS:
-        return number_overload(name, numbers)
-    if target._overloadname == "default":
-        return _OVERLOADS.get(name, "default")
+    if numbers and not takes_plain_numbers(target.traits):
+        own, inplace, _ = of_numbers(target.traits, numbers)
+        return inplace or own if target._entry.form == 1 else own
     return target._overloadname
 
 

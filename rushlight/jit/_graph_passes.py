@@ -91,6 +91,4 @@ def _has_effect(node):
     if packet is None or not hasattr(packet, "overloads"):
         return True
     schemas = [getattr(packet, overload)._schema for overload in packet.overloads()]
-    return any(
-        a.alias_info and a.alias_info.is_write and a.name != "out" for s in schemas for a in s.arguments
-    )
+    return any(a.alias_info and a.alias_info.is_write and not a.is_out for s in schemas for a in s.arguments)

@@ -127,9 +127,7 @@ class _Call:
     def __init__(self, operator, arguments, result):
         name, order = _public_form(operator)
         given = [
-            a
-            for a, wanted in zip(arguments, operator._schema.arguments, strict=False)
-            if wanted.name != "out"
+            a for a, wanted in zip(arguments, operator._schema.arguments, strict=False) if not wanted.is_out
         ]
         if _writes(operator, arguments):
             name += "_"
@@ -156,10 +154,10 @@ def _public_form(operator):
     own, whose arguments may stand in another order than those of the operator of their name."""
     name = operator._schema.name.partition("::")[2]
     name = _NAMES.get(name, name)
-    own = [a.name for a in operator._schema.arguments if a.name != "out"]
+    own = [a.name for a in operator._schema.arguments if not a.is_out]
     packet = getattr(getattr(rushlight.ops, operator.namespace), name, None)
     public = [getattr(packet, o) for o in packet.overloads()] if packet is not None else []
-    if not public or operator in public or "out" in operator._overloadname:
+    if not public or operator in public or any(a.is_out for a in operator._schema.arguments):
         return name, [i for i, n in enumerate(own) if n != "inplace" and not n.startswith("_")]
     wanted = public[0]._schema.arguments
     names = {a.name for a in wanted}

@@ -212,6 +212,26 @@ class OpBuilder {
     op_.traits.number_nodes.push_back({parameter, name});
     return *this;
   }
+  OpBuilder& inplace_overload(const char* name) {
+    op_.traits.overloads.inplace = name;
+    return *this;
+  }
+  OpBuilder& out_overload(const char* name) {
+    op_.traits.overloads.out = name;
+    return *this;
+  }
+  OpBuilder& overload(const char* name) {
+    op_.traits.overloads.own = name;
+    return *this;
+  }
+  OpBuilder& number_overload(uint64_t numbers, OverloadNames names) {
+    op_.traits.number_overloads.push_back({numbers, names});
+    return *this;
+  }
+  OpBuilder& spelling(Spelling who) {
+    op_.traits.spelling = who;
+    return *this;
+  }
   // A composite that PyTorch differentiates as one operator.
   OpBuilder& one_node() {
     op_.traits.one_node = true;

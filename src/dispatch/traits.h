@@ -117,16 +117,36 @@ struct OutOverlap {
   bool strict = false;       // nor be the whole of them
   bool accumulates = false;  // the first operand may be the output: the kernel starts from it
 };
-inline constexpr uint64_t kFirst = 1, kSecond = 2, kAllOperands = ~uint64_t{0};
+inline constexpr uint64_t kFirst = 1, kSecond = 2, kThird = 4, kAllOperands = ~uint64_t{0};
 
 // Which Tensor parameters take Python numbers: none, all but the first, all of them, or as many as leave one
-// tensor.
+// tensor. PyTorch's graphs show a number in its place where all may be numbers; else an overload for numbers.
 enum class Numbers : uint8_t { None, Later, All, Mixed };
 
 // The name of an operator's node where a parameter was given as a number. PyTorch numbers these derivatives.
 struct NumberNode {
   int parameter;
   const char* name;
+};
+
+// What PyTorch calls the overloads of an operator, where that does not follow from the schema's (`own`, which
+// is also `inplace`; `own_out`). Note [Overloads] in rushlight/_operators/overloads.py
+struct OverloadNames {
+  const char* own = nullptr;
+  const char* inplace = nullptr;  // of `name_`
+  const char* out = nullptr;      // "dim_max(max, max_values)" where its targets are not named as the results
+};
+// The overload with numbers in place of these tensors.
+struct NumberOverload {
+  uint64_t numbers;
+  OverloadNames names;
+};
+
+// Whether PyTorch has such an operator, or its parser of Python's arguments alone takes such calls.
+enum class Spelling : uint8_t {
+  Operator,
+  Python,      // torch.ops does not have it
+  Deprecated,  // likewise, and nobody is told to write it
 };
 
 // Operands that a call writes to though the schema, which is PyTorch's, does not say so: running statistics.
@@ -158,6 +178,7 @@ struct Traits {
   Cast autocast_cpu = Cast::None, autocast_cuda = Cast::None;
   Numbers numbers = Numbers::None;
   OnQuantized on_quantized = OnQuantized::ByFamily;
+  Spelling spelling = Spelling::Operator;
   OutRule out = OutRule::Castable;
   OutOverlap out_overlap;
   UnmarkedWrites unmarked_writes;
@@ -194,6 +215,8 @@ struct Traits {
   uint64_t any_device = 0;     // parameters whose tensors may lie on another device than the others
   const char* node = nullptr;  // the name of its node, where that does not follow from the operator's
   std::vector<NumberNode> number_nodes;  // the first that fits counts before `node`
+  OverloadNames overloads;
+  std::vector<NumberOverload> number_overloads;
 
   Cast autocast(DeviceType type) const { return type == DeviceType::CPU ? autocast_cpu : autocast_cuda; }
 };

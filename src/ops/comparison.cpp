@@ -224,11 +224,14 @@ void register_choices(Table& t) {
       .doc("self where condition holds, else other.")
       .linear()
       .numbers(Numbers::Mixed)
+      .number_overload(kSecond, {"ScalarSelf"})
+      .number_overload(kThird, {"ScalarOther"})
       .derivative([](Grad g, In<0> c, Needs need) {
         return Grads{Tensor(), need[1] ? where(c, g, 0) : Tensor(), need[2] ? where(c, 0, g) : Tensor()};
       });
   t.composite("where.method(Tensor self, Tensor condition, Tensor other) -> Tensor", where_method)
       .method_only()
+      .spelling(Spelling::Python)
       .doc("self where condition holds, else other.")
       .numbers(Numbers::Mixed)
       .elementwise();

@@ -81,6 +81,7 @@ void register_conv(Table& t, const char* conv, const char* conv_padding, const c
       .autocast(Cast::Half);
   t.composite(transposed, conv_transpose_body<N>)
       .doc("Transposed convolution. Shapes: input [batch?, in, ...], weight [in, out / groups, ...].")
+      .overload(N == 1 ? nullptr : "input")
       .autocast(Cast::Half);
 }
 

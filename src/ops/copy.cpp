@@ -363,6 +363,7 @@ void register_copy_operators(Table& t) {
   t.composite("fill.Tensor(Tensor self, Tensor value) -> Tensor", fill_body)
       .function_only()
       .doc("A copy of self with every element set to value.")
+      .elementwise()
       .numbers(Numbers::Mixed)
       .one_node()
       .node_of_number(1, "FillBackward0")

@@ -408,7 +408,8 @@ void register_fills(Table& t) {
           .uninitialized()
           .special_dtypes(),
       "Uninitialised memory.")
-      .out();
+      .out()
+      .out_overload("out");
   factory(t.op(ops::empty_strided, "empty_strided(int[] size, int[] stride, *, " RL_OPTIONS ") -> Tensor",
                empty_strided_kernel)
               .uninitialized()
@@ -479,11 +480,13 @@ void register_ranges(Table& t) {
   factory(t.op(ops::arange,
                "arange.start_step(Scalar start, Scalar end, Scalar step=1, *, " RL_OPTIONS ") -> Tensor",
                arange_kernel)
-              .on_devices(),
+              .on_devices()
+              .out_overload("start_out"),
           "start, start + step, ... before end.");
   factory(t.op(ops::range, "range.step(Scalar start, Scalar end, Scalar step=1, *, " RL_OPTIONS ") -> Tensor",
                range_kernel)
-              .on_devices(),
+              .on_devices()
+              .out_overload("out"),
           "start, start + step, ... up to and with end.");
   factory(t.op(ops::linspace, "linspace(Scalar start, Scalar end, int steps, *, " RL_OPTIONS ") -> Tensor",
                linspace_kernel),

@@ -265,6 +265,7 @@ void register_slice_operators(Table& t) {
       .on_devices()
       .numbers(Numbers::Mixed)
       .node_of_number(3, "IndexFillBackward0")
+      .number_overload(1 << 3, {"int_Scalar"})
       .node("IndexFillBackward1")
       .derivative([](Grad g, Attr<1, int64_t> dim, In<2> at, Needs need) {
         return Grads{index_fill(g, dim, at, wrapped_number(Scalar(int64_t{0}))), Tensor(),

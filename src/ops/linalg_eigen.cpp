@@ -237,6 +237,7 @@ void register_linalg_eigen_operators(Table& t) {
               "linalg::eigh(Tensor self, str UPLO='L') -> (Tensor eigenvalues, Tensor eigenvectors)",
               eigh_body)
       .out(OutRule::SameType)
+      .out_overload("eigvals(eigvals, eigvecs)")
       .doc("Eigenvalues in ascending order and eigenvectors of a Hermitian matrix.")
       .autocast(Cast::Float, Cast::None);
   t.composite(linalg_eigvalsh, "linalg::eigvalsh(Tensor self, str UPLO='L') -> Tensor", eigvalsh_body)
@@ -283,6 +284,7 @@ void register_linalg_eigen_operators(Table& t) {
               "Tensor Vh)",
               svd_body)
       .out(OutRule::SameType)
+      .out_overload("U")
       .doc("A = U diag(S) Vh with S descending.")
       .autocast(Cast::Float, Cast::None);
   t.composite(linalg_svdvals, "linalg::svdvals(Tensor A, *, str? driver=None) -> Tensor", svdvals_body)
@@ -292,6 +294,7 @@ void register_linalg_eigen_operators(Table& t) {
   t.composite("svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)",
               old_svd_body)
       .out(OutRule::SameType)
+      .out_overload("U")
       .doc("The former name of linalg.svd; gives V instead of its adjoint.")
       .autocast(Cast::Float, Cast::None);
 }

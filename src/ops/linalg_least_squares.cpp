@@ -264,6 +264,7 @@ void register_linalg_least_squares_operators(Table& t) {
   t.composite("linalg::pinv.rcond_tensor(Tensor self, Tensor rcond, bool hermitian=False) -> Tensor",
               pinv_rcond_body)
       .out()
+      .out_overload("out_rcond_tensor")
       .doc(doc);
   t.composite("linalg::pinv(Tensor self, float rcond, bool hermitian=False) -> Tensor",
               pinv_rcond_number_body)
@@ -290,6 +291,7 @@ void register_linalg_least_squares_operators(Table& t) {
   t.composite("linalg::matrix_rank.tol_tensor(Tensor input, Tensor tol, bool hermitian=False) -> Tensor",
               rank_tol_body)
       .out()
+      .out_overload("out_tol_tensor")
       .doc(doc)
       .autocast(Cast::Float, Cast::None);
   t.composite("linalg::matrix_rank(Tensor self, float tol, bool hermitian=False) -> Tensor",

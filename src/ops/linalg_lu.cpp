@@ -484,6 +484,7 @@ void register_linalg_lu_operators(Table& t) {
   t.op(linalg_inv_ex, "linalg::inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor inverse, Tensor info)",
        inv_ex_kernel)
       .out(OutRule::SameType)
+      .out_overload("inverse")
       .doc("The inverse; info says where A is singular.")
       .family(Family::LinearAlgebra)
       .on_devices()

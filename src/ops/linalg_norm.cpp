@@ -212,6 +212,7 @@ void register_linalg_norm_operators(Table& t) {
       .doc(doc);
   t.composite("frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", old_frobenius_body)
       .out()
+      .out_overload("out")
       .function_only()
       .doc("The Frobenius norm.")
       .autocast(Cast::None, Cast::Float);

@@ -200,6 +200,7 @@ Tensor orgqr_body(const Call&, const Tensor& a, const Tensor& tau) {
 void register_linalg_qr_operators(Table& t) {
   t.op(geqrf, "geqrf(Tensor self) -> (Tensor a, Tensor tau)", geqrf_kernel)
       .out()
+      .out_overload("a")
       .doc("R over the reflectors whose product is Q, as LAPACK keeps them.")
       .family(Family::LinearAlgebra)
       .on_devices()
@@ -218,6 +219,7 @@ void register_linalg_qr_operators(Table& t) {
       });
   t.composite("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)", old_qr_body)
       .out(OutRule::SameType)
+      .out_overload("Q")
       .doc("The former name of linalg.qr.")
       .autocast(Cast::Float, Cast::None);
   t.op(linalg_householder_product, "linalg::householder_product(Tensor input, Tensor tau) -> Tensor",

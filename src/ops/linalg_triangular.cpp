@@ -226,6 +226,7 @@ void register_linalg_triangular_operators(Table& t) {
        "unitriangular=False) -> (Tensor solution, Tensor cloned_coefficient)",
        old_triangular_solve_kernel)
       .out(OutRule::SameType)
+      .out_overload("X(X, M)")
       .doc("The former name of linalg.solve_triangular.")
       .family(Family::LinearAlgebra)
       .on_devices()
@@ -256,6 +257,7 @@ void register_linalg_triangular_operators(Table& t) {
        "info)",
        cholesky_ex_kernel)
       .out(OutRule::SameType)
+      .out_overload("L")
       .doc("The triangular factor of A = L L^H; info says which leading minor is not positive.")
       .family(Family::LinearAlgebra)
       .on_devices()

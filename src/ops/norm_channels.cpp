@@ -275,6 +275,7 @@ void register_norm_operators(Table& t) {
       .function_only()
       .writes_unmarked(1 << 3 | 1 << 4, 5)
       .out(OutRule::SameType)
+      .out_overload("out(out, save_mean, save_invstd)")
       .doc("Batch normalisation; updates the running statistics in training and returns the statistics used.")
       .family(Family::Normalization)
       .on_devices()

@@ -78,11 +78,20 @@ struct ProductForms {
 template <auto& Op>
 void register_products(Table& t, const ProductForms& forms, void (*declare)(OpBuilder),
                        uint64_t apart = kSecond) {
-  declare(t.composite(forms.factors_first, both_body<Op>).inplace().doc(kDoc));
-  declare(t.composite(forms.beta_first, beta_body<Op>).inplace().doc(kDoc));
-  declare(
-      t.composite(forms.factors_around, around_body<Op>).out().out_apart(apart).function_only().doc(kDoc));
-  declare(t.composite(forms.beta_before, before_body<Op>).out().out_apart(apart).function_only().doc(kDoc));
+  declare(t.composite(forms.factors_first, both_body<Op>).inplace().doc(kDoc).spelling(Spelling::Deprecated));
+  declare(t.composite(forms.beta_first, beta_body<Op>).inplace().doc(kDoc).spelling(Spelling::Deprecated));
+  declare(t.composite(forms.factors_around, around_body<Op>)
+              .out()
+              .out_apart(apart)
+              .function_only()
+              .doc(kDoc)
+              .spelling(Spelling::Deprecated));
+  declare(t.composite(forms.beta_before, before_body<Op>)
+              .out()
+              .out_apart(apart)
+              .function_only()
+              .doc(kDoc)
+              .spelling(Spelling::Deprecated));
 }
 
 void cast_to_half(OpBuilder r) { r.autocast(Cast::Half); }
@@ -95,11 +104,13 @@ void register_older_forms(Table& t) {
   t.composite("add.alpha_first(Tensor self, Scalar alpha, Tensor other) -> Tensor", sum_body<add>)
       .inplace()
       .doc(kDoc)
+      .spelling(Spelling::Deprecated)
       .numbers(Numbers::All)
       .elementwise();
   t.composite("sub.alpha_first(Tensor self, Scalar alpha, Tensor other) -> Tensor", sum_body<sub>)
       .inplace()
       .doc(kDoc)
+      .spelling(Spelling::Deprecated)
       .numbers(Numbers::All)
       .elementwise();
   register_products<addmm>(
@@ -144,12 +155,14 @@ void register_older_forms(Table& t) {
               addcmul_body)
       .inplace()
       .doc(kDoc)
+      .spelling(Spelling::Deprecated)
       .autocast(Cast::None, Cast::Widest)
       .elementwise();
   t.composite("addcdiv.value_first(Tensor self, Scalar value, Tensor tensor1, Tensor tensor2) -> Tensor",
               addcdiv_body)
       .inplace()
       .doc(kDoc)
+      .spelling(Spelling::Deprecated)
       .autocast(Cast::None, Cast::Widest)
       .elementwise();
 }

@@ -336,6 +336,7 @@ void register_products(Table& t) {
       .family(Family::Pointwise)
       .inplace()
       .out()
+      .out_overload("out_mode")
       .doc("Division rounded to nowhere (None), towards zero ('trunc') or down ('floor').")
       .numbers(Numbers::All)
       .node("DivBackward2")
@@ -346,6 +347,7 @@ void register_products(Table& t) {
   add_alias<ops::div>(t, "divide.Tensor(Tensor self, Tensor other) -> Tensor").numbers(Numbers::All);
   add_alias<ops::div_mode>(t,
                            "divide.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor")
+      .out_overload("out_mode")
       .numbers(Numbers::All);
   add_alias<ops::div>(t, "true_divide.Tensor(Tensor self, Tensor other) -> Tensor")
       .numbers(Numbers::All)
@@ -354,6 +356,7 @@ void register_products(Table& t) {
       .family(Family::Pointwise)
       .inplace()
       .out()
+      .inplace_overload("Tensor")
       .numbers(Numbers::All)
       .node("NotImplemented")
       .refused_derivative<"derivative for aten::floor_divide is not implemented">()

@@ -32,10 +32,12 @@ void register_bitwise_operators(Table& t) {
       .numbers(Numbers::Mixed);
   binary(ops::bitwise_left_shift, "bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor",
          Formula::ShiftLeft, "self * 2 ** other.")
-      .numbers(Numbers::Mixed);
+      .numbers(Numbers::Mixed)
+      .number_overload(kSecond, {"Tensor_Scalar"});
   binary(ops::bitwise_right_shift, "bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor",
          Formula::ShiftRight, "self // 2 ** other.")
-      .numbers(Numbers::Mixed);
+      .numbers(Numbers::Mixed)
+      .number_overload(kSecond, {"Tensor_Scalar"});
   binary(ops::gcd, "gcd(Tensor self, Tensor other) -> Tensor", Formula::Gcd, "Greatest common divisor.")
       .inplace_function();
   binary(ops::lcm, "lcm(Tensor self, Tensor other) -> Tensor", Formula::Lcm, "Least common multiple.")

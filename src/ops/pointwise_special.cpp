@@ -284,11 +284,14 @@ void register_pairs(Table& t) {
       });
   add_binary(t, ops::xlogy, "xlogy.Tensor(Tensor self, Tensor other) -> Tensor", Formula::Xlogy,
              Promote::Float)
+      .out_overload("OutTensor")
       .doc("self * log(other), 0 where self is.")
       .numbers(Numbers::Mixed)
       .inplace_function()
       .node_of_number(1, "XlogyBackward2")
       .node_of_number(0, "XlogyBackward1")
+      .number_overload(kSecond, {"Scalar_Other", nullptr, "OutScalar_Other"})
+      .number_overload(kFirst, {"Scalar_Self", nullptr, "OutScalar_Self"})
       .derivative([](Grad g, In<0> x, In<1> y, Needs need) {
         const Tensor flat = ops::logical_and(eq(x, 0), y <= 0);
         return Grads{need[0] ? masked_fill(ops::xlogy(g, y), flat, 0) : Tensor(),
@@ -305,6 +308,7 @@ void register_pairs(Table& t) {
       });
   add_binary(t, ops::copysign, "copysign.Tensor(Tensor self, Tensor other) -> Tensor", Formula::Copysign,
              Promote::Float)
+      .out_overload("out")
       .doc("Size of self, sign of other.")
       .numbers(Numbers::Later)
       .node_of_number(1, "CopysignBackward1")
@@ -336,6 +340,8 @@ void register_pairs(Table& t) {
   t.composite(ops::ldexp, "ldexp.Tensor(Tensor self, Tensor other) -> Tensor", ldexp_body)
       .inplace()
       .out()
+      .out_overload("out")
+      .inplace_overload("")
       .doc("self * 2 ** other.")
       .inplace_function()
       .out_apart(kFirst)

@@ -238,6 +238,9 @@ void register_exponentials(Table& t) {
       .numbers(Numbers::Mixed)
       .node_of_number(1, "PowBackward0")
       .node_of_number(0, "PowBackward2")
+      .inplace_overload("Tensor")
+      .number_overload(kSecond, {"Tensor_Scalar", "Scalar"})
+      .number_overload(kFirst, {"Scalar"})
       .node("PowBackward1")
       // The result is not saved, because programs write on to it: x.pow_(2).mul_(3).
       .derivative([](Grad g, In<0> x, In<1> e, Needs need) {
@@ -249,6 +252,9 @@ void register_exponentials(Table& t) {
       .inplace()
       .out(OutRule::SameType)
       .doc("self to the power of exponent, in double precision.")
+      .inplace_overload("Tensor")
+      .number_overload(kSecond, {"Tensor_Scalar", "Scalar"})
+      .number_overload(kFirst, {"Scalar"})
       .numbers(Numbers::Mixed)
       .elementwise();
 }

@@ -178,6 +178,7 @@ void register_private_operators(Table& t) {
        batch_norm_legit_body)
       .function_only()
       .out(OutRule::SameType)
+      .out_overload("out(out, save_mean, save_invstd)")
       .doc("native_batch_norm with running statistics.");
   t.composite(
        "_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float "
@@ -185,6 +186,7 @@ void register_private_operators(Table& t) {
        batch_norm_no_stats_body)
       .function_only()
       .out(OutRule::SameType)
+      .out_overload("no_stats_out(out, save_mean, save_invstd)")
       .doc("native_batch_norm without running statistics.");
   t.composite(
        "_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor "
@@ -235,6 +237,7 @@ void register_private_operators(Table& t) {
       .inplace_function()
       .function_only()
       .out()
+      .out_overload("out")
       .numbers(Numbers::Later)
       .doc("relu of the sum of self and alpha times other.");
 }

@@ -212,6 +212,7 @@ void register_reduction_operators(Table& t) {
       .doc("Sum over the given dimensions; all of them for None or an empty list.")
       .family(Family::Reduction)
       .out()
+      .out_overload("IntList_out")
       .on_devices()
       .linear()
       .batching(Batching::Reduction)
@@ -224,6 +225,7 @@ void register_reduction_operators(Table& t) {
       .doc("Mean of all elements; the input or dtype= must be floating or complex.")
       .family(Family::Reduction)
       .out()
+      .out_overload("dtype_out")
       .on_devices()
       .linear()
       .derivative([](Grad g, Shape<0> x) {
@@ -235,6 +237,7 @@ void register_reduction_operators(Table& t) {
       .doc("Mean over the given dimensions.")
       .family(Family::Reduction)
       .out()
+      .out_overload("out")
       .on_devices()
       .linear()
       .batching(Batching::Reduction)
@@ -270,6 +273,7 @@ void register_reduction_operators(Table& t) {
       .doc("Whether all elements are true (not zero).")
       .family(Family::Reduction)
       .out()
+      .out_overload("all_out")
       .on_devices()
       .not_differentiable(logic_reason);
   t.op(all_dim, "all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
@@ -277,6 +281,7 @@ void register_reduction_operators(Table& t) {
       .doc("Whether all elements along a dimension are true.")
       .family(Family::Reduction)
       .out()
+      .out_overload("out")
       .on_devices()
       .batching(Batching::Dims)
       .not_differentiable(logic_reason);
@@ -292,6 +297,7 @@ void register_reduction_operators(Table& t) {
       .doc("Whether some element is true (not zero).")
       .family(Family::Reduction)
       .out()
+      .out_overload("all_out")
       .on_devices()
       .not_differentiable(logic_reason);
   t.op(any_dim, "any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor",
@@ -299,6 +305,7 @@ void register_reduction_operators(Table& t) {
       .doc("Whether some element along a dimension is true.")
       .family(Family::Reduction)
       .out()
+      .out_overload("out")
       .on_devices()
       .batching(Batching::Dims)
       .not_differentiable(logic_reason);

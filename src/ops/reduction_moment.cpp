@@ -134,7 +134,8 @@ void register_variances(Table& t) {
   t.composite(var_dim, "var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
               spread_dim_body<var_correction>)
       .doc("Variance over dimensions.")
-      .out();
+      .out()
+      .out_overload("out");
   t.composite(var, "var(Tensor self, bool unbiased=True) -> Tensor", spread_all_body<var_correction>)
       .doc("Variance of all elements.");
   t.op(var_correction,
@@ -155,7 +156,8 @@ void register_variances(Table& t) {
   t.composite(std_dim, "std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor",
               spread_dim_body<std_correction>)
       .doc("Standard deviation over dimensions.")
-      .out();
+      .out()
+      .out_overload("out");
   t.op(std_correction,
        "std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> "
        "Tensor",
@@ -361,12 +363,14 @@ void register_moment_operators(Table& t) {
               norm_dim_dtype_body)
       .doc("The norm over dimensions.")
       .out(OutRule::SameType)
+      .out_overload("dtype_out")
       .autocast(Cast::None, Cast::Float);
   t.composite(norm_dim,
               "norm.ScalarOpt_dim(Tensor self, Scalar? p, int[1] dim, bool keepdim=False) -> Tensor",
               norm_dim_body)
       .doc("The norm over dimensions.")
       .out(OutRule::SameType)
+      .out_overload("out")
       .autocast(Cast::None, Cast::Float);
   t.op(logsumexp, "logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor", logsumexp_kernel)
       .doc("Logarithm of the sum of exponentials, without overflow.")

@@ -55,6 +55,7 @@ void register_product_operators(Table& t) {
       .doc("Product over one dimension.")
       .family(Family::Reduction)
       .out()
+      .out_overload("int_out")
       .on_devices()
       .batching(Batching::Dims)
       .autocast(Cast::Float)

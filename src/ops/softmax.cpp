@@ -111,6 +111,7 @@ void register_softmax_operators(Table& t) {
       .doc("Gradient of softmax.")
       .function_only()
       .out()
+      .out_overload("out(grad_input)")
       .family(Family::Gradient)
       .on_devices()
       .batching(Batching::Dims)
@@ -154,12 +155,14 @@ void register_softmax_operators(Table& t) {
   t.composite(nn_softmax,
               "nn::softmax(Tensor input, int? dim=None, int _stacklevel=3, ScalarType? dtype=None) -> Tensor",
               nn_softmax_body)
+      .spelling(Spelling::Python)
       .doc("Exponentials along a dimension, scaled to sum 1.")
       .autocast(Cast::None, Cast::Float);
   t.composite(
        nn_log_softmax,
        "nn::log_softmax(Tensor input, int? dim=None, int _stacklevel=3, ScalarType? dtype=None) -> Tensor",
        nn_log_softmax_body)
+      .spelling(Spelling::Python)
       .doc("Logarithm of softmax, computed without overflow.")
       .autocast(Cast::None, Cast::Float);
   t.composite(nn_softmin,

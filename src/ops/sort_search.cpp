@@ -204,6 +204,7 @@ void register_search_operators(Table& t) {
        "Tensor",
        isin_kernel)
       .doc("Whether each element is among test_elements.")
+      .overload("Tensor_Tensor")
       .out(OutRule::Disjoint)
       .function_only()
       .family(Family::Scan)

@@ -135,7 +135,7 @@ static std::string mismatch_reason(const SignatureSpec& spec, const CallArgs& ca
 static std::vector<const SignatureSpec*> current_forms(const std::vector<const SignatureSpec*>& specs) {
   std::vector<const SignatureSpec*> current;
   for (const SignatureSpec* s : specs)
-    if (!s->op.schema.overload.ends_with("_first")) current.push_back(s);
+    if (s->op.traits.spelling != Spelling::Deprecated) current.push_back(s);
   return current.empty() ? specs : current;
 }
 

@@ -24,7 +24,7 @@ PyObject* wrap_scalar(const Scalar& s);  // convert.cpp
 
 namespace {
 
-const Name hook_name{"__torch_dispatch__"}, with_number_name{"with_number"};
+const Name hook_name{"__torch_dispatch__"}, with_number_name{"with_number"}, out_names_name{"out_names"};
 
 }  // namespace
 
@@ -170,11 +170,10 @@ BoxedCall box_call(const Frame& frame) {
       add(parameters[i].name, stated);
     }
   if (!frame.out || frame.inplace) return call;
-  const size_t outputs = frame.op.schema.returns.size();
-  if (outputs == 1)
-    add("out", box_value(Value(frame.out[0])));
-  else
-    add("out", boxed_list(TensorList(frame.out, outputs), [](const Tensor& t) { return wrap(t); }));
+  const PyRef names(check(PyObject_GetAttr(overload_object(frame.op, Form::Out), out_names_name)));
+  for (Py_ssize_t i = 0; i < PyTuple_Size(names.get()); ++i)
+    check(PyDict_SetItem(call.kwargs.get(), PyTuple_GET_ITEM(names.get(), i),
+                         box_value(Value(frame.out[i])).get()));
   return call;
 }
 

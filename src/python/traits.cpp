@@ -39,6 +39,11 @@ const char* word(Reshaping what) {
   return kWords[static_cast<int>(what)];
 }
 
+const char* word(Spelling spelling) {
+  static constexpr const char* kWords[] = {"operator", "python", "deprecated"};
+  return kWords[static_cast<int>(spelling)];
+}
+
 PyStructSequence_Field fields[] = {
     {"family", "what kind of operator it is"},
     {"tangent", "how tangents of results follow from those of operands"},
@@ -74,6 +79,9 @@ PyStructSequence_Field fields[] = {
     {"kept_whole", "a composite that graphs do not take apart"},
     {"limits", "whether each element of the result is the operand's or a limit"},
     {"absent_in_pytorch", "whether PyTorch has no operator of this name with these parameters"},
+    {"spelling", "whether PyTorch has it as an operator, or its parser of arguments alone"},
+    {"overloads", "names of the overload, of the in-place and of the out= one, where they follow no rule"},
+    {"number_overloads", "overloads where parameters, as bits, are numbers: ((parameters, names), ...)"},
     {"variadic", "whether the tensors of its list may be given one by one"},
     {nullptr, nullptr},
 };
@@ -88,6 +96,21 @@ PyObject* number_nodes(const Traits& traits) {
     const NumberNode& n = traits.number_nodes[i];
     PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i),
                      check(Py_BuildValue("(is)", n.parameter, n.name)));
+  }
+  return tuple.release();
+}
+
+PyObject* overload_names(const OverloadNames& names) {
+  return Py_BuildValue("(zzz)", names.own, names.inplace, names.out);
+}
+
+PyObject* number_overloads(const Traits& traits) {
+  PyRef tuple(check(PyTuple_New(static_cast<Py_ssize_t>(traits.number_overloads.size()))));
+  for (size_t i = 0; i < traits.number_overloads.size(); ++i) {
+    const auto& [numbers, names] = traits.number_overloads[i];
+    PyTuple_SET_ITEM(
+        tuple.get(), static_cast<Py_ssize_t>(i),
+        check(Py_BuildValue("(KN)", static_cast<unsigned long long>(numbers), overload_names(names))));
   }
   return tuple.release();
 }
@@ -152,6 +175,9 @@ PyObject* wrap_traits(const Op& op) {
   put(PyBool_FromLong(t.kept_whole));
   put(PyBool_FromLong(t.limits));
   put(PyBool_FromLong(t.absent_in_pytorch));
+  put(to_python(word(t.spelling)));
+  put(overload_names(t.overloads));
+  put(number_overloads(t));
   put(PyBool_FromLong(op.is_variadic));
   return made.release();
 }

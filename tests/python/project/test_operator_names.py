@@ -78,11 +78,9 @@ LISTS = {
     "distributed.tensor._ops._pointwise": {"_SCALED_BY_OTHER": is_operator},
     "distributed.tensor._ops._reductions": {"_TERMS": is_operator},
     "distributed.tensor.parallel.loss": {"_HANDLERS": is_operator},
-    "_operators.number_overloads": {"TAKES_NUMBERS": is_operator, "_NAMES": is_operator},
     "export._pt2_operators": {
         "_FOREIGN": is_pytorchs,
         "_SAME": is_pytorchs,
-        "_OVERLOADS": is_operator,
         "_NAMES": is_operator,
         "_BY_NAME": is_operator,
     },
