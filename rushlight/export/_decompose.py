@@ -9,7 +9,7 @@ import rushlight as torch
 from rushlight import _decomp, fx
 from rushlight._functorch.functionalization import FunctionalizeMode, _emit
 from rushlight._higher_order_ops._regions import module_of
-from rushlight._operators.traits import argument
+from rushlight._operators.traits import argument, unmarked_writes
 from rushlight._ops import OpOverload
 from rushlight._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from rushlight.fx import traceback as fx_traceback
@@ -260,20 +260,16 @@ class _Interpreter(fx.Interpreter):
             return args[0].size(args[1])
         if not isinstance(target, OpOverload) or target.traits.family != "composite":
             return target(*args, **kwargs)
-        trains = target._opname == "batch_norm" and args[5]  # writes, though its schema does not say so
-        if trains or self.functional is None or isinstance(self.table.get(target), _decomp.Expansion):
+        if self.functional is None or self._expands(target) or unmarked_writes(target, args, kwargs):
             return target(*args, **kwargs)
-        pure = getattr(aten, target._opname.removesuffix("_"), None)
-        if target._schema.is_mutable and _expands(self.table, pure, target._overloadname):
+        if target._schema.is_mutable and self._expands(target.functional):
             return target(*args, **kwargs)
         functional = self.functional
         with _without(functional):
             return functional.__torch_dispatch__(target, (), args, kwargs)
 
-
-def _expands(table, packet, overload):
-    found = getattr(packet, overload, None) if packet is not None else None
-    return isinstance(table.get(found), _decomp.Expansion)
+    def _expands(self, target):
+        return isinstance(self.table.get(target), _decomp.Expansion)
 
 
 def _without(mode):

@@ -66,6 +66,12 @@ const char* schema_type(Tag type) {
   return "None";
 }
 
+constexpr const char* kFormulas[] = {
+#define RL_NAME(name, ...) #name,
+    RL_FORALL_FORMULAS(RL_NAME)
+#undef RL_NAME
+};
+
 // Whether the family's own kernel computes the operator, so that its formula tells all about dtypes.
 const PointwiseSpec* formula_of(const Op& op) {
   const void* kernel = op.kernel[0];
@@ -84,6 +90,7 @@ void set_promotion(PyObject* dict, const Op& op) {
     if (cpu::row(spec->formula).supported[static_cast<size_t>(i)])
       append(dtypes.get(), to_python(dtype_name(static_cast<DType>(i))));
   set(dict, "promotion", spec ? to_python(names[static_cast<int>(spec->promote)]) : Py_NewRef(Py_None));
+  set(dict, "formula", spec ? to_python(kFormulas[static_cast<int>(spec->formula)]) : Py_NewRef(Py_None));
   set(dict, "operands", PyLong_FromLong(std::popcount(op.tensor_parameters)));
   set(dict, "dtypes", dtypes.release());
 }
@@ -201,14 +208,9 @@ PyObject* extension_failures(PyObject*, PyObject*) {
 
 // Names of pointwise formulas, by number.
 PyObject* formula_names(PyObject*, PyObject*) {
-  static constexpr const char* kNames[] = {
-#define RL_NAME(name, ...) #name,
-      RL_FORALL_FORMULAS(RL_NAME)
-#undef RL_NAME
-  };
   return guard([] {
     PyRef list(check(PyList_New(0)));
-    for (const char* name : kNames) {
+    for (const char* name : kFormulas) {
       const PyRef text(to_python(name));
       check(PyList_Append(list.get(), text.get()));
     }
