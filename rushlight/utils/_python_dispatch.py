@@ -1,5 +1,6 @@
 """``__torch_dispatch__``: modes that see every operator that really runs, and help for tensor subclasses."""
 
+import collections
 import contextlib
 import functools
 
@@ -7,8 +8,13 @@ import rushlight
 from rushlight import _C
 
 __all__ = [
+    "AliasInfo",
     "BaseTorchDispatchMode",
+    "SchemaInfo",
     "TorchDispatchMode",
+    "any_torch_dispatch_mode_on_stack",
+    "autograd_would_have_decomposed",
+    "get_alias_info",
     "is_traceable_wrapper_subclass",
     "is_traceable_wrapper_subclass_type",
     "return_and_correct_aliasing",
@@ -52,6 +58,11 @@ class TorchDispatchMode:
 
     @classmethod
     def is_infra_mode(cls):
+        return False
+
+    @classmethod
+    def ignore_compile_internals(cls):
+        """Whether a compiled program runs within the mode as if it were not there."""
         return False
 
 
@@ -114,7 +125,14 @@ def is_in_torch_dispatch_mode(include_infra_modes=True):
     return any(include_infra_modes or not mode.is_infra_mode() for mode in modes)
 
 
-is_in_any_mode_without_ignore_compile_internals = is_in_torch_dispatch_mode
+def any_torch_dispatch_mode_on_stack():
+    """Whether a mode is active on this thread."""
+    return bool(_all_modes())
+
+
+def is_in_any_mode_without_ignore_compile_internals():
+    """Whether a mode is active that compiled programs must not pass over."""
+    return any(not mode.ignore_compile_internals() for mode in _get_current_dispatch_mode_stack())
 
 
 @contextlib.contextmanager
@@ -159,6 +177,48 @@ def transform_subclass(t, callback, outer_size=None, outer_stride=None):
             f"expected {tuple(outer_size)} and {tuple(outer_stride)}"
         )
     return made
+
+
+class AliasInfo(collections.namedtuple("AliasInfo", "alias_set is_write name")):
+    """What a schema says of an argument or a result: letters of its memory, whether it is written to."""
+
+
+class SchemaInfo(
+    collections.namedtuple(
+        "SchemaInfo", "args outs is_inplace_view_op outs_write_aliases read_only_alias_match_indexes"
+    )
+):
+    """Of an operator: `AliasInfo` of arguments and results; the letter that each result was written to, or
+    None; and which (argument, result) share memory that is only read."""
+
+
+def _aliases(parameters):
+    infos = ((p.alias_info, p.name or None) for p in parameters)
+    return [
+        AliasInfo(set(a.before_set), a.is_write, n) if a else AliasInfo(set(), False, n) for a, n in infos
+    ]
+
+
+@functools.cache
+def get_alias_info(func):
+    """Which arguments and results of an operator share memory, by its schema."""
+    args, outs = _aliases(func._schema.arguments), _aliases(func._schema.returns)
+    written = [next(iter(out.alias_set), None) if out.is_write else None for out in outs]
+    if any(written) and not all(written):
+        raise RuntimeError(f"Unsupported schema: {func._schema}")
+    shared = [
+        (i, j)
+        for i, arg in enumerate(args)
+        for j, out in enumerate(outs)
+        if arg.alias_set & out.alias_set and not arg.is_write
+    ]
+    turned = rushlight.Tag.inplace_view in func.tags
+    return SchemaInfo(args, outs, turned, written if any(written) else None, shared)
+
+
+def autograd_would_have_decomposed(func, flat_args):
+    """Whether autograd would see what an operator is made of, not the operator."""
+    return func.traits.family == "composite" and not func.traits.kept_whole
 
 
 @functools.cache
