@@ -25,6 +25,12 @@ class ByteLines {
     std::array<int64_t, 3> margin, size;
     int64_t pitch;  // bytes of a line
     bool in_place;
+    // Lines that one line of the window sees are neighbours: those between them lie in planes of their own.
+    int64_t planes, plane_lines;
+    int64_t line(int64_t z, int64_t y) const {
+      return (z * planes + y % planes) * plane_lines + y / planes;
+    }
+    int64_t bytes(const ByteConvShape& s) const;  // of all images, and what may be read behind them
   };
   static Layout layout_of(const ByteConvShape& s, bool is_signed);
   void copy_lines(const ByteConvShape& s, const uint8_t* image, bool is_signed, uint8_t padding);
@@ -34,7 +40,7 @@ class ByteLines {
   const Layout layout_;
   const Buffer copy_, offsets_;
   const std::vector<int64_t> pieces_;
-  const RowPieces in_pieces_;
+  RowPieces in_pieces_;
   const ByteRows rows_;
 };
 

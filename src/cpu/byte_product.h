@@ -33,7 +33,11 @@ struct RowPieces {
   const int64_t* rows;    // of each row
   const int64_t* pieces;  // of each piece, from its row
   int64_t count, length;  // pieces, and elements of each: a multiple of the depth
+  // Where rows lie at places that are evenly apart: `width` of them at the first of the `places` of each line
+  // of a plane. Behind the last row there is memory for kPlacesBehind more. 0: they lie anyhow.
+  int64_t step = 0, width = 0, lines = 0, places = 0;
 };
+constexpr int64_t kPlacesBehind = 32;
 
 // What processors do with rows of one form.
 struct RowKernels {

@@ -286,15 +286,22 @@ class RowBlock<Tiles> {
       : p_(p),
         begin_(begin),
         end_(end),
-        tiled_(end - (few(end - begin) ? (end - begin) % kTiledRows : 0)),
-        rows_(*p.a, begin, tiled_) {}
+        placed_(PlacedRows::fit(*p.a)),
+        tiled_(end - (few(end - begin) && !placed_ ? (end - begin) % kTiledRows : 0)),
+        rows_(*p.a, placed_ ? tiled_ : begin, tiled_) {}
+  // Copies of rows stay in the second cache; what lies in place needs no copies.
+  static int64_t at_once(const ByteProduct& p) {
+    return PlacedRows::fit(*p.a) ? 16 * kTiledRows : TiledRows::at_once(p.b->k);
+  }
   template <class Before, class F>
   void multiply(int8_t* panel, Before before, F f) const {
     alignas(kTileBytes) Ints sums[kTiledRows * kVectors];
     // Each group of rows asks for its share of the next panel.
     constexpr int64_t kLine = 64, kLines = kTiledPart / kLine;
-    const int64_t groups = std::max<int64_t>(1, (tiled_ - begin_ + kTiledRows - 1) / kTiledRows);
+    const int64_t groups = placed_ ? PlacedRows(*p_.a, begin_, end_).groups()
+                                   : std::max<int64_t>(1, (tiled_ - begin_ + kTiledRows - 1) / kTiledRows);
     PanelAhead ahead{panel + panel_bytes<Tiles>(p_.b->k), (kLines + groups - 1) / groups * kLine};
+    if (placed_) return PlacedRows(*p_.a, begin_, end_).multiply(panel, ahead, before, f);
     for (int64_t at = begin_; at < tiled_; at += kTiledRows, ahead.from += ahead.bytes) {
       const int rows = static_cast<int>(std::min(kTiledRows, tiled_ - at));
       before(at, rows);
@@ -309,7 +316,9 @@ class RowBlock<Tiles> {
   static bool few(int64_t rows) { return rows % kTiledRows < 4; }
 
   const ByteProduct& p_;
-  const int64_t begin_, end_, tiled_;
+  const int64_t begin_, end_;
+  const bool placed_;
+  const int64_t tiled_;
   const TiledRows rows_;
   const TileSizes sizes_;
 };
@@ -332,7 +341,7 @@ template <class P>
 void multiply(const ByteProduct& p, int64_t row, int64_t row_end, int64_t begin, int64_t end) {
   int64_t rows_at_once = 54;  // which stay in cache while panel by panel passes
 #if defined(__AVX512BW__)
-  if constexpr (kTiled<P>) rows_at_once = TiledRows::at_once(p.b->k);
+  if constexpr (kTiled<P>) rows_at_once = RowBlock<P>::at_once(p);
 #endif
   constexpr int64_t kPanels = 16;  // whose settings stay there
   const Finish finish = finish_of(p);

@@ -27,15 +27,22 @@ struct PanelAhead {
   int64_t bytes;
 };
 
-// out[16 or 32 rows][kVectors] = rows that lie `row` bytes apart by `parts` of a panel.
+// Rows that lie `row` bytes apart, each in pieces of `parts` tiles.
+struct TiledPieces {
+  const char* rows;
+  int64_t row, parts;
+  const int64_t *first, *last;  // offsets of the pieces
+};
+
+// out[16 or 32 rows][kVectors] = rows by a panel.
 template <bool Both>
-[[gnu::noinline]] void multiply_tiles(const char* a, int64_t row, const int8_t* panel, int64_t parts,
-                                      PanelAhead ahead, Ints* out) {
+[[gnu::noinline]] void multiply_tiles(TiledPieces in, const int8_t* panel, PanelAhead ahead, Ints* out) {
   constexpr int64_t kApart = kColumns * FourBytes::depth;
-  const char* lower = a + kTileSteps * row;
+  const int64_t row = in.row;
   asm volatile("tilezero %tmm0\n\ttilezero %tmm1");
   if constexpr (Both) asm volatile("tilezero %tmm2\n\ttilezero %tmm3");
-  for (; parts > 0; --parts, a += kTileBytes, lower += kTileBytes, panel += kTiledPart) {
+  const auto add = [&](const char* a) {
+    const char* lower = a + kTileSteps * row;
     for (int64_t at = 0; at < ahead.bytes; at += 64) __builtin_prefetch(ahead.from + at, 0, 2);
     ahead.from += kTiledPart;
     asm volatile(
@@ -55,6 +62,11 @@ template <bool Both>
           :
           : "r"(lower), "r"(row)
           : "memory");
+    panel += kTiledPart;
+  };
+  for (; in.first != in.last; ++in.first) {
+    const char* a = in.rows + *in.first;
+    for (int64_t part = 0; part < in.parts; ++part, a += kTileBytes) add(a);
   }
   asm volatile("tilestored %%tmm0, (%0,%1,1)\n\ttilestored %%tmm1, 64(%0,%1,1)"
                :
@@ -66,6 +78,68 @@ template <bool Both>
                  : "r"(out + kTileSteps * kVectors), "r"(kVectors * sizeof(Ints))
                  : "memory");
 }
+
+void multiply_some_tiles(int64_t rows, const TiledPieces& in, const int8_t* panel, PanelAhead ahead, Ints* out) {
+  (rows > kTileSteps ? multiply_tiles<true> : multiply_tiles<false>)(in, panel, ahead, out);
+}
+
+// Rows of an image that tiles read where they lie: at all places between the first and the last one. Sums of
+// those at the ends of lines, which no row has, are left alone.
+class PlacedRows {
+ public:
+  static bool fit(const ByteRows& rows) {
+    const RowPieces* in = rows.pieces();
+    return in && in->places > 0 && in->length % kTileBytes == 0;
+  }
+  PlacedRows(const ByteRows& rows, int64_t begin, int64_t end)
+      : rows_(rows), in_(*rows.pieces()), begin_(begin), end_(end), plane_(in_.width * in_.lines) {}
+  int64_t groups() const {
+    return (placed_at(end_ - 1) - placed_at(begin_)) / kTiledRows + (end_ - 1) / plane_ - begin_ / plane_ + 1;
+  }
+  // As RowBlock's.
+  template <class Before, class F>
+  void multiply(const int8_t* panel, PanelAhead ahead, Before before, F f) const {
+    alignas(kTileBytes) Ints sums[kTiledRows * kVectors];
+    for (int64_t first = begin_ / plane_ * plane_; first < end_; first += plane_) {
+      const int64_t last = placed_at(std::min(end_, first + plane_) - 1) + 1;
+      const char* plane = static_cast<const char*>(rows_.data()) + in_.rows[first];
+      for (int64_t at = placed_at(std::max(begin_, first)); at < last; ahead.from += ahead.bytes) {
+        const int64_t places = std::min(kTiledRows, last - at), row = first + rows_before(at);
+        before(row, static_cast<int>(first + rows_before(at + places) - row));
+        const TiledPieces in{plane + at * in_.step, in_.step, in_.length / kTileBytes, in_.pieces,
+                             in_.pieces + in_.count};
+        multiply_some_tiles(places, in, panel, ahead, sums);
+        at = for_rows(first, at, at + places, sums, f);
+      }
+    }
+  }
+
+ private:
+  // Of its plane, and the other way.
+  int64_t placed_at(int64_t row) const {
+    row %= plane_;
+    return row / in_.width * in_.places + row % in_.width;
+  }
+  int64_t rows_before(int64_t place) const {
+    return place / in_.places * in_.width + std::min(place % in_.places, in_.width);
+  }
+  // f for each line's rows at places [at, last) of the plane that begins with row `first`; the next row's place.
+  template <class F>
+  int64_t for_rows(int64_t first, int64_t at, int64_t last, const Ints* sums, F f) const {
+    int64_t column = at % in_.places;
+    for (int64_t row = first + rows_before(at); at < last; column = 0) {
+      const int64_t count = std::min(in_.width - column, last - at);
+      f(row, static_cast<int>(count), sums);
+      const int64_t next = column + count < in_.width ? count : in_.places - column;
+      row += count, at += next, sums += next * kVectors;
+    }
+    return at;
+  }
+
+  const ByteRows& rows_;
+  const RowPieces& in_;
+  const int64_t begin_, end_, plane_;
+};
 
 // Rows as tiles read them: evenly apart, and whole tiles of them. The matrix's own are where nothing behind
 // its end would be read; the others are copied.
@@ -96,8 +170,9 @@ class TiledRows {
     const bool own = at < copied_;
     const char* a = own ? static_cast<const char*>(rows_.data()) + at * rows_.row_bytes()
                         : copies_ + (at - copied_) * pitch_;
-    (rows > kTileSteps ? multiply_tiles<true> : multiply_tiles<false>)(a, own ? rows_.row_bytes() : pitch_,
-                                                                       panel, parts(rows_.k), ahead, out);
+    constexpr int64_t kWhole = 0;
+    const TiledPieces in{a, own ? rows_.row_bytes() : pitch_, parts(rows_.k), &kWhole, &kWhole + 1};
+    multiply_some_tiles(rows, in, panel, ahead, out);
   }
 
  private:
