@@ -6,8 +6,8 @@
 namespace rushlight::host {
 
 /// Pages of zeros for this process alone; nullptr where there are none. Large ones lie so that the system can
-/// use its large pages for them, and it is asked to.
-void* allocate_pages(size_t bytes);
+/// use its large pages for them, and it is asked to where `large_pages` says so: all of one is resident then.
+void* allocate_pages(size_t bytes, bool large_pages = true);
 /// Takes back what allocate_pages gave for as many bytes.
 void free_pages(void* address, size_t bytes) noexcept;
 

@@ -26,7 +26,7 @@ size_t page() {
 
 }  // namespace
 
-void* allocate_pages(size_t bytes) {
+void* allocate_pages(size_t bytes, [[maybe_unused]] bool large_pages) {
   const size_t slack = bytes >= kLargePage ? kLargePage : 0;
   if (bytes > SIZE_MAX - slack) return nullptr;
   void* p = mmap(nullptr, bytes + slack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -39,7 +39,7 @@ void* allocate_pages(size_t bytes) {
   if (before) munmap(start, before);
   if (before < slack) munmap(start + before + whole, slack - before);
 #ifdef MADV_HUGEPAGE
-  if (bytes > kLargePage) madvise(start + before, bytes, MADV_HUGEPAGE);
+  if (large_pages && slack) madvise(start + before, bytes, MADV_HUGEPAGE);
 #endif
   return start + before;
 }

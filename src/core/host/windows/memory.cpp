@@ -18,7 +18,7 @@ int number_of(HANDLE handle) { return static_cast<int>(reinterpret_cast<intptr_t
 }  // namespace
 
 // Large pages need a right that few accounts have.
-void* allocate_pages(size_t bytes) {
+void* allocate_pages(size_t bytes, bool) {
   return VirtualAlloc(nullptr, bytes, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
 }
 void free_pages(void* address, size_t) noexcept { VirtualFree(address, 0, MEM_RELEASE); }
