@@ -131,7 +131,11 @@ Reply answer(const std::string& model, const std::vector<TensorInfo>& infos, con
       bytes += t.nbytes();
     } else {
       std::string data;
-      append_elements(data, t, str("the output '", infos[place].name, "'"));
+      if (!append_elements(data, t))
+        throw RequestError{406,
+                           str("the output '", infos[place].name,
+                               "' holds a number that is not finite, which JSON does not have: ask for it "
+                               "with \"binary_data\": true in its parameters")};
       output.raw("data", data);
     }
     if (list.size() > 1) list += ',';

@@ -179,12 +179,13 @@ Tensor tensor_from_bytes(std::string_view bytes, DType dtype, const std::vector<
   return t;
 }
 
-void append_elements(std::string& out, const Tensor& t, std::string_view what) {
+bool append_elements(std::string& out, const Tensor& t) {
+  bool finite = true;
   out += '[';
   with_type(t.dtype(), [&](auto zero) {
     using T = decltype(zero);
     const T* from = t.data<T>();
-    for (int64_t i = 0; i < t.numel(); ++i) {
+    for (int64_t i = 0; i < t.numel() && finite; ++i) {
       if (i) out += ',';
       if constexpr (std::is_same_v<T, bool>) {
         out += from[i] ? "true" : "false";
@@ -193,14 +194,13 @@ void append_elements(std::string& out, const Tensor& t, std::string_view what) {
       } else {
         using Real = std::conditional_t<std::is_same_v<T, double>, double, float>;
         const Real value = static_cast<Real>(from[i]);
-        RL_CHECK(std::isfinite(value), what,
-                 " holds a number that is not finite, which JSON does not have: ask for "
-                 "binary data");
-        append_number(out, value);
+        finite = std::isfinite(value);
+        if (finite) append_number(out, value);
       }
     }
   });
   out += ']';
+  return finite;
 }
 
 std::string_view bytes_of(const Tensor& t) {

@@ -20,8 +20,8 @@ Tensor tensor_from_json(const io::Json& data, DType dtype, const std::vector<int
 Tensor tensor_from_bytes(std::string_view bytes, DType dtype, const std::vector<int64_t>& sizes,
                          std::string_view what);
 
-// [1,2,3]: all elements, of a contiguous tensor.
-void append_elements(std::string& out, const Tensor& t, std::string_view what);
+// [1,2,3]: all elements, of a contiguous tensor; false where JSON has none for one of them.
+bool append_elements(std::string& out, const Tensor& t);
 std::string_view bytes_of(const Tensor& t);  // contiguous
 
 }  // namespace rushlight::serve

@@ -177,7 +177,11 @@ def test_a_model_that_fails_answers_and_goes_on(server):
 def test_results_that_json_cannot_say_are_an_error(server, models):
     x = [3e38] * 8
     status, answer, _ = server.infer("mlp", ("input", "FP32", [1, 8], x))
-    assert status == 500 and "not finite" in answer["error"]
+    assert status == 406 and "the output 'output'" in answer["error"] and "binary_data" in answer["error"]
+    asked = {"name": "output", "parameters": {"binary_data": True}}
+    given = {"name": "input", "datatype": "FP32", "shape": [1, 8], "data": x}
+    status, answer, _ = server.ask("/v2/models/mlp/infer", {"inputs": [given], "outputs": [asked]})
+    assert status == 200 and not numpy.isfinite(numpy.frombuffer(answer[-20:], "f")).all()
     assert server.infer("mlp", ("input", "FP32", [1, 8], [0.5] * 8))[0] == 200
 
 
