@@ -26,6 +26,7 @@ Graph prepared(Graph graph, const ExecutorOptions& options) {
   if (options.mapped_constants) {
     fuse_convolutions(graph);
     fuse_quantized_sums(graph);
+    leave_out_positions(graph);
   }
   return graph;
 }

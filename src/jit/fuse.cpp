@@ -126,7 +126,35 @@ class ConvolutionFuser {
   std::vector<bool> gone_;
 };
 
+// The operator that gives the first result of `op` alone, of the arguments that both have, or null.
+const Op* without_positions(const Op& op) {
+  constexpr std::string_view kSuffix = "_with_indices";
+  std::string_view name = op.schema.name;
+  if (!name.ends_with(kSuffix)) return nullptr;
+  name.remove_suffix(kSuffix.size());
+  const Op* alone = find_operator(name);
+  if (!alone || alone->schema.returns.size() != 1 || alone->schema.returns[0].type != Tag::Tensor)
+    return nullptr;
+  const auto &wanted = alone->schema.parameters, &own = op.schema.parameters;
+  const bool same = wanted.size() <= own.size() &&
+                    std::equal(wanted.begin(), wanted.end(), own.begin(), [](const auto& a, const auto& b) {
+                      return a.name == b.name && a.type == b.type;
+                    });
+  return same ? alone : nullptr;
+}
+
 }  // namespace
+
+void leave_out_positions(Graph& graph) {
+  for (Node& node : graph.nodes) {
+    if (!node.op || node.results.size() != 2 || node.results[1] != kNoValue) continue;
+    if (const Op* alone = without_positions(*node.op)) {
+      node.arguments.resize(std::min(node.arguments.size(), alone->schema.parameters.size()));
+      node.results.resize(1);
+      node.op = alone;
+    }
+  }
+}
 
 void fuse_convolutions(Graph& graph) {
   if (std::ranges::any_of(graph.nodes, writes)) return;  // what is read later may not be what was read then

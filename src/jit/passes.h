@@ -21,7 +21,9 @@ void fold_batch_norm(Graph& graph, Constants& constants);
 // Sums and bounds that follow a convolution of images become a part of it. For graphs that are run without
 // gradients; files keep what was written.
 void fuse_convolutions(Graph& graph);
-// The same for sums that follow convolutions of integers.
+// Operators that give positions besides, which nobody takes, give their values alone. Likewise.
+void leave_out_positions(Graph& graph);
+// The same as for convolutions, for sums that follow those of integers.
 void fuse_quantized_sums(Graph& graph);
 // The types of all values, found by running the graph without data at the symbols' example sizes, and again
 // at others. Values whose sizes follow no rule, and those after an operator that needs data, stay unknown.

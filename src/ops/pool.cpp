@@ -386,6 +386,7 @@ OpBuilder add_max_pool(Table& t, Both& both, Values& values) {
               max_pool_body<N>)
       .doc("The largest element of each window. Shape: [batch?, channels, ...].")
       .function_only()
+      .examples(kFirst)
       .autocast(N == 3 ? Cast::Float : Cast::None, Cast::None);
   return record;
 }

@@ -43,6 +43,22 @@ def test_sums_and_bounds_join_convolutions(tmp_path):
     assert names["aten::convolution"] == 2 and names.get("aten::relu", 0) + names.get("aten::relu_", 0) == 0
 
 
+class Pools(nn.Module):
+    def forward(self, x):
+        flat = F.max_pool1d(x.flatten(2), 4)
+        return F.max_pool2d(x, 3, 2, 1), F.max_pool2d(x, 2, return_indices=True), flat
+
+
+def test_positions_that_nobody_takes_are_left_out(tmp_path):
+    x = torch.randn(3, 16, 12, 11).to(memory_format=torch.channels_last)
+    file = saved(Pools(), tmp_path, x)
+    first, (second, places), third = Pools()(x)
+    for result, expected in zip(file(x), (first, second, places, third), strict=True):
+        torch.testing.assert_close(result, expected)
+    names = called(file, x)
+    assert names["aten::max_pool2d"] == names["aten::max_pool2d_with_indices"] == names["aten::max_pool1d"] == 1
+
+
 class Scaled(nn.Module):
     """What looks like a residual, but is none."""
 
