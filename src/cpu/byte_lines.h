@@ -27,9 +27,7 @@ class ByteLines {
     bool in_place;
     // Lines that one line of the window sees are neighbours: those between them lie in planes of their own.
     int64_t planes, plane_lines;
-    int64_t line(int64_t z, int64_t y) const {
-      return (z * planes + y % planes) * plane_lines + y / planes;
-    }
+    int64_t line(int64_t z, int64_t y) const { return (z * planes + y % planes) * plane_lines + y / planes; }
     int64_t bytes(const ByteConvShape& s) const;  // of all images, and what may be read behind them
   };
   static Layout layout_of(const ByteConvShape& s, bool is_signed);

@@ -63,6 +63,8 @@ typedef int16_t Shorts __attribute__((vector_size(2 * kLanes)));
 struct Rest {
   Words column_terms[kVectors], zeros[kVectors];  // unsigned: they wrap around
   Floats scales[kVectors], bias[kVectors];
+  // The columns' terms are zeros, and numbers so small that integers hold them; bytes have no other bounds.
+  bool usual;
 
   // `taken_off`: what the sums miss of each activation.
   Rest(const ByteProduct& p, int64_t first, int64_t columns, int32_t taken_off) {
@@ -71,6 +73,20 @@ struct Rest {
     put(p.b_zeros ? p.b_zeros + first : nullptr, columns, zeros);
     put(p.scales ? p.scales + first : nullptr, columns, scales);
     put(p.bias ? p.bias + first : nullptr, columns, bias);
+    usual = all_bytes(p.result, p.low, p.high) && small_numbers(static_cast<float>(p.b->k) * kMostProduct);
+    for (const Words& term : column_terms)
+      for (int l = 0; l < kLanes; ++l) usual &= term[l] == 0;
+  }
+  static bool all_bytes(ByteResult result, float low, float high) {
+    return result == ByteResult::kUInt8 ? low <= 0 && high >= 255 : low <= -128 && high >= 127;
+  }
+  static constexpr float kMostProduct = 255 * 128, kSmallNumber = 1 << 30;
+  bool small_numbers(float sum) const {
+    bool all = true;
+    for (int v = 0; v < kVectors; ++v)
+      for (int l = 0; l < kLanes; ++l)
+        all &= (__builtin_fabsf(bias[v][l]) + sum) * __builtin_fabsf(scales[v][l]) < kSmallNumber;
+    return all;
   }
   // Numbers of columns to their places, four by four; zeros where there are none.
   template <class T, class V>
@@ -118,6 +134,9 @@ template <class V>
 }
 #if defined(__AVX512BW__)
 typedef __m256i PanelBytes;
+[[gnu::always_inline]] inline __mmask32 first_bytes(int64_t columns) {
+  return static_cast<__mmask32>((uint64_t{1} << columns) - 1);
+}
 #else
 typedef __m128i PanelBytes;
 #endif
@@ -132,27 +151,35 @@ struct ByteBounds {
     std::memset(&most, static_cast<int>(high_byte), sizeof(most));
   }
 };
-// A panel's numbers as bytes. What is no number becomes the least one: so does the conversion.
-template <bool Unsigned>
+// A panel's numbers as bytes. What is no number becomes the least one: so does the conversion. Usual: numbers
+// are small, and bounds are those of bytes.
+template <bool Unsigned, bool Usual>
 [[gnu::always_inline]] inline PanelBytes panel_bytes_of(Floats a, Floats b, const ByteBounds& bounds) {
 #if defined(__AVX512BW__)
-  const __m512i x = _mm512_maskz_cvtps_epi32(0xffff,
-                                             _mm512_maskz_min_ps(0xffff, __m512(bounds.high), __m512(a))),
-                y = _mm512_maskz_cvtps_epi32(0xffff,
-                                             _mm512_maskz_min_ps(0xffff, __m512(bounds.high), __m512(b)));
+  if constexpr (!Usual) {
+    a = Floats(_mm512_maskz_min_ps(0xffff, __m512(bounds.high), __m512(a)));
+    b = Floats(_mm512_maskz_min_ps(0xffff, __m512(bounds.high), __m512(b)));
+  }
+  const __m512i x = _mm512_maskz_cvtps_epi32(0xffff, __m512(a)),
+                y = _mm512_maskz_cvtps_epi32(0xffff, __m512(b));
   const __m512i words = _mm512_adds_epi16(_mm512_packs_epi32(x, y), __m512i(bounds.zero));
   const auto low = __m256i(__builtin_shufflevector(words, words, 0, 1, 2, 3)),
              high = __m256i(__builtin_shufflevector(words, words, 4, 5, 6, 7));
   const __m256i bytes = _mm256_permute4x64_epi64(
       Unsigned ? _mm256_packus_epi16(low, high) : _mm256_packs_epi16(low, high), 0xd8);
+  if constexpr (Usual) return bytes;
   return Unsigned ? _mm256_min_epu8(_mm256_max_epu8(bytes, bounds.least), bounds.most)
                   : _mm256_min_epi8(_mm256_max_epi8(bytes, bounds.least), bounds.most);
 #else
-  const __m256i x = _mm256_cvtps_epi32(_mm256_min_ps(__m256(bounds.high), __m256(a))),
-                y = _mm256_cvtps_epi32(_mm256_min_ps(__m256(bounds.high), __m256(b)));
+  if constexpr (!Usual) {
+    a = Floats(_mm256_min_ps(__m256(bounds.high), __m256(a)));
+    b = Floats(_mm256_min_ps(__m256(bounds.high), __m256(b)));
+  }
+  const __m256i x = _mm256_cvtps_epi32(__m256(a)), y = _mm256_cvtps_epi32(__m256(b));
   const __m256i words = _mm256_adds_epi16(_mm256_packs_epi32(x, y), __m256i(bounds.zero));
   const __m128i low = _mm256_castsi256_si128(words), high = _mm256_extracti128_si256(words, 1);
   const __m128i bytes = Unsigned ? _mm_packus_epi16(low, high) : _mm_packs_epi16(low, high);
+  if constexpr (Usual) return bytes;
   return Unsigned ? _mm_min_epu8(_mm_max_epu8(bytes, bounds.least), bounds.most)
                   : _mm_min_epi8(_mm_max_epi8(bytes, bounds.least), bounds.most);
 #endif
@@ -174,13 +201,18 @@ class ByteStore {
         high_(Floats{} + (high - static_cast<float>(zero))),
         zero_(Ints{} + zero) {}
 #endif
-  [[gnu::always_inline]] void operator()(Floats a, Floats b, int64_t columns, char* to) const {
+  template <bool Usual>
+  [[gnu::always_inline]] void put(Floats a, Floats b, int64_t columns, char* to) const {
 #if defined(__AVX2__)
-    const PanelBytes bytes = panel_bytes_of<Unsigned>(a, b, bounds_);
+    const PanelBytes bytes = panel_bytes_of<Unsigned, Usual>(a, b, bounds_);
     if (columns == kColumns)
       __builtin_memcpy(to, &bytes, sizeof(bytes));
     else
+#if defined(__AVX512BW__)
+      _mm256_mask_storeu_epi8(to, first_bytes(columns), bytes);
+#else
       std::memcpy(to, &bytes, static_cast<size_t>(columns));
+#endif
 #else
     store(bytes_of<Unsigned>(rounded(bounded(a, low_, high_)) + zero_), columns, to);
     if (columns > kLanes)
@@ -212,18 +244,20 @@ template <bool Unsigned>
 // Bytes of a row as numbers in the columns' places.
 template <bool Unsigned>
 [[gnu::always_inline]] inline void read_places(const char* from, int64_t columns, Floats& a, Floats& b) {
+#if defined(__AVX512BW__)
+  const __m256i own = columns == kColumns ? _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from))
+                                          : _mm256_maskz_loadu_epi8(first_bytes(columns), from);
+  const __m256i bytes = _mm256_permutevar8x32_epi32(own, _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
+  a = numbers_of<Unsigned>(_mm256_castsi256_si128(bytes));
+  b = numbers_of<Unsigned>(_mm256_extracti128_si256(bytes, 1));
+#else
   alignas(32) char some[kColumns];
   if (columns < kColumns) {
     std::memset(some, 0, sizeof(some));
     std::memcpy(some, from, static_cast<size_t>(columns));
     from = some;
   }
-#if defined(__AVX512BW__)
-  const __m256i bytes = _mm256_permutevar8x32_epi32(
-      _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from)), _mm256_setr_epi32(0, 2, 4, 6, 1, 3, 5, 7));
-  a = numbers_of<Unsigned>(_mm256_castsi256_si128(bytes));
-  b = numbers_of<Unsigned>(_mm256_extracti128_si256(bytes, 1));
-#elif defined(__AVX2__)
+#if defined(__AVX2__)
   const __m128i bytes = _mm_shuffle_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(from)), 0xd8);
   a = numbers_of<Unsigned>(bytes);
   b = numbers_of<Unsigned>(_mm_bsrli_si128(bytes, 8));
@@ -234,6 +268,18 @@ template <bool Unsigned>
     (j < kLanes ? a : b)[j % kLanes] = number;
   }
 #endif
+#endif
+}
+
+// What usual numbers save is worth a loop of its own where bytes are made by vectors.
+#if defined(__AVX2__)
+constexpr bool kHasUsual = true;
+#else
+constexpr bool kHasUsual = false;
+#endif
+template <bool Usual>
+[[gnu::always_inline]] inline Ints sum_of(const Rest& rest, Ints sum, int v) {
+  return Usual ? sum : Ints(Words(sum) - rest.column_terms[v]);
 }
 
 // The product's bytes are numbers already when they are added to the others'.
@@ -246,8 +292,8 @@ template <bool Unsigned, bool OtherFirst>
   const Floats low = Floats{} + (p.low - zero), high = Floats{} + (p.high - zero), scale = Floats{} + s.scale,
                other_scale = Floats{} + s.other_scale, other_zero = Floats{} + s.other_zero,
                least = Floats{} + s.least, factor = Floats{} + s.inverse_out_scale;
-  const auto number = [&](int r, int v, Floats other) {
-    const auto sum = Ints(Words(sums[r * kVectors + v]) - rest.column_terms[v]);
+  const auto number = [&]<bool Usual>(int r, int v, Floats other) {
+    const auto sum = sum_of<Usual>(rest, sums[r * kVectors + v], v);
     const Floats wanted = (__builtin_convertvector(sum, Floats) + rest.bias[v]) * rest.scales[v];
     const Floats steps = __builtin_convertvector(rounded(bounded(wanted, low, high)), Floats);
     const Floats others = other - other_zero;
@@ -258,11 +304,20 @@ template <bool Unsigned, bool OtherFirst>
   };
   const ByteStore<Unsigned> store_bytes(s.low, s.high, s.out_zero);
   char* to = static_cast<char*>(p.c) + i * ldc + first;
-  for (int r = 0; r < rows; ++r, ++i, to += ldc) {
-    Floats a = {}, b = {};
-    read_places<Unsigned>(to + away, columns, a, b);
-    store_bytes(number(r, 0, a), number(r, 1, b), columns, to);
-  }
+  const auto finish_rows = [&]<bool Usual>() {
+    for (int r = 0; r < rows; ++r, to += ldc) {
+      Floats a = {}, b = {};
+      read_places<Unsigned>(to + away, columns, a, b);
+      a = number.template operator()<Usual>(r, 0, a), b = number.template operator()<Usual>(r, 1, b);
+      store_bytes.template put<Usual>(a, b, columns, to);
+    }
+  };
+  const float most = 255 * (s.scale + s.other_scale) * s.inverse_out_scale;
+  if (kHasUsual && rest.usual && columns == kColumns && Rest::all_bytes(p.result, s.low, s.high) &&
+      most < Rest::kSmallNumber)
+    finish_rows.template operator()<kHasUsual>();
+  else
+    finish_rows.template operator()<false>();
 }
 
 // R says what is returned, and Rows whether the weight has zero points.
@@ -270,23 +325,24 @@ template <ByteResult R, bool Rows>
 [[gnu::noinline]] void finish_typed(const ByteProduct& p, const Rest& rest, const Ints* sums, int rows,
                                     int64_t i, int64_t first) {
   const int64_t columns = std::min(kColumns, p.b->n - first);
-  const auto sum_of = [&](int r, int v, int64_t row) {
+  const auto whole_sum = [&](int r, int v, int64_t row) {
     Words sum = Words(sums[r * kVectors + v]) - rest.column_terms[v];
     if constexpr (Rows) sum -= rest.zeros[v] * static_cast<uint32_t>(p.row_terms[row]);
     return Ints(sum);
   };
-  const auto number = [&](int r, int v, int64_t row) {
-    return (__builtin_convertvector(sum_of(r, v, row), Floats) + rest.bias[v]) * rest.scales[v];
+  const auto number = [&]<bool Usual>(int r, int v, int64_t row) {
+    const Ints sum = Usual ? sums[r * kVectors + v] : whole_sum(r, v, row);
+    return (__builtin_convertvector(sum, Floats) + rest.bias[v]) * rest.scales[v];
   };
   if constexpr (R == ByteResult::kInt32 || R == ByteResult::kFloat) {
     using T = std::conditional_t<R == ByteResult::kFloat, float, int32_t>;
     const Floats low = Floats{} + p.low, high = Floats{} + p.high;
     const auto value = [&](int r, int v, int64_t row) {
       if constexpr (R == ByteResult::kInt32)
-        return sum_of(r, v, row);
+        return whole_sum(r, v, row);
       else  // out_zero is 0
         return clamped(
-            fused(__builtin_convertvector(sum_of(r, v, row), Floats), rest.scales[v], rest.bias[v]), low,
+            fused(__builtin_convertvector(whole_sum(r, v, row), Floats), rest.scales[v], rest.bias[v]), low,
             high);
     };
     T* to = static_cast<T*>(p.c) + i * p.ldc + first;
@@ -299,8 +355,17 @@ template <ByteResult R, bool Rows>
     constexpr bool kUnsigned = R == ByteResult::kUInt8;
     char* to = static_cast<char*>(p.c) + i * p.ldc + first;
     const ByteStore<kUnsigned> store_bytes(p.low, p.high, p.out_zero);
-    for (int r = 0; r < rows; ++r, ++i, to += p.ldc)
-      store_bytes(number(r, 0, i), number(r, 1, i), columns, to);
+    const auto finish_rows = [&]<bool Usual>() {
+      for (int r = 0; r < rows; ++r, ++i, to += p.ldc) {
+        const Floats a = number.template operator()<Usual>(r, 0, i),
+                     b = number.template operator()<Usual>(r, 1, i);
+        store_bytes.template put<Usual>(a, b, columns, to);
+      }
+    };
+    if (kHasUsual && !Rows && rest.usual && columns == kColumns)
+      finish_rows.template operator()<kHasUsual && !Rows>();
+    else
+      finish_rows.template operator()<false>();
   }
 }
 

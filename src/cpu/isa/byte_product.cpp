@@ -228,6 +228,22 @@ template <class P, int R>
   write_sums<R>(sums, out);
 }
 
+// What becomes of sums, at once.
+class RowResults {
+ public:
+  RowResults(const ByteProduct& p, Finish finish) : p_(p), finish_(finish) {}
+  void use(const Rest& rest, int64_t first) { rest_ = &rest, first_ = first; }
+  void operator()(int64_t at, int rows, const Ints* sums) const {
+    finish_(p_, *rest_, sums, rows, at, first_);
+  }
+
+ private:
+  const ByteProduct& p_;
+  const Finish finish_;
+  const Rest* rest_ = nullptr;
+  int64_t first_ = 0;
+};
+
 // Some rows of a product, panel by panel.
 template <class P>
 class RowBlock {
@@ -293,22 +309,23 @@ class RowBlock<Tiles> {
   static int64_t at_once(const ByteProduct& p) {
     return PlacedRows::fit(*p.a) ? 16 * kTiledRows : TiledRows::at_once(p.b->k);
   }
-  template <class Before, class F>
-  void multiply(int8_t* panel, Before before, F f) const {
-    alignas(kTileBytes) Ints sums[kTiledRows * kVectors];
+  template <class Before>
+  void multiply(int8_t* panel, Before before, TiledResults& results) const {
     // Each group of rows asks for its share of the next panel.
     constexpr int64_t kLine = 64, kLines = kTiledPart / kLine;
     const int64_t groups = placed_ ? PlacedRows(*p_.a, begin_, end_).groups()
                                    : std::max<int64_t>(1, (tiled_ - begin_ + kTiledRows - 1) / kTiledRows);
     PanelAhead ahead{panel + panel_bytes<Tiles>(p_.b->k), (kLines + groups - 1) / groups * kLine};
-    if (placed_) return PlacedRows(*p_.a, begin_, end_).multiply(panel, ahead, before, f);
+    if (placed_) return PlacedRows(*p_.a, begin_, end_).multiply(panel, ahead, before, results);
     for (int64_t at = begin_; at < tiled_; at += kTiledRows, ahead.from += ahead.bytes) {
       const int rows = static_cast<int>(std::min(kTiledRows, tiled_ - at));
       before(at, rows);
-      rows_.multiply(at, rows, panel, ahead, sums);
-      f(at, rows, sums);
+      rows_.multiply(at, rows, panel, ahead, results);
     }
-    if (tiled_ < end_) RowBlock<FourBytes>(p_, tiled_, end_).multiply(panel, before, f);
+    if (tiled_ < end_)
+      RowBlock<FourBytes>(p_, tiled_, end_)
+          .multiply(panel, before,
+                    [&](int64_t at, int rows, const Ints* sums) { results.finish_now(at, rows, sums); });
   }
 
  private:
@@ -322,6 +339,11 @@ class RowBlock<Tiles> {
   const TiledRows rows_;
   const TileSizes sizes_;
 };
+template <class P>
+using ResultsOf = std::conditional_t<kTiled<P>, TiledResults, RowResults>;
+#else
+template <class>
+using ResultsOf = RowResults;
 #endif
 
 // Rows of a panel's results come to the cache while their sums are made: stores that wait for them would hold
@@ -352,19 +374,19 @@ void multiply(const ByteProduct& p, int64_t row, int64_t row_end, int64_t begin,
     for (int64_t panel = begin; panel < last_panel; ++panel)
       new (rests + (panel - begin))
           Rest(p, panel * kColumns, std::min(kColumns, p.b->n - panel * kColumns), taken_off<P>(p));
+    ResultsOf<P> results(p, finish);
     int64_t first_row = row, last_row = row;
     for (int64_t blocks = (row_end - row + rows_at_once - 1) / rows_at_once; blocks > 0;
          --blocks, first_row = last_row) {
       last_row = kTiled<P> ? std::min(row_end, first_row + rows_at_once)
                            : last_row + (row_end - first_row + blocks - 1) / blocks;
       const RowBlock<P> block(p, first_row, last_row);
-      for (int64_t panel = begin; panel < last_panel; ++panel)
+      for (int64_t panel = begin; panel < last_panel; ++panel) {
+        results.use(rests[panel - begin], panel * kColumns);
         block.multiply(
             const_cast<int8_t*>(p.b->panels()) + panel * panel_bytes<P>(p.b->k),
-            [&](int64_t at, int rows) { fetch_results(p, at, rows, panel * kColumns); },
-            [&](int64_t at, int rows, const Ints* sums) {
-              finish(p, rests[panel - begin], sums, rows, at, panel * kColumns);
-            });
+            [&](int64_t at, int rows) { fetch_results(p, at, rows, panel * kColumns); }, results);
+      }
     }
   }
 }

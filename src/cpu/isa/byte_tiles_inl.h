@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "cpu/isa/byte_finish_inl.h"
 #include "cpu/isa/byte_steps_inl.h"
 #include "cpu/isa/tile_registers_inl.h"
 #include "cpu/scratch.h"
@@ -34,9 +35,57 @@ struct TiledPieces {
   const int64_t *first, *last;  // offsets of the pieces
 };
 
-// out[16 or 32 rows][kVectors] = rows by a panel.
+// What becomes of the sums of a group of rows: it is computed when the tiles have begun with the next group,
+// and need nothing of what the rest of the processor has.
+class TiledResults {
+ public:
+  TiledResults(const ByteProduct& p, Finish finish) : p_(p), finish_(finish) {}
+  ~TiledResults() { finish_last(); }
+  TiledResults(const TiledResults&) = delete;
+  TiledResults& operator=(const TiledResults&) = delete;
+
+  // What follows sums that are added from now on, of columns from `first` on.
+  void use(const Rest& rest, int64_t first) { next_ = {&rest, first}; }
+  // Memory for the sums of the next group; those of the last one stay until they are finished.
+  Ints* sums() { return sums_[turn_]; }
+  // Rows of the group that was written to sums(), when the last one is finished; swap() ends it.
+  void add(int64_t row, int rows, const Ints* sums) { runs_[count_++] = {row, rows, sums}; }
+  void swap() { turn_ = 1 - turn_, last_ = next_; }
+  void finish_last() {
+    if (count_ > 0) finish_runs();
+  }
+  void finish_now(int64_t row, int rows, const Ints* sums) const {
+    finish_(p_, *next_.rest, sums, rows, row, next_.first);
+  }
+
+ private:
+  struct Run {
+    int64_t row;
+    int rows;
+    const Ints* sums;
+  };
+  struct Settings {
+    const Rest* rest;
+    int64_t first;
+  };
+  [[gnu::noinline]] void finish_runs() {
+    for (int i = 0; i < count_; ++i)
+      finish_(p_, *last_.rest, runs_[i].sums, runs_[i].rows, runs_[i].row, last_.first);
+    count_ = 0;
+  }
+
+  const ByteProduct& p_;
+  const Finish finish_;
+  int turn_ = 0, count_ = 0;
+  Settings last_{}, next_{};
+  Run runs_[kTiledRows];
+  alignas(kTileBytes) Ints sums_[2][kTiledRows * kVectors];
+};
+
+// results.sums()[16 or 32 rows][kVectors] = rows by a panel.
 template <bool Both>
-[[gnu::noinline]] void multiply_tiles(TiledPieces in, const int8_t* panel, PanelAhead ahead, Ints* out) {
+[[gnu::noinline]] void multiply_tiles(TiledPieces in, const int8_t* panel, PanelAhead ahead,
+                                      TiledResults& results) {
   constexpr int64_t kApart = kColumns * FourBytes::depth;
   const int64_t row = in.row;
   asm volatile("tilezero %tmm0\n\ttilezero %tmm1");
@@ -66,8 +115,12 @@ template <bool Both>
   };
   for (; in.first != in.last; ++in.first) {
     const char* a = in.rows + *in.first;
-    for (int64_t part = 0; part < in.parts; ++part, a += kTileBytes) add(a);
+    for (int64_t part = 0; part < in.parts; ++part, a += kTileBytes) {
+      add(a);
+      results.finish_last();
+    }
   }
+  Ints* out = results.sums();
   asm volatile("tilestored %%tmm0, (%0,%1,1)\n\ttilestored %%tmm1, 64(%0,%1,1)"
                :
                : "r"(out), "r"(kVectors * sizeof(Ints))
@@ -79,8 +132,9 @@ template <bool Both>
                  : "memory");
 }
 
-void multiply_some_tiles(int64_t rows, const TiledPieces& in, const int8_t* panel, PanelAhead ahead, Ints* out) {
-  (rows > kTileSteps ? multiply_tiles<true> : multiply_tiles<false>)(in, panel, ahead, out);
+void multiply_some_tiles(int64_t rows, const TiledPieces& in, const int8_t* panel, PanelAhead ahead,
+                         TiledResults& results) {
+  (rows > kTileSteps ? multiply_tiles<true> : multiply_tiles<false>)(in, panel, ahead, results);
 }
 
 // Rows of an image that tiles read where they lie: at all places between the first and the last one. Sums of
@@ -97,9 +151,8 @@ class PlacedRows {
     return (placed_at(end_ - 1) - placed_at(begin_)) / kTiledRows + (end_ - 1) / plane_ - begin_ / plane_ + 1;
   }
   // As RowBlock's.
-  template <class Before, class F>
-  void multiply(const int8_t* panel, PanelAhead ahead, Before before, F f) const {
-    alignas(kTileBytes) Ints sums[kTiledRows * kVectors];
+  template <class Before>
+  void multiply(const int8_t* panel, PanelAhead ahead, Before before, TiledResults& results) const {
     for (int64_t first = begin_ / plane_ * plane_; first < end_; first += plane_) {
       const int64_t last = placed_at(std::min(end_, first + plane_) - 1) + 1;
       const char* plane = static_cast<const char*>(rows_.data()) + in_.rows[first];
@@ -108,8 +161,8 @@ class PlacedRows {
         before(row, static_cast<int>(first + rows_before(at + places) - row));
         const TiledPieces in{plane + at * in_.step, in_.step, in_.length / kTileBytes, in_.pieces,
                              in_.pieces + in_.count};
-        multiply_some_tiles(places, in, panel, ahead, sums);
-        at = for_rows(first, at, at + places, sums, f);
+        multiply_some_tiles(places, in, panel, ahead, results);
+        at = add_rows(first, at, at + places, results);
       }
     }
   }
@@ -123,16 +176,17 @@ class PlacedRows {
   int64_t rows_before(int64_t place) const {
     return place / in_.places * in_.width + std::min(place % in_.places, in_.width);
   }
-  // f for each line's rows at places [at, last) of the plane that begins with row `first`; the next row's place.
-  template <class F>
-  int64_t for_rows(int64_t first, int64_t at, int64_t last, const Ints* sums, F f) const {
+  // The rows at places [at, last) of the plane that begins with row `first`; the next one's place.
+  int64_t add_rows(int64_t first, int64_t at, int64_t last, TiledResults& results) const {
+    const Ints* sums = results.sums();
     int64_t column = at % in_.places;
     for (int64_t row = first + rows_before(at); at < last; column = 0) {
       const int64_t count = std::min(in_.width - column, last - at);
-      f(row, static_cast<int>(count), sums);
+      results.add(row, static_cast<int>(count), sums);
       const int64_t next = column + count < in_.width ? count : in_.places - column;
       row += count, at += next, sums += next * kVectors;
     }
+    results.swap();
     return at;
   }
 
@@ -166,13 +220,15 @@ class TiledRows {
 
   static int64_t parts(int64_t k) { return (k + kTileBytes - 1) / kTileBytes; }
   // Up to kTiledRows rows from `at` on, a multiple of those behind the first one.
-  void multiply(int64_t at, int rows, const int8_t* panel, PanelAhead ahead, Ints* out) const {
+  void multiply(int64_t at, int rows, const int8_t* panel, PanelAhead ahead, TiledResults& results) const {
     const bool own = at < copied_;
     const char* a = own ? static_cast<const char*>(rows_.data()) + at * rows_.row_bytes()
                         : copies_ + (at - copied_) * pitch_;
     constexpr int64_t kWhole = 0;
     const TiledPieces in{a, own ? rows_.row_bytes() : pitch_, parts(rows_.k), &kWhole, &kWhole + 1};
-    multiply_some_tiles(rows, in, panel, ahead, out);
+    multiply_some_tiles(rows, in, panel, ahead, results);
+    results.add(at, rows, results.sums());
+    results.swap();
   }
 
  private:

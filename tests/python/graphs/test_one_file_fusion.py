@@ -56,7 +56,9 @@ def test_positions_that_nobody_takes_are_left_out(tmp_path):
     for result, expected in zip(file(x), (first, second, places, third), strict=True):
         torch.testing.assert_close(result, expected)
     names = called(file, x)
-    assert names["aten::max_pool2d"] == names["aten::max_pool2d_with_indices"] == names["aten::max_pool1d"] == 1
+    assert (
+        names["aten::max_pool2d"] == names["aten::max_pool2d_with_indices"] == names["aten::max_pool1d"] == 1
+    )
 
 
 class Scaled(nn.Module):

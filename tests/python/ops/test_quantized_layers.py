@@ -343,6 +343,31 @@ def test_bytes_are_sums_that_are_rounded_and_bounded(window, dtype, low, high, r
     np.testing.assert_array_equal(got, expected)
 
 
+@pytest.mark.parametrize("dtype, low, high", [("uint8", 0, 255), ("int8", -128, 127)])
+@pytest.mark.parametrize("x_zero, zero", [(0, 0), (0, 7), (5, 0)])
+@pytest.mark.parametrize("scale", [0.05, 1e-9], ids=["usual", "beyond integers"])
+def test_bytes_of_usual_and_other_numbers(dtype, low, high, x_zero, zero, scale):
+    """What usual numbers need not be asked for (terms of zero points, bounds) is asked for in all others."""
+    settings = [1] * 2, [1] * 2, [1] * 2, 1
+    x = rl.tensor(numbers(1, 2, 64, 7, 9, dtype="uint8", low=0, high=255))
+    w = rl.tensor(numbers(2, 72, 64, 3, 3, dtype="int8", low=-128, high=127))
+    scales, bias = numbers(3, 72, low=0.00001, high=0.0001), numbers(4, 72, low=-4, high=4)
+    z = rl.zeros(72, dtype=rl.int64)
+
+    def result(kind, scales, bias, scale, zero):
+        step = ("none", [], "")
+        return OURS.qconv_pointwise(
+            x, 1.0, x_zero, w, rl.tensor(scales), z, bias, *settings, scale, zero, kind, *step
+        ).numpy()
+
+    sums = result(rl.float32, np.ones(72, "f"), None, 1.0, 0).transpose(0, 2, 3, 1)  # exact
+    y = np.rint((sums + bias / scales) * (scales / np.float32(scale)))
+    expected = np.clip(y, low - zero, high - zero).astype("int64") + zero
+    got = result(getattr(rl, dtype), scales, rl.tensor(bias), scale, zero).transpose(0, 2, 3, 1)
+    assert len(np.unique(expected)) > (100 if scale > 1e-3 else 1)
+    np.testing.assert_array_equal(got, expected)
+
+
 @pytest.mark.parametrize("how", ["sum"])
 @pytest.mark.parametrize("unary", ["none", "relu"])
 def test_convolution_and_a_sum(how, unary):
