@@ -47,7 +47,7 @@ set(runtime_objects "$<FILTER:$<TARGET_OBJECTS:rushlight>,EXCLUDE,/src/transform
 foreach(isa ${isas})
   set(left_out "^$")
   if(narrowed AND isa STREQUAL "avx512")
-    set(left_out "/isa/(accumulate|activation|affine|arg_extreme|arithmetic|attention_backward|bits|byte_depthwise|cast|chain_product|comparison|ctc|depthwise_lines|distance|double_gemm|embedding_bag|filter_gradient|grid_sample(_backward)?|integer_gemm|line_conv|matrix_vector|norm|packed_conv|pool|quantize|reduce_(hot|integers)|resample|rnn|small_(matrices|products)|special_[a-z]+|topk|transcendental|weight_product)\\.cpp")
+    set(left_out "/isa/(accumulate|activation|affine|arg_extreme|arithmetic|attention_backward|bits|byte_depthwise|cast|chain_product|comparison|ctc|depthwise_lines|distance|double_gemm|embedding_bag|filter_gradient|grid_sample(_backward)?|integer_gemm|line_conv|matrix_vector|norm|packed_conv|pool|quantize|quantized_binary|reduce_(hot|integers)|resample|rnn|small_(matrices|products)|special_[a-z]+|topk|transcendental|weight_product)\\.cpp")
   endif()
   if(narrowed AND isa STREQUAL "avx2")
     set(left_out "/isa/(arg_extreme|attention_backward|bits|distance|grid_sample_backward|reduce_integers|special_[a-z]+)\\.cpp")

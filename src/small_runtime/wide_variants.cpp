@@ -23,6 +23,7 @@
 #include "cpu/packed_conv.h"
 #include "cpu/pool.h"
 #include "cpu/quantize.h"
+#include "cpu/quantized_binary.h"
 #include "cpu/reduce.h"
 #include "cpu/resample.h"
 #include "cpu/rnn.h"
@@ -57,6 +58,10 @@ NARROW(void quantize_range(const Quantization& q, const float* from, void* to, i
        quantize_range, (q, from, to, begin, end))
 NARROW(void dequantize_range(const Quantization& q, const void* from, float* to, int64_t begin, int64_t end),
        dequantize_range, (q, from, to, begin, end))
+NARROW(void quantized_binary_range(const QuantizedBinary& q, int64_t begin, int64_t end),
+       quantized_binary_range, (q, begin, end))
+NARROW(void map_bytes_range(const uint8_t* table, const uint8_t* from, uint8_t* to, int64_t n),
+       map_bytes_range, (table, from, to, n))
 NARROW(PoolKernels float_pool_kernels(DType dtype), float_pool_kernels, (dtype))
 NARROW(MaxPool byte_max_pool(bool is_signed), byte_max_pool, (is_signed))
 NARROW(void embedding_bag(const BagPlan& plan, const void* table, void* out, int64_t* counts,

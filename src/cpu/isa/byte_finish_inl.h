@@ -271,8 +271,8 @@ template <bool Unsigned>
 #endif
 }
 
-// What usual numbers save is worth a loop of its own where bytes are made by vectors.
-#if defined(__AVX2__)
+// What usual numbers save is worth loops of their own where products take less than what follows them.
+#if defined(__AVX512BW__)
 constexpr bool kHasUsual = true;
 #else
 constexpr bool kHasUsual = false;
