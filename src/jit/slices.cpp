@@ -77,8 +77,8 @@ class Finder {
 
   std::optional<Layer> layer_of(size_t at) const {
     const Node& node = graph_.nodes[at];
-    if (!node.op || node.inplace || writes(node) || may_alias(node) || may_differ(node)) return std::nullopt;
-    if (is_given_sizes(node)) return std::nullopt;
+    if (!node.op || node.inplace || writes(node) || may_differ(node)) return std::nullopt;
+    if ((may_alias(node) && !node.op->traits.examples) || is_given_sizes(node)) return std::nullopt;
     const uint64_t examples = parameters_of_examples(node);
     Layer layer{at};
     bool alone = examples != 0;

@@ -283,27 +283,28 @@ void register_quantized_conv_operators(Table& t) {
 #define RL_PLAIN RL_INPUT("float", "int") RL_WINDOW RL_OUTPUT RL_UNARY_STEP
 #define RL_WITH_TENSORS RL_INPUT("Tensor", "Tensor") RL_WINDOW RL_OUTPUT RL_UNARY_STEP
   const auto settle = [](OpBuilder r, const char* doc) {
-    r.family(Family::Window).internal().may_return_input().not_differentiable(kQuantized).doc(doc);
+    return r.family(Family::Window).internal().may_return_input().not_differentiable(kQuantized).doc(doc);
   };
+  constexpr uint64_t kOther = uint64_t{1} << 15;  // of the sum
   constexpr const char* kDoc = "A convolution of a quantized image and filters, with what follows it.";
   settle(t.op(qconv_prepack,
               "onednn::qconv_prepack(Tensor weight, Tensor w_scales, float x_scale, int x_zp, int[] stride, "
               "int[] padding, int[] dilation, int groups, int[]? x_shape=None) -> Tensor",
               prepack_body),
          "Filters as onednn::qconv_pointwise reads them.");
-  settle(t.op(qconv, "onednn::qconv_pointwise" RL_PLAIN, plain_body), kDoc);
+  settle(t.op(qconv, "onednn::qconv_pointwise" RL_PLAIN, plain_body), kDoc).examples(kFirst);
   settle(t.op(qconv1d, "onednn::qconv1d_pointwise" RL_PLAIN, plain_body), kDoc);
   settle(t.op(qconv2d, "onednn::qconv2d_pointwise" RL_PLAIN, plain_body), kDoc);
   settle(t.op(qconv3d, "onednn::qconv3d_pointwise" RL_PLAIN, plain_body), kDoc);
-  settle(
-      t.op(quantized_conv_sum,
-           "_quantized_conv_sum" RL_INPUT("float", "int") RL_WINDOW
-           "float output_scale, int output_zero_point, ScalarType output_dtype, str attr, "
-           "Tensor other, float other_scale, int other_zero_point, float scale, "
-           "int zero_point, bool relu=False, bool other_first=False) -> Tensor",
-           sum_body)
-          .absent_in_pytorch(),
-      "A convolution of integers, and _quantized_sum of it and another tensor, of the convolution's type.");
+  settle(t.op(quantized_conv_sum,
+              "_quantized_conv_sum" RL_INPUT("float", "int") RL_WINDOW
+              "float output_scale, int output_zero_point, ScalarType output_dtype, str attr, "
+              "Tensor other, float other_scale, int other_zero_point, float scale, "
+              "int zero_point, bool relu=False, bool other_first=False) -> Tensor",
+              sum_body)
+             .absent_in_pytorch(),
+         "A convolution of integers, and _quantized_sum of it and another tensor, of the convolution's type.")
+      .examples(kFirst | kOther);
   settle(t.op(qconv_tensor, "onednn::qconv_pointwise.tensor" RL_WITH_TENSORS, tensor_body), kDoc);
   settle(t.op(qconv2d_tensor, "onednn::qconv2d_pointwise.tensor" RL_WITH_TENSORS, tensor_body), kDoc);
   settle(t.op(qconv2d_binary,

@@ -7,7 +7,7 @@ import pytest
 
 import rushlight as torch
 from rushlight import _C, nn
-from rushlight.export import Dim, load_file, save_file
+from rushlight.export import Dim, load_file, quantize_file, save_file
 from rushlight.profiler import ProfilerActivity, profile
 
 F = nn.functional
@@ -137,3 +137,32 @@ print(peak() - before)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert int(done.stdout) < 1.5 * 128  # MB
+
+
+class Integers(nn.Module):
+    """Convolutions and a sum, whose integers are larger than the caches."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList(
+            nn.Conv2d(8, 64, 3, padding=1) if i == 0 else nn.Conv2d(64, 64, 1) for i in range(3)
+        )
+
+    def forward(self, x):
+        y = F.relu(self.layers[0](x))
+        z = F.relu(self.layers[1](y))
+        return F.max_pool2d(self.layers[2](z) + y, 2)
+
+
+def test_layers_of_integers_run_in_turn(tmp_path):
+    x = torch.randn(8, 8, 96, 96)
+    save_file(Integers().eval(), tmp_path / "model.rl", (x,), dynamic_shapes=({0: Dim("N", max=9)},))
+    quantize_file(tmp_path / "model.rl", tmp_path / "bytes.rl", "int8", x[:2].numpy())
+    file = load_file(tmp_path / "bytes.rl")
+    alone = torch.cat([file(image) for image in x.split(1)])
+    for _ in range(3):
+        assert torch.equal(file(x), alone)
+    with profile(activities=[ProfilerActivity.CPU]) as recorded:
+        file(x)
+    counts = {e.key: e.count for e in recorded.key_averages()}
+    assert counts["aten::onednn_qconv_pointwise"] + counts.get("aten::_quantized_conv_sum", 0) > 3, counts
