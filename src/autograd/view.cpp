@@ -164,9 +164,9 @@ bool has_no_history(const Tensor& view) {
 }
 
 Ref<Node> view_grad_fn(const Tensor& view) {
-  const Tensor base(view->view_base);
+  Tensor base(view->view_base);
   AutogradMeta* meta = view->autograd;
-  const bool counted = requires_grad(base) && !(view->flags & kInference);
+  const bool kept = requires_grad(base), counted = !(view->flags & kInference);
   const uint32_t version = counted ? view.version() : 0;
   bool has_own = false;
   if (meta) {
@@ -174,19 +174,21 @@ Ref<Node> view_grad_fn(const Tensor& view) {
     has_own = static_cast<bool>(meta->grad_fn);
     if (has_own && (!counted || meta->seen_version == version)) return meta->grad_fn;
   }
-  if (!counted) return nullptr;
+  if (!counted || (!kept && !has_own)) return nullptr;
   if (!has_own && (view->flags & kKnowsVersion) && meta->seen_version != version) refuse_write(view, true);
   // A base that is a leaf was never written to under autograd, and a view under no_grad never had a history.
   if (!has_own && (is_leaf(base) || (view->flags & kNoGradView))) return nullptr;
   if (view->flags & (kMultiView | kCustomView)) refuse_write(view, true);
   GradMode on(true);
   NoSavedHooks unseen;  // what the program saves does not depend on when a history is made anew
+  if (!kept) set_requires_grad(base = detach(base), true);  // written after detach_(): a history of nothing
   Tensor again = gradient_ops.as_strided(in_dtype_of_view(base, view.dtype()), view.sizes(), view.strides(),
                                          view.storage_offset());
   again = gradient_ops.turned(again, turned_between(base, view));
   RL_CHECK(again->autograd,
            "a view whose base was modified inplace has no history any more: the function transform that "
            "recorded it has ended");
+  if (!kept) again->autograd->grad_fn->edges()[0] = Edge();
   AutogradMeta& own = autograd_meta(view);
   view->flags.set(kAutograd);
   return renew(own, again->autograd->grad_fn, version);

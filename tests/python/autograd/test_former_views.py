@@ -184,3 +184,30 @@ def test_examples_are_not_written_to_memory_that_a_view_shows():
 
     with pytest.raises(RuntimeError, match="vmap: copy_"):
         torch.vmap(torch.func.grad_and_value(function))(torch.ones(2, 3))
+
+
+@pytest.mark.parametrize(
+    "view", [lambda t: t[1:], lambda t: t.tensor_split(3)[1], lambda t: t.unfold(0, 2, 2)]
+)
+def test_a_view_of_what_was_detached_and_written_shows_constants(view):
+    x = torch.arange(4.0, requires_grad=True)
+    base = x * 1
+    former = view(base)
+    base.detach_()
+    (expected,) = torch.autograd.grad(former.sum(), x, retain_graph=True)  # not yet written
+    assert expected.sum() == former.numel()
+    base.mul_(2)
+    assert former.requires_grad and not base.requires_grad
+    assert torch.autograd.grad(former.sum(), x, allow_unused=True) == (None,)
+    base.mul_(x)
+    (expected,) = torch.autograd.grad(view(base).sum(), x, retain_graph=True)
+    assert torch.equal(torch.autograd.grad(former.sum(), x)[0], expected)
+
+
+def test_views_of_one_operator_refuse_what_their_detached_base_became():
+    x = torch.ones(2, requires_grad=True)
+    base = x * 1
+    first, _ = base.unbind()
+    base.detach_().mul_(2)
+    with pytest.raises(RuntimeError, match="its base or another view of its base has been modified inplace"):
+        first.backward()
