@@ -284,6 +284,8 @@ void OpNode::fill(const Value* args, const Plan& plan, uint64_t overwritten) {
     }
     uint32_t i = start(p).saved;
     const bool copy = overwritten >> p & 1, layout = op_.family == Family::View;
+    std::optional<NoSavedHooks> unseen;  // a layout is nothing that a program saves
+    if (layout && saved_hooks_active()) unseen.emplace();
     for (const Tensor& t : tensors_of(args[p])) {
       SavedVariable* empty = saved_ + i++;
       if (copy && d.result_serves)

@@ -156,3 +156,25 @@ def test_contexts_of_changes_do_not_nest_and_count_copies():
         assert len(memory.cloned) == 0
         with pytest.raises(RuntimeError, match="cannot be nested"):
             torch.autograd.graph.allow_mutation_on_saved_tensors().__enter__()
+
+
+@pytest.mark.parametrize(
+    "view",
+    [
+        lambda t: torch.as_strided_copy(t, (2, 2), (1, 1)),
+        lambda t: t.clone().fill_diagonal_(2.0),
+        lambda t: t.as_strided((2, 3), (1, 2), 1),
+        lambda t: t.t().reshape(-1)[1:],
+    ],
+)
+def test_hooks_do_not_see_the_layouts_of_views(view):
+    x = torch.arange(12.0).view(3, 4).requires_grad_()
+    (expected,) = torch.autograd.grad((view(x) * 2).square().sum(), x)
+    seen = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: seen.append(t) or t * 1, lambda t: t):
+        result = (view(x) * 2).square().sum()
+    assert all(t.device.type == "cpu" for t in seen)
+    assert torch.equal(torch.autograd.grad(result, x)[0], expected)
+    with torch.autograd.graph.save_on_cpu():
+        result = (view(x) * 2).square().sum()
+    assert torch.equal(torch.autograd.grad(result, x)[0], expected)
