@@ -1,5 +1,7 @@
 #include "transform/tangents.h"
 
+#include <algorithm>
+
 #include "autograd/gradient_ops.h"
 #include "core/pending.h"
 #include "ops/complex.h"
@@ -110,6 +112,20 @@ Tensor pending_as(const Tensor& primal, Tensor tangent) {
   return turned(resolved(turned(std::move(tangent))));
 }
 
+// Whether two elements may lie at one place.
+bool overlaps_itself(const Tensor& t) {
+  Dims order;
+  for (int64_t d = 0; d < t.dim(); ++d)
+    if (t.size(d) > 1) order.push_back(d);
+  std::sort(order.begin(), order.end(), [&](int64_t a, int64_t b) { return t.stride(a) < t.stride(b); });
+  int64_t last = 0;
+  for (const int64_t d : order) {
+    if (t.stride(d) <= last) return true;
+    last += (t.size(d) - 1) * t.stride(d);
+  }
+  return false;
+}
+
 // A tangent in memory like the primal's: what looks at that (as_strided) must find the same in both.
 Tensor laid_out_as(const Tensor& primal, const Tensor& tangent) {
   if ((primal->flags | tangent->flags) & (kPythonDispatch | kSpecialElements | kNotCpu)) return tangent;
@@ -125,6 +141,8 @@ Tensor laid_out_as(const Tensor& primal, const Tensor& tangent) {
     return tangent;
   for (int64_t d = 0; d < primal.dim(); ++d)
     if (primal.size(d) == 0 || (primal.size(d) > 1 && primal.stride(d) <= 0)) return tangent;
+  const bool overlaps = overlaps_itself(primal);
+  if (wrapped && overlaps) return tangent;
   if (wrapped) {  // examples of the tangent need memory of their own
     const Tensor placed = ops::as_strided_backward(tangent, Dims{elements(primal)}, Dims{1}, primal.sizes(),
                                                    primal.strides(), primal.storage_offset());
@@ -133,7 +151,8 @@ Tensor laid_out_as(const Tensor& primal, const Tensor& tangent) {
   const Tensor whole = gradient_ops.zeros(Dims{elements(primal)}, primal.dtype(), primal.device());
   Tensor like = ops::as_strided(whole, primal.sizes(), primal.strides(), primal.storage_offset());
   ops::copy_(like, tangent, false);
-  return like;
+  // Elements at one place have a tangent each, unless it is the same.
+  return overlaps && !ops::equal(like, tangent) ? tangent : like;
 }
 
 }  // namespace

@@ -1,6 +1,9 @@
 // The Vmap level: which rule an operator call takes, and the rule that every operator has.
 #include "transform/vmap.h"
 
+#include <algorithm>
+
+#include "autograd/gradient_ops.h"
 #include "dispatch/warning.h"
 #include "ops/copy.h"
 #include "ops/join.h"
@@ -264,6 +267,7 @@ class Stacked {
  private:
   static Tensor join(const BatchCall& c, const std::vector<Tensor>& rows) {
     if (!rows[0].defined()) return {};
+    if (!c.size()) return ops::narrow(ops::stack(rows, 0), 0, 0, 0);
     for (const Tensor& t : rows)
       RL_CHECK(t.sizes() == rows[0].sizes(), "vmap: ", c.op().name(),
                "() gave results of different shapes for different examples (", rows[0].sizes(), " and ",
@@ -280,9 +284,15 @@ bool has_list_result(const Schema& schema) {
                      [](const Return& r) { return r.type == Tag::TensorList; });
 }
 
+// Where there are none, of zeros: what shapes and dtypes the results have.
 Tensor example(const BatchCall& c, const Tensor& t, int64_t i) {
   const Wrapping* w = wrapping_at(t, c.level());
-  return w ? ops::select(w->inner, w->batch_dim, i) : t;
+  if (!w) return t;
+  if (c.size()) return ops::select(w->inner, w->batch_dim, i);
+  Dims sizes(w->inner->sizes);
+  sizes[w->batch_dim] = 1;
+  const Tensor zeros = gradient_ops.zeros(sizes, t.dtype(), t.device());
+  return ops::select(ops::cat(std::vector{w->inner, zeros}, w->batch_dim), w->batch_dim, 0);
 }
 
 }  // namespace
@@ -301,9 +311,9 @@ void loop_over_examples(BatchCall& c) {
     show_warning(
         str("There is a performance drop because we have not yet implemented the batching rule for aten::",
             c.op().name(), ": it runs once for each example."));
-  RL_CHECK(c.size() > 0, "vmap: ", c.op().name(), "() has no batching rule, and there are no examples");
   Stacked stacked;
-  for (int64_t i = 0; i < c.size(); ++i) {
+  const int64_t runs = c.op().mutated ? c.size() : std::max<int64_t>(c.size(), 1);
+  for (int64_t i = 0; i < runs; ++i) {
     const Operands one(c.frame(), [&](const Tensor& t, int) { return example(c, t, i); });
     Results results;
     call_boxed(c.op(), one.args(), results);

@@ -114,3 +114,47 @@ def test_views_whose_base_nobody_names_are_detached_in_place():
     alone.detach_()
     alone += 1
     assert not alone.requires_grad and not alone._is_view()
+
+
+@pytest.mark.parametrize("size, step", [(2, 1), (3, 2)])
+def test_elements_at_one_place_have_tangents_of_their_own(size, step):
+    x = rushlight.linspace(-1, 1, 7, dtype=rushlight.float64).unfold(0, size, step)
+    tangent = rushlight.arange(float(x.numel()), dtype=rushlight.float64).view(x.shape)
+    f = rushlight.sin
+    expected = x.cos() * tangent
+    assert rushlight.allclose(rushlight.func.jvp(f, (x,), (tangent,))[1], expected)
+    assert rushlight.allclose(rushlight.func.linearize(f, x)[1](tangent), expected)
+    jacobian = rushlight.func.jacfwd(f)(x)
+    assert rushlight.allclose(jacobian, rushlight.func.jacrev(f)(x.clone()))
+    with forward_ad.dual_level():
+        assert rushlight.equal(forward_ad.unpack_dual(forward_ad.make_dual(x, tangent)).tangent, tangent)
+
+
+def test_what_looks_at_memory_finds_the_tangent_of_elements_at_one_place():
+    base = rushlight.arange(5.0)
+    x = base.unfold(0, 2, 1)
+    with forward_ad.dual_level():
+        found = forward_ad.make_dual(x, x.cos()).as_strided((5,), (1,))
+        assert rushlight.equal(forward_ad.unpack_dual(found).tangent, base.cos())
+
+
+TANGENTS = {
+    "var": lambda a: a.var(0),
+    "conv": lambda a: functional.conv1d(a[None], rushlight.ones(2, 3, 1))[0],
+    "sum": lambda a: a.prod(1),
+    "vmapped": rushlight.vmap(lambda a: functional.conv1d(a[None, None], rushlight.ones(2, 1, 1))[0]),
+}
+
+
+@pytest.mark.parametrize("name", TANGENTS)
+@pytest.mark.parametrize("depth", [1, 2])
+def test_a_tangent_may_be_written_to_by_what_has_a_gradient(name, depth):
+    function = TANGENTS[name]
+    for _ in range(depth):
+        function = lambda a, f=function: rushlight.func.jvp(f, (a,), (a.sin(),))[1]
+    factor = rushlight.tensor(2.0, requires_grad=True)
+    result = function(rushlight.linspace(-1, 1, 12).view(3, 4))
+    before = result.detach().clone()
+    result.squeeze().mul_(factor)
+    result.sum().backward()
+    assert rushlight.allclose(factor.grad, before.sum(), rtol=1e-4, atol=1e-5)

@@ -117,3 +117,24 @@ def test_sizes_that_depend_on_values_and_agree(name):
 def test_sizes_that_differ_are_refused():
     with pytest.raises(RuntimeError, match="dynamic shape"):
         vmap(torch.bincount)(torch.tensor([[0, 1], [1, 3]]))
+
+
+LOOPED = {
+    "unsafe_chunk": lambda a: torch.unsafe_chunk(a, 2, 0)[0] * 2,
+    "jvp of unsafe_chunk": lambda a: torch.func.jvp(lambda b: torch.unsafe_chunk(b, 2, 0)[1], (a,), (a,))[1],
+    "index_add": lambda a: torch.func.jvp(
+        lambda b: b.index_add(0, torch.tensor([0]), b.index_select(0, torch.tensor([0]))), (a,), (a.cos(),)
+    )[1],
+    "several": lambda a: torch.stack(torch.frexp(a)[:1]) + a,
+}
+
+
+@pytest.mark.parametrize("name", LOOPED)
+def test_no_examples_have_the_shapes_of_one(name):
+    function = LOOPED[name]
+    x = torch.ones(0, 4, dtype=torch.float64, requires_grad=True)
+    found, one = vmap(function)(x), function(torch.ones(4, dtype=torch.float64))
+    assert found.shape == (0, *one.shape) and found.dtype == one.dtype
+    found.sum().backward()
+    assert x.grad.shape == (0, 4)
+    assert vmap(function, 1, 1)(x.detach().t()).shape == (one.shape[0], 0, *one.shape[1:])
