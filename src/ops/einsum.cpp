@@ -168,8 +168,9 @@ Tensor arranged(const Plan& p, const Labels& labels, Tensor t, size_t operand) {
 }
 
 // Sums the product over `summed`; both have the same number of dimensions, of equal size or 1. Keeps them,
-// with size 1.
-Tensor contract(Tensor a, Tensor b, const Dims& summed) {
+// with size 1. The result lies in memory with the dimensions of `a` first; `lone` (no further operand): in
+// its own order if the dimensions of `b` come before all of those.
+Tensor contract(Tensor a, Tensor b, const Dims& summed, bool lone) {
   Dims both, only_a, only_b, reduced, sum_a, sum_b;
   for (int64_t d = 0; d < a.dim(); ++d) {
     const bool in_a = a->sizes[d] != 1, in_b = b->sizes[d] != 1,
@@ -184,6 +185,8 @@ Tensor contract(Tensor a, Tensor b, const Dims& summed) {
   if (!sum_a.empty()) a = sum_dim(a, IntList(sum_a), true, std::nullopt);
   if (!sum_b.empty()) b = sum_dim(b, IntList(sum_b), true, std::nullopt);
   if (summed.empty()) return a * b;
+  if (lone && !only_a.empty() && !only_b.empty() && only_b.back() < only_a[0])
+    std::swap(a, b), std::swap(only_a, only_b);
   // A sum may have widened the integers of one operand.
   if (a.dtype() != b.dtype() && is_integral_or_bool(a.dtype()) && is_integral_or_bool(b.dtype()))
     a = to_dtype(a, DType::Int64), b = to_dtype(b, DType::Int64);
@@ -245,7 +248,7 @@ Tensor einsum_body(const Call&, std::string_view equation, TensorList tensors, c
     for (int64_t d = p.output_dims; d < p.dims; ++d)
       if ((result->sizes[d] != 1 || operands[i]->sizes[d] != 1) && !needed_later(d, i + 1))
         summed.push_back(d);
-    result = contract(result, operands[i], summed);
+    result = contract(result, operands[i], summed, operands.size() == 2);
   }
   if (p.dims == p.output_dims) return result.is_same(tensors[0]) ? alias(result) : result;
   Dims rest;

@@ -66,6 +66,11 @@ CASES = {
         )
         for name, at in INDICES.items()
     },
+    **{
+        f"einsum {to}": lambda m, to=to: m.einsum("abcd,acfg->" + to, m.ones(2, 3, 4, 5), m.ones(2, 4, 6, 7))
+        for to in ("abdfg", "abfdg", "abgfd", "afgbd", "fagdb", "gfadb", "dgbaf", "fgabd")
+    },
+    "einsum": lambda m: m.einsum("ij,jk->ki", matrix(m, 3, 4), matrix(m, 3, 4).t()),
     "complex": lambda m: m.complex(matrix(m, 3, 4).t(), matrix(m, 3, 4).t()).real,
     "polar": lambda m: m.polar(image(m), image(m)).imag,
     "qr": lambda m: m.linalg.qr(matrix(m, 3, 3))[1],
