@@ -75,7 +75,8 @@ Tensor nn_multilabel_soft_margin_body(const Call&, const Tensor& input, const Te
   const int64_t how = reduction_of(reduction, size_average, reduce);
   Tensor loss = -(target * log_sigmoid(input) + (Scalar(1) - target) * log_sigmoid(-input));
   if (weight.defined()) loss = loss * weight;
-  return reduced(sum_dim(loss, IntList{-1}, false, std::nullopt) / Scalar(input.size(-1)), how);
+  const int64_t classes = input.dim() - 1;  // of a loss that has more dimensions, too
+  return reduced(sum_dim(loss, IntList{classes}, false, std::nullopt) / Scalar(input.size(classes)), how);
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 """Operands of no elements, of one, and of several dtypes, against PyTorch."""
 
+import math
+
 import pytest
 
 import rushlight as torch
@@ -337,5 +339,14 @@ def test_divisions_of_halves_by_numbers_jump_where_those_of_pytorch_do(name, dty
     def f(m):
         x = m.cat([m.arange(-300, 301) / 100, m.tensor([0.43, -0.43, 0.86])]).to(getattr(m, dtype))
         return DIVISIONS[name](m, x)
+
+    same(f)
+
+
+@pytest.mark.parametrize("shapes", [((2, 1), (1, 1)), ((4, 3), (2, 4, 3)), ((3,), (2, 4, 3)), ((4, 3), (3,))])
+def test_classes_of_targets_with_more_dimensions_are_the_inputs_last(shapes):
+    def f(m):
+        x, y = (m.linspace(-1, 1, math.prod(s), dtype=m.float64).reshape(s) for s in shapes)
+        return m.nn.functional.multilabel_soft_margin_loss(x, y.sigmoid(), reduction="sum")
 
     same(f)
