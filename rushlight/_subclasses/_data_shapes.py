@@ -49,7 +49,7 @@ def _found_size(numbers, counted):
 def result(mode, func, args, kwargs, real=None):
     """What an operator gives, with a sample for the size that it finds; the mode's numbers know of it."""
     make = _MAKERS.get(func._opname)
-    if make is None:
+    if make is None or "out" in kwargs:  # whose memory is that of the numbers that show in the program
         raise DynamicOutputShapeException(func)
     name, size = _found_size(mode.data_numbers, _counted(func._opname, args))
     given, place = make(mode, func, size, *args, **kwargs)

@@ -389,3 +389,14 @@ def test_a_known_number_of_repeats_is_no_number_of_the_data():
     assert torch.equal(program.module()(*others), Ragged()(*others))
     with pytest.raises(RuntimeError, match="output_size is 5, repeats sum up to 3"):
         program.module()(torch.rand(5, 2), torch.tensor([1, 2]))
+
+
+def test_what_was_found_is_not_written_to_other_memory():
+    class Written(torch.nn.Module):
+        def forward(self, x):
+            found = torch.zeros(2)
+            torch.masked_select(x, x > 0, out=found)
+            return found
+
+    with pytest.raises(DynamicOutputShapeException, match="masked_select"):
+        torch.export.export(Written(), (torch.ones(3),))
