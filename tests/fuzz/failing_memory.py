@@ -30,6 +30,10 @@ import warnings
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(Path(__file__).parent))
+
+import memory_programs  # noqa: E402
+
 SOURCE = Path(__file__).with_suffix(".cpp")
 STATE = struct.Struct("qqqq")  # case, allocation that fails, failures so far, shard
 # What says that there is no memory: our words, and those of the interpreter, ctypes, pickle and OpenSSL.
@@ -321,6 +325,7 @@ PROGRAMS = {
     "shared tensors": shared_tensors,
     "a data loader": loader_epoch,
     "a data loader with a worker": loader_with_worker,
+    **memory_programs.PROGRAMS,
 }
 
 
