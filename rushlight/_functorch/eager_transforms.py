@@ -240,7 +240,8 @@ def functionalize(func, *, remove="mutations"):
     def wrapped(*args, **kwargs):
         from rushlight.utils._python_dispatch import _get_current_dispatch_mode
 
-        if _get_current_dispatch_mode() is None:
+        # Within another transform a recorder sees what that makes of tensors: this has no part in it.
+        if _get_current_dispatch_mode() is None or _functorch.maybe_current_level() is not None:
             return func(*args, **kwargs)
         from .functionalization import FunctionalizeMode
 

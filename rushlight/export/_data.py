@@ -181,7 +181,15 @@ def sources_of(trace):
     if numbers is None:
         return set()
     found = [numbers.tracer.proxy_of(tensor) for tensor, _ in numbers.origins.values()]
-    return {proxy.node for proxy in (*found, *numbers.nodes.values()) if proxy is not None}
+    made = {_unwritten(proxy.node) for proxy in found if proxy is not None}
+    return made | {proxy.node for proxy in numbers.nodes.values() if proxy is not None}
+
+
+def _unwritten(node):
+    """The node that made a tensor, of one that stands for it because it wrote to it."""
+    while isinstance(node.target, OpOverload) and node.target._schema.is_mutable and node.args:
+        node = node.args[0]
+    return node
 
 
 def source_of(trace, name):
@@ -190,7 +198,7 @@ def source_of(trace, name):
     if name in numbers.nodes:
         return numbers.nodes[name].node
     tensor, dim = numbers.origins[name]
-    made = numbers.tracer.proxy_of(tensor).node
+    made = _unwritten(numbers.tracer.proxy_of(tensor).node)
     with graph.inserting_after(made):
         node = graph.create_node("call_function", SIZE, (made, dim), {}, "sym_size_int")
     node.meta["val"] = named(name, numbers.samples_of(name))

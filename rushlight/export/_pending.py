@@ -22,7 +22,8 @@ def without_pending(program):
     if not views:
         return program
     if any(_storage(node) in map(_storage, views) for node in program.graph.nodes if writes(node)):
-        program = decompose(program, {})
+        # Layers are one operator again where writes became values; a file holds their parts.
+        program = decompose(decompose(program, {}), {}, functional=False)
     made, graph = copy.copy(program), fx.Graph()
     graph.output(graph.graph_copy(program.graph, {}))
     for node in graph.nodes:

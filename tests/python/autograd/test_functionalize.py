@@ -1,6 +1,7 @@
 """`functionalize` and `linearize`: what they record is pure, and computes the same."""
 
 import pytest
+from function_module import FunctionModule
 
 import rushlight as torch
 from rushlight._functorch.functionalization import FunctionalizeMode
@@ -166,3 +167,33 @@ def test_constants_of_a_program_are_not_written_to():
 
     graph = make_fx(functionalize(program))(torch.zeros(3))
     assert graph(torch.zeros(3)).tolist() == graph(torch.zeros(3)).tolist() == [2, 3, 4]
+
+
+WITHIN = {
+    "grad": lambda f: torch.func.grad(lambda x: f(x).sum()),
+    "vmap": lambda f: vmap(lambda x: f(x[None])),
+    "jvp": lambda f: lambda x: jvp(f, (x,), (x.cos(),))[1],
+    "hessian": lambda f: torch.func.hessian(lambda x: f(x).sum()),
+    "functionalized": lambda f: functionalize(vmap(lambda x: f(x[None]))),
+    "of a convolution": lambda f: torch.func.grad(
+        lambda x: f(torch.nn.functional.conv1d(x[None, None], torch.ones(2, 1, 2))).sum()
+    ),
+}
+
+
+@pytest.mark.parametrize("transform", WITHIN)
+def test_a_trace_of_a_transform_of_it_reads_its_inputs(transform):
+    def written(x):
+        y = x * 1
+        y[0].mul_(3)
+        y.add_(1)
+        return y.sin()
+
+    function = WITHIN[transform](functionalize(written))
+    x = torch.arange(4.0)
+    traced = make_fx(function)(x)
+    program = torch.export.export(FunctionModule(function), (x,))
+    expected = WITHIN[transform](written)(x + 1)
+    assert torch.allclose(traced(x + 1), expected)
+    assert torch.allclose(program.module()(x + 1), expected)
+    assert not program.constants or transform == "of a convolution"

@@ -400,3 +400,16 @@ def test_what_was_found_is_not_written_to_other_memory():
 
     with pytest.raises(DynamicOutputShapeException, match="masked_select"):
         torch.export.export(Written(), (torch.ones(3),))
+
+
+def test_sizes_of_what_is_written_later_are_read_where_it_was_made():
+    def function(x):
+        found = torch.unique(x)
+        pairs = torch.ones(12).as_strided((found.numel() // 2, 2), (2, 1))
+        return found.addcdiv_(found, found + 10), pairs
+
+    x = torch.tensor([1.0, 2.0, 3.0, 3.0])
+    program = _exported(function, x)
+    for given in (x, torch.tensor([1.0, 2.0, 3.0, 5.0]), torch.ones(4)):
+        for found, expected in zip(program.module()(given.clone()), function(given.clone())):
+            assert torch.equal(found, expected)

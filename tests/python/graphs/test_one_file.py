@@ -320,3 +320,17 @@ def test_constants_whose_conjugation_is_pending(tmp_path):
     path = tmp_path / "turned.rl"
     save_file(Turned(), path, (torch.tensor([1 + 2j]),))
     assert load_file(path)(torch.tensor([1 + 2j])).tolist() == [5]
+
+
+def test_layers_beside_writes_through_a_pending_conjugation(tmp_path):
+    class Written(nn.Module):
+        def forward(self, z, x):
+            z = z * 0.5
+            z.conj().mul_(1 + 2j)
+            pooled = nn.functional.adaptive_avg_pool2d(x, 2)
+            return z, nn.functional.conv_transpose2d(pooled, torch.ones(2, 1, 2, 2), stride=2)
+
+    path, args = tmp_path / "written.rl", (torch.tensor([1 + 2j, 3j]), torch.rand(1, 2, 5, 3))
+    save_file(Written(), path, args)
+    for found, expected in zip(load_file(path)(*args), Written()(*args)):
+        torch.testing.assert_close(found, expected)
