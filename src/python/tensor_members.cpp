@@ -13,6 +13,7 @@
 #include "ops/view.h"
 #include "python/answered_facts.h"
 #include "python/op_function.h"
+#include "python/seen_through.h"
 #include "python/types.h"
 #include "transform/level.h"
 
@@ -300,8 +301,19 @@ static PyObject* nested_list(const Tensor& t, size_t dim, const T* at) {
   return list.release();
 }
 
+PyRef seen_through(PyObject* self) {
+  Tensor t = tensor_of(self);
+  if (!t->wrapping) return PyRef();
+  for (; t->wrapping; t = Tensor(t->wrapping->inner))
+    if (t->wrapping->batch_dim >= 0) return PyRef();
+  if (!(t->flags & kPythonDispatch)) return PyRef();
+  return PyRef(check(wrap(t)));
+}
+
 static PyObject* m_tolist(PyObject* self, PyObject*) {
   return guard([&]() -> PyObject* {
+    if (const PyRef inner = seen_through(self))
+      return check(PyObject_CallMethod(inner.get(), "tolist", nullptr));
     const Tensor& given = tensor_of(self);
     RL_CHECK(!(given->flags & kPythonDispatch) || given.has_data() || is_sparse(given),
              ".tolist() is not supported for tensor subclasses, got ", type_name(self));
@@ -334,7 +346,9 @@ static PyObject* m_qscheme(PyObject* self, PyObject*) {
 }
 
 static PyObject* m_item(PyObject* self, PyObject*) {
-  return guard([&] {
+  return guard([&]() -> PyObject* {
+    if (const PyRef inner = seen_through(self))
+      return check(PyObject_CallMethod(inner.get(), "item", nullptr));
     const Tensor& t = tensor_of(self);
     RL_CHECK(t.numel() == 1, "a Tensor with ", t.numel(), " elements cannot be converted to Scalar");
     return wrap_scalar(read_item(t));

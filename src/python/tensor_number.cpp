@@ -5,6 +5,7 @@
 #include "python/call_note.h"
 #include "python/factory.h"
 #include "python/op_function.h"
+#include "python/seen_through.h"
 
 namespace rushlight::python {
 
@@ -333,6 +334,10 @@ static int nb_bool(PyObject* self) {
       check(truth = PyObject_IsTrue(result.get()));
       return;
     }
+    if (const PyRef inner = seen_through(self)) {
+      check(truth = PyObject_IsTrue(inner.get()));
+      return;
+    }
     RL_CHECK(t.numel() != 0, "Boolean value of Tensor with no values is ambiguous");
     RL_CHECK(t.numel() == 1, "Boolean value of Tensor with more than one value is ambiguous");
     truth = only_element(self).to<bool>();
@@ -343,6 +348,7 @@ static int nb_bool(PyObject* self) {
 static PyObject* nb_int(PyObject* self) {
   return guard([&]() -> PyObject* {
     if (PyObject* result = override_slot("__int__", self)) return result;
+    if (const PyRef inner = seen_through(self)) return check(PyNumber_Long(inner.get()));
     const Scalar s = only_element(self);
     if (s.is_floating()) return check(PyLong_FromDouble(s.to_double()));
     if (s.is_complex()) {
@@ -355,8 +361,9 @@ static PyObject* nb_int(PyObject* self) {
   });
 }
 static PyObject* nb_float(PyObject* self) {
-  return guard([&] {
+  return guard([&]() -> PyObject* {
     if (PyObject* result = override_slot("__float__", self)) return result;
+    if (const PyRef inner = seen_through(self)) return check(PyNumber_Float(inner.get()));
     const Scalar s = only_element(self);
     RL_CHECK(!s.is_complex() || s.to<complex128>().imag() == 0,
              "value cannot be converted to type double without overflow");

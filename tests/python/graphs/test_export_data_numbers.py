@@ -413,3 +413,37 @@ def test_sizes_of_what_is_written_later_are_read_where_it_was_made():
     for given in (x, torch.tensor([1.0, 2.0, 3.0, 5.0]), torch.ones(4)):
         for found, expected in zip(program.module()(given.clone()), function(given.clone())):
             assert torch.equal(found, expected)
+
+
+_TRANSFORMED = {
+    "grad": lambda f: lambda a, n: torch.func.grad(lambda x: f(x, n).sum())(a),
+    "vjp": lambda f: lambda a, n: torch.func.vjp(lambda x: f(x, n), a)[1](torch.ones(3))[0],
+    "jvp": lambda f: lambda a, n: torch.func.jvp(lambda x: f(x, n), (a,), (a,))[1],
+    "twice": lambda f: lambda a, n: torch.func.hessian(lambda x: f(x, n).sum())(a),
+}
+_READS = {
+    "item": lambda n: n[0].item() > 1,
+    "bool": lambda n: n[0] > 1,
+    "int": lambda n: int(n[0]) > 1,
+    "tolist": lambda n: n.tolist()[0] > 1,
+}
+
+
+@pytest.mark.parametrize("transform", _TRANSFORMED)
+@pytest.mark.parametrize("read", _READS)
+def test_branches_on_numbers_within_transforms_are_refused(transform, read):
+    function = _TRANSFORMED[transform](lambda x, n: x.sin() * 2 if _READS[read](n) else x.cos())
+    with pytest.raises(GuardOnDataDependentSymNode, match="depends on its data"):
+        _exported(function, torch.ones(3), torch.tensor([2, 1]))
+
+
+@pytest.mark.parametrize("transform", _TRANSFORMED)
+def test_numbers_that_transforms_read_are_those_of_the_data(transform):
+    def function(x, n):
+        first, second = n.tolist()
+        return x.sin() * first + second * n[1].item()
+
+    function = _TRANSFORMED[transform](function)
+    x = torch.rand(3)
+    program = _exported(function, x, torch.tensor([2, 1]))
+    _alike(function, program, (x, torch.tensor([5, 3])), (x + 1, torch.tensor([0, -1])))
