@@ -1,4 +1,4 @@
-"""More programs for failing_memory.py and leaks.py: quantised models, generation, checkpoints, other files.
+"""More programs for failing_memory.py and leaks.py: quantised models, generation, checkpoints, layouts.
 
 `PROGRAMS` maps a name to what makes a program, given the library.
 """
@@ -125,18 +125,6 @@ def scripted(rl):
     return run
 
 
-def onnx(rl):
-    folder = tempfile.mkdtemp()
-    net, x = rl.nn.Sequential(rl.nn.Linear(4, 3), rl.nn.ReLU()).eval(), rl.randn(2, 4)
-
-    def run():
-        path = os.path.join(folder, "net.onnx")
-        rl.onnx.export(net, (x,), path, dynamo=True)
-        return [rl.onnx.load(path)(x).detach()]
-
-    return run
-
-
 def other_layouts(rl):
     x = rl.eye(4)
 
@@ -184,7 +172,6 @@ PROGRAMS = {
     "a language model": generation,
     "a checkpoint of an optimizer": sharded_checkpoint,
     "a traced model": scripted,
-    "a model in ONNX": onnx,
     "sparse and nested tensors": other_layouts,
     "a checkpointed call": recomputed,
     "a data loader with workers that stay": workers_that_stay,
