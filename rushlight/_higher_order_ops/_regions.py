@@ -113,6 +113,7 @@ class Regions:
         With ``watches`` what it computes under `torch.no_grad` is detached."""
         mode = self.mode
         tracer = _RegionTracer(self.captured, mode.tracer if watches else None)
+        tracer.whole_scans = mode.tracer.whole_scans
         inner = ProxyTorchDispatchMode(tracer, "fake", mode.pre_dispatch, refuse_values=mode.refuse_values)
         inner.decomposition_table, inner.fakes = mode.decomposition_table, mode.fakes
         with mode.fakes:  # of which nothing is known but what the graph may rely on

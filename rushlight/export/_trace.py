@@ -101,7 +101,7 @@ class Trace:
 class _ExportTracer(PythonKeyTracer):
     """Also keeps where in the user's program, and in which module, each node was made."""
 
-    record_stack_traces = True
+    record_stack_traces = whole_scans = True
 
     def __init__(self, module, preserved=()):
         super().__init__()

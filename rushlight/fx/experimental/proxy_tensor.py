@@ -56,6 +56,7 @@ CURRENT_DECOMPOSITION_TABLE: dict = {}
 class PythonKeyTracer(Tracer):
     """The tracer under `make_fx`: modules run, and tensors stand for themselves."""
 
+    whole_scans = False  # whether a scan is one node, which has no gradient in the graph
     apart = False  # whether gradients are switched off in what is traced, though they were not around it
 
     def __init__(self) -> None:
