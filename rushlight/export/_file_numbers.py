@@ -52,6 +52,14 @@ def with_number_tensors(program):
     return made
 
 
+def number_tensors(source):
+    """The same of the graph of a function that tensors are given."""
+    graph = fx.Graph()
+    graph.output(graph.graph_copy(source, {}))
+    _Numbers(graph, None).run()
+    return graph
+
+
 class _Numbers:
     def __init__(self, graph, program):
         self.graph, self.program = graph, program
@@ -61,8 +69,9 @@ class _Numbers:
         nodes = list(self.graph.nodes)
         inputs = [node for node in nodes if node.op == "placeholder"]
         rest = next(node for node in nodes if node.op != "placeholder")
-        with self.graph.inserting_before(rest):
-            self._read_inputs(inputs)
+        if self.program is not None:
+            with self.graph.inserting_before(rest):
+                self._read_inputs(inputs)
         for node in nodes:
             if node.op != "call_function":
                 continue
@@ -76,7 +85,9 @@ class _Numbers:
                     self._compute(node, _OF_FLOATS[node.target], _FLOAT)
         output = self.graph.output_node()
         with self.graph.inserting_before(output):
-            output.args = (tuple(self._result(value) for value in output.args[0]),)
+            given = output.args[0]
+            many = isinstance(given, (list, tuple))
+            output.args = (tuple(map(self._result, given)) if many else self._result(given),)
 
     def _read_inputs(self, inputs):
         guards = iter(self.program.guards)

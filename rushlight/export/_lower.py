@@ -8,9 +8,15 @@ import re
 import rushlight as torch
 from rushlight import _C, fx
 from rushlight._command.names import is_own_file
+from rushlight._higher_order_ops._choice_operator import choice_operator
+from rushlight._higher_order_ops._loop_operator import loop_operator
+from rushlight._higher_order_ops._map_operator import map_operator
+from rushlight._higher_order_ops._scan_operator import scan_operator
 from rushlight._ops import _INPLACE, _OUT, OpOverload, _defined
 from rushlight.utils import _pytree as pytree
 
+from ._file_numbers import number_tensors, with_number_tensors
+from ._pending import compute_pending, without_pending
 from ._sizes import SIZE
 from .graph_signature import InputKind
 
@@ -21,6 +27,13 @@ _ARITHMETIC = {
     operator.floordiv: "sym::floordiv",
     torch.sym_max: "sym::max",
     torch.sym_min: "sym::min",
+}
+# Operators that take functions, which are graphs of their own, as the file's operators.
+_FUNCTIONS = {
+    choice_operator: "jit::choose_graph",
+    loop_operator: "jit::loop_graph",
+    map_operator: "jit::scan_graph",
+    scan_operator: "jit::scan_graph",
 }
 
 
@@ -55,17 +68,21 @@ class _Lowering:
 
     def run(self):
         inputs = self._placeholders()
-        for node in self.program.graph.nodes:
+        self._steps(self.program.graph)
+        return self._text(inputs, self._outputs()), self.constants
+
+    def _steps(self, graph):
+        for node in graph.nodes:
             if node.op == "call_function":
                 self._call(node)
             elif "region" in node.meta:
-                (call,) = node.users
-                _refuse(call, f"`{call.target}` takes functions, which files cannot hold")
+                continue  # a part of the call that takes it
             elif node.op not in ("placeholder", "output"):
                 _refuse(node, f"`{node.format_node()}` cannot be part of a file")
-        returned = ", ".join(self._outputs())
+
+    def _text(self, inputs, outputs):
         head = ["rushlight graph 1", *self._symbols(), f"graph({', '.join(inputs)}) {{"]
-        return "\n".join([*head, *self.lines, f"  return ({returned})", "}", ""]), self.constants
+        return "\n".join([*head, *self.lines, f"  return ({', '.join(outputs)})", "}", ""])
 
     # --- inputs and outputs ---
 
@@ -137,12 +154,27 @@ class _Lowering:
         elif node.target in _ARITHMETIC:
             a, b = (self._value(v) for v in node.args)
             self._line(node, f"%{node.name}: int", f"{_ARITHMETIC[node.target]}({a}, {b})")
+        elif node.target in _FUNCTIONS:
+            self._call_functions(node)
         elif isinstance(node.target, OpOverload):
             arguments = [self._value(v) for v in node.args]
             arguments += [f"{name}={self._value(v)}" for name, v in node.kwargs.items()]
             self._line(node, self._results(node), f"{self._record(node)}({', '.join(arguments)})")
         else:
             _refuse(node, f"`{node.target}` is no operator that files can hold")
+
+    def _call_functions(self, node):
+        """A loop, a map or a choice: an operator that takes the text of its functions' graphs."""
+        arguments = [
+            _quoted(_FunctionLowering(a.meta["region"], node).run())
+            if isinstance(a, fx.Node) and "region" in a.meta
+            else self._value(a)
+            for a in node.args
+        ]
+        if node.target is map_operator:
+            arguments.insert(1, "[]")  # a scan that carries nothing
+        results = self._list_results(node, node.meta["val"], node.name)
+        self._line(node, results, f"{_FUNCTIONS[node.target]}({', '.join(arguments)})")
 
     def _line(self, node, results, call):
         self.names[node] = node.name
@@ -175,10 +207,13 @@ class _Lowering:
             if kind is not None:
                 return f"%{node.name}: {kind.__name__}"
             return f"%{node.name}"
+        return self._list_results(node, value, node.target.name())
+
+    def _list_results(self, node, value, called):
         names = ["_"] * len(value)
         for user in node.users:
             if user.target is not operator.getitem:
-                _refuse(node, f"{node.target.name()} gives a list that is passed on as a whole")
+                _refuse(node, f"{called} gives a list that is passed on as a whole")
             names[user.args[1]] = f"%{user.name}"
             self.names[user] = user.name
         return ", ".join(self._unique(names, node))
@@ -213,6 +248,34 @@ class _Lowering:
         )
 
 
+class _FunctionLowering(_Lowering):
+    """The graph of a function: it takes tensors of any sizes, and has no constants of its own."""
+
+    def __init__(self, region, call):
+        super().__init__(None)
+        self.graph, self.call = number_tensors(region.graph), call
+        compute_pending(self.graph)
+
+    def run(self):
+        inputs = []
+        for node in (n for n in self.graph.nodes if n.op == "placeholder"):
+            self.names[node] = node.name
+            value = node.meta["val"]
+            inputs.append(f"%{node.name}: {_dtype_name(value.dtype)}[{', '.join('?' * value.dim())}]")
+        self._steps(self.graph)
+        return self._text(inputs, self._outputs())
+
+    def _symbols(self):
+        return ()
+
+    def _outputs(self):
+        results = self.graph.output_node().args[0]
+        for i, value in enumerate(results if isinstance(results, (list, tuple)) else (results,)):
+            if not isinstance(value, fx.Node) or not isinstance(value.meta.get("val"), torch.Tensor):
+                _refuse(self.call, f"a function in it gives {value!r}, but functions in files give tensors")
+            yield f"output_{i}: {self._value(value)}"
+
+
 def _dtype_name(dtype):
     return str(dtype).removeprefix("torch.")
 
@@ -240,8 +303,6 @@ def _output_name(path, i, count):
 def lower(program):
     """(text, constants by name) of an exported program."""
     from ._decompose import with_writes
-    from ._file_numbers import with_number_tensors
-    from ._pending import without_pending
     from ._spread import spread
 
     return _Lowering(with_number_tensors(with_writes(without_pending(spread(program))))).run()

@@ -26,11 +26,16 @@ def without_pending(program):
         program = decompose(decompose(program, {}), {}, functional=False)
     made, graph = copy.copy(program), fx.Graph()
     graph.output(graph.graph_copy(program.graph, {}))
+    compute_pending(graph)
+    made.graph_module = module_of(graph)
+    return made
+
+
+def compute_pending(graph):
+    """Compute each such view of a graph that writes to none."""
     for node in graph.nodes:
         if node.op == "call_function":
             node.target = _COMPUTED.get(node.target, node.target)
-    made.graph_module = module_of(graph)
-    return made
 
 
 def _storage(node):

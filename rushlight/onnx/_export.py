@@ -9,13 +9,15 @@ from typing import Any
 
 import rushlight as torch
 from rushlight._command.names import program_level
+from rushlight._higher_order_ops._regions import all_nodes
 from rushlight.export._fixed_numbers import with_fixed_numbers
 from rushlight.export._grad_regions import without_regions
 from rushlight.export._lower import UnsupportedError
 from rushlight.export._sizes import SIZE
 from rushlight.export._spread import spread
 from rushlight.export.graph_signature import InputKind
-from rushlight.onnx._graph import DTYPES, Complex, Graph, Value, element_type
+from rushlight.onnx._bodies import OPERATORS, write
+from rushlight.onnx._graph import DTYPES, Complex, Graph, Value, element_type, with_bodies
 from rushlight.onnx._rules.complex_numbers import is_complex, on_pairs
 from rushlight.onnx._rules.quantized import INTEGER_RULES, on_numbers
 from rushlight.utils import _pytree as pytree
@@ -220,7 +222,7 @@ def export(
 
 
 def _without_functions(program):
-    """The program with choices that are computed whole, and maps row by row."""
+    """The program with choices that are computed whole, and short maps row by row, as far as that helps."""
     try:
         return spread(program, "onnx.export")
     except UnsupportedError as error:
@@ -232,7 +234,7 @@ def _with_rules(program, custom):
     from rushlight._decomp import decomposition_table
 
     while True:
-        nodes = program.graph.nodes
+        nodes = all_nodes(program.graph)
         targets = {node.target for node in nodes if node.op == "call_function" and not _is_constant(node)}
         unknown = {t for t in targets if t in decomposition_table and _rule_of(t, custom) is None}
         if not unknown:
@@ -245,7 +247,7 @@ def _rule_of(target, custom):
 
     if target in custom:
         return custom[target]
-    if target in _ON_SIZES or target in (SIZE, operator.getitem):
+    if target in _ON_SIZES or target in _FRACTIONS or target in (SIZE, operator.getitem, *OPERATORS):
         return target
     return RULES.get(_operator_name(target))
 
@@ -355,7 +357,7 @@ class _Translator:
         self._check_rules(graph, needed)
         self._add_inputs(graph, needed, iter(input_names or ()))
         for node in graph.nodes:
-            if node in needed and node.op in ("call_function", "get_attr"):
+            if node in needed and _is_step(node):
                 self._values[node] = self._translate(node)
         outputs = self._outputs(graph, output_names or ())
         helper, g = onnx.helper, self._graph
@@ -374,6 +376,9 @@ class _Translator:
         missing = {}
         for node in graph.nodes:
             if node not in needed or node.op != "call_function" or _is_constant(node):
+                if node in needed and "region" in node.meta:
+                    inner = node.meta["region"].graph
+                    self._check_rules(inner, _needed(inner))
                 continue
             if _rule_of(node.target, self._custom) is None:
                 missing.setdefault(str(node.target), node)
@@ -421,12 +426,14 @@ class _Translator:
             return self._graph.size(*args)
         if node.target is operator.getitem:
             return args[0][args[1]]
+        if node.target in OPERATORS:
+            return write(self._graph, self._steps, node, args)
         if _is_constant(node):
             return self._graph.constant(node.target(*args, **kwargs))
         self._graph.out = node.meta.get("val")
         self._graph.operands = [getattr(a, "meta", {}).get("val") for a in node.args]
         rule = _rule_of(node.target, self._custom)
-        if node.target in _ON_SIZES:
+        if node.target in _ON_SIZES or node.target in _FRACTIONS:
             return _on_sizes(self._graph, node.target, *args)
         try:
             if _on_numbers(node.target, args):
@@ -440,7 +447,21 @@ class _Translator:
         except Exception as error:
             raise OnnxExporterError(f"onnx.export: {node.target} of {node.format_node()}: {error}") from error
 
+    def _steps(self, region, values):
+        """The results of a function's graph, whose nodes are written where the graph is now."""
+        graph = region.graph
+        needed, inputs = _needed(graph), [n for n in graph.nodes if n.op == "placeholder"]
+        self._values.update(zip(inputs, values, strict=True))
+        for node in graph.nodes:
+            if node in needed and _is_step(node):
+                self._values[node] = self._translate(node)
+        results = graph.output_node().args[0]
+        results = results if isinstance(results, (list, tuple)) else (results,)
+        return [self._graph.constant(self._value_of(r)) for r in results]
+
     def _value_of(self, leaf):
+        if isinstance(leaf, torch.fx.Node) and "region" in leaf.meta:
+            return leaf.meta["region"]
         return self._values[leaf] if isinstance(leaf, torch.fx.Node) else leaf
 
     def _outputs(self, graph, names):
@@ -473,7 +494,8 @@ def _live(onnx, graph, outputs):
         # Results at the end that nobody reads, such as a pool's positions; other operators want all theirs.
         while node.output[-1] not in read and _may_leave_out(onnx, node, graph.opset):
             del node.output[-1]
-        read.update(node.input)
+        for inner in with_bodies([node]):
+            read.update(inner.input)
         kept.append(node)
     return kept[::-1], read
 
@@ -485,6 +507,10 @@ def _may_leave_out(onnx, node, opset):
     results = onnx.defs.get_schema(node.op_type, opset, node.domain).outputs
     at = len(node.output) - 1
     return at < len(results) and results[at].option == onnx.defs.OpSchema.FormalParameterOption.Optional
+
+
+def _is_step(node):
+    return node.op == "call_function" or (node.op == "get_attr" and "region" not in node.meta)
 
 
 def _on_numbers(target, args):
@@ -514,13 +540,29 @@ _ON_SIZES = {
     torch.sym_max: "Max",
     torch.sym_min: "Min",
 }
+_FRACTIONS = {
+    operator.truediv: "Div",
+    operator.pow: "Pow",
+    torch._sym_sqrt: "Sqrt",  # type: ignore[attr-defined]
+    torch.sym_float: "Identity",
+}
 
 
 def _on_sizes(g, target, *args):
-    """Arithmetic of sizes; they are not negative, so that division rounds down."""
+    """Arithmetic of sizes; they are not negative, so that division rounds down. Fractions are of float64."""
     if all(isinstance(a, (int, float)) for a in args):
         return target(*args)
-    return g.op(_ON_SIZES[target], *(g.constant(a, torch.int64) for a in args), dtype=torch.int64, shape=())
+    whole = target not in _FRACTIONS and not any(
+        a.is_floating_point if isinstance(a, Value) else isinstance(a, float) for a in args
+    )
+    values = [g.cast(a, torch.int64 if whole else torch.float64) for a in args]
+    if whole or target not in (operator.floordiv, operator.mod):
+        made = g.op(_ON_SIZES.get(target) or _FRACTIONS[target], *values, shape=())
+    else:
+        made = g.op("Floor", g.op("Div", *values, shape=()))
+        if target is operator.mod:
+            made = g.op("Sub", values[0], g.op("Mul", made, values[1]))
+    return replace(made, is_number=not whole)
 
 
 def _needed(graph):

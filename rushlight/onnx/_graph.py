@@ -1,12 +1,13 @@
 """The ONNX graph while it is written: values, nodes and constants."""
 
+import contextlib
 import math
 from dataclasses import dataclass
 from typing import Any
 
 import rushlight as torch
 
-__all__ = ["DTYPES", "Complex", "Graph", "Value", "element_type"]
+__all__ = ["DTYPES", "Complex", "Graph", "Value", "element_type", "with_bodies"]
 
 # ONNX's numbers of element types.
 DTYPES = {
@@ -45,6 +46,7 @@ class Value:
     dtype: torch.dtype
     shape: tuple
     quantizer: tuple | None = None  # (scale, zero point) of integers that stand for numbers
+    is_number: bool = False  # one of Python's with a fraction: tensors of floats keep their dtype beside it
 
     @property
     def dim(self):
@@ -74,6 +76,15 @@ class Complex:
     @property
     def dim(self):
         return len(self.shape)
+
+
+def with_bodies(nodes):
+    """Nodes, and those of the bodies of branches and loops."""
+    for node in nodes:
+        yield node
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                yield from with_bodies(attribute.g.node)
 
 
 class Graph:
@@ -130,9 +141,30 @@ class Graph:
             self.nodes.append(self._helper.make_node("Identity", [source], [name]))
             return
         self._given[value.name] = name
-        for node in self.nodes:
+        for node in with_bodies(self.nodes):
             for names in (node.input, node.output):
                 names[:] = [name if one == value.name else one for one in names]
+
+    @contextlib.contextmanager
+    def body(self):
+        """Within it, nodes go to the list that is given: those of a branch or of a loop's steps."""
+        around, self.nodes = self.nodes, []
+        try:
+            yield self.nodes
+        finally:
+            self.nodes = around
+
+    def input(self, name, dtype, shape):
+        """A value that a body is given."""
+        return Value(self.name(name), dtype, tuple(shape))
+
+    def subgraph(self, name, nodes, inputs, results):
+        """A body whose results are values of its own, or from around."""
+        described = [
+            [self._helper.make_tensor_value_info(v.name, element_type(v.dtype), [None] * v.dim) for v in some]
+            for some in (inputs, results)
+        ]
+        return self._helper.make_graph(nodes, self.name(name), *described)
 
     def constant(self, data, dtype=None):
         """A value for numbers, lists of numbers or a tensor; equal numbers share one."""
@@ -176,7 +208,12 @@ class Graph:
     def promote(self, *values):
         """Tensors and numbers in the dtype that PyTorch would compute in."""
         examples = [
-            torch.empty(v.shape, dtype=v.dtype, device="meta") if isinstance(v, Value) else v for v in values
+            torch.empty(v.shape, dtype=v.dtype, device="meta")
+            if isinstance(v, Value) and not v.is_number
+            else 1.0
+            if isinstance(v, Value)
+            else v
+            for v in values
         ]
         dtype = None
         for example in examples[1:]:

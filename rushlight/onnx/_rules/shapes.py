@@ -251,7 +251,7 @@ def pad_circular(g, x, pad):
 
 
 def _filled(g, size, value, dtype):
-    return g.op("Expand", g.constant(value, dtype), g.ints(list(size)), dtype=dtype, shape=g.out.shape)
+    return g.op("Expand", g.cast(value, dtype), g.ints(list(size)), dtype=dtype, shape=g.out.shape)
 
 
 for _name, _number in {
@@ -272,7 +272,7 @@ RULES["new_full"] = lambda g, x, size, value, **_: _filled(g, size, value, g.out
 
 def _filled_like(g, x, value):
     shape = g.op("Shape", x, dtype=torch.int64, shape=(x.dim,))
-    return g.op("Expand", g.constant(value, g.out.dtype), shape, dtype=g.out.dtype, shape=x.shape)
+    return g.op("Expand", g.cast(value, g.out.dtype), shape, dtype=g.out.dtype, shape=x.shape)
 
 
 RULES["zeros_like"] = RULES["empty_like"] = lambda g, x, **_: _filled_like(g, x, 0)

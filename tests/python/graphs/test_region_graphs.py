@@ -196,23 +196,10 @@ def test_archives_hold_the_functions(tmp_path):
 
 
 def test_one_file_says_what_it_cannot_hold(tmp_path):
-    class Dynamic(torch.nn.Module):
-        def forward(self, x):
-            return hop_map(lambda row: row * 2, x)
-
-    class Loop(torch.nn.Module):
-        def forward(self, x):
-            return while_loop(lambda x: x.sum() < 9, lambda x: (x + 1,), (x,))
-
     class Writes(torch.nn.Module):
         def forward(self, p, x):
             return cond(p, lambda x: x.clone().add_(1), lambda x: x * 2, (x,))
 
-    program = export(Dynamic(), (torch.ones(3, 2),), dynamic_shapes=({0: Dim("n")},))
-    with pytest.raises(UnsupportedError, match="number of rows that may change"):
-        save(program, tmp_path / "dynamic.rl")
-    with pytest.raises(UnsupportedError, match="while_loop` takes functions"):
-        save(export(Loop(), (torch.ones(3, 2),)), tmp_path / "loop.rl")
     program = export(Writes(), (torch.tensor(True), torch.ones(2)))
     with pytest.raises(UnsupportedError, match="write to nothing"):
         save(program, tmp_path / "writes.rl")
