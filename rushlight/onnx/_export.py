@@ -15,7 +15,7 @@ from rushlight.export._grad_regions import without_regions
 from rushlight.export._lower import UnsupportedError
 from rushlight.export._sizes import SIZE
 from rushlight.export._spread import spread
-from rushlight.export.graph_signature import InputKind
+from rushlight.export.graph_signature import InputKind, OutputKind
 from rushlight.onnx._bodies import OPERATORS, write
 from rushlight.onnx._graph import DTYPES, Complex, Graph, Value, element_type, with_bodies
 from rushlight.onnx._rules.complex_numbers import is_complex, on_pairs
@@ -452,9 +452,11 @@ class _Translator:
         graph = region.graph
         needed, inputs = _needed(graph), [n for n in graph.nodes if n.op == "placeholder"]
         self._values.update(zip(inputs, values, strict=True))
+        around, self._graph.in_function = self._graph.in_function, bool(self._program.symbols)
         for node in graph.nodes:
             if node in needed and _is_step(node):
                 self._values[node] = self._translate(node)
+        self._graph.in_function = around
         results = graph.output_node().args[0]
         results = results if isinstance(results, (list, tuple)) else (results,)
         return [self._graph.constant(self._value_of(r)) for r in results]
@@ -465,10 +467,11 @@ class _Translator:
         return self._values[leaf] if isinstance(leaf, torch.fx.Node) else leaf
 
     def _outputs(self, graph, names):
-        results = [leaf for leaf in pytree.tree_leaves(graph.output_node().args[0])]
-        mutated = len(getattr(self._program.graph_signature, "buffers_to_mutate", ()))
+        specs = self._program.graph_signature.output_specs
+        results = zip(pytree.tree_leaves(graph.output_node().args[0]), specs, strict=True)
+        own = [leaf for leaf, spec in results if spec.kind == OutputKind.USER_OUTPUT and leaf is not None]
         described = []
-        for i, leaf in enumerate(leaf for leaf in results[mutated:] if leaf is not None):
+        for i, leaf in enumerate(own):
             if isinstance(leaf, str):
                 raise NotImplementedError(f"onnx.export: the model returns {leaf!r}, which is no tensor")
             value = self._graph.constant(self._value_of(leaf))

@@ -99,6 +99,7 @@ class Graph:
         self.nodes, self.initializers = [], []
         self.out = None
         self.operands = []
+        self.in_function = False  # within a function of an operator, while sizes may change
         self._constants, self._names = {}, set()
         self._given: dict = {}  # value that is a result of the graph -> the result's name
         self.known = {}  # name -> tensor, of constants
@@ -255,6 +256,8 @@ class Graph:
     def changes(self, operand, dim):
         """Whether a dimension of an argument of the operator has a size that may change."""
         example = self.operands[operand]
+        if self.in_function:
+            return True  # of its operands nobody knows
         return dim % example.dim() in (getattr(example, "size_numbers", None) or {})
 
     def refuse_changing(self, operand, dims, what):
@@ -269,6 +272,11 @@ class Graph:
         return self.op(
             "Reshape", value, self.ints(list(shape)), shape=plain, allowzero=1 if 0 in plain else None
         )
+
+    def reshape_as(self, value, other):
+        """The value in another one's shape, whatever that is."""
+        sizes = self.op("Shape", other, dtype=torch.int64, shape=(other.dim,))
+        return self.op("Reshape", value, sizes, shape=other.shape)
 
     def infinity(self, dtype, sign=1):
         if dtype.is_floating_point:

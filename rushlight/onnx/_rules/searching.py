@@ -75,4 +75,4 @@ def unique(g, x, sorted=True, return_inverse=False, return_counts=False):
     names = g.op("Unique", g.reshape(x, [-1]), outputs=4, sorted=1, shape=g.out[0].shape)
     values, _, inverse, counts = names
     inverse, counts = (Value(v.name, torch.int64, t.shape) for v, t in zip((inverse, counts), g.out[1:]))
-    return values, g.reshape(inverse, list(x.shape)) if return_inverse else None, counts
+    return values, g.reshape_as(inverse, x) if return_inverse else None, counts

@@ -130,7 +130,7 @@ def flip(g, x, dims):
 @rule("roll")
 def roll(g, x, shifts, dims=()):
     if not dims:
-        return g.reshape(roll(g, g.reshape(x, [-1]), shifts, [0]), x.shape)
+        return g.reshape_as(roll(g, g.reshape(x, [-1]), shifts, [0]), x)
     for shift, dim in zip(shifts, dims, strict=True):
         # The last `shift` elements come first; a shift that is computed may be any, also none.
         if not isinstance(shift, int):

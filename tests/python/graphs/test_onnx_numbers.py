@@ -192,3 +192,34 @@ def test_draws_follow_their_weights(replacement):
     assert 0.5 < shares[0] < 0.95 and 0.55 < shares[1] < 0.98
     if not replacement:
         assert (drawn[:, 0] != drawn[:, 1]).all()
+
+
+class Unlike(nn.Module):
+    """What has another shape at other sizes."""
+
+    def forward(self, x):
+        values, places = torch.unique(x.round(), return_inverse=True)
+        return values[places], torch.roll(x, 3)
+
+
+class WritesToInput(nn.Module):
+    def forward(self, x, at, values):
+        x.index_copy_(0, at, values)
+        return x.sum(), x.mul_(2).mean(0)
+
+
+@pytest.mark.parametrize("sizes", [(3, 4), (6, 2), (1, 1), (2, 9)])
+def test_shapes_are_those_of_the_run(sizes):
+    dims = ({0: torch.export.Dim.DYNAMIC, 1: torch.export.Dim.DYNAMIC},)
+    program = torch.onnx.export(Unlike(), (torch.randn(2, 6),), dynamic_shapes=dims)
+    x = torch.randn(sizes)
+    for found, wanted in zip(program(x), Unlike()(x), strict=True):
+        torch.testing.assert_close(found, wanted)
+
+
+def test_what_is_written_to_an_input_is_no_result():
+    given = torch.randn(4, 2), torch.tensor([0, 3]), torch.randn(2, 2)
+    program = torch.onnx.export(WritesToInput(), given)
+    wanted = WritesToInput()(given[0].clone(), *given[1:])
+    for found, known in zip(program(*given), wanted, strict=True):
+        torch.testing.assert_close(found, known)
