@@ -48,7 +48,7 @@ def _found_size(numbers, counted):
 
 def result(mode, func, args, kwargs, real=None):
     """What an operator gives, with a sample for the size that it finds; the mode's numbers know of it."""
-    make = _MAKERS.get(func._opname)
+    make = _MAKERS.get(func._schema.name.removeprefix("aten::"))
     if make is None or "out" in kwargs:  # whose memory is that of the numbers that show in the program
         raise DynamicOutputShapeException(func)
     name, size = _found_size(mode.data_numbers, _counted(func._opname, args))
@@ -125,6 +125,10 @@ def _index(mode, func, size, x, indices):
     return mode._run(func, (x, spread), {}), (given[0] if together else 0) + rank - 1
 
 
+def _nms(mode, func, size, dets, scores, iou_threshold):
+    return _empty(mode, dets, (size,), torch.int64), 0
+
+
 _MAKERS: dict[str, Callable[..., Any]] = {
     "nonzero": _nonzero,
     "masked_select": _masked_select,
@@ -134,6 +138,7 @@ _MAKERS: dict[str, Callable[..., Any]] = {
     "repeat_interleave": _repeat_interleave,
     "bincount": _bincount,
     "index": _index,
+    "torchvision::nms": _nms,
 }
 
 

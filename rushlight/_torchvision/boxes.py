@@ -1,4 +1,4 @@
-"""`torchvision::nms`, the pooling of regions, deformable convolutions, and their gradients."""
+"""The pooling of regions, deformable convolutions, and their gradients."""
 
 import rushlight as torch
 from rushlight import Tensor
@@ -8,49 +8,12 @@ from rushlight.nn import functional as F
 from . import regions
 
 _library = Library("torchvision", "DEF")
-_BLOCK = 256
-
-
-def nms(dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
-    """Numbers of the boxes that no better one covers by more than the threshold, best first.
-
-    Boxes come in blocks by falling score: each block is compared with all that were kept, then with itself.
-    """
-    if dets.dim() != 2 or dets.size(1) != 4:
-        raise RuntimeError(f"boxes should be a 2d tensor with 4 columns, got {list(dets.shape)}")
-    if scores.dim() != 1 or scores.size(0) != dets.size(0):
-        raise RuntimeError(
-            f"boxes and scores should have same number of elements in dimension 0, got {dets.size(0)} and "
-            f"{list(scores.shape)}"
-        )
-    with torch.no_grad():
-        order = scores.detach().sort(descending=True, stable=True).indices
-        boxes = dets.detach()[order]
-        areas = (boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1])
-
-        def covers(better, worse):
-            low = torch.maximum(boxes[better, None, :2], boxes[None, worse, :2])
-            high = torch.minimum(boxes[better, None, 2:], boxes[None, worse, 2:])
-            shared = (high - low).clamp(min=0).prod(2)
-            return shared / (areas[better, None] + areas[None, worse] - shared) > iou_threshold
-
-        kept = order.new_empty(0)
-        for block in torch.arange(boxes.size(0), device=boxes.device).split(_BLOCK):
-            block = block[~covers(kept, block).any(0)]
-            # A row of flags as one number, a byte each.
-            flags, count = bytes(covers(block, block).to(torch.uint8).flatten().tolist()), len(block)
-            removed, chosen = 0, []
-            for i in range(count):
-                if not removed >> (8 * i) & 1:
-                    chosen.append(i)
-                    removed |= int.from_bytes(flags[i * count : (i + 1) * count], "little")
-            kept = torch.cat([kept, block[chosen]])
-        return order[kept]
 
 
 def quantized_nms(dets: Tensor, scores: Tensor, iou_threshold: float) -> Tensor:
-    """`nms` of boxes and scores as the integers that they are stored as: their scales change nothing."""
-    return nms(dets.float(), scores.float(), iou_threshold)
+    """`torchvision::nms`, which is an operator of the library, of boxes and scores as the integers
+    that they are stored as: their scales change nothing."""
+    return torch.ops.torchvision.nms(dets.float(), scores.float(), iou_threshold)  # type: ignore[attr-defined]
 
 
 def quantized_align(
@@ -187,7 +150,6 @@ _CONV = (
     "bool use_mask"
 )
 for _schema, _function in [
-    ("nms(Tensor dets, Tensor scores, float iou_threshold) -> Tensor", nms),
     (
         f"roi_align(Tensor input, Tensor rois, {_POOLED}, int sampling_ratio, bool aligned) -> Tensor",
         regions.align,

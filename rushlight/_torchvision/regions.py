@@ -6,6 +6,7 @@ Interpolation and means are separable: the weights of a region's rows and column
 
 import rushlight as torch
 from rushlight import Tensor
+from rushlight._subclasses.fake_tensor import FakeTensor
 
 _ELEMENTS = 1 << 24  # of what is between the two products of a group of regions
 
@@ -33,7 +34,7 @@ def interpolation_weights(start: Tensor, length: Tensor, bins: int, size: int, r
     """
     step = length / bins
     counts = torch.full_like(step, ratio) if ratio > 0 else step.ceil().clamp(min=1)
-    most = int(counts.max().item()) if counts.numel() else 1
+    most = ratio if ratio > 0 else int(counts.max().item()) if counts.numel() else 1
     samples = torch.arange(most, dtype=start.dtype, device=start.device)
     edges = start[:, None] + torch.arange(bins, dtype=start.dtype, device=start.device) * step[:, None]
     at = edges[:, :, None] + (samples + 0.5) * (step / counts)[:, None, None]
@@ -78,6 +79,10 @@ def align(input, rois, spatial_scale, pooled_height, pooled_width, sampling_rati
         (pooled_height, pooled_width),
         sampling_ratio,
     )
+    if isinstance(rois, FakeTensor):  # whose images nobody knows: each region gets its own
+        images = wide[rois[:, 0].to(torch.int64)]
+        lines = torch.einsum("kph,kchw->kcpw", rows, images)
+        return torch.einsum("kcpw,kqw->kcpq", lines, columns).to(input.dtype)
     parts, places = [], []
     for image, chosen in _groups(rois, wide.size(1) * pooled_height * wide.size(3)):
         lines = torch.einsum("kph,chw->kcpw", rows[chosen], wide[image])

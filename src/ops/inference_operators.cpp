@@ -25,6 +25,7 @@ void register_window_operators(Table& t);
 void register_calculus_operators(Table& t);
 void register_hash_operators(Table& t);
 void register_graph_function_operators(Table& t);
+void register_box_operators(Table& t);
 void register_matmul_dtype_operators(Table& t);
 
 void register_pointwise_families(Table& t) {
@@ -88,6 +89,7 @@ void register_other_families(Table& t) {
   register_calculus_operators(t);
   register_hash_operators(t);
   register_graph_function_operators(t);
+  register_box_operators(t);
 }
 
 }  // namespace rushlight

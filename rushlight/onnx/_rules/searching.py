@@ -76,3 +76,14 @@ def unique(g, x, sorted=True, return_inverse=False, return_counts=False):
     values, _, inverse, counts = names
     inverse, counts = (Value(v.name, torch.int64, t.shape) for v, t in zip((inverse, counts), g.out[1:]))
     return values, g.reshape_as(inverse, x) if return_inverse else None, counts
+
+
+@rule("torchvision::nms")
+def kept_boxes(g, dets, scores, iou_threshold):
+    """ONNX numbers the image, the class and the box; there is one of the first two."""
+    count = g.size(dets, 0)
+    boxes = g.op("Unsqueeze", g.cast(dets, torch.float32), g.ints([0]), shape=(1, *dets.shape))
+    scores = g.op("Unsqueeze", g.cast(scores, torch.float32), g.ints([0, 1]), shape=(1, 1, *scores.shape))
+    most, threshold = g.reshape(count, [1]), g.constant([float(iou_threshold)], torch.float32)
+    found = g.op("NonMaxSuppression", boxes, scores, most, threshold, dtype=torch.int64, shape=(1, 3))
+    return g.op("Gather", found, g.constant(2, torch.int64), axis=1, shape=(1,))

@@ -117,6 +117,7 @@ def test_shapes_that_depend_on_values_are_refused_by_fake_tensors(name):
             "_unique2": lambda: rushlight.unique(x),
             "unique_dim": lambda: rushlight.unique(x, dim=0),
             "unique_consecutive": lambda: rushlight.unique_consecutive(x),
+            "nms": lambda: rushlight.ops.torchvision.nms(x[:, None].expand(3, 4), x, 0.5),
         }[name]
         with pytest.raises(DynamicOutputShapeException):
             call()
