@@ -259,7 +259,9 @@ class Dynamics(Companions):
         for tried in (ranges, wider):
             try:
                 samples = Samples(value_at, point, tried, self.usable)
-                return (explain if kind is int else explain_real)(samples, names)
+                held = node.meta.get("constant")
+                short = held is not None and held.dtype is torch.float32
+                return explain(samples, names) if kind is int else explain_real(samples, names, short)
             except Unexplained:
                 continue
             except Specialized:
@@ -387,17 +389,28 @@ class Dynamics(Companions):
         """Small sizes, where operators take shortcuts: what counts there are results."""
         for name, symbol in symbols.items():
             for size in _downwards(symbol.lower, symbol.asked_lower):
-                if not self._holds(planned, {**point, name: size}):
+                if not any(self._holds(planned, at) for at in self._with_data({**point, name: size})):
                     self._refuse_small(symbol, size)
                     break
                 symbol.lower = size
         for size in (1, 0):
             small = {n: size for n, symbol in symbols.items() if symbol.lower <= size}
-            if len(small) > 1 and not self._holds(planned, {**point, **small}):
+            if len(small) > 1 and not any(
+                self._holds(planned, at) for at in self._with_data({**point, **small})
+            ):
                 for name in small:
                     self._refuse_small(symbols[name], size)
                     symbols[name].lower = size + 1
         self._check_corner(planned, symbols, point)
+
+    def _with_data(self, sizes):
+        """The sizes, with numbers of the data that the program takes beside them: those of the example may be
+        too large for them."""
+        data = [name for name, symbol in self.symbols.items() if symbol.data]
+        if not data or self.usable(sizes):
+            return [sizes]
+        others = [{**sizes, **dict.fromkeys(data, n)} for n in (2, 1, 0)]
+        return [at for at in others if self.usable(at)] or [sizes]
 
     def _check_corner(self, planned, symbols, point):
         """All sizes as small as they may be: larger ones are allowed alone where the graph does not what the

@@ -38,7 +38,7 @@ def explain(samples, names):
     try:
         functions = {name: _along_axis(samples, name) for name in names}
     except Unexplained:
-        candidates, functions = [], {}
+        candidates, functions = [_between(samples, names)], {}
     else:
         names = [name for name in names if any(functions[name].terms.keys() - {frozenset()})]
         functions = {name: functions[name] for name in names}
@@ -207,9 +207,10 @@ def _bent(dense, known, name):
     tail = _affine({n: known[n] for n in large}, name)
     if tail is None:
         return None
-    head = _longest_head(dense, name)
-    for choose in (max, min):
-        if head is not None:
+    # Of a short beginning no line can be told, but that it is none.
+    heads = [_longest_head(dense, name), constant(dense[min(dense)])]
+    for head in heads:
+        for choose in (max, min) if head is not None else ():
             part = Polynomial({frozenset({Extreme(choose, head.whole(), tail.whole())}): Fraction(1)})
             if _fits(part, known, name):
                 return part
@@ -289,29 +290,44 @@ def _gcd(a, b):
 
 
 def _between(samples, names):
-    """The larger or smaller of two sizes, times a number, beside a line."""
-    if len(names) != 2:
+    """The largest or smallest of some sizes, times a number, beside a line."""
+    if len(names) < 2:
         return None
-    a, b = names
     lowest = max(samples.ranges[n][0] for n in names)
     highest = min(samples.ranges[n][1] for n in names)
-    if highest - lowest < 7:
+    points = [{n: lowest + at for n, at in zip(names, ats)} for ats in _orders(len(names))]
+    if highest < max(max(at.values()) for at in points):
         return None
-    pairs = [(lowest + i, lowest + j) for i, j in ((1, 4), (2, 7), (5, 1), (6, 3), (3, 3), (0, 2))]
-    if not all(samples.usable({**samples.base, a: x, b: y}) for x, y in pairs):
+    if not all(samples.usable({**samples.base, **at}) for at in points):
         return None
-    known = [({a: x, b: y}, samples.at(**{a: x, b: y})) for x, y in pairs]
-    line = {n: Polynomial({frozenset({n}): Fraction(1)}) for n in names}
+    try:
+        known = [(at, samples.at(**at)) for at in points]
+    except Specialized:
+        return None
+    line = [Polynomial({frozenset({n}): Fraction(1)}) for n in names]
     for choose in (max, min):
-        extreme = frozenset({Extreme(choose, line[a], line[b])})
-        keys = [frozenset(), frozenset({a}), frozenset({b}), extreme]
+        most = line[0]
+        for other in line[1:]:
+            most = Polynomial({frozenset({Extreme(choose, most, other)}): Fraction(1)})
+        keys = [frozenset(), *(frozenset({n}) for n in names), *most.terms]
         rows = [[Polynomial({k: Fraction(1)}).at(at) for k in keys] for at, _ in known]
-        found = _solved(rows[:4], [v for _, v in known[:4]])
+        found = _solved(rows[: len(keys)], [v for _, v in known[: len(keys)]])
         if found is not None:
             made = Polynomial(dict(zip(keys, found)))
             if made.is_whole() and all(made.at(at) == v for at, v in known):
                 return made
     return None
+
+
+def _orders(count):
+    """Offsets of sizes, each the largest in one and the smallest in another; of two more than there are sizes
+    a line and an extreme can be told."""
+    if count == 2:
+        return (1, 4), (2, 7), (5, 1), (6, 3), (3, 3), (0, 2)
+    least = [[i + 1 for i in range(count)] for _ in range(count)]
+    found = [[6 + 2 * k if i == k else n for i, n in enumerate(row)] for k, row in enumerate(least)]
+    found += [[0 if i == k else 3 + (i * k + i) % 5 for i in range(count)] for k in range(count)]
+    return *found, [2] * count, [9 + i for i in range(count)]
 
 
 def across(samples, names):

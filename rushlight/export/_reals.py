@@ -14,8 +14,8 @@ from ._explain import Samples, Unexplained, explain, few
 from ._sizes import Polynomial, constant
 
 _LARGEST_DIVISOR = 512
-_ROUNDING = 1e-12
-_NEARLY_WHOLE = 1e-9
+_ROUNDING = 1e-12, 2e-7  # of numbers of float64, and of those that a tensor holds as float32
+_NEARLY_WHOLE = 1e-9, 4e-7
 
 
 @dataclass(frozen=True)
@@ -116,7 +116,24 @@ class Ratio:
         return builder.call(operator.truediv, builder.sum(self.dividend), builder.sum(self.divisor))
 
 
-def _ratios(samples, names):
+@dataclass(frozen=True)
+class Rounded:
+    """A number as a tensor of float32 holds it."""
+
+    exact: Any
+
+    @property
+    def terms(self):
+        return self.exact.terms
+
+    def number(self, values):
+        return torch.tensor(self.exact.number(values), dtype=torch.float32).item()
+
+    def build(self, builder):
+        return self.exact.build(builder)
+
+
+def _ratios(samples, names, short):
     """What a float is where a size, one more or one less, or a product of such makes it a whole number."""
     points = _points(samples, names)
     for parts in itertools.product((None, 0, -1, 1), repeat=len(names)):
@@ -132,7 +149,9 @@ def _ratios(samples, names):
 
         def dividend_at(sizes, divisor=divisor):
             exact = samples.value_at(sizes) * divisor.number(sizes)
-            if not math.isfinite(exact) or abs(round(exact) - exact) > _NEARLY_WHOLE * max(abs(exact), 1):
+            if not math.isfinite(exact) or abs(round(exact) - exact) > _NEARLY_WHOLE[short] * max(
+                abs(exact), 1
+            ):
                 raise Unexplained
             return round(exact)
 
@@ -145,9 +164,11 @@ def _ratios(samples, names):
             continue
 
 
-def explain_real(samples, names):
-    """The `Real` or `Ratio` that a float is, to its last bit; it depends on the named sizes alone."""
-    for found in itertools.chain(_reals(samples, names), _ratios(samples, names)):
+def explain_real(samples, names, short=False):
+    """The `Real` or `Ratio` that a float is, to its last bit, or to that of float32 if it is ``short``; it
+    depends on the named sizes alone."""
+    for found in itertools.chain(_reals(samples, names, short), _ratios(samples, names, short)):
+        found = Rounded(found) if short else found
         try:
             if all(found.number(sizes) == samples.value_at(sizes) for sizes in _points(samples, names)):
                 return found
@@ -156,19 +177,19 @@ def explain_real(samples, names):
     raise Unexplained
 
 
-def _reals(samples, names):
+def _reals(samples, names, short):
     for form in _FORMS:
         try:
-            yield _in_form(form, samples, names)
+            yield _in_form(form, samples, names, short)
         except (Unexplained, ArithmeticError):
             continue
 
 
-def _in_form(form, samples, names):
+def _in_form(form, samples, names, short):
     def quotient_at(sizes):
         exact = form.quotient_of(samples.value_at(sizes))
         found = Fraction(exact).limit_denominator(_LARGEST_DIVISOR)
-        if abs(found - exact) > _ROUNDING * abs(exact):
+        if abs(found - exact) > _ROUNDING[short] * abs(exact):
             raise Unexplained
         return found
 

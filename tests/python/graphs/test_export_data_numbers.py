@@ -447,3 +447,22 @@ def test_numbers_that_transforms_read_are_those_of_the_data(transform):
     x = torch.rand(3)
     program = _exported(function, x, torch.tensor([2, 1]))
     _alike(function, program, (x, torch.tensor([5, 3])), (x + 1, torch.tensor([0, -1])))
+
+
+def cut_in_two(x, n):
+    count = n.item()
+    torch._check(count >= 0)
+    torch._check(count <= x.shape[0])
+    return x[:count], x[count:], torch.arange(count)
+
+
+def test_sizes_are_as_small_as_numbers_of_the_data_let_them_be():
+    model = type("Program", (torch.nn.Module,), {"forward": staticmethod(cut_in_two)})()
+    given = torch.randn(6, 2), torch.tensor(3)
+    exported = export(model, given, dynamic_shapes=({0: Dim("rows", min=0)}, None))
+    for rows, count in [(6, 3), (1, 0), (1, 1), (2, 1), (0, 0), (9, 9)]:
+        x, n = torch.randn(rows, 2), torch.tensor(count)
+        for found, wanted in zip(exported.module()(x, n), cut_in_two(x, n), strict=True):
+            assert torch.equal(found, wanted)
+    with pytest.raises(RuntimeError):
+        exported.module()(torch.randn(2, 2), torch.tensor(3))
