@@ -201,10 +201,12 @@ def result_of_program(mode, func, args, kwargs, real=None):
     sizes = _Asked(mode.data_numbers)
     with sizes.run():
         made = mode._run(func, args, kwargs)
+    found = {}
     for i, name in enumerate(sizes.names):
         with sizes.run(moved=i):
             other = mode._run(func, args, kwargs)
-        places = list(_places(made, other, mode.data_numbers.samples_of(name)))
+        found[name] = list(_places(made, other, mode.data_numbers.samples_of(name)))
+    for name, places in found.items():  # sizes are symbols from here on
         if not places:
             raise DynamicOutputShapeException(func)
         mode.data_numbers.origins[name] = first, dim = places[0]

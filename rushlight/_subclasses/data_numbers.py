@@ -266,7 +266,7 @@ class DataNumbers:
         low, high = self.bounds.get(str(number), (-math.inf, math.inf))
         if low == high:
             return
-        answer = self.asked.answer(int(number), str(number), number.expression.names())
+        answer = self.asked.answer(int(number), str(number), number.expression.names(), str(number))
         value = int(number) if answer is None else answer
         truth = DataTruth(operator.eq, number.expression, _expression(value), int(number) == value, self)
         if answer is None:
@@ -276,7 +276,7 @@ class DataNumbers:
     def decide(self, truth):
         """The example's answer to a condition that nothing else decides; the graph checks it."""
         names = truth.first.names() | truth.second.names()
-        answer = self.asked.answer(truth.value, truth.relation.__name__, names)
+        answer = self.asked.answer(truth.value, truth.relation.__name__, names, str(truth))
         if answer is None:
             raise _undecided(truth)
         self.require(truth if answer else truth.opposite())

@@ -21,6 +21,7 @@ from rushlight._subclasses._result_cache import (
     extract_tensor_metadata,
     setting,
 )
+from rushlight._subclasses.decisions import draft_under_way
 from rushlight.overrides import TorchFunctionMode
 from rushlight.utils._python_dispatch import TorchDispatchMode, _get_current_dispatch_mode_stack
 
@@ -469,7 +470,10 @@ class FakeTensorMode(TorchDispatchMode):
             except NotImplementedError as error:
                 if func.namespace == "aten":
                     raise
-                raise UnsupportedOperatorException(func, str(error)) from error
+                draft = draft_under_way()
+                result = None if draft is None else draft.result(func)
+                if result is None:
+                    raise UnsupportedOperatorException(func, str(error)) from error
         device = asked[0] if asked else device
         written = func._schema.is_mutable
         if written:

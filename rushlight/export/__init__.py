@@ -9,6 +9,7 @@ from rushlight.utils import _pytree as pytree
 
 from . import dynamic_shapes as _shapes
 from ._data import DataTraces
+from ._draft_export import draft_export
 from ._files import load, save
 from ._grad_regions import enclose
 from ._language import TextModel, load_language_model, save_language_model
@@ -60,6 +61,7 @@ __all__ = [
     "UnsupportedError",
     "default_decompositions",
     "dims",
+    "draft_export",
     "export",
     "load",
     "load_file",
