@@ -8,6 +8,7 @@ import math
 import operator
 
 import rushlight as torch
+from rushlight import _C
 from rushlight._higher_order_ops.operator import HigherOrderOperator
 from rushlight._operators.overloads import of_numbers, takes_plain_numbers
 from rushlight._ops import OpOverloadPacket
@@ -23,6 +24,26 @@ _ON_NUMBERS = {
     **{f"torch.sym_{name}": getattr(torch, f"sym_{name}") for name in "not int float ite max min".split()},
     "torch._sym_sqrt": math.sqrt,
     "torch.sym_sqrt": math.sqrt,
+}
+
+
+def _nothing():
+    """What PyTorch does once before its first level, and needs no doing here."""
+
+
+# Levels of vmap, which PyTorch's programs enter and leave by calls.
+_LEVELS = "torch._functorch.predispatch."
+LEVEL_CALLS = {
+    "lazy_load_decompositions": _nothing,
+    **{
+        name: getattr(_C._functorch, name)
+        for name in (
+            "_vmap_increment_nesting",
+            "_vmap_decrement_nesting",
+            "_add_batch_dim",
+            "_remove_batch_dim",
+        )
+    },
 }
 
 
@@ -165,6 +186,8 @@ def find(target):
     """What a node of an archive calls: a function of numbers, or an operator."""
     if target in _ON_NUMBERS:
         return _ON_NUMBERS[target]
+    if target.startswith(_LEVELS) and target.removeprefix(_LEVELS) in LEVEL_CALLS:
+        return LEVEL_CALLS[target.removeprefix(_LEVELS)]
     parts = target.removeprefix("torch.ops.").split(".")
     if target.startswith("torch.ops.higher_order."):
         found = getattr(torch.ops.higher_order, parts[-1], None)  # type: ignore[attr-defined]

@@ -10,7 +10,7 @@ from rushlight._subclasses.fake_tensor import FakeTensorMode
 from rushlight.utils import _pytree as pytree
 
 from . import _pt2_values as values
-from ._pt2_operators import ForeignOperator, Unknown, find
+from ._pt2_operators import LEVEL_CALLS, ForeignOperator, Unknown, find
 from ._pt2_sizes import SizeReader, UnknownSize, expression_of, own_name, size_of
 from .dynamic_shapes import Place, Symbol, ValueRanges
 from .exported_program import CallSpec, ExportedProgram, InputGuard, ModuleCallEntry, ModuleCallSignature
@@ -387,4 +387,10 @@ class _ProgramReader:
 
 def read_program(record, state, constants, examples=None):
     """An `ExportedProgram` of the JSON of one model in an archive and its tensors."""
-    return _ProgramReader(record, state, constants, examples).read()
+    program = _ProgramReader(record, state, constants, examples).read()
+    levels = set(LEVEL_CALLS.values())
+    if all(node.target not in levels for node in program.graph.nodes):
+        return program
+    from ._decompose import decompose
+
+    return decompose(program, {}, functional=False)  # what is computed at levels of vmap becomes plain steps

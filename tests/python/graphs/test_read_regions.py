@@ -57,3 +57,25 @@ def test_a_choice_by_a_size(torch, tmp_path):
         for rows in (2, 4, 5, 9):
             x = rl.randn(rows, 4)
             assert rl.equal(run(x), x.sin() if rows > 4 else x.cos())
+
+
+def test_levels_of_vmap_become_steps(torch, tmp_path):
+    def program(self, x):
+        rows = torch.vmap(lambda a, b: (a @ b).sin())(x, x * 2)
+        every = torch.vmap(torch.vmap(torch.mul, in_dims=(0, None)), in_dims=(0, 0))(x, x[:, 0])
+        return every + rows[:, None]
+
+    path = tmp_path / "program.pt2"
+    theirs = written(torch, program, torch.randn(3, 4), path)
+    read = load(path)
+    assert all(str(n.target).startswith("aten.") for n in read.graph.nodes if n.op == "call_function")
+    save(read, tmp_path / "again.pt2")
+    save(read, tmp_path / "again.rl")
+    runs = [read.module(), load(tmp_path / "again.pt2").module(), load_file(tmp_path / "again.rl")]
+    for rows in (3, 2, 7):
+        x = torch.randn(rows, 4)
+        expected = rl.from_numpy(theirs(x).numpy())
+        for run in runs:
+            rl.testing.assert_close(run(rl.from_numpy(x.numpy())), expected)
+    again = torch.export.load(tmp_path / "again.pt2").module()(x)
+    rl.testing.assert_close(rl.from_numpy(again.numpy()), expected)
