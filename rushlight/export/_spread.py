@@ -195,7 +195,7 @@ def _read(graph, node, value):
 
 
 # The operators that take functions, and what writes their steps.
-FUNCTION_OPERATORS = {
+FUNCTION_OPERATORS: dict = {
     choice_operator: _Spreading._chosen,
     map_operator: _Spreading._mapped,
     scan_operator: _Spreading._scanned,

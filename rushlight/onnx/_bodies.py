@@ -80,7 +80,7 @@ class _Call:
         return [dataclasses.replace(m, dtype=v.dtype) for m, v in zip(made, like, strict=True)]
 
 
-OPERATORS = {
+OPERATORS: dict = {
     choice_operator: _Call.choose,
     loop_operator: _Call.loop,
     map_operator: _Call.map,

@@ -249,7 +249,8 @@ def _rule_of(target, custom):
         return custom[target]
     if target in _ON_SIZES or target in _FRACTIONS or target in (SIZE, operator.getitem, *OPERATORS):
         return target
-    return RULES.get(_operator_name(target))
+    name = _operator_name(target)
+    return RULES.get(f"{name}.{getattr(target, '_overloadname', '')}", RULES.get(name))
 
 
 def _in_older_opset(onnx, proto, opset):

@@ -2,7 +2,7 @@
 
 import rushlight as torch
 
-from ._registry import rule
+from ._registry import RULES, rule
 
 
 def _gates(g, x, bias, count):
@@ -56,3 +56,49 @@ def lstm_layer(g, projected, hx, cx, w_hh, batch_sizes, reverse, batch_first, ke
     y = g.op("Transpose", y, perm=[1, 0, 2]) if batch_first else y
     h, c = (g.op("Squeeze", v, axis, shape=g.out[1].shape) for v in (h, c))
     return y, h, c, None, None
+
+
+def _layers(kind, order, activation=None):
+    """Layers that take all steps: ONNX's operator, which has the gates in another order."""
+
+    def translate(g, x, hx, params, biases, layers, dropout, train, bidirectional, batch_first):
+        if train and dropout and layers > 1:
+            raise NotImplementedError("onnx.export: recurrent layers with dropout in between; call eval()")
+        directions, hidden = 2 if bidirectional else 1, hx.shape[-1]
+        each = 4 if biases else 2
+        places = torch.arange(len(order) * hidden).reshape(-1, hidden)[list(order)].reshape(-1)
+        places = g.constant(places)
+        y = g.op("Transpose", x, perm=[1, 0, 2]) if batch_first else x
+        last = []
+        for layer in range(layers):
+            at = layer * directions
+            own = [params[each * (at + d) : each * (at + d + 1)] for d in range(directions)]
+            own = [[g.op("Gather", v, places) for v in p] for p in own]
+            w, r = (_of_directions(g, [p[i] for p in own]) for i in (0, 1))
+            b = _of_directions(g, [g.op("Concat", *p[2:], axis=0) for p in own]) if biases else None
+            ends = [g.ints([n]) for n in (at, at + directions, 0)]
+            start = g.op("Slice", hx, *ends, shape=(directions, *hx.shape[1:]))
+            how = {"hidden_size": hidden, "direction": "bidirectional" if bidirectional else "forward"}
+            if kind == "RNN":
+                how["activations"] = [activation] * directions
+            else:
+                how["linear_before_reset"] = 1
+            y, h = g.op(kind, y, w, r, b, None, start, outputs=2, **how)
+            y = g.op("Transpose", y, perm=[0, 2, 1, 3], shape=(*x.shape[:2], directions, hidden))
+            sizes = g.ints([0, 0, directions * hidden])
+            y = g.op("Reshape", y, sizes, shape=(*x.shape[:2], directions * hidden))
+            last.append(h)
+        h = g.op("Concat", *last, axis=0, shape=g.out[1].shape) if layers > 1 else last[0]
+        return (g.op("Transpose", y, perm=[1, 0, 2]) if batch_first else y), h
+
+    return translate
+
+
+def _of_directions(g, values):
+    rows = [g.op("Unsqueeze", v, g.ints([0]), shape=(1, *v.shape)) for v in values]
+    return g.op("Concat", *rows, axis=0) if len(rows) > 1 else rows[0]
+
+
+RULES["gru.input"] = _layers("GRU", (1, 0, 2))
+RULES["rnn_tanh.input"] = _layers("RNN", (0,), "Tanh")
+RULES["rnn_relu.input"] = _layers("RNN", (0,), "Relu")

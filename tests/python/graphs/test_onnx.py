@@ -519,3 +519,24 @@ def test_rules_for_fixed_sizes_refuse_those_that_change():
             torch.onnx.export(
                 FunctionModule(function), (torch.randn(2, 3, 4, 4),), dynamic_shapes=[[dynamic]]
             )
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        nn.GRU(4, 5),
+        nn.GRU(4, 5, 2, bidirectional=True, batch_first=True),
+        nn.RNN(4, 3, nonlinearity="relu", bias=False),
+    ],
+    ids=str,
+)
+def test_recurrent_layers_of_any_length_are_one_operator_each(layer):
+    dynamic = torch.export.Dim.DYNAMIC
+    example = torch.randn(5, 2, 4)
+    program = torch.onnx.export(layer.eval(), (example,), dynamic_shapes={"input": {0: dynamic, 1: dynamic}})
+    kinds = [node.op_type for node in program.model_proto.graph.node]
+    assert sum(kind in ("GRU", "RNN") for kind in kinds) == layer.num_layers
+    for sizes in ((5, 2), (1, 1), (11, 3)):
+        x = torch.randn(*sizes, 4)
+        for found, wanted in zip(program(x), layer(x), strict=True):
+            torch.testing.assert_close(found, wanted.detach(), rtol=1e-4, atol=1e-5)
