@@ -1,5 +1,6 @@
 """`ExportedProgram`: a graph of operators with its tensors beside it."""
 
+import copy
 import dataclasses
 import functools
 from dataclasses import dataclass, field
@@ -201,6 +202,24 @@ class ExportedProgram:
             state_dict=self.state_dict if state_dict is None else state_dict,
             constants=self.constants if constants is None else constants,
         )
+
+    def _transform_do_not_use(self, *passes):
+        """The program with the graph that passes, as `PassManager` takes them, make of a copy; packages call
+        it by this name."""
+        from rushlight.fx.passes.infra.pass_manager import PassManager
+
+        graph_module, signature = copy.deepcopy(self.graph_module), copy.deepcopy(self.graph_signature)
+        with graph_module._set_replace_hook(signature.get_replace_hook()):
+            result = PassManager(list(passes))(graph_module)
+        if not result.modified:
+            return self
+        made = result.graph_module
+        if made is not graph_module:  # whose results no hook has seen
+            results = pytree.tree_leaves(made.graph.output_node().args[0])
+            for spec, node in zip(signature.output_specs, results, strict=True):
+                if isinstance(node, fx.Node):
+                    spec.arg.name = node.name
+        return self._update(made, signature)
 
     def validate(self):
         """Raise if the graph is not well-formed, or not what the signature says."""

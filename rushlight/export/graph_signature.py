@@ -212,6 +212,15 @@ class ExportGraphSignature:
             if spec.arg.name == old:
                 spec.arg.name = new
 
+    def get_replace_hook(self, replace_inputs=False):
+        """A hook of graphs by which the signature follows names of results, and of inputs if asked to."""
+
+        def replaced(old, new, user):
+            if user.op == "output" or (replace_inputs and old.op == "placeholder"):
+                self.replace_all_uses(old.name, new)
+
+        return replaced
+
     def __str__(self):
         inputs = "\n".join(str(spec) for spec in self.input_specs)
         outputs = "\n".join(str(spec) for spec in self.output_specs)

@@ -101,7 +101,7 @@ class Node:
     and other nodes; ``users`` are the nodes that have this one among theirs; ``meta`` is free for passes.
     """
 
-    graph = name = None
+    graph = _name = None
 
     def __init__(
         self,
@@ -139,6 +139,17 @@ class Node:
         self._update_args_kwargs(args, kwargs)
 
     # -- what it does
+
+    @property
+    def name(self) -> str:
+        """What generated code and printed graphs call it."""
+        return self._name
+
+    @name.setter
+    def name(self, value: str) -> None:
+        for user in self.users if self._name is not None else ():
+            self._tell_replaced(self, value, user)
+        self._name = value
 
     @property
     def op(self) -> str:
@@ -300,10 +311,12 @@ class Node:
 
     _replace_input_with = replace_input_with
 
+    def _tell_replaced(self, old, new, user):
+        for hook in getattr(self.graph.owning_module, "_replace_hooks", None) or ():
+            hook(old=old, new=new, user=user)
+
     def _swap_input(self, old, new):
-        module = self.graph.owning_module
-        for hook in getattr(module, "_replace_hooks", None) or ():
-            hook(old=old, new=new.name if isinstance(new, Node) else new, user=self)
+        self._tell_replaced(old, new.name if isinstance(new, Node) else new, self)
         self._update_args_kwargs(
             map_arg(self._args, lambda n: new if n is old else n),
             map_arg(self._kwargs, lambda n: new if n is old else n),

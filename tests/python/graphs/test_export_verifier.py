@@ -83,3 +83,33 @@ def test_subclasses_refuse_more():
 
     with pytest.raises(SpecViolationError, match="a sine"):
         NoSines().check(exported())
+
+
+def test_passes_make_another_program():
+    from rushlight.fx.passes.infra.pass_base import PassResult
+
+    def renamed(module):
+        for node in module.graph.nodes:
+            if node.op == "call_function":
+                node.name = f"{node.name}_changed"
+        module.recompile()
+        return PassResult(module, True)
+
+    def doubled(module):
+        for node in module.graph.find_nodes(op="call_function", target=torch.ops.aten.relu.default):
+            with module.graph.inserting_after(node):
+                twice = module.graph.call_function(torch.ops.aten.mul.Tensor, (node, 2))
+            twice.meta = {**node.meta}
+            node.replace_all_uses_with(twice, delete_user_cb=lambda user, made=twice: user is not made)
+        module.recompile()
+        return PassResult(module, True)
+
+    x = torch.randn(3)
+    program = torch.export.export(torch.nn.ReLU(), (x,))
+    for change, factor in ((renamed, 1), (doubled, 2)):
+        made = program._transform_do_not_use(change)
+        made.validate()
+        (result,) = made.graph.output_node().args[0]
+        assert made.graph_signature.user_outputs == (result.name,) != program.graph_signature.user_outputs
+        assert torch.equal(made.module()(x), x.relu() * factor)
+    assert program._transform_do_not_use(lambda module: PassResult(module, False)) is program
