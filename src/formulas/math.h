@@ -203,7 +203,7 @@ RL_HD inline T expm1(T z)
 template <class T>
 RL_HD inline T power(T x, T y) {
   if constexpr (is_complex_v<T>)
-    return y == T(0) ? T(1) : RL_COMPLEX_STD::pow(x, y);
+    return RL_COMPLEX_STD::pow(x, y);  // 0j ** 0j is not a number, as in PyTorch
   else {
 #ifdef __CUDA_ARCH__
     return pow(x, y);

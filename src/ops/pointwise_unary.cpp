@@ -81,13 +81,17 @@ Tensor round_kernel(const Call& call, const Tensor& self, int64_t decimals) {
 // --- powers
 
 // Exponents that have a cheaper and more exact formula.
-std::optional<Formula> special_power(double exponent) {
-  if (exponent == 2) return Formula::Square;
-  if (exponent == 3) return Formula::Cube;
-  if (exponent == 0.5) return Formula::Sqrt;
-  if (exponent == -0.5) return Formula::Rsqrt;
-  if (exponent == -1) return Formula::Reciprocal;
-  return std::nullopt;
+constexpr std::pair<double, Formula> kSpecialPowers[] = {{2, Formula::Square},
+                                                         {3, Formula::Cube},
+                                                         {0.5, Formula::Sqrt},
+                                                         {-0.5, Formula::Rsqrt},
+                                                         {-1, Formula::Reciprocal}};
+
+// A number that the caller wrote, and on other devices one that lies on the CPU. A tensor of no dimensions is
+// an exponent like others.
+bool is_number(const Tensor& exponent, const Tensor& self) {
+  if (exponent.is_wrapped_number()) return true;
+  return exponent.dim() == 0 && exponent.is_cpu() && !self.is_cpu() && !self.device().is_meta();
 }
 
 Tensor pow_kernel(const Call& call, const Tensor& self, const Tensor& exponent) {
@@ -95,20 +99,31 @@ Tensor pow_kernel(const Call& call, const Tensor& self, const Tensor& exponent) 
   if (is_bool(type) && exponent.is_wrapped_number())
     return read_scalar(exponent) == Scalar(true) ? copied(call, self) : ops::ones_like(self);
   if (is_bool(type)) RL_NOT_IMPLEMENTED("\"pow\" not implemented for 'Bool'");
-  const bool number = exponent.dim() == 0 && exponent.is_cpu() && !self.device().is_meta();
-  if (number && !is_complex(exponent.dtype())) {
-    const double e = read_scalar(exponent).to_double();
+  const auto filled_with_ones = [&](const Tensor& like) {
+    const Tensor out = pointwise::result(call, like.sizes(), type, {&like});
+    if (out.numel() > 0) loops::copy(out, wrapped_number(Scalar(int64_t{1})));
+    return out;
+  };
+  if (is_number(exponent, self) && !self.device().is_meta()) {
+    const Scalar number = read_scalar(exponent);
+    const auto is = [&](double value) { return number == Scalar(value); };
     if (is_integral(type)) {
-      RL_CHECK(e >= 0 || !exponent.is_wrapped_number(),
+      RL_CHECK(number.to_double() >= 0 || !exponent.is_wrapped_number(),
                "Integers to negative integer powers are not allowed.");
-      if (e == 2) return pointwise::compute(call, Formula::Square, type, {&self});
-    } else if (e == 1) {
+      if (is(2)) return pointwise::compute(call, Formula::Square, type, {&self});
+    } else if (is(0)) {
+      return filled_with_ones(self);
+    } else if (is(1)) {
       const Tensor out = pointwise::result(call, self.sizes(), type, {&self});
       if (!out.is_same(self)) loops::copy(out, self);
       return out;
-    } else if (auto formula = special_power(e)) {
-      return pointwise::compute(call, *formula, type, {&self});
+    } else if (type != DType::Float16) {  // whose powers PyTorch takes all by one function
+      for (const auto& [value, formula] : kSpecialPowers)
+        if (is(value)) return pointwise::compute(call, formula, type, {&self});
     }
+  } else if (self.is_wrapped_number() && read_scalar(self) == Scalar(1.0) && !is_bool(self.dtype()) &&
+             !exponent.device().is_meta()) {
+    return filled_with_ones(exponent);
   }
   return pointwise::compute(call, is_integral(type) ? Formula::PowInteger : Formula::Pow, type,
                             {&self, &exponent});
@@ -145,7 +160,7 @@ Tensor float_power_body(const Call& call, const Tensor& self, const Tensor& expo
   const DType type = complex ? DType::Complex128 : DType::Float64;
   RL_CHECK(!call.inplace || self.dtype() == type, "the base given to float_power_ has dtype ",
            legacy_name(self.dtype()), " but the operation's result requires dtype ", legacy_name(type));
-  auto widened = [&](const Tensor& t) { return t.is_wrapped_number() && !complex ? t : to_dtype(t, type); };
+  auto widened = [&](const Tensor& t) { return t.is_wrapped_number() ? t : to_dtype(t, type); };
   if (call.inplace) return ops::pow.inplace(self, widened(exponent));
   return ops::pow(widened(self), widened(exponent));
 }
