@@ -97,13 +97,26 @@ void lu_solve(Batch batch, int64_t n, int64_t columns, char op, const void* lu, 
 
 void lu_inverse(Batch batch, int64_t n, void* lu, const int32_t* pivots, const int32_t* info) {
   const int size = as_int(n);
-  if (each_group(batch, n, cube(n), [&](const SmallMatrices& s, int64_t i, int64_t count) {
-        s.invert(n, matrix_at(lu, batch, i, n * n), pivots + i * n, info + i, count);
-      }))
-    return;
+  const bool grouped = each_group(batch, n, cube(n), [&](const SmallMatrices& s, int64_t i, int64_t count) {
+    s.invert(n, matrix_at(lu, batch, i, n * n), pivots + i * n, info + i, count);
+  });
+  if (grouped && std::all_of(info, info + batch.count, [](int32_t status) { return status == 0; })) return;
   each_matrix(batch, cube(n), [&](auto tag, int64_t i, auto& scratch) {
     using T = decltype(tag);
-    if (info[i] == 0) Lapack<T>::getri(size, at<T>(lu, i, n * n), pivots + i * n, scratch);
+    T* matrix = at<T>(lu, i, n * n);
+    if (info[i] == 0) {
+      if (!grouped) Lapack<T>::getri(size, matrix, pivots + i * n, scratch);
+      return;
+    }
+    std::vector<T> solution(static_cast<size_t>(n * n), T(0));  // getri gives none
+    for (int64_t j = 0; j < n; ++j) solution[static_cast<size_t>(j * (n + 1))] = T(1);
+    Lapack<T>::getrs('N', size, size, matrix, pivots + i * n, solution.data());
+    if constexpr (is_complex_v<T>)  // LAPACK's quotients by zero, in whichever order ours are taken
+      for (T& z : solution)
+        if (!std::isfinite(z.real()) || !std::isfinite(z.imag()))
+          z = T(std::numeric_limits<typename T::value_type>::quiet_NaN(),
+                std::numeric_limits<typename T::value_type>::quiet_NaN());
+    std::copy(solution.begin(), solution.end(), matrix);
   });
 }
 

@@ -15,7 +15,7 @@ struct Batch {
 void lu_factor(Batch, int64_t m, int64_t n, void* a, int32_t* pivots, int32_t* info);
 // b[n, columns] = op(A)^-1 b; op is 'N', 'T' or 'C'.
 void lu_solve(Batch, int64_t n, int64_t columns, char op, const void* lu, const int32_t* pivots, void* b);
-// The inverse in place of lu_factor's result; matrices whose info is not 0 stay.
+// The inverse in place of lu_factor's result; of singular matrices what solving for the identity gives.
 void lu_inverse(Batch, int64_t n, void* lu, const int32_t* pivots, const int32_t* info);
 // The lower or upper factor, zeros on the other side.
 void cholesky(Batch, int64_t n, bool upper, void* a, int32_t* info);
