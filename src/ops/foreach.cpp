@@ -5,6 +5,7 @@
 #include "ops/activation.h"
 #include "ops/copy.h"
 #include "ops/device_multi_tensor.h"
+#include "ops/linalg.h"
 #include "ops/matmul.h"
 #include "ops/operators.h"
 #include "ops/read_element.h"
@@ -199,23 +200,8 @@ Tensors multiply_each(const Call&, TensorList a, TensorList b) {
 Tensors norm_each(const Call&, TensorList a, const Scalar& order, OptDType dtype) {
   return collect(a, [&](size_t i) { return ops::vector_norm(a[i], order, std::nullopt, false, dtype); });
 }
-// Sums of powers of magnitudes: what is left of a norm whose parts lie on several machines.
 Tensors power_sum_each(const Call&, TensorList a, const Scalar& order, OptDType dtype) {
-  return collect(a, [&](size_t i) {
-    if (is_integral_or_bool(a[i].dtype()))
-      RL_NOT_IMPLEMENTED("\"powsum_cpu\" not implemented for '", legacy_name(a[i].dtype()), "'");
-    const bool squares = order.to_double() == 2 && !is_complex(a[i].dtype());  // whose signs do not matter
-    const Tensor sizes = squares ? a[i] : ops::abs(a[i]);
-    const DType result = dtype.value_or(sizes.dtype());
-    const bool half = result == DType::Float16 || result == DType::BFloat16;  // summed in float
-    const Tensor wide = to_dtype(sizes, half ? DType::Float32 : result);
-    const bool one_pass =
-        squares && (wide.dtype() == DType::Float32 || wide.dtype() == DType::Float64) && wide.is_contiguous();
-    const Tensor flat = one_pass ? ops::view(wide, IntList{-1}) : wide;
-    return to_dtype(
-        one_pass ? ops::dot(flat, flat) : ops::sum(ops::pow(wide, wrapped_number(order)), std::nullopt),
-        result);
-  });
+  return collect(a, [&](size_t i) { return ops::linalg_powsum(a[i], order, std::nullopt, false, dtype); });
 }
 void zero_each(const Call&, TensorList a) {
   each(a, [&](size_t i) { ops::zero_(a[i]); });

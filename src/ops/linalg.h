@@ -20,6 +20,8 @@ inline Fn<std::tuple<Tensor, Tensor, Tensor>(const Tensor& A, bool by_rows)> lin
 inline Fn<std::tuple<Tensor, Tensor, Tensor, Tensor>(const Tensor& A, bool by_rows)> linalg_slogdet_parts;
 inline Fn<std::tuple<Tensor, Tensor>(const Tensor& A)> linalg_slogdet, slogdet;
 inline Fn<std::tuple<Tensor, Tensor>(const Tensor& A, bool check_errors)> linalg_inv_ex;
+inline Fn<Tensor(const Tensor& self, const Scalar& ord, const OptIntList& dim, bool keepdim, OptDType dtype)>
+    linalg_powsum;
 inline Fn<std::tuple<Tensor, Tensor, Tensor, Tensor>(const Tensor& A, const Tensor& B, bool left,
                                                      bool by_rows)>
     linalg_solve_parts;

@@ -159,6 +159,25 @@ Tensor cond_name_body(const Call&, const Tensor& a, std::string_view p) {
 
 // --- slices of bounded norm
 
+// Sums of powers of magnitudes: what is left of a norm whose parts lie on several machines.
+Tensor powsum_body(const Call&, const Tensor& self, const Scalar& ord, const OptIntList& dim, bool keepdim,
+                   OptDType dtype) {
+  if (is_integral_or_bool(self.dtype()))
+    RL_NOT_IMPLEMENTED("\"powsum_cpu\" not implemented for '", legacy_name(self.dtype()), "'");
+  const bool squares = ord.to_double() == 2 && !is_complex(self.dtype());  // whose signs do not matter
+  const Tensor sizes = squares ? self : ops::abs(self);
+  const DType result = dtype.value_or(sizes.dtype());
+  const bool half = result == DType::Float16 || result == DType::BFloat16;  // summed in float
+  const Tensor wide = to_dtype(sizes, half ? DType::Float32 : result);
+  if (squares && !dim && !keepdim && wide.is_contiguous() &&
+      (wide.dtype() == DType::Float32 || wide.dtype() == DType::Float64)) {
+    const Tensor flat = ops::view(wide, IntList{-1});  // in one pass
+    return to_dtype(ops::dot(flat, flat), result);
+  }
+  const Tensor powers = ops::pow(wide, wrapped_number(ord));
+  return to_dtype(ops::sum_dim(powers, dim, keepdim, std::nullopt), result);
+}
+
 Tensor renorm_body(const Call&, const Tensor& self, const Scalar& p, int64_t dim, const Scalar& most) {
   RL_CHECK(!p.is_complex(), "renorm: p must be real-valued");
   RL_CHECK(p.to_double() > 0, "renorm: non-positive-norm not supported");
@@ -226,6 +245,13 @@ void register_linalg_norm_operators(Table& t) {
       .function_only()
       .doc("The sum of the singular values.")
       .autocast(Cast::None, Cast::Float);
+  t.composite(
+       linalg_powsum,
+       "linalg::_powsum(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? "
+       "dtype=None) -> Tensor",
+       powsum_body)
+      .function_only()
+      .doc("The sum of powers of magnitudes: a norm without its root.");
   t.composite("linalg::cond(Tensor self, Scalar? p=None) -> Tensor", cond_body)
       .out()
       .doc("The condition number in the norm of order p.")

@@ -137,6 +137,18 @@ Tensor batch_norm_kernel(const Call& call, const Tensor& qx, const Tensor& weigh
   return rounded(call, qx, kRelu ? clamp_min(y, Scalar(0)) : y, scale, zero);
 }
 
+// aten::quantized_batch_norm
+Tensor batch_norm_of_all_kernel(const Call& call, const Tensor& input, const Tensor& weight,
+                                const Tensor& bias, const Tensor& mean, const Tensor& var, double eps,
+                                double scale, int64_t zero) {
+  if (!is_quantized(input))
+    RL_NOT_IMPLEMENTED("Could not run 'aten::", call.op.name(),
+                       "' with arguments from the 'CPU' backend: ", "the tensor is not quantized");
+  RL_CHECK(weight.defined(), "Weight must be provided");
+  RL_CHECK(bias.defined(), "Bias must be provided");
+  return batch_norm_kernel<0, false>(call, input, weight, bias, mean, var, eps, scale, zero);
+}
+
 // --- windows
 
 template <Fn<Tensor(const Tensor&, IntList, const OptIntList&, IntList, IntList, bool)>& pool>
@@ -182,6 +194,17 @@ void register_norms(Table& t) {
          "instance_norm(Tensor input, Tensor? weight=None, Tensor? bias=None, float eps=1e-5, " RL_SCALE
          ") -> Tensor",
          instance_norm_kernel, Family::Normalization, "Instance normalisation of a quantised tensor.");
+  static BatchNorm of_all;
+  t.op(of_all,
+       "quantized_batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor mean, Tensor var, float "
+       "eps, " RL_SCALE ") -> Tensor",
+       batch_norm_of_all_kernel)
+      .family(Family::Normalization)
+      .function_only()
+      .special_dtypes()
+      .not_differentiable(kInference)
+      .doc("Batch normalisation of a quantised tensor by known statistics.");
+  t.quantized(of_all, batch_norm_of_all_kernel);
   batch_norm_record<0, false>(t), batch_norm_record<0, true>(t);
   batch_norm_record<1, false>(t), batch_norm_record<1, true>(t);
   batch_norm_record<2, false>(t), batch_norm_record<2, true>(t);

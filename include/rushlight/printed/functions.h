@@ -1203,6 +1203,7 @@ int64_t q_zero_point(const Tensor& self);
 Tensor q_per_channel_scales(const Tensor& self);
 Tensor q_per_channel_zero_points(const Tensor& self);
 int64_t q_per_channel_axis(const Tensor& self);
+Tensor quantized_batch_norm(const Tensor& input, const std::optional<Tensor>& weight, const std::optional<Tensor>& bias, const Tensor& mean, const Tensor& var, double eps, double output_scale, int64_t output_zero_point);
 Tensor indices(const Tensor& self);
 Tensor crow_indices(const Tensor& self);
 Tensor col_indices(const Tensor& self);
