@@ -124,13 +124,18 @@ void register_mask_operators(Table& t) {
       .not_differentiable("integer output");
   t.composite(argwhere, "argwhere(Tensor self) -> Tensor", argwhere_body)
       .no_meta("how many elements there are depends on their values")
+      .example_by_example()
       .doc("Coordinates of the elements that are not zero.");
   t.composite(nonzero_numpy, "nonzero_numpy(Tensor self) -> Tensor[]", nonzero_columns)
       .no_meta("how many elements there are depends on their values")
       .doc("Coordinates of the elements that are not zero, one tensor per dimension.")
+      .example_by_example()
+      .batching(Batching::Refused)
       .internal();
   t.composite(where_condition, "where(Tensor condition) -> Tensor[]", nonzero_columns)
       .doc("Coordinates of the true elements, one tensor per dimension.")
+      .example_by_example()
+      .batching(Batching::Refused)
       .function_only()
       .numbers(Numbers::Mixed);
   t.op(masked_select, "masked_select(Tensor self, Tensor mask) -> Tensor", masked_select_kernel)

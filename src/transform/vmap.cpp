@@ -267,12 +267,8 @@ class Stacked {
  private:
   static Tensor join(const BatchCall& c, const std::vector<Tensor>& rows) {
     if (!rows[0].defined()) return {};
-    if (!c.size()) return ops::narrow(ops::stack(rows, 0), 0, 0, 0);
-    for (const Tensor& t : rows)
-      RL_CHECK(t.sizes() == rows[0].sizes(), "vmap: ", c.op().name(),
-               "() gave results of different shapes for different examples (", rows[0].sizes(), " and ",
-               t.sizes(), "). We do not support batching operators that can output dynamic shape.");
-    return ops::stack(rows, 0);
+    const Tensor whole = ops::stack(rows, 0);
+    return c.size() ? whole : ops::narrow(whole, 0, 0, 0);
   }
   int count_ = 0;
   size_t list_ = 0;

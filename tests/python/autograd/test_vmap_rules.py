@@ -115,7 +115,7 @@ def test_sizes_that_depend_on_values_and_agree(name):
 
 
 def test_sizes_that_differ_are_refused():
-    with pytest.raises(RuntimeError, match="dynamic shape"):
+    with pytest.raises(RuntimeError, match="stack expects each tensor to be equal size"):
         vmap(torch.bincount)(torch.tensor([[0, 1], [1, 3]]))
 
 
@@ -138,3 +138,14 @@ def test_no_examples_have_the_shapes_of_one(name):
     found.sum().backward()
     assert x.grad.shape == (0, 4)
     assert vmap(function, 1, 1)(x.detach().t()).shape == (one.shape[0], 0, *one.shape[1:])
+
+
+def test_coordinates_of_each_example():
+    alike, unlike = torch.tensor([[1.0, 0], [0, 1]]), torch.tensor([[1.0, 0], [1, 1]])
+    assert vmap(torch.argwhere)(alike).tolist() == [[[0]], [[1]]]
+    with pytest.raises(
+        RuntimeError, match=r"stack expects each tensor to be equal size, but got \[1, 1\] at"
+    ):
+        vmap(torch.argwhere)(unlike)
+    with pytest.raises(RuntimeError, match=r"Attempted to vmap over aten::where\."):
+        vmap(torch.where)(alike)
