@@ -23,6 +23,16 @@ TensorList tensors_of(const Value& v) {
   return {&v.tensor(), v.is_none() ? size_t{0} : size_t{1}};
 }
 
+// Derivatives compute in the primal's type, whichever the tangent was given in.
+Tensor tangent_in_type(const Tensor& t) {
+  Tensor tangent = tangent_of(t);
+  if (!tangent.defined() || tangent.dtype() == t.dtype()) return tangent;
+  RL_CHECK(is_complex(t.dtype()) || !is_complex(tangent.dtype()),
+           "Expected primal and tangent to have the same dtype, but got: ", legacy_name(t.dtype()), " and ",
+           legacy_name(tangent.dtype()));
+  return to_dtype(tangent, t.dtype());
+}
+
 // The operands of a call, their tangents, and its results: what a derivative asks of a recorded call.
 class DualCall final : public BackwardContext {
  public:
@@ -30,7 +40,7 @@ class DualCall final : public BackwardContext {
     tangents_.resize(args_.size());
     metas_.resize(args_.size());
     each([&](int p, const Tensor& t) {
-      tangents_[p].push_back(t.defined() ? tangent_of(t) : Tensor());
+      tangents_[p].push_back(t.defined() ? tangent_in_type(t) : Tensor());
       metas_[p].push_back(t.defined() ? InputMeta{t->sizes, t.dtype(), t.device()} : InputMeta{});
     });
   }

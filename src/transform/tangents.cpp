@@ -103,7 +103,7 @@ Tensor resolved(const Tensor& t) { return is_pending(t) ? ops::clone(t) : t; }
 
 // The tangent with what is pending of the primal, conjugation or a sign, pending of it, too.
 Tensor pending_as(const Tensor& primal, Tensor tangent) {
-  if (!((primal->flags ^ tangent->flags) & kPending)) return tangent;
+  if (!((primal->flags ^ tangent->flags) & kPending) || !is_complex(tangent.dtype())) return tangent;
   const auto turned = [&](Tensor t) {
     for (const uint32_t flag : {kPendingConj, kPendingNeg})
       if (primal->flags & flag) t = turned_view(t, flag);
@@ -148,7 +148,7 @@ Tensor laid_out_as(const Tensor& primal, const Tensor& tangent) {
                                                    primal.strides(), primal.storage_offset());
     return ops::as_strided(placed, primal.sizes(), primal.strides(), primal.storage_offset());
   }
-  const Tensor whole = gradient_ops.zeros(Dims{elements(primal)}, primal.dtype(), primal.device());
+  const Tensor whole = gradient_ops.zeros(Dims{elements(primal)}, tangent.dtype(), primal.device());
   Tensor like = ops::as_strided(whole, primal.sizes(), primal.strides(), primal.storage_offset());
   ops::copy_(like, tangent, false);
   // Elements at one place have a tangent each, unless it is the same.
@@ -261,9 +261,6 @@ Tensor make_dual(const Tensor& primal, const Tensor& tangent) {
            "Trying to set a forward gradient that has a different size than that of the original Tensor, "
            "this is not supported. Tensor is of size ",
            primal.sizes(), " while the given forward gradient is of size ", tangent.sizes(), ".");
-  RL_CHECK(primal.dtype() == tangent.dtype() || is_complex(primal.dtype()) == is_complex(tangent.dtype()),
-           "Expected primal and tangent to have the same dtype, but got: ", legacy_name(primal.dtype()),
-           " and ", legacy_name(tangent.dtype()));
   RL_CHECK(
       !tangent_of(primal).defined(),
       "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is "
@@ -272,7 +269,7 @@ Tensor make_dual(const Tensor& primal, const Tensor& tangent) {
            "Setting a forward grad that itself has a forward gradient at the same level0 is not supported.");
   WithoutTangents scope;
   const Tensor dual_tensor = ops::alias(primal);
-  const Tensor widened = with_examples_of(to_dtype(tangent, primal.dtype()), primal);
+  const Tensor widened = with_examples_of(tangent, primal);  // of a type of its own until it is computed with
   set_tangent(dual_tensor, laid_out_as(primal, pending_as(primal, widened)));
   return dual_tensor;
 }

@@ -330,3 +330,20 @@ def test_a_tangent_is_pending_as_its_tensor():
             assert torch.equal(tangent, given)
             assert torch.equal(fwAD.unpack_dual(torch.real(dual)).tangent, given.real)
             assert torch.allclose(fwAD.unpack_dual(dual * dual).tangent, 2 * primal * given)
+
+
+@pytest.mark.parametrize("tangent", ["float64", "float16", "complex64"])
+@pytest.mark.parametrize("primal", ["float32", "complex64"])
+def test_tangents_of_another_type_stay_what_they_are(primal, tangent):
+    given = torch.tensor([0.5, 2.0], dtype=getattr(torch, tangent))
+    with fwAD.dual_level():
+        dual = fwAD.make_dual(torch.tensor([1.0, 3.0], dtype=getattr(torch, primal)), given)
+        found = fwAD.unpack_dual(dual)
+        assert found.primal.dtype == getattr(torch, primal)
+        assert found.tangent.dtype == given.dtype
+        assert found.tangent.tolist() == given.tolist()
+        if given.is_complex() and primal == "float32":
+            with pytest.raises(RuntimeError, match="Expected primal and tangent to have the same dtype"):
+                dual.sin()
+        else:  # computed with in the primal's type
+            assert fwAD.unpack_dual(dual * dual).tangent.tolist() == [1.0, 12.0]
