@@ -1,4 +1,5 @@
 // torch.device.
+#include "core/device_backend.h"
 #include "python/free_threading.h"
 #include "python/types.h"
 
@@ -22,7 +23,8 @@ bool is_device_like(PyObject* o) {
 }
 
 static Device accelerator(int64_t index) {
-  RL_CHECK(index >= 0, "Device index must not be negative, but got ", index);
+  RL_CHECK(index >= 0, "Device index must not be negative");
+  RL_CHECK(find_device_backend(DeviceType::CUDA), "Cannot access accelerator device when none is available.");
   RL_CHECK(index < 128, "device index must fit in 7 bits, but got ", index);
   return Device{DeviceType::CUDA, static_cast<int8_t>(index)};
 }

@@ -454,3 +454,18 @@ def test_linear_algebra_errors_have_pytorchs_name():
     assert rushlight.linalg.LinAlgError.__name__ == torch.linalg.LinAlgError.__name__
     with pytest.raises(rushlight.linalg.LinAlgError):
         rushlight.linalg.inv(rushlight.zeros(2, 2))
+
+
+@pytest.mark.skipif(rushlight.accelerator.is_available(), reason="a number names a device of the accelerator")
+@pytest.mark.parametrize(
+    "use",
+    [lambda: rushlight.device(3), lambda: rushlight.zeros(2, device=0), lambda: rushlight.zeros(2).to(1)],
+)
+def test_numbers_of_devices_without_an_accelerator(use):
+    with pytest.raises(RuntimeError, match="Cannot access accelerator device when none is available"):
+        use()
+
+
+def test_negative_numbers_of_devices():
+    with pytest.raises(RuntimeError, match="Device index must not be negative$"):
+        rushlight.device(-1)
