@@ -159,7 +159,7 @@ class LBFGS(Optimizer):
                     return self._evaluate_at(closure, before, t, direction)
 
                 start = _Point(0, loss, grad.clone(), slope)
-                point, calls = _strong_wolfe(evaluate, start, t, direction.abs().max())
+                point, calls = _search_line(evaluate, start, t, direction.abs().max())
                 memory.t, loss, grad = point.t, point.loss, point.grad
                 self._move(memory.t, direction)
             else:
@@ -241,7 +241,27 @@ class _Memory:
         return r
 
 
-def _strong_wolfe(evaluate, start, t, longest, decrease=1e-4, curvature=0.9, tiny=1e-9, limit=25):
+def _strong_wolfe(obj_func, x, t, d, f, g, gtd, c1=1e-4, c2=0.9, tolerance_change=1e-9, max_ls=25):
+    """The search for programs that have an optimizer of their own.
+
+    Args:
+        obj_func: gives the loss and the flat gradient at `x` + `t` `d`.
+        x, t, d: where the line begins, the first distance, the direction.
+        f, g, gtd: loss and gradient at `x`, and the slope along `d`.
+
+    Returns the loss, the gradient and the distance of a point, and the number of evaluations.
+    """
+
+    def evaluate(distance):
+        loss, grad = obj_func(x, distance, d)
+        return _Point(distance, loss, grad.clone(), grad.dot(d))
+
+    start = _Point(0, f, g.clone(), gtd)
+    point, calls = _search_line(evaluate, start, t, d.abs().max(), c1, c2, tolerance_change, max_ls)
+    return point.loss, point.grad, point.t, calls
+
+
+def _search_line(evaluate, start, t, longest, decrease=1e-4, curvature=0.9, tiny=1e-9, limit=25):
     """A point along a line that satisfies the strong Wolfe conditions, and how many evaluations it took.
 
     1. Walk outwards until a bracket holds such a point. 2. Shrink the bracket by cubic interpolation.
@@ -265,7 +285,7 @@ def _strong_wolfe(evaluate, start, t, longest, decrease=1e-4, curvature=0.9, tin
             bracket = [previous, point]
             break
         bounds = point.t + 0.01 * (point.t - previous.t), point.t * 10
-        t = _cubic_minimum(previous, point, bounds)
+        t = _between(previous, point, bounds)
         previous, point = point, evaluate(t)
         calls, tries = calls + 1, tries + 1
     bracket = bracket or [start, point]
@@ -276,7 +296,7 @@ def _strong_wolfe(evaluate, start, t, longest, decrease=1e-4, curvature=0.9, tin
         near, far = min(p.t for p in bracket), max(p.t for p in bracket)
         if (far - near) * longest < tiny:
             break
-        t = _cubic_minimum(*bracket)
+        t = _between(*bracket)
         # Two points in a row close to an end of the bracket mean that it hardly shrinks: step inwards.
         margin = 0.1 * (far - near)
         if min(far - t, t - near) < margin:
@@ -303,16 +323,20 @@ def _strong_wolfe(evaluate, start, t, longest, decrease=1e-4, curvature=0.9, tin
     return bracket[low], calls
 
 
-def _cubic_minimum(a, b, bounds=None):
+def _between(a, b, bounds=None):
+    return _cubic_interpolate(a.t, a.loss, a.slope, b.t, b.loss, b.slope, bounds)
+
+
+def _cubic_interpolate(x1, f1, g1, x2, f2, g2, bounds=None):
     """Where the cubic through two points with their slopes is least, within bounds; else their middle."""
-    near, far = bounds or (min(a.t, b.t), max(a.t, b.t))
-    d1 = a.slope + b.slope - 3 * (a.loss - b.loss) / (a.t - b.t)
-    square = d1**2 - a.slope * b.slope
+    near, far = (min(x1, x2), max(x1, x2)) if bounds is None else bounds
+    d1 = g1 + g2 - 3 * (f1 - f2) / (x1 - x2)
+    square = d1**2 - g1 * g2
     if square < 0:
         return (near + far) / 2.0
     d2 = square.sqrt()
-    if a.t <= b.t:
-        t = b.t - (b.t - a.t) * ((b.slope + d2 - d1) / (b.slope - a.slope + 2 * d2))
+    if x1 <= x2:
+        x = x2 - (x2 - x1) * ((g2 + d2 - d1) / (g2 - g1 + 2 * d2))
     else:
-        t = a.t - (a.t - b.t) * ((a.slope + d2 - d1) / (a.slope - b.slope + 2 * d2))
-    return min(max(t, near), far)
+        x = x1 - (x1 - x2) * ((g1 + d2 - d1) / (g1 - g2 + 2 * d2))
+    return min(max(x, near), far)
