@@ -38,12 +38,12 @@ void check(const Operands& a) {
            q.dim(), ", key.dim(): ", k.dim(), " and value.dim(): ", v.dim(), " instead.");
   RL_CHECK(
       q.dtype() == k.dtype() && q.dtype() == v.dtype(),
-      "Expected query, key, and value to have the same dtype, but got query.dtype: ", dtype_name(q.dtype()),
-      " key.dtype: ", dtype_name(k.dtype()), " and value.dtype: ", dtype_name(v.dtype()), " instead.");
+      "Expected query, key, and value to have the same dtype, but got query.dtype: ", cpp_name(q.dtype()),
+      " key.dtype: ", cpp_name(k.dtype()), " and value.dtype: ", cpp_name(v.dtype()), " instead.");
   RL_CHECK(
       !mask.defined() || is_bool(mask.dtype()) || mask.dtype() == q.dtype() || mask.dtype() == DType::Float32,
       "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: ",
-      dtype_name(mask.dtype()), " and  query.dtype: ", dtype_name(q.dtype()), " instead.");
+      cpp_name(mask.dtype()), " and  query.dtype: ", cpp_name(q.dtype()), " instead.");
 }
 
 Tensor minus_infinity_where_not(const Tensor& mask, DType dtype) {

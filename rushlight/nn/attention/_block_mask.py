@@ -311,25 +311,33 @@ _register()
 
 def or_masks(*mask_mods):
     """The mask that shows what any of the given ones shows."""
-    return _joined(mask_mods, lambda x: x.new_zeros((), dtype=rushlight.bool), lambda a, b: a | b)
+    _check_callable(mask_mods)
+
+    def or_mask(b, h, q_idx, kv_idx):
+        result = b.new_zeros((), dtype=rushlight.bool)
+        for mask in mask_mods:
+            result = result | mask(b, h, q_idx, kv_idx)
+        return result
+
+    return or_mask
 
 
 def and_masks(*mask_mods):
     """The mask that shows what all of the given ones show."""
-    return _joined(mask_mods, lambda x: x.new_ones((), dtype=rushlight.bool), lambda a, b: a & b)
+    _check_callable(mask_mods)
 
-
-def _joined(mask_mods, start, join):
-    if not all(callable(mask) for mask in mask_mods):
-        raise RuntimeError(f"All inputs should be callable mask_mods: {mask_mods}")
-
-    def mask(b, h, q_idx, kv_idx):
-        result = start(b)
-        for mask_mod in mask_mods:
-            result = join(result, mask_mod(b, h, q_idx, kv_idx))
+    def and_mask(b, h, q_idx, kv_idx):
+        result = b.new_ones((), dtype=rushlight.bool)
+        for mask in mask_mods:
+            result = result & mask(b, h, q_idx, kv_idx)
         return result
 
-    return mask
+    return and_mask
+
+
+def _check_callable(mask_mods):
+    if not all(callable(mask) for mask in mask_mods):
+        raise RuntimeError(f"All inputs should be callable mask_mods: {mask_mods}")
 
 
 def _changes_scores(function):

@@ -193,3 +193,7 @@ def test_registered_implementations():
     assert log == ["removed"] and attention.current_flash_attention_impl() is None
     with pytest.raises(ValueError, match="Unknown"):
         attention.activate_flash_attention_impl("other")
+
+
+def test_joined_masks_are_named_after_how_they_are_joined():
+    assert (and_masks(causal).__name__, or_masks(causal).__name__) == ("and_mask", "or_mask")
