@@ -268,9 +268,18 @@ int FusedProgram::append(Formula formula, std::initializer_list<int> operands,
   FusedStep s;
   s.formula = static_cast<int>(formula);
   s.operand_count = static_cast<int>(operands.size());
+  s.gives_bool = kFormulaInfo[s.formula].result == FormulaResult::Bool;
   std::copy(operands.begin(), operands.end(), s.operands.begin());
   const PackedParameters packed(parameters, computes_in(s.formula));
   std::memcpy(s.parameters.data(), packed.data(), s.parameters.size());
+  steps.push_back(s);
+  return step_register(steps.size() - 1);
+}
+
+int FusedProgram::append_choice(int condition, int chosen, int otherwise) {
+  FusedStep s;
+  s.operands = {condition, chosen, otherwise};
+  s.operand_count = 3;
   steps.push_back(s);
   return step_register(steps.size() - 1);
 }

@@ -48,6 +48,8 @@ struct FusedProgram {
   // Appends a step of one formula; the answer is its register.
   int append(Formula formula, std::initializer_list<int> operands,
              std::initializer_list<Scalar> parameters = {});
+  // A step that chooses between two registers by a bool one.
+  int append_choice(int condition, int chosen, int otherwise);
   bool has_loop(int formula) const;
 };
 

@@ -140,13 +140,6 @@ Tensor celu_body(const Call&, const Tensor& self, const Scalar& alpha) {
   return ops::elu(self, alpha, 1.0, 1 / alpha.to_double());
 }
 
-Tensor glu_body(const Call&, const Tensor& self, int64_t dim) {
-  RL_CHECK(self.dim() > 0, "glu does not support 0-dimensional tensors");
-  const int64_t d = wrap_dim(dim, self.dim()), n = self.size(d);
-  RL_CHECK(n % 2 == 0, "Halving dimension must be even, but dimension ", d, " is size ", n);
-  return ops::narrow(self, d, 0, n / 2) * ops::sigmoid(ops::narrow(self, d, n / 2, n / 2));
-}
-
 // --- second derivatives, in public operators
 
 // d/dx of slope(x), as the slope of a sum: g * s'(x) * grad, where the slope formula is smooth.
@@ -466,10 +459,6 @@ void register_exponential_units(Table& t) {
   t.composite(prelu, "prelu(Tensor self, Tensor weight) -> Tensor", prelu_body)
       .doc("self where positive, else weight of its channel times self.")
       .autocast(Cast::Half);
-  t.composite(glu, "glu(Tensor self, int dim=-1) -> Tensor", glu_body)
-      .internal()
-      .doc("First half times sigmoid of the second.")
-      .one_node();
 }
 
 }  // namespace

@@ -13,7 +13,7 @@ inline Fn<Tensor(const Tensor& self, std::string_view approximate)> gelu;
 inline Fn<Tensor(const Tensor& self, const Scalar& beta, const Scalar& threshold)> softplus;
 inline Fn<Tensor(const Tensor& self, const Scalar& min_val, const Scalar& max_val)> hardtanh;
 inline Fn<Tensor(const Tensor& self, const Scalar& lambd)> softshrink, hardshrink;
-inline Fn<Tensor(const Tensor& self, int64_t dim)> glu;
+inline Fn<Tensor(const Tensor& self, int64_t dim)> glu, gated;
 inline Fn<Tensor(const Tensor& self, const Tensor& weight)> prelu, prelu_kernel;
 inline Fn<Tensor(const Tensor& self, const Scalar& alpha)> celu;
 

@@ -39,6 +39,7 @@ void register_pointwise_families(Table& t) {
   register_special_function_operators(t);
   register_comparison_operators(t);
   register_activation_operators(t);
+  register_gated_operators(t);
   register_activation_functional_operators(t);
 }
 

@@ -168,8 +168,13 @@ Tensor powsum_body(const Call&, const Tensor& self, const Scalar& ord, const Opt
   const Tensor sizes = squares ? self : ops::abs(self);
   const DType result = dtype.value_or(sizes.dtype());
   const bool half = result == DType::Float16 || result == DType::BFloat16;  // summed in float
+  const bool at_once = squares && !dim && !keepdim;
+  if (at_once && half && sizes.dtype() == result && is_plain(sizes) && sizes.is_contiguous()) {
+    const Tensor flat = ops::view(sizes, IntList{-1});
+    return ops::dot(flat, flat);  // reads halves once, and rounds once
+  }
   const Tensor wide = to_dtype(sizes, half ? DType::Float32 : result);
-  if (squares && !dim && !keepdim && wide.is_contiguous() &&
+  if (at_once && wide.is_contiguous() &&
       (wide.dtype() == DType::Float32 || wide.dtype() == DType::Float64)) {
     const Tensor flat = ops::view(wide, IntList{-1});  // in one pass
     return to_dtype(ops::dot(flat, flat), result);

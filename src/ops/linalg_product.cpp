@@ -1,6 +1,10 @@
 // Products of matrices and vectors: chains, powers, exponentials, and small things made of them.
+#include <bit>
+#include <cstring>
 
 #include "core/parallel.h"
+#include "cpu/buffer.h"
+#include "cpu/loops.h"
 #include "dispatch/warning.h"
 #include "formulas/math.h"
 #include "ops/index.h"
@@ -190,7 +194,48 @@ Tensor tensorsolve_body(const Call&, const Tensor& a, const Tensor& b, const Opt
   return reshape(linalg_solve(reshape(moved, IntList{n, n}), reshape(b, IntList{n}), true), sizes);
 }
 
+template <class T>
+void repeat_each(const void* from, int64_t n, int64_t times, void* to) {
+  for (int64_t i = 0; i < n; ++i)
+    std::fill_n(static_cast<T*>(to) + i * times, times, static_cast<const T*>(from)[i]);
+}
+constexpr void (*kRepeatEach[])(const void*, int64_t, int64_t, void*) = {
+    repeat_each<uint8_t>, repeat_each<uint16_t>, repeat_each<uint32_t>, repeat_each<uint64_t>};
+// Matrices with short rows: as products of rows that are as long as the result's, of elements of `a` repeated
+// one by one and of rows of `b` repeated whole. Broadcasting would multiply runs as short as a row of `b`.
+bool has_short_rows(const Tensor& a, const Tensor& b) {
+  return is_plain(a) && is_plain(b) && a.dtype() == b.dtype() && a.dim() == 2 && b.dim() == 2 &&
+         a.size(0) > 1 && a.size(1) > 1 && b.size(1) <= 32 && a.numel() * b.numel() >= 256 &&
+         a.is_contiguous() && b.is_contiguous() && element_size(a.dtype()) <= 8 &&
+         cpu::row(cpu::Formula::Mul).loop[static_cast<size_t>(a.dtype())];
+}
+Tensor kron_of_matrices(const Tensor& a, const Tensor& b) {
+  const int64_t m = a.size(0), n = a.size(1), p = b.size(0), q = b.size(1);
+  const Tensor result = empty_tensor(IntList{m * p, n * q}, a.dtype());
+  const cpu::Loop multiply = cpu::row(cpu::Formula::Mul).loop[static_cast<size_t>(a.dtype())];
+  const auto item = static_cast<int64_t>(element_size(a.dtype())), line = n * q * item;
+  const auto repeat = kRepeatEach[std::countr_zero(element_size(a.dtype()))];
+  const cpu::Buffer rows(p * line);
+  for (int64_t j = 0; j < p; ++j)
+    for (int64_t k = 0; k < n; ++k)
+      std::memcpy(rows.as<char>() + j * line + k * q * item, b.data<char>() + j * q * item,
+                  static_cast<size_t>(q * item));
+  parallel_for(0, m, std::max<int64_t>(1, kGrainSize / (p * n * q)), [&](int64_t begin, int64_t end) {
+    const cpu::Buffer elements(line);
+    for (int64_t i = begin; i < end; ++i) {
+      repeat(a.data<char>() + i * n * item, n, q, elements.as<char>());
+      for (int64_t j = 0; j < p; ++j) {
+        char* const data[3] = {result.data<char>() + (i * p + j) * line, elements.as<char>(),
+                               rows.as<char>() + j * line};
+        multiply(data, 0, n * q, nullptr);
+      }
+    }
+  });
+  return result;
+}
+
 Tensor kron_body(const Call&, const Tensor& self, const Tensor& other) {
+  if (has_short_rows(self, other)) return kron_of_matrices(self, other);
   const int64_t n = std::max(self.dim(), other.dim());
   Dims left, right, sizes;
   for (int64_t d = 0; d < n; ++d) {

@@ -7,9 +7,11 @@
 
 #include "core/parallel.h"
 #include "cpu/copy.h"
+#include "cpu/fused.h"
 #include "ops/copy.h"
 #include "ops/device_loops.h"
 #include "ops/factory.h"
+#include "ops/plain.h"
 #include "ops/pointwise_family.h"
 #include "ops/reduction.h"
 #include "ops/register.h"
@@ -31,14 +33,55 @@ using cpu::Formula;
 Fn<Tensor(const Tensor& exponents)> power_of_two;
 constexpr double kSqrtPi = 1.77245385090551602730;
 
+// Chains of formulas in one pass over memory, for tensors whose results would not stay in a cache.
+bool limits_in_one_pass(const Tensor& x) {
+  return x.is_cpu() && (x.dtype() == DType::Float32 || x.dtype() == DType::Float64) && x.is_contiguous() &&
+         x.numel() >= kGrainSize / 8;
+}
+cpu::FusedProgram program_for(std::initializer_list<const Tensor*> inputs) {
+  const Tensor& first = **inputs.begin();
+  cpu::FusedProgram program;
+  program.type = first.dtype();
+  program.shape = first.sizes().dims();
+  program.input_by_row.resize(inputs.size()), program.input_bool.resize(inputs.size());
+  return program;
+}
+Tensor run_program(cpu::FusedProgram& program, int output, std::initializer_list<const Tensor*> inputs) {
+  program.outputs = {output};
+  std::vector<Tensor> given;
+  for (const Tensor* t : inputs) given.push_back(*t);
+  const Tensor result = empty_tensor(program.shape, program.type);
+  cpu::run_fused(program, given, {&result, 1});
+  return result;
+}
+
 Tensor logit_kernel(const Call& call, const Tensor& self, std::optional<double> eps) {
   const DType type = pointwise::float_type(self.dtype());
   if (!eps) return pointwise::compute(call, Formula::Logit, type, {&self});
+  if (limits_in_one_pass(self) && type == DType::Float32 && *eps >= 0 && *eps <= 0.5) {
+    cpu::FusedProgram program = program_for({&self});
+    const auto low = static_cast<float>(*eps);
+    const int limited = program.append(Formula::Clamp, {0}, {Scalar(*eps), Scalar(double{1.0f - low})});
+    return run_program(program, program.append(Formula::Logit, {limited}), {&self});
+  }
   const Scalar bound(*eps);
   return pointwise::compute(call, Formula::LogitClamped, type, {&self}, {&bound, 1});
 }
 Tensor logit_grad(const Tensor& g, const Tensor& x, std::optional<double> eps) {
   const double low = eps.value_or(0), high = 1 - low;
+  const bool again = derivatives_wanted() || dispatch_state.level;
+  if (!again && ops::is_plain(x) && ops::is_plain(g) && limits_in_one_pass(x) && g.dtype() == x.dtype() &&
+      g.sizes() == x.sizes()) {
+    cpu::FusedProgram program = program_for({&g, &x});
+    program.numbers = {1, low, high, eps ? 0.0 : std::nan("")};
+    const int one = program.number_register(0), outside = program.number_register(3);
+    const int spread = program.append(Formula::Mul, {1, program.append(Formula::Sub, {one, 1})});
+    const int slope = program.append(Formula::Div, {0, spread});
+    const int above = program.append(Formula::Le, {program.number_register(1), 1});
+    const int some = program.append_choice(above, slope, outside);
+    const int below = program.append(Formula::Le, {1, program.number_register(2)});
+    return run_program(program, program.append_choice(below, some, outside), {&g, &x});
+  }
   const Tensor inside = ops::logical_and(x >= low, x <= high);
   return where(inside, g / (x * (Scalar(1) - x)), Scalar(eps ? 0.0 : std::nan("")));
 }

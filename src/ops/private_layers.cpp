@@ -102,7 +102,7 @@ std::array<Tensor, 3> heads_of_rows(const Tensor& qkv, const Tensor& bias, int64
                    char* const sum[3] = {here, bytes(from + i * 3 * width), bytes(shifts.data())};
                    char* const product[3] = {here, here, bytes(factors.data())};
                    add(sum, 0, count * 3 * width, nullptr);
-                   multiply(product, 0, count * 3 * width, nullptr);
+                   multiply(product, 0, together == 1 ? width : count * 3 * width, nullptr);
                    for (int64_t r = i; r < i + count; ++r) {
                      const char* at = here + static_cast<size_t>(r - i) * row * sizeof(T);
                      const int64_t first = r / length * heads * length + r % length;

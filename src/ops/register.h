@@ -46,6 +46,7 @@ void register_unary_operators(Table& t);
 void register_comparison_operators(Table& t);
 void register_activation_operators(Table& t);
 void register_activation_functional_operators(Table& t);
+void register_gated_operators(Table& t);
 void register_special_operators(Table& t);
 void register_bitwise_operators(Table& t);
 void register_foreach_operators(Table& t);
