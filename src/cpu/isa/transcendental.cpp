@@ -121,11 +121,46 @@ void loop_inside(char* const* data, unsigned scalars, int64_t n, const void* par
   }
 }
 
+// Powers: vector functions of the library take a call for each base that is zero, as rectified numbers are.
+template <class T>
+void powers(char* const* data, unsigned scalars, int64_t n, const void* parameters) {
+  constexpr int64_t kBlock = 512;
+  for (int64_t first = 0; first < n; first += kBlock) {
+    const int64_t count = std::min(kBlock, n - first), bases = scalars & 1 ? 1 : count;
+    char* block[3] = {data[0] + first * static_cast<int64_t>(sizeof(T)), data[1], data[2]};
+    for (int i : {1, 2})
+      if (!(scalars >> (i - 1) & 1)) block[i] += first * static_cast<int64_t>(sizeof(T));
+    const T* x = reinterpret_cast<const T*>(block[1]);
+    std::conditional_t<sizeof(T) == 4, uint32_t, uint64_t> zeros = 0;
+    for (int64_t i = 0; i < bases; ++i) zeros |= x[i] == 0 ? 1 : 0;
+    if (!zeros || bases == 1) {
+      loop<Pow, T>(block, scalars, count, parameters);
+      continue;
+    }
+    T own[kBlock], base[kBlock], exponent[kBlock];
+    std::copy_n(x, count, own);  // the result may take the place of either
+    for (int64_t i = 0; i < count; ++i) base[i] = own[i] == 0 ? T(1) : own[i];
+    const T* y = reinterpret_cast<const T*>(block[2]);
+    for (int64_t i = 0; i < count; ++i) exponent[i] = y[scalars & 2 ? 0 : i];
+    block[1] = reinterpret_cast<char*>(base), block[2] = reinterpret_cast<char*>(exponent);
+    loop<Pow, T>(block, 0, count, parameters);
+    T* out = reinterpret_cast<T*>(block[0]);
+    for (int64_t i = 0; i < count; ++i) {
+      const T e = exponent[i], half = e * T(0.5);
+      const bool odd = (std::floor(e) == e) & (std::floor(half) != half);
+      const T low = e > 0 ? T(0) : e == 0 ? T(1) : e, value = e < 0 ? formulas::kInf<T> : low;
+      const T power = odd ? std::copysign(value, own[i]) : value;
+      out[i] = own[i] == 0 ? power : out[i];
+    }
+  }
+}
+
 template <class F, class T>
 constexpr void put_faster([[maybe_unused]] FormulaLoops& row) {
 #if defined(__AVX2__)
   if constexpr (requires { Edges<F, T>::inside(T{}); })
     row[static_cast<int>(dtype_of<T>)] = &loop_inside<F, T>;
+  if constexpr (std::is_same_v<F, Pow>) row[static_cast<int>(dtype_of<T>)] = &powers<T>;
   put_in_lanes<F, T>(row);
 #endif
 }
