@@ -111,7 +111,7 @@ std::tuple<Tensor, Tensor> run_max(const char* who, const Tensor& input, int64_t
                      in_format(input, p.channels_last).data_ptr(), values.data_ptr(),
                      indices.data<int64_t>());
   if (values.is_cpu() && values.numel())
-    kernels.max(p, in_format(input, p.channels_last).data_ptr(), values.data_ptr(),
+    kernels.max(with_long_rows(p), in_format(input, p.channels_last).data_ptr(), values.data_ptr(),
                 places ? indices.data<int64_t>() : nullptr);
   return {values, indices};
 }
@@ -162,7 +162,7 @@ Tensor run_mean(const char* who, const Tensor& input, int64_t n, const cpu::Pool
     layers->mean_pool(result.device().index(), input.dtype(), device_plan(p),
                       in_format(input, p.channels_last).data_ptr(), result.data_ptr());
   if (result.is_cpu() && result.numel())
-    kernels.mean(p, in_format(input, p.channels_last).data_ptr(), result.data_ptr());
+    kernels.mean(with_long_rows(p), in_format(input, p.channels_last).data_ptr(), result.data_ptr());
   return result;
 }
 
@@ -276,7 +276,7 @@ Tensor run_mean_backward(const Tensor& grad, IntList input_sizes, const cpu::Poo
     layers->mean_pool_backward(result.device().index(), grad.dtype(), device_plan(p),
                                in_format(grad, p.channels_last).data_ptr(), result.data_ptr());
   if (result.is_cpu() && grad.numel())
-    kernels.mean_backward(p, in_format(grad, p.channels_last).data_ptr(), result.data_ptr());
+    kernels.mean_backward(with_long_rows(p), in_format(grad, p.channels_last).data_ptr(), result.data_ptr());
   return result;
 }
 

@@ -126,6 +126,15 @@ cpu::PoolPlan adaptive_plan(const char* who, IntList sizes, int64_t n, IntList o
   }
   return p;
 }
+cpu::PoolPlan with_long_rows(const cpu::PoolPlan& given) {
+  cpu::PoolPlan p = given;
+  for (int i = 0; i < 2; ++i) {
+    const cpu::PoolAxis& last = p.axis[2];
+    if (last.in == 1 && last.out == 1 && last.start[0] == 0 && last.end[0] == 1 && last.count[0] == 1)
+      p.axis = {cpu::PoolAxis{}, p.axis[0], p.axis[1]};
+  }
+  return p;
+}
 DevicePool device_plan(const cpu::PoolPlan& p) {
   DevicePool d;
   d.planes = p.channels_last ? p.batch : p.batch * p.channels;

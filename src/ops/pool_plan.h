@@ -34,6 +34,9 @@ cpu::PoolPlan adaptive_plan(const char* who, IntList sizes, int64_t n, IntList o
                             bool channels_last);
 Dims pooled_sizes(IntList sizes, int64_t n, const cpu::PoolPlan& p);
 
+// The same windows where the last dimension has one element: it changes places with those before it, as loops
+// run along the last. Positions in a plane stay what they are.
+cpu::PoolPlan with_long_rows(const cpu::PoolPlan& given);
 // What kernels of a device need of a plan: the axes' rules instead of their tables.
 DevicePool device_plan(const cpu::PoolPlan& p);
 
