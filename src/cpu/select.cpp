@@ -166,6 +166,25 @@ int64_t position_of_rank(LineSorter<T>& sorter, Line<const T> x, int64_t n, int6
   return Traits::position(items[rank]);
 }
 
+// The element of a rank of a long line that no other one equals, so that every way of selecting ends on it;
+// -1 where there may be equal ones.
+template <class T>
+int64_t position_of_lone_rank(LineSorter<T>& sorter, Line<const T> x, int64_t n, int64_t rank) {
+  using Traits = typename LineSorter<T>::Traits;
+  if (n < 2048) return -1;
+  constexpr int64_t kSample = 128;
+  std::array<KeyOf<T>, kSample> sample;
+  for (int64_t i = 0; i < kSample; ++i) sample[static_cast<size_t>(i)] = order_key(x[n * i / kSample]);
+  const auto middle = sample.begin() + rank * kSample / n;
+  std::nth_element(sample.begin(), middle, sample.end());
+  if (std::ranges::count(sample, *middle) > 1 || !load_around_rank(sorter, x, n, rank)) return -1;
+  auto& items = sorter.items;
+  std::nth_element(items.begin(), items.begin() + rank, items.end());
+  const auto key = Traits::key(items[rank]);
+  const auto equal = std::ranges::count_if(items, [&](const auto& item) { return Traits::key(item) == key; });
+  return equal == 1 ? Traits::position(items[rank]) : -1;
+}
+
 // Quickselect with the median of three as pivot; which of equal elements it ends on is what kthvalue reports.
 template <class T>
 int64_t quickselect(LineSorter<T>& sorter, int64_t rank) {
@@ -242,8 +261,10 @@ void select(Select what, const Tensor& in, int64_t dim, int64_t k, const Tensor&
                 for_each_line<3>({&in, &values, &indices}, dim, [&](const auto& at) {
                   LineSorter<T>& sorter = thread_sorter<T>();
                   const auto x = line_of<const T>(in, dim, at[0]);
-                  if (what == Select::Kth || what == Select::Mode) sorter.load(x, n, false);
-                  const int64_t found = what == Select::Kth ? quickselect(sorter, k - 1)
+                  const int64_t lone = what == Select::Kth ? position_of_lone_rank(sorter, x, n, k - 1) : -1;
+                  if (lone < 0 && (what == Select::Kth || what == Select::Mode)) sorter.load(x, n, false);
+                  const int64_t found = lone >= 0             ? lone
+                                        : what == Select::Kth ? quickselect(sorter, k - 1)
                                         : what == Select::Mode
                                             ? position_of_mode(sorter, n)
                                             : position_of_median(sorter, x, n, what == Select::NanMedian);

@@ -114,3 +114,19 @@ def test_the_last_of_equal_positions_wins(threads):
     finally:
         torch.use_deterministic_algorithms(False)
         torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize(
+    "dtype", [torch.float32, torch.float64, torch.bfloat16, torch.int64, torch.int32], ids=str
+)
+@pytest.mark.parametrize("values", [7, 1 << 20])
+def test_elements_of_a_rank_of_long_lines(values, dtype):
+    generator = np.random.default_rng(0)
+    x = torch.tensor(generator.integers(-values, values, (3, 5000))).to(dtype)
+    if dtype.is_floating_point:
+        x[1, 17] = math.nan  # the last of all
+    ordered = x.sort(1).values
+    for k in (1, 2, 5, 2500, 4990, 4999, 5000):
+        found, places = x.kthvalue(k, 1)
+        torch.testing.assert_close(found, ordered[:, k - 1], rtol=0, atol=0, equal_nan=True)
+        torch.testing.assert_close(x.gather(1, places[:, None])[:, 0], found, rtol=0, atol=0, equal_nan=True)
