@@ -5,8 +5,7 @@
 #include <memory>
 
 #include "core/parallel.h"
-#include "cpu/isa/half_inl.h"
-#include "cpu/scratch.h"
+#include "cpu/isa/norm_halves_inl.h"
 
 namespace rushlight::cpu::RL_ISA {
 namespace {
@@ -35,81 +34,6 @@ C at_or(const C* p, int64_t i, C otherwise) {
   return p ? p[i] : otherwise;
 }
 
-// Halves as floats in a buffer, or room for as many: the compiler turns no loop over halves into vectors.
-// Of as many as stay in a cache; larger ones are read by lines.
-constexpr int64_t kWidened = int64_t{1} << 18;
-class Widened {
- public:
-  explicit Widened(int64_t n)
-      : n_(n), data_(static_cast<float*>(take_scratch(n * static_cast<int64_t>(sizeof(float))))) {}
-  Widened(const void* halves, int64_t n) : Widened(n) {
-    parallel_for(0, n, kGrainSize, [&](int64_t begin, int64_t end) {
-      widen(static_cast<const Half*>(halves) + begin, data_ + begin, end - begin);
-    });
-  }
-  ~Widened() { give_scratch(data_); }
-  Widened(const Widened&) = delete;
-  float* data() const { return data_; }
-  void store(void* halves) const {
-    parallel_for(0, n_, kGrainSize, [&](int64_t begin, int64_t end) {
-      narrow(data_ + begin, static_cast<Half*>(halves) + begin, end - begin);
-    });
-  }
-
- private:
-  int64_t n_;
-  float* data_;
-};
-template <class T>
-bool widens(int64_t n) {
-  return std::is_same_v<T, Half> && n <= kWidened;
-}
-// Up to `most` elements at a time of larger ones: halves as floats, others where they are.
-template <class T>
-class Lines {
- public:
-  using Element = T;
-  explicit Lines(int64_t) {}
-  const T* read(const T* x, int64_t) const { return x; }
-  T* room(T* y) const { return y; }
-  void write(T*, int64_t) const {}
-};
-template <>
-class Lines<Half> {
- public:
-  using Element = float;
-  explicit Lines(int64_t most) : wide_(most) {}
-  const float* read(const Half* x, int64_t n) const {
-    widen(x, wide_.data(), n);
-    return wide_.data();
-  }
-  float* room(Half*) const { return wide_.data(); }
-  void write(Half* y, int64_t n) const { narrow(wide_.data(), y, n); }
-
- private:
-  Widened wide_;
-};
-
-// Calls f with arguments whose x, y and gradients are floats instead of halves.
-template <class F>
-void with_floats(const NormArguments& a, int64_t n, F&& f) {
-  const Widened x(a.x, n), y(n);
-  NormArguments wide = a;
-  wide.x = x.data(), wide.y = y.data();
-  f(wide);
-  y.store(a.y);
-}
-template <class F>
-void with_floats(const NormGradients& a, int64_t n, F&& f) {
-  const Widened x(a.x, n), grad(a.grad, n), grad_x(a.grad_x ? n : 0);
-  NormGradients wide = a;
-  wide.x = x.data(), wide.grad = grad.data(), wide.grad_x = a.grad_x ? grad_x.data() : nullptr;
-  f(wide);
-  if (a.grad_x) grad_x.store(a.grad_x);
-}
-
-inline int64_t row_grain(int64_t n) { return std::max<int64_t>(1, kGrainSize / 2 / std::max<int64_t>(n, 1)); }
-
 template <class C, class T>
 std::pair<C, C> row_moments(const T* x, int64_t n, double eps, bool rms) {
   const C mean = rms ? C(0)
@@ -124,28 +48,29 @@ std::pair<C, C> row_moments(const T* x, int64_t n, double eps, bool rms) {
 
 template <class T>
 void rows(int64_t count, int64_t n, const NormArguments& a, bool rms) {
-  if (widens<T>(count * n))
-    return with_floats(a, count * n, [&](const NormArguments& wide) { rows<float>(count, n, wide, rms); });
+  if constexpr (std::is_same_v<T, Half>)
+    return by_pieces(count, n, [&](int64_t first, int64_t some, const Room& room) {
+      room.with_floats(a, first * n, some * n, [&](NormArguments wide) {
+        wide.mean = after(a.mean, first), wide.rstd = after(a.rstd, first);
+        rows<float>(some, n, wide, rms);
+      });
+    });
   using C = compute_type<T>;
   const auto *weight = static_cast<const C*>(a.weight), *bias = static_cast<const C*>(a.bias);
   auto *means = static_cast<C*>(a.mean), *rstds = static_cast<C*>(a.rstd);
-  using E = typename Lines<T>::Element;
   parallel_for(0, count, row_grain(n), [&](int64_t begin, int64_t end) {
-    const Lines<T> in(n), out(n);
     for (int64_t r = begin; r < end; ++r) {
-      const E* x = in.read(static_cast<const T*>(a.x) + r * n, n);
-      T* to = static_cast<T*>(a.y) + r * n;
-      E* y = out.room(to);
+      const T* x = static_cast<const T*>(a.x) + r * n;
+      T* y = static_cast<T*>(a.y) + r * n;
       const auto [mean, rstd] = row_moments<C>(x, n, a.eps, rms);
       if (means) means[r] = mean;
       if (rstds) rstds[r] = rstd;
       const C m = mean, s = rstd;
       if (weight && bias)
-        for (int64_t i = 0; i < n; ++i) y[i] = E((static_cast<C>(x[i]) - m) * s * weight[i] + bias[i]);
+        for (int64_t i = 0; i < n; ++i) y[i] = T((static_cast<C>(x[i]) - m) * s * weight[i] + bias[i]);
       else
         for (int64_t i = 0; i < n; ++i)
-          y[i] = E((static_cast<C>(x[i]) - m) * s * at_or(weight, i, C(1)) + at_or(bias, i, C(0)));
-      out.write(to, n);
+          y[i] = T((static_cast<C>(x[i]) - m) * s * at_or(weight, i, C(1)) + at_or(bias, i, C(0)));
     }
   });
 }
@@ -167,14 +92,21 @@ template <class T, int64_t kBlock>
 void parameter_gradients(int64_t count, int64_t n, int64_t from, const NormGradients& a, bool rms) {
   using C = compute_type<T>;
   constexpr int64_t kRows = 32;
-  const int64_t width = std::min(kBlock, n - from);
+  const int64_t width = std::min(kBlock, n - from), some = std::max<int64_t>(1, kBlock / width);
   const auto *grad = static_cast<const T*>(a.grad) + from, *input = static_cast<const T*>(a.x) + from;
   double weights[kBlock] = {}, biases[kBlock] = {};
-  const Lines<T> grads(width), inputs(width);
+  const Lines<T> grads(some * width), inputs(some * width);
   for (int64_t first = 0; first < count; first += kRows) {
     C some_weights[kBlock] = {}, some_biases[kBlock] = {};
-    for (int64_t r = first; r < std::min(first + kRows, count); ++r) {
-      const auto *g = grads.read(grad + r * n, width), *x = inputs.read(input + r * n, width);
+    const int64_t last = std::min(first + kRows, count);
+    Rows<typename Lines<T>::Element> some_g{}, some_x{};
+    for (int64_t r = first, place = some; r < last; ++r, ++place) {
+      if (place == some) {
+        place = 0;
+        some_g = grads.read_rows(grad + r * n, std::min(some, last - r), n, width);
+        some_x = inputs.read_rows(input + r * n, std::min(some, last - r), n, width);
+      }
+      const auto *g = some_g.at(place), *x = some_x.at(place);
       const C mean = rms ? C(0) : static_cast<const C*>(a.mean)[r], rstd = static_cast<const C*>(a.rstd)[r];
       for (int64_t i = 0; i < width; ++i) {
         const C value = static_cast<C>(g[i]);
@@ -193,28 +125,32 @@ void parameter_gradients(int64_t count, int64_t n, int64_t from, const NormGradi
 
 template <class T>
 void rows_backward(int64_t count, int64_t n, const NormGradients& a, bool rms) {
-  if (widens<T>(count * n))
-    return with_floats(a, count * n,
-                       [&](const NormGradients& wide) { rows_backward<float>(count, n, wide, rms); });
   using C = compute_type<T>;
   const auto *grad = static_cast<const T*>(a.grad), *input = static_cast<const T*>(a.x);
   const auto *weight = static_cast<const C*>(a.weight), *means = static_cast<const C*>(a.mean),
              *rstds = static_cast<const C*>(a.rstd);
   auto mean_of = [&](int64_t r) { return rms ? C(0) : means[r]; };
-  if (a.grad_x)
+  if constexpr (std::is_same_v<T, Half>) {
+    if (a.grad_x)
+      by_pieces(count, n, [&](int64_t first, int64_t some, const Room& room) {
+        room.with_floats(a, first * n, some * n, [&](NormGradients wide) {
+          wide.mean = after(a.mean, first), wide.rstd = after(a.rstd, first);
+          wide.grad_weight = wide.grad_bias = nullptr;
+          rows_backward<float>(some, n, wide, rms);
+        });
+      });
+  } else if (a.grad_x) {
     parallel_for(0, count, row_grain(n), [&](int64_t begin, int64_t end) {
-      const Lines<T> grads(n), inputs(n), outputs(n);
       for (int64_t r = begin; r < end; ++r) {
-        const auto *g = grads.read(grad + r * n, n), *x = inputs.read(input + r * n, n);
-        T* to = static_cast<T*>(a.grad_x) + r * n;
-        auto* out = outputs.room(to);
+        const T *g = grad + r * n, *x = input + r * n;
+        T* out = static_cast<T*>(a.grad_x) + r * n;
         if (weight)
           row_gradient(g, x, n, mean_of(r), rstds[r], rms, [=](int64_t i) { return weight[i]; }, out);
         else
           row_gradient(g, x, n, mean_of(r), rstds[r], rms, [](int64_t) { return C(1); }, out);
-        outputs.write(to, n);
       }
     });
+  }
   if (!a.grad_weight && !a.grad_bias) return;
   constexpr int64_t kBlock = 256;
   const int64_t blocks = (n + kBlock - 1) / kBlock;
@@ -286,7 +222,17 @@ void channel_sums(ChannelShape s, F&& terms, Done&& done) {
 
 template <class T>
 void channel_statistics(ChannelShape s, const void* data, void* mean_data, void* variance_data) {
-  if constexpr (std::is_same_v<T, Half>) {  // lines of channels are too many to be widened one by one
+  if constexpr (std::is_same_v<T, Half>) {
+    const Half* halves = static_cast<const Half*>(data);
+    if (has_long_channels(s))
+      return parallel_for(0, s.channels, row_grain(s.outer * s.inner), [&](int64_t begin, int64_t end) {
+        const Widened wide(s.outer * s.inner);
+        for (int64_t c = begin; c < end; ++c) {
+          widen_channel(s, halves, c, wide.data());
+          channel_statistics<float>({1, 1, s.outer * s.inner}, wide.data(), after(mean_data, c),
+                                    after(variance_data, c));
+        }
+      });
     const Widened wide(data, s.outer * s.channels * s.inner);
     return channel_statistics<float>(s, wide.data(), mean_data, variance_data);
   }
@@ -317,21 +263,25 @@ template <class T, class F>
 void for_channel_runs(ChannelShape s, const T* x, const T* g, T* out, F&& f) {
   const bool by_rows = s.inner <= 1;
   const int64_t n = by_rows ? s.channels : s.inner, runs = by_rows ? s.outer : s.outer * s.channels;
+  // Halves are widened in pieces that stay in the first-level cache.
+  const int64_t most = std::is_same_v<T, Half> && !by_rows ? std::min<int64_t>(n, 2048) : n;
   parallel_for(0, runs, row_grain(n), [&](int64_t begin, int64_t end) {
-    const Lines<T> inputs(n), grads(n), outputs(n);
-    for (int64_t i = begin; i < end; ++i) {
-      const auto* xs = inputs.read(x + i * n, n);
-      f(xs, g == x ? xs : grads.read(g + i * n, n), outputs.room(out + i * n), n,
-        by_rows ? int64_t{-1} : i % s.channels);
-      outputs.write(out + i * n, n);
-    }
+    const Lines<T> inputs(most), grads(most), outputs(most);
+    for (int64_t i = begin; i < end; ++i)
+      for (int64_t at = i * n; at < (i + 1) * n; at += most) {
+        const int64_t count = std::min(most, (i + 1) * n - at);
+        const auto* xs = inputs.read(x + at, count);
+        f(xs, g == x ? xs : grads.read(g + at, count), outputs.room(out + at), count,
+          by_rows ? int64_t{-1} : i % s.channels);
+        outputs.write(out + at, count);
+      }
   });
 }
 
 template <class T>
 void channel_affine(ChannelShape s, const void* data, const void* scale_data, const void* shift_data,
                     void* result) {
-  if (const int64_t n = s.outer * s.channels * s.inner; widens<T>(n)) {
+  if (const int64_t n = s.outer * s.channels * s.inner; widens<T>(n) && !has_long_channels(s)) {
     const Widened wide(data, n);
     channel_affine<float>(s, wide.data(), scale_data, shift_data, wide.data());
     return wide.store(result);
@@ -353,9 +303,32 @@ void channel_affine(ChannelShape s, const void* data, const void* scale_data, co
 }
 
 template <class T>
+void channel_backward(ChannelShape s, const NormGradients& a, bool training);
+void channels_backward_as_floats(ChannelShape s, const NormGradients& a, bool training) {
+  const int64_t n = s.outer * s.inner;
+  parallel_for(0, s.channels, row_grain(n), [&](int64_t begin, int64_t end) {
+    const Widened x(n), grad(n), grad_x(a.grad_x ? n : 0);
+    for (int64_t c = begin; c < end; ++c) {
+      widen_channel(s, static_cast<const Half*>(a.x), c, x.data());
+      widen_channel(s, static_cast<const Half*>(a.grad), c, grad.data());
+      channel_backward<float>(
+          {1, 1, n},
+          {grad.data(), x.data(), after(a.weight, c), after(a.mean, c), after(a.rstd, c),
+           a.grad_x ? grad_x.data() : nullptr, after(a.grad_weight, c), after(a.grad_bias, c)},
+          training);
+      if (a.grad_x) store_channel(s, grad_x.data(), c, static_cast<Half*>(a.grad_x));
+    }
+  });
+}
+
+template <class T>
 void channel_backward(ChannelShape s, const NormGradients& a, bool training) {
-  if (const int64_t n = s.outer * s.channels * s.inner; widens<T>(n))
-    return with_floats(a, n, [&](const NormGradients& wide) { channel_backward<float>(s, wide, training); });
+  if constexpr (std::is_same_v<T, Half>) {
+    if (has_long_channels(s)) return channels_backward_as_floats(s, a, training);
+    if (const int64_t n = s.outer * s.channels * s.inner; widens<T>(n))
+      return with_floats(a, n,
+                         [&](const NormGradients& wide) { channel_backward<float>(s, wide, training); });
+  }
   using C = compute_type<T>;
   const auto *g = static_cast<const T*>(a.grad), *x = static_cast<const T*>(a.x);
   const auto *weight = static_cast<const C*>(a.weight), *mean = static_cast<const C*>(a.mean),
@@ -406,18 +379,31 @@ void channel_backward(ChannelShape s, const NormGradients& a, bool training) {
 
 template <class T>
 void groups(ChannelShape s, int64_t count, const NormArguments& a) {
-  if (const int64_t all = s.outer * s.channels * s.inner; widens<T>(all))
-    return with_floats(a, all, [&](const NormArguments& wide) { groups<float>(s, count, wide); });
+  const int64_t width = s.channels / count, n = width * s.inner;
+  if constexpr (std::is_same_v<T, Half>) {
+    if (count * n <= kWidened / 8)  // several groups, or all of some examples
+      return by_pieces(s.outer, count * n, [&](int64_t first, int64_t some, const Room& room) {
+        room.with_floats(a, first * count * n, some * count * n, [&](NormArguments wide) {
+          wide.mean = after(a.mean, first * count), wide.rstd = after(a.rstd, first * count);
+          groups<float>({some, s.channels, s.inner}, count, wide);
+        });
+      });
+    return parallel_for(0, s.outer * count, row_grain(n), [&](int64_t begin, int64_t end) {
+      const Room room(n);
+      for (int64_t r = begin; r < end; ++r)
+        room.with_floats(a, r * n, n, [&](NormArguments wide) {
+          wide.mean = after(a.mean, r), wide.rstd = after(a.rstd, r);
+          wide.weight = after(a.weight, r % count * width), wide.bias = after(a.bias, r % count * width);
+          groups<float>({1, width, s.inner}, 1, wide);
+        });
+    });
+  }
   using C = compute_type<T>;
   const auto *weight = static_cast<const C*>(a.weight), *bias = static_cast<const C*>(a.bias);
-  const int64_t width = s.channels / count, n = width * s.inner;
-  using E = typename Lines<T>::Element;
   parallel_for(0, s.outer * count, row_grain(n), [&](int64_t begin, int64_t end) {
-    const Lines<T> in(n), out(n);
     for (int64_t r = begin; r < end; ++r) {
-      const E* x = in.read(static_cast<const T*>(a.x) + r * n, n);
-      T* to = static_cast<T*>(a.y) + r * n;
-      E* y = out.room(to);
+      const T* x = static_cast<const T*>(a.x) + r * n;
+      T* y = static_cast<T*>(a.y) + r * n;
       const auto [mean, rstd] = row_moments<C>(x, n, a.eps, false);
       static_cast<C*>(a.mean)[r] = mean;
       static_cast<C*>(a.rstd)[r] = rstd;
@@ -425,18 +411,16 @@ void groups(ChannelShape s, int64_t count, const NormArguments& a) {
       if (s.inner == 1) {
         for (int64_t k = 0; k < width; ++k) {
           const C scale = at_or(weight, first + k, C(1)) * rstd;
-          y[k] = E(static_cast<C>(x[k]) * scale + (at_or(bias, first + k, C(0)) - mean * scale));
+          y[k] = T(static_cast<C>(x[k]) * scale + (at_or(bias, first + k, C(0)) - mean * scale));
         }
-        out.write(to, n);
         continue;
       }
       for (int64_t k = 0; k < width; ++k) {
         const int64_t c = first + k;
         const C scale = at_or(weight, c, C(1)) * rstd, shift = at_or(bias, c, C(0)) - mean * scale;
         for (int64_t i = k * s.inner; i < (k + 1) * s.inner; ++i)
-          y[i] = E(static_cast<C>(x[i]) * scale + shift);
+          y[i] = T(static_cast<C>(x[i]) * scale + shift);
       }
-      out.write(to, n);
     }
   });
 }
