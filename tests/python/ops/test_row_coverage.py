@@ -32,6 +32,7 @@ UNREACHED = {
     "_scaled_dot_product_efficient_attention_backward": DEVICES,
     "_fused_update_": "is called by rules of optimizers: tests/python/nn/test_optim_rules.py",
     "_weight_int4pack_mm_for_cpu": "takes what another operator packed: test_quantized_products.py",
+    "_gated": "stands in for glu where nobody sees its parts, as this test does: test_one_pass.py",
     "_scaled_mm": "takes float8: test_quantized_products.py",
     "_dyn_quant_pack_4bit_weight": "packs for the next: test_quantized_products.py",
     "_dyn_quant_matmul_4bit": "takes what another operator packed: test_quantized_products.py",
