@@ -7,12 +7,14 @@ import rushlight as torch
 from rushlight import _C
 from rushlight._operators.traits import argument
 from rushlight.fx import Node
+from rushlight.fx.node import map_arg
 
 from ._layouts import laid_out, memory_order, permuted
-from ._passes import has_effects
+from ._passes import has_effects, remove_dead
 from ._rows import RowStep, emit_rows, row_shape, row_step
+from ._siblings import join_siblings
 
-__all__ = ["fuse_pointwise"]
+__all__ = ["fuse_pointwise", "is_costly", "pointwise_nodes"]
 
 aten = torch.ops.aten  # type: ignore[attr-defined]
 _CHOOSE = -1
@@ -53,6 +55,11 @@ def _formula(name):
 
 
 _numbers: dict = {}
+
+
+def is_costly(step):
+    """Whether a step takes so long that reading its result is faster."""
+    return step.formula == _formula("Pow")
 
 
 def _formula_numbers():
@@ -167,6 +174,15 @@ def _accepted(node, images, device):
     return step if _factors_fit(step, dtypes.pop()) else None
 
 
+def pointwise_nodes(graph, device):
+    """Nodes of a graph that may be steps of a chain over elements, with these."""
+    images = _has_images(graph)
+    calls = (n for n in graph.nodes if n.op == "call_function" and not has_effects(n))
+    steps = {node: _accepted(node, images, device) for node in calls}
+    found = {node: step for node, step in steps.items() if step is not None}
+    return {node: step for node, step in found.items() if not isinstance(step, RowStep)}
+
+
 class _Chain:
     def __init__(self, dtype, shape):
         self.dtype, self.shape = dtype, shape
@@ -242,6 +258,7 @@ def _find_chains(graph, position, device):
         chains.append(made)
         for member in made.nodes:
             chain_of[member] = made
+    position.update(join_siblings(graph, chains, chain_of, epochs, _MAX_STEPS))
     return [chain for chain in chains if len(chain.nodes) > 1]
 
 
@@ -332,8 +349,36 @@ def _distinct(numbers):
     return table
 
 
+def _read_unexpanded(graph, device):
+    """Let steps read what is repeated to their shape where it lies: they repeat it themselves."""
+    steps = pointwise_nodes(graph, device)
+    for node in [n for n in graph.nodes if n in steps]:
+        for operand in [n for n in node.all_input_nodes if n.target is aten.expand.default]:
+            source, operands = operand.args[0], node.all_input_nodes
+            if operands == [operand]:
+                _expand_behind(graph, node, operand)
+                continue
+            others = [_value(source if n is operand else n).shape for n in operands]
+            if tuple(torch.broadcast_shapes(*others)) == tuple(_value(node).shape):
+                node.replace_input_with(operand, source)
+    remove_dead(graph)
+
+
+def _expand_behind(graph, node, expanded):
+    """f(expand(x)) becomes expand(f(x))."""
+    node.replace_input_with(expanded, expanded.args[0])
+    shape = list(_value(node).shape)
+    arguments, named = map_arg((node.args, node.kwargs), _value)
+    node.meta["val"] = node.target(*arguments, **named)
+    with graph.inserting_after(node):
+        made = graph.call_function(aten.expand.default, (node, shape))
+    made.meta["val"] = _value(node).expand(shape)
+    node.replace_all_uses_with(made, lambda user: user is not made)
+
+
 def fuse_pointwise(graph, device="cpu"):
     """Fuse what can be fused on a type of device; returns how many chains there were."""
+    _read_unexpanded(graph, device)
     position = {node: i for i, node in enumerate(graph.nodes)}
     chains = _find_chains(graph, position, device)
     replaced: dict = {}

@@ -7,6 +7,7 @@ from rushlight._dynamo._backward import NoBackward
 from rushlight._inductor._lower import NotLowered, graph_text
 from rushlight._inductor._optimize import optimize
 from rushlight._inductor._passes import device_of, draws, remove_dead, storage_of, written_by
+from rushlight._inductor._recompute import Recomputed
 from rushlight._ops import OpOverload
 from rushlight.fx._operator_code import compiled, written
 
@@ -24,6 +25,10 @@ class Joint:
         traced = [(part, tracer.trace(part, (True,) * len(part.results))) for part in tracer.parts()]
         if not all(first.edges for _, first in traced):
             raise NoBackward("no gradient arrives at an input")
+        backwards = [(first, len(part.results) == 1) for part, first in traced]
+        self.again = Recomputed(graph, self.results, backwards, device_of(graph))
+        for _, first in traced:
+            self.again.rewrite(first)
         taken = dict.fromkeys(n for _, first in traced for n in first.takes if n.op != "placeholder")
         self.keeps = list(taken)
         outputs = [*self.results, *(n for n in self.keeps if n not in self.results)]
@@ -109,7 +114,9 @@ class _Step:
         if self.tracer is None:
             return None
         try:
-            return self._lowered(self.tracer.trace(self.part, given))
+            backward = self.tracer.trace(self.part, given)
+            self.joint.again.rewrite(backward)
+            return self._lowered(backward)
         except (NoBackward, NotLowered, KeyError):
             return None  # such gradients take the long way
 
