@@ -38,7 +38,7 @@ class Recomputed:
         """`backwards`: pairs of a graph, and whether there is no other one for the same results."""
         placeholders = [node for node in graph.nodes if node.op == "placeholder"]
         takes = [set(backward.takes) if only else set() for backward, only in backwards]
-        self.read_anyway = set.intersection(*takes)
+        self.read_anyway = set.intersection(*takes) if takes else set()
         self.visible = {storage_of(node) for node in (*placeholders, *results)}
         self.written = {storage_of(t) for node in graph.nodes for t in written_by(node)}
         self.kept = {node for backward, _ in backwards for node in backward.takes}

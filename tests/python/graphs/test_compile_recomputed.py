@@ -130,6 +130,12 @@ def test_that_chains_which_read_the_same_are_one():
     assert lines[0].partition("=")[0].count("[5, 12]") == 2
 
 
+def test_programs_without_a_result_that_has_gradients():
+    fast, x = torch.compile(lambda x: (x.exp() * 2).shape[0]), torch.ones(3, 2, requires_grad=True)
+    assert [fast(x), fast(x)] == [3, 3]
+    assert len(compiled_of(fast).entries) == 1
+
+
 def test_writes_between_the_passes():
     """What the program may write to is read by the backward pass only where it was read before."""
 
