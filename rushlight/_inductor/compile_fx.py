@@ -45,7 +45,7 @@ def compile_fx(module, example_inputs, **options):
             )
         graph = module.graph
     remove_dead(graph)
-    if records or lite or (torch.is_grad_enabled() and _gives_views(graph)):
+    if records or lite or _gives_views(graph):
         return generate(module)  # operators record themselves
     try:
         graph_text(graph)
@@ -124,6 +124,9 @@ class Program:
 
 
 def _gives_views(graph):
-    """Whether an output shares memory with an input: views know their grad mode."""
-    inputs = {storage_of(n) for n in graph.nodes if n.op == "placeholder"}
-    return any(storage_of(n) in inputs for n in graph.output_node().args[0])
+    """Whether an output shares memory with an input: views know their grad mode, and what they look into."""
+    inputs = [n for n in graph.nodes if n.op == "placeholder"]
+    if not torch.is_grad_enabled():  # only those of what requires a gradient require one themselves
+        inputs = [n for n in inputs if getattr(n.meta["val"], "requires_grad", False)]
+    storages = {storage_of(n) for n in inputs}
+    return any(storage_of(n) in storages for n in graph.output_node().args[0])

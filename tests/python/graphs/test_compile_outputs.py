@@ -306,3 +306,16 @@ def test_one_result_twice():
     for _ in range(3):
         a, b = fast(torch.ones(3, requires_grad=True))
         assert a is b
+
+
+def test_views_of_what_requires_gradients_made_without_gradients():
+    """Such views require gradients themselves; what is computed does not."""
+
+    def f(x):
+        return x.view(-1), x * 2, x.detach().view(-1)
+
+    x, fast = torch.ones(5, 4, requires_grad=True), torch.compile(f)
+    with torch.no_grad():
+        for _ in range(3):
+            assert [t.requires_grad for t in fast(x)] == [t.requires_grad for t in f(x)]
+            assert [t.data_ptr() == x.data_ptr() for t in fast(x)] == [True, False, True]
