@@ -143,6 +143,13 @@ class _Archive:
         said = next((n for n in (".data/version", "version") if n in self.records.names()), None)
         self.version = _NEWEST if said is None else int(self._read(said))
         self.texts = {record: self._read(record) for record in code}
+        if any(b"ops.prim.ConstantMKLDNNTensor(" in text for text in self.texts.values()):
+            raise RuntimeError(
+                f"jit.load: {self.name} was saved after torch.jit.optimize_for_inference, which leaves "
+                "weights in oneDNN's layout out of the file, so that PyTorch cannot run it either\n"
+                "fix: save what torch.jit.freeze gives, and call torch.jit.optimize_for_inference on "
+                "what is loaded"
+            )
         self.constants = self._pickle("constants", self._read("constants.pkl"))
         root = self._pickle("data", self._read("data.pkl"))
         if not isinstance(root, LoadedModule):
@@ -176,7 +183,7 @@ class _Archive:
         from rushlight.serialization import _load_records
 
         make = lambda file, persistent_load: _Unpickler(file, self, persistent_load)  # noqa: E731
-        records = _Folder(self.records, folder, content)
+        records = Folder(self.records, folder, content)
         return _load_records(records, self.file, self.name, self.restore, make, None)
 
     def rebuild(self, storage, offset, sizes, strides, requires_grad, hooks, *more):
@@ -222,7 +229,7 @@ class _Archive:
         return found.__members__[name] if is_enumeration else None
 
 
-class _Folder:
+class Folder:
     """The records of an archive as a file of torch.save has them: `data.pkl`, and its storages in `data`."""
 
     def __init__(self, records, folder, content):

@@ -132,9 +132,9 @@ class _ArchivePickler(TensorPickler):
             return self.write(self.get(known[0]))
         self.save(_named(type(obj), self._globals) if not isinstance(obj, ScriptObject) else _of_packed(obj))
         self.write(pickle.EMPTY_TUPLE + pickle.NEWOBJ)
-        self.memoize(obj)
         self.save(_state(obj))
-        return self.write(pickle.BUILD)
+        self.write(pickle.BUILD)
+        return self.memoize(obj)  # PyTorch makes the object there
 
 
 def _of_packed(obj):

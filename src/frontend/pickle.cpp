@@ -138,8 +138,7 @@ class Writer {
       out_ += "Rr";
       return raw(number);
     }
-    out_ += ")\x81r";
-    raw(number);
+    out_ += ")\x81";
     if (const jit::Function* getter = type.method("__getstate__")) {
       write(jit::run(*type.program, *getter, {IValue(object)}));
     } else {
@@ -155,7 +154,8 @@ class Writer {
       }
       out_ += 'u';
     }
-    out_ += 'b';
+    out_ += "br";  // PyTorch makes the object when it has its state
+    raw(number);
   }
   void write_int(int64_t v) {
     if (v >= INT32_MIN && v <= INT32_MAX) {

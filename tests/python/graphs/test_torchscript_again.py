@@ -164,3 +164,35 @@ def test_inside_of_a_module_of_this_program_it_is_not_written(tmp_path):
     outer = rushlight.jit.script(Outer(rushlight.jit.load(tmp_path / "inner.pt")))
     with pytest.raises(NotImplementedError, match="save it by itself"):
         outer.save(tmp_path / "outer.pt")
+
+
+def test_a_module_behind_two_names_is_written_once():
+    class Twice(oracle.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.first = oracle.nn.Linear(3, 3)
+            self.second = self.first
+
+        def forward(self, x):
+            return self.first(x) + self.second(x)
+
+    module = oracle.jit.trace(Twice(), oracle.ones(2, 3))
+    _, found = written_again(module)
+    assert found.first.weight.data_ptr() == found.second.weight.data_ptr()
+    check_equal(module(oracle.ones(2, 3)), found(oracle.ones(2, 3)))
+
+
+@pytest.mark.parametrize("layer", ["Linear", "Conv2d"])
+def test_archives_after_optimize_for_inference(layer):
+    """Of linear layers they run; those of convolutions have lost their weights, which PyTorch misses, too."""
+    made = oracle.nn.Linear(3, 3) if layer == "Linear" else oracle.nn.Conv2d(3, 3, 1)
+    module = oracle.nn.Sequential(made, oracle.nn.ReLU()).eval()
+    file, x = io.BytesIO(), oracle.rand(2, 3, 3, 3)
+    oracle.jit.save(oracle.jit.optimize_for_inference(oracle.jit.script(module)), file)
+    file.seek(0)
+    if layer == "Linear":
+        found = rushlight.jit.load(file)(rushlight.tensor(x.tolist()))
+        oracle.testing.assert_close(oracle.tensor(found.tolist()), module(x).detach(), rtol=1e-4, atol=1e-5)
+    else:
+        with pytest.raises(RuntimeError, match="fix: save what torch.jit.freeze gives"):
+            rushlight.jit.load(file)
