@@ -250,10 +250,13 @@ static Module read(std::string_view bytes, const std::string& name, std::optiona
            "torch.jit.save or "
            "rushlight.export.save_file");
   const auto has_code = [](const io::Archive::Record& r) { return r.name.starts_with("code/"); };
-  if (std::ranges::none_of(archive.records(), has_code))
+  if (std::ranges::none_of(archive.records(), has_code)) {
+    const char* const why = "rushlight.txt";  // what torch.jit.save found no words for
     RL_NOT_IMPLEMENTED("jit.load: ", name,
-                       " is an archive of Rushlight's torch.jit.save, which holds source for Python; "
-                       "write the model with rushlight.export.save_file for programs of C++");
+                       " is an archive of Rushlight's torch.jit.save with code for Python alone",
+                       archive.has(why) ? " (" + read_record(archive, why) + ")" : std::string(),
+                       "; write the model with rushlight.export.save_file for programs of C++");
+  }
   for (auto& [key, content] : extra_files) content = read_record(archive, "extra/" + key);
   return Module(read_module(archive, name, device));
 }

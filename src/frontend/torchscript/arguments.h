@@ -53,6 +53,7 @@ IValue call_table(std::string_view name, const T&... values) {
 std::vector<NamedBuiltin> number_builtins();
 std::vector<NamedBuiltin> text_builtins();
 std::vector<NamedBuiltin> container_builtins();
+std::vector<NamedBuiltin> sequence_builtins();
 std::vector<NamedBuiltin> tensor_builtins();
 std::vector<NamedBuiltin> layer_builtins();
 std::vector<NamedBuiltin> builtins_then();

@@ -217,17 +217,91 @@ class ExpressionParser {
       if (take(".")) {
         ExpressionPtr outer = make(Kind::Attribute);
         outer->name = name();
-        if (at("(")) outer->kind = Kind::Method;
+        if (at("(")) outer->kind = Kind::Method, outer->callee = find_callee("aten", outer->name);
         e = with(std::move(outer), std::move(e));
         if (take("(")) arguments(*e);
       } else if (take("[")) {
-        ExpressionPtr index = expression();
-        expect("]");
-        e = with(make(Kind::Subscript), std::move(e), std::move(index));
+        e = in_brackets(std::move(e));
       } else {
         return e;
       }
     }
+  }
+  // What stands in brackets behind a value: its item, or places of it.
+  ExpressionPtr in_brackets(ExpressionPtr base) {
+    ExpressionPtr e = with(make(Kind::Places), std::move(base));
+    do {
+      if (at("]")) break;
+      e->items.push_back(place());
+    } while (take(","));
+    expect("]");
+    const Kind only = e->items.size() == 2 ? e->items[1]->kind : Kind::Slice;
+    if (only == Kind::Constant && !e->items[1]->value.isNone()) e->kind = Kind::Subscript;
+    return e;
+  }
+  ExpressionPtr place() {
+    if (at(".") && at(".", 1) && at(".", 2)) {
+      at_ += 3;
+      return make(Kind::Rest);
+    }
+    ExpressionPtr first = at(":") ? made_constant(IValue()) : expression();
+    if (!at(":")) return first;
+    ExpressionPtr e = with(make(Kind::Slice), std::move(first));
+    while (e->items.size() < 3) {
+      const bool there = take(":") && !at(":") && !at(",") && !at("]");
+      e->items.push_back(there ? expression() : made_constant(IValue()));
+    }
+    return e;
+  }
+  // A name, or several that take the items of a value: a, (b, c)
+  Target target() {
+    Target out = one_target();
+    if (!at(",")) return out;
+    Target all{-1, {}};
+    all.items.push_back(std::move(out));
+    while (take(",") && (is(Word::Name) || at("(")) && !at("in")) all.items.push_back(one_target());
+    return all;
+  }
+  Target one_target() {
+    const Deeper deeper(*this);
+    if (!take("(")) return {slot_of(name()), {}};
+    Target out = target();
+    expect(")");
+    if (out.slot >= 0) return out;
+    return out;
+  }
+  // How many words ahead the `for` of a list or dictionary stands that is being read; 0 where there is none.
+  size_t comprehension() const {
+    int depth = 0;
+    for (size_t i = 0;; ++i) {
+      const Token& w = word(i);
+      if (w.kind == Word::End || w.kind == Word::Line) return 0;
+      if (depth == 0 && i > 0 && at("for", i)) return i;
+      if (w.kind != Word::Symbol) continue;
+      if (w.text == "(" || w.text == "[" || w.text == "{") ++depth;
+      if ((w.text == ")" || w.text == "]" || w.text == "}") && depth-- == 0) return 0;
+      if (w.text == "," && depth == 0) return 0;
+    }
+  }
+  // What is collected stands before what it is made of, and is read after it.
+  ExpressionPtr collected(size_t ahead, std::string_view end) {
+    const size_t begin = at_;
+    at_ += ahead;
+    expect("for");
+    const int around = std::exchange(loop_, ++loops_);
+    ExpressionPtr e = make(Kind::Collected);
+    e->target = target();
+    expect("in");
+    e->items.push_back(expression());
+    const size_t behind = at_;
+    at_ = begin;
+    e->items.push_back(expression());
+    if (end == "}") expect(":"), e->items.push_back(expression());
+    at_ = behind;
+    expect(end);
+    loop_ = around;
+    keep_values(begin);
+    return e;
   }
   void arguments(Expression& e) {
     while (!take(")")) {
@@ -236,7 +310,7 @@ class ExpressionParser {
         expect("=");
         e.named.emplace_back(std::move(word), expression());
       } else {
-        e.items.push_back(expression());
+        e.items.push_back(item());
       }
       if (!at(")")) expect(",");
     }
@@ -252,8 +326,12 @@ class ExpressionParser {
       while (is(Word::Text)) text += tokens_[at_++].text;
       return made_constant(IValue(std::move(text)));
     }
-    if (take("[")) return items(make(Kind::List), "]");
+    if (take("[")) {
+      if (const size_t ahead = comprehension()) return collected(ahead, "]");
+      return items(make(Kind::List), "]");
+    }
     if (take("{")) {
+      if (const size_t ahead = comprehension()) return collected(ahead, "}");
       ExpressionPtr e = make(Kind::Dict);
       while (!take("}")) {
         e->items.push_back(expression()), expect(":");
@@ -271,9 +349,11 @@ class ExpressionParser {
     }
     return named();
   }
+  // An argument, or an item of a list, or all items of a value: *pair
+  ExpressionPtr item() { return take("*") ? with(make(Kind::Spread), prefix()) : expression(); }
   ExpressionPtr items(ExpressionPtr e, std::string_view end) {
     while (!take(end)) {
-      e->items.push_back(expression());
+      e->items.push_back(item());
       if (!at(end)) expect(",");
     }
     return e;
@@ -375,6 +455,8 @@ class ExpressionParser {
       return e;
     }
     ExpressionPtr e = made_operator("python", function);
+    for (const std::string_view space : {"prim", "aten"})
+      if (!e->callee.builtin) e = made_operator(space, function);
     if (!e->callee.builtin) fail(str("the function '", function, "' is not known"));
     arguments(*e);
     return e;

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "frontend/torchscript/sequences.h"
+
 namespace rushlight::jit {
 namespace {
 
@@ -47,12 +49,18 @@ class Frame {
         return Flow::Next;
       }
       case Statement::Kind::SetItem: {
-        static const Callee set_item = find_callee("aten", "_set_item");
-        Arguments arguments;
-        for (const auto* part : {&s.object, &s.index, &s.value}) arguments.values.push_back(value_of(**part));
-        call(set_item, arguments);
+        const IValue base = value_of(*s.object->items[0]);
+        const std::vector<Place> places = places_of(*s.object);
+        write_places(base, places, value_of(*s.value));
         return Flow::Next;
       }
+      case Statement::Kind::Augment:
+        augment(s);
+        return Flow::Next;
+      case Statement::Kind::Assert:
+        if (!truth(value_of(*s.value)))
+          RL_FAIL("AssertionError: ", s.index ? value_of(*s.index).toStringRef() : std::string());
+        return Flow::Next;
       case Statement::Kind::Evaluate:
         value_of(*s.value);
         return Flow::Next;
@@ -93,17 +101,61 @@ class Frame {
           break;
       return Flow::Next;
     }
-    static const Callee list = find_callee("aten", "list");
-    Arguments arguments{{over}, {}};
-    const IValue items = over.isList()    ? over
-                         : over.isTuple() ? IValue(over.toTupleRef().items)
-                                          : call(list, arguments);
+    const IValue items = over.isList() ? over : IValue(items_of(over));
     for (size_t i = 0; i < items.toListRef().size(); ++i)  // which the body may change
       if (const Flow flow = once(items.toListRef()[i]); flow == Flow::Return)
         return flow;
       else if (flow == Flow::Break)
         break;
     return Flow::Next;
+  }
+  void augment(const Statement& s) {
+    const Expression& target = *s.object;
+    if (target.kind == Kind::Local) {
+      const IValue before = value_of(target);
+      slots_[static_cast<size_t>(target.slot)] = augmented(s.name, before, value_of(*s.value));
+    } else if (target.kind == Kind::Attribute) {
+      const IValue object = value_of(*target.items[0]);
+      const IValue before = attribute_of(object, target.name);
+      set_attribute(*object.toObject(), target.name, augmented(s.name, before, value_of(*s.value)));
+    } else {
+      const IValue base = value_of(*target.items[0]);
+      const std::vector<Place> places = places_of(target);
+      const IValue before = read_places(base, places);
+      write_places(base, places, augmented(s.name, before, value_of(*s.value)));
+    }
+  }
+  // The places in brackets, behind the value that has them.
+  std::vector<Place> places_of(const Expression& e) {
+    std::vector<Place> out;
+    for (size_t i = 1; i < e.items.size(); ++i) {
+      const Expression& part = *e.items[i];
+      Place& place = out.emplace_back();
+      if (part.kind == Kind::Rest) {
+        place.kind = Place::Kind::Rest;
+      } else if (part.kind == Kind::Slice) {
+        place.kind = Place::Kind::Slice;
+        place.value = value_of(*part.items[0]);
+        place.stop = value_of(*part.items[1]), place.step = value_of(*part.items[2]);
+      } else {
+        place.value = value_of(part);
+      }
+    }
+    return out;
+  }
+  IValue collected(const Expression& e) {
+    const bool pairs = e.items.size() > 2;
+    auto dict = std::make_shared<ivalue::DictBody>();
+    IValue::List list;
+    for (IValue& item : items_of(value_of(*e.items[0]))) {
+      bind(e.target, std::move(item));
+      IValue first = value_of(*e.items[1]);
+      if (pairs)
+        dict->put(first, value_of(*e.items[2]));
+      else
+        list.push_back(std::move(first));
+    }
+    return pairs ? IValue(std::move(dict)) : IValue(std::move(list));
   }
   // __exit__ is called in any case.
   Flow within(const Statement& s) {
@@ -148,6 +200,16 @@ class Frame {
         Arguments arguments = arguments_of(e);
         return call(get_item, arguments);
       }
+      case Kind::Places: {
+        const IValue base = value_of(*e.items[0]);
+        return read_places(base, places_of(e));
+      }
+      case Kind::Collected:
+        return collected(e);
+      case Kind::Slice:
+      case Kind::Rest:
+      case Kind::Spread:
+        RL_FAIL("a slice or a star stands where there can be none");
       case Kind::List:
         return IValue(values_of(e.items), e.types.empty() ? ivalue::Elements::Any : elements_of(e.types[0]));
       case Kind::Tuple:
@@ -160,8 +222,14 @@ class Frame {
         return call(e.callee, arguments);
       }
       case Kind::Method: {
-        const IValue object = value_of(*e.items[0]);
-        return method(object, e.name, values_of(e.items, 1), keywords_of(e));
+        IValue object = value_of(*e.items[0]);
+        if (object.isObject() || (object.isTensor() && e.name == "tolist"))
+          return method(object, e.name, values_of(e.items, 1), keywords_of(e));
+        Arguments arguments{{std::move(object)}, {}};
+        for (IValue& value : values_of(e.items, 1)) arguments.values.push_back(std::move(value));
+        for (const auto& [name, value] : e.named) arguments.named.emplace_back(name, value_of(*value));
+        line_ = e.line;
+        return call(e.callee, arguments);
       }
       case Kind::CallPath:
         return call_path(e);
@@ -192,7 +260,13 @@ class Frame {
   std::vector<IValue> values_of(const std::vector<ExpressionPtr>& items, size_t from = 0) {
     std::vector<IValue> out;
     out.reserve(items.size());
-    for (size_t i = from; i < items.size(); ++i) out.push_back(value_of(*items[i]));
+    for (size_t i = from; i < items.size(); ++i) {
+      if (items[i]->kind != Kind::Spread) {
+        out.push_back(value_of(*items[i]));
+        continue;
+      }
+      for (IValue& item : items_of(value_of(*items[i]->items[0]))) out.push_back(std::move(item));
+    }
     return out;
   }
   Arguments arguments_of(const Expression& e) {
@@ -265,6 +339,11 @@ class Frame {
     if (found.function) {
       e.resolved.store(found.function, std::memory_order_release);
       return call_function(e, *found.function);
+    }
+    if (found.type->kind == ClassType::Kind::Object) {
+      const IValue made(program_.make(*found.type));
+      if (found.type->method("__init__")) method(made, "__init__", values_of(e.items), keywords_of(e));
+      return made;
     }
     RL_CHECK(found.type->kind == ClassType::Kind::NamedTuple, e.name, " cannot be called");
     IValue::Tuple tuple{values_of(e.items), found.type->path, found.type->fields};

@@ -99,11 +99,15 @@ class Lexer {
   }
 
   void symbol() {
-    static constexpr std::string_view pairs[] = {"->", "==", "!=", "<=", ">=", "//", "**", "<<", ">>"};
+    static constexpr std::string_view pairs[] = {"->", "==", "!=", "<=", ">=", "//", "**", "<<", ">>",
+                                                 "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^="};
     const char c = peek();
     if (c == '(' || c == '[' || c == '{') ++depth_;
     if (c == ')' || c == ']' || c == '}') --depth_;
     if (depth_ < 0 || depth_ > 900) fail("brackets do not match, or are nested too deeply");
+    static constexpr std::string_view longer[] = {"**=", "<<=", ">>=", "//="};
+    for (const std::string_view word : longer)
+      if (code_.substr(at_, 3) == word) return at_ += 3, add(Token::Kind::Symbol, std::string(word));
     for (const std::string_view pair : pairs)
       if (code_.substr(at_, 2) == pair) return at_ += 2, add(Token::Kind::Symbol, std::string(pair));
     if (std::string_view("()[]{}.,:=+-*/%<>~&|^@").find(c) == std::string_view::npos)

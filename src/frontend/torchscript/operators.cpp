@@ -191,13 +191,13 @@ class Binding {
     return put(Value(TensorList(list)));
   }
   bool ints(const IValue& v, const Parameter& p) {
-    if (!v.isList()) {
+    if (!v.isList() && !v.isTuple()) {
       if (!p.list_length || !(v.isInt() || (v.isTensor() && v.toTensor().numel() == 1))) return false;
       const auto n = static_cast<size_t>(p.list_length);
       return put(Value(IntList(ints_.emplace_front(n, to_integer(v)))), 1);
     }
     std::vector<int64_t>& list = ints_.emplace_front();
-    for (const IValue& item : v.toListRef()) {
+    for (const IValue& item : v.isTuple() ? v.toTupleRef().items : v.toListRef()) {
       if (!item.isInt() && !item.isTensor()) return false;
       if (item.isTensor()) ++cost;
       list.push_back(to_integer(item));
@@ -305,8 +305,8 @@ IValue call_table(std::string_view name, Arguments& arguments) {
 Callee find_callee(std::string_view space, std::string_view name) {
   static const auto* const builtins = [] {
     auto* map = new std::unordered_map<std::string_view, NamedBuiltin>;
-    for (auto table :
-         {number_builtins, text_builtins, container_builtins, tensor_builtins, layer_builtins, builtins_then})
+    for (auto table : {number_builtins, text_builtins, sequence_builtins, container_builtins, tensor_builtins,
+                       layer_builtins, builtins_then})
       for (const NamedBuiltin& b : table()) map->emplace(b.name, b);
     return map;
   }();

@@ -134,7 +134,7 @@ class Parser : ExpressionParser {
     out->name = name(), out->file = file_;
     expect("(");
     while (!take(")")) {
-      take("*");  // what follows is given by name
+      if (take("*") && take(",")) continue;  // what follows is given by name
       FunctionParameter& p = out->parameters.emplace_back();
       p.name = name();
       if (take(":")) p.type = type();
@@ -210,25 +210,26 @@ class Parser : ExpressionParser {
     const bool counted = at("for");
     Statement& s = add(to, counted ? Statement::Kind::For : Statement::Kind::While);
     ++at_;
-    std::vector<std::string> names;
-    if (counted) {
-      do names.push_back(name());
-      while (take(",") && !at("in"));
+    size_t behind = at_;
+    if (counted) {  // what is gone through is known before the names are
+      const size_t begin = at_;
+      while (!at("in")) ++at_;
       expect("in");
       s.value = expression();  // once, before the loop
+      behind = std::exchange(at_, begin);
     }
     const int around = std::exchange(loop_, ++loops_);
     if (counted)
-      s.target = names.size() == 1 ? Target{slot_of(names[0]), {}} : Target{};
+      s.target = target(), at_ = behind;
     else
       s.value = expression();
-    if (names.size() > 1)
-      for (const std::string& n : names) s.target.items.push_back({slot_of(n), {}});
     s.body = block();
     loop_ = around;
   }
   void simple_statement(std::vector<Statement>& to) {
     if (take("pass")) return;
+    if (at("assert")) return assertion(to);
+    if (take("del")) return deletion(to);
     if (at("return")) {
       Statement& s = add(to, Statement::Kind::Return);
       expect("return");
@@ -241,58 +242,107 @@ class Parser : ExpressionParser {
       assignment(to);
     } else {
       Statement& s = add(to, Statement::Kind::Evaluate);
+      const size_t begin = at_;
       ExpressionPtr e = expression();
-      if (take("=")) {
-        s.kind = e->kind == Kind::Attribute ? Statement::Kind::SetAttribute : Statement::Kind::SetItem;
-        if (e->kind != Kind::Attribute && e->kind != Kind::Subscript) fail("nothing can be assigned here");
-        s.name = e->name;
-        s.object = std::move(e->items[0]);
-        if (s.kind == Statement::Kind::SetItem) s.index = std::move(e->items[1]);
+      if (const std::string_view operation = augmenting(); !operation.empty()) {
+        s.kind = Statement::Kind::Augment, s.name = operation;
+        check_target(*e);
+        keep_values(begin);
+        s.object = std::move(e);
         s.value = expression();
+      } else if (take("=")) {
+        check_target(*e);
+        s.kind = e->kind == Kind::Attribute ? Statement::Kind::SetAttribute : Statement::Kind::SetItem;
+        s.name = e->name;
+        if (s.kind == Statement::Kind::SetItem)
+          s.object = std::move(e);
+        else
+          s.object = std::move(e->items[0]);
+        s.value = expressions();
       } else {
         s.value = std::move(e);
       }
     }
   }
+  void check_target(const Expression& e) const {
+    const bool fits = e.kind == Kind::Attribute || e.kind == Kind::Subscript || e.kind == Kind::Places;
+    if (!fits && e.kind != Kind::Local) fail("nothing can be assigned here");
+  }
+  // The operator of `x += y`, whose sign is read; empty where there is another statement.
+  std::string_view augmenting() {
+    static constexpr std::pair<std::string_view, std::string_view> signs[] = {
+        {"+=", "add"},       {"-=", "sub"},     {"*=", "mul"},         {"/=", "div"},
+        {"%=", "remainder"}, {"**=", "pow"},    {"//=", "floordiv"},   {"&=", "__and__"},
+        {"|=", "__or__"},    {"^=", "__xor__"}, {"<<=", "__lshift__"}, {">>=", "__rshift__"}};
+    for (const auto& [sign, operation] : signs)
+      if (take(sign)) return operation;
+    return {};
+  }
+  void assertion(std::vector<Statement>& to) {
+    Statement& s = add(to, Statement::Kind::Assert);
+    expect("assert");
+    s.value = expression();
+    if (take(",")) s.index = expression();
+  }
+  void deletion(std::vector<Statement>& to) {
+    Statement& s = add(to, Statement::Kind::Evaluate);
+    ExpressionPtr e = expression();
+    if ((e->kind != Kind::Subscript && e->kind != Kind::Places) || e->items.size() != 2)
+      fail("nothing can be deleted here");
+    s.value = with(made_operator("aten", "Delete"), std::move(e->items[0]), std::move(e->items[1]));
+  }
   // name = ..., name : type = ..., a, b = ..., (a, b) = ...
   bool is_assignment() const {
-    if (is(Word::Name)) {
-      if (at("=", 1) || at(":", 1)) return true;
-      size_t i = 0;
-      while (word(i).kind == Word::Name && at(",", i + 1)) i += 2;
-      return i > 0 && (at("=", i) || (word(i).kind == Word::Name && at("=", i + 1)));
+    if (is(Word::Name) && (at("=", 1) || at(":", 1))) return true;
+    size_t i = 0;
+    bool several = false;
+    for (int depth = 0;; ++i) {  // names, commas and brackets
+      const Token& w = word(i);
+      if (w.kind == Word::Name && w.text != "in") continue;
+      if (w.kind != Word::Symbol) return false;
+      if (w.text == "=") return several && depth == 0;
+      if (w.text == "(" && (i == 0 || word(i - 1).kind != Word::Name)) {
+        ++depth, several = true;
+        continue;
+      }
+      if (w.text == ")") {
+        --depth;
+        continue;
+      }
+      if (w.text != ",") return false;
+      several = true;
     }
-    if (!at("(")) return false;
-    size_t i = 1;
-    while (word(i).kind == Word::Name && at(",", i + 1)) i += 2;
-    if (word(i).kind == Word::Name) ++i;
-    return i > 1 && at(")", i) && at("=", i + 1);
   }
   void assignment(std::vector<Statement>& to) {
-    std::vector<std::string> names;
-    const bool brackets = take("(");
-    bool several = false;
-    do names.push_back(name());
-    while (take(",") && (several = true) && is(Word::Name));
-    if (brackets) expect(")");
-    const bool typed = take(":");
-    if (typed) type();
-    if (!take("=")) {
-      if (!typed) fail("expected '='");
-      return;  // a declaration alone
-    }
-    ExpressionPtr value = expressions();
-    if (value->kind == Kind::EnumMember && names.size() == 1) {  // or a function or class, to be called
-      paths_[names[0]] = value->name;
-      variables_.erase(names[0]);
+    const bool plain = is(Word::Name) && (at("=", 1) || at(":", 1));
+    if (plain) {
+      const std::string to_name = name();
+      const bool typed = take(":");
+      if (typed) type();
+      if (!take("=")) {
+        if (!typed) fail("expected '='");
+        return;  // a declaration alone
+      }
+      ExpressionPtr value = expressions();
+      if (value->kind == Kind::EnumMember) {  // or a function or class, to be called
+        paths_[to_name] = value->name;
+        variables_.erase(to_name);
+        return;
+      }
+      Statement& s = add(to, Statement::Kind::Assign);
+      s.value = std::move(value);
+      s.target.slot = slot_of(to_name);
       return;
     }
+    const size_t begin = at_;
+    while (!at("=")) ++at_;
+    expect("=");
     Statement& s = add(to, Statement::Kind::Assign);
-    s.value = std::move(value);
-    if (!several && !brackets)
-      s.target.slot = slot_of(names[0]);
-    else
-      for (const std::string& n : names) s.target.items.push_back({slot_of(n), {}});
+    s.value = expressions();
+    const size_t behind = std::exchange(at_, begin);
+    s.target = target();
+    if (s.target.slot >= 0) s.target = Target{-1, {std::move(s.target)}};
+    at_ = behind;
   }
 
   const std::string& prefix_;

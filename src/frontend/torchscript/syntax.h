@@ -23,12 +23,22 @@ ivalue::Elements elements_of(const TypeName& list);
 struct Expression;
 using ExpressionPtr = std::unique_ptr<Expression>;
 
+struct Target {
+  int slot = -1;  // or
+  std::vector<Target> items;
+};
+
 struct Expression {
   enum class Kind : uint8_t {
     Constant,     // value
     Local,        // slot; `last`: nothing reads it afterwards
     Attribute,    // items[0].name
     Subscript,    // items[0][items[1]]
+    Places,       // items[0][items[1:]], of which some are slices
+    Slice,        // items[0]:items[1]:items[2] in brackets
+    Rest,         // ... in brackets
+    Spread,       // *items[0] among arguments or items
+    Collected,    // [items[1] for target in items[0]], or {items[1]: items[2] for ...}
     List,         // items, of type.arguments[0] where that is known
     Tuple,        // items
     Dict,         // items: keys and values in turn
@@ -53,13 +63,9 @@ struct Expression {
   std::vector<ExpressionPtr> items;
   std::vector<std::pair<std::string, ExpressionPtr>> named;
   std::vector<TypeName> types;
+  Target target;  // of what is collected
   Callee callee;
   mutable std::atomic<const void*> resolved{nullptr};  // of paths: the function or class
-};
-
-struct Target {
-  int slot = -1;  // or
-  std::vector<Target> items;
 };
 
 struct Statement {
@@ -68,6 +74,8 @@ struct Statement {
     SetAttribute,
     SetItem,
     Evaluate,
+    Augment,  // object name= value
+    Assert,   // value, or else the error `index`
     If,
     While,
     For,
