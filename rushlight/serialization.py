@@ -204,7 +204,7 @@ def save(obj, f, pickle_module=pickle, pickle_protocol=DEFAULT_PROTOCOL, _use_ne
         write_to_stream(f, write)
 
 
-def _write_records(writer, pickled, storages, byteorder, alignment=64):
+def _write_records(writer, pickled, storages, byteorder, alignment=64, version=b"3\n"):
     from hashlib import sha256
 
     digest = sha256(pickled)
@@ -216,7 +216,7 @@ def _write_records(writer, pickled, storages, byteorder, alignment=64):
     for key, (content, _) in enumerate(storages):
         digest.update(content[:4096])
         writer.write(f"data/{key}", content, filled_later=skips_data())
-    writer.write("version", b"3\n")
+    writer.write("version", version)
     writer.write(
         ".data/serialization_id", str(int.from_bytes(digest.digest()[:16], "big")).zfill(40).encode()
     )
@@ -315,11 +315,18 @@ def _identity(storage):
 
 
 def _pickle_with_storages(obj, pickle_module, protocol, legacy=False, pickler=TensorPickler):
+    (pickled,), storages = _pickles_with_storages([(obj, pickler)], pickle_module, protocol, legacy)
+    return pickled, storages
+
+
+def _pickles_with_storages(objects, pickle_module, protocol, legacy=False):
+    """Pickles of several objects, each with its pickler, and the storages of all of them."""
     saver = _Saver(legacy)
-    pickled = _pickle_once(obj, saver, pickle_module, protocol, pickler)
+    pickled = [_pickle_once(obj, saver, pickle_module, protocol, pickler) for obj, pickler in objects]
     again = saver.trimmed()
     if again is not None:
-        saver, pickled = again, _pickle_once(obj, again, pickle_module, protocol, pickler)
+        saver = again
+        pickled = [_pickle_once(obj, saver, pickle_module, protocol, pickler) for obj, pickler in objects]
     return pickled, saver.contents()
 
 

@@ -1,11 +1,11 @@
 """Scripts in files: a zip archive with a pickle of plain values and tensors, in which the code is text.
 
-Loading needs none of the program's classes and runs nothing: the text becomes functions that can name the
-library and each other (`_closed_source.unit_from_source`), and the pickle is read by the closed unpickler."""
+Beside it stands what PyTorch reads (`_dialect`); weights are there once. Loading needs none of the program's
+classes and runs nothing: the text becomes functions that can name the library and each other
+(`_closed_source.unit_from_source`), and the pickle is read by the closed unpickler."""
 
 import enum
 import io
-import pickle
 import types
 
 import rushlight
@@ -30,6 +30,7 @@ from rushlight.jit.frontend import FrontendError, script_function
 from rushlight.nn import Module
 
 _VERSION = 1
+OWN_PART = "rushlight.pkl"  # beside what PyTorch reads
 
 # What Python itself may ask of a module out of a file.
 _SPECIAL_METHODS = frozenset(("__call__", "__contains__", "__getstate__", "__len__", "__setstate__"))
@@ -52,16 +53,15 @@ def save(m, f, _extra_files=None):
     import os
 
     from rushlight._serialization.zip_records import RecordWriter, write_atomically, write_to_stream
-    from rushlight.serialization import _pickle_with_storages, _write_records
+    from rushlight.jit._dialect._records import parts_of, write_parts
 
-    pickled, storages = _pickle_with_storages(_Writer().write(m), pickle, 2)
+    parts = parts_of(m, _Writer().write(m))
 
     def write(file, folder):
         writer = RecordWriter(file, folder)
-        writer.write("constants.pkl", pickle.dumps((), 2))  # by which an archive of this kind is known
         for name, content in (_extra_files or {}).items():
             writer.write(f"extra/{name}", content.encode() if isinstance(content, str) else content)
-        _write_records(writer, pickled, storages, True)
+        write_parts(writer, parts)
 
     if isinstance(f, (str, os.PathLike)):
         path = os.fsdecode(f)
@@ -340,7 +340,11 @@ def _load(file, name, map_location, extra_files):
         )
     for key in extra_files or {}:
         extra_files[key] = records.read(f"extra/{key}")
-    if any(n.startswith("code/") for n in records.names()):
+    if records.has(OWN_PART):
+        from rushlight.jit._torchscript import Folder
+
+        records = Folder(records, "data", records.read(OWN_PART))  # type: ignore[assignment]
+    elif any(n.startswith("code/") for n in records.names()):
         from rushlight.jit._torchscript import load_archive
 
         return load_archive(records, file, name, _restorer(map_location))

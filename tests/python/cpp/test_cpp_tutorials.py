@@ -12,12 +12,15 @@ from pathlib import Path
 
 import pytest
 
+import rushlight
 from rushlight.utils import cmake_prefix_path
 
 ROOT = Path(__file__).resolve().parents[3]
 sys.path.insert(0, str(ROOT / "tests/python/graphs"))
 CMAKE = shutil.which("cmake") or shutil.which("cmake", path=os.path.dirname(sys.executable))
 torch = pytest.importorskip("torch", reason="PyTorch writes the archives")
+import script_archive_models as own_models  # noqa: E402
+import test_script_archives as own_archives  # noqa: E402
 import torchscript_models as models  # noqa: E402
 import torchscript_numbers as numbers  # noqa: E402
 import torchscript_programs as programs  # noqa: E402
@@ -95,6 +98,30 @@ def test_archives_compute_what_pytorch_does(name, way, built, tmp_path):
     again = torch.jit.load(tmp_path / "again.pt")
     with torch.no_grad():
         check_equal(expected(*inputs), again(*inputs))
+
+
+@pytest.mark.parametrize("name", own_models.CASES)
+def test_our_own_archives_compute_the_same(name, built, tmp_path):
+    """What `torch.jit.save` of Rushlight writes: C++ runs it without Python, and PyTorch reads it again."""
+    script, inputs = own_archives.made(name)
+    files = [tmp_path / f for f in ("model.pt", "inputs.pt", "result.pt", "again.pt")]
+    rushlight.jit.save(script, files[0])
+    torch.save(list(own_archives.as_oracle(inputs)), files[1])
+    run(built / "loading", *files)
+    for _ in range(2):  # modules that count calls have counted two
+        expected = own_archives.as_oracle(script(*inputs))
+    own_archives.check_equal(expected, torch.load(files[2], weights_only=False))
+    torch.jit.load(files[3])
+
+
+def test_an_archive_for_python_alone_says_why(built, tmp_path):
+    class Packs(rushlight.nn.Module):
+        def forward(self, x):
+            return rushlight.nn.utils.rnn.pack_padded_sequence(x, rushlight.tensor([2, 1])).data
+
+    rushlight.jit.save(rushlight.jit.script(Packs()), tmp_path / "model.pt")
+    said = run(built / "loading", tmp_path / "model.pt", code=255)
+    assert "code for Python alone" in said and "pack_padded_sequence" in said
 
 
 def test_the_loading_tutorial(built, tmp_path):

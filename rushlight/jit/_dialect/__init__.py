@@ -1,0 +1,1 @@
+"""Scripts in the words of PyTorch's archives: the text from which PyTorch, and C++ here, make them again."""
