@@ -101,7 +101,8 @@ class Node:
     and other nodes; ``users`` are the nodes that have this one among theirs; ``meta`` is free for passes.
     """
 
-    graph = _name = None
+    graph = None
+    _name: Any = None
 
     def __init__(
         self,
