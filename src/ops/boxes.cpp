@@ -1,4 +1,5 @@
-// Boxes that detectors find: `torchvision::nms`, which is an operator so that exported programs and files hold it.
+// Boxes that detectors find: `torchvision::nms`, which is an operator so that exported programs and files
+// hold it.
 #include <algorithm>
 
 #include "core/long_work.h"
@@ -35,8 +36,8 @@ std::vector<int64_t> kept_rows(const T* boxes, int64_t count, double threshold) 
   for (int64_t i = 0; i < count; ++i) {
     poll();
     const bool covered = std::ranges::any_of(kept, [&](int64_t k) {
-      return overlap(boxes + 4 * k, boxes + 4 * i, areas[static_cast<size_t>(k)], areas[static_cast<size_t>(i)]) >
-             threshold;
+      return overlap(boxes + 4 * k, boxes + 4 * i, areas[static_cast<size_t>(k)],
+                     areas[static_cast<size_t>(i)]) > threshold;
     });
     if (!covered) kept.push_back(i);
   }

@@ -24,14 +24,15 @@ std::vector<Tensor> joined(std::initializer_list<TensorList> lists) {
 
 std::vector<Tensor> run(GraphFunction& function, std::vector<Tensor> inputs, size_t results) {
   std::vector<Tensor> found = function.run(std::move(inputs));
-  RL_CHECK_VALUE(found.size() == results, "a function of a graph gives ", found.size(), " tensors, not ", results);
+  RL_CHECK_VALUE(found.size() == results, "a function of a graph gives ", found.size(), " tensors, not ",
+                 results);
   return found;
 }
 
-bool truth_of(const Tensor& t) { 
+bool truth_of(const Tensor& t) {
   RL_CHECK(t.numel() == 1, "a condition must have one element, but has ", t.numel());
   return read_scalar(t).to<bool>();
- }
+}
 
 std::vector<Tensor> loop_body(const Call&, std::string_view condition_text, std::string_view body_text,
                               TensorList carried, TensorList given) {
@@ -72,8 +73,8 @@ std::vector<Tensor> scan_body(const Call&, std::string_view text, TensorList car
   return now;
 }
 
-std::vector<Tensor> choose_body(const Call&, const Tensor& truth, std::string_view one, std::string_view other,
-                                TensorList given) {
+std::vector<Tensor> choose_body(const Call&, const Tensor& truth, std::string_view one,
+                                std::string_view other, TensorList given) {
   return function_of(truth_of(truth) ? one : other)->run(joined({given}));
 }
 
@@ -82,19 +83,26 @@ constexpr const char* kNoMeta = "what a function gives is known when it has run"
 }  // namespace
 
 void register_graph_function_operators(Table& t) {
-  t.composite(loop_graph, "jit::loop_graph(str condition, str body, Tensor[] carried, Tensor[] given) -> Tensor[]",
-       loop_body)
+  t.composite(loop_graph,
+              "jit::loop_graph(str condition, str body, Tensor[] carried, Tensor[] given) -> Tensor[]",
+              loop_body)
       .internal()
       .may_return_input()
       .no_meta(kNoMeta)
-      .doc("While the graph `condition` gives true for carried and given, carried is what `body` gives for them.");
-  t.composite(scan_graph, "jit::scan_graph(str function, Tensor[] carried, Tensor[] rows, Tensor[] given) -> Tensor[]",
-       scan_body)
+      .doc(
+          "While the graph `condition` gives true for carried and given, carried is what `body` gives for "
+          "them.");
+  t.composite(scan_graph,
+              "jit::scan_graph(str function, Tensor[] carried, Tensor[] rows, Tensor[] given) -> Tensor[]",
+              scan_body)
       .internal()
       .may_return_input()
       .no_meta(kNoMeta)
-      .doc("A graph on carried, a row of each and given gives the next carried, and results, which are stacked.");
-  t.composite(choose_graph, "jit::choose_graph(Tensor truth, str one, str other, Tensor[] given) -> Tensor[]", choose_body)
+      .doc(
+          "A graph on carried, a row of each and given gives the next carried, and results, which are "
+          "stacked.");
+  t.composite(choose_graph, "jit::choose_graph(Tensor truth, str one, str other, Tensor[] given) -> Tensor[]",
+              choose_body)
       .internal()
       .may_return_input()
       .no_meta(kNoMeta)

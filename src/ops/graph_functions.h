@@ -19,9 +19,10 @@ inline GraphReader read_graph = nullptr;
 inline Fn<std::vector<Tensor>(std::string_view condition, std::string_view body, TensorList carried,
                               TensorList given)>
     loop_graph;
-// carried, results = function(*carried, *row of each, *given) for all rows; the last `carried`, and the results
-// stacked.
-inline Fn<std::vector<Tensor>(std::string_view function, TensorList carried, TensorList rows, TensorList given)>
+// carried, results = function(*carried, *row of each, *given) for all rows; the last `carried`, and the
+// results stacked.
+inline Fn<std::vector<Tensor>(std::string_view function, TensorList carried, TensorList rows,
+                              TensorList given)>
     scan_graph;
 // What the graph `one` gives if `truth` is true, else what `other` gives.
 inline Fn<std::vector<Tensor>(const Tensor& truth, std::string_view one, std::string_view other,
