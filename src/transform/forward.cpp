@@ -3,7 +3,6 @@
 #include "autograd/engine.h"
 #include "autograd/gradient_ops.h"
 #include "autograd/op_node.h"
-#include "core/history_flags.h"
 #include "core/sparse.h"
 #include "dispatch/table.h"
 #include "ops/copy.h"
@@ -251,23 +250,6 @@ class DualCall final : public BackwardContext {
   int only_ = -1;
 };
 
-// A tangent that nobody has to record came without grad mode, which nobody switched off: views among tangents
-// are ordinary ones.
-thread_local bool unrecorded = false;
-class Unrecorded {  // scope
- public:
-  explicit Unrecorded(bool on) : before_(std::exchange(unrecorded, on)) {}
-  ~Unrecorded() { unrecorded = before_; }
-  Unrecorded(const Unrecorded&) = delete;
-
- private:
-  bool before_;
-};
-void forget_grad_mode(Tensor t) {
-  for (; t.defined(); t = t->wrapping ? t->wrapping->inner : Tensor())
-    t->flags &= ~uint32_t{kNoGradView | kKnowsVersion};
-}
-
 // u -> vjp(u) runs at a level of its own: its graph sees u and nothing else. It is linear, so any u would do;
 // at 1 a derivative may take the logarithm of u. The second pass goes without grad mode, and then levels
 // further out record nothing of it either, unless a tangent has a gradient there.
@@ -286,7 +268,7 @@ std::vector<Tensor> DualCall::through_double_vjp() {
     if (!used || !differentiable(results_[i])) continue;
     points[i] = is_sparse(results_[i]) ? ops::zeros_like(results_[i]) : ops::ones_like(results_[i]);
   }
-  const Unrecorded seen(GradMode::enabled() || unrecorded);
+  const UnrecordedTangents seen(GradMode::enabled());
   NewLevel scope(LevelKind::Grad);
   GradMode on(true);
   grads_.assign(results_.size(), Tensor());
@@ -314,7 +296,7 @@ std::vector<Tensor> DualCall::through_double_vjp() {
   for (size_t i = 0; i < rows.size(); ++i) {
     Wrapping* w = wrapping_at(rows[i], scope.level());
     found[at[i]] = w ? w->inner : rows[i];
-    if (unrecorded) forget_grad_mode(found[at[i]]);
+    make_ordinary(found[at[i]]);
   }
   return found;
 }
@@ -397,7 +379,7 @@ void differentiate(Frame& frame) {
     const Tensor& result = call.results()[i];
     if (!tangents[i].defined() || !is_differentiable(result.dtype())) continue;
     const Tensor tangent = call.in_memory_like(result, tangents[i]);
-    if (unrecorded) forget_grad_mode(tangent);
+    make_ordinary(tangent);
     set_tangent(result, tangent);
     note_saved_output(result, tangent);
   }

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "autograd/gradient_ops.h"
+#include "core/history_flags.h"
 #include "core/pending.h"
 #include "ops/complex.h"
 #include "ops/copy.h"
@@ -20,12 +21,24 @@ struct DualState {
   uint64_t last = 0;
   bool allowed = true;
   bool views_follow = false;  // Note [Tangents of former views]
+  bool unrecorded = false;    // UnrecordedTangents
 };
 thread_local DualState dual;
 
 void update_consider() { set_forward_mode(dual.level && dual.allowed); }
 
 }  // namespace
+
+UnrecordedTangents::UnrecordedTangents(bool enabled) : before_(dual.unrecorded) {
+  dual.unrecorded |= enabled;
+}
+UnrecordedTangents::~UnrecordedTangents() { dual.unrecorded = before_; }
+
+void make_ordinary(const Tensor& tangent) {
+  if (!dual.unrecorded) return;
+  for (Tensor t = tangent; t.defined(); t = t->wrapping ? t->wrapping->inner : Tensor())
+    t->flags &= ~uint32_t{kNoGradView | kKnowsVersion};
+}
 
 bool knows_tangent(const Tensor& t) {
   return (t->flags & kForwardGrad) && t->autograd && t->autograd->extra &&

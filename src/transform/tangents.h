@@ -15,6 +15,19 @@ class WithoutTangents {
   bool enabled_;
 };
 
+// A tangent that nobody has to record comes without grad mode, though the program may not have switched it
+// off: views among such tangents are ordinary ones.
+class UnrecordedTangents {  // scope
+ public:
+  explicit UnrecordedTangents(bool enabled);  // whether grad mode is on
+  ~UnrecordedTangents();
+  UnrecordedTangents(const UnrecordedTangents&) = delete;
+
+ private:
+  bool before_;
+};
+void make_ordinary(const Tensor& tangent);
+
 // Whether the level has said what the tangent of `t` is, or that there is none (primal_of).
 bool knows_tangent(const Tensor& t);
 // The tangent of a tensor that is about to be written to by what has the examples of `like`. A view's is a
