@@ -96,6 +96,7 @@ cpu::ByteConvShape shape_of(const Tensor& x, const Tensor& weight, const Window&
     s.dilation[to] = setting(w.dilation, d, "dilation");
     RL_CHECK(s.stride[to] > 0 && s.dilation[to] > 0 && s.padding[to] >= 0, kWho,
              ": stride and dilation must be positive, padding not negative");
+    RL_CHECK(s.kernel[to] > 0, kWho, ": filters of no elements (", describe(weight), ")");
     const int64_t extent = s.in[to] + 2 * s.padding[to] - s.dilation[to] * (s.kernel[to] - 1) - 1;
     RL_CHECK(extent >= 0, kWho, ": the window is larger than the padded image ", describe(x));
     s.out[to] = extent / s.stride[to] + 1;

@@ -440,3 +440,12 @@ def test_refusals_of_convolutions():
     ):
         with pytest.raises(RuntimeError, match=text):
             call(**change)
+
+
+@pytest.mark.parametrize("window", [(1, 0), (0, 1), (0, 0)])
+def test_convolutions_of_filters_of_no_elements_are_refused(window):
+    x, filters = rl.ones(1, 4, 4, 3, dtype=rl.int8), rl.ones(5, 4, *window, dtype=rl.int8)
+    weight = filters, rl.ones(5), rl.zeros(5, dtype=rl.int64), None
+    output = 1.0, 0, rl.int8, "none", [], ""
+    with pytest.raises(RuntimeError, match="filters of no elements"):
+        OURS.qconv2d_pointwise(x, 0.1, 3, *weight, [1, 1], [0, 0], [1, 1], 1, *output)
