@@ -11,14 +11,23 @@ from ._min_cut import FlowGraph
 __all__ = ["default_partition", "draw_graph", "min_cut_rematerialization_partition"]
 
 
+def _is_tangent(node):
+    """Whether a node of a joint graph is the gradient of a result."""
+    return node.op == "placeholder" and "tangents" in str(node.target)
+
+
+def _is_primal(node):
+    """Whether it is an input of the forward pass."""
+    return node.op == "placeholder" and not _is_tangent(node)
+
+
 class _Joint:
     """The parts of a joint graph."""
 
     def __init__(self, module, num_fwd_outputs):
         self.module, self.graph = module, module.graph
-        placeholders = [n for n in self.graph.nodes if n.op == "placeholder"]
-        self.tangents = [n for n in placeholders if "tangents" in str(n.target)]
-        self.primals = [n for n in placeholders if n not in set(self.tangents)]
+        self.tangents = [n for n in self.graph.nodes if _is_tangent(n)]
+        self.primals = [n for n in self.graph.nodes if _is_primal(n)]
         outputs = self.graph.output_node().args[0]
         self.results, self.gradients = list(outputs[:num_fwd_outputs]), list(outputs[num_fwd_outputs:])
         self.forward = _above(self.results) | set(self.primals)

@@ -362,3 +362,19 @@ def test_writes_that_autograd_does_not_see(is_leaf):
     assert x.tolist() == [3, 3] and result.tolist() == [9, 9]
     result.sum().backward()
     assert leaf.grad.tolist() == [3, 3]
+
+
+def test_inputs_of_a_joint_graph_by_their_kind():
+    from rushlight._functorch import partitioners
+
+    seen = {}
+
+    def partition(joint, inputs, **options):
+        for kind in ("_is_primal", "_is_tangent"):
+            seen[kind] = [n.name for n in joint.graph.nodes if getattr(partitioners, kind)(n)]
+        return partitioners.default_partition(joint, inputs, **options)
+
+    x, y = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+    function = aot_function(lambda x, y: (x * y).sin(), lambda graph, _: graph, partition_fn=partition)
+    function(x, y).sum().backward()
+    assert seen == {"_is_primal": ["primals_1", "primals_2"], "_is_tangent": ["tangents_1"]}
