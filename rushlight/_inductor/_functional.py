@@ -1,7 +1,8 @@
 """Writes that nobody but the writer sees become operators without effect, which other passes may move."""
 
 import rushlight as torch
-from rushlight._ops import _INPLACE, OpOverload
+from rushlight._operators.entries import _INPLACE
+from rushlight._ops import OpOverload
 
 from ._passes import storage_of
 

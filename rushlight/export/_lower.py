@@ -12,7 +12,8 @@ from rushlight._higher_order_ops._choice_operator import choice_operator
 from rushlight._higher_order_ops._loop_operator import loop_operator
 from rushlight._higher_order_ops._map_operator import map_operator
 from rushlight._higher_order_ops._scan_operator import scan_operator
-from rushlight._ops import _INPLACE, _OUT, OpOverload, _defined
+from rushlight._operators.entries import _INPLACE, _OUT
+from rushlight._ops import OpOverload, _defined
 from rushlight.utils import _pytree as pytree
 
 from ._file_numbers import number_tensors, with_number_tensors
