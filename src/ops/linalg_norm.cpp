@@ -174,8 +174,7 @@ Tensor powsum_body(const Call&, const Tensor& self, const Scalar& ord, const Opt
     return ops::dot(flat, flat);  // reads halves once, and rounds once
   }
   const Tensor wide = to_dtype(sizes, half ? DType::Float32 : result);
-  if (at_once && wide.is_contiguous() &&
-      (wide.dtype() == DType::Float32 || wide.dtype() == DType::Float64)) {
+  if (at_once && wide.is_contiguous() && (wide.dtype() == DType::Float32 || wide.dtype() == DType::Float64)) {
     const Tensor flat = ops::view(wide, IntList{-1});  // in one pass
     return to_dtype(ops::dot(flat, flat), result);
   }

@@ -271,9 +271,9 @@ void for_channel_runs(ChannelShape s, const T* x, const T* g, T* out, F&& f) {
       for (int64_t at = i * n; at < (i + 1) * n; at += most) {
         const int64_t count = std::min(most, (i + 1) * n - at);
         const auto* xs = inputs.read(x + at, count);
-        f(xs, g == x ? xs : grads.read(g + at, count), outputs.room(out + at), count,
-          by_rows ? int64_t{-1} : i % s.channels);
-        outputs.write(out + at, count);
+        const auto* gs = g == x ? xs : grads.read(g + at, count);
+        outputs.fill(out + at, count,
+                     [&](auto* to) { f(xs, gs, to, count, by_rows ? int64_t{-1} : i % s.channels); });
       }
   });
 }
@@ -473,12 +473,11 @@ void groups_backward(ChannelShape s, int64_t count, const NormGradients& a) {
         const int64_t base = (group * width + k) * s.inner;
         const C w = at_or(weight, first + k, C(1));
         const E *gr = grads.read(g + base, s.inner), *xr = inputs.read(x + base, s.inner);
-        T* to = static_cast<T*>(a.grad_x) + base;
-        E* out = outputs.room(to);
-        for (int64_t i = 0; i < s.inner; ++i)
-          out[i] =
-              E(rstd * (static_cast<C>(gr[i]) * w - shift - (static_cast<C>(xr[i]) - mean) * rstd * slope));
-        outputs.write(to, s.inner);
+        outputs.fill(static_cast<T*>(a.grad_x) + base, s.inner, [&](E* out) {
+          for (int64_t i = 0; i < s.inner; ++i)
+            out[i] =
+                E(rstd * (static_cast<C>(gr[i]) * w - shift - (static_cast<C>(xr[i]) - mean) * rstd * slope));
+        });
       }
     }
   });

@@ -55,8 +55,11 @@ class Lines {
   explicit Lines(int64_t) {}
   Rows<T> read_rows(const T* x, int64_t, int64_t step, int64_t) const { return {x, step}; }
   const T* read(const T* x, int64_t) const { return x; }
-  T* room(T* y) const { return y; }
-  void write(T*, int64_t) const {}
+  // Calls f with the place of n results.
+  template <class F>
+  void fill(T* y, int64_t, F&& f) const {
+    f(y);
+  }
 };
 template <>
 class Lines<Half> {
@@ -75,8 +78,11 @@ class Lines<Half> {
       for (int64_t r = 0; r < rows; ++r) widen(x + r * step, wide_.data() + r * n, n);
     return {wide_.data(), n};
   }
-  float* room(Half*) const { return wide_.data(); }
-  void write(Half* y, int64_t n) const { narrow(wide_.data(), y, n); }
+  template <class F>
+  void fill(Half* y, int64_t n, F&& f) const {
+    f(wide_.data());
+    narrow(wide_.data(), y, n);
+  }
 
  private:
   Widened wide_;

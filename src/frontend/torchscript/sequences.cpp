@@ -4,12 +4,15 @@
 
 #include <algorithm>
 #include <map>
+#include <mutex>
 
 namespace rushlight::jit {
 namespace {
 
 const Callee& callee(std::string_view name) {
-  thread_local std::map<std::string, Callee, std::less<>> known;
+  static std::mutex mutex;
+  static std::map<std::string, Callee, std::less<>> known;
+  const std::lock_guard lock(mutex);
   auto found = known.find(name);
   if (found == known.end()) found = known.emplace(std::string(name), find_callee("aten", name)).first;
   return found->second;

@@ -95,9 +95,9 @@ class PythonStore : public gloo::rendezvous::Store {
     }
     constexpr int64_t kDay = 86'400'000;
     const int64_t milliseconds = timeout.count();
-    PyObject* limit = PyDelta_FromDSU(static_cast<int>(milliseconds / kDay),
-                                      static_cast<int>(milliseconds % kDay / 1000),
-                                      static_cast<int>(milliseconds % 1000 * 1000));
+    PyObject* limit =
+        PyDelta_FromDSU(static_cast<int>(milliseconds / kDay), static_cast<int>(milliseconds % kDay / 1000),
+                        static_cast<int>(milliseconds % 1000 * 1000));
     PyObject* result = limit ? PyObject_CallMethod(store_, "wait", "OO", list, limit) : nullptr;
     Py_XDECREF(limit);
     Py_DECREF(list);

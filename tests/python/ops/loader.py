@@ -13,7 +13,7 @@ import engine
 import pytest
 
 import rushlight as rl
-from rushlight._ops import _aten_name, _namespace
+from rushlight._operators.entries import _aten_name, _namespace
 
 HERE = Path(__file__).parent
 PREFIXES = {"": "", "nn": "nn.functional.", "linalg": "linalg.", "special": "special.", "fft": "fft."}

@@ -41,7 +41,6 @@ ALLOWED = {
     "around_fork": ("src/core/host/windows/process.cpp", "a system without fork()"),
     "ignore_closed_pipes": ("src/core/host/windows/process.cpp", "a system without SIGPIPE"),
     "in_order": ("src/cpu/isa/byte_finish_inl.h", "vectors that are in their columns' order already"),
-    "write": ("src/cpu/isa/norm.cpp", "lines that were computed where they belong"),
     "init_indexing": ("src/python/indexing.cpp", "a part of the module without a table of its own"),
 }
 

@@ -45,6 +45,7 @@ LIBRARIES = {
     "Python.h": "src/python",
     "frameobject.h": "src/python",
     "structmember.h": "src/python",
+    "datetime.h": "src/python",
     "pybind11/": "include/torch",
 }
 INCLUDE = re.compile(r"^\s*#\s*include\s*<([^>]+)>", re.MULTILINE)
