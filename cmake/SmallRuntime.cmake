@@ -7,11 +7,12 @@ if(RUSHLIGHT_SMALL_RUNTIME)
   # Inference seldom asks for sorts, scans, rare reductions, scatters, transforms, random numbers and pools of integers,
   # and then of short lines; files and texts are read once.
   foreach(source
-      cpu/byte_depthwise cpu/fft cpu/index cpu/index_lines cpu/lapack_library cpu/linalg cpu/moves cpu/pool cpu/random
-      cpu/reduce_rest cpu/scan cpu/search_sorted cpu/select cpu/sort cpu/sort_short
-      generation/normalize generation/pattern generation/text_engine generation/tokenizer
-      io/archive io/json io/model io/model_file io/safetensors
-      jit/executor jit/fold jit/memory_plan jit/parse jit/quantized jit/slices)
+      cpu/byte_depthwise cpu/factory cpu/fft cpu/index cpu/index_lines cpu/lapack_library cpu/linalg cpu/moves cpu/pool
+      cpu/random cpu/reduce_rest cpu/scan cpu/search_sorted cpu/select cpu/sort cpu/sort_short cpu/sparse
+      generation/added_tokens generation/normalize generation/pattern generation/text_engine generation/text_model
+      generation/tokenizer io/archive io/json io/model io/model_file io/safetensors
+      jit/executor jit/fold jit/fuse jit/graph_functions jit/lexer jit/memory_plan jit/parse jit/passes jit/quantized
+      jit/quantized_sums jit/shapes jit/slices)
     set_source_files_properties("${CMAKE_CURRENT_SOURCE_DIR}/src/${source}.cpp"
       PROPERTIES COMPILE_OPTIONS -Os SKIP_PRECOMPILE_HEADERS ON)
   endforeach()
