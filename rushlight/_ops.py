@@ -519,7 +519,7 @@ class _Ops(types.ModuleType):
         importlib.import_module(module)
 
 
-ops = _Ops()
+ops: _Ops = _Ops()
 
 
 def __getattr__(name):

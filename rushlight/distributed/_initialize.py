@@ -166,12 +166,13 @@ def get_backend(group: ProcessGroup | None = None) -> str:
     """The name of the group's backend; ValueError when the group is not known."""
     if _rank_not_in_group(group):
         raise ValueError("Invalid process group specified")
-    return Backend(_known(group)._backend_name)
+    return Backend(_known(group).name())
 
 
 def get_backend_config(group: ProcessGroup | None = None) -> str:
     """Which backend serves which device, as "cpu:gloo"."""
-    return str(_group_or_default(group)._config)
+    group = _group_or_default(group)
+    return str(group._config or group.name())
 
 
 def get_default_backend_for_device(device: Any) -> str:

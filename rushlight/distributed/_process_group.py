@@ -166,10 +166,12 @@ class ProcessGroup:
 
     group_name, group_desc, bound_device_id = "", "undefined", None
     _store: Any = None
+    _root_store: Any = None
+    _config: Any = None  # which backend serves which device; None for a program's group
+    _timeout: Any = timedelta(seconds=300)
 
     def __init__(self, rank: int, size: int) -> None:
         self._rank, self._ranks = rank, list(range(size))
-        self._timeout = timedelta(seconds=300)
 
     @property
     def engine(self):

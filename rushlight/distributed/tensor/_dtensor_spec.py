@@ -35,6 +35,9 @@ class DTensorSpec:
     __slots__ = ("_hash", "mesh", "placements", "tensor_meta")
 
     def __init__(self, mesh, placements, tensor_meta=None):
+        self._set(mesh, placements, tensor_meta)
+
+    def _set(self, mesh, placements, tensor_meta):
         self.mesh, self.placements, self.tensor_meta = mesh, tuple(placements), tensor_meta
         self._hash = None
 
@@ -57,7 +60,7 @@ class DTensorSpec:
         }
 
     def __setstate__(self, state):
-        self.__init__(state["mesh"], state["placements"], state["tensor_meta"])
+        self._set(state["mesh"], state["placements"], state["tensor_meta"])
         if state.get("shard_order", self.shard_order) != self.shard_order:
             raise NotImplementedError(
                 f"the file's tensor is cut in the order {state['shard_order']}, not from left to right"

@@ -169,6 +169,7 @@ def given(rank, size, file):
     dist.all_gather(outputs, torch.ones(2), group=group)
     assert outputs[0].tolist() == [1, 1] and group.size() == 1 and group.name() == "lonely"
     assert dist.get_world_size(group) == 1 and dist.get_world_size() == size
+    assert dist.get_backend_config(group) == "lonely" and dist.get_backend_config() == "cpu:gloo"
 
 
 def flattened(rank, size, file):
