@@ -69,7 +69,7 @@ def layer_unit(module: Any, name: str) -> Any:
     for cls in base.__mro__ if base is not None else ():
         for texts in (_layers, _attention):
             written = getattr(texts, f"{cls.__name__}_{name}", None)
-            if written is not None and own_module(cls).startswith("rushlight.nn"):
+            if written is not None and is_own(own_module(cls), "nn"):
                 return _method_unit(written)
     return None
 

@@ -6,6 +6,7 @@ import contextlib
 import types
 
 import rushlight
+from rushlight._command.names import is_own
 from rushlight.jit import _types as t
 from rushlight.jit._annotations import members_of_enum, plain_name, value_type
 from rushlight.jit._attributes import constants_of
@@ -347,6 +348,6 @@ class Program:
 def _state_of(base: Any, module: Any) -> Any:
     """What a module of the library's class keeps: what a program's class adds is none of it."""
     own = getattr(type(module), "_python_class", base)
-    if own is base or own_module(own).startswith("rushlight.nn"):
+    if own is base or is_own(own_module(own), "nn"):
         return module.__dict__
     return getattr(base, "__constants__", ())
