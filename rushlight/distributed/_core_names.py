@@ -12,33 +12,14 @@ from rushlight.distributed import (
     Store,
     TCPStore,
     Work,
+    _options,
     _resolve_process_group,
     get_debug_level,
 )
-from rushlight.distributed._options import (
-    AllgatherOptions,
-    AllreduceCoalescedOptions,
-    AllreduceOptions,
-    AllToAllOptions,
-    BarrierOptions,
-    BroadcastOptions,
-    GatherOptions,
-    ReduceOptions,
-    ReduceScatterOptions,
-    ScatterOptions,
-)
+from rushlight.distributed._options import *  # noqa: F403
 
 __all__ = [
-    "AllToAllOptions",
-    "AllgatherOptions",
-    "AllreduceCoalescedOptions",
-    "AllreduceOptions",
-    "BarrierOptions",
-    "BroadcastOptions",
-    "GatherOptions",
-    "ReduceOptions",
-    "ReduceScatterOptions",
-    "ScatterOptions",
+    *_options.__all__,
     "DebugLevel",
     "FileStore",
     "GradBucket",

@@ -85,9 +85,6 @@ class DraftExportReport:
         head = f"WARNING: {len(self.failures)} issue(s) found during export, which is not sound.\n"
         return "\n".join([head, *(f"{i + 1}. {f.print()}" for i, f in enumerate(self.failures))])
 
-    def apply_suggested_fixes(self):
-        raise NotImplementedError("Not implemented yet")
-
 
 def _shown(stack):
     frames = [f"\n        File {f['filename']}, lineno {f['line']}, in {f['name']}" for f in stack]

@@ -6,6 +6,7 @@ import ast
 import enum
 import inspect
 import re
+from abc import abstractmethod
 
 import rushlight
 from rushlight.jit import _types as t
@@ -137,8 +138,9 @@ class ExpressionText(Calls):
         self.attribute_of_module(owner, name)
         return f"{owner.text}.{name}"
 
+    @abstractmethod
     def attribute_of_module(self, owner: ModuleValue, name: str) -> None:
-        raise NotImplementedError
+        """Check that a value's attribute is written with the module."""
 
     # --- operators
 
@@ -332,11 +334,13 @@ class ExpressionText(Calls):
         home = value.__module__ if isinstance(value.__module__, str) else ""
         return message, f"{home}.{value.__qualname__}"
 
+    @abstractmethod
     def bind(self, target: ast.expr, item: Any) -> None:
-        raise NotImplementedError
+        """Let a name stand for an item of a loop that is written out."""
 
+    @abstractmethod
     def target(self, node: ast.expr) -> str:
-        raise NotImplementedError
+        """The text of what an assignment writes to."""
 
 
 def _together(target: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import operator
+from abc import ABC, abstractmethod
 
 import rushlight
 from rushlight import nn
@@ -57,7 +58,7 @@ _COMPARED: dict[type, Callable[[Any, Any], Any]] = {
 _PLAIN = (str, bool, int, float, tuple, type(None), list)
 
 
-class Static:
+class Static(ABC):
     """Works out what is known; part of what writes a function."""
 
     unit: Any
@@ -150,8 +151,9 @@ class Static:
             return [module for _, module in found.children()]
         return found.items if isinstance(found, Several) else None
 
+    @abstractmethod
     def simple(self, node: ast.expr) -> str:
-        raise NotImplementedError
+        """A text that may stand several times."""
 
     # --- constants
 
